@@ -1,4 +1,4 @@
-"""What the book prints of self-attention and of a convolution's reach, with ours beside it."""
+"""The book's numbers for self-attention and for the reach of a convolution, beside ours."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ from viz_core.lessons.architectures.book_examples import self_attention_shape
 
 
 def book_cards(chapter: Chapter) -> None:
-    """Shapes of a layer that asks itself; and how many layers of kernel 3 join the first of five tokens to the last."""
+    """Show the shape of self-attention's output, and the depth at which kernels of 3 connect five tokens."""
     chapter.source_card("own-shape", lambda: [float(size) for size in self_attention_shape()])
     chapter.source_card("five-tokens", lambda: path_length("convolution", 0, 4, LayerSizes(5, 8, 3, 3)))

@@ -85,7 +85,7 @@ def _line(
     hovertemplate: str,
     labels: Labels,
 ) -> None:
-    """One layer by length, in its colour and with its mark; `values` has y, and what belongs to it."""
+    """One layer by length, in its colour and marker; `values` holds y and its options."""
     figure.add_scatter(
         x=np.array(lengths, dtype=np.float32),
         **values,
@@ -116,7 +116,7 @@ def _by_length(figure: go.Figure, most: int, x: str, y: str) -> go.Figure:
 
 
 def pairs_figure(matrices: Mapping[str, Float[np.ndarray, "n n"]], labels: Labels) -> go.Figure:
-    """Path length between every pair of tokens, one map a layer on one colour scale; blank where none leads."""
+    """Path length between every pair of tokens, one map per layer on one colour scale; blank where there is no path."""
     columns = 3
     rows = -(-len(matrices) // columns)
     titles = [labels[name] for name in matrices]

@@ -1,4 +1,4 @@
-"""The experiments that decide the book's exercises on long inputs, shown once a reader has answered."""
+"""Experiments for the book's exercises on long inputs, shown after the reader has answered."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ TEXT, HEAD_WIDTH, TILE = 512, 32, 64
 
 
 def long_inputs(chapter: Chapter, inputs: SizeInputs) -> None:
-    """What a layer of the reader's width holds for a text, and for one a hundred times as long."""
+    """Count the numbers that a layer stores for a text and for one a hundred times as long."""
     short, long = (held(n, inputs.sizes.d, HEADS) for n in (SHORT, LONG))
     values: dict[str, object] = {}
     for name, count in short.items():
@@ -22,7 +22,7 @@ def long_inputs(chapter: Chapter, inputs: SizeInputs) -> None:
 
 
 def cheaper(chapter: Chapter) -> None:
-    """Four ways on the same random queries, keys and values."""
+    """Compare four ways to compute attention on the same random queries, keys and values."""
     values: dict[str, object] = {}
     for name, saving in savings(TEXT, HEAD_WIDTH, TILE).items():
         values |= {

@@ -29,7 +29,7 @@ def connection_figure(name: str, first: int, last: int, sizes: LayerSizes, label
     edges = connections(name, sizes, depth)
     figure = go.Figure()
     _edges(figure, edges, FAINT, 1)
-    top = way[-1] if way else Unit(depth, last)  # where none leads, what it has heard of shows why
+    top = way[-1] if way else Unit(depth, last)  # without a path, its receptive field shows why
     seen = _receptive_field(edges, top)
     _edges(figure, [edge for edge in edges if set(edge) <= seen], QUIET, 1.4)
     _way(figure, way)
@@ -79,7 +79,7 @@ def _way(figure: go.Figure, way: Sequence[Unit]) -> None:
 
 
 def _units(figure: go.Figure, num_tokens: int, depth: int, seen: set[Unit], labels: Labels) -> None:
-    """A dot for every unit; those that the last one has heard of are darker."""
+    """A dot for every unit, darker in the receptive field of the last one."""
     units = [Unit(layer, token) for layer in range(depth + 1) for token in range(num_tokens)]
     figure.add_scatter(
         x=np.array([unit.token + 1 for unit in units], dtype=np.float32),

@@ -1,4 +1,4 @@
-"""What readers draw before they see it."""
+"""Figures that readers draw before they see the answer."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def sketch_the_climb(chapter: Chapter) -> None:
 
 
 def climb() -> Truth:
-    """What comes out; and the contiguous stack, half of it, and one layer, for who draws those."""
+    """The correct curve, and three mistakes: the contiguous stack, half of it, and one layer."""
     dilated, contiguous = (
         np.array([longest_path(name, LayerSizes(int(n), 8, _KERNEL, _KERNEL)) for n in _TOKENS])
         for name in ("dilated", "convolution")

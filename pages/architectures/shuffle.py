@@ -1,4 +1,4 @@
-"""The permutation test: which architectures notice that the words were shuffled?"""
+"""The permutation test: which architectures depend on the order of the words."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def shuffle(chapter: Chapter) -> None:
 def _shuffled(
     chapter: Chapter, layers: dict[str, nn.Module], tokens: Tokens, order: Tensor, shuffled: tuple[str, ...]
 ) -> None:
-    """The maps before and after, and by how much each layer tells them apart."""
+    """Draw the maps before and after, and how much each layer's output changes."""
     _shuffled_maps(chapter, layers["attention"], tokens, order, shuffled)
     residuals = {name: shuffled_residual(layer, tokens.X, order) for name, layer in layers.items()}
     names = chapter.words.group("figure")

@@ -1,4 +1,4 @@
-"""The sizes asked for, two of the tokens, and what is drawn of them."""
+"""Inputs of the chapter: the sizes of a layer and two tokens."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class SizeInputs:
 
     @property
     def drawn(self) -> LayerSizes:
-        """The same with no more tokens than can be drawn."""
+        """The sizes with no more tokens than can be drawn."""
         return LayerSizes(min(self.sizes.n, MOST_DRAWN), self.sizes.d, self.sizes.k, self.sizes.r)
 
 
 def size_inputs(chapter: Chapter) -> SizeInputs:
-    """Two tokens and the kernel; the other sizes for who wants them."""
+    """Read two tokens and the sizes from the controls."""
     controls = chapter.controls
     for_one, for_other, for_k = st.columns(3, gap="large")
     with controls.more():
@@ -49,7 +49,7 @@ def size_inputs(chapter: Chapter) -> SizeInputs:
 
 
 def number(value: float) -> str:
-    """A count as it is, a quotient with one decimal, and what never arrives as the sign for it."""
+    """Format a number: a whole number as it is, a fraction with one decimal, infinity as "∞"."""
     if math.isinf(value):
         return "∞"
     return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.1f}"

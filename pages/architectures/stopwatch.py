@@ -1,4 +1,4 @@
-"""Real layers timed on this machine, beside what the formulas say."""
+"""Real layers timed on this machine, beside the counted multiplications."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _TIMED_HEADS = 4
 
 
 def timing(chapter: Chapter, inputs: SizeInputs) -> None:
-    """Real layers timed on this machine, beside what the formulas say."""
+    """Real layers timed on this machine, beside the counted multiplications."""
     chapter.text("stopwatch")
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         most = chapter.controls.choice("most", (256, 1024, 4096), 1024)
@@ -74,7 +74,7 @@ def _draw_times(chapter: Chapter, run: StepwiseRun[Measurement]) -> None:
 
 
 def _growth_table(chapter: Chapter, measurements: list[Measurement], sizes: LayerSizes) -> pd.DataFrame:
-    """What twice the tokens cost at the longest length each layer came to: measured, and by the count."""
+    """The factor by which twice the tokens slow each layer at its longest length, measured and counted."""
     words = chapter.words.group("column")
     rows = []
     for name in ARCHITECTURES:

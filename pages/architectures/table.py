@@ -18,7 +18,7 @@ _CURVE = tuple(2**power for power in range(1, 17))
 
 
 def table(chapter: Chapter, inputs: SizeInputs) -> None:
-    """Table 1 with the reader's numbers, and what it leaves out."""
+    """Draw Table 1 with the reader's sizes, and with exact counts."""
     values: dict[str, object] = {}
     for name in ARCHITECTURES:
         cost = layer_cost(name, inputs.sizes)
@@ -34,7 +34,7 @@ def table(chapter: Chapter, inputs: SizeInputs) -> None:
 
 
 def curves(chapter: Chapter, inputs: SizeInputs) -> None:
-    """One column of the table over n, and where self-attention stops being the cheap one."""
+    """Draw one column of the table over n, with the length at which self-attention stops being cheaper."""
     names, s = chapter.words.group("figure"), inputs.sizes
     chapter.text("curves")
     shown = chapter.controls.choice("show", ("order", "counted", "sequential", "path"), "order")

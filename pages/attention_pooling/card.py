@@ -11,7 +11,7 @@ from viz_core.lessons.attention_pooling.noisy_points import SPAN, noisy_points
 
 
 def picture() -> Image.Image:
-    """What each of 40 queries gives to each of 40 points, in order."""
+    """The weights of 40 queries on 40 points, in order."""
     x, y = noisy_points(40)
     queries = torch.linspace(0, SPAN, 40, dtype=torch.float64)
     _, weights = nadaraya_watson(x, y, queries, gaussian(0.5))

@@ -1,4 +1,4 @@
-"""The experiments that decide the book's exercises, shown once a reader has answered."""
+"""Experiments for the book's exercises, shown after the reader has answered."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _FIRST, _LAST = 20, 2000  # points
 
 
 def sphere(chapter: Chapter) -> None:
-    """Random keys of length 1: how far weights by products and even ones are from the Gaussian's."""
+    """Compare a Gaussian's weights with a softmax of products and with uniform ones, on random keys of length 1."""
     product, even = sphere_errors()
     chapter.text("measured.sphere", product=f"{product:.1e}", even=f"{even:.3f}")
 
 
 def descent(chapter: Chapter, pooling: Pooling) -> None:
-    """Both widths learned on the reader's points, and how far either fit is from the truth."""
+    """Show both learned widths on the reader's points, and the distance of each fit from the truth."""
     x, y = pooling.points()
     values: dict[str, object] = {"n": pooling.n}
     for name, found in _descents(pooling.n, pooling.noise, pooling.seed).items():
@@ -38,7 +38,7 @@ def descent(chapter: Chapter, pooling: Pooling) -> None:
 
 
 def shrink(chapter: Chapter, noise: float) -> None:
-    """What three rates come to at many points."""
+    """Compare three rates at which the width shrinks."""
     values: dict[str, object] = {"first": _FIRST, "last": f"{_LAST:,}", "noise": f"{noise:g}"}
     for name, rate in zip(_POWERS, _rates(noise).values(), strict=True):
         values |= {f"{name}_width": f"{rate.width:.3g}", f"{name}_error": f"{rate.error:.4f}"}
@@ -47,7 +47,7 @@ def shrink(chapter: Chapter, noise: float) -> None:
 
 
 def parzen(chapter: Chapter) -> None:
-    """Both classifiers on a grid over the labelled points."""
+    """Compare both classifiers on a grid over the labelled points."""
     points, labels = labelled_points()
     found = agreement(points, labels, _WIDTH)
     first = int((labels == 0).sum())

@@ -1,4 +1,4 @@
-"""The fit: one query in numbers, the curve, the weights of all queries, and what must be true of them."""
+"""The fit: one query in numbers, the curve, the weights of all queries, and claims about them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from viz_core.lessons.attention_pooling.pooling_as_attention import gaussian_poo
 
 
 def readout(chapter: Chapter, pooling: Pooling) -> None:
-    """The reader's query in numbers."""
+    """Show the reader's query in numbers."""
     if pooling.kernel == "constant":
         st.caption(chapter.words("constant"))
     fit = pooling.at_query()
@@ -43,7 +43,7 @@ def readout(chapter: Chapter, pooling: Pooling) -> None:
 
 
 def picture(chapter: Chapter, pooling: Pooling, hide_answer: bool) -> tuple[go.Figure, Fit]:
-    """The fit beside the truth, or neither where it is kept back, and the weights of the query on every key."""
+    """Draw the fit beside the truth, or neither while the answer is hidden, and the query's weight on every key."""
     fit = pooling.fit(CURVE_QUERIES)
     at_query = pooling.at_query()
     answer = float(at_query.y_hat)
@@ -71,7 +71,7 @@ def picture(chapter: Chapter, pooling: Pooling, hide_answer: bool) -> tuple[go.F
 
 
 def weights_map(chapter: Chapter, pooling: Pooling) -> None:
-    """All queries by all keys."""
+    """Draw the weights of all queries on all keys."""
     fit = pooling.fit(MAP_QUERIES)
     chapter.figure(
         "map",
@@ -84,7 +84,7 @@ def weights_map(chapter: Chapter, pooling: Pooling) -> None:
 
 
 def claims(chapter: Chapter, pooling: Pooling, fit: Fit) -> None:
-    """What must be true of pooling, on this data, or fails where the reader broke it."""
+    """Claims about pooling on this data, some broken on request."""
     reached = ~fit.y_hat.isnan()
     scale = 1 + float(fit.y_train.abs().max())
     x, y = pooling.points()
@@ -103,5 +103,5 @@ def claims(chapter: Chapter, pooling: Pooling, fit: Fit) -> None:
 
 
 def data(fit: Fit) -> dict[str, np.ndarray]:
-    """What the picture shows, the curve first: query, truth, fit."""
+    """The numbers of the figure for a download; the curve's columns are query, truth and fit."""
     return {"curve": fit.table().numpy(), "points": fit.points().numpy(), "weights": fit.weights.numpy()}

@@ -21,7 +21,7 @@ BOOK_WIDTHS = (0.1, 0.2, 0.5, 1.0)
 
 
 def kernels(chapter: Chapter, pooling: Pooling) -> None:
-    """Every kernel at the reader's width."""
+    """Draw every kernel at the reader's width."""
     chapter.figure(
         "kernels",
         partial(kernels_figure, pooling.kernel, pooling.width, labels(chapter)),

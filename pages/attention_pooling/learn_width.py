@@ -14,7 +14,7 @@ _search = cached(message="measuring")(search_width)
 
 
 def learning(chapter: Chapter, pooling: Pooling) -> None:
-    """The leave-one-out error by width, its minimum, and a button that takes it."""
+    """Draw the leave-one-out error by width, with a button that sets the best width."""
     if pooling.kernel == "constant":
         chapter.text("learn.constant")
         return

@@ -1,4 +1,4 @@
-"""Pooling in the plane: labels for values, a width for each coordinate, and what turning and moving changes."""
+"""Pooling in the plane: labels as values, a width per coordinate, and the effect of rotation and translation."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _REACH = 3.0
 
 
 def in_the_plane(chapter: Chapter) -> None:
-    """A map of labels from labelled points, nothing trained; the widths of both coordinates are the reader's."""
+    """Draw a map of labels from labelled points, without training, with the reader's two widths."""
     controls = chapter.controls
     chapter.text("plane")
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
@@ -55,7 +55,7 @@ def in_the_plane(chapter: Chapter) -> None:
 
 
 def more_data(chapter: Chapter, noise: float) -> None:
-    """The error by the number of points, the width shrinking with them or fixed."""
+    """Draw the error by the number of points, with a shrinking and with a fixed width."""
     shrinking, fixed = (each.numpy() for each in _errors(noise))
     chapter.text("consistent", fixed=f"{FIXED:g}")
     names = labels(chapter)

@@ -21,7 +21,7 @@ def shares_figure(
     given: Int[np.ndarray, "n"],
     labels: Labels,
 ) -> go.Figure:
-    """Each place in the colour of the label with the largest share, the paler the smaller it is; the points on top."""
+    """Each place in the colour of the label with the largest share, paler where the share is smaller; points on top."""
     first = shares.argmax(axis=-1)
     figure = go.Figure()
     for label, (colour, symbol) in enumerate(zip(_COLOURS, _SYMBOLS, strict=True)):

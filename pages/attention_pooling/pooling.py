@@ -1,4 +1,4 @@
-"""What is pooled: points, a kernel, a width and a query."""
+"""Inputs of the chapter: points, a kernel, a width and a query."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def choose_kernel(chapter: Chapter) -> str:
 
 
 def choose_pooling(chapter: Chapter, kernel: str) -> Pooling | None:
-    """The width, a query and the data; None for a width of zero, with a sentence."""
+    """Read the width, a query and the data; None, with a warning, for a width of zero."""
     controls = chapter.controls
     width = controls.slider("width", 0.0, LARGEST_WIDTH, 0.5, STEP)
     query = controls.slider("query", 0.0, SPAN, 2.5, 0.05)

@@ -1,4 +1,4 @@
-"""What readers draw before they see it."""
+"""Figures that readers draw before they see the answer."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ THE_FIT = OnFigure(
 
 
 def draw_the_fit(chapter: Chapter) -> None:
-    """The fit of a wide kernel, through the points the page opens with."""
+    """Let the reader draw the fit of a wide kernel through the page's first points."""
     chapter.draw_on_figure("wide", THE_FIT, wide_fit)
 
 
 def wide_fit() -> Truth:
-    """What comes out; and the curve behind the points, and one height for all, for who draws those."""
+    """The correct fit, and two mistakes: the curve behind the points, and a constant."""
     fit = _WIDE.fit(_PLACES)
     mistakes = {"truth": fit.truth.numpy(), "flat": fit.y_train.mean().expand(len(_PLACES)).numpy()}
     return Truth(fit.y_hat.numpy(), mistakes)

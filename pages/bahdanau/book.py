@@ -1,4 +1,4 @@
-"""What the book shows of this model: two diagrams, the state of its decoder, what it printed, its settings."""
+"""The book's material on this model: two diagrams, the decoder's state, printed results, settings."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _BOOKS = ("go", "lost", "calm", "home")  # the four sentences it translates
 
 
 def chosen_by_rule(chapter: Chapter, request: TranslationInputs) -> None:
-    """Where the page is at its first sentence: what the plain model makes of it, and how the sentence was chosen."""
+    """For the page's first sentence: the plain model's translation, and how the sentence was chosen."""
     sample = opening()
     if request.text != sample.english:
         return
@@ -43,7 +43,7 @@ def diagrams(chapter: Chapter) -> None:
 
 
 def printed(chapter: Chapter) -> None:
-    """The shapes the book checks, what its model said, and with what settings."""
+    """The shapes the book checks, its model's translations, and its settings."""
     chapter.lazy("book", lambda: _printed(chapter), 520)
 
 

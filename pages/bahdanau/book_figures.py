@@ -11,14 +11,14 @@ _STEPS = 3
 
 
 def plain_model(labels: Labels) -> go.Figure:
-    """The encoder's last state is all that the decoder ever sees of the source."""
+    """Diagram: the decoder receives only the encoder's last state."""
     boxes = _encoder() | {"state": Box(labels["state"], 3, 1, ACCENT, 0.5)} | _decoder()
     arrows = [*_along("h"), Arrow(f"h{_STEPS}", "state", 0.6), Arrow("state", "s1", 0.6), *_along("s"), *_words()]
     return diagram(boxes, arrows)
 
 
 def attention_model(labels: Labels) -> go.Figure:
-    """Before each word the decoder's last state asks all states of the encoder."""
+    """Diagram: before each word, the decoder's last state attends to all states of the encoder."""
     boxes = _encoder() | _decoder() | {"attention": Box(labels["attention"], 3, -0.2, ACCENT, 0.5, width=1.5)}
     arrows = [*_along("h"), *_along("s"), *_words()]
     arrows += [Arrow(f"h{i}", "attention", strength) for i, strength in ((1, 0.1), (2, 0.7), (3, 0.2))]

@@ -40,7 +40,7 @@ def side_by_side(chapter: Chapter, request: TranslationInputs) -> None:
 
 
 def how_far_trained(chapter: Chapter) -> None:
-    """What each model had of training, and which way that leans the comparison of the two recurrent ones."""
+    """How long each model was trained, and which recurrent model that favours."""
     there = {name: Trained.read(card.training) for name, card in cards_there().items()}
     rows = [chapter.words("trained.head")]
     rows += [
@@ -74,7 +74,7 @@ def how_far_trained(chapter: Chapter) -> None:
 
 
 def how_well_aligned(chapter: Chapter) -> None:
-    """Whether the map pairs words as people do, as measured for the model on sentences aligned by hand."""
+    """How well the map agrees with hand-aligned sentences."""
     measured = translator(ATTENTION).card.training.get("alignments")
     if measured:
         (written,), (read,) = measured["written"][0], measured["read"][0]

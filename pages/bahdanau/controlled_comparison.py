@@ -1,4 +1,4 @@
-"""What attention is worth when all else is alike: two GRUs, the same updates, several seeds."""
+"""What attention adds when all else is equal: two GRUs, the same updates, several seeds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What decides the book's two exercises, another cell and another score: recorded, for it takes minutes."""
+"""Recorded experiments for the book's two exercises: another cell and another score."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ def choice_figure(likeliest: Sequence[tuple[str, float]], chosen: int | None, la
 
 
 def states_figure(steps: DecoderSteps, step: int, labels: Labels) -> go.Figure:
-    """The query state that asks and the context it gets, one cell a dimension, on one signed scale.
+    """The query state and the context vector, one cell per dimension, on one signed scale.
 
     Both are outputs of GRU layers or means of them, so every number lies between -1 and 1.
     """

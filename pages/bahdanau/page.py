@@ -1,4 +1,4 @@
-"""Bahdanau attention: a decoder that looks at the source anew before every word."""
+"""Bahdanau attention: a decoder that attends to the source before every word."""
 
 from functools import cache, partial
 

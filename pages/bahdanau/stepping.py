@@ -17,7 +17,7 @@ LIKELIEST = 6  # next words shown
 
 
 def step_through(chapter: Chapter, request: TranslationInputs, result: Translation) -> None:
-    """One step of the decoder, chosen on a slider or by going on to the next; runs alone when only the step moves."""
+    """One step of the decoder, chosen by a slider or a button; a fragment, so that only this part runs again."""
     chapter.fragment(lambda: _step(chapter, request, result))
 
 
@@ -77,7 +77,7 @@ def _pictures(chapter: Chapter, steps: DecoderSteps, step: int, result: Translat
 
 
 def _so_far(chapter: Chapter, words: tuple[str, ...], step: int) -> str:
-    """The translation with the word of this step marked, and what is still to come pale."""
+    """The translation with this step's word marked and later words pale."""
     before = " ".join(escape(word) for word in words[:step])
     after = " ".join(escape(word) for word in words[step + 1 :])
     return chapter.words(
@@ -89,5 +89,5 @@ def _so_far(chapter: Chapter, words: tuple[str, ...], step: int) -> str:
 
 
 def _next(key: str, last: int) -> None:
-    """One step on; from the last one back to the first."""
+    """Go one step on; from the last step back to the first."""
     st.session_state[key] = int(st.session_state.get(key, 1)) % last + 1

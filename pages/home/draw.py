@@ -1,4 +1,4 @@
-"""Draw the pictures of the gallery anew, each by its chapter's own card: `python -m pages.home.draw`."""
+"""Redraw the pictures of the gallery with each chapter's card: `python -m pages.home.draw`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ui.chapter.contents import all_chapters, folder
 
 
 def chapter_picture(name: str) -> Image.Image:
-    """A chapter's picture, from its own folder, as st.navigation takes its page from there."""
+    """A chapter's picture, drawn by the card.py of its folder."""
     picture: Image.Image = import_module(f"pages.{folder(name)}.card").picture()
     return picture
 

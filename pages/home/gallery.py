@@ -14,14 +14,14 @@ from viz_core.pretrained import available
 from viz_core.runtime.assets import ASSETS, reading
 
 PICTURES = ASSETS / "gallery"
-"""What each chapter draws, kept: `python -m pages.home.draw`. On a fresh server nobody waits for torch to draw it."""
+"""The picture of each chapter, stored by `python -m pages.home.draw`, so that a fresh server needs no torch for it."""
 
 
 _mount_seen = component("seen", in_page=True)
 
 
 def whereabouts(home: Frame) -> None:
-    """Which chapters a reader has been to, and where last: their browser knows, and marks the cards."""
+    """Mark visited chapters on the cards; the record stays in the browser."""
     titles = {name: page(name).title for name in all_chapters()[1:]}
     # As bytes: for a dictionary Streamlit imports pandas.
     data = json.dumps({"titles": titles, "words": home.words.group("seen")})

@@ -1,4 +1,4 @@
-"""The gallery: every chapter with what it draws, the models that ship, the device they run on."""
+"""The gallery: every chapter with a picture, the shipped models, and their device."""
 
 import streamlit as st
 

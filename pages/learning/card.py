@@ -14,7 +14,7 @@ SHOTS = 5
 
 
 def picture() -> Image.Image:
-    """Two layers learning to repeat: each row a head of the second layer, each column a shot."""
+    """Two layers learning to repeat: a row per head of the second layer, a column per snapshot."""
     film = load_film(RECORDED / "repeat-two-layers-0.npz")
     last = len(film.shots) - 1
     shots = [round(last * (place / (SHOTS - 1)) ** 2) for place in range(SHOTS)]

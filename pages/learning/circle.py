@@ -1,4 +1,4 @@
-"""Modular addition: learned by heart, then understood, and the few waves that its embedding is left with."""
+"""Modular addition: memorised, then generalised, and the few frequencies left in the embedding."""
 
 from __future__ import annotations
 

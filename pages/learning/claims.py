@@ -1,4 +1,4 @@
-"""What must be true of the recorded runs, measured on all three seeds; and of any encoder without positions."""
+"""Claims about the recorded runs, measured on all three seeds, and about any encoder without positions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FEW_WAVES = 15.0
 
 
 def claims(chapter: Chapter) -> None:
-    """Badges, each measured once someone looks."""
+    """The chapter's claims, each measured when it becomes visible."""
     with chapter.claims():
         broken = chapter.break_it("untrained", "given", "later")
         shot = 0 if broken == "untrained" else -1
@@ -53,7 +53,7 @@ def _best(name: str, measure: Callable[[MeasuredRun], float]) -> Callable[[], fl
 
 
 def _of_all(name: str, measure: Callable[[MeasuredRun], float], which: Callable[[Iterable[float]], float]) -> float:
-    """NaN, which holds nowhere, where a recorded run is lost."""
+    """The values of all seeds; NaN, so that the claim fails, where a recorded run is missing."""
     try:
         return which([measure(run) for run in whole_set(name)])
     except ValueError:
@@ -69,7 +69,7 @@ def _most_induction(run: MeasuredRun, shot: int) -> float:
 
 
 def _while_by_heart(run: MeasuredRun) -> float:
-    """What it gets right of what it was never trained on, at the moment at which it knows the rest by heart."""
+    """The held-out accuracy at the step at which the training examples are memorised."""
     shot = known_by_heart(run.film)
     return 1.0 if shot is None else float(run.film.held_out[shot])
 

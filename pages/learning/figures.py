@@ -1,4 +1,4 @@
-"""Pictures of learning: curves, heads over time, accuracy by length, the waves of an embedding."""
+"""Figures of learning: curves, heads over time, accuracy by length, frequencies of an embedding."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _MOST_POINTS = 400  # of a curve: more are too close to be told apart
 
 
 def curve_figure(films: Mapping[str, Film], step: int, jump: Jump | None, labels: Labels) -> go.Figure:
-    """Loss of each batch above, accuracy below: on the batch in grey, on what was never trained on in colour.
+    """Loss of each batch above; below, accuracy on the batch in grey and on held-out examples in colour.
 
     Args:
         films: one or two, by their names, which stand in the legend where there are two.
-        step: of the shot that is looked at, a line.
+        step: of the current snapshot, marked by a line.
         jump: of the first film, a band.
     """
     figure = make_subplots(rows=2, cols=1, shared_xaxes=True, vertical_spacing=0.08)
@@ -147,7 +147,7 @@ def _thinned(count: int) -> np.ndarray:
 
 
 def _mark(figure: go.Figure, step: int, jump: Jump | None) -> None:
-    """The step that is looked at, and where most changes."""
+    """Mark the current step and the largest change."""
     figure.add_vline(x=step, line={"color": ACCENT, "width": 2})
     if jump is not None:
         figure.add_vrect(x0=jump.before, x1=jump.after, fillcolor="#e69f00", opacity=0.3, line_width=0)

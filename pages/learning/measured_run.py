@@ -1,4 +1,4 @@
-"""Runs as a page shows them: the film, what is measured of its heads, and the maps of each shot, kept once made."""
+"""A recorded run with the measures of its heads and the maps of each snapshot, computed once."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ GROUP = "self"
 
 
 class MeasuredRun:
-    """A film, and the maps that were shown of it: one group a shot, as many as there are.
+    """A recording, the measures of its heads, and one group of maps per snapshot shown.
 
     Args:
         earlier: of the same run when it was shorter; its maps are still those of their shots.
@@ -49,7 +49,7 @@ class MeasuredRun:
         return max(0, bisect_right(self.film.shots, step) - 1)
 
     def group(self, shot: int, words: Words, show_contributions: bool = False) -> MapGroup:
-        """Every head at a shot, the same object each time: a browser is sent its numbers once.
+        """The maps of every head at a snapshot; the same object at each call, so that its numbers are sent once.
 
         Args:
             show_contributions: of each key's share of what a head adds, in place of its weight.

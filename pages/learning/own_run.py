@@ -1,4 +1,4 @@
-"""Training here and now: what the reader asks for, in slices, watched as it goes."""
+"""Live training with the reader's settings, in slices."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ NAME = "train"
 
 @dataclass(eq=False, kw_only=True)
 class OwnRun(StepwiseRun[float]):
-    """One run or two under way, and what was filmed of them.
+    """One or two live runs and their recordings.
 
     Attributes:
         runs: by the names they have in legends.
-        tested: accuracy by length, by the step at which it was asked for.
+        tested: accuracy by length, by the step at which it was tested.
     """
 
     runs: dict[str, TaskRun]
@@ -35,16 +35,16 @@ class OwnRun(StepwiseRun[float]):
 
     @property
     def done(self) -> int:
-        """Updates of the one that has most to go."""
+        """Updates of the run with the fewest."""
         return min(run.step for run in self.runs.values())
 
     @property
     def first(self) -> TaskRun:
-        """The one that was asked for; the other stands beside it."""
+        """The run with the reader's main settings."""
         return next(iter(self.runs.values()))
 
     def measured_runs(self) -> dict[str, MeasuredRun]:
-        """What there is to see; the same maps as before where no more were taken."""
+        """The runs measured so far; a run without new updates is not measured again."""
         for name, run in self.runs.items():
             stored = self._measured.get(name)
             if stored is None or len(stored.film.loss) != run.step:
@@ -56,7 +56,7 @@ class OwnRun(StepwiseRun[float]):
 
 
 def own_run(chapter: Chapter) -> MeasuredRun | None:
-    """Settings, a button, and the run: what there is of it."""
+    """Draw the settings, the start button and the run so far."""
     plans = _plans(chapter)
 
     def begin() -> OwnRun:
@@ -72,12 +72,12 @@ def own_run(chapter: Chapter) -> MeasuredRun | None:
 
 
 def stored_run(chapter: Chapter) -> OwnRun | None:
-    """The reader's own run of this session, whether it goes or is over."""
+    """The reader's own run in this session, running or finished."""
     return st.session_state.get(chapter.controls.key(NAME))
 
 
 def _draw(chapter: Chapter, run: OwnRun) -> None:
-    """What was trained, for the controls may have moved since, and what there is of it."""
+    """Name what was trained (the controls may have changed since) and draw the run so far."""
     plan = run.first.plan
     values = {
         "task": chapter.words(f"option.{plan.task}"),
@@ -126,7 +126,7 @@ def _plans(chapter: Chapter) -> dict[str, Plan]:
 
 
 def _name(chapter: Chapter, plan: Plan, differs: str) -> str:
-    """What is its own of one of two."""
+    """The setting in which one of two runs differs."""
     if differs == "layers":
         return chapter.words("with-layers", layers=plan.shape.num_layers)
     if differs == "positions":

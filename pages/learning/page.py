@@ -1,4 +1,4 @@
-"""Watch attention learn: a run that ships or one of your own, every head at every step, and past its length."""
+"""Watch attention learn: a recorded run or your own, every head at every step, and lengths beyond training."""
 
 import numpy as np
 

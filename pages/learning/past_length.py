@@ -1,4 +1,4 @@
-"""Past the length that was trained: every scheme on three seeds, what others published, and the reader's own run."""
+"""Accuracy beyond the trained length: every scheme on three seeds, published orders, and the reader's own run."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def measured() -> dict[str, Any]:
 
 
 def past_length(chapter: Chapter) -> None:
-    """The figure, the table, and where it differs from what was published."""
+    """Draw the figure, the table, and where the order differs from published ones."""
     recorded = measured()
     reaches = read_reaches(recorded)
     plan, lengths = recorded["plan"], recorded["lengths"]
@@ -64,7 +64,7 @@ def _figure(chapter: Chapter, reaches: Mapping[str, Reach]) -> None:
 
 
 def _own(chapter: Chapter, run: OwnRun) -> list[tuple[int, float]]:
-    """A button that tests the reader's run as it stands, and what came of it."""
+    """A button that tests the reader's run, and its results."""
     first = run.first
     if first.task.finite:
         chapter.text("no-lengths")

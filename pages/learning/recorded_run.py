@@ -1,4 +1,4 @@
-"""What a reader opens on: a run that ships, alone or beside another."""
+"""The page's first view: a recorded run, alone or beside another."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ALONE = "alone"
 
 
 def recorded_run(chapter: Chapter) -> MeasuredRun:
-    """Choose one or two of them, and look; the first of them."""
+    """Let the reader choose one or two runs, draw them, and return the first."""
     controls = chapter.controls
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         first = controls.select("run", tuple(FILMS), "repeat-two-layers")
@@ -36,7 +36,7 @@ def recorded_run(chapter: Chapter) -> MeasuredRun:
 
 
 def _name(chapter: Chapter, run: str, seed: int, chosen: list[tuple[str, int]]) -> str:
-    """As it stands in legends; with the seed where both have one name."""
+    """A run's name in legends, with its seed where both have one name."""
     name = chapter.words(f"option.{run}")
     alike = len({each for each, _ in chosen}) < len(chosen)
     return chapter.words("seeded", run=name, seed=seed) if alike else name

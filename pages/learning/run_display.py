@@ -1,4 +1,4 @@
-"""One run or two, looked at: a time line, every head at its step, curves, and what heads do over time."""
+"""One or two runs: a time line, every head at a step, curves, and measures of heads over time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from viz_core.view.map_group import MapGroup
 
 
 def show_runs(chapter: Chapter, runs: Mapping[str, MeasuredRun], follow: bool = False) -> None:
-    """The maps of a step first, then the charts.
+    """Draw the maps of a step, then the charts.
 
     Args:
         runs: one or two, by their names.
@@ -50,7 +50,7 @@ def show_runs(chapter: Chapter, runs: Mapping[str, MeasuredRun], follow: bool = 
 
 
 def _time_line(chapter: Chapter, film: Film) -> int:
-    """The step to look at; the end unless chosen."""
+    """The chosen step; the last one by default."""
     last = film.shots[-1]
     if len(film.shots) < 2:
         return last
@@ -58,7 +58,7 @@ def _time_line(chapter: Chapter, film: Film) -> int:
 
 
 def _frames_by_step(chapter: Chapter, run: MeasuredRun, show_contributions: bool) -> SliderFrames:
-    """The maps of every shot, for who drags it."""
+    """The maps of every snapshot, for a slider in the view."""
 
     def maps(shot: int) -> list[MapGroup]:
         return [run.group(shot, chapter.words, show_contributions)]
@@ -68,7 +68,7 @@ def _frames_by_step(chapter: Chapter, run: MeasuredRun, show_contributions: bool
 
 
 def _say(chapter: Chapter, runs: Mapping[str, MeasuredRun], step: int) -> None:
-    """What it is asked and how well it does, a line a run."""
+    """The accuracy at this step, one line per run."""
     for name, run in runs.items():
         film, shot = run.film, run.shot(step)
         right = f"{film.held_out[shot]:.0%}"

@@ -1,4 +1,4 @@
-"""All heads at once against one after the other: the same numbers, and not the same time."""
+"""All heads in one batch against one after the other: the same numbers in different times."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MORE_HEADS = (1, 2, 4, 8, 16, 32, 64)
 
 
 def batch(chapter: Chapter, layer_inputs: LayerInputs) -> None:
-    """All heads at once against one after the other: the same numbers, and not the same time."""
+    """All heads in one batch against one after the other: the same numbers in different times."""
     chapter.text("batch", heads=layer_inputs.num_heads, products=2 * layer_inputs.num_heads)
     with chapter.claim_row("claims-batch"):
         chapter.claim(

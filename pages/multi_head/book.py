@@ -1,4 +1,4 @@
-"""What the book shows of multi-head attention: keys other than queries, two sentences, widths, short and long range."""
+"""The book's multi-head examples: keys other than queries, two sentences, widths, short and long range."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _WIDEST = 400
 
 
 def ranges(chapter: Chapter, layer_inputs: LayerInputs, head: int) -> None:
-    """How far each head looks along the sentence: some near, some far."""
+    """Draw the mean distance to which each head attends."""
     weights = layer_inputs.steps.weights[0]
     found = mean_ranges(weights)
     even = uniform_range(weights.shape[-1])

@@ -1,4 +1,4 @@
-"""How far heads look, and the maps of the book's toy."""
+"""Attention distances of heads, and the maps of the book's toy."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from viz_core.figures.style import ACCENT, CATEGORIES, WEIGHTS_SCALE, Labels, la
 
 
 def ranges_figure(ranges: Float[np.ndarray, "heads"], even: float, chosen: int, labels: Labels) -> go.Figure:
-    """A bar for each head, the open one in the accent colour; dotted, a head that looks at all tokens alike."""
+    """A bar for each head, the open one in the accent colour; dotted, a head with uniform weights."""
     figure = go.Figure(
         go.Bar(
             x=np.arange(1, len(ranges) + 1, dtype=np.float32),

@@ -1,4 +1,4 @@
-"""What heads cost: numbers learned, multiplied and kept, beside what the paper measured."""
+"""The cost of heads: parameters, multiplications and weights, beside the paper's BLEU."""
 
 from __future__ import annotations
 

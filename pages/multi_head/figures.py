@@ -17,7 +17,7 @@ _PLAIN = "#7f8a90"
 
 
 class Block(NamedTuple):
-    """A tensor in the flow: where it stands (columns from the left, rows from the top) and what it looks like."""
+    """A tensor in the flow: its position (columns from the left, rows from the top) and its appearance."""
 
     name: str  # of a field of `MultiHeadSteps`
     row: float
@@ -190,7 +190,7 @@ def _middle(block: Block) -> float:
 
 
 def _shapes(block: Block, chosen: bool) -> Iterable[dict[str, Any]]:
-    """Its ground, and its frame."""
+    """The background and frame of a block."""
     bottom = -block.row * _PITCH
     corners = {"type": "rect", "x0": block.left, "x1": block.left + block.width, "y0": bottom, "y1": bottom + _HEIGHT}
     line = {"color": ACCENT, "width": 3.5} if chosen else {"color": block.colour, "width": 1.2}
@@ -214,7 +214,7 @@ def _cut(figure: go.Figure, block: Block, num_heads: int) -> None:
 
 
 def _arrow(figure: go.Figure, start: Block, end: Block) -> None:
-    """From the foot of one block to the head of the next; sideways where both stand in one row."""
+    """An arrow from the bottom of one block to the top of the next, or sideways within a row."""
     if start.row == end.row:
         x, y = [start.left + start.width, end.left], [_middle(start), _middle(end)]
     else:

@@ -16,7 +16,7 @@ from viz_core.view.notebook_file import recording_source
 
 
 def maps(chapter: Chapter, layer_inputs: LayerInputs) -> int:
-    """Every head's map, one of them open; the number of the one that is."""
+    """Draw every head's map and return the number of the open one."""
     labels = chapter.words.group("view")
     names = layer_inputs.tokens.labels
     show_contributions = chapter.contributions_choice()

@@ -1,4 +1,4 @@
-"""Asking for tokens and for the layer they go through."""
+"""Inputs of the chapter: tokens and the layer they go through."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class LayerInputs:
 
 
 def choose_layer(chapter: Chapter) -> LayerInputs | None:
-    """What the reader asks to see; None after a sentence that says why there is nothing to see."""
+    """Read the tokens and the layer from the controls; None, with a message, where they are missing."""
     controls = chapter.controls
     with chapter.card("ask"):
         first, second = st.columns([4, 5], gap="medium", vertical_alignment="bottom")
@@ -112,7 +112,7 @@ def _walk(tokens: Tokens, layer: MultiHeadAttention) -> LayerInputs:
 
 
 def _can_be_cut(chapter: Chapter, width: int, heads: int) -> bool:
-    """Whether the width can be shared out evenly; if not, a sentence, and the nearest numbers that can."""
+    """Whether the heads divide the width; if not, warn and offer the nearest numbers that do."""
     if width == 0:
         st.warning(chapter.words("no-width"), icon=":material/edit:")
         return False
@@ -137,7 +137,7 @@ def _can_be_cut(chapter: Chapter, width: int, heads: int) -> bool:
 
 
 def _embedded(text: str, width: int, model: Translator | None) -> Tokens:
-    """The words in the model's embedding, or each with a random vector where no model ships, in the width asked for."""
+    """The words in the model's embedding (random vectors without a model), resized to this width."""
     tokens = sentence_tokens(text, MOST_TOKENS, width, model)
     X = resize_width(tokens.X, width)
     return Tokens(tokens.labels, X, tokens.height, tokens.width, tokens.total)

@@ -1,4 +1,4 @@
-"""What the book shows beside the lookup: its diagram, its identity matrices, and why the lookup is soft."""
+"""The book's material on lookups: its diagram, its identity matrices, and why a lookup is soft."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def diagram(chapter: Chapter, database: Database, question: QueryInputs) -> None
 
 
 def identities(chapter: Chapter) -> None:
-    """The identity of 10 and of 20: as many queries as keys, each of which shares nothing with the others."""
+    """The weights of 10 and of 20 orthogonal keys as queries: close to the identity."""
     weights = [identity_lookup(size, _COLD).numpy() for size in SIZES]
     names = chapter.words.group("figure")
     least = min(float(each.diagonal().min()) for each in weights)
@@ -85,7 +85,7 @@ def identities(chapter: Chapter) -> None:
 
 
 def gradient(chapter: Chapter, database: Database, question: QueryInputs) -> None:
-    """A hard lookup and a soft one: only of the second does a gradient pass."""
+    """A hard lookup and a soft one, and their gradients."""
     chapter.text("hard")
     soft, hard, slope = two_keys(GAPS, question.temperature)
     smallest = smallest_gradient(question.query, database.keys, question.temperature)

@@ -1,4 +1,4 @@
-"""Pictures of what the book shows beside the lookup: identity matrices, a hard and a soft weight."""
+"""Figures of the book's material: identity matrices, a hard and a soft weight."""
 
 from __future__ import annotations
 

@@ -9,6 +9,6 @@ from viz_core.lessons.queries_keys_values.lookup import BOOK_DATABASE, soft_look
 
 
 def picture() -> Image.Image:
-    """Every name of the book's table looked up softly among all."""
+    """The soft-lookup weights of every name of the book's table on all names."""
     keys = [key for key, _ in BOOK_DATABASE]
     return weights_image(soft_lookup(keys, keys, 0.3).float().numpy())

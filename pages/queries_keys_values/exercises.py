@@ -1,4 +1,4 @@
-"""The experiments that decide the book's exercises, shown once a reader has answered."""
+"""Experiments for the book's exercises, shown after the reader has answered."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _REACHES = range(7)  # edits
 
 
 def approximate(chapter: Chapter, database: Database, question: QueryInputs) -> None:
-    """At how many reaches each kernel lets those of the reader's keys answer that the lookup finds, and no other."""
+    """For how many edit limits each kernel gives weight to exactly the keys that the lookup finds."""
     distance, same = DISTANCES[question.compare], Counter[str]()
     for most in _REACHES:
         found = {each.place for each in approximate_lookup(question.query, database.keys, most, distance)}
@@ -36,7 +36,7 @@ def approximate(chapter: Chapter, database: Database, question: QueryInputs) -> 
 
 
 def covariance(chapter: Chapter, database: Database, question: QueryInputs) -> None:
-    """The slope of the reader's own lookup by automatic differentiation, beside the covariance and the mean."""
+    """Compare the Jacobian of the reader's lookup with the weighted covariance and with the mean."""
     arguments = *embed_query_and_keys(question.query, database.keys), question.temperature
     slope = query_jacobian(*arguments)
     chapter.text(
@@ -50,7 +50,7 @@ def covariance(chapter: Chapter, database: Database, question: QueryInputs) -> N
 
 
 def search(chapter: Chapter, database: Database, question: QueryInputs) -> None:
-    """The key that fits the reader's query least is clicked, and climbs."""
+    """Show the rank of the worst-matching key rise as clicks on it train the query."""
     query, keys = embed_query_and_keys(question.query, database.keys)
     clicked = int((keys @ query).argmin())
     ranks = ranks_while_learning(query, keys, clicked, question.temperature)
@@ -65,7 +65,7 @@ def search(chapter: Chapter, database: Database, question: QueryInputs) -> None:
 
 
 def gates(chapter: Chapter) -> None:
-    """Two pictures through one block: their gates, and what others lose where one channel gains."""
+    """Compare the channel gates of two pictures, and the effect of one channel on the others."""
     first, second = (channel_scores(picture) for picture in two_pictures())
     chapter.text(
         "measured.gates",

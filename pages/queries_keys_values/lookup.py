@@ -1,4 +1,4 @@
-"""One table of names asked three ways: exactly, approximately and softly."""
+"""One table of names looked up in three ways: exactly, approximately and softly."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MISSPELLED = {"Lipten": "Lipton", "li": "Li"}  # queries to try, and the keys th
 
 
 def answers(chapter: Chapter, database: Database, question: QueryInputs, hide_answer: bool) -> None:
-    """The three answers, the soft one, which is a picture, on top; without its weights where they are kept back."""
+    """Draw the three answers, the soft one first; without its weights while the answer is hidden."""
     _soft(chapter, database, question, hide_answer)
     exact, approximate = st.columns(2, gap="large")
     with exact:
@@ -114,7 +114,7 @@ def edits(chapter: Chapter, database: Database, question: QueryInputs) -> None:
 
 
 def identity(chapter: Chapter, database: Database, question: QueryInputs) -> None:
-    """Every key asked of all keys: the identity where each finds itself alone."""
+    """Draw the weights of every key on all keys: the identity where each matches only itself."""
     weights = soft_lookup(database.keys, database.keys, question.temperature)
     chapter.figure(
         "identity",
@@ -126,7 +126,7 @@ def identity(chapter: Chapter, database: Database, question: QueryInputs) -> Non
 
 
 def lookup_claims(chapter: Chapter, database: Database, question: QueryInputs, broken: str) -> None:
-    """What must be true of any lookup in this table, or fails where the reader broke it."""
+    """Claims about any lookup in this table, some broken on request."""
     coldest, hottest = TEMPERATURES[0], TEMPERATURES[-1]
     given = (undivided if broken == "undivided" else _weights)(question.query, database.keys, question.temperature)
     chapter.claim("sums", abs(float(given.sum()) - 1), 1e-12)
@@ -137,7 +137,7 @@ def lookup_claims(chapter: Chapter, database: Database, question: QueryInputs, b
 
 
 def weights(database: Database, question: QueryInputs) -> torch.Tensor:
-    """Of the reader's query on every key."""
+    """The weights of the reader's query on every key."""
     return _weights(question.query, database.keys, question.temperature)
 
 

@@ -17,7 +17,7 @@ MOST_LETTERS = 16  # of a word beside a picture
 def weights_figure(
     weights: Float[np.ndarray, "keys"] | None, names: Sequence[tuple[str, str]], labels: Labels
 ) -> go.Figure:
-    """A bar for each key, the first on top, with its value and its weight; places for them where there are none."""
+    """A bar for each key, the first on top, with its value and weight; empty places without weights."""
     places = np.arange(len(names), dtype=np.float32)
     hover = [labels["pair"].format(key=key, value=value) for key, value in _escaped(names)]
     figure = go.Figure(
@@ -46,7 +46,7 @@ def weights_figure(
 
 
 def edits_figure(query: str, key: str, end: int, labels: Labels) -> go.Figure:
-    """The table of Wagner and Fischer, with one cheapest way from its start to column `end` of its last row."""
+    """The table of Wagner and Fischer, with one cheapest path from its start to column `end` of its last row."""
     table = np.array(edit_table(query, key), dtype=np.float32)
     path = cheapest_path(edit_table(query, key), end)
     rows, columns = table.shape

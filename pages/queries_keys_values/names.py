@@ -1,4 +1,4 @@
-"""The table of names and the question put to it."""
+"""Inputs of the chapter: the table of names and the query."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DISTANCES = {"beginning": beginning_distance, "whole": edit_distance}
 
 @dataclass(frozen=True)
 class Database:
-    """The rows that can be asked: those with a key."""
+    """The rows that can be looked up: those with a key."""
 
     keys: tuple[str, ...]
     values: tuple[str, ...]
@@ -35,7 +35,7 @@ class Database:
 
 @dataclass(frozen=True)
 class QueryInputs:
-    """What the reader asks of the table, and how."""
+    """The query and how to compare it with the keys."""
 
     query: str
     most_edits: int
@@ -45,7 +45,7 @@ class QueryInputs:
 
 
 def table_input(chapter: Chapter) -> Database:
-    """The editable table, and a sentence for every row that cannot be asked."""
+    """Read the editable table, with a warning for every row without a usable key."""
     label = chapter.words.label("names")
     columns = {name: chapter.words.label(name) for name in ("key", "value")}
     rows = edited_table(chapter.controls.key("names"), label, columns, BOOK_DATABASE, MOST_ROWS)
@@ -67,7 +67,7 @@ def table_input(chapter: Chapter) -> Database:
 
 
 def query_input(chapter: Chapter) -> QueryInputs:
-    """The query and how near is near enough."""
+    """Read the query, the comparison and its limits."""
     controls = chapter.controls
     query = controls.text("query", "Li", placeholder=chapter.words("placeholder")).strip()
     temperature = controls.select_slider("temperature", TEMPERATURES, 0.2)
@@ -82,7 +82,7 @@ def query_input(chapter: Chapter) -> QueryInputs:
 
 
 def is_answerable(chapter: Chapter, database: Database, question: QueryInputs) -> bool:
-    """Whether there is something to ask and someone to answer; a sentence says what is missing."""
+    """Whether there is a query and a key; a message says what is missing."""
     if not database.keys:
         st.info(chapter.words("problem.empty"), icon=":material/edit:")
     elif not question.query:

@@ -1,4 +1,4 @@
-"""Queries, keys and values: one table of names asked three ways, and what weights can be."""
+"""Queries, keys and values: one table of names looked up in three ways, and what weights can be."""
 
 from functools import partial
 

@@ -1,4 +1,4 @@
-"""The plane in which weights play: values as arrows, where their sum may lie, and where it lies."""
+"""Values as arrows in the plane, the region that their weighted sums can reach, and the sum."""
 
 from __future__ import annotations
 

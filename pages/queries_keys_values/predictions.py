@@ -1,4 +1,4 @@
-"""What readers draw before they see it."""
+"""Figures that readers draw before they see the answer."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ THE_ROW = OnFigure(Board("weights", names=_KEYS), "weights", {"query": _QUERY, "
 
 
 def shade_the_row(chapter: Chapter) -> None:
-    """The weights of the book's names for one query, warmer than the page opens with."""
+    """Let the reader shade the weights of one query at a higher temperature."""
     chapter.draw_on_figure("warm", THE_ROW, warm_weights)
 
 
 def warm_weights() -> Truth:
-    """What comes out; and all on one, alike for all, or as cold as above, for who shades those."""
+    """The correct weights, and three mistakes: one-hot, uniform, and at the page's own temperature."""
     warm, cold = (soft_lookup([_QUERY], _KEYS, temperature)[0].numpy() for temperature in (_WARM, _COLD))
     found = np.array([float(key == _QUERY) for key in _KEYS])
     return Truth(warm, {"one": found, "alike": np.full(len(_KEYS), 1 / len(_KEYS)), "cold": cold})
 
 
 def place_the_star(chapter: Chapter) -> None:
-    """The weighted sum of two of the four values the page opens with, in the plane that shows them."""
+    """Let the reader place the weighted sum of two of the page's first four values."""
     chapter.draw_on_figure("star", THE_STAR, weighted_sum)
 
 
 def weighted_sum() -> Truth:
-    """What comes out; and the mean of all, the middle of the two, the heavier value, and their plain sum."""
+    """The correct sum, and four mistakes: the mean, the midpoint, the heavier value, the unweighted sum."""
     points = np.array(FIRST_POINTS)
     first, second = points[_WEIGHTS > 0]
     mistakes = {"mean": points.mean(axis=0), "middle": (first + second) / 2, "heavier": second, "sum": first + second}

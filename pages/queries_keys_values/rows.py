@@ -1,4 +1,4 @@
-"""Tables to edit whose rows stand in the address bar, so that a link shows the same table."""
+"""Editable tables whose rows are query parameters, so that a link shows the same table."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def typed_rows(
     most: int,
     find_bad: Callable[[Rows], list[tuple[int, int]]],
 ) -> Rows:
-    """Rows of numbers to type, the last of each on a slider too. All comes back as it was typed, number or not.
+    """Rows of numbers to type, the last of each on a slider too; cells are returned as typed.
 
     Args:
         key: of the rows, in the address too.
@@ -84,7 +84,7 @@ def typed_rows(
 
 
 def read_rows(text: str, columns: int, most: int) -> Rows | None:
-    """Rows as the address has them; None where it holds no list of up to `most` rows of so many cells of text."""
+    """Parse rows from a query parameter; None unless it is a list of up to `most` rows of so many strings."""
     try:
         rows = json.loads(text)
     except (ValueError, RecursionError):
@@ -102,18 +102,18 @@ def write_rows(rows: Rows) -> str:
 
 
 def _held(key: str) -> dict[str, Any]:
-    """What this session keeps of a table: the rows it has, those it started from, what stands in the address."""
+    """The session's state of a table: its rows, its first rows, and the query parameter."""
     empty = {"turn": 0, "start": None, "rows": None, "written": None}
     return st.session_state.setdefault(f"{key}-held", empty)
 
 
 def _address_changed(key: str, held: Mapping[str, Any]) -> bool:
-    """Whether the address says other rows than were last written there: a link, or the way back in the history."""
+    """Whether the query parameter differs from the one last written: a link or the Back button."""
     return st.query_params.get(key) != held["written"]
 
 
 def _rows_to_start_from(key: str, label: str, first: Rows, most: int, stored: Rows | None) -> Rows:
-    """What the address asks for, else what was kept from an earlier visit, else the first rows."""
+    """The rows of the query parameter, else those of an earlier visit, else the first rows."""
     requested = st.query_params.get(key)
     if requested is None:
         return first if stored is None else stored
@@ -126,7 +126,7 @@ def _rows_to_start_from(key: str, label: str, first: Rows, most: int, stored: Ro
 
 
 def _keep(key: str, rows: Rows, first: Rows) -> Rows:
-    """Remember the rows and put them into the address; each change is an entry in its history, so none without need."""
+    """Store the rows and write them to the query parameter if they changed, for each write is a history entry."""
     wanted = None if rows == first else write_rows(rows)
     if wanted is None and key in st.query_params:
         del st.query_params[key]

@@ -25,7 +25,7 @@ _COLUMNS = ("x", "y", "weight")
 
 @dataclass(frozen=True, eq=False)
 class Mixture:
-    """Values in the plane, the weights as typed, and those that the case makes of them."""
+    """Values in the plane, the weights as typed, and the weights after the case's constraint."""
 
     points: Tensor
     typed: Tensor
@@ -38,14 +38,14 @@ class Mixture:
 
 
 def choose_case(chapter: Chapter) -> str:
-    """What the weights must be."""
+    """Read the constraint on the weights."""
     case = chapter.controls.choice("case", CASES, "convex")
     chapter.text(f"case.{case}")
     return case
 
 
 def choose_mixture(chapter: Chapter, case: str) -> Mixture | None:
-    """Values and weights; None where a cell is no number, with a sentence for each."""
+    """Read values and weights; None, with a warning per cell, where a cell is not a number."""
     words = chapter.words
     around: dict[str, object] = {
         "columns": [words(f"rows.{column}") for column in _COLUMNS],
@@ -78,7 +78,7 @@ def choose_mixture(chapter: Chapter, case: str) -> Mixture | None:
 
 
 def plane(chapter: Chapter, mixture: Mixture, hide_answer: bool) -> go.Figure:
-    """The picture, with the weights that were used; without their sum where it is kept back."""
+    """Draw the plane with the weights in use; without their sum while the answer is hidden."""
     x, y = mixture.output.tolist()
     names = chapter.words.group("figure")
     figure = plane_figure(mixture.points.numpy(), mixture.weights.numpy(), mixture.case, names, not hide_answer)
@@ -107,7 +107,7 @@ def readout(chapter: Chapter, mixture: Mixture) -> None:
 
 
 def plane_claims(chapter: Chapter, mixture: Mixture, broken: str) -> None:
-    """What the case promises of the output, measured, or fails where the reader broke it."""
+    """Claims about the output in this case, some broken on request."""
     if broken == "negative":
         mixture = replace(mixture, weights=-mixture.weights)
     scale = 1e-9 * (1 + float(mixture.points.abs().max()) * float(mixture.weights.abs().sum()))

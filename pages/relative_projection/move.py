@@ -1,4 +1,4 @@
-"""The move asked for: a step from a position, and the pair to look at."""
+"""Inputs of the chapter: a step from a position, and a pair of dimensions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _WIDTHS = (*range(4, 34, 2), 40, 48, 56, 64, 80, 96, 128, 192, 256, 384, 512)  #
 
 @dataclass(frozen=True)
 class Move:
-    """What the reader chose: a step by `offset` from `position`, and the pair to look at."""
+    """The reader's choice: a step by `offset` from `position`, and a pair of dimensions."""
 
     offset: int
     position: int

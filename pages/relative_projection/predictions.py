@@ -1,4 +1,4 @@
-"""What readers draw before they see it."""
+"""Figures that readers draw before they see the answer."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ THE_HAND = OnFigure(
 
 
 def place_the_hand(chapter: Chapter) -> None:
-    """Where the fastest hand points at position 2, on the circle that shows it at position 0."""
+    """Let the reader place the fastest pair at position 2 on the circle that shows it at position 0."""
     chapter.draw_on_figure("hand", THE_HAND, hand)
 
 
 def hand() -> Truth:
-    """What comes out; and with sine and cosine exchanged, turned back, a step too few, or in degrees."""
+    """The correct hand, and four mistakes: sine and cosine swapped, turned back, one step short, in degrees."""
     _, one, two = sinusoidal_table(3, 2, dtype=torch.float64).numpy()
     degrees = np.radians(2.0)
     mistakes = {

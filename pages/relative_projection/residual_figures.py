@@ -1,4 +1,4 @@
-"""What rounding, and learning from a table, leave of the claims."""
+"""Residuals after rounding, and after fitting the matrix to a table."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ _MOST_DIMENSIONS = 64  # of the matrix in one heatmap, so that its blocks can be
 
 
 def rotation(chapter: Chapter, move: Move, hide_answer: bool) -> go.Figure:
-    """The chosen pair on its circle; where it moves to may be kept back."""
+    """Draw the chosen pair on its circle; without its new position while the answer is hidden."""
     step = 1 if move.offset >= 0 else -1
     path = move.pairs(*range(move.position, move.position + move.offset + step, step))[:, move.pair]
     start = sinusoidal_rows(torch.tensor([move.position]), move.num_hiddens, move.base, move.dtype)[0]

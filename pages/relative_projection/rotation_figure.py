@@ -93,7 +93,7 @@ def _add_turn(figure: go.Figure, path: Rows, turn: float, ends: tuple[int, int],
 
 
 def in_turns(angle: float) -> str:
-    """An angle in radians as turns, written so finely that nearly a whole number of them is told from one."""
+    """Format an angle in radians as turns, with enough digits to distinguish it from a whole number."""
     turns = angle / (2 * math.pi)
     return _minus(f"{turns:.3f}" if abs(turns) >= 1 else f"{turns:.3g}")
 

@@ -1,4 +1,4 @@
-"""What the book prints of the projection of one pair, beside ours."""
+"""The book's projection of one pair, beside ours."""
 
 from __future__ import annotations
 

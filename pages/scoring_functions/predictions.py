@@ -1,4 +1,4 @@
-"""What readers draw before they see it."""
+"""Figures that readers draw before they see the answer."""
 
 from __future__ import annotations
 

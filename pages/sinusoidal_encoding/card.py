@@ -9,5 +9,5 @@ from viz_core.positional import sinusoidal_table
 
 
 def picture() -> Image.Image:
-    """A table as wide as a card is, so that none of it is cut off."""
+    """A table with the proportions of a card, so that none of it is cut off."""
     return signed_image(sinusoidal_table(40, 64).numpy(), 1.0)

@@ -17,7 +17,7 @@ BOOKS_COLUMNS = (6, 7, 8, 9)
 
 
 def curves(chapter: Chapter, table: Table, base: float, hidden_column: int | None) -> None:
-    """Chosen columns, the book's to begin with, but the one kept back; a choice outlives a table too narrow for it."""
+    """Draw the chosen columns, by default the book's, except a hidden one; a choice survives a narrower table."""
     d, most = table.shape[1], len(CATEGORIES)
     chosen = chapter.controls.multiselect("columns", range(WIDEST), BOOKS_COLUMNS, most)
     if not chosen:

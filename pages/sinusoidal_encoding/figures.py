@@ -29,14 +29,14 @@ CODE_POSITIONS = 32
 
 
 def table_heatmap(table: Table, base: float, labels: Labels) -> Heatmap:
-    """The whole table. Its frequencies go with it: sin and cos of position times frequency are its exact values."""
+    """The whole table with its frequencies, from which a browser computes exact values."""
     frequencies = angular_frequencies(table.shape[1], base).numpy()
     pixels = to_pixels(table, -1.0, 1.0)
     return Heatmap(pixels, -1.0, 1.0, labels["position"], labels["dimension"], Exact("sinusoid", frequencies))
 
 
 def table_figure(table: Table, labels: Labels) -> go.Figure:
-    """The whole table as a plotly figure, to keep."""
+    """The whole table as a plotly figure, for the download."""
     figure = go.Figure(
         go.Heatmap(
             z=table.float().numpy(),
@@ -133,5 +133,5 @@ def binary_figure(table: Table, base: float, labels: Labels) -> go.Figure:
 
 
 def _mode(points: int) -> str:
-    """Dots where they can be told apart."""
+    """Lines with markers where the points are few enough."""
     return "lines+markers" if points <= 120 else "lines"

@@ -1,4 +1,4 @@
-"""What readers draw before they see it."""
+"""Figures that readers draw before they see the answer."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ THE_WAVE = OnFigure(
 
 
 def sketch_the_wave(chapter: Chapter) -> None:
-    """One column of the table, on the figure that shows two that are slower."""
+    """Let the reader draw one column on the figure of two slower ones."""
     chapter.draw_on_figure("wave", THE_WAVE, wave)
 
 
 def wave() -> Truth:
-    """What comes out; and a faster and a slower column, its cosine, and no wave, for who draws those."""
+    """The correct column, and four mistakes: a faster one, a slower one, its cosine, and a constant."""
     table = sinusoidal_table(_POSITIONS[-1] + 1, _WIDTH, dtype=torch.float64)[list(_POSITIONS)].numpy()
     columns = {"fast": 0, "slow": 2 * COLUMN, "cosine": COLUMN + 1}
     mistakes = {name: table[:, column] for name, column in columns.items()}

@@ -1,4 +1,4 @@
-"""What must be true of the table, and how alike its rows are."""
+"""Claims about the table, and the similarity of its rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PUBLISHED_OFFSETS = (1, 2, 5, 10, 20, 59)
 
 
 def claims(chapter: Chapter, table: Table, base: float) -> None:
-    """What must be true of the table, each with its residual; what an odd width or a single position changes."""
+    """The claims about the table with their residuals, also for an odd width or a single position."""
     n, d = table.shape
     with chapter.claims():
         broken = chapter.break_it("odd", "single")

@@ -1,4 +1,4 @@
-"""What the sources print of the sinusoidal table, beside ours."""
+"""The sources' numbers for the sinusoidal table, beside ours."""
 
 from __future__ import annotations
 

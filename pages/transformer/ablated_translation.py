@@ -26,7 +26,7 @@ _AT_ONCE = 25  # sentences between two steps of the progress
 def show_both(
     chapter: Chapter, model: str, request: TranslationInputs, result: Translation, off: tuple[str, ...], heads: HeadsOff
 ) -> None:
-    """Beside the translation the one without: changed words marked, how likely each is, and BLEU on demand."""
+    """Show the translation with and without the heads, changed words marked, and BLEU on demand."""
     without = translation(model, request.text, request.beam, heads)
     places = st.columns(2, gap="medium")
     both = zip(places, ("with", "without"), (result, without), words_changed(result, without), strict=True)
@@ -47,6 +47,6 @@ def show_both(
 def maps_without(
     model: str, request: TranslationInputs, off: tuple[str, ...], heads: HeadsOff, show_contributions: bool
 ) -> tuple[tuple[MapGroup, ...], tuple[str, str]]:
-    """The maps of the run without these heads, to compare with, and what both runs are."""
+    """The maps of the run without these heads, and labels of both runs."""
     maps = translation_maps(model, request.text, request.beam, current_language(), heads, show_contributions)
     return maps, (clean(request.text), f"{clean(request.text)} − {name_heads(off)}")

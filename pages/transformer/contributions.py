@@ -24,7 +24,7 @@ _RESTS = 0.01  # of the weight: so much more than it brings, at least
 def contributions(
     chapter: Chapter, name: str, request: TranslationInputs, result: Translation, site: str, head: int, as_long: bool
 ) -> None:
-    """The open head's weights and what they carry, and what the mark at the sentence's edge gets of both.
+    """Draw the open head's weights and contributions, and the share of both that the end mark gets.
 
     Args:
         as_long: whether the claim about the mark is broken: as if the vectors of all keys were of one length.

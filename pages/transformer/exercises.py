@@ -1,4 +1,4 @@
-"""The experiments that decide the book's exercises on the Transformer, shown once a reader has answered."""
+"""Experiments for the book's exercises on the Transformer, shown after the reader has answered."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ TOKENS, WIDTH, HEADS = 512, 256, 8
 
 
 def deeper(chapter: Chapter) -> None:
-    """What a deeper one costs, counted, and what it gained where it was trained."""
+    """Show the counted cost of a deeper Transformer, and its gain where it was trained."""
     values: dict[str, object] = {}
     for depth, found in recorded().depths.items():
         parameters, multiplications = depth_cost(depth, TransformerSizes())

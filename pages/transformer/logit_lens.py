@@ -21,7 +21,7 @@ _ROUNDING = 1e-4
 
 
 def lens(chapter: Chapter, name: str, request: TranslationInputs, result: Translation) -> None:
-    """What each layer would have said, and who moved the logit of the word that was said."""
+    """Draw each layer's prediction, and what each part adds to the logit of the word written."""
     labels = chapter.words.group("figure")
     translation_request = sentence_request(name, request.text, request.beam)
     seen, split = evaluate(translation_request, through_the_layers), evaluate(translation_request, split_of_the_logits)
@@ -63,7 +63,7 @@ def _split_figure(split: LogitSplit, step: int, labels: Labels) -> go.Figure:
 
 
 def _strongest(split: LogitSplit, step: int, labels: Labels) -> tuple[str, str]:
-    """What adds most, biases apart: its name, and the same as a link where it is a head."""
+    """The name of the part that adds most, biases excluded, and a link to it if it is a head."""
     parts = [
         -np.inf if name[0] == "constant" else part for name, part in zip(split.names, split.parts[:, step], strict=True)
     ]

@@ -14,7 +14,7 @@ from viz_core.view.state import ViewState
 
 
 def causal_mask(chapter: Chapter, model: Translator, result: Translation, view: ViewState) -> None:
-    """One decoder self-attention map: the head opened above where it is one, else the first."""
+    """Draw one decoder self-attention map: that of the open head if it is one, else the first."""
     layer, head = (view.layer, view.head) if view.group == "decoder-self" else (0, 0)
     names = chapter.words.group("figure")
 

@@ -21,7 +21,7 @@ _ROUNDING = 1e-5  # of the largest score
 
 
 def terms_of_scores(chapter: Chapter, name: str, request: TranslationInputs, result: Translation) -> None:
-    """The four terms of one head's scores, on one scale, and that they are all there is."""
+    """Draw the four terms of one head's scores on one scale, with the claim that they add up."""
     heads, labels = next(iter(result.trace)).num_heads, chapter.words.group("figure")
     chapter.text("terms")
     head = int(chapter.controls.slider("terms-head", 1, heads, 1))

@@ -1,4 +1,4 @@
-"""Each French word with its probability: its rivals, where the model hesitates, and what it hardly saw in training.
+"""Each French word with its probability and rivals, and the words that were rare in training.
 
 Words are HTML of our own, with everything that comes from a model escaped. What lies behind a word shows over it, under
 a pointer, at a tap, and when the Tab key comes to it.
@@ -23,7 +23,7 @@ from viz_core.pretrained.word_probabilities import NUM_RIVALS, WordProbability
 
 
 def about_words(chapter: Chapter, model: str, request: TranslationInputs, result: Translation) -> None:
-    """How to read the words under the translation, and which English words the model hardly saw."""
+    """Explain the words under the translation, and name the English words that were rare in training."""
     unsure = [word.text for word in result.words if word.hesitates]
     chapter.finding("hesitates", bool(unsure), count=len(unsure), words=len(result.words))
     counts = word_counts(model)
@@ -83,5 +83,5 @@ def _percent(words: Words, p: float) -> str:
 
 
 def percent(p: float) -> str:
-    """Whole percents, tenths where these say little."""
+    """A percentage without decimals, or with one where it is close to 0 or 100."""
     return f"{p:.0%}" if p >= 0.0995 else f"{p:.1%}" if p >= 0.0005 else "< 0.1%"

@@ -1,4 +1,4 @@
-"""Heads switched off: what the model says of the picture without them, and how often it is right."""
+"""Heads switched off: the prediction without them, and the accuracy."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SHOWN_LABELS = 6
 
 
 def show_without(chapter: Chapter, picture_inputs: PictureInputs, off: tuple[str, ...], heads: HeadsOff) -> None:
-    """The picture's probabilities with and without, and how often the model is right on demand."""
+    """Show the picture's probabilities with and without the heads, and the accuracy on demand."""
     with chapter.card("off"):
         if not picture_inputs.found.probabilities:
             chapter.text("off-no-labels", model=escape(picture_inputs.facts.title))
@@ -38,7 +38,7 @@ def show_without(chapter: Chapter, picture_inputs: PictureInputs, off: tuple[str
 def maps_without(
     chapter: Chapter, picture_inputs: PictureInputs, off: tuple[str, ...], heads: HeadsOff, show_contributions: bool
 ) -> tuple[tuple[MapGroup, ...], tuple[str, str]]:
-    """The maps of the run without these heads, to compare with, and what both runs are."""
+    """The maps of the run without these heads, and labels of both runs."""
     maps = picture_maps(replace(picture_inputs.request, off=heads), current_language(), show_contributions)
     return maps, (chapter.common("with-all"), f"− {name_heads(off)}")
 
@@ -69,7 +69,7 @@ def _both_answers(chapter: Chapter, found: Classification, without: Classificati
 
 
 def _over_samples(chapter: Chapter, picture_inputs: PictureInputs, heads: HeadsOff) -> None:
-    """How often it is right with and without, on pictures that may ship or on drawn ones, and which these are."""
+    """Score accuracy with and without the heads, on shipped or on drawn pictures."""
     model = picture_inputs.request.model
     kind, count = (
         count_samples(model.name, picture_inputs.facts.labels) if isinstance(model, ShippedClassifier) else ("", 0)

@@ -13,7 +13,7 @@ from viz_core.lessons.vision_transformer.questions import token_over_patches
 
 
 def picture() -> Image.Image:
-    """What the class token looks at on a drawn boot, all heads of three layers."""
+    """The class token's attention on a drawn boot, all heads of three layers."""
     boot = ClassificationRequest(ShippedClassifier("vit-fashion-mnist"), sample_picture("ankle-boot"))
     maps = evaluate(boot, token_over_patches, 0)[1:4].flatten(0, 1)
     return weights_image(tiles(maps / maps.amax(dim=(1, 2), keepdim=True), columns=6).numpy(), root=False)

@@ -1,4 +1,4 @@
-"""Paper to draw on; what is drawn comes back as the bytes of a PNG."""
+"""A drawing canvas; returns the drawing as the bytes of a PNG."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _mount = component("drawing")
 
 
 def drawing(key: str, words: Mapping[str, str]) -> bytes | None:
-    """Draw the paper and return what is on it, or None while it is blank.
+    """Show the canvas and return its content, or None while it is blank.
 
     Args:
         words: "paper" (what it is, for a screen reader), "size", "shade", "dark", "middle", "light", "rub", "undo",

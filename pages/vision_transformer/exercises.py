@@ -1,4 +1,4 @@
-"""The experiments that decide the book's exercises on vision, shown once a reader has answered."""
+"""Experiments for the book's exercises on vision, shown after the reader has answered."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def settings(chapter: Chapter) -> None:
 
 
 def _each(*changes: str) -> dict[str, str]:
-    """The share of held-out pictures that each seed names rightly, by change and seed."""
+    """The held-out accuracy of each seed, by change and seed."""
     right = recorded().right
     return {
         f"{change.replace('-', '_')}_{seed}": f"{share:.1%}"

@@ -1,4 +1,4 @@
-"""Every head of a vision transformer as a dot: how far it looks and how widely, layer by layer."""
+"""Attention distance and entropy of every head of a vision transformer, by layer."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def by_depth_figure(
     unit: str,
     labels: Labels,
 ) -> go.Figure:
-    """A measure of every head by its layer; a line where a head would be that attends to all alike.
+    """A measure of every head by its layer; a line marks a head with uniform weights.
 
     Args:
         uniform: where that line is.

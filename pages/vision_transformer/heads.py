@@ -1,4 +1,4 @@
-"""All heads at a glance: how far and how widely each looks."""
+"""All heads at a glance: attention distance and entropy."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from viz_core.view.state import ViewState
 
 
 def heads(chapter: Chapter, picture_inputs: PictureInputs, view: ViewState) -> None:
-    """Mean attention distance and entropy of every head, against one that looks at everything alike."""
+    """Draw mean attention distance and entropy of every head, against a head with uniform weights."""
     chapter.text("heads")
     chapter.lazy("heads", lambda: _heads(chapter, picture_inputs, view), 440)
 

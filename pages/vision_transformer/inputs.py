@@ -1,4 +1,4 @@
-"""Asking for a model and a picture: a sample, an upload, the camera, or a drawing."""
+"""Inputs of the chapter: a model, and a sample, an upload, a photo or a drawing."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _FIRST = "vit-fashion-mnist"
 
 @dataclass(frozen=True, eq=False)
 class PictureInputs:
-    """A model and a picture, what can be read off the model, and what it makes of the picture."""
+    """A model and a picture, facts about the model, and its classification of the picture."""
 
     request: ClassificationRequest
     facts: PictureFacts
@@ -37,12 +37,12 @@ class PictureInputs:
 
 
 def shipped_card(picture_inputs: PictureInputs) -> ModelCard | None:
-    """The card of the model, where it ships and is none of the lab's."""
+    """The card of a shipped model; None for one of the lab's."""
     return next((card for card in available() if picture_inputs.request.model == ShippedClassifier(card.name)), None)
 
 
 def choose_picture(chapter: Chapter) -> PictureInputs | None:
-    """What the reader wants looked at, and by which model; None after a sentence that says what is missing."""
+    """Read the model and the picture from the controls; None, with a message, where one is missing."""
     with chapter.card("ask"):
         with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
             name = _choose_model(chapter)
@@ -65,7 +65,7 @@ def choose_picture(chapter: Chapter) -> PictureInputs | None:
 
 
 def _choose_model(chapter: Chapter) -> str | None:
-    """A shipped model, or the lab's that a link names."""
+    """Read the model: a shipped one, or one of the lab's that a link names."""
     names = sorted((card.name for card in available(task="classification")), key=lambda name: name != _FIRST)
     requested = st.query_params.get(chapter.controls.key("lab"))
     lab = f"{LAB}{requested}" if requested else None
@@ -96,7 +96,7 @@ def _sample(chapter: Chapter, grey: bool) -> Picture:
 
 
 def _brought(chapter: Chapter, source: str) -> Picture | None:
-    """A file, a photo or a drawing; None after a sentence where there is none yet or it cannot be read."""
+    """Read a file, a photo or a drawing; None, with a message, where there is none or it cannot be opened."""
     key = chapter.controls.key(source)
     if source == "draw":
         content = drawing(key, chapter.words.group("draw"))

@@ -1,4 +1,4 @@
-"""Where patches stand: how alike the learned positions are, and what the model says of patches in another order."""
+"""Positions of patches: the similarity of the learned embeddings, and predictions for shuffled patches."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from viz_core.pretrained import Classification
 
 
 def positions(chapter: Chapter, picture_inputs: PictureInputs, token: int) -> None:
-    """How alike the learned positions are, each patch's with all others."""
+    """Draw the similarity of each patch's learned position with all others."""
     found = picture_inputs.found
     table = evaluate_model(picture_inputs.request.model, patch_positions, found.grid)
     if table is None:
@@ -56,7 +56,7 @@ def _likenesses(chapter: Chapter, found: Classification, table: Tensor, token: i
 
 
 def permutation(chapter: Chapter, picture_inputs: PictureInputs, broken: str) -> None:
-    """The patches in another order: what the model says with its positions and without."""
+    """Compare predictions for shuffled patches with and without positions."""
     found = picture_inputs.found
     if not found.probabilities:
         chapter.text("no-permutation", model=escape(picture_inputs.facts.title))
@@ -75,7 +75,7 @@ def _changed(picture_inputs: PictureInputs, seed: int, broken: str) -> float:
 
 
 def _answers(chapter: Chapter, picture_inputs: PictureInputs, seed: int) -> None:
-    """The picture in another order, and what the model says of both."""
+    """Draw the shuffled picture and the predictions for both."""
     found, names = picture_inputs.found, chapter.words.group("figure")
     test = evaluate(picture_inputs.request, patches_shuffled, seed)
     rows = {

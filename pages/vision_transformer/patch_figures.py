@@ -1,4 +1,4 @@
-"""What patches become: one as the vector it is, the filters they are laid on, and how alike their positions are."""
+"""Figures of patches: a patch as a vector, the embedding's filters, and the similarity of positions."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def filters_image(filters: Float[Tensor, "count channels height width"], columns
 
 
 def similarity_image(similarity: Float[Tensor, "rows columns rows columns"], side: int = 900) -> Image.Image:
-    """Every patch's map of likeness at its own place (Dosovitskiy 2021, figure 7, centre)."""
+    """Each patch's map of similarities, at the patch's place (Dosovitskiy 2021, figure 7, centre)."""
     rows, columns = similarity.shape[:2]
     cell = max(1, min(side // (rows * (rows + 1)), side // (columns * (columns + 1))))
     height, width = rows * cell, columns * cell
@@ -84,7 +84,7 @@ def similarity_image(similarity: Float[Tensor, "rows columns rows columns"], sid
 
 
 def likeness_figure(similarity: Float[np.ndarray, "rows columns"], labels: Labels) -> go.Figure:
-    """How alike one patch's position is to every other, -1 to 1.
+    """Similarity of one patch's position to every other, -1 to 1.
 
     Args:
         labels: names "row", "column" and "cosine".

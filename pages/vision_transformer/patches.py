@@ -1,4 +1,4 @@
-"""Patches as vectors and as tokens, and the filters that make one of the other."""
+"""Patches as vectors and as tokens, and the filters of the embedding."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tokens and where they lie on the picture: in rows and columns, in words, in the address."""
+"""Tokens and their places on the picture: by row and column, in words, as query parameters."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ROUNDING = 1e-5  # what float32 may lose in sums of a few hundred terms
 
 
 def token_read(view: ViewState) -> int:
-    """The token whose attention is read: the first pinned query, else the class token."""
+    """The token whose attention is shown: the first pinned query, else the class token."""
     return next((pin.index for pin in view.pins if pin.axis == "query"), 0)
 
 

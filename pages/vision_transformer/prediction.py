@@ -1,4 +1,4 @@
-"""What the model sees, and what it says."""
+"""What the model receives, and its prediction."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _THUMB = 156  # pixels; three side by side, two on a phone
 
 
 def input_and_prediction(chapter: Chapter, picture_inputs: PictureInputs) -> None:
-    """What the model sees, and what it says."""
+    """What the model receives, and its prediction."""
     left, right = st.columns([3, 2], gap="large")
     with left:
         preprocessing(chapter, picture_inputs)
@@ -27,7 +27,7 @@ def input_and_prediction(chapter: Chapter, picture_inputs: PictureInputs) -> Non
 
 
 def preprocessing(chapter: Chapter, picture_inputs: PictureInputs) -> None:
-    """The picture as it was brought, as the model sees it, and as the numbers it gets."""
+    """Draw the original picture, the preprocessed one, and its pixel values."""
     prepared, words = picture_inputs.found.prepared, chapter.words
     image = picture_inputs.image
     steps = [words(f"step.{step}") for step in prepared.steps] or words("step.none")
@@ -63,7 +63,7 @@ def prediction(chapter: Chapter, picture_inputs: PictureInputs) -> None:
 
 
 def caution(chapter: Chapter, picture_inputs: PictureInputs) -> None:
-    """What the percentage is worth: how often it is right, and whether it was measured on pictures like this one."""
+    """Show the calibration of this percentage, and whether the picture is unlike the test pictures."""
     found, card = picture_inputs.found, shipped_card(picture_inputs)
     record = card.training if card else {}
     if "calibration" not in record or "familiarity" not in record or found.distance is None:

@@ -71,7 +71,7 @@ def _lab(
 
 
 def depth(chapter: Chapter, picture_inputs: PictureInputs, token: int) -> None:
-    """What the token looks at, and what has reached it, layer after layer."""
+    """Draw the token's attention and rollout, layer by layer."""
     layers = len({call.layer for call in picture_inputs.found.trace})
     chapter.text("depth", who=name_of(chapter, place_of(picture_inputs.found, token)), layers=layers)
     chapter.lazy("depth", lambda: _depth(chapter, picture_inputs, token), 700)

@@ -1,4 +1,4 @@
-"""How a classifier was trained: its curves, and what it takes for what."""
+"""How a classifier was trained: its curves, calibration and confusions."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def curve_figure(curve: Sequence[Mapping[str, float]], labels: Labels) -> go.Fig
 
 
 def calibration_figure(bins: Sequence[Mapping[str, float]], labels: Labels) -> go.Figure:
-    """Share of pictures that are right by how sure the model was, beside the line of one that is right as often.
+    """Accuracy by confidence, beside the diagonal of a calibrated model.
 
     Args:
         labels: names "sure", "right", "as-often", "measured" and "pictures".
@@ -74,7 +74,7 @@ def calibration_figure(bins: Sequence[Mapping[str, float]], labels: Labels) -> g
 
 
 def confusion_figure(counts: Int[np.ndarray, "is said"], names: Sequence[str], labels: Labels) -> go.Figure:
-    """Test pictures of each label (rows) by what the model said (columns); coloured by their root, so that few show.
+    """Test pictures of each label (rows) by predicted label (columns); coloured by the square root of the count.
 
     Args:
         labels: names "is", "said" and "pictures".

@@ -18,7 +18,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
 from benchmarks.serving import Server
-from benchmarks.visitors import ViewHandle, Visitor, visit
+from benchmarks.visitors import Shown, Visitor, visit
 from tests.attacks.forged import odd_runs, page_run, typed, values, wrong_values
 from ui.text.words import ENGLISH, load_words
 
@@ -41,7 +41,7 @@ class Stage:
         self._runner = asyncio.Runner()
         self._sessions = AsyncExitStack()
         self._forgers: dict[str, Visitor] = {}
-        self._whole: dict[str, ViewHandle] = {}
+        self._whole: dict[str, Shown] = {}
         self._witness = self._run(self._enter())
         self._run(self._witness.open(CHAPTERS[0]))  # what is made once is made by now
         self._seen = self._run(self._witness.open(CHAPTERS[0]))

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pages.architectures import exercises as architectures
-from pages.architectures.sizes import Asked
+from pages.architectures.sizes import SizeInputs
 from pages.transformer import exercises as transformer
 from pages.vision_transformer import exercises as vision
 from ui.chapter.chapter import Chapter
@@ -34,7 +34,7 @@ def said(request: pytest.FixtureRequest) -> dict[str, str]:
     return sheet.said
 
 
-ASKED = Asked(LayerSizes(12, 64, 3, 4), 0, 1)
+INPUTS = SizeInputs(LayerSizes(12, 64, 3, 4), 0, 1)
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ ASKED = Asked(LayerSizes(12, 64, 3, 4), 0, 1)
     [
         (("transformer", transformer.deeper), ("1,869,782", "3,580,118")),
         (("transformer", transformer.additive, 4), ("67,108,864", "2,097,152", "262,144", "4,096")),
-        (("architectures", architectures.long_inputs, ASKED), ("80,000,000,000", "10,000", "320 GB")),
+        (("architectures", architectures.long_inputs, INPUTS), ("80,000,000,000", "10,000", "320 GB")),
         (("architectures", architectures.cheaper), ("262,144", "4,096", "0.00")),
         (("vision-transformer", vision.side), ("37", "145", "4.1 ×")),
         (("vision-transformer", vision.average), ("+1.7", "−1.7")),

@@ -1,4 +1,4 @@
-"""Convolution, recurrence and self-attention side by side: what a layer costs, and how far a signal has to travel."""
+"""Convolution, recurrence and self-attention compared: the cost of a layer and the path length of a signal."""
 
 from viz_core.lessons.architectures.costs import ARCHITECTURES, LayerSizes, layer_cost
 from viz_core.lessons.architectures.paths import longest_path, path_length

@@ -17,7 +17,7 @@ Tokens = Float[Tensor, "n d"]
 
 @dataclass(frozen=True)
 class Saving:
-    """What one way does to a head of n tokens.
+    """The cost and the change of one approximation, for a head of n tokens.
 
     Attributes:
         held: weights, or sums in their place, that exist at once.
@@ -83,7 +83,7 @@ def tiled_attention(Q: Tokens, K: Tokens, V: Tokens, width: int) -> Tokens:
 
 
 def window_attention(Q: Tokens, K: Tokens, V: Tokens, width: int) -> Tokens:
-    """Each token looks at the `width` tokens around it alone (Vaswani 2017, section 4; Beltagy 2020, section 3.1)."""
+    """Attention of each token over the `width` around it (Vaswani 2017, section 4; Beltagy 2020, section 3.1)."""
     places = torch.arange(len(Q))
     offsets = places[None] - places[:, None]
     in_window = (offsets >= -(width // 2)) & (offsets < width - width // 2)

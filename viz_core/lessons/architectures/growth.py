@@ -1,4 +1,4 @@
-"""What of a layer of self-attention grows with the text, and how fast: counted on the layer itself."""
+"""How the parameters, weights and paths of self-attention grow with the text, counted on the layer."""
 
 from __future__ import annotations
 

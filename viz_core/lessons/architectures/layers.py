@@ -14,7 +14,7 @@ from viz_core.trace import attend
 
 
 class SelfAttention(nn.Module):
-    """Every token looks at every token: attention(X, X, X)."""
+    """Self-attention of every token over all tokens: attention(X, X, X)."""
 
     def __init__(self, num_hiddens: int, num_heads: int = 1) -> None:
         super().__init__()
@@ -55,7 +55,7 @@ class Convolution(nn.Module):
 
 
 class RestrictedSelfAttention(nn.Module):
-    """Each token looks at itself and the r - 1 before it (Vaswani 2017, section 4, "restricted").
+    """Self-attention of each token over itself and the r - 1 before it (Vaswani 2017, section 4, "restricted").
 
     Computed in blocks of r queries, each against its own block of keys and the one before, so that cost and memory
     grow with r n and not with n^2.
@@ -72,7 +72,7 @@ class RestrictedSelfAttention(nn.Module):
         self.attention = MultiHeadAttention(num_hiddens, num_heads)
 
     def forward(self, X: Float[Tensor, "batch n d"]) -> Float[Tensor, "batch n d"]:
-        """Each token after a look at the r tokens up to and with itself."""
+        """The outputs, each over the r tokens up to and including its own."""
         batch, n, _ = X.shape
         r = min(self.window, n)
         num_blocks = -(-n // r)

@@ -28,7 +28,7 @@ Edge = tuple[Unit, Unit]
 
 
 def path_length(name: str, first: int, last: int, sizes: LayerSizes) -> float:
-    """Steps from token `first` until the unit at token `last` has heard of it: infinite where it never does.
+    """Steps from token `first` until its signal reaches the unit at token `last`; infinite where it never does.
 
     With the distance D = last - first:
     self-attention 1; recurrence D steps along the states; contiguous convolution ceil(D / (k - 1)), as each layer
@@ -72,12 +72,12 @@ def path_matrix(name: str, sizes: LayerSizes) -> Float[Tensor, "n n"]:
 
 
 def connections(name: str, sizes: LayerSizes, num_layers: int) -> list[Edge]:
-    """Every connection of a stack of layers, from the unit that is read to the unit that reads.
+    """Every connection of a stack of layers, from input unit to output unit.
 
-    Recurrence is one layer, however many are asked for: its states are joined to each other.
+    Recurrence is one layer, whatever `num_layers`: its states are joined to each other.
 
     Raises:
-        ValueError: if there is no such layer, or no layer is asked for.
+        ValueError: if there is no such layer, or num_layers is below 1.
     """
     if name not in ARCHITECTURES:
         raise ValueError(f"name: expected one of {', '.join(ARCHITECTURES)}, got {name!r}")
@@ -128,7 +128,7 @@ def _reads(name: str, layer: int, sizes: LayerSizes) -> range:
 
 
 def _closest(name: str, layer: int, token: int, last: int, sizes: LayerSizes) -> int:
-    """Where to go in this layer: as near to the end as leads there in the layers that are left."""
+    """The unit of this layer closest to the end from which the remaining layers reach it."""
     if name == "attention":
         return last
     if name != "dilated":

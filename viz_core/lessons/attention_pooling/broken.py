@@ -1,4 +1,4 @@
-"""Pooling done wrong on purpose: what each claim of the chapter guards against."""
+"""Pooling with deliberate errors, one for each claim of the chapter."""
 
 from __future__ import annotations
 

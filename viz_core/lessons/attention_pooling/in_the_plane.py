@@ -65,7 +65,7 @@ def left_out_right(points: Points, labels: Int[Tensor, "n"], widths: tuple[float
 
 
 def transformed_error(points: Points, widths: tuple[float, float], degrees: float, shift: tuple[float, float]) -> float:
-    """max |weights - weights after keys and queries were turned and moved together|, every point asked of all.
+    """max |weights - weights after rotating and shifting keys and queries together|, each point being query and key.
 
     0 for any shift; for a turn, 0 where both widths are the same: then the kernel sees the distance alone.
     """

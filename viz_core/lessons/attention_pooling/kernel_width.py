@@ -47,7 +47,7 @@ def shortcut_error(x_train: Float[Tensor, "train"], y_train: Float[Tensor, "trai
 
 @dataclass(frozen=True, eq=False)
 class WidthSearch:
-    """What was tried and what was best.
+    """The widths tried, their errors, and the best width.
 
     Attributes:
         errors: mean squared leave-one-out error of each width; NaN where it leaves a point that no

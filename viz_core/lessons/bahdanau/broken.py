@@ -1,4 +1,4 @@
-"""Additive attention done wrong on purpose, and a bottleneck where there is none."""
+"""Additive attention with deliberate errors, and an erased source."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from viz_core.tasks import TASKS, Plan, Shape, TaskRun
 from viz_core.tasks.recorded import FILMS, accuracy_by_length
 
 SHOTS = 40
-"""Snapshots of a run, at most; as many maps of each head can be looked at."""
+"""Snapshots of a run, at most."""
 SLICE = 0.4  # seconds of training before a page is drawn anew
 _SHORT = 3  # letters
 

@@ -18,7 +18,7 @@ LENGTHS = (3, 2)
 
 @dataclass(frozen=True, eq=False)
 class CrossAttention:
-    """What the layer made of queries and of other keys.
+    """Inputs and outputs of the layer on queries and other keys.
 
     Attributes:
         parameters: numbers in its four matrices.
@@ -63,11 +63,11 @@ def book_toy(
 
 
 def mean_ranges(weights: Float[Tensor, "heads n n"]) -> Float[Tensor, "heads"]:
-    """mean_i sum_j a_ij |i - j|: how many tokens away each head looks, on average over the queries."""
+    """mean_i sum_j a_ij |i - j|: the mean attention distance of each head, in tokens."""
     places = torch.arange(weights.shape[-1], dtype=weights.dtype)
     return (weights * (places[:, None] - places).abs()).sum(dim=-1).mean(dim=-1)
 
 
 def uniform_range(num_tokens: int) -> float:
-    """The same for a head that looks at all n tokens alike: (n^2 - 1) / (3 n)."""
+    """The mean attention distance of a head with uniform weights over n tokens: (n^2 - 1) / (3 n)."""
     return (num_tokens**2 - 1) / (3 * num_tokens)

@@ -1,4 +1,4 @@
-"""Multi-head attention done wrong on purpose: what the claims of the chapter guard against."""
+"""Multi-head attention with deliberate errors, one for each claim of the chapter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A layer to look into and tokens to give it: fresh weights on a sentence or on noise, or a layer that was trained."""
+"""A layer and its tokens: random weights on a sentence or on noise, or a trained layer."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def fresh_layer(num_hiddens: int, num_heads: int, sharpness: float = 1.0, seed: 
 
 
 def random_tokens(num_tokens: int, num_hiddens: int, seed: int = 0) -> Tokens:
-    """Tokens that mean nothing: vectors from N(0, I), named by their numbers.
+    """Random tokens: vectors from N(0, I), named by their numbers.
 
     Raises:
         ValueError: if a size is below 1.
@@ -65,7 +65,7 @@ def resize_width(X: Float[Tensor, "n d"], num_hiddens: int) -> Float[Tensor, "n 
 
 @torch.inference_mode()
 def trained_input(translator: Translator, text: str, block: int, max_tokens: int) -> Tokens:
-    """What the self-attention of one encoder block sees of a text: tokens with positions, through the blocks before.
+    """The input of one encoder block's self-attention for a text: tokens with positions after the blocks before.
 
     Raises:
         TextError: if the model cannot read the text.
@@ -91,5 +91,5 @@ def trained_layer(translator: Translator, block: int, num_heads: int) -> MultiHe
     trained = translator.model.encoder.blocks[block].attention
     layer = MultiHeadAttention(trained.W_q.out_features, num_heads, bias=trained.W_q.bias is not None)
     layer.load_state_dict({name: tensor.float().cpu() for name, tensor in trained.state_dict().items()})
-    name_site(layer, f"encoder.{block}.self")  # so that whoever looks at its maps calls it by its own number
+    name_site(layer, f"encoder.{block}.self")  # so that its maps carry its own number
     return layer.eval().requires_grad_(False)

@@ -1,4 +1,4 @@
-"""A lookup that picks one key and a lookup that weighs all, and what either tells about its scores."""
+"""A hard lookup of one key and a soft lookup of all, and their gradients."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def similarity(queries: Sequence[str], keys: Sequence[str]) -> Float[Tensor, "qu
 
 
 def check_temperature(temperature: float) -> None:
-    """Refuse what cannot divide scores.
+    """Raise ValueError unless the temperature is a positive number.
 
     Raises:
         ValueError: if it is not a positive number.

@@ -1,4 +1,4 @@
-"""What attention answers when its query moves a little: the covariance of the keys, each counted with its weight."""
+"""The derivative of attention by its query: the covariance of the keys under the weights."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A search engine that learns from clicks: documents weighed by attention, and a query that each click moves."""
+"""A search engine that learns from clicks: documents weighted by attention, and a query updated by each click."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ CASES = ("free", "non-negative", "convex", "one-hot", "uniform")
 
 
 def weights_of_case(raw: Float[Tensor, "values"], case: str) -> Float[Tensor, "values"]:
-    """The weights nearest in spirit to `raw` that the case allows.
+    """The weights that a case makes of `raw`:
 
     free          any numbers: the output lies in the span of the values
     non-negative  max(0, a_i): it lies in their cone

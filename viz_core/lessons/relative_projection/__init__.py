@@ -1,1 +1,1 @@
-"""One matrix moves every position by the same offset: proven, fitted, and held against rounding."""
+"""One matrix that moves every position by the same offset: proven, fitted, and compared with rounding errors."""

@@ -1,4 +1,4 @@
-"""The projection with its sign the other way round: a step back where a step on was asked for."""
+"""The projection with the wrong sign: it moves positions backwards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Can a model learn to move positions? A least-squares fit that sees nothing but rows of the table."""
+"""A least-squares fit of the projection to rows of the table."""
 
 from __future__ import annotations
 

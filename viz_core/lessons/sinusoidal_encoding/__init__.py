@@ -1,1 +1,1 @@
-"""What must be true of a table of sinusoids, and what adding it does to words."""
+"""Properties of a sinusoidal table, and its effect on word vectors."""

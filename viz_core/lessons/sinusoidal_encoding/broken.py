@@ -1,4 +1,4 @@
-"""Tables made wrongly on purpose, so that a claim about the right one can be seen to fail."""
+"""Tables with deliberate errors, one for each claim of the chapter."""
 
 from __future__ import annotations
 

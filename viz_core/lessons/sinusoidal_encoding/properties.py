@@ -1,4 +1,4 @@
-"""What must be true of a sinusoidal table, measured on the table itself: norms, wavelengths, similarity, distance.
+"""Properties of a sinusoidal table, measured on the table: norms, wavelengths, similarity, distance.
 
 Columns 2j and 2j+1 are a pair, the sine and the cosine of one angle. An odd width ends on a lone
 sine, for which most of these do not hold; where that matters, the functions say what they leave out.
@@ -109,7 +109,7 @@ def start_positions(num_positions: int, num_starts: int = 64) -> Tensor:
 
 
 class Nearest(NamedTuple):
-    """The two most similar rows of a table, by how far apart they stand and how far apart they lie."""
+    """The two most similar rows of a table: their offset and their distance."""
 
     offset: int
     distance: float
@@ -166,14 +166,14 @@ def doubling_columns(num_bits: int, num_hiddens: int, base: float = 10000.0) -> 
 
 
 def slowings(columns: Sequence[int | None], num_hiddens: int, base: float = 10000.0) -> tuple[float, ...]:
-    """How fast each column is beside the one before, where both are there; bits have 1/2 throughout."""
+    """The ratio of each column's frequency to the one before, where both exist; 1/2 for binary digits."""
     lengths = wavelengths(num_hiddens, base)
     both = [(a, b) for a, b in pairwise(columns) if a is not None and b is not None]
     return tuple(float(lengths[a] / lengths[b]) for a, b in both)
 
 
 def largest_change(columns: Float[Tensor, "positions columns"]) -> float:
-    """How far the values of a column lie apart, in that column where they do most."""
+    """The largest range of values in a column."""
     return float((columns.amax(dim=0) - columns.amin(dim=0)).max())
 
 

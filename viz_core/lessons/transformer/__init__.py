@@ -1,1 +1,1 @@
-"""What must be true of a translation by the Transformer, measured."""
+"""Properties of a translation by the Transformer, measured."""

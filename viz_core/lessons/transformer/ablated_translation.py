@@ -1,4 +1,4 @@
-"""A translation beside the one without some heads, and what these are worth on held-out sentences."""
+"""A translation compared with one without some heads, and their effect on held-out sentences."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def words_changed(one: Translation, other: Translation) -> tuple[frozenset[int],
 def held_out_statistics(
     translator: Translator, off: HeadsOff, start: int, stop: int
 ) -> Float[np.ndarray, "sentences 10"]:
-    """What BLEU needs of the translations of some held-out sentences, with heads off.
+    """BLEU statistics of the translations of some held-out sentences with heads switched off.
 
     Raises:
         ValueError: if there is no such head.

@@ -1,4 +1,4 @@
-"""What additive scores would cost a Transformer in place of scaled dot products: counted on the layers themselves."""
+"""The cost of additive scores in a Transformer in place of scaled dot products, counted on the layers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class ScoreCost:
 
 
 class _Largest(TorchDispatchMode):
-    """Notes how large the largest tensor is that comes out of any operation."""
+    """Record the size of the largest output of any operation."""
 
     def __init__(self) -> None:
         super().__init__()

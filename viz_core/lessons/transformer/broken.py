@@ -1,4 +1,4 @@
-"""A decoder without its mask: what the book's does in evaluation when several steps come at once."""
+"""A decoder without its causal mask, like the book's in evaluation with several steps at once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from viz_core.trace import record
 
 @torch.inference_mode()
 def unmasked_residuals(translator: Translator, translation: Translation) -> dict[str, float]:
-    """What `translation_residuals` measures, of the same decoder with every step seeing all: nothing holds."""
+    """`translation_residuals` of the same decoder without its causal mask."""
     source, target, valid_lens = translator.teacher_forced(translation.source_ids, translation.target_ids)
     model = translator.model
     memory = model.encoder(source, valid_lens)

@@ -1,4 +1,4 @@
-"""What each key adds to what a head writes, beside the weight it gets."""
+"""Norm of each key's contribution to a head's output, beside its weight."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ class MarkByLayer(NamedTuple):
 
     @property
     def rest(self) -> float:
-        """By how much more it is looked at than it brings, over all layers."""
+        """The key's share of weight minus its share of contributions, over all layers."""
         return float(np.mean(self.weights) - np.mean(self.shares))
 
 
 @torch.inference_mode()
 def contributions_of(translator: Translator, translation: Translation, site: str, head: int) -> Contributions:
-    """Of one head in the pass over a finished translation.
+    """The weights and contributions of one head in the pass over a finished translation.
 
     Raises:
         KeyError: if there is no such site.
@@ -61,7 +61,7 @@ def contributions_of(translator: Translator, translation: Translation, site: str
 def mark_by_layer(
     translator: Translator, translation: Translation, site: str, key: int, as_long: bool = False
 ) -> MarkByLayer:
-    """Of one key, such as the mark at a sentence's end, in every layer whose attention is of the kind of this site's.
+    """The share of one key, such as the end mark, in every layer with attention of this site's kind.
 
     Args:
         as_long: as if the vectors of all keys were of one length: then a share is a weight.

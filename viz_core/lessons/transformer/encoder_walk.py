@@ -1,4 +1,4 @@
-"""A sentence's way through the encoder, one step after the other."""
+"""Every step of the encoder for one sentence."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from viz_core.pretrained import Translation, Translator
 
 
 def encoder_walk(translator: Translator, translation: Translation) -> tuple[tuple[Step, ...], dict[str, float]]:
-    """Every step of the encoder with this sentence's numbers, and how far they are from what the encoder does.
+    """Every step of the encoder for this sentence, and residuals against the encoder's own output.
 
     "walk": the last step against the encoder's own output; "twin": one vector at several positions.
     """

@@ -1,4 +1,4 @@
-"""A translation through the decoder's layers: what each would have said, and what moved the logit of a word."""
+"""The logit lens on a translation: each layer's prediction, and the parts of a word's logit."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from viz_core.pretrained import Translation, Translator
 
 
 class Lens(NamedTuple):
-    """What each layer would say at each step: rows are the input and the blocks, columns the words written."""
+    """Each layer's prediction at each step: rows are the input and the blocks, columns the words written."""
 
     tokens: tuple[tuple[str, ...], ...]  # the likeliest one
     probabilities: Float[np.ndarray, "layers steps"]  # of the likeliest one
@@ -32,7 +32,7 @@ class LogitSplit(NamedTuple):
 
 @torch.inference_mode()
 def through_the_layers(translator: Translator, translation: Translation) -> Lens:
-    """The decoder's states after each block, read by its own output layer."""
+    """Apply the decoder's output layer to its state after each block."""
     model = translator.model
     source, target, lengths = translator.teacher_forced(translation.source_ids, translation.target_ids)
     state = model.decoder.init_state(model.encoder(source, lengths), lengths)
@@ -50,7 +50,7 @@ def through_the_layers(translator: Translator, translation: Translation) -> Lens
 
 @torch.inference_mode()
 def split_of_the_logits(translator: Translator, translation: Translation) -> LogitSplit:
-    """Of every written token: what the input, each head, each feed-forward net and the biases add to its logit."""
+    """Split the logit of each written token into what the input, heads, feed-forward nets and biases add."""
     model = translator.model
     source, target, lengths = translator.teacher_forced(translation.source_ids, translation.target_ids)
     wanted = torch.tensor([translation.target_ids], device=target.device)

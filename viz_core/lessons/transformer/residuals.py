@@ -1,4 +1,4 @@
-"""Residuals of what must be true of a translation by the Transformer: each is a number that should be near zero."""
+"""Residuals of a translation by the Transformer, each close to zero for a correct model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the scores of the encoder's first layer are made of: words and places, each asking for each."""
+"""The scores of the encoder's first layer as four terms: word and position of query and key."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class ScoreParts(NamedTuple):
 
 @torch.inference_mode()
 def score_parts(translator: Translator, translation: Translation, head: int) -> ScoreParts:
-    """Of one head of the encoder's first layer, against the queries and keys that the layer really had.
+    """The terms of one head of the encoder's first layer, compared with its recorded queries and keys.
 
     Raises:
         ValueError: if the model's attention has no queries and keys to multiply.

@@ -1,1 +1,1 @@
-"""One token's way through a vision transformer, patches as vectors, and patches in another order."""
+"""Attention of one token in a vision transformer, patches as vectors, and shuffled patches."""

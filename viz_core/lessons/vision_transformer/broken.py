@@ -1,4 +1,4 @@
-"""Rollout divided the wrong way round, as a known implementation has it."""
+"""Rollout normalised along the wrong axis, as in a known implementation."""
 
 from __future__ import annotations
 

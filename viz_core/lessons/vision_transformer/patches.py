@@ -1,4 +1,4 @@
-"""Patches as vectors, as filters, in another order, and how alike their positions are."""
+"""Patches as vectors, embedding filters, shuffled patches, and the similarity of positions."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def patchify(
 def unpatchify(
     patches: Float[Tensor, "batch patches pixels"], grid: tuple[int, int], patch_size: tuple[int, int]
 ) -> Float[Tensor, "batch channels height width"]:
-    """The picture these patches make: the way back from `patchify`.
+    """The picture that these patches make: the inverse of `patchify`.
 
     Raises:
         ValueError: if there are not as many patches as the grid has places, or they are not of that size.
@@ -84,7 +84,7 @@ def position_similarity(
 def principal_filters(
     weight: Float[Tensor, "num_hiddens channels height width"], count: int
 ) -> Float[Tensor, "count channels height width"]:
-    """The `count` patterns from which most of the patch embedding is made, each with norm 1, the strongest first.
+    """The first `count` principal components of the patch embedding's filters, each with norm 1.
 
     Right singular vectors of the matrix whose rows are the filters (Dosovitskiy 2021, figure 7, left, shows the first
     28 principal components). The sign of a pattern means nothing: its largest pixel is made positive.

@@ -1,4 +1,4 @@
-"""The permutation test: what a model says of a picture whose patches are shuffled, with and without positions."""
+"""The permutation test: predictions for a picture with shuffled patches, with and without positions."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def permutation_test(
     patch_size: tuple[int, int],
     order: Int[Tensor, "patches"],
 ) -> PermutationTest:
-    """Ask a model twice of a picture and of the shuffled picture: with positions and without.
+    """Classify a picture and its shuffled version, with and without positions.
 
     Args:
         predict: (pictures, whether with positions) to the probabilities (pictures, classes).

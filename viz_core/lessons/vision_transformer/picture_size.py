@@ -1,4 +1,4 @@
-"""What larger pictures cost a Vision Transformer whose patches keep their size."""
+"""The cost of larger pictures for a Vision Transformer with a fixed patch size."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from viz_core.models.patch_grid import count_patches
 
 @dataclass(frozen=True)
 class PictureCost:
-    """Of one picture, forward.
+    """The cost of one forward pass.
 
     Attributes:
         tokens: patches and the class token.

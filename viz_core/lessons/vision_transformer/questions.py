@@ -1,4 +1,4 @@
-"""What the chapter asks of a vision model and of its run on a picture: (model, run, arguments) to a small answer."""
+"""Functions of a vision model and its run on a picture, evaluated where the model is."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ def patches_shuffled(model: PictureModel, run: Classification, seed: int) -> Per
 def token_in_layer(
     _model: PictureModel, run: Classification, token: int, layer: int, fusion: HeadFusion, discard: float
 ) -> TokenRollout:
-    """What a token attends to in one layer, and through all of them."""
+    """A token's attention in one layer, and its rollout through all layers."""
     return token_rollout(_layers(run), token, layer, fusion, discard)
 
 
 def token_through_layers(
     _model: PictureModel, run: Classification, token: int
 ) -> tuple[Float[Tensor, "layers n"], Float[Tensor, "layers n"]]:
-    """What a token attends to in each layer, and what has reached it there."""
+    """A token's attention in each layer, and its rollout up to there."""
     return token_by_depth(_layers(run), token)
 
 

@@ -1,4 +1,4 @@
-"""One token's way through a vision transformer, and all its heads at once: what a trace says in few numbers."""
+"""Attention of one token by layer, and measures of all heads, from a trace."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Layers = Sequence[Float[Tensor, "heads n n"]]
 
 @dataclass(frozen=True, eq=False)
 class TokenRollout:
-    """What one token attends to: in one layer, and through all of them.
+    """One token's attention in one layer, and its rollout through all layers.
 
     Attributes:
         raw: weights of a layer whose heads are fused.
@@ -51,7 +51,7 @@ def token_rollout(
 
 
 def own_and_largest_other(row: Float[Tensor, "patches"], place: int) -> tuple[float, float]:
-    """What a patch has of itself, and the most it has of any other (0 where there is none).
+    """A patch's weight on itself, and its largest weight on another patch (0 where there is none).
 
     Raises:
         IndexError: if there is no such patch.
