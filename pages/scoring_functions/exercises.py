@@ -1,8 +1,4 @@
-<<<<<<< HEAD
 """Measurements for the book's exercises, shown once a reader has answered."""
-=======
-"""Experiments for the book's exercises, shown after the reader has answered."""
->>>>>>> b8ef2f8 (Say in chapters' docstrings what each function draws or returns)
 
 from __future__ import annotations
 
