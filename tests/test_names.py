@@ -26,21 +26,9 @@ ALLOWED = {
     "recipes/translation.py": {"patience"},
     "viz_core/view/theme.py": {"LIGHT"},
     # Still to be renamed; this list only shrinks.
-    "pages/position_embeddings/playback.py": {"_kept"},
-    "pages/scoring_functions/book.py": {"said"},
-    "pages/scoring_functions/debugger.py": {"said"},
-    "pages/scoring_functions/exercises.py": {"heard", "told"},
-    "pages/scoring_functions/gaussian.py": {"kept", "moved"},
-    "pages/scoring_functions/gaussian_figures.py": {"kept_figure"},
-    "pages/scoring_functions/shapes.py": {"told"},
-    "pages/scoring_functions/softmax.py": {"_look"},
-    "pages/scoring_functions/words.py": {"told"},
     "viz_core/hub/corpus.py": {"_MOST_TOLD"},
     "viz_core/hub/runs/text.py": {"_KEPT"},
     "viz_core/hub/runs/tokenizer_patterns.py": {"_PATIENCE"},
-    "viz_core/lessons/position_embeddings/rotary_decay.py": {"NEAR", "near"},
-    "viz_core/lessons/scoring_functions/book_examples.py": {"kept"},
-    "viz_core/lessons/scoring_functions/exercises.py": {"keys_heard"},
 }
 """Exceptions, by file."""
 
