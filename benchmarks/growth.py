@@ -38,7 +38,7 @@ async def interact(url: str, pid: int, first: int, total: int) -> list[tuple[int
         async with visit(url) as visitor:
             shown = await visitor.open(CHAPTER)
             for turn in range(_STAY - 2):
-                if LINE not in shown.inputs:  # a fresh server's first page begins again through the door
+                if LINE not in shown.inputs:  # the first page of a new server loads twice
                     shown = await visitor.open(CHAPTER)
                 shown = await visitor.type(LINE, f"{next(own)[:-1]} {done + turn}.")
             await visitor.open(next(others))

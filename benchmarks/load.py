@@ -39,7 +39,7 @@ _WHENS = ("today", "yesterday", "again", "at last", "every day", "with me", "too
 
 
 def sentences() -> Iterator[str]:
-    """Sentences that nobody else types."""
+    """Return sentences that are unique to a visitor."""
     return (" ".join(words) + "." for words in itertools.product(_SUBJECTS, _VERBS, _WHENS))
 
 

@@ -34,7 +34,7 @@ STOPWATCH = """async ([line, heads]) => {
 
 
 def measure(sizes: Sequence[int] = SIZES, samples: int = 3) -> list[Row]:
-    """Seconds on the page, each time with a text nobody has asked for.
+    """Seconds on the page, each time with a new text.
 
     Raises:
         RuntimeError: if there is no Chromium, or the server does not start.

@@ -26,7 +26,7 @@ QUICK = {"sizes": (64,), "samples": 1, "causal": 256}
 
 
 def measure(device: str = "cpu", sizes: Sequence[int] = SIZES, samples: int = 9, causal: int = CAUSAL) -> list[Row]:
-    """Milliseconds of each look alone, and of a forward pass with a look, which is what a reader waits for."""
+    """Return milliseconds of reading maps, alone and with a forward pass."""
     rows = []
     ours, eager = bert("record", device), bert("eager", device)
     watch = stopwatch(device)
@@ -80,7 +80,7 @@ def _peak(read: Callable[[], object], device: str) -> float | None:
 
 
 def our_looks(trace: Trace) -> dict[str, object]:
-    """What a reader looks at, from a trace; all of it arrives on the CPU."""
+    """Return maps that a reader sees, from a trace, on the CPU."""
     call = list(trace)[LAYER]
     some = slice(0, TILE)
     return {

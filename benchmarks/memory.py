@@ -21,7 +21,7 @@ def available(device: str = "cpu") -> float | None:
 
 
 def fits(needed: float, device: str = "cpu") -> bool:
-    """Whether so many bytes leave a fifth of what is there; yes where nobody knows."""
+    """Return whether these bytes leave 20% of the memory free; True where the memory is unknown."""
     there = available(device)
     return there is None or needed <= 0.8 * there
 

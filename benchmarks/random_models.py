@@ -76,7 +76,7 @@ def random_tokens(n: int, device: str = "cpu", vocabulary: int = 8000) -> Tensor
 
 @torch.inference_mode()
 def random_trace(n: int, *, layers: int = 12, heads: int = 12, width: int = 64) -> Trace:
-    """What a model of so many heads leaves behind: random queries and keys, through the one door."""
+    """What a model of so many heads leaves behind: random queries and keys, recorded by `attend`."""
     generator = torch.Generator().manual_seed(n)
     with record() as trace:
         for layer in range(layers):

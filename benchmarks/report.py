@@ -23,7 +23,7 @@ class Row:
         what: the quantity.
         unit: "s", "ms", "MB", "nodes" or what else is counted.
         ours: our samples; none where there was no number, and `note` says why.
-        peer_name: whom we are compared with; "" with nobody.
+        peer_name: name of the peer that is compared; "" for none.
         peer: its samples; none where there was no number, and `note` says why.
         target: our median must not be above it.
         relative: the target counts in medians of the peer, not in units.

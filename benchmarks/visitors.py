@@ -58,7 +58,7 @@ class Visitor:
     def __init__(self, socket: ClientConnection, timezone: str = "") -> None:
         """
         Args:
-            timezone: what every browser tells; whoever tells none is sent all of a page, seen or not.
+            timezone: as browsers send it; without one, all of a page is sent, visible or not.
         """
         self._socket, self._timezone = socket, timezone
         self._widgets: dict[str, WidgetState] = {}

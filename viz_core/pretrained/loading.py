@@ -20,7 +20,7 @@ _READERS: dict[str, Callable[[ModelCard, Path, torch.device], Translator | Image
 }
 
 
-# For whoever checks types: `load("transformer-en-fr").translate` is there.
+# For type checkers: `load("transformer-en-fr").translate` exists.
 TranslatorName = Literal["bahdanau-en-fr", "seq2seq-en-fr", "transformer-en-fr"]
 ClassifierName = Literal["vit-cifar10", "vit-fashion-mnist"]
 
