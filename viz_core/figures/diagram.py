@@ -47,9 +47,6 @@ def diagram(boxes: Mapping[str, Box], arrows: Iterable[Arrow], *, row: int = 52,
     Args:
         row: height of a row in pixels.
         size: of the letters.
-
-    Raises:
-        ValueError: if an arrow starts or ends at no box.
     """
     figure = go.Figure()
     for arrow in arrows:
@@ -98,9 +95,6 @@ def attention_diagram(
     Args:
         labels: "diagram-query", "-keys", "-scores", "-weights", "-values" and "-output": what stands in each column.
         separators: of its numbers, before the first decimal and between thousands.
-
-    Raises:
-        ValueError: if keys, weights and values differ in number.
     """
     if not len(keys) == len(weights) == len(values) or (scores and len(scores) != len(keys)):
         raise ValueError(f"expected as many weights and values as keys, got {len(weights)}, {len(values)}, {len(keys)}")

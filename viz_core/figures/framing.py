@@ -41,11 +41,7 @@ def frame(header: dict[str, Any], sections: Sections) -> bytes:
 
 
 def unframe(data: bytes) -> tuple[dict[str, Any], int]:
-    """The header, and where the first section starts.
-
-    Raises:
-        ValueError: if the bytes are cut short.
-    """
+    """The header, and where the first section starts."""
     start = 4 + struct.unpack_from("<I", data)[0] if len(data) >= 4 else 4
     if len(data) < start:
         raise ValueError(f"data: expected a header of {start} bytes, got {len(data)} bytes in all")

@@ -50,9 +50,6 @@ class Heatmap:
         row_labels: one for each row, as they are; None for numbers from 0.
         square: whether a cell is as wide as it is high.
         digits: decimals of a value.
-
-    Raises:
-        ValueError: if the map is empty, the labels are not as many as the rows, or low is not below high.
     """
 
     pixels: UInt8[np.ndarray, "rows columns"]
@@ -114,9 +111,6 @@ def encode_heatmap(heatmap: Heatmap, words: Mapping[str, str], language: str = "
     Args:
         words: all of `WORD_NAMES`.
         language: of the words, as a BCP 47 tag; decides how numbers are written.
-
-    Raises:
-        ValueError: if a word is missing.
     """
     missing = [name for name in WORD_NAMES if name not in words]
     if missing:

@@ -70,9 +70,6 @@ def attention_forward(
 
     Returns:
         (batch, queries, heads, d), and None where transformers may put weights.
-
-    Raises:
-        ValueError: if whole blocks of keys are chosen for each query (`block_indices`), as in MiniMax M3.
     """
     if not torch.compiler.is_compiling():  # a graph is whole, and ends when it ends
         may_end()  # between two layers of any model

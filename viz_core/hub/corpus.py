@@ -78,9 +78,6 @@ def read_corpus(
     Args:
         max_new_tokens: most that an encoder-decoder writes for each; its default unless given.
         most_tokens: longer sentences are left out.
-
-    Raises:
-        ValueError: if the model takes pictures or sound.
     """
     found, rest, first = NOTHING, iter(texts), 0
     while some := tuple(islice(rest, _AT_ONCE)):
@@ -104,9 +101,6 @@ def read_sentences(
         first: number of the first of them in the corpus.
         max_new_tokens: most that an encoder-decoder writes for each.
         most_tokens: longer sentences are left out.
-
-    Raises:
-        ValueError: if the model takes pictures or sound.
     """
     if "corpus" not in model.engine.features:
         raise ValueError(f"model: expected one that takes text, got {model.card.name}")

@@ -94,11 +94,7 @@ class KindFound:
     words: dict[str, WordSeen]
 
     def __add__(self, other: KindFound) -> KindFound:
-        """The sum of both.
-
-        Raises:
-            ValueError: if they are of models with other heads.
-        """
+        """The sum of both."""
         if self.heads != other.heads:
             raise ValueError(f"expected what was found of the same heads, got {len(self.heads)} and {len(other.heads)}")
         words = dict(self.words)
@@ -115,9 +111,6 @@ class KindFound:
         """Mean attention of a head to a role or an offset (`COLUMNS`) over the sentences that have it; NaN without any.
 
         The interval is normal (`Moments.half_width`), cut at 0 and 1.
-
-        Raises:
-            ValueError: if there is no such column.
         """
         if column not in COLUMNS:
             raise ValueError(f"column: expected one of {', '.join(COLUMNS)}, got {column!r}")

@@ -16,9 +16,6 @@ def sentences_of(content: bytes, most_bytes: int, most: int) -> tuple[tuple[str,
     Args:
         most_bytes: that the file may have.
         most: sentences that are taken.
-
-    Raises:
-        HubError: if it is too large, no text, or holds no sentence; the message is for a person.
     """
     if len(content) > most_bytes:
         raise HubError(

@@ -59,11 +59,7 @@ class _RecordedCall(RecordingMode):
         return weights.requires_grad_() if torch.is_grad_enabled() and not weights.requires_grad else weights
 
     def finish(self) -> None:
-        """Record whole maps; maps of several shapes are parts of one and are left out with a warning.
-
-        Raises:
-            ValueError: if weights are wanted in the graph and torch's own kernel, which keeps none, made them.
-        """
+        """Record whole maps; maps of several shapes are parts of one and are left out with a warning."""
         if len({source.shape for source in self._found}) != 1:
             name = type(self.layer).__name__
             warnings.warn(f"{self._site}: expected {name} to weigh all keys at once; it is not recorded", stacklevel=2)

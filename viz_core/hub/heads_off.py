@@ -64,9 +64,6 @@ def without_heads(model: HubModel, run: HubRun, off: HeadsOff, position: int = -
     Args:
         position: of a model that writes, after which token words are compared: among those `run.output` has.
         count: so many of the likeliest words of each pass.
-
-    Raises:
-        ValueError: if there is no such head.
     """
     with intervene(switched_off(off)):
         after = model.again(run)

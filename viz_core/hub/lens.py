@@ -47,9 +47,6 @@ def through_the_layers(model: HubModel, run: HubRun) -> LayerWords:
 
     What follows the layers is the model's own: its last norm where it has one, then all that its head does. The model
     is shared: what listens to its layers sits on copies of them that share their weights, for this pass alone.
-
-    Raises:
-        HubError: if it has no output layer over words, or not one stack of layers.
     """
     engine = model.engine
     if not engine.has_lens(engine.head):

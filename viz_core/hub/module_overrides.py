@@ -11,11 +11,7 @@ from torch import Tensor, nn
 
 
 def replaced(model: nn.Module, parts: Mapping[str, nn.Module]) -> Any:
-    """The model with other parts at these paths, "transformer.h.0" say. The model itself stays as it is.
-
-    Raises:
-        KeyError: if there is nothing at a path.
-    """
+    """The model with other parts at these paths, "transformer.h.0" say. The model itself stays as it is."""
     found = twin(model)
     own = {"": found}
     for path, part in parts.items():

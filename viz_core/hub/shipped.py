@@ -46,11 +46,7 @@ def shipped_names() -> tuple[str, ...]:
 
 
 def load_shipped(name: str, device: torch.device) -> ShippedHubModel:
-    """Load one of `shipped_names` as a hub model.
-
-    Raises:
-        HubError: if its files are damaged.
-    """
+    """Load one of `shipped_names` as a hub model."""
     try:
         model = load(name, device)
     except ValueError as error:

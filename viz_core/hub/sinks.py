@@ -82,11 +82,7 @@ class Hidden:
 
 
 def sinks_of(model: HubModel, run: HubRun, kind: str) -> Sinks:
-    """Attention of the heads of a kind of maps ("decoder-self") to the first token, and the length of its value.
-
-    Raises:
-        ValueError: if the run has no such maps.
-    """
+    """Attention of the heads of a kind of maps ("decoder-self") to the first token, and the length of its value."""
     maps = next((each for each in run.maps if each.id == kind), None)
     if maps is None:
         raise ValueError(f"kind: expected one of {', '.join(each.id for each in run.maps)}, got {kind!r}")
@@ -113,9 +109,6 @@ def windowed(model: HubModel, run: HubRun, size: int) -> Windowed:
 
     Both windows hold as many tokens (Xiao 2023, table 1). All tokens are read through the window, in every layer, and
     positions stay what they are. A learned sink is no token and stays in sight.
-
-    Raises:
-        ValueError: if the text is too short for such a window, or the window has no room for more than four tokens.
     """
     if not NUM_FIRST < size <= longest_window(run):
         raise ValueError(f"size: expected {NUM_FIRST + 1} to {longest_window(run)}, got {size}")

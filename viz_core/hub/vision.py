@@ -21,11 +21,7 @@ from viz_core.trace import record
 
 @dataclass(frozen=True, eq=False)
 class HubVision:
-    """A `viz_core.pretrained.picture_model.PictureModel`. Threads may share it.
-
-    Raises:
-        HubError: if the model takes a text, or does not cut pictures into patches by a convolution.
-    """
+    """A `viz_core.pretrained.picture_model.PictureModel`. Threads may share it."""
 
     hub: HubModel
 
@@ -95,11 +91,7 @@ class HubVision:
 
     @torch.inference_mode()
     def classify_prepared(self, prepared: Prepared) -> Classification:
-        """What is on the picture, with all attention recorded.
-
-        Raises:
-            HubError: if the model has not one token for each patch.
-        """
+        """What is on the picture, with all attention recorded."""
         with self._engine.serial:
             run = self._engine.run_on_pixels(prepared.pixels)
         if run.grid is None:
@@ -116,11 +108,7 @@ class HubVision:
     def predict(
         self, pixels: Float[Tensor, "batch channels height width"], positions: bool = True
     ) -> Float[Tensor, "batch classes"]:
-        """Probabilities of every label; without positions the model's table of them counts as zeros.
-
-        Raises:
-            HubError: if the model names no classes.
-        """
+        """Probabilities of every label; without positions the model's table of them counts as zeros."""
         engine = self._engine
         if not self.labels:
             raise HubError("{name} names no classes.", name=self.title)
@@ -133,11 +121,7 @@ class HubVision:
         return result.logits.float().softmax(dim=-1).cpu()
 
     def relevance(self, prepared: Prepared, label: str) -> Float[Tensor, "tokens tokens"]:
-        """Gradient-weighted relevance of each token (columns) to each (rows, the class token's first) for this label.
-
-        Raises:
-            HubError: if the model has no such label, or its own code gives maps that no gradient reaches.
-        """
+        """Gradient-weighted relevance of each token (columns) to each (rows, the class token first) for this label."""
         engine, labels = self._engine, self.labels
         if label not in labels:
             raise HubError("{name} has no label {label!r}.", name=self.title, label=label[:60])

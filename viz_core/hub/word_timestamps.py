@@ -48,9 +48,6 @@ def word_times(model: HubModel, run: HubRun, heads: Sequence[Head] = ()) -> tupl
 
     Args:
         heads: layer and head of cross-attention, from 0; those that the model names unless given.
-
-    Raises:
-        ValueError: if the run heard no sound, or there is no such head.
     """
     sound = _sound_features(run)
     first = sound.num_prompt_tokens - 1  # the step that writes the first word has read the last of the prompt
@@ -82,9 +79,6 @@ def over_time(
     Args:
         heads: layer and head of cross-attention, from 0.
         steps: the first, and the one after the last.
-
-    Raises:
-        ValueError: if the run heard no sound, or there is no such head.
     """
     _sound_features(run)
     weights = torch.stack([_sound_weights(run, head, slice(*steps)) for head in heads]).mean(dim=(0, 1))

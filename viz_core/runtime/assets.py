@@ -21,11 +21,7 @@ class AssetError(RefusalError):
 
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """Turn any error while a shipped file is read and parsed into an AssetError.
-
-    Raises:
-        AssetError: naming the file.
-    """
+    """Turn any error while a shipped file is read and parsed into an AssetError."""
     try:
         yield
     except AssetError:

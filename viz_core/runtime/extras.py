@@ -19,9 +19,6 @@ def require(extra: str, *names: str) -> None:
     Args:
         extra: as in pyproject.toml.
         names: the packages to check; by default all of the extra.
-
-    Raises:
-        ImportError: naming each package that is missing or of another version, and the command that installs it.
     """
     try:
         requirements = [Requirement(line) for line in requires(_INSTALLED_AS) or []]

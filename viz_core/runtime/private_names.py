@@ -30,11 +30,7 @@ def missing(names: Iterable[PrivateName]) -> list[PrivateName]:
 
 
 def require_names(lacking: Iterable[PrivateName]) -> None:
-    """End the process with a message where names are lacking.
-
-    Raises:
-        SystemExit: if there is any; the message says which, and what does not work.
-    """
+    """End the process with a message where names are lacking."""
     if found := list(lacking):
         lines = "".join(f"\n  {name.path}: {name.without}" for name in found)
         raise SystemExit(f"The installed versions lack private names that this server needs:{lines}")

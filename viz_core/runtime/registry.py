@@ -16,9 +16,6 @@ def find_entries(package: str, kind: type[Entry]) -> tuple[Entry, ...]:
 
     Args:
         kind: has the attributes `name` and `order`.
-
-    Raises:
-        ValueError: if two entries have the same name or the same order.
     """
     entries = sorted({id(entry): entry for entry in _entries(package, kind)}.values(), key=attrgetter("order"))
     for what in ("name", "order"):

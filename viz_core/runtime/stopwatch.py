@@ -55,9 +55,6 @@ def measure(
     Args:
         prepare: (name, n) -> the call to time, with its parameters and input made.
         device: on which the call runs; a GPU is waited for before the clock is read.
-
-    Raises:
-        ValueError: if a limit is not positive or a length is below 1.
     """
     if most_seconds <= 0 or total_seconds <= 0:
         raise ValueError(f"expected limits above 0 seconds, got {most_seconds} and {total_seconds}")
@@ -85,9 +82,6 @@ def growth(before: Measurement, after: Measurement) -> float:
     """Return the factor by which doubling the length multiplies the time: 2 if it grows with n, 4 with n^2.
 
     (t_b / t_a)^(log 2 / log(n_b / n_a)).
-
-    Raises:
-        ValueError: if one was skipped, or both are of one length.
     """
     if before.seconds is None or after.seconds is None or before.n == after.n:
         raise ValueError(f"expected two measured lengths, got {before} and {after}")

@@ -78,11 +78,7 @@ class Film:
 
 
 def load_film(path: Path) -> Film:
-    """Return the recording in a file.
-
-    Raises:
-        ValueError: if there is no such file, or it is incomplete.
-    """
+    """Return the recording in a file."""
     try:
         with np.load(path, allow_pickle=False) as file:
             plan = json.loads(str(file["plan"]))

@@ -12,9 +12,6 @@ def embedding_spectrum(embedding: Float[Tensor, "p d"]) -> Float[Tensor, " frequ
 
     s_k = sum_d |F_kd|^2 / sum_k' sum_d |F_k'd|^2, with F_kd = sum_a E_ad e^(-2 pi i k a / p); what is the same for all
     numbers, k = 0, is left out. They sum to 1 (Nanda 2023, section 4.2).
-
-    Raises:
-        ValueError: if there are fewer than three numbers.
     """
     if len(embedding) < 3:
         raise ValueError(f"embedding: expected at least 3 rows, got {len(embedding)}")
@@ -26,9 +23,6 @@ def effective_number(shares: Float[Tensor, " frequencies"]) -> float:
     """Of how many equal shares these are worth: 1 / sum_k s_k^2, from 1 to as many as there are.
 
     The inverse participation ratio; where few frequencies carry all, it is small.
-
-    Raises:
-        ValueError: if they do not sum to 1.
     """
     if abs(float(shares.double().sum()) - 1) > 1e-2:
         raise ValueError(f"shares: expected a sum of 1, got {float(shares.sum()):.3g}")

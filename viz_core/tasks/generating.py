@@ -56,11 +56,7 @@ class Task:
     longest: int = 128
 
     def draw(self, generator: Generator, count: int, length: int, held_out: bool = False) -> Examples:
-        """Return examples of this length: letters to copy, pairs to search, digits to add.
-
-        Raises:
-            ValueError: if count is below 1, or the length out of range.
-        """
+        """Return examples of this length: letters to copy, pairs to search, digits to add."""
         if count < 1 or not self.shortest <= length <= self.longest:
             lengths = f"{self.shortest} to {self.longest}"
             raise ValueError(f"{self.name}: expected a length from {lengths}, got {count} of length {length}")

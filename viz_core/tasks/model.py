@@ -34,9 +34,6 @@ class Shape:
         norm_first: whether norms come before the layers (Xiong 2020).
         feed_forward: whether a feed-forward net, four times as wide, follows each attention.
         causal: whether a token sees only those before it, as a decoder does.
-
-    Raises:
-        ValueError: if one of them is out of its range.
     """
 
     num_layers: int = 2

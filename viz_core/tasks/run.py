@@ -37,9 +37,6 @@ class Plan:
         weight_decay: AdamW's (Loshchilov 2019); it makes modular addition generalise rather than be memorised.
         every: updates between two snapshots.
         seed: of the initial weights and of all examples.
-
-    Raises:
-        ValueError: if there is no such task or model, a number is below 1, or the task needs a causal model.
     """
 
     task: str
@@ -154,11 +151,7 @@ class TaskRun:
 
     @torch.no_grad()
     def accuracy(self, length: int | None = None, count: int = 256) -> float:
-        """Return the accuracy on decided tokens of held-out examples of this length, by default the longest trained.
-
-        Raises:
-            ValueError: as `Task.draw`.
-        """
+        """Return the accuracy on decided tokens of held-out examples of this length, by default the longest trained."""
         length = self.plan.longest if length is None else length
         examples = self.task.draw(self._generator(_TEST, length), count, length, held_out=True)
         return _share_right(*self.model.predictions(*examples))
@@ -169,22 +162,14 @@ class TaskRun:
         return self.task.draw(self._generator(_PROBE, 0), 1, self.plan.longest, held_out=True)
 
     def probe(self, step: int | None = None) -> tuple[Examples, Trace]:
-        """Return the probe and its trace: of the current model, or of the snapshot of this step.
-
-        Raises:
-            ValueError: if there is no snapshot of this step.
-        """
+        """Return the probe and its trace: of the current model, or of the snapshot of this step."""
         model, example = self.model if step is None else self.at(step), self.probed
         with record(values=True) as trace, torch.no_grad():
             model.predictions(*example)
         return example, trace
 
     def at(self, step: int) -> TaskTransformer:
-        """Return the model of a snapshot.
-
-        Raises:
-            ValueError: if there is none of this step, or weights are not stored.
-        """
+        """Return the model of a snapshot."""
         found = {snapshot.step: snapshot for snapshot in self.snapshots if snapshot.weights}
         if step not in found:
             raise ValueError(f"step: expected one of {', '.join(map(str, found))}, got {step}")

@@ -45,11 +45,7 @@ class Component:
 
 @lru_cache(maxsize=16)
 def read_component(name: str, entry: str = "main.js") -> Component:
-    """Read the component of this name, with `entry` as its entry module.
-
-    Raises:
-        AssetError: if a file of it is missing.
-    """
+    """Read the component of this name, with `entry` as its entry module."""
     folder = COMPONENTS / name
     with reading(folder):
         markup, style = ((folder / file).read_text(encoding="utf-8") for file in ("view.html", "style.css"))

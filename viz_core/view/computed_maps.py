@@ -90,20 +90,12 @@ class ComputedMaps:
         return queries[-1] + 1, keys[-1] + 1
 
     def whole(self, wanted: MapRequest) -> Float[Tensor, "rows columns"]:
-        """The exact map.
-
-        Raises:
-            PartError: if there is no such head.
-        """
+        """The exact map."""
         rows, columns = self.size(wanted.words)
         return self.cells(wanted, range(rows), range(columns))
 
     def measures(self, wanted: MapRequest) -> Fingerprint:
-        """The measures of a whole map, of heads combined or of words.
-
-        Raises:
-            PartError: if there is no such head.
-        """
+        """The measures of a whole map, of heads combined or of words."""
         weights = self.whole(wanted)
         keys = self._numbers(wanted.words)[1]
         info = MapInfo(
@@ -126,9 +118,6 @@ class ComputedMaps:
             rows: tokens or words that query.
             columns: tokens or words that are looked at.
             pool: so many rows and columns become one cell; a last smaller bunch is a cell too.
-
-        Raises:
-            PartError: if there is no such head.
         """
         for layer, head in wanted.heads:
             if layer >= len(self.calls) or head >= self.calls[layer].num_heads:

@@ -34,11 +34,7 @@ class Cropped:
 
 
 def cropped(call: AttentionCall, num_queries: int, num_keys: int) -> AttentionCall:
-    """Crop a call to its first queries and keys.
-
-    Raises:
-        ValueError: if it has fewer, or none shall be left.
-    """
+    """Crop a call to its first queries and keys."""
     if not (0 < num_queries <= call.num_queries and 0 < num_keys <= call.num_keys):
         sizes = f"{call.num_queries} queries and {call.num_keys} keys"
         raise ValueError(f"{call.site}: expected some of {sizes}, got {num_queries} and {num_keys}")

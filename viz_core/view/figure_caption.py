@@ -30,11 +30,7 @@ class Panel:
 
 
 def panels(view: View, state: ViewState) -> list[Panel]:
-    """The open map; with the one that it is compared with, or their difference over tokens that stand for each other.
-
-    Raises:
-        ValueError: if the view has no such kind of map.
-    """
+    """The open map, with the map it is compared with, or their difference over aligned tokens."""
     group = opened_group(view, state)
     other = _compared(view, state)
     number = other[0] if other else 0
@@ -50,11 +46,7 @@ def panels(view: View, state: ViewState) -> list[Panel]:
 
 
 def opened_group(view: View, state: ViewState) -> MapGroup:
-    """The kind of maps that is open.
-
-    Raises:
-        ValueError: if the view has none of this name.
-    """
+    """The kind of maps that is open."""
     group = view.group(0, state.group)
     if group is None:
         raise ValueError(f"state: expected one of {', '.join(each.id for each in view.groups)}, got {state.group}")

@@ -37,9 +37,6 @@ def encode_flipbook(pages: Mapping[int, View], encode: Callable[[View], bytes]) 
     Args:
         pages: what is shown from a value of the slider on, by that value, in rising order.
         encode: makes the answer that is a page.
-
-    Raises:
-        ValueError: if there is no page, or the values do not rise.
     """
     if not pages or list(pages) != sorted(pages):
         raise ValueError(f"pages: expected values that rise, got {', '.join(map(str, pages)) or 'none'}")

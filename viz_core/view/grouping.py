@@ -73,9 +73,6 @@ def read_tokens(name: str, given: object, row: int = 0) -> Any:
         given: a sequence of texts or ids; a tensor or array of them, of one axis or with the batch before it; a
             `BatchEncoding` or an `Encoding`; or any of these by the names of stacks.
         row: which row of the batch.
-
-    Raises:
-        ValueError: if it is nothing of the kind, or was made by a tokenizer that does not know its tokens.
     """
     if hasattr(given, "tokens"):
         return given.tokens(row) if callable(given.tokens) else given.tokens
@@ -89,12 +86,7 @@ def read_tokens(name: str, given: object, row: int = 0) -> Any:
 
 
 def check_tokens(calls: Iterable[AttentionCall], tokens: Names | None, keys: Names | None) -> None:
-    """Check that names fit the maps.
-
-    Raises:
-        ValueError: if they are as many as no map has queries or keys, or name a stack that is not there, or none where
-            there are several.
-    """
+    """Check that names fit the maps."""
     calls = tuple(calls)
     sizes: dict[str, set[int]] = {}
     for call in calls:
@@ -125,9 +117,6 @@ def weight_calls(what: object, cross: bool = False) -> tuple[AttentionCall, ...]
         what: a tensor or array of two axes (a map), three (heads of a layer) or four (batch, heads, queries, keys); or
             a sequence of them, one a layer.
         cross: whether queries and keys are different sequences.
-
-    Raises:
-        ValueError: if it is none of these, or holds what no weight can be.
     """
     layers: list[object] = []
     if hasattr(what, "shape"):

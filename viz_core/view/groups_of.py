@@ -27,11 +27,7 @@ _KNOWN_BY = {
 
 
 def show(what: object, tokens: Tokens | None, keys: Tokens | None, row: int, language: str) -> ViewHandle:
-    """`viz_core.view`, which says what each of these is: a widget where the extra is installed, else a frame.
-
-    Raises:
-        ValueError: if that is nothing that can be shown.
-    """
+    """`viz_core.view`, which says what each of these is: a widget where the extra is installed, else a frame."""
     groups, state = _open(what, tokens, keys, row, language)
     if find_spec("anywidget") is None:
         return AttentionView(groups, state, language=language)

@@ -67,11 +67,7 @@ class HeadNames:
         return tuple(names)
 
     def read(self, names: Iterable[str]) -> HeadsOff:
-        """The heads that these names mean, in the model's order, each once.
-
-        Raises:
-            KeyError: if there is no head or layer of that name.
-        """
+        """The heads that these names mean, in the model's order, each once."""
         known: dict[str, list[tuple[str, int]]] = {}
         for site, count in self.sites:
             known[layer_name(site)] = [(site, head) for head in range(count)]

@@ -63,11 +63,7 @@ def hub_groups(run: HubRun, labels: Mapping[str, str]) -> tuple[MapGroup, ...]:
 
 
 def open_run(run: HubRun, language: str) -> tuple[tuple[MapGroup, ...], ViewState]:
-    """A run's maps and the head that opens first, named as in the app.
-
-    Raises:
-        ValueError: if the run has no attention.
-    """
+    """A run's maps and the head that opens first, named as in the app."""
     groups = hub_groups(run, group_labels("model-lab", language))
     if not groups:
         raise ValueError("what: expected attention, got a run without any")

@@ -71,10 +71,6 @@ class MapGroup:
         errors: the alignment error rates of the heads, where they were measured for the model.
         seen: the picture the tokens are patches of, so that attention can lie over it; None for text.
         made: by which model, of which text: files that are saved say so.
-
-    Raises:
-        ValueError: if the id could not stand in a link, there is no layer, the tokens are not as
-            many as the maps have rows and columns or as the picture has patches, or the batch has no such row.
     """
 
     id: str

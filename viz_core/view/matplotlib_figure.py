@@ -65,11 +65,7 @@ def write_figure(view: View, state: ViewState, path: Path, grid: bool = False, l
 
 
 def map_figure(view: View, state: ViewState, link: str = "") -> Figure:
-    """The open map with its tokens, its scale and what it is of, what is pinned outlined; both where two are compared.
-
-    Raises:
-        ValueError: if the view has no such kind of map.
-    """
+    """The open map with its tokens, scale and title, pinned tokens outlined; both maps where two are compared."""
     shown = panels(view, state)
     sizes = [panel.shown.weights.shape for panel in shown]
     cell = min(_CELL, _LARGEST / max(max(size) for size in sizes))

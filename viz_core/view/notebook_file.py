@@ -63,9 +63,6 @@ def recording_source(groups: Sequence[MapGroup]) -> RunSource:
     """Source for a notebook that carries the recording itself, queries and keys.
 
     Calls whose maps come of more than these (an edit, shares of what a head adds) come along as their maps.
-
-    Raises:
-        ValueError: if that is more than `MOST_BYTES`, or a tensor was changed after it was recorded.
     """
     trace = Trace()
     for call in dict.fromkeys(call for group in groups for call in group.calls):
@@ -102,11 +99,7 @@ def _names(groups: Sequence[MapGroup]) -> tuple[dict[str, list[str]], dict[str, 
 
 
 def recorded_notebook(view: View, state: ViewState) -> bytes:
-    """A view as a notebook that carries what it shows; a picture that tokens are patches of stays behind.
-
-    Raises:
-        ValueError: if the recording is too large, or a tensor was changed after it was recorded.
-    """
+    """A view as a notebook that carries what it shows; a picture that tokens are patches of stays behind."""
     if state.display.mode == "picture":
         state = replace(state, display=replace(state.display, mode="map"))
     return write_notebook(view, state, ViewState(state.group, 0, 0), recording_source(view.groups))

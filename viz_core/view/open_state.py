@@ -37,9 +37,6 @@ def reopened(
         head: which of its heads, counted from 0.
         pins: queries or keys held fast, by their positions from 0: ["q3", "q4"], or "k0".
         look: a `DisplayOptions`, or the words of it that change.
-
-    Raises:
-        ValueError: if there is no such site, head, token or look; the message names what there is.
     """
     wanted = site_of_state(groups, state) if site is None else site
     group, layer = _find(groups, state, wanted)

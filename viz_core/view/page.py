@@ -56,9 +56,6 @@ def view_page(
         title: of the page.
         most_bytes: so many bytes of exact maps go in; the other heads stay thumbnails.
         link: where the same view opens, if it does; told at the foot and by what is saved from the page.
-
-    Raises:
-        ValueError: if the link is none of the web.
     """
     if link and not link.startswith(("https://", "http://")):
         raise ValueError(f"link: expected an address that begins with https:// or http://, got {link[:80]!r}")

@@ -85,9 +85,6 @@ class View:
         language: of the words, as a BCP 47 tag; decides how numbers are written.
         beside: ids of groups whose two maps stand beside each other and are never subtracted: no token of the one is
             known to stand for one of the other.
-
-    Raises:
-        ValueError: if there is no group, two share an id, the second input's ids differ, or a word is missing.
     """
 
     groups: Sequence[MapGroup]
@@ -163,9 +160,6 @@ def encode_view(
         along: the key of the slider that a flip book of the view goes along with.
         switches: the heads that are off (`switch_names`); None where none can be switched.
         offline: whether nothing can be asked for later.
-
-    Raises:
-        ValueError: if the groups lack the open head.
     """
     if not state.fits(view.groups):
         ids = ", ".join(group.id for group in view.groups)
@@ -197,11 +191,7 @@ def encode_view(
 
 
 def decode_view(data: bytes) -> DecodedView:
-    """Read the bytes of `encode_view` back.
-
-    Raises:
-        ValueError: if the bytes are cut short or of another version.
-    """
+    """Read the bytes of `encode_view` back."""
     header, start = unframe(data)
     if header.get("version") != VERSION:
         raise ValueError(f"version: expected {VERSION}, got {header.get('version')}")

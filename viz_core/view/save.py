@@ -15,10 +15,6 @@ from viz_core.view.state import ViewState
 def write_view(view: View, state: ViewState, path: Path, grid: bool = False, link: str = "") -> None:
     """Write a view: the whole as a page that opens without a server, or as a notebook, or the open map, or every head,
     as a figure.
-
-    Raises:
-        ValueError: if nothing is written with this ending, or the recording is too large for a notebook.
-        ImportError: if figures are not installed.
     """
     writer = WRITERS.get(path.suffix.lower())
     if writer is None:

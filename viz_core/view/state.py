@@ -52,9 +52,6 @@ class DisplayOptions:
         links: which links are drawn: those from a weight on ("w0.05") or the strongest of each query ("k3").
         patches: how attention lies over a picture: "exact" squares, "smooth", or "off".
         zoom: "whole", or first row, first column, rows and columns of the part shown ("128.0.64.64").
-
-    Raises:
-        ValueError: if a field is given a word that it does not have.
     """
 
     mode: str = "map"

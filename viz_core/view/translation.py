@@ -75,11 +75,7 @@ def aligning_head(groups: tuple[MapGroup, ...]) -> ViewState:
 
 
 def open_run(translation: Translation, language: str) -> tuple[tuple[MapGroup, ...], ViewState]:
-    """A translation's maps and the head that opens first, named as in the app.
-
-    Raises:
-        ValueError: if its model has no attention.
-    """
+    """A translation's maps and the head that opens first, named as in the app."""
     groups = translation_groups(translation, group_labels("translation", language))
     if not groups:
         raise ValueError("what: expected attention, got a translation by a model that has none")

@@ -38,11 +38,7 @@ class RecognisedKind(NamedTuple):
 
 
 def kind_named(name: str) -> type[ModelKind]:
-    """The registered kind of this name.
-
-    Raises:
-        ValueError: if there is none.
-    """
+    """The registered kind of this name."""
     if name not in KINDS:
         raise ValueError(f"name: expected one of {', '.join(KINDS)}, got {name!r}")
     return KINDS[name]
@@ -54,9 +50,6 @@ def recognise(config: Any, name: str, architecture: str | None = None) -> Recogn
     Args:
         name: for messages.
         architecture: class of the model; the first that the config names unless given.
-
-    Raises:
-        HubError: if no kind takes it: video, several inputs at once, no attention over patches.
     """
     import transformers
 

@@ -109,11 +109,7 @@ class ModelKind(ABC):
     @classmethod
     @abstractmethod
     def recognise(cls, facts: ConfigFacts) -> tuple[str, Head] | None:
-        """Automatic class of transformers and head for a config of this kind; None for any other.
-
-        Raises:
-            HubError: if it is of this kind, but cannot be shown.
-        """
+        """Automatic class of transformers and head for a config of this kind; None for any other."""
 
     @classmethod
     @abstractmethod
@@ -122,11 +118,7 @@ class ModelKind(ABC):
 
     @abstractmethod
     def run(self, inputs: RunInputs) -> HubRun:
-        """Write where the model writes, then record one pass over everything.
-
-        Raises:
-            HubError: if an input is empty, too long, or cannot be prepared.
-        """
+        """Write where the model writes, then record one pass over everything."""
 
     @classmethod
     def writes(cls) -> bool:
@@ -145,11 +137,7 @@ class ModelKind(ABC):
 
     @classmethod
     def check_payloads(cls, inputs: RunInputs, name: str) -> None:
-        """Refuse texts, pictures and sounds that this kind does not take, or lacks.
-
-        Raises:
-            HubError: that says which.
-        """
+        """Refuse texts, pictures and sounds that this kind does not take, or lacks."""
         given, takes = inputs.payloads, cls.takes
         if "sound" in takes and ("sound" not in given or given - takes):
             raise HubError("{name} takes a sound, and no text or picture.", name=name)
@@ -183,11 +171,7 @@ class ModelKind(ABC):
         }
 
     def read(self, ids: Sequence[int]) -> tuple[Token, ...]:  # noqa: ARG002  # kinds without a vocabulary refuse
-        """Tokens of the vocabulary as people read them.
-
-        Raises:
-            HubError: if the model reads no text.
-        """
+        """Tokens of the vocabulary as people read them."""
         raise HubError("{name} takes a picture, not a text.", name=self.model_name)
 
     @property
@@ -200,11 +184,7 @@ class ModelKind(ABC):
         return None
 
     def check_length(self, count: int, room: int | None, most: int | None) -> None:
-        """Refuse more tokens than the model takes (`room`), or a host allows (`most`).
-
-        Raises:
-            HubError: with both numbers.
-        """
+        """Refuse more tokens than the model takes (`room`), or a host allows (`most`)."""
         if room is not None and count > room:
             raise HubError(self._does_not_fit, count=count, most=room)
         if most is not None and count > most:
@@ -219,9 +199,6 @@ class ModelKind(ABC):
 
         Args:
             num_keys: about how many tokens there are, to judge whether whole maps would fit.
-
-        Raises:
-            HubError: if the maps would not fit, the memory does not suffice, or no attention was recorded.
         """
         if self.holds_maps:
             self._check_maps(num_keys)
@@ -248,11 +225,7 @@ class ModelKind(ABC):
         )
 
     def again(self, inputs: Mapping[str, Any]) -> Any:
-        """The model's output for the inputs of a recorded pass, without a recording.
-
-        Raises:
-            HubError: if the memory does not suffice.
-        """
+        """The model's output for the inputs of a recorded pass, without a recording."""
         try:
             with no_recording():
                 return self.model(**inputs)
@@ -313,11 +286,7 @@ Kind = TypeVar("Kind", bound=type[ModelKind])
 
 
 def register_kind(kind: Kind) -> Kind:
-    """Class decorator: add a kind to the register.
-
-    Raises:
-        ValueError: if another kind has its name.
-    """
+    """Class decorator: add a kind to the register."""
     if KINDS.setdefault(kind.name, kind) is not kind:
         raise ValueError(f"name: expected one of its own, got {kind.name!r}, which {KINDS[kind.name].__name__} has")
     return kind

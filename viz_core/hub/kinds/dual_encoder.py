@@ -112,9 +112,6 @@ class DualEncoder(TextKind):
 
         One learned query, the probe, attends to all patches after the last layer (Zhai 2022, "Scaling Vision
         Transformers", section 2.2).
-
-        Raises:
-            ValueError: if the model pools no patches.
         """
         if not self.pools_patches:
             raise ValueError(f"pooling_weights: expected a model that pools patches, got {self.model_name}")

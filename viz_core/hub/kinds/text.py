@@ -56,9 +56,6 @@ class TextKind(ModelKind):
         Args:
             most: the most tokens a host allows.
             target: the text is what the decoder of an encoder-decoder is to write.
-
-        Raises:
-            HubError: if it is empty, or longer than the model or the host allows.
         """
         inputs = self.tokenizer.encode(text, pair, target=target)
         stack = "decoder" if target else self.stack or "encoder"

@@ -65,11 +65,7 @@ class Vision(ModelKind):
         return self.run_on_pixels(self.processor.encode(inputs.image))
 
     def run_on_pixels(self, pixels: Float[Tensor, "1 channels height width"]) -> HubRun:
-        """One recorded pass over a picture that is prepared already.
-
-        Raises:
-            HubError: if the model cannot take it, or has no grid of patches.
-        """
+        """One recorded pass over a picture that is prepared already."""
         rows, columns = grid = self.processor.grid(pixels)
         inputs = {"pixel_values": self.on_device(pixels)}
         try:

@@ -23,9 +23,6 @@ class Sampling:
         top_k: only among so many likeliest words; 0 for all.
         top_p: only among the fewest words whose probabilities sum to this; 1 for all (Holtzman 2020).
         seed: the same seed draws the same words, whatever other threads draw.
-
-    Raises:
-        ValueError: if one of them is out of its range.
     """
 
     temperature: float = 0.0

@@ -21,9 +21,6 @@ def load_tokenizer(place: LocalModel, network: Any) -> tuple[Any, TextInput]:
 
     Args:
         network: the part of the model that reads texts.
-
-    Raises:
-        HubError: if there is none, or a pattern of it takes too long.
     """
     from transformers import AutoTokenizer
 

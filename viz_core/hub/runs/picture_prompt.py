@@ -63,11 +63,7 @@ class PicturePrompt:
     def of(
         cls, layout: Layout, model: Any, processor: Any, tokenizer: Any, text: TextInput, name: str
     ) -> PicturePrompt:
-        """For a loaded model.
-
-        Raises:
-            HubError: if its tokenizer has no token for a patch.
-        """
+        """For a loaded model."""
         patch_id = int(model.config.image_token_id)
         token = tokenizer.convert_ids_to_tokens(patch_id) if patch_id < len(tokenizer) else None
         if token is None or tokenizer(token, add_special_tokens=False)["input_ids"] != [patch_id]:
@@ -80,11 +76,7 @@ class PicturePrompt:
         return cls(layout, context, text, patch_id)
 
     def prepare(self, text: str, image: Image.Image, target: str | None = None) -> Prompt:
-        """A text with the picture where it says `MARK`, or before it.
-
-        Raises:
-            HubError: if the text is empty or names more pictures than there are, or the picture cannot be prepared.
-        """
+        """A text with the picture where it says `MARK`, or before it."""
         if not text.replace(MARK, "").strip():
             raise HubError("There is nothing to read yet: type a text.")
         before, found, after = text.partition(MARK)

@@ -37,11 +37,7 @@ class PictureInput:
         return size.get("height") or shortest, size.get("width") or shortest
 
     def encode(self, image: Image.Image) -> Float[Tensor, "1 channels height width"]:
-        """The picture as the model takes it: resized, cut, normalised.
-
-        Raises:
-            HubError: if it cannot be brought into that form.
-        """
+        """The picture as the model takes it: resized, cut, normalised."""
         try:
             pixels = self.processor(images=as_rgb(image), return_tensors="pt")["pixel_values"]
         except (ValueError, OSError, TypeError) as error:
@@ -65,11 +61,7 @@ class PictureInput:
         return Image.fromarray(array if channels > 1 else array[..., 0])
 
     def tokens(self, num_tokens: int, grid: tuple[int, int]) -> tuple[Token, ...]:
-        """Class token, distillation token or registers, then patches row by row, numbered from 1.
-
-        Raises:
-            HubError: if the model has not a token for each patch.
-        """
+        """Class token, distillation token or registers, then patches row by row, numbered from 1."""
         rows, columns = grid
         num_special = num_tokens - rows * columns
         if not 0 <= num_special <= 64:

@@ -46,9 +46,6 @@ class RunInputs:
         max_seconds: time limit for writing.
         language: spoken in the sound, of `card.languages`; detected by the model unless given.
         task: of `card.tasks`: "transcribe", or "translate" into English.
-
-    Raises:
-        ValueError: if max_new_tokens is negative.
     """
 
     text: str | None = None

@@ -80,11 +80,7 @@ class SpectrogramInput:
         return self.frame_seconds * self.frames_per_key
 
     def encode(self, sound: Sound) -> tuple[Float[Tensor, "1 bands frames"], int]:
-        """The log-mel spectrogram as the model takes it, and how many of its columns are sound.
-
-        Raises:
-            HubError: if the sound is longer than the model hears at once.
-        """
+        """The log-mel spectrogram as the model takes it, and how many of its columns are sound."""
         if sound.seconds > self.max_seconds:
             raise HubError(
                 "This sound lasts {seconds:.1f} s; the model hears at most {most:g} s at once. Cut out a part of it.",
@@ -101,11 +97,7 @@ class SpectrogramInput:
 
 
 def load_sound_input(path: Path, config: Any, name: str) -> SpectrogramInput:
-    """The feature extractor in a model's folder.
-
-    Raises:
-        HubError: if there is none, or its numbers are not those of the model.
-    """
+    """The feature extractor in a model's folder."""
     from transformers import WhisperFeatureExtractor
 
     try:

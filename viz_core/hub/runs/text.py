@@ -65,10 +65,6 @@ class TextInput:
         Args:
             target: it is what an encoder-decoder is to write, not what it reads.
             bare: the tokenizer puts no special tokens around it.
-
-        Raises:
-            HubError: if there is nothing to encode, a pattern takes too long, or the vocabulary does not belong to the
-                model.
         """
         cleaned = [clean_text(t) for t in ([text] if pair is None else [text, pair])]
         if not all(t.strip() for t in cleaned):
@@ -92,11 +88,7 @@ class TextInput:
         return {name: torch.tensor([list(encoded[name])]) for name in wanted if name in encoded}
 
     def filled(self, ids: Int[Tensor, "1 tokens"], length: int) -> Int[Tensor, "1 length"]:
-        """Pad ids at the end, for models that were trained on texts of one length without a mask.
-
-        Raises:
-            HubError: if the tokenizer has no token to fill with.
-        """
+        """Pad ids at the end, for models that were trained on texts of one length without a mask."""
         if self._tokenizer.pad_token_id is None:
             raise HubError("The model's tokenizer has no token to fill a text with, which this model needs.")
         return torch.nn.functional.pad(ids, (0, length - ids.shape[1]), value=int(self._tokenizer.pad_token_id))

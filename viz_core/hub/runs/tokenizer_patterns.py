@@ -56,11 +56,7 @@ def costly(tokenizer: Any) -> bool:
 
 @contextmanager
 def panics_in_words(refusal: HubError) -> Iterator[None]:
-    """Raise `error` where the library panics over a pattern, which is no Exception.
-
-    Raises:
-        HubError: this one.
-    """
+    """Raise `error` where the library panics over a pattern, which is no Exception."""
     try:
         yield
     except BaseException as error:

@@ -19,11 +19,7 @@ _POSITIONS = {"positions", "position", "embeddings", "ctx", "frames"}
 
 
 def check_sizes(config: dict[str, Any], name: str) -> None:
-    """Refuse a config with absurd numbers.
-
-    Raises:
-        HubError: that names the first of them.
-    """
+    """Refuse a config with absurd numbers."""
     for key, value in _numbers(config):
         words = set(key.lower().split("_"))
         most = MOST_PARTS if words & _PARTS else MOST_POSITIONS if words & _POSITIONS else math.inf

@@ -51,10 +51,6 @@ def fetch(
         progress: called while files come.
         offline: use only the cache.
         token: for private models; False: never the one stored on this machine.
-
-    Raises:
-        HubError: if there is no such model or revision, it is private, has no safetensors, or nobody can be
-            asked and the cache has not all of it.
     """
     from huggingface_hub import HfApi, constants, snapshot_download
     from huggingface_hub import errors as hub_errors

@@ -43,12 +43,7 @@ class ModelFiles:
 
 
 def read_folder(path: Path, name: str) -> ModelFiles:
-    """Check a folder before anything of it is loaded.
-
-    Raises:
-        HubError: if config.json or the weights are missing or broken, the weights are not safetensors, the
-            model needs code of its own, or its weights are quantised in a way that needs more libraries.
-    """
+    """Check a folder before anything of it is loaded."""
     if not path.is_dir():
         raise HubError("There is no folder for {name}.", name=name)
     config = read_json(path / "config.json", name)
@@ -61,11 +56,7 @@ def read_folder(path: Path, name: str) -> ModelFiles:
 
 
 def check_config(config: dict[str, Any], name: str) -> None:
-    """Refuse what cannot be run here.
-
-    Raises:
-        HubError: as the sentence says.
-    """
+    """Refuse what cannot be run here."""
     if "auto_map" in config and not _is_known(config.get("model_type")):
         raise HubError("{name} needs program code from its own repository, which is never run here.", name=name)
     if not config.get("model_type"):
@@ -88,11 +79,7 @@ def check_config(config: dict[str, Any], name: str) -> None:
 
 
 def check_weight_names(names: Sequence[str], name: str) -> None:
-    """Refuse a repository without safetensors at its top.
-
-    Raises:
-        HubError: if there are only pickles, only formats of other libraries, or no weights at all.
-    """
+    """Refuse a repository without safetensors at its top."""
     if any(file in (SAFETENSORS, SAFETENSORS_INDEX) for file in names):
         return
     pickles = [file for file in names if file.endswith(_PICKLES)]
@@ -115,11 +102,7 @@ def check_weight_names(names: Sequence[str], name: str) -> None:
 
 
 def read_json(path: Path, name: str) -> dict[str, Any]:
-    """One of the folder's JSON files.
-
-    Raises:
-        HubError: if it is missing, unreadable, or no JSON object.
-    """
+    """One of the folder's JSON files."""
     try:
         if path.stat().st_size > _MOST_JSON:
             raise ValueError

@@ -40,9 +40,6 @@ def check_budget(name: str, needed: int, budget: int | None, device: torch.devic
 
     Args:
         budget: bytes; four fifths of what is free on the device unless given.
-
-    Raises:
-        HubError: if it needs more.
     """
     allowed = int(free_bytes(device) * _SHARE) if budget is None else budget
     if needed > allowed:

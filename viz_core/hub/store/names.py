@@ -15,11 +15,7 @@ _SHOWN = 60
 
 
 def check_name(name: str) -> str:
-    """A name as the Hub gives them, "owner/model" or "model", without spaces around it.
-
-    Raises:
-        HubError: if it is empty, an address, a path, or holds what no name holds.
-    """
+    """A name as the Hub gives them, "owner/model" or "model", without spaces around it."""
     name = name.strip()
     if not name:
         raise HubError("Type the name of a model, like google-bert/bert-base-uncased.")
@@ -51,11 +47,7 @@ def check_name(name: str) -> str:
 
 
 def check_revision(revision: str | None) -> str | None:
-    """A branch, tag or commit; None for the newest.
-
-    Raises:
-        HubError: if no branch, tag or commit could be called so.
-    """
+    """A branch, tag or commit; None for the newest."""
     revision = (revision or "").strip()
     if not revision:
         return None
@@ -67,11 +59,7 @@ def check_revision(revision: str | None) -> str | None:
 
 
 def find_folder(typed: str, allowed: Iterable[Path]) -> Path:
-    """The folder that a user typed, if it lies within one that the host allows.
-
-    Raises:
-        HubError: if it is elsewhere or not there; which of the two is not told, so that nobody can search the disk.
-    """
+    """The folder that a user typed, if it lies within one that the host allows."""
     roots = [root.resolve() for root in allowed]
     text = typed.strip()
     if text and "\0" not in text:

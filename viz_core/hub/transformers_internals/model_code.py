@@ -52,11 +52,7 @@ def best_resolution(size: tuple[int, int], choices: Any) -> tuple[int, int]:
 
 
 def feature_extractor_config(path: Path) -> dict[str, Any]:
-    """The content of preprocessor_config.json.
-
-    Raises:
-        OSError, ValueError: if there is none, or it cannot be read.
-    """
+    """The content of preprocessor_config.json."""
     from transformers import WhisperFeatureExtractor
 
     config, _ = WhisperFeatureExtractor.get_feature_extractor_dict(path, local_files_only=True)

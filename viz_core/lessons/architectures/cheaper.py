@@ -35,9 +35,6 @@ def savings(n: int, num_hiddens: int, width: int, seed: int = 0) -> dict[str, Sa
 
     Args:
         width: tokens of a tile, and of a window.
-
-    Raises:
-        ValueError: if a size is below 1, or the width does not divide n.
     """
     if min(n, num_hiddens, width) < 1 or n % width:
         raise ValueError(f"expected sizes of at least 1 and a width that divides n, got {n}, {num_hiddens}, {width}")

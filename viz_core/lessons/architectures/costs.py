@@ -19,9 +19,6 @@ class LayerSizes:
         d: width of a token's vector.
         k: tokens under one kernel of a convolution.
         r: tokens that restricted self-attention looks at.
-
-    Raises:
-        ValueError: if one is below 1.
     """
 
     n: int
@@ -65,9 +62,6 @@ def layer_cost(name: str, sizes: LayerSizes) -> LayerCost:
 
     A window wider than the text is cut to it. `counted` leaves out biases, the softmax and the window's cut at
     the ends of the text: convolution multiplies padding too, and restricted self-attention is taken as n windows of r.
-
-    Raises:
-        ValueError: if there is no such layer.
     """
     if name not in _ROWS:
         raise ValueError(f"name: expected one of {', '.join(ARCHITECTURES)}, got {name!r}")
@@ -78,9 +72,6 @@ def crossover(name: str, sizes: LayerSizes) -> int:
     """The length n at which self-attention's n^2 d meets the order of another layer.
 
     d for recurrence, k d for convolution, r for restricted self-attention; below it, self-attention is cheaper.
-
-    Raises:
-        ValueError: if there is no such layer, or it is self-attention itself.
     """
     lengths = {"recurrent": sizes.d, "convolution": sizes.k * sizes.d, "dilated": sizes.k * sizes.d}
     lengths["restricted"] = sizes.r

@@ -16,9 +16,6 @@ def held(n: int, num_hiddens: int, num_heads: int) -> Mapping[str, int]:
     """Numbers of a layer on n tokens: its parameters, keys and values, weights of all heads, and its longest path.
 
     Counted by tensors that have a shape and no content, so that no length is too long.
-
-    Raises:
-        ValueError: if n is below 1, or heads do not divide the width.
     """
     if n < 1:
         raise ValueError(f"n: expected at least 1, got {n}")

@@ -59,9 +59,6 @@ class RestrictedSelfAttention(nn.Module):
 
     Computed in blocks of r queries, each against its own block of keys and the one before, so that cost and memory
     grow with r n and not with n^2.
-
-    Raises:
-        ValueError: if window < 1, or num_heads does not divide num_hiddens.
     """
 
     def __init__(self, num_hiddens: int, window: int, num_heads: int = 1) -> None:
@@ -99,11 +96,7 @@ def window_mask(num_blocks: int, r: int, device: torch.device | None = None) -> 
 
 
 def build_layer(name: str, sizes: LayerSizes, depth: int = 0, num_heads: int = 1) -> nn.Module:
-    """A layer as the table names it; `depth` counts layers of a stack from 0 and sets the dilation k^depth.
-
-    Raises:
-        ValueError: if there is no such layer, or num_heads does not divide d.
-    """
+    """A layer as the table names it; `depth` counts layers of a stack from 0 and sets the dilation k^depth."""
     if name == "attention":
         return SelfAttention(sizes.d, num_heads)
     if name == "recurrent":

@@ -35,9 +35,6 @@ def path_length(name: str, first: int, last: int, sizes: LayerSizes) -> float:
     adds k - 1 tokens; dilated convolution ceil(log_k(D + 1)), as L layers with steps 1, k, k^2, ... see k^L tokens;
     restricted self-attention ceil(D / (r - 1)). A token reaches itself at once: 0. Where D < 0, only self-attention
     leads back.
-
-    Raises:
-        ValueError: if there is no such layer, or a token is not within 0 to n - 1.
     """
     if name not in ARCHITECTURES:
         raise ValueError(f"name: expected one of {', '.join(ARCHITECTURES)}, got {name!r}")
@@ -75,9 +72,6 @@ def connections(name: str, sizes: LayerSizes, num_layers: int) -> list[Edge]:
     """Every connection of a stack of layers, from input unit to output unit.
 
     Recurrence is one layer, whatever `num_layers`: its states are joined to each other.
-
-    Raises:
-        ValueError: if there is no such layer, or num_layers is below 1.
     """
     if name not in ARCHITECTURES:
         raise ValueError(f"name: expected one of {', '.join(ARCHITECTURES)}, got {name!r}")
@@ -101,9 +95,6 @@ def shortest_path(name: str, first: int, last: int, sizes: LayerSizes) -> list[U
 
     The first unit is the token itself; in a recurrent network, whose path is counted along its states, the state that
     takes the token in. A way of length L has L + 1 units.
-
-    Raises:
-        ValueError: as in `path_length`.
     """
     length = path_length(name, first, last, sizes)
     if math.isinf(length):

@@ -31,9 +31,6 @@ def errors_by_size(
     """Mean squared distance from the curve by the number of points: with a shrinking width, and with a fixed one.
 
     Means over draws; Gaussian kernel (Mack and Silverman 1982 prove that the first goes to 0).
-
-    Raises:
-        ValueError: if there is no draw.
     """
     shrinking = [_error(n, shrinking_width(n), noise, draws) for n in sizes]
     fixed = [_error(n, FIXED, noise, draws) for n in sizes]
@@ -56,9 +53,6 @@ def errors_by_rate(
 
     Too fast, and no more points lie within the width than before: the noise stays. Not at all, and the bend of the
     curve is smoothed away: the bias stays (Dive into Deep Learning, section 11.2, exercise 4).
-
-    Raises:
-        ValueError: if there is no draw.
     """
     found = {}
     for power in powers:

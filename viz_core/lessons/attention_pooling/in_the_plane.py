@@ -17,11 +17,7 @@ SPREAD = (0.75, 0.35)  # of a cloud, across and up: they are wider than high
 
 
 def labelled_points(per_label: int = 14, seed: int = 0) -> tuple[Points, Int[Tensor, "n"]]:
-    """Clouds of normal points around three centres, in float64, and the number of each point's cloud.
-
-    Raises:
-        ValueError: if per_label < 1.
-    """
+    """Clouds of normal points around three centres, in float64, and the number of each point's cloud."""
     if per_label < 1:
         raise ValueError(f"per_label: expected at least 1, got {per_label}")
     generator = torch.Generator().manual_seed(seed)
@@ -36,9 +32,6 @@ def shares(
     """sum_i a(q, x_i) onehot(y_i): the share of each label in a query's weight, with a width for each coordinate.
 
     a is the Gaussian of sum_c ((q_c - x_c) / h_c)^2. Nothing is trained (Dive into Deep Learning, section 11.2).
-
-    Raises:
-        ValueError: if a width is not positive.
     """
     if min(widths) <= 0:
         raise ValueError(f"widths: expected positive numbers, got {widths}")

@@ -18,11 +18,7 @@ _GOLDEN = (math.sqrt(5) - 1) / 2
 def leave_one_out(
     x_train: Float[Tensor, "train"], y_train: Float[Tensor, "train"], kernel: Kernel
 ) -> Float[Tensor, "train"]:
-    """y_i - y_hat_(-i)(x_i): the error at every point when the fit has not seen it; NaN where no other key reaches it.
-
-    Raises:
-        ValueError: if there are fewer than two points, or keys and values differ in number.
-    """
+    """y_i - y_hat_(-i)(x_i): the error at every point when the fit has not seen it; NaN if no other key reaches it."""
     if len(x_train) < 2:
         raise ValueError(f"x_train: expected at least 2 points, got {len(x_train)}")
     if x_train.shape != y_train.shape:
@@ -76,9 +72,6 @@ def learn_width(
     Args:
         kernel: at width 1.
         widths: the grid, rising.
-
-    Raises:
-        ValueError: if a width is not positive, or every width leaves some point unreached.
     """
 
     def error(width: float) -> float:

@@ -21,9 +21,6 @@ def noisy_points(n: int = 40, noise: float = 1.0, seed: int = 0) -> tuple[Float[
     """n keys drawn evenly from [0, 5), in order, and y = f(x) + noise N(0, 1), in float64.
 
     The places and the unit noise depend on n and the seed alone, so more noise moves each point further the same way.
-
-    Raises:
-        ValueError: if n < 1, or noise is negative or not finite.
     """
     if n < 1:
         raise ValueError(f"n: expected at least 1, got {n}")

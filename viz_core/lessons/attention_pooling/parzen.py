@@ -21,9 +21,6 @@ def label_densities(
     """p(q, y) = 1/n sum_(i: y_i = y) K(|q - x_i| / h) / (2 pi h^2): how dense a label lies there (Parzen 1962).
 
     K is the Gaussian. Over all labels and the whole plane it makes 1.
-
-    Raises:
-        ValueError: if the width is not a positive number.
     """
     nearness = gaussian(width)(torch.cdist(queries, points)) / (2 * math.pi * width**2)
     one_hot = torch.eye(int(labels.max()) + 1, dtype=points.dtype)[labels]
@@ -51,9 +48,6 @@ def agreement(points: Float[Tensor, "n 2"], labels: Int[Tensor, "n"], width: flo
 
     y_hat = sum_i a_i y_i = (p_+ - p_-) / (p_+ + p_-), for both are sums of the same kernel: what divides is positive
     and changes no sign (Dive into Deep Learning, section 11.2, exercise 1).
-
-    Raises:
-        ValueError: if the width is not a positive number.
     """
     axis = torch.linspace(-_REACH, _REACH, _SIDE, dtype=points.dtype)
     queries, negative = torch.cartesian_prod(axis, axis), (labels > 0).long()

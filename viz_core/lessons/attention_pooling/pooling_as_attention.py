@@ -17,9 +17,6 @@ def gaussian_pooling_as_attention(
 
     -(q - k)^2 / (2 sigma^2) = q k / sigma^2 - k^2 / (2 sigma^2) - q^2 / (2 sigma^2), and the last
     term is the same for every key of a query, so softmax does not see it.
-
-    Raises:
-        ValueError: if sigma is not a positive number.
     """
     if not (math.isfinite(sigma) and sigma > 0):
         raise ValueError(f"sigma: expected a positive number, got {sigma}")

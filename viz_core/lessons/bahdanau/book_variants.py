@@ -43,11 +43,7 @@ class Variant:
 
 @cache
 def variants() -> Mapping[str, Variant]:
-    """The model as printed, with LSTMs, and with the scaled dot product.
-
-    Raises:
-        AssetError: if the file is missing or damaged.
-    """
+    """The model as printed, with LSTMs, and with the scaled dot product."""
     with reading(MEASURED):
         found: dict[str, Any] = json.loads(MEASURED.read_text(encoding="utf-8"))["variants"]
         return {

@@ -74,11 +74,7 @@ class Alike:
 
 @cache
 def alike() -> Alike:
-    """The recorded comparison.
-
-    Raises:
-        AssetError: if the file is missing or damaged.
-    """
+    """The recorded comparison."""
     with reading(MEASURED):
         found: dict[str, Any] = json.loads(MEASURED.read_text(encoding="utf-8"))
         return Alike(

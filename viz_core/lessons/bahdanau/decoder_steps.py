@@ -36,9 +36,6 @@ def decoder_steps(translator: Translator, translation: Translation) -> DecoderSt
 
     s_(t-1) asks; a_t = softmax(score(s_(t-1), h)); c_t = sum_j a_tj h_j; s_t = GRU([c_t; y_(t-1)], s_(t-1))
     (Bahdanau 2015, section 3.1).
-
-    Raises:
-        ValueError: if the translator's decoder has no additive attention.
     """
     decoder = translator.model.decoder
     if not isinstance(decoder, Seq2SeqAttentionDecoder):
@@ -95,11 +92,7 @@ def step_residuals(translator: Translator, translation: Translation) -> dict[str
 
 @torch.inference_mode()
 def bottleneck_error(translator: Translator, translation: Translation) -> float:
-    """max change of the plain decoder's logits when every source state but the last is thrown away.
-
-    Raises:
-        ValueError: if the translator's decoder does attend.
-    """
+    """max change of the plain decoder's logits when every source state but the last is thrown away."""
     model: EncoderDecoder = translator.model
     if isinstance(model.decoder, Seq2SeqAttentionDecoder):
         raise ValueError("expected a decoder without attention, got Seq2SeqAttentionDecoder")

@@ -9,11 +9,7 @@ Bins = Sequence[Mapping[str, float]]  # {from, to, sentences, bleu}, shortest se
 
 
 def bleu_gaps(better: Bins, other: Bins) -> list[float]:
-    """BLEU of the one above BLEU of the other, bin by bin.
-
-    Raises:
-        ValueError: if the bins are not the same.
-    """
+    """BLEU of the one above BLEU of the other, bin by bin."""
     edges = [[(each["from"], each["to"]) for each in bins] for bins in (better, other)]
     if edges[0] != edges[1]:
         raise ValueError(f"bins: expected the same lengths in both, got {edges[0]} and {edges[1]}")

@@ -19,9 +19,6 @@ def plan_for(task: str, shape: Shape, steps: int, longest: int, seed: int) -> Pl
     """A plan that learns what can be learned in so few updates: the rate falls as the width grows past 64.
 
     Tasks that have so few examples that they can be learned by heart are trained as the recorded run of them is.
-
-    Raises:
-        ValueError: as Plan.
     """
     rate = 5e-3 * min(1.0, 64 / shape.num_hiddens)
     every = max(5, steps // SHOTS)

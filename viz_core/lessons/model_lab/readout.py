@@ -46,9 +46,6 @@ def read_at(model: HubModel, place: str) -> tuple[float, ...]:
 
     Args:
         place: "first" or "last" token of the sentence as the model reads it.
-
-    Raises:
-        ValueError: if there is no such place.
     """
     if place not in ("first", "last"):
         raise ValueError(f"place: expected first or last, got {place!r}")

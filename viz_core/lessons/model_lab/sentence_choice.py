@@ -80,9 +80,6 @@ def log_probabilities(model: HubModel, texts: Sequence[str]) -> Float[Tensor, "t
     """log p(text) = sum_t log p(x_t | x_1 ... x_(t-1)) by a decoder, of all texts in one pass.
 
     What pads the shorter ones stands after them, where a causal model does not look.
-
-    Raises:
-        ValueError: if the model is no decoder.
     """
     if not isinstance(model.engine, Decoder):
         raise ValueError(f"model: expected a decoder, got an {model.card.kind}")

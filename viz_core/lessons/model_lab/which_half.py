@@ -15,9 +15,6 @@ def leak(model: HubModel, texts: tuple[str, str] = TEXTS) -> float:
     """max |y - y'| over the places before the first token in which two texts differ; 0 where no place sees ahead.
 
     Of an encoder, y are its states; of a decoder, its logits. An encoder-decoder reads the whole text and writes it.
-
-    Raises:
-        ValueError: if the texts begin with different tokens, or are the same.
     """
     if model.engine.stack is None:
         runs = [model.run(text, target=texts[0]) for text in texts]
@@ -36,9 +33,6 @@ def perplexity(model: HubModel, text: str) -> tuple[float, int]:
     """Perplexity exp(-mean log p) of a text's tokens after the first, and their number.
 
     (Dive into Deep Learning, section 9.3; one pass of a causal decoder gives all of them.)
-
-    Raises:
-        ValueError: if the model is no decoder.
     """
     if not isinstance(model.engine, Decoder):
         raise ValueError(f"model: expected a decoder, got an {model.card.kind}")

@@ -35,9 +35,6 @@ def multi_head_cost(num_tokens: int, num_hiddens: int, num_heads: int, head_widt
 
     Args:
         head_width: w; d / h unless given.
-
-    Raises:
-        ValueError: if a size is below 1, or h does not divide d where no width is given.
     """
     sizes = {"num_tokens": num_tokens, "num_hiddens": num_hiddens, "num_heads": num_heads}
     for name, size in {**sizes, "head_width": 1 if head_width is None else head_width}.items():
@@ -55,11 +52,7 @@ def multi_head_cost(num_tokens: int, num_hiddens: int, num_heads: int, head_widt
 
 
 def divisors(number: int) -> list[int]:
-    """Every whole number that divides a positive one, in order: the numbers of heads a width can be cut into.
-
-    Raises:
-        ValueError: if the number is below 1.
-    """
+    """Every whole number that divides a positive one, in order: the numbers of heads a width can be cut into."""
     if number < 1:
         raise ValueError(f"number: expected at least 1, got {number}")
     return [candidate for candidate in range(1, number + 1) if number % candidate == 0]

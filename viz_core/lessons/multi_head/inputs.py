@@ -20,9 +20,6 @@ def fresh_layer(num_hiddens: int, num_heads: int, sharpness: float = 1.0, seed: 
     """A layer whose scores have standard deviation `sharpness` on tokens of unit variance, whatever its size.
 
     Entries are N(0, 1/d), so that projections keep the variance; W_q is multiplied by the sharpness.
-
-    Raises:
-        ValueError: if a size is below 1, or num_heads does not divide num_hiddens.
     """
     if num_hiddens < 1:
         raise ValueError(f"num_hiddens: expected at least 1, got {num_hiddens}")
@@ -36,11 +33,7 @@ def fresh_layer(num_hiddens: int, num_heads: int, sharpness: float = 1.0, seed: 
 
 
 def random_tokens(num_tokens: int, num_hiddens: int, seed: int = 0) -> Tokens:
-    """Random tokens: vectors from N(0, I), named by their numbers.
-
-    Raises:
-        ValueError: if a size is below 1.
-    """
+    """Random tokens: vectors from N(0, I), named by their numbers."""
     if min(num_tokens, num_hiddens) < 1:
         raise ValueError(f"expected num_tokens and num_hiddens of at least 1, got {num_tokens} and {num_hiddens}")
     X = torch.randn(num_tokens, num_hiddens, generator=torch.Generator().manual_seed(_TOKEN_SEEDS + seed))
@@ -51,9 +44,6 @@ def resize_width(X: Float[Tensor, "n d"], num_hiddens: int) -> Float[Tensor, "n 
     """Vectors in another width through one fixed random matrix with entries N(0, 1/d); unchanged where they fit.
 
     Products between vectors keep their expected value (Johnson and Lindenstrauss 1984): words that are alike stay so.
-
-    Raises:
-        ValueError: if num_hiddens is below 1.
     """
     if num_hiddens < 1:
         raise ValueError(f"num_hiddens: expected at least 1, got {num_hiddens}")
@@ -65,12 +55,7 @@ def resize_width(X: Float[Tensor, "n d"], num_hiddens: int) -> Float[Tensor, "n 
 
 @torch.inference_mode()
 def trained_input(translator: Translator, text: str, block: int, max_tokens: int) -> Tokens:
-    """The input of one encoder block's self-attention for a text: tokens with positions after the blocks before.
-
-    Raises:
-        TextError: if the model cannot read the text.
-        ValueError: if the encoder has no such block.
-    """
+    """The input of one encoder block's self-attention for a text: tokens with positions after the blocks before."""
     encoder = translator.model.encoder
     if not 0 <= block < len(encoder.blocks):
         raise ValueError(f"block: expected 0 to {len(encoder.blocks) - 1}, got {block}")
@@ -83,11 +68,7 @@ def trained_input(translator: Translator, text: str, block: int, max_tokens: int
 
 
 def trained_layer(translator: Translator, block: int, num_heads: int) -> MultiHeadAttention:
-    """The self-attention of an encoder block, its matrices cut into any number of heads that divides their width.
-
-    Raises:
-        ValueError: if num_heads does not divide the width.
-    """
+    """The self-attention of an encoder block, its matrices cut into any number of heads that divides their width."""
     trained = translator.model.encoder.blocks[block].attention
     layer = MultiHeadAttention(trained.W_q.out_features, num_heads, bias=trained.W_q.bias is not None)
     layer.load_state_dict({name: tensor.float().cpu() for name, tensor in trained.state_dict().items()})

@@ -56,9 +56,6 @@ def multi_head_steps(layer: MultiHeadAttention, X: Float[Tensor, "batch n d"], c
     Each step is computed from the one before and nothing is taken from the layer's own call, so a wrong step cannot
     arrive at its output: `walk_residual`. Softmax is two steps here, exp(s - the row's largest) and the division by
     the row's sum.
-
-    Raises:
-        ValueError: if X is not (batch, n, d) of the layer's width.
     """
     with record(values=True) as trace:
         layer(X, X, X, causal=causal)
@@ -94,11 +91,7 @@ def one_head_at_a_time(layer: MultiHeadAttention, X: Float[Tensor, "batch n d"])
 
 
 def torch_multi_head(layer: MultiHeadAttention) -> nn.MultiheadAttention:
-    """torch's own module with the parameters of ours: W_q, W_k and W_v stacked into one matrix.
-
-    Raises:
-        ValueError: if queries, keys and values are not as wide as the layer, which torch keeps apart.
-    """
+    """torch's own module with the parameters of ours: W_q, W_k and W_v stacked into one matrix."""
     width = layer.W_q.out_features
     sizes = {linear.in_features for linear in (layer.W_q, layer.W_k, layer.W_v)}
     if sizes != {width}:

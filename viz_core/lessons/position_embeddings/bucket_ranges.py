@@ -28,11 +28,7 @@ class BucketMap(NamedTuple):
 
 
 def bucket_map(bidirectional: bool, num_buckets: int, max_distance: int) -> BucketMap:
-    """Buckets up to a quarter beyond `max_distance`, where all offsets share the last one (Raffel 2020, section 2.1).
-
-    Raises:
-        ValueError: as `t5_relative_position_bucket`.
-    """
+    """Buckets up to a quarter beyond max_distance, where all offsets share the last (Raffel 2020, section 2.1)."""
     reach = max_distance + max_distance // 4
     offsets = torch.arange(-reach, reach + 1)
     buckets = t5_relative_position_bucket(offsets, bidirectional, num_buckets, max_distance)

@@ -33,9 +33,6 @@ def grid_terms(
     """q . r_(row offset) / sqrt(d) and q . c_(column offset) / sqrt(d) for the query at (row, column).
 
     Looks up every vector in the tables by its offset, without the skew that the module uses.
-
-    Raises:
-        ValueError: if there is no such cell.
     """
     height, width = module.height, module.width
     if not (0 <= row < height and 0 <= column < width):

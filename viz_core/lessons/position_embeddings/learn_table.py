@@ -24,11 +24,7 @@ class Learning:
 
 
 def neighbour_weights(num_tokens: int, reach: int) -> Float[Tensor, "n n"]:
-    """Target attention of the task: equal weight on every token up to `reach` away, none beyond.
-
-    Raises:
-        ValueError: if num_tokens < 1 or reach < 0.
-    """
+    """Target attention of the task: equal weight on every token up to `reach` away, none beyond."""
     if num_tokens < 1 or reach < 0:
         raise ValueError(f"expected at least 1 token and a reach of at least 0, got {num_tokens} and {reach}")
     positions = torch.arange(num_tokens)
@@ -123,9 +119,6 @@ def learn_table(
 
     Yields:
         the state of training every `every` steps and at the end, so that a caller can show it and stop.
-
-    Raises:
-        ValueError: if a size is below 1.
     """
     if min(num_tokens, num_hiddens, num_steps, every) < 1:
         raise ValueError(f"expected sizes of at least 1, got {(num_tokens, num_hiddens, num_steps, every)}")

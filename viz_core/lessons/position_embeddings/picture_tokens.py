@@ -19,11 +19,7 @@ _PATCH = 8  # pixels on a side
 
 
 def picture_tokens(height: int, width: int, num_hiddens: int) -> Tokens:
-    """The patches of `picture(height, width)`, row-major, under one random projection (Dosovitskiy 2021, equation 1).
-
-    Raises:
-        ValueError: if a side is below 1.
-    """
+    """The patches of picture(height, width), row-major, under one random projection (Dosovitskiy 2021, eq. 1)."""
     pixels = torch.from_numpy(picture(height, width))
     patches = rearrange(pixels, "(row p) (col q) -> (row col) (p q)", p=_PATCH, q=_PATCH)
     patches = (patches - pixels.mean()) / pixels.std()
@@ -33,11 +29,7 @@ def picture_tokens(height: int, width: int, num_hiddens: int) -> Tokens:
 
 
 def picture(height: int, width: int) -> Float[np.ndarray, "rows columns"]:
-    """A sun over waves, 0 to 1, of height x width patches of 8 x 8 pixels.
-
-    Raises:
-        ValueError: if a side is below 1.
-    """
+    """A sun over waves, 0 to 1, of height x width patches of 8 x 8 pixels."""
     if height < 1 or width < 1:
         raise ValueError(f"height and width: expected at least 1, got {height} and {width}")
     y, x = np.meshgrid(np.linspace(0, 1, _PATCH * height), np.linspace(0, 1, _PATCH * width), indexing="ij")

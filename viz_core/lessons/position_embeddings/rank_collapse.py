@@ -34,9 +34,6 @@ def collapse_curves(
     The four stacks share their random weights, N(0, 1/fan-in). After each layer the whole of X is
     divided by one number, its root mean square, which changes no distance. float64, so that a collapse
     can be followed down to 1e-16.
-
-    Raises:
-        ValueError: if depth < 1, or num_heads does not divide d.
     """
     d = X.shape[1]
     if depth < 1:

@@ -30,9 +30,6 @@ class SharedLayer:
         X: (n, d) token vectors of about unit variance.
         sizes: n, d and the rest; n and d must be those of X.
         table: (n, d) learned positions to use in place of random ones.
-
-    Raises:
-        ValueError: if X or table does not fit the sizes.
     """
 
     X: Float[Tensor, "n d"]

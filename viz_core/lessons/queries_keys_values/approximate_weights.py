@@ -19,9 +19,6 @@ def edit_kernels(most_edits: int) -> dict[str, Kernel]:
     """Three kernels on edits: 1 up to most_edits and 0 beyond; a Gaussian so narrow that the nearest wins; a wide one.
 
     The boxcar ends half an edit further, since edits are whole numbers and no width may be 0.
-
-    Raises:
-        ValueError: if most_edits is negative.
     """
     if most_edits < 0:
         raise ValueError(f"most_edits: expected at least 0, got {most_edits}")

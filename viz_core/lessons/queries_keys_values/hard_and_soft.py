@@ -22,9 +22,6 @@ def two_keys(
 
     soft a = 1 / (1 + e^(-s/T)), hard 1 for s > 0 else 0, slope da/ds = a (1 - a) / T. The hard one is flat wherever it
     has a slope, so no gradient passes: it was trained by reinforcement (Mnih 2014, section 3).
-
-    Raises:
-        ValueError: if the temperature is not a positive number.
     """
     check_temperature(temperature)
     soft = torch.sigmoid(gaps / temperature)
@@ -35,9 +32,6 @@ def smallest_gradient(query: str, keys: Sequence[str], temperature: float) -> fl
     """min_j da_j/ds_j = a_j (1 - a_j) / T over the keys, 1 - a_j added up from the others so that it is not rounded.
 
     Above 0 by the formula wherever there are two keys; with one key nothing can change, and it is 0.
-
-    Raises:
-        ValueError: if there is no key, or the temperature is not a positive number.
     """
     if not keys:
         raise ValueError("keys: expected at least one, got none")
@@ -52,9 +46,6 @@ def identity_lookup(num_keys: int, temperature: float) -> Float[Tensor, "keys ke
 
     e^(1/T) / (e^(1/T) + n - 1) on the diagonal: near the identity matrix at a low temperature (Dive into Deep
     Learning, section "Visualization", shows the identity itself, for 10 keys).
-
-    Raises:
-        ValueError: if there is no key, or the temperature is not a positive number.
     """
     if num_keys < 1:
         raise ValueError(f"num_keys: expected at least 1, got {num_keys}")

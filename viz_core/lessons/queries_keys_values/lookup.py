@@ -44,9 +44,6 @@ def approximate_lookup(
 
     Args:
         distance: `edit_distance` for whole keys, `beginning_distance` for their best beginning.
-
-    Raises:
-        ValueError: if most_edits is negative.
     """
     if most_edits < 0:
         raise ValueError(f"most_edits: expected at least 0, got {most_edits}")
@@ -83,21 +80,13 @@ def similarity(queries: Sequence[str], keys: Sequence[str]) -> Float[Tensor, "qu
 
 
 def check_temperature(temperature: float) -> None:
-    """Raise ValueError unless the temperature is a positive number.
-
-    Raises:
-        ValueError: if it is not a positive number.
-    """
+    """Raise ValueError unless the temperature is a positive number."""
     if not (math.isfinite(temperature) and temperature > 0):
         raise ValueError(f"temperature: expected a positive number, got {temperature}")
 
 
 def top_lookup(query: str, keys: Sequence[str], most: int) -> list[tuple[int, float]]:
-    """Places and scores q . k of the `most` keys that score highest, the best first; equal scores in their order.
-
-    Raises:
-        ValueError: if most is negative.
-    """
+    """Places and scores q . k of the `most` keys that score highest, the best first; equal scores in their order."""
     if most < 0:
         raise ValueError(f"most: expected at least 0, got {most}")
     if not keys:
@@ -112,9 +101,6 @@ def soft_lookup(queries: Sequence[str], keys: Sequence[str], temperature: float)
     This is an attention call. Its values are the rows of the identity matrix, so that what comes out
     is the weights themselves. A low temperature gives nearly all to the best key, a high one gives
     every key the same.
-
-    Raises:
-        ValueError: if there is no query or no key, or the temperature is not a positive number.
     """
     if not queries or not keys:
         raise ValueError(f"expected at least one query and one key, got {len(queries)} and {len(keys)}")
@@ -126,11 +112,7 @@ def soft_lookup(queries: Sequence[str], keys: Sequence[str], temperature: float)
 
 
 def undivided(query: str, keys: Sequence[str], temperature: float) -> Float[Tensor, "keys"]:
-    """exp(q . k_j / temperature), not divided by their sum: positive, but no shares of anything.
-
-    Raises:
-        ValueError: if the temperature is not a positive number.
-    """
+    """exp(q . k_j / temperature), not divided by their sum: positive, but no shares of anything."""
     check_temperature(temperature)
     return (similarity([query], keys)[0] / temperature).exp()
 
@@ -139,9 +121,6 @@ def first_weights(wanted: Mapping[str, str], keys: Sequence[str], temperature: f
     """The weight of each query's wanted key, where each is that query's largest and the query itself is no key.
 
     None where a query is a key, a wanted key is not there, or another key has more weight.
-
-    Raises:
-        ValueError: as `soft_lookup`.
     """
     if not set(wanted.values()) <= set(keys) or set(wanted) & set(keys):
         return None

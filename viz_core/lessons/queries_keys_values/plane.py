@@ -17,9 +17,6 @@ def convex_hull(points: Points) -> Float[Tensor, "corners 2"]:
     """Corners of the smallest convex shape around the points, counter-clockwise (Andrew 1979, monotone chain).
 
     Two corners where all points lie on a line, one where they are all the same.
-
-    Raises:
-        ValueError: if there is no point.
     """
     if len(points) == 0:
         raise ValueError("points: expected at least one, got none")

@@ -18,10 +18,6 @@ def weights_of_case(raw: Float[Tensor, "values"], case: str) -> Float[Tensor, "v
     convex        max(0, a_i) / sum_j max(0, a_j): it lies in their convex hull
     one-hot       1 for the largest (the first of equals), else 0: it is one of them
     uniform       1 / m for each of m: it is their mean, average pooling
-
-    Raises:
-        ValueError: if there is no such case, no weight, a weight is not finite, or no weight is
-            positive where they must sum to 1.
     """
     if case not in CASES:
         raise ValueError(f"case: expected one of {', '.join(CASES)}, got {case!r}")

@@ -17,9 +17,5 @@ def mirrored_residual(
     base: float = 10000.0,
     dtype: torch.dtype = torch.float64,
 ) -> Float[Tensor, "positions"]:
-    """max over dimensions of |M^T p_i - p_(i + offset)|, with [[cos, -sin], [sin, cos]] for M's blocks.
-
-    Raises:
-        ValueError: as in `relative_projection`.
-    """
+    """max over dimensions of |M^T p_i - p_(i + offset)|, with [[cos, -sin], [sin, cos]] for M's blocks."""
     return arrival_residual(relative_projection(offset, num_hiddens, base).T, offset, positions, base, dtype)

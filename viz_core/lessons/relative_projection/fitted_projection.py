@@ -39,9 +39,6 @@ def fitted_projection(
 
     Only rows of the table go in, in float64. Where they span fewer than d directions many matrices are
     equally good, and this is the smallest of them (`torch.linalg.lstsq` by singular values).
-
-    Raises:
-        ValueError: if there are no positions, num_hiddens < 1 or base <= 0.
     """
     check_whole(positions=len(positions))
     start = sinusoidal_rows(positions, num_hiddens, base, torch.float64)
@@ -55,9 +52,6 @@ def fit_errors(offset: int, num_hiddens: int, reach: int, base: float = 10000.0)
 
     What was seen is always fitted. Whether W is M depends on `reach`: while it is short beside the longest
     wavelengths, the slow hands have hardly turned and look alike, and the rows span fewer than d directions.
-
-    Raises:
-        ValueError: if reach < 1, or as in `relative_projection`.
     """
     check_whole(reach=reach)
     M = relative_projection(offset, num_hiddens, base)

@@ -17,9 +17,6 @@ def naive_rows(
 
     Positions, frequencies, angles, sines and cosines are each rounded to dtype. float16 has no
     positions from 65,520 on: those rows are NaN.
-
-    Raises:
-        ValueError: if num_hiddens < 1 or base <= 0.
     """
     phases = positions.to(dtype)[:, None] * angular_frequencies(num_hiddens, base).to(dtype)
     return torch.stack([phases.sin(), phases.cos()], dim=-1).flatten(1)[:, :num_hiddens]
@@ -32,9 +29,6 @@ def naive_residual(
 
     The sines and cosines in M are those of position `offset`, so its blocks come from the same rows.
     Returns float64, NaN where a position or its angle is too large for dtype.
-
-    Raises:
-        ValueError: if num_hiddens is odd or < 1, or base <= 0.
     """
     if num_hiddens % 2:
         raise ValueError(f"num_hiddens: expected an even number, got {num_hiddens}")
@@ -51,9 +45,6 @@ def log_windows(limit: int, per_decade: int = 8, samples: int = 16) -> Int[Tenso
     """Positions 1 to limit in windows of equal width on a log axis, `samples` of them spread over each.
 
     A narrow window repeats its few positions. Its last position names it.
-
-    Raises:
-        ValueError: if limit < 1, or a window would hold nothing.
     """
     if min(limit, per_decade, samples) < 1:
         raise ValueError(f"expected limit, per_decade and samples at least 1, got {limit}, {per_decade} and {samples}")
@@ -71,9 +62,6 @@ def precision_curves(
     """The last position of each window, and the largest residual in it: rounded once, and naive, in dtype.
 
     "Rounded once" is `projection_residual` (float64 angles), "naive" is `naive_residual`.
-
-    Raises:
-        ValueError: as in `relative_projection`, or if limit < 1.
     """
     windows = log_windows(limit)
     shape, positions = windows.shape, windows.flatten()

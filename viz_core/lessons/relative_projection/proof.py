@@ -43,9 +43,6 @@ def proof_lines(
     (Dive into Deep Learning, section "Relative Positional Information".) A line's residual compares it
     with the line before; the first is compared with the product of the whole matrix and the whole row.
     Angles are float64, every sine and cosine is rounded to dtype, and sums and products are made in dtype.
-
-    Raises:
-        ValueError: if pair is not one of 0 .. d/2 - 1, or as in `relative_projection`.
     """
     M = relative_projection(offset, num_hiddens, base).to(dtype)
     if not 0 <= pair < num_hiddens // 2:
@@ -90,9 +87,6 @@ def projection_residual(
 
     Angles are float64; the entries of M and of both rows are rounded once to dtype, and the product is
     made in dtype. Returns float64.
-
-    Raises:
-        ValueError: as in `relative_projection`.
     """
     return arrival_residual(relative_projection(offset, num_hiddens, base), offset, positions, base, dtype)
 
@@ -121,9 +115,6 @@ def rotation_spread(
 
     The pair (s, c) at i and (s', c') at i + offset give the cosine c c' + s s' and the sine s' c - c' s
     of the angle between them, without any formula for M. The largest difference to the entries of M.
-
-    Raises:
-        ValueError: as in `relative_projection`.
     """
     M = relative_projection(offset, num_hiddens, base).to(dtype)
     start = sinusoidal_rows(positions, num_hiddens, base, dtype)
@@ -137,11 +128,7 @@ def rotation_spread(
 def composition_residual(
     first: int, second: int, num_hiddens: int, base: float = 10000.0, dtype: torch.dtype = torch.float64
 ) -> float:
-    """The largest entry of |M(a) M(b) - M(a + b)|: two steps are one.
-
-    Raises:
-        ValueError: as in `relative_projection`.
-    """
+    """The largest entry of |M(a) M(b) - M(a + b)|: two steps are one."""
     a, b, both = (relative_projection(step, num_hiddens, base).to(dtype) for step in (first, second, first + second))
     return float((a @ b).double().sub(both.double()).abs().max())
 
@@ -149,11 +136,7 @@ def composition_residual(
 def transpose_residual(
     offset: int, num_hiddens: int, base: float = 10000.0, dtype: torch.dtype = torch.float64
 ) -> float:
-    """The largest entry of |M(-a) - M(a)^T|: the way back is the transpose.
-
-    Raises:
-        ValueError: as in `relative_projection`.
-    """
+    """The largest entry of |M(-a) - M(a)^T|: the way back is the transpose."""
     back, there = (relative_projection(step, num_hiddens, base).to(dtype) for step in (-offset, offset))
     return float((back - there.T).abs().max())
 

@@ -30,11 +30,7 @@ class BatchProduct(NamedTuple):
 
 
 def whole_number_product(b: int, n: int, m: int, inner: int, p: int) -> BatchProduct:
-    """(b, n, m) times (b, inner, p), of whole numbers from -2 to 3.
-
-    Raises:
-        ValueError: if inner is not m.
-    """
+    """(b, n, m) times (b, inner, p), of whole numbers from -2 to 3."""
     X, Y = (
         torch.randint(-2, 4, (b, *shape), generator=torch.Generator().manual_seed(seed)).float()
         for seed, shape in enumerate(((n, m), (inner, p)))

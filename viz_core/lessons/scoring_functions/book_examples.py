@@ -49,11 +49,7 @@ class Toy:
 
 
 def dot_product_toy(equal_keys: bool, dropout: float = 0.0, seed: int = 0) -> Toy:
-    """Queries (2, 1, 2), ten keys and values, lengths 2 and 6; keys are random or all ones, values are 0 to 39.
-
-    Raises:
-        ValueError: if dropout is not in [0, 1).
-    """
+    """Queries (2, 1, 2), ten keys and values, lengths 2 and 6; keys are random or all ones, values are 0 to 39."""
     generator = torch.Generator().manual_seed(seed)
     queries, keys = (torch.randn(2, n, 2, generator=generator) for n in (1, 10))
     values = torch.arange(40.0).reshape(1, 10, 4).repeat(2, 1, 1)
@@ -70,9 +66,6 @@ def drop(
     """Dropout on weights: each is 0 with this probability, else divided by 1 - p, which keeps its mean.
 
     A row no longer sums to 1 (Srivastava 2014; `DotProductAttention(dropout)` does so while training).
-
-    Raises:
-        ValueError: if the probability is not in [0, 1).
     """
     if not 0 <= probability < 1:
         raise ValueError(f"dropout: expected at least 0 and less than 1, got {probability}")

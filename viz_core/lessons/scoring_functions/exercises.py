@@ -38,9 +38,6 @@ def contributing_components(way: str, seed: int = 0) -> int | None:
     Args:
         way: "between", q^T M k with a 3 x 5 matrix; "padded", the query padded with zeros; "one", one 5 x 5 matrix
             for both (Dive into Deep Learning, section 11.3, exercise 2).
-
-    Raises:
-        KeyError: if there is no such way.
     """
     generator = torch.Generator().manual_seed(seed)
     query, M, square = (

@@ -27,11 +27,7 @@ class GaussianTerms(NamedTuple):
 def gaussian_scores(
     queries: Float[Tensor, "queries d"], keys: Float[Tensor, "keys d"]
 ) -> Float[Tensor, "queries keys"]:
-    """a(q, k) = -1/2 ||q - k||^2: the exponent of the Gaussian kernel of width 1, by its definition.
-
-    Raises:
-        ValueError: if queries and keys differ in width.
-    """
+    """a(q, k) = -1/2 ||q - k||^2: the exponent of the Gaussian kernel of width 1, by its definition."""
     check_same_width(queries, keys)
     return -0.5 * (queries[:, None] - keys[None]).square().sum(dim=-1)
 
@@ -42,9 +38,6 @@ def gaussian_terms(queries: Float[Tensor, "queries d"], keys: Float[Tensor, "key
     The last term is the same for every key of a query. Softmax divides by the sum over the keys, so
     exp(-1/2 ||q||^2) is in numerator and denominator and cancels. The key term would cancel as well if all
     keys had one length, as they nearly do after a layer norm: what is left is the dot product.
-
-    Raises:
-        ValueError: if queries and keys differ in width.
     """
     check_same_width(queries, keys)
     return GaussianTerms(

@@ -96,11 +96,7 @@ class MaskRun:
 
 
 def run_recipe(recipe: Recipe, scores: Row, length: int) -> MaskRun:
-    """Mask a copy of the scores by one recipe and look at what came out, and at what became of the copy.
-
-    Raises:
-        ValueError: if the length is not 0 to the number of keys.
-    """
+    """Mask a copy of the scores by one recipe and look at what came out, and at what became of the copy."""
     if not 0 <= length <= len(scores):
         raise ValueError(f"length: expected 0 to {len(scores)}, got {length}")
     given = scores.to(recipe.dtype, copy=True)

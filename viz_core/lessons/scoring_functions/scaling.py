@@ -21,9 +21,6 @@ def dot_products(d: int, count: int, seed: int = 0) -> Float[Tensor, "count"]:
     """q . k of independent q and k whose d entries are drawn from N(0, 1): mean 0, variance d.
 
     E[q_i k_i] = 0 and E[(q_i k_i)^2] = 1, and d such terms are added (Vaswani 2017, footnote 4).
-
-    Raises:
-        ValueError: if d or count is < 1.
     """
     if d < 1 or count < 1:
         raise ValueError(f"d and count: expected at least 1, got {d} and {count}")
@@ -38,9 +35,6 @@ def query_scores(d: int, num_queries: int, num_keys: int, seed: int = 0) -> Floa
 
     The scores in a row share their query. Over its keys their variance is |q|^2: d on average, and spread widely
     around it where d is small.
-
-    Raises:
-        ValueError: if a number is < 1.
     """
     if min(d, num_queries, num_keys) < 1:
         raise ValueError(f"d, num_queries and num_keys: expected at least 1, got {d}, {num_queries} and {num_keys}")
@@ -123,11 +117,7 @@ class Width:
 
 
 def measure_width(d: int, num_keys: int, count: int = 4096, seed: int = 0) -> Width:
-    """Draw `count` pairs for the spread; for softmax as many pairs, at least 256 queries, each with keys of its own.
-
-    Raises:
-        ValueError: if d, num_keys or count is < 1.
-    """
+    """Draw `count` pairs for the spread; for softmax as many pairs, at least 256 queries, each with keys of its own."""
     products = dot_products(d, count, seed)
     scores = query_scores(d, max(256, count // max(num_keys, 1)), num_keys, seed)
     return Width(

@@ -52,9 +52,6 @@ def contest(
     """Score the scene by every function; those with parameters learn first, `steps` steps of Adam.
 
     They lower the cross-entropy of each query's own key.
-
-    Raises:
-        ValueError: if steps is negative, or steps are asked for on a scene that pairs nothing.
     """
     if steps < 0 or (steps and not scene.paired):
         raise ValueError(f"steps: expected {'at least 0' if scene.paired else '0 on unpaired queries'}, got {steps}")
@@ -102,11 +99,7 @@ def additive_loop_error(scene: Scene, num_hiddens: int, seed: int = 0) -> float:
 
 
 def general_identity_error(scene: Scene) -> float:
-    """max |q^T I k - q^T k|: with the identity for M, general is dot.
-
-    Raises:
-        ValueError: if queries and keys differ in width: there is no square identity between them.
-    """
+    """max |q^T I k - q^T k|: with the identity for M, general is dot."""
     general = general_scores(scene.queries, scene.keys, torch.eye(*scene.widths))
     return float((general - dot_scores(scene.queries, scene.keys)).abs().max())
 

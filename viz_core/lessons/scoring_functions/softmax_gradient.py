@@ -14,11 +14,7 @@ Lengths = Int[Tensor, "batch"] | Int[Tensor, "batch queries"]
 def weight_gradient(
     scores: Float[Tensor, "batch queries keys"], valid_lens: Lengths | None, key: int
 ) -> Float[Tensor, "batch queries keys"]:
-    """d a_i,key / d s_il for every query i and key l, by automatic differentiation.
-
-    Raises:
-        ValueError: if there is no such key, or the shapes do not fit.
-    """
+    """d a_i,key / d s_il for every query i and key l, by automatic differentiation."""
     _check_key(key, scores.shape[-1])
     leaf = scores.detach().clone().requires_grad_()
     with torch.enable_grad():
@@ -33,9 +29,6 @@ def weight_gradient_by_formula(
 
     It needs the weights alone. A masked key has weight 0, so nothing comes back through it; the
     entries of a row sum to 0, because adding one number to all scores changes no weight.
-
-    Raises:
-        ValueError: if there is no such key.
     """
     _check_key(key, weights.shape[-1])
     chosen = torch.zeros_like(weights)

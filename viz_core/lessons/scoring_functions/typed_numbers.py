@@ -33,10 +33,6 @@ def read_batches(
 
     Numbers stand apart by blanks, commas or semicolons. What torch or numpy print, brackets and
     all, is read too. Rows are counted from 1 over the whole text, batch rows from 1.
-
-    Raises:
-        TypedNumbersError: if there is no number, if a cell is no finite float32, if rows or batch
-            rows differ in length, or if there are more than can be shown.
     """
     lines = [[_cells(line) for line in block.splitlines()] for block in re.split(r"\n\s*\n", _without_brackets(text))]
     blocks = [[cells for cells in block if cells] for block in lines if any(block)]
@@ -104,9 +100,6 @@ def read_lengths(text: str, batch: int, num_queries: int, num_keys: int) -> Int[
     """Valid lengths: one for each batch row, or one for each query; no number at all means no mask.
 
     Their count says which: `batch` of them make (batch,), `batch * num_queries` make (batch, num_queries).
-
-    Raises:
-        TypedNumbersError: if one is no whole number from 0 to num_keys, or their count fits neither.
     """
     cells = [cell for cell in re.split(r"[\s,;()\[\]]+", text) if cell and cell != "tensor"]
     lengths = []

@@ -26,11 +26,7 @@ def float64_table(n: int, num_hiddens: int, base: float) -> Float[Tensor, "n num
 
 
 def wavelengths(num_hiddens: int, base: float = 10000.0) -> Float[Tensor, "num_hiddens"]:
-    """2 pi / omega_j of each column, float64, in positions: after so many, the column repeats.
-
-    Raises:
-        ValueError: if num_hiddens < 1 or base <= 0.
-    """
+    """2 pi / omega_j of each column, float64, in positions: after so many, the column repeats."""
     return (2 * math.pi / angular_frequencies(num_hiddens, base)).repeat_interleave(2)[:num_hiddens]
 
 
@@ -54,9 +50,6 @@ def measured_wavelengths(table: Table) -> Float[Tensor, "steps pairs"]:
 
     The angle from (sin a, cos a) to (sin b, cos b) is atan2(sin b cos a - cos b sin a, sin a sin b + cos a cos b),
     in (-pi, pi]: right for frequencies below pi, that is for any base >= 1.
-
-    Raises:
-        ValueError: if the table has fewer than two rows.
     """
     if len(table) < 2:
         raise ValueError(f"table: expected at least 2 rows, got {len(table)}")
@@ -67,11 +60,7 @@ def measured_wavelengths(table: Table) -> Float[Tensor, "steps pairs"]:
 
 
 def wavelength_error(table: Table, base: float = 10000.0) -> float:
-    """max over steps and pairs of |measured wavelength / (2 pi / omega_j) - 1|.
-
-    Raises:
-        ValueError: if the table has fewer than two rows.
-    """
+    """max over steps and pairs of |measured wavelength / (2 pi / omega_j) - 1|."""
     measured = measured_wavelengths(table)
     expected = wavelengths(table.shape[1], base)[1::2]
     return float((measured / expected - 1).abs().max())
@@ -121,9 +110,6 @@ def nearest_rows(table: Table) -> Nearest:
     Between paired columns distance depends on the offset alone, as similarity does, so row 0 against the others tells
     it for all. What a lone sine adds depends on both rows, and can only take them further apart: offsets are
     looked through from the nearest pairs on, until they alone are further apart than the best so far.
-
-    Raises:
-        ValueError: if the table has fewer than two rows.
     """
     if len(table) < 2:
         raise ValueError(f"table: expected at least 2 rows, got {len(table)}")
@@ -143,11 +129,7 @@ def nearest_rows(table: Table) -> Nearest:
 
 
 def binary_code(num_positions: int) -> UInt8[Tensor, "positions bits"]:
-    """Positions 0 .. n-1 in binary, the lowest bit first: bit b repeats every 2^(b+1) positions.
-
-    Raises:
-        ValueError: if num_positions < 1.
-    """
+    """Positions 0 .. n-1 in binary, the lowest bit first: bit b repeats every 2^(b+1) positions."""
     if num_positions < 1:
         raise ValueError(f"num_positions: expected at least 1, got {num_positions}")
     bits = torch.arange(max(1, (num_positions - 1).bit_length()))

@@ -45,11 +45,7 @@ class MarkByLayer(NamedTuple):
 
 @torch.inference_mode()
 def contributions_of(translator: Translator, translation: Translation, site: str, head: int) -> Contributions:
-    """The weights and contributions of one head in the pass over a finished translation.
-
-    Raises:
-        KeyError: if there is no such site.
-    """
+    """The weights and contributions of one head in the pass over a finished translation."""
     trace = _recorded(translator, translation)
     call, W_o = trace[site], output_projection(translator.model, site)
     norms = contribution_norms(call, W_o)[0, head]
@@ -65,9 +61,6 @@ def mark_by_layer(
 
     Args:
         as_long: as if the vectors of all keys were of one length: then a share is a weight.
-
-    Raises:
-        KeyError: if there is no such site.
     """
     trace = _recorded(translator, translation)
     kind = trace[site].stack, trace[site].kind

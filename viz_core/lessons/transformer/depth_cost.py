@@ -22,9 +22,6 @@ def depth_cost(depth: int, sizes: TransformerSizes) -> tuple[int, int]:
     A block of the encoder has 4 d^2 + 2 d f weights, one of the decoder 8 d^2 + 2 d f, each multiplied with every
     token; attention adds 2 n^2 d, once and twice; biases and norms are counted among parameters. What is done forward
     is done twice more backward (Kaplan 2020, section 2.1).
-
-    Raises:
-        ValueError: if depth is below 1.
     """
     if depth < 1:
         raise ValueError(f"depth: expected at least 1, got {depth}")

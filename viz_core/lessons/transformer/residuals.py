@@ -25,11 +25,7 @@ def translation_residuals(translator: Translator, translation: Translation) -> d
 
 @torch.inference_mode()
 def future_leak(translator: Translator, translation: Translation, step: int) -> float:
-    """max change of the logits before `step` when the target token at `step` becomes another one.
-
-    Raises:
-        ValueError: if there is no such step.
-    """
+    """max change of the logits before `step` when the target token at `step` becomes another one."""
     source, target, valid_lens = translator.teacher_forced(translation.source_ids, translation.target_ids)
     if not 0 <= step < target.shape[1]:
         raise ValueError(f"step: expected 0 to {target.shape[1] - 1}, got {step}")

@@ -31,11 +31,7 @@ class ScoreParts(NamedTuple):
 
 @torch.inference_mode()
 def score_parts(translator: Translator, translation: Translation, head: int) -> ScoreParts:
-    """The terms of one head of the encoder's first layer, compared with its recorded queries and keys.
-
-    Raises:
-        ValueError: if the model's attention has no queries and keys to multiply.
-    """
+    """The terms of one head of the encoder's first layer, compared with its recorded queries and keys."""
     encoder = translator.model.encoder
     source = torch.tensor([translation.source_ids], device=translator.device)
     with record() as trace:

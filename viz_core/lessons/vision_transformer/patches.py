@@ -20,9 +20,6 @@ def patchify(
     """Each patch as the vector it becomes: channel by channel, row by row; patches row by row.
 
     A patch embedding is this times a matrix: patchify(X) @ W^T + b with W = conv.weight, its filters as rows.
-
-    Raises:
-        ValueError: if patches do not divide the picture.
     """
     count_patches((X.shape[-2], X.shape[-1]), patch_size)
     height, width = patch_size
@@ -32,11 +29,7 @@ def patchify(
 def unpatchify(
     patches: Float[Tensor, "batch patches pixels"], grid: tuple[int, int], patch_size: tuple[int, int]
 ) -> Float[Tensor, "batch channels height width"]:
-    """The picture that these patches make: the inverse of `patchify`.
-
-    Raises:
-        ValueError: if there are not as many patches as the grid has places, or they are not of that size.
-    """
+    """The picture that these patches make: the inverse of `patchify`."""
     height, width = patch_size
     if patches.shape[1] != grid[0] * grid[1] or patches.shape[2] % (height * width):
         raise ValueError(
@@ -51,9 +44,6 @@ def shuffle_patches(
     """The picture with its patches in another order: place i shows patch order[i].
 
     A model without positions cannot tell it from the picture itself.
-
-    Raises:
-        ValueError: if patches do not divide the picture, or `order` is not an order of them.
     """
     grid = count_patches((X.shape[-2], X.shape[-1]), patch_size)
     patches = patchify(X, patch_size)
@@ -69,9 +59,6 @@ def position_similarity(
 
     Entry (r, c) is a map over the grid: how alike the position of row r and column c is to each
     (Dosovitskiy 2021, figure 7, centre).
-
-    Raises:
-        ValueError: if there are not as many positions as special tokens and patches.
     """
     if pos_embedding.shape[1] != num_special + grid[0] * grid[1]:
         expected = f"{num_special} + {grid[0]} x {grid[1]}"
@@ -88,9 +75,6 @@ def principal_filters(
 
     Right singular vectors of the matrix whose rows are the filters (Dosovitskiy 2021, figure 7, left, shows the first
     28 principal components). The sign of a pattern means nothing: its largest pixel is made positive.
-
-    Raises:
-        ValueError: unless 1 <= count <= the number of pixels in a patch and of filters.
     """
     filters = weight.detach().float().flatten(start_dim=1)
     if not 1 <= count <= min(filters.shape):

@@ -42,9 +42,6 @@ def permutation_test(
 
     Args:
         predict: (pictures, whether with positions) to the probabilities (pictures, classes).
-
-    Raises:
-        ValueError: if patches do not divide the picture, or `order` is not an order of them.
     """
     both = torch.cat((X, shuffle_patches(X, patch_size, order)))
     seen, bag = predict(both, True), predict(both, False)
@@ -52,11 +49,7 @@ def permutation_test(
 
 
 def random_order(num_patches: int, seed: int = 0) -> Int[Tensor, "patches"]:
-    """A shuffled order of patches, the same for a seed on every machine.
-
-    Raises:
-        ValueError: if there is no patch.
-    """
+    """A shuffled order of patches, the same for a seed on every machine."""
     if num_patches < 1:
         raise ValueError(f"num_patches: expected at least 1, got {num_patches}")
     return torch.randperm(num_patches, generator=torch.Generator().manual_seed(seed))

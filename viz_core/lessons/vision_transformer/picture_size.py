@@ -30,11 +30,7 @@ def picture_cost(
     num_blks: int = 2,
     num_channels: int = 1,
 ) -> PictureCost:
-    """n (4 d^2 + 2 d m) + 2 n^2 d a block, and p^2 c d for each patch; the book's sizes unless given (section 11.8).
-
-    Raises:
-        ValueError: if patches do not divide the picture, or a size is below 1.
-    """
+    """n (4 d^2 + 2 d m) + 2 n^2 d a block, and p^2 c d for each patch; the book's sizes unless given (section 11.8)."""
     if min(num_hiddens, mlp_num_hiddens, num_blks, num_channels) < 1:
         raise ValueError("expected widths, blocks and channels of at least 1")
     rows, columns = count_patches((img_size, img_size), (patch_size, patch_size))

@@ -19,11 +19,7 @@ def patch_positions(model: PictureModel, grid: tuple[int, int]) -> Float[Tensor,
 
 
 def label_relevance(model: PictureModel, run: Classification, label: str) -> Float[Tensor, "tokens tokens"]:
-    """Gradient-weighted relevance of each token (columns) to each (rows) for a label.
-
-    Raises:
-        ValueError: if the model has no such label.
-    """
+    """Gradient-weighted relevance of each token (columns) to each (rows) for a label."""
     return model.relevance(run.prepared, label)
 
 

@@ -40,10 +40,6 @@ def token_rollout(
         layers: attention weights, first layer first.
         token: which row, from 0.
         layer: whose raw map, from 0.
-
-    Raises:
-        ValueError: if there is no layer, or an argument of `attention_rollout` is out of range.
-        IndexError: if there is no such token or layer.
     """
     rolled = attention_rollout(layers, head_fusion, discard_ratio)
     error = float((rolled.sum(dim=-1) - 1).abs().max())
@@ -51,23 +47,14 @@ def token_rollout(
 
 
 def own_and_largest_other(row: Float[Tensor, "patches"], place: int) -> tuple[float, float]:
-    """A patch's weight on itself, and its largest weight on another patch (0 where there is none).
-
-    Raises:
-        IndexError: if there is no such patch.
-    """
+    """A patch's weight on itself, and its largest weight on another patch (0 where there is none)."""
     own = float(row[place])
     others = torch.cat([row[:place], row[place + 1 :]])
     return own, float(others.max()) if len(others) else 0.0
 
 
 def token_by_depth(layers: Layers, token: int) -> tuple[Float[Tensor, "layers n"], Float[Tensor, "layers n"]]:
-    """What a token attends to in each layer (mean over heads), and the rollout of its row up to and with that layer.
-
-    Raises:
-        ValueError: if there is no layer.
-        IndexError: if there is no such token.
-    """
+    """What a token attends to in each layer (mean over heads), and the rollout of its row up to and with that layer."""
     reached = rollout_by_layer(layers)[:, token]
     return torch.stack([layer.mean(dim=0)[token] for layer in layers]), reached
 
@@ -75,11 +62,7 @@ def token_by_depth(layers: Layers, token: int) -> tuple[Float[Tensor, "layers n"
 def heads_by_depth(
     layers: Layers, grid: tuple[int, int], patch_size: tuple[int, int], num_special: int = 1
 ) -> dict[str, Float[Tensor, "layers heads"]]:
-    """ "distance": mean attention distance in pixels, "entropy": mean over queries in bits, of every head.
-
-    Raises:
-        ValueError: if the maps are not those of the special tokens and the patches of the grid.
-    """
+    """ "distance": mean attention distance in pixels, "entropy": mean over queries in bits, of every head."""
     stacked = torch.stack(tuple(layers))
     return {
         "distance": mean_attention_distance(stacked, grid, patch_size, num_special),
