@@ -79,12 +79,12 @@ def test_collate_literally() -> None:
     assert all(torch.equal(a, b) for a, b in zip(copied, batch, strict=True))
 
 
-@pytest.mark.parametrize(("max_tokens", "expected"), [(100, 3), (4, 2), (3, 1), (2, 0)])
-def test_examples_begin_and_end_and_long_ones_are_left_out(max_tokens: int, expected: int) -> None:
+@pytest.mark.parametrize(("max_tokens", "count"), [(100, 3), (4, 2), (3, 1), (2, 0)])
+def test_examples_begin_and_end_and_long_ones_are_left_out(max_tokens: int, count: int) -> None:
     pairs = [Pair("a a a", "b"), Pair("a", "b"), Pair("a", "b b b b")]
     tokenizer = train_tokenizer([text for pair in pairs for text in pair], vocab_size=50)
     a, b = (tokenizer.token_to_id(f"▁{letter}") for letter in "ab")
     expected = [Example([a, a, a, 2], [1, b, 2]), Example([a, 2], [1, b, 2]), Example([a, 2], [1, b, b, b, b, 2])]
     fitting = [e for e in expected if max(len(e.source), len(e.target)) <= max_tokens]
     assert encode_pairs(tokenizer, pairs, max_tokens) == fitting
-    assert len(fitting) == expected
+    assert len(fitting) == count
