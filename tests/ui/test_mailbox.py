@@ -136,6 +136,16 @@ def test_a_slider_that_is_drawn_leaves_its_last_state_alone() -> None:
     assert [states(message) for message in taken(box)] == [{"width": "999"}]
 
 
+@pytest.mark.parametrize(("fragment", "back"), [("a part", True), ("", False)])
+def test_a_part_that_is_requested_right_after_back_leaves_it_a_way_back(fragment: str, back: bool) -> None:
+    """A click of the reader's does not: it means the widgets as they are."""
+    box, went_back = mailbox(), run(text="typed")
+    went_back.rerun_script.is_history_navigation = True
+    put(box, went_back, run(fragment, text="typed"))
+    (message,) = taken(box)
+    assert (message.rerun_script.fragment_id, message.rerun_script.is_history_navigation) == ("", back)
+
+
 def test_no_click_is_lost() -> None:
     box = mailbox()
     put(box, run(width="1"), click("again"), run(width="2"), click("other"), run(width="3"))

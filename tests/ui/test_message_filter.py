@@ -102,6 +102,19 @@ def test_what_was_set_is_moved_back_by_the_reader(browser: Browser, ends: bool) 
     assert browser.sends(choice="all", text="set") == {"choice": "all", "text": "set", "click": False}
 
 
+def test_a_part_that_is_requested_right_after_back_does_not_undo_it(browser: Browser) -> None:
+    """The request that answers Back names no widget of the page; the next one still has what the browser showed."""
+
+    def back() -> None:
+        browser.state["text"] = ""
+
+    browser.sends(choice="all", text="typed")
+    browser.sends(back)
+    message = browser.passes("page", "a part", choice="all", text="typed", mark="1").rerun_script
+    assert message.fragment_id == "a part"
+    assert [widget.id for widget in message.widget_states.widgets] == ["$$ID-0123-mark"]
+
+
 def test_a_control_that_the_page_lacked_for_a_while_comes_back_as_the_browser_shows_it(browser: Browser) -> None:
     browser.state._compact_state()
     del browser.state._old_state["$$ID-0123-choice"]

@@ -81,6 +81,13 @@ def test_a_value_that_can_be_read_and_breaks_the_page_is_not_kept_either() -> No
     assert state["kept"] == "by the page"
 
 
+def test_a_forged_name_of_a_widget_is_forgotten_too() -> None:
+    state = window()
+    state._new_widget_state.set_widget_from_proto(WidgetState(id="x", int_value=1))
+    sessions.forget_widgets(state)
+    assert list(state) == ["kept"]
+
+
 def test_a_page_may_write_the_address_of_a_control_that_is_forgotten() -> None:
     """As it does where a sentence goes along: Streamlit refuses it for a control that is bound to the address."""
     state = window()

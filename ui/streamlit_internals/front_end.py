@@ -23,9 +23,12 @@ READ_LATER = """<script>
       // A page that has asked the server for its chapter has nothing to do until the answer comes.
       (function wait() {
         if (document.querySelector(".stApp")?.dataset.testConnectionState !== "CONNECTED") return setTimeout(wait, 10);
-        for (const { href: src, rel } of document.querySelectorAll("link[data-read]")) {
-          const type = rel === "modulepreload" ? "module" : "text/javascript";
-          const script = Object.assign(document.createElement("script"), { src, type, onerror: () => script.remove() });
+        for (const { href, rel } of document.querySelectorAll("link[data-read]")) {
+          if (rel === "modulepreload") {
+            import(href).catch(() => {}); // whoever needs it says what is wrong with it
+            continue;
+          }
+          const script = Object.assign(document.createElement("script"), { src: href, onerror: () => script.remove() });
           document.head.append(script);
         }
       })();

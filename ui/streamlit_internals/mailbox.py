@@ -156,6 +156,8 @@ class Mailbox:
         before = self._take_runs(run.fragment_id or None)
         for old in before:
             _add_clicks(old.message.rerun_script.widget_states, run.widget_states)
+            # A part may be requested right after Back: the widgets still follow the URL.
+            run.is_history_navigation |= bool(fragment) and old.message.rerun_script.is_history_navigation
         since = min((old.since for old in before), default=self._clock())
         changed = bool(before) or run.fragment_id != fragment
         self._waiting["rerun_script", run.fragment_id] = _Waiting(new, None if changed else message, since)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 TRIGGERS = ("trigger_value", "string_trigger_value", "json_trigger_value", "chat_input_value")
 _NOT_COMPARED = ("file_uploader_state_value", "arrow_value")  # reading them needs the session's files
+_MOST_STATES = 2000  # that are remembered: twice what one request may hold on a public server
 _LARGEST_SIGNAL = 2**16  # bytes; the messages that begin and end a run are smaller
 
 _connected: WeakSet[MessageFilter] = WeakSet()
@@ -54,7 +55,7 @@ class MessageFilter:
         self.session_id = ""
         self._find_session = find_session
         self._requested_page = self._shown_page = ""  # hashes; empty for an address alone
-        self._states: dict[str, bytes] = {}  # of widgets, as in the last request that was passed on
+        self._states: dict[str, bytes] = {}  # of widgets, as last passed on
         self._unapplied: set[str] = set()  # widgets whose new state a run in progress may not have read yet
         self._run_requested = False
         self._run_id = ""  # of the run whose end has not been sent
@@ -131,7 +132,9 @@ class MessageFilter:
                     new.add(widget.id)
             elif differs is False or (differs and widget.id not in self._unapplied):
                 repeated.add(widget.id)
-        self._states = states
+        # The request that answers Back names the sidebar's widgets alone; the page still shows the others.
+        same_page = request.page_script_hash == self._shown_page and len(self._states) < _MOST_STATES
+        self._states = self._states | states if same_page else states
         self._unapplied |= new & states.keys()
         # A page that is new to the session forgets every widget that its first request does not name.
         if new and repeated and request.page_script_hash == self._shown_page:

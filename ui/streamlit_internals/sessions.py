@@ -93,8 +93,8 @@ def forget_widgets(state: SessionState) -> None:
     """
     for widget in [each for each in state if is_element_id(each)]:
         state.query_params.unbind_widget(widget)
-    stored = {name: state[name] for name in state if not is_element_id(name)}
     state._new_widget_state.states.clear()  # clear() would read each value, which may fail
+    stored = {name: state[name] for name in state if not is_element_id(name)}
     state.clear()
     for name, value in stored.items():
         state[name] = value
