@@ -41,7 +41,7 @@ def show_words(
 ) -> None:
     """A line of words, each with its probability; those at the places `changed` are marked."""
     shown = (_word(chapter.words, f"{key}-{place}", word, place in changed) for place, word in enumerate(words))
-    st.html(f'<p class="said">{" ".join(shown)}</p>')
+    st.html(f'<p class="predicted">{" ".join(shown)}</p>')
 
 
 def table_of_words(words: Sequence[WordProbability]) -> pd.DataFrame:
@@ -56,9 +56,9 @@ def table_of_words(words: Sequence[WordProbability]) -> pd.DataFrame:
 
 
 def _word(words: Words, key: str, word: WordProbability, changed: bool) -> str:
-    classes = "said-word" + " said-unsure" * word.hesitates + " said-changed" * changed
+    classes = "predicted-word" + " predicted-unsure" * word.hesitates + " predicted-changed" * changed
     mark = "<b>?</b>" if word.hesitates else ""
-    tip = f'<span class="said-tip" role="tooltip" id="{key}-tip">{_behind(words, word)}</span>'
+    tip = f'<span class="predicted-tip" role="tooltip" id="{key}-tip">{_behind(words, word)}</span>'
     return (
         f'<span class="{classes}" tabindex="0" aria-describedby="{key}-tip">'
         f"<span><bdi>{escape(word.text)}</bdi>{mark}</span><small>{_percent(words, word.probability)}</small>"

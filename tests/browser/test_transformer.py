@@ -33,17 +33,17 @@ def test_type_translate_open_a_head_and_read_its_weight(page: Page, app_url: str
     expect(page.get_by_role("heading", name=result.text)).to_be_visible()
     assert parse_qs(urlsplit(page.url).query)["t-text"] == ["I am happy."]
 
-    word, first = page.locator(".said-word").first, result.words[0]
+    word, first = page.locator(".predicted-word").first, result.words[0]
     expect(word).to_contain_text(first.text)
     expect(page.get_by_test_id("stApp")).to_have_attribute("data-test-script-state", "notRunning")
-    tip = word.locator(".said-tip")
+    tip = word.locator(".predicted-tip")
     expect(tip).to_be_hidden()
     word.focus()  # as the Tab key and a tap do
     expect(tip).to_be_visible()
     expect(tip).to_contain_text(first.rivals[0].text)
-    page.locator(".said-word").nth(1).focus()
+    page.locator(".predicted-word").nth(1).focus()
     expect(tip).to_be_hidden()
-    page.locator(".said-word").nth(1).blur()  # what lies behind a word lies over the maps
+    page.locator(".predicted-word").nth(1).blur()  # what lies behind a word lies over the maps
 
     page.get_by_role("tab", name="Cross").click()
     page.locator('button[data-layer="1"][data-head="3"]').click()

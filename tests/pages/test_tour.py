@@ -81,7 +81,7 @@ def test_a_step_opens_on_what_its_sentence_says(open_page: OpenPage, step: Step)
     assert step.place in keys(app._tree)
     assert SEEN[step.name](app)
     told = json.loads(components(app, "tour")[0].bytes)
-    assert told["steps"][step.number - 1]["says"] == load_words("tour", "en")(f"step.{step.name}")
+    assert told["steps"][step.number - 1]["sentence"] == load_words("tour", "en")(f"step.{step.name}")
 
 
 def test_what_its_sentences_say_of_heads_is_so() -> None:

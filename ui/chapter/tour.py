@@ -80,7 +80,7 @@ def mount_tour(chapter: str) -> None:
     words = load_words("tour")
     is_on = requested_step(chapter, st.query_params.get(_PARAMETER)) is not None
     sent = [
-        {"chapter": step.chapter, "link": step.link, "place": step.place, "says": words(f"step.{step.name}")}
+        {"chapter": step.chapter, "link": step.link, "place": step.place, "sentence": words(f"step.{step.name}")}
         for step in (steps() if is_on else steps()[:1])
     ]
     data = {"chapter": chapter, "words": words.group("bar"), "count": len(steps()), "steps": sent}

@@ -10,8 +10,8 @@ import { fitTitles, turnScales } from "./titles.js";
 import { listenWhole, placeHeight, roomOf, scaleOf, wholeButton } from "./whole.js";
 
 const views = new WeakMap();
-const tasks = new WeakMap(); // the last of each plot
-// Plotly's labels, and the names of ours.
+const tasks = new WeakMap(); // the last task of each plot
+// Plotly's labels, and the names of their translations.
 const WORDS = {
   Zoom: "part", Pan: "move", "Zoom in": "nearer", "Zoom out": "farther", Autoscale: "fit", "Reset axes": "first",
   "Double-click on legend to isolate one trace": "alone", "Double-click to zoom back out": "all",
@@ -31,11 +31,11 @@ function closeView(view) {
   stopWatching(view);
   stopWatchingVisibility(view);
   view.bytes = null;
-  inTurn(view.parts.plot, purge);
+  enqueue(view.parts.plot, purge);
 }
 
-/** Run a task once plotly has finished the ones before on this plot: it goes on drawing for a while after each call. */
-function inTurn(plot, task) {
+/** Run a task once plotly has finished the previous ones on this plot: it draws for a while after each call. */
+function enqueue(plot, task) {
   const turn = (tasks.get(plot) ?? Promise.resolve()).then(() => task(plot));
   tasks.set(plot, turn.catch(() => {}));
   return turn;
@@ -50,7 +50,7 @@ function purge(plot) {
 function receive(view, bytes) {
   const { root } = view.parts;
   const { about } = readChart(bytes);
-  if (view.about?.words.save !== about.words.save) view.config = null; // in another language its buttons are made anew
+  if (view.about?.words.save !== about.words.save) view.config = null; // another language needs new buttons
   Object.assign(view, { bytes, about });
   root.setAttribute("aria-label", about.alt);
   root.classList.toggle("clickable", about.clickable);
@@ -63,14 +63,14 @@ function receive(view, bytes) {
 async function render(view) {
   const { root } = view.parts;
   view.width = root.clientWidth;
-  if (!wanted(view)) return;
+  if (!canDraw(view)) return;
   const plotly = await loadPlotly(view.about.plotly);
-  if (plotly) await inTurn(view.parts.plot, () => update(view, plotly)); // else its height and its label stay
+  if (plotly) await enqueue(view.parts.plot, () => update(view, plotly)); // else only its height and label remain
 }
 
 async function update(view, plotly) {
   const { root } = view.parts;
-  if (!wanted(view)) return;
+  if (!canDraw(view)) return;
   const theme = themeOf(root);
   const room = roomOf(view);
   root.style.height = `${placeHeight(view)}px`;
@@ -82,40 +82,40 @@ async function update(view, plotly) {
   root.dataset.drawn = true; // for tests
 }
 
-const wanted = (view) => view.visible && view.bytes && view.width;
+const canDraw = (view) => view.visible && view.bytes && view.width;
 
 const same = (a, b) => a.length === b.length && a.every((byte, i) => byte === b[i]);
 
-function draw(view, plotly, here, theme) {
+function draw(view, plotly, size, theme) {
   const { plot } = view.parts;
   const { about, ...figure } = readChart(view.bytes);
   const { data, layout, frames } = inTheme(figure, theme);
-  Object.assign(layout, here);
+  Object.assign(layout, size);
   fitTitles(layout, theme.font);
   turnScales(data, layout);
-  // A finger scrolls the page; a mouse draws the part to enlarge.
+  // A finger scrolls the page; a mouse selects the part to enlarge.
   if (TOUCH) layout.dragmode ??= false;
   if (about.clickable) {
     layout.hovermode ??= "closest";
     layout.dragmode ??= "pan";
   }
   const first = !view.config;
-  view.config ??= configOf(view); // the same one each time, or plotly begins anew
+  view.config ??= configOf(view); // the same object each time, or plotly starts again
   const drawing = plotly.react(plot, { data, layout, frames: frames.length ? frames : undefined, config: view.config });
-  if (first && about.clickable) plot.on("plotly_click", ({ points }) => view.tell(points[0]));
+  if (first && about.clickable) plot.on("plotly_click", ({ points }) => view.sendClick(points[0]));
   return drawing;
 }
 
 function configOf(view) {
   const { about } = view;
-  const dictionary = Object.fromEntries(Object.entries(WORDS).map(([theirs, name]) => [theirs, about.words[name]]));
+  const dictionary = Object.fromEntries(Object.entries(WORDS).map(([label, name]) => [label, about.words[name]]));
   const config = {
     locale: "ours",
     locales: { ours: { dictionary } },
     displaylogo: false,
     displayModeBar: about.bar ? "hover" : false,
   };
-  // Where nothing hovers they are always there: as few as can be.
+  // Touch screens have no hover: the buttons are always visible, so there are few.
   const own = [saveButton(view), wholeButton(view)];
   if (TOUCH) return { ...config, modeBarButtons: [own] };
   return { ...config, modeBarButtonsToRemove: ["lasso2d", "select2d", "toImage", "sendChartToCloud"], modeBarButtonsToAdd: own };
@@ -125,7 +125,7 @@ export default async function (component) {
   const { data, setTriggerValue } = component;
   if (!data) return undefined;
   const { view, unmount } = mountView(views, component, createView, closeView);
-  view.tell = ({ x, y, customdata }) => {
+  view.sendClick = ({ x, y, customdata }) => {
     setTriggerValue("click", { x, y, customdata: ArrayBuffer.isView(customdata) ? [...customdata] : customdata });
   };
   await receive(view, data);

@@ -1,10 +1,10 @@
-// A sheet of paper to draw on, by mouse, pen, finger or keys. What is drawn goes to Python as a PNG when a stroke ends.
+// A sheet to draw on by mouse, pen, finger or keys. Python receives the drawing as a PNG when a stroke ends.
 
 import { mountView, partsOf } from "../shared/mount.js";
 
 const SIDE = 280; // as in the markup
 const SIZES = [10, 26, 54];
-const SHADES = ["#202020", "#707070", "#b8b8b8", "#ffffff"]; // the last one rubs out
+const SHADES = ["#202020", "#707070", "#b8b8b8", "#ffffff"]; // the last one erases
 const STEP = 7; // pixels of a press of an arrow key
 const views = new WeakMap();
 
@@ -21,7 +21,7 @@ function createView(parent) {
     paper.setPointerCapture(event.pointerId);
     begin(view, place(event));
   });
-  paper.addEventListener("pointermove", (event) => view.stroke && !view.down && goOn(view, place(event)));
+  paper.addEventListener("pointermove", (event) => view.stroke && !view.down && extend(view, place(event)));
   for (const name of ["pointerup", "pointercancel"]) paper.addEventListener(name, () => view.stroke && !view.down && end(view));
   paper.addEventListener("keydown", (event) => drawByKeys(view, event));
   paper.addEventListener("blur", () => {
@@ -31,11 +31,11 @@ function createView(parent) {
   paper.addEventListener("focus", () => draw(view));
   undo.addEventListener("click", () => {
     view.strokes.pop();
-    tell(view);
+    send(view);
   });
   clear.addEventListener("click", () => {
     view.strokes = [];
-    tell(view);
+    send(view);
   });
   return view;
 }
@@ -48,14 +48,14 @@ function begin(view, point) {
   draw(view);
 }
 
-function goOn(view, point) {
+function extend(view, point) {
   view.stroke.points.push(point);
   draw(view);
 }
 
 function end(view) {
   view.stroke = null;
-  tell(view);
+  send(view);
 }
 
 function lift(view) {
@@ -68,7 +68,7 @@ function drawByKeys(view, event) {
   const step = { ArrowLeft: [-far, 0], ArrowRight: [far, 0], ArrowUp: [0, -far], ArrowDown: [0, far] }[event.key];
   if (step) {
     view.pen = view.pen.map((at, i) => Math.max(0, Math.min(SIDE, at + step[i])));
-    if (view.down) goOn(view, [...view.pen]);
+    if (view.down) extend(view, [...view.pen]);
     else draw(view);
   } else if (event.key === " " || event.key === "Enter") {
     if (view.down) lift(view);
@@ -79,7 +79,7 @@ function drawByKeys(view, event) {
     view.parts.live.textContent = view.words[view.down ? "down" : "up"];
   } else if (event.key === "z" && (event.ctrlKey || event.metaKey)) {
     view.strokes.pop();
-    tell(view);
+    send(view);
   } else return;
   event.preventDefault();
   event.stopPropagation();
@@ -113,7 +113,7 @@ function draw(view) {
   context.stroke();
 }
 
-function tell(view) {
+function send(view) {
   draw(view);
   const sheet = document.createElement("canvas");
   sheet.width = sheet.height = SIDE;

@@ -50,7 +50,7 @@ export function drawMarks(view) {
   const context = sizeCanvas(parts.marks, layout.width, layout.height);
   context.strokeStyle = theme.text;
   context.lineWidth = 1.5;
-  if (drag?.moved) {
+  if (drag?.dragged) {
     const [x, y] = [Math.min(drag.x, drag.toX), Math.min(drag.y, drag.toY)];
     context.setLineDash([4, 3]);
     context.strokeRect(x, y, Math.abs(drag.toX - drag.x), Math.abs(drag.toY - drag.y));

@@ -3,8 +3,8 @@
 import { boxOf, drawMarks } from "./draw.js";
 import { cellAt, isInside } from "./layout.js";
 
-const DRAG = 6; // pixels a mouse moves before it means a part and not a cell
-const PATIENCE = 250; // pause before a cell is spoken, so that holding an arrow key stays quiet
+const DRAG = 6; // pixels after which a mouse selects a part instead of a cell
+const SPEAK_DELAY = 250; // ms before a cell is announced, so that holding an arrow key is silent
 
 export function listen(view) {
   const { stage, whole } = view.parts;
@@ -15,7 +15,7 @@ export function listen(view) {
   stage.addEventListener("pointerdown", (event) => {
     const [x, y] = at(event);
     if (isInside(view.layout, x, y) && event.pointerType === "mouse" && event.button === 0) {
-      view.drag = { x, y, toX: x, toY: y, moved: false };
+      view.drag = { x, y, toX: x, toY: y, dragged: false };
       stage.setPointerCapture(event.pointerId);
     } else pointAt(view, isInside(view.layout, x, y) ? cellAt(view.layout, view.window, x, y) : null);
   });
@@ -25,14 +25,14 @@ export function listen(view) {
     if (drag) {
       drag.toX = Math.min(Math.max(x, layout.left), layout.right);
       drag.toY = Math.min(Math.max(y, layout.top), layout.bottom);
-      drag.moved ||= Math.hypot(x - drag.x, y - drag.y) > DRAG;
+      drag.dragged ||= Math.hypot(x - drag.x, y - drag.y) > DRAG;
     }
     pointAt(view, isInside(layout, x, y) ? cellAt(layout, view.window, x, y) : null);
   });
   stage.addEventListener("pointerup", () => {
     const { drag } = view;
     view.drag = null;
-    if (drag?.moved) show(view, between(view, drag));
+    if (drag?.dragged) show(view, between(view, drag));
   });
   stage.addEventListener("pointercancel", () => {
     view.drag = null;
@@ -47,7 +47,7 @@ export function listen(view) {
   });
 }
 
-/** The cells from one corner of what was drawn to the other. */
+/** The cells from one corner of the selection to the other. */
 function between({ layout, window: shown }, { x, y, toX, toY }) {
   const first = cellAt(layout, shown, Math.min(x, toX), Math.min(y, toY));
   const last = cellAt(layout, shown, Math.max(x, toX) - 1, Math.max(y, toY) - 1);
@@ -74,8 +74,8 @@ function move(view, event) {
     const from = view.cursor ?? { row: shown.row, column: shown.column };
     const within = (index, count) => Math.min(Math.max(index, 0), count - 1);
     const cursor = { row: within(from.row + down, map.rows), column: within(from.column + right, map.columns) };
-    const seen = around(view, cursor, shown.rows, shown.columns, false);
-    if (seen.row !== shown.row || seen.column !== shown.column) show(view, seen);
+    const visible = around(view, cursor, shown.rows, shown.columns, false);
+    if (visible.row !== shown.row || visible.column !== shown.column) show(view, visible);
     pointAt(view, cursor);
   } else if (event.key === "+" || event.key === "=" || event.key === "-") {
     const factor = event.key === "-" ? 2 : 0.5;
@@ -91,10 +91,10 @@ function move(view, event) {
   event.stopPropagation();
 }
 
-/** A window of about this size that holds a cell: with it in the middle, or moved no further than it must. */
+/** A window of about this size that contains a cell: centred on it, or moved as little as possible. */
 function around({ map, window: shown }, cell, rows, columns, centred) {
-  const fit = (at, first, wanted, count) => {
-    const size = Math.min(Math.max(Math.round(wanted), 4), count);
+  const fit = (at, first, length, count) => {
+    const size = Math.min(Math.max(Math.round(length), 4), count);
     const start = centred ? at - (size >> 1) : Math.min(Math.max(first, at - size + 1), at);
     return [Math.min(Math.max(start, 0), count - size), size];
   };
@@ -105,7 +105,7 @@ function around({ map, window: shown }, cell, rows, columns, centred) {
 
 export const isWhole = ({ map, window: shown }) => shown.rows === map.rows && shown.columns === map.columns;
 
-/** What is said of a cell, on the screen and to a screen reader. */
+/** The description of a cell, on the screen and for a screen reader. */
 function describe({ map, number }, { row, column }) {
   const { words, row_labels: labels, exact } = map.header;
   const fill = (template, values) => template.replace(/\{(\w+)\}/g, (_, name) => values[name]);
@@ -126,10 +126,10 @@ export function pointAt(view, cell) {
   const text = describe(view, cell);
   parts.tip.textContent = text;
   placeTip(view, cell);
-  view.speaking = setTimeout(() => (parts.live.textContent = text), PATIENCE);
+  view.speaking = setTimeout(() => (parts.live.textContent = text), SPEAK_DELAY);
 }
 
-/** Beside the cell, on whichever side there is room. */
+/** Place the tooltip beside the cell, on the side with space. */
 function placeTip({ parts, layout, window: shown }, cell) {
   const { x, y, width, height } = boxOf(layout, shown, cell);
   const { offsetWidth, offsetHeight } = parts.tip;

@@ -7,7 +7,7 @@
 // On the way to another chapter Streamlit adds entries too: this chapter without its parameters, then with those of the
 // next one, and Back would stop at each. Here a link adds one entry, and the one before it stays as it was.
 
-import { noteSeen } from "../shared/seen.js";
+import { addVisited } from "../shared/seen.js";
 
 const DONE = Symbol.for("atlas.history");
 const address = (url) => new URL(url ?? window.location.href, window.location.href);
@@ -41,7 +41,7 @@ function opened() {
 export default function ({ data }) {
   if (!data) return;
   document.documentElement.lang = data.language; // for screen readers, glyphs and line breaks
-  if (data.seen) noteSeen(data.seen);
+  if (data.seen) addVisited(data.seen);
   if (history[DONE]) return;
   history[DONE] = true;
   const [replace, push] = [history.replaceState.bind(history), history.pushState.bind(history)];

@@ -1,10 +1,10 @@
-// A page as a file: saved with the address as the browser has it now, and opened by going to the address it holds.
+// A page as a file: saved with the present URL, and loaded by navigating to the URL in it.
 
 import { saveFile } from "../shared/files.js";
 import { partsOf } from "../shared/mount.js";
 
-const GONE = Symbol.for("atlas.opened");
-const FRAME = ["embed", "embed_options"]; // whoever shows the page within their own says these: they are not its state
+const NAVIGATED = Symbol.for("atlas.opened");
+const FRAME = ["embed", "embed_options"]; // set by a page that embeds this one: no part of its state
 
 function save({ page, name }) {
   const address = Object.create(null);
@@ -14,10 +14,10 @@ function save({ page, name }) {
   saveFile(new Blob([JSON.stringify({ ...page, address })], { type: "application/json" }), name);
 }
 
-/** As the Back button would: Streamlit then takes every control from the address. Once for each file. */
+/** Navigate as the Back button does: Streamlit then sets every control from the URL. Once for each file. */
 function go({ turn, address }) {
-  if (history[GONE] === turn) return;
-  history[GONE] = turn;
+  if (history[NAVIGATED] === turn) return;
+  history[NAVIGATED] = turn;
   const here = new URL(window.location);
   const there = new URL(here.pathname, here);
   for (const name of FRAME) for (const value of here.searchParams.getAll(name)) there.searchParams.append(name, value);

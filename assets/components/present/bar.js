@@ -1,4 +1,4 @@
-// What stands under a figure that fills the window: which it is, the way to the others, and out.
+// The toolbar below a figure that fills the window: its number, the way to the others, and the end.
 
 import { element } from "../shared/elements.js";
 
@@ -19,9 +19,9 @@ export function makeBar(words, { go, end }) {
     button("→", words.next, () => go(1)),
     button("✕", words.end, end),
   );
-  const tell = (number, count, chapter) => {
+  const update = (number, count, chapter) => {
     title.textContent = chapter;
     place.textContent = words.place.replace("{place}", number).replace("{count}", count);
   };
-  return { root, tell };
+  return { root, update };
 }

@@ -3,7 +3,7 @@
 const FIGURES =
   '[class*="st-key-part-"]:is([class*="-figure-"], [class*="-heatmap-"]), [class*="st-key-figure-"], [class*="st-key-heatmap-"], .st-key-maps, .st-key-maps2';
 
-let last = ""; // the key of the figure that was shown last
+let last = ""; // key of the figure that was shown last
 
 export const pageOf = () => document.querySelector(".stMainBlockContainer");
 
@@ -11,26 +11,26 @@ export const presented = () => document.querySelector('[data-presented="figure"]
 
 const keyOf = (figure) => [...figure.classList].find((name) => name.startsWith("st-key-")) ?? "";
 
-/** In reading order; of a figure in the place that it waits in, the place. Those of closed sheets are left out. */
+/** The figures in reading order, without those of closed expanders; for a lazy figure, its placeholder. */
 export function figuresOf() {
   const found = [...(pageOf()?.querySelectorAll(FIGURES) ?? [])].filter((each) => !each.parentElement.closest(FIGURES));
   const shown = presented();
   hideAll();
-  const seen = found.filter((each) => each.getClientRects().length);
+  const visible = found.filter((each) => each.getClientRects().length);
   if (shown) markAlone(shown);
-  return seen;
+  return visible;
 }
 
-/** The one that was shown last, where the page was drawn anew; else the first. */
+/** The figure that was shown last, if the page has been drawn again; else the first. */
 export function figureLike() {
   const figures = figuresOf();
   return figures.find((each) => keyOf(each) === last) ?? figures[0];
 }
 
-/** The one that this element is, holds or lies in. */
+/** The figure that this element is, contains or is inside of. */
 export const figureAt = (element) => figuresOf().find((each) => each.contains(element) || element.contains(each));
 
-/** The one that is being looked at. */
+/** The figure closest to the middle of the window. */
 export function middleOne() {
   const away = (figure) => {
     const { top, bottom } = figure.getBoundingClientRect();

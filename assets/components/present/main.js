@@ -1,6 +1,6 @@
-// Presenting: the chapter's figures fill the window one after another, large enough for a projector, and all else waits.
+// Presenting: the chapter's figures fill the window one after another, large enough for a projector.
 //
-// No figure moves: what stands beside it and beside what it stands in is hidden by the style sheet. So it keeps its
+// No figure moves: the style sheet hides everything beside it and its containers. So it keeps its
 // state, and a lazy one (ui/chapter/lazy_parts.py) is loaded when it is shown, as when it is scrolled to.
 
 import { mountView, partsOf } from "../shared/mount.js";
@@ -17,17 +17,17 @@ let bar = null; // while presenting
 let path = ""; // of the chapter that is presented
 let watch = null;
 
-const isAsked = () => new URL(window.location.href).searchParams.get(PARAMETER) === "1";
+const isRequested = () => new URL(window.location.href).searchParams.get(PARAMETER) === "1";
 
-/** A link to what is on the screen opens so too. */
-function tellAddress(on) {
+/** Keep the URL up to date: a copied link opens in presentation. */
+function writeUrl(on) {
   const url = new URL(window.location.href);
   if (on) url.searchParams.set(PARAMETER, "1");
   else url.searchParams.delete(PARAMETER);
   if (url.href !== window.location.href) history.replaceState(history.state, "", url);
 }
 
-/** Begin with this figure, or with the first one once it is there. */
+/** Start with this figure, or with the first one once it exists. */
 function begin(figure) {
   if (bar) return;
   path = window.location.pathname;
@@ -35,7 +35,7 @@ function begin(figure) {
   document.documentElement.dataset.presenting = "";
   bar = makeBar(words, { go, end });
   document.querySelector(".stApp").append(bar.root);
-  tellAddress(true);
+  writeUrl(true);
   watch = new MutationObserver(() => presented() || show(figureLike()));
   watch.observe(document.querySelector(".stApp"), { childList: true, subtree: true });
   show(figure);
@@ -49,7 +49,7 @@ function end() {
   bar = null;
   delete document.documentElement.dataset.presenting;
   hideAll();
-  if (window.location.pathname === path) tellAddress(false);
+  if (window.location.pathname === path) writeUrl(false);
   figure?.scrollIntoView({ block: "center" });
 }
 
@@ -57,15 +57,15 @@ function show(figure) {
   if (!figure) return;
   showAlone(figure);
   const figures = figuresOf();
-  bar.tell(figures.indexOf(figure) + 1, figures.length, pageOf().querySelector("h1")?.textContent ?? "");
+  bar.update(figures.indexOf(figure) + 1, figures.length, pageOf().querySelector("h1")?.textContent ?? "");
 }
 
-function look(place) {
+function showElement(place) {
   const figure = figureAt(place);
   if (figure !== presented()) show(figure);
 }
 
-/** On to the next figure, or back; there is none after the last. */
+/** Go to the next or the previous figure, if there is one. */
 function go(step) {
   const figures = figuresOf();
   const place = figures.indexOf(presented()) + step;
@@ -85,8 +85,8 @@ function pressed(event) {
 }
 
 window.addEventListener("keydown", pressed);
-window.addEventListener("atlas-look", ({ detail }) => bar && look(detail)); // a tour says what it is about
-window.addEventListener("popstate", () => bar && !isAsked() && end());
+window.addEventListener("atlas-show", ({ detail }) => bar && showElement(detail)); // the tour shows the element of its step
+window.addEventListener("popstate", () => bar && !isRequested() && end());
 
 export default function (component) {
   const { data } = component;
@@ -103,6 +103,6 @@ export default function (component) {
   );
   words = JSON.parse(new TextDecoder().decode(data));
   view.parts.start.textContent = words.start;
-  if (isAsked()) begin(figuresOf()[0]);
+  if (isRequested()) begin(figuresOf()[0]);
   return unmount;
 }

@@ -1,27 +1,27 @@
-// The chapters a reader has been to, kept in their own browser and told to nobody.
+// The chapters a reader has visited. The record stays in the browser.
 
-const PLACE = "atlas.seen";
+const KEY = "atlas.seen";
 
 /** Names of chapters, the latest last. */
-export function readSeen() {
+export function readVisited() {
   try {
-    const names = JSON.parse(localStorage.getItem(PLACE));
+    const names = JSON.parse(localStorage.getItem(KEY));
     return Array.isArray(names) ? names.filter((name) => typeof name === "string") : [];
   } catch {
-    return []; // nothing kept, or a browser that keeps nothing
+    return []; // nothing stored, or storage is disabled
   }
 }
 
-export function noteSeen(name) {
-  keep([...readSeen().filter((each) => each !== name), name]);
+export function addVisited(name) {
+  store([...readSeen().filter((each) => each !== name), name]);
 }
 
-export const forgetSeen = () => keep([]);
+export const clearVisited = () => store([]);
 
-function keep(names) {
+function store(names) {
   try {
-    localStorage.setItem(PLACE, JSON.stringify(names));
+    localStorage.setItem(KEY, JSON.stringify(names));
   } catch {
-    // it is a comfort, not a need
+    // storage is disabled: the marks are optional
   }
 }

@@ -1,10 +1,10 @@
-// Where everything stands on the board, in CSS pixels, and what is said of a place on it.
+// The layout of the board in CSS pixels, and the description of a point on it.
 
 const TOP = 99;
 const HEIGHTS = { curve: 250, weights: 190, star: 340 };
 const STRIP = 26; // a row of shaded cells
 
-/** Edges of the picture, the share of its width at which each level stands, and words for one of them. */
+/** Edges of the drawing, the position of each level as a share of its width, and the description of one level. */
 export function layOut(data, width) {
   const { kind, places, names, x, y, truth } = data;
   const weights = kind === "weights";
@@ -16,17 +16,17 @@ export function layOut(data, width) {
   const format = (number) => String(Math.round(number * 100) / 100);
   const value = (level, [low, high]) => format(low + (level / TOP) * (high - low));
 
-  const tell = (levels, at) => {
+  const describe = (levels, at) => {
     if (kind === "star") return `${value(levels[0], x)}, ${value(levels[1], y)}`;
     if (!weights) return `${format(x[0] + places[at] * (x[1] - x[0]))}: ${value(levels[at], y)}`;
     return `${names[at]}: ${percent(shares(levels)[at])}`;
   };
-  return { width, height, left, right, top: 12, bottom, across, strip: STRIP, format, tell };
+  return { width, height, left, right, top: 12, bottom, across, strip: STRIP, format, describe };
 }
 
 /**
- * The same over a figure of the page, from the axes that plotly gave it; null until it is drawn.
- * Weights lie there as bars across, the first on top, and levels run to the right; or in one row of cells.
+ * The same over a figure of the page, from its plotly axes; null until it is drawn.
+ * Weights are horizontal bars there, the first on top, with levels to the right; or one row of cells.
  */
 export function layOver(data, figure, root) {
   const axes = figure?._fullLayout && data.over.axes.map((name) => figure._fullLayout[name]);

@@ -1,4 +1,4 @@
-// A reader's guess, drawn by mouse, pen, finger or keys: levels from 0 to 99, told to Python as two digits each.
+// A reader's guess, drawn by mouse, pen, finger or keys: levels from 0 to 99, sent to Python as two digits each.
 
 import { mountView, partsOf, stopWatching, watchWidth } from "../shared/mount.js";
 import { drawBoard } from "./board.js";
@@ -7,7 +7,7 @@ import { layOut, layOver } from "./layout.js";
 const TOP = 99;
 const STEP = 3; // levels of a press of an arrow key
 const FAR = 12; // with Shift
-const LOOK = 150; // milliseconds between looks at a figure that is drawn on: it comes late, moves and is zoomed
+const POLL_INTERVAL = 150; // ms between checks of a figure that is drawn on: it loads late, moves and is zoomed
 const views = new WeakMap();
 
 function createView(parent) {
@@ -17,31 +17,31 @@ function createView(parent) {
     if (event.button !== 0 || view.data.truth) return;
     paper.setPointerCapture(event.pointerId);
     view.last = null;
-    view.held = true;
+    view.drawing = true;
     drawTo(view, event);
   });
-  paper.addEventListener("pointermove", (event) => view.held && drawTo(view, event));
-  for (const name of ["pointerup", "pointercancel"]) paper.addEventListener(name, () => (view.held = false));
+  paper.addEventListener("pointermove", (event) => view.drawing && drawTo(view, event));
+  for (const name of ["pointerup", "pointercancel"]) paper.addEventListener(name, () => (view.drawing = false));
   paper.addEventListener("keydown", (event) => drawByKeys(view, event));
   for (const name of ["focus", "blur"]) paper.addEventListener(name, () => render(view));
-  reveal.addEventListener("click", () => view.tell(view.levels.map((level) => String(level).padStart(2, "0")).join("")));
-  again.addEventListener("click", () => view.tell(""));
+  reveal.addEventListener("click", () => view.send(view.levels.map((level) => String(level).padStart(2, "0")).join("")));
+  again.addEventListener("click", () => view.send(""));
   watchWidth(view, render);
-  view.looking = setInterval(() => view.data?.over && where(view) !== view.seen && render(view), LOOK);
+  view.poll = setInterval(() => view.data?.over && layoutKey(view) !== view.drawnLayout && render(view), POLL_INTERVAL);
   return view;
 }
 
 function closeView(view) {
   stopWatching(view);
-  clearInterval(view.looking);
+  clearInterval(view.poll);
 }
 
 const overFigure = ({ data, parts }) =>
   layOver(data, document.querySelector(`.st-key-${CSS.escape(data.over.figure)} .js-plotly-plot`), parts.root);
 
-const where = (view) => JSON.stringify(overFigure(view));
+const layoutKey = (view) => JSON.stringify(overFigure(view));
 
-/** Take new data. What is drawn and not revealed is the reader's, and stays. */
+/** Take new data. A drawing that is not revealed yet is kept. */
 function receive(view, data) {
   const count = data.kind === "star" ? 2 : data.kind === "weights" ? data.names.length : data.places.length;
   view.data = data;
@@ -66,7 +66,7 @@ function drawTo(view, event) {
   if (view.data.kind === "star") view.levels = [levelOf(TOP * across), level];
   else {
     const at = nearest(view.layout.across, across);
-    // A quick hand skips places: those between are drawn too.
+    // A fast pointer skips places: draw those between as well.
     const { last } = view;
     for (let i = last ? Math.min(at, last.at) : at; i <= (last ? Math.max(at, last.at) : at); i += 1) {
       const share = last && at !== last.at ? (i - last.at) / (at - last.at) : 1;
@@ -109,7 +109,7 @@ function render(view) {
   view.width = parts.root.clientWidth;
   if (!view.width) return;
   view.layout = data.over ? overFigure(view) : layOut(data, view.width);
-  view.seen = JSON.stringify(view.layout);
+  view.drawnLayout = JSON.stringify(view.layout);
   parts.root.classList.toggle("over", Boolean(data.over));
   parts.root.classList.toggle("revealed", Boolean(data.truth));
   parts.paper.style.visibility = view.layout ? "visible" : "hidden";
@@ -123,7 +123,7 @@ function render(view) {
   parts.again.hidden = !data.truth;
   parts.paper.setAttribute("aria-label", words.label);
   parts.paper.setAttribute("aria-valuenow", levels[data.kind === "star" ? 1 : view.at]);
-  if (view.layout) parts.paper.setAttribute("aria-valuetext", view.layout.tell(levels, view.at));
+  if (view.layout) parts.paper.setAttribute("aria-valuetext", view.layout.describe(levels, view.at));
 }
 
 function place(view) {
@@ -137,7 +137,7 @@ export default function (component) {
   const { data, setTriggerValue } = component;
   if (!data) return undefined;
   const { view, unmount } = mountView(views, component, createView, closeView);
-  view.tell = (guess) => setTriggerValue("guess", guess);
+  view.send = (guess) => setTriggerValue("guess", guess);
   receive(view, data);
   return unmount;
 }

@@ -1,15 +1,15 @@
-// The bar at the foot of the window: where one is on the tour, its sentence, and the ways on, back and out.
+// The bar at the bottom of the window: the number of the step, its sentence, and links on, back and out.
 
 import { copyText } from "../shared/copy.js";
 import { element } from "../shared/elements.js";
 
-/** The bar; `follow` is told the link that was clicked. */
+/** Make the bar; `follow` receives the clicked link. */
 export function makeBar(follow, leave) {
   const root = element("section", "tour-bar", { "data-tour": "" });
   const place = element("span", "tour-place");
-  const says = element("span", "tour-says");
+  const sentence = element("span", "tour-sentence");
   const text = element("p", "tour-text", { "aria-live": "polite" });
-  text.append(place, " ", says);
+  text.append(place, " ", sentence);
   const [back, next] = ["tour-back", "tour-next"].map((name) => {
     const link = element("a", name);
     link.addEventListener("click", (event) => {
@@ -39,7 +39,7 @@ export function makeBar(follow, leave) {
     root.link = toAddress(step.link, true);
     root.setAttribute("aria-label", words.name);
     place.textContent = words.place.replace("{place}", number).replace("{count}", count);
-    if (says.textContent !== step.says) [says.textContent, copied.textContent] = [step.says, ""];
+    if (sentence.textContent !== step.sentence) [sentence.textContent, copied.textContent] = [step.sentence, ""];
     for (const [link, other, label] of [
       [back, steps[number - 2], words.back],
       [next, steps[number], words.next],

@@ -1,38 +1,38 @@
-// The guided tour: a bar at the foot of the window leads from chapter to chapter (ui/chapter/tour.py).
+// The guided tour: a bar at the bottom of the window leads from chapter to chapter (ui/chapter/tour.py).
 //
-// Each step is an address. Going to one is what the Back button does: Streamlit opens its chapter, and every control takes
-// what the address says. So Back goes through the steps, and a step can be sent to somebody.
+// Each step is a URL. It is opened as by the Back button: Streamlit opens its chapter, and every control takes its value
+// from the URL. So Back goes through the steps, and a step can be shared.
 
 import { mountView, partsOf } from "../shared/mount.js";
 import { makeBar } from "./bar.js";
 import { bringIntoSight, mark, stopBringing } from "./place.js";
 
 const PARAMETER = "tour";
-const KEPT = ["embed", "embed_options", "lang", "present"]; // of whoever shows the page, not of the step
+const WINDOW_PARAMETERS = ["embed", "embed_options", "lang", "present"]; // of this window, not of the step
 const MOST_TRIES = 3;
 const TYPED_IN = "input, textarea, select, [contenteditable], [role=textbox], [role=combobox], [role=dialog], [role=listbox], [role=application]";
 
 const views = new WeakMap();
-let told = null; // what Python told last
+let tour = null; // the last data from Python
 let bar = null; // while on the tour
-let seen = 0; // the step that is shown
-let tries = 0; // to have it as it is set
+let shown = 0; // the step that is shown
+let tries = 0; // to set its state again
 
-/** A step's address; for somebody else without what belongs to this window. */
+/** A step's URL; for others without the parameters of this window. */
 function toAddress(link, forOthers = false) {
   const there = new URL(link, document.baseURI);
   const here = new URL(window.location.href);
-  for (const name of forOthers ? [] : KEPT) {
+  for (const name of forOthers ? [] : WINDOW_PARAMETERS) {
     for (const value of here.searchParams.getAll(name)) there.searchParams.append(name, value);
   }
   return there.href;
 }
 
-/** The number of the step that the address asks for, once it is one that is known; else 0. */
-function asked() {
+/** The number of the step that the URL requests, if it is known; else 0. */
+function requestedStep() {
   const here = new URL(window.location.href);
   const number = Number(here.searchParams.get(PARAMETER));
-  const step = told?.steps[number - 1];
+  const step = tour?.steps[number - 1];
   return step && new URL(step.link, document.baseURI).pathname === here.pathname ? number : 0;
 }
 
@@ -49,29 +49,29 @@ function leave() {
   render();
 }
 
-/** Show what the address asks for. */
+/** Show the requested step. */
 function render() {
-  const number = asked();
+  const number = requestedStep();
   if (!number) return close();
   const fresh = !bar;
   if (fresh) open();
-  bar.show(number, told, toAddress);
+  bar.show(number, tour, toAddress);
   if (fresh && document.activeElement === document.body) bar.focus();
-  tellHeight();
-  const { chapter, place } = told.steps[number - 1];
-  if (chapter !== told.chapter) seen = 0; // it is on its way
-  else if (seen !== number) {
-    [seen, tries] = [number, 0];
+  writeHeight();
+  const { chapter, place } = tour.steps[number - 1];
+  if (chapter !== tour.chapter) shown = 0; // its page is loading
+  else if (shown !== number) {
+    [shown, tries] = [number, 0];
     bringIntoSight(place, insist);
   }
 }
 
 /**
- * A run of the page that answers something else may still say what a control held before the step, and undo the step's
- * state. Nobody has moved since: so it is set again.
+ * A run of the page that began before the step may restore a control's former value and undo the step's state. The
+ * reader has not acted since, so set it again.
  */
 function insist() {
-  const step = told?.steps[asked() - 1];
+  const step = tour?.steps[requestedStep() - 1];
   if (!step || tries === MOST_TRIES || stateOf(window.location.href) === stateOf(toAddress(step.link))) return;
   tries += 1;
   history.replaceState(history.state, "", toAddress(step.link));
@@ -79,27 +79,27 @@ function insist() {
   bringIntoSight(step.place, insist);
 }
 
-/** What an address says of the page, in an order of its own. */
+/** The page state in a URL, in a canonical order. */
 function stateOf(href) {
-  const said = [...new URL(href).searchParams].filter(([name]) => !KEPT.includes(name));
-  return JSON.stringify(said.sort());
+  const parameters = [...new URL(href).searchParams].filter(([name]) => !WINDOW_PARAMETERS.includes(name));
+  return JSON.stringify(parameters.sort());
 }
 
 function open() {
   bar = makeBar(go, leave);
   document.querySelector(".stApp").append(bar.root);
-  bar.watch = new ResizeObserver(tellHeight);
+  bar.watch = new ResizeObserver(writeHeight);
   bar.watch.observe(bar.root);
   document.documentElement.dataset.touring = "";
 }
 
-/** The page ends where the bar begins: nothing lies under it. */
-function tellHeight() {
+/** Let the page end where the bar begins, so that it covers nothing. */
+function writeHeight() {
   document.documentElement.style.setProperty("--tour-height", `${bar.root.offsetHeight}px`);
 }
 
 function close() {
-  seen = 0;
+  shown = 0;
   if (!bar) return;
   bar.watch.disconnect();
   bar.root.remove();
@@ -111,7 +111,7 @@ function close() {
 
 function pressed(event) {
   if (event.key !== "Escape" || !bar || event.defaultPrevented) return;
-  if ("presenting" in document.documentElement.dataset) return; // it ends that first
+  if ("presenting" in document.documentElement.dataset) return; // Escape ends that first
   if (event.composedPath().some((node) => node instanceof Element && node.matches(TYPED_IN))) return;
   event.preventDefault();
   leave();
@@ -135,12 +135,12 @@ export default function (component) {
       });
       return { parts };
     },
-    () => asked() || close(),
+    () => requestedStep() || close(),
   );
-  told = JSON.parse(new TextDecoder().decode(data));
+  tour = JSON.parse(new TextDecoder().decode(data));
   const { root } = view.parts;
-  root.textContent = told.words.start;
-  root.href = toAddress(told.steps[0].link);
+  root.textContent = tour.words.start;
+  root.href = toAddress(tour.steps[0].link);
   render();
   return unmount;
 }

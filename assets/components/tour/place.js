@@ -1,33 +1,33 @@
-// What a step is about: it comes into sight once it is there, and stays while the page above it grows.
+// The element of a step: it is scrolled into view once it exists, and again while the page above it grows.
 
 const EVERY = 150; // ms
-const SETTLED = 1500; // ms that it must stand still
-const LONGEST = 120000; // ms: a busy server takes its time
+const SETTLED = 1500; // ms without a change
+const LONGEST = 120000; // ms: a busy server is slow
 const TOUCHED = ["pointerdown", "wheel", "keydown", "touchstart"];
 
 let timer;
 
-/** Scroll to the element with this key, until it rests there, which is told, or the reader moves. */
+/** Scroll to the element with this key until it stays there, then call `rests`; end when the reader acts. */
 export function bringIntoSight(key, rests) {
   stopBringing();
   const begun = performance.now();
-  let moved = begun;
-  const look = () => {
+  let lastMove = begun;
+  const poll = () => {
     const now = performance.now();
     const place = mark(key);
-    if (!place || isRunning() || bring(place)) moved = now;
-    if (now - moved < SETTLED && now - begun < LONGEST) timer = setTimeout(look, EVERY);
+    if (!place || isRunning() || bring(place)) lastMove = now;
+    if (now - lastMove < SETTLED && now - begun < LONGEST) timer = setTimeout(poll, EVERY);
     else rests();
   };
   for (const name of TOUCHED) addEventListener(name, stopBringing, { capture: true, once: true });
-  timer = setTimeout(look);
+  timer = setTimeout(poll);
 }
 
 export function stopBringing() {
   clearTimeout(timer);
 }
 
-/** The element, marked as what the step is about; nothing else is. */
+/** The element, marked as that of the step; nothing else is. */
 export function mark(key) {
   const place = key && document.querySelector(`.stMainBlockContainer .st-key-${CSS.escape(key)}`);
   for (const node of document.querySelectorAll("[data-toured]")) if (node !== place) delete node.dataset.toured;
@@ -35,20 +35,20 @@ export function mark(key) {
   return place;
 }
 
-/** Whether it had to be moved: to the top, unless all of it is to be seen. While presenting, its figure is shown alone. */
+/** Whether it had to be scrolled: to the top, unless it is fully visible. While presenting, its figure is shown alone. */
 function bring(place) {
   if ("presenting" in document.documentElement.dataset) {
-    window.dispatchEvent(new CustomEvent("atlas-look", { detail: place }));
+    window.dispatchEvent(new CustomEvent("atlas-show", { detail: place }));
     return false;
   }
   const main = place.closest('[data-testid="stMain"]');
   if (!main) return false;
-  const sight = main.getBoundingClientRect();
+  const view = main.getBoundingClientRect();
   const { top, bottom } = place.getBoundingClientRect();
   const margin = parseFloat(getComputedStyle(place).scrollMarginTop) || 0;
-  if (top >= sight.top + margin && bottom <= sight.bottom) return false;
+  if (top >= view.top + margin && bottom <= view.bottom) return false;
   const before = main.scrollTop;
-  main.scrollTop += top - sight.top - margin;
+  main.scrollTop += top - view.top - margin;
   return Math.abs(main.scrollTop - before) > 2;
 }
 

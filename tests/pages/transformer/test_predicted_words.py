@@ -24,7 +24,7 @@ def translator() -> Translator:
 
 
 def lines_of_words(app: AppTest) -> list[str]:
-    return [element.proto.body for element in app.get("html") if 'class="said"' in element.proto.body]
+    return [element.proto.body for element in app.get("html") if 'class="predicted"' in element.proto.body]
 
 
 def test_words_rivals_and_where_it_hesitates(open_page: OpenPage, translator: Translator) -> None:
@@ -40,7 +40,7 @@ def test_words_rivals_and_where_it_hesitates(open_page: OpenPage, translator: Tr
         for rival in word.rivals:
             assert f"<bdi>{html.escape(rival.text)}</bdi> <span>{percent(rival.probability)}</span>" in line
     unsure = sum(word.hesitates for word in result.words)
-    assert line.count("said-unsure") == unsure
+    assert line.count("predicted-unsure") == unsure
     assert finding(app, f"At {unsure} of {len(result.words)} words the model hesitates", "does the model hesitate")
     assert "fewer than 5 of 110,893 sentences: **i** (never)" in texts(app)
     assert "**Zorglub** (never)" in texts(app)
