@@ -1,4 +1,4 @@
-"""One file an idea: how a model learns where a token stands."""
+"""Position schemes, one file each, and the register that finds them."""
 
 from viz_core.positional.alibi import ALiBi, alibi_bias, alibi_slopes
 from viz_core.positional.learned import AbsolutePositionEmbedding1d, LearnedPositionalEmbedding

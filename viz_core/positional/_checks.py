@@ -1,4 +1,4 @@
-"""Checks that the position modules share: their errors read alike."""
+"""Checks that the position modules share, with the same errors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def check_span(X: Tensor, offset: int, max_len: int, num_hiddens: int) -> None:
     """Refuse embeddings of another width, or that do not lie within positions 0 .. max_len - 1.
 
     Raises:
-        ValueError: naming what was expected and what came.
+        ValueError: naming what was expected and what was given.
     """
     check_tensors(X=X)
     check_axes("batch n num_hiddens", X=X)

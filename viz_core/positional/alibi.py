@@ -1,4 +1,4 @@
-"""ALiBi: no position vectors at all, only a penalty that grows with distance."""
+"""ALiBi: a penalty on the scores that grows with distance, without position vectors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from viz_core.trace.weights import Bias
 
 
 def alibi_slopes(num_heads: int) -> Float[Tensor, "heads"]:
-    """The slope of each head: 2^(-8/h), 2^(-16/h), ..., 2^(-8), float64 (Press 2022, section 3).
+    """Slopes of h heads: 2^(-8/h), 2^(-16/h), ..., 2^(-8), float64 (Press 2022, section 3).
 
     8 heads: 1/2, 1/4, ..., 1/256. A number of heads that is no power of two takes, as in the authors'
     code, the slopes of the power below it, then every other slope of the power above it.
@@ -32,13 +32,12 @@ def alibi_slopes(num_heads: int) -> Float[Tensor, "heads"]:
 def alibi_bias(num_heads: int, num_queries: int, num_keys: int) -> Float[Tensor, "heads queries keys"]:
     """-slope * |distance| from query to key, to be added to the scaled scores (Press 2022, section 3).
 
-    Fewer queries than keys are the last positions, as when a decoder with a cache asks for its
-    newest steps. The paper's attention is causal and meets only keys of the past; here a key of the
-    future costs as much as one of the past, for attention that looks both ways. Under a causal mask
-    the two are the same.
+    Fewer queries than keys are the last positions, as when a decoder with a cache computes its newest
+    steps. The paper's attention is causal; here a key after the query costs as much as one before it,
+    for bidirectional attention. Under a causal mask the two are the same.
 
     Returns:
-        float32 on the CPU, 0 where query and key stand together and negative elsewhere.
+        float32 on the CPU, 0 where query and key have the same position, negative elsewhere.
 
     Raises:
         ValueError: if num_heads or num_queries is no whole number, at least 1, or num_keys none of num_queries or more.
@@ -48,7 +47,7 @@ def alibi_bias(num_heads: int, num_queries: int, num_keys: int) -> Float[Tensor,
 
 
 class ALiBi(PositionScheme):
-    """The penalty of `alibi_bias` within an attention, for as many heads as the queries have; nothing is learned."""
+    """The penalty of `alibi_bias` inside attention, for as many heads as the queries have; it has no parameters."""
 
     def bias(self, queries: Float[Tensor, "batch heads queries d"], num_keys: int) -> Bias:
         """-slope * |distance| (Press 2022, section 3).

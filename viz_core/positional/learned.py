@@ -21,7 +21,7 @@ class LearnedPositionalEmbedding(nn.Module):
     `strict=True`. It starts at N(0, 0.02^2), as in both.
 
     Args:
-        max_len: number of positions there are; nothing is learned about any later one.
+        max_len: number of positions; later ones have no vector.
         num_hiddens: width of the embeddings.
 
     Raises:
@@ -34,7 +34,7 @@ class LearnedPositionalEmbedding(nn.Module):
         self.weight = nn.Parameter(0.02 * torch.randn(max_len, num_hiddens))
 
     def forward(self, X: Float[Tensor, "batch n num_hiddens"], offset: int = 0) -> Float[Tensor, "batch n num_hiddens"]:
-        """X + E[offset : offset + n]; a decoder with a cache gives the steps it has taken.
+        """X + E[offset : offset + n]; a decoder with a cache passes its number of steps as offset.
 
         Raises:
             ValueError: if X is no floating-point tensor of this width and device, offset is no whole number from 0 on,
@@ -48,8 +48,8 @@ class LearnedPositionalEmbedding(nn.Module):
 class AbsolutePositionEmbedding1d(nn.Module, PositionScheme):
     """Scores q_i . e_j, with one learned vector e_j for each key position, shared by all heads.
 
-    Here positions enter inside the attention and not at its input: the scores are added to q_i . k_j
-    before the softmax (AI Summer, "How positional embeddings work in self-attention").
+    Positions enter inside attention, not at its input: the scores are added to q_i . k_j before the
+    softmax (AI Summer, "How positional embeddings work in self-attention").
 
     Args:
         num_tokens: number n of tokens.

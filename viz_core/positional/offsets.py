@@ -1,4 +1,4 @@
-"""Where a key stands as seen from a query: the one number that relative schemes look at."""
+"""The offset from query to key, on which relative schemes depend."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ def relative_positions(
 ) -> Int[Tensor, "queries keys"]:
     """Position of key j minus position of query i: j - (i + k - q), negative for keys in the past.
 
-    Keys stand at 0 .. k - 1. Queries are the last q of these positions, as when a decoder with a
-    cache asks for its newest steps; with as many queries as keys this is j - i.
+    Keys are at positions 0 .. k - 1. Queries are the last q of these, as when a decoder with a cache
+    computes its newest steps; with as many queries as keys this is j - i.
 
     Raises:
         ValueError: if num_queries is no whole number, at least 1, or num_keys none of num_queries or more.

@@ -31,9 +31,9 @@ class SkewSteps(NamedTuple):
 def relative_to_absolute(scores: Float[Tensor, "*batch n offsets"]) -> Float[Tensor, "*batch n n"]:
     """From scores by offset to scores by key: result[i, j] = scores[i, j - i + n - 1].
 
-    Column c of the 2n - 1 stands for the offset c - (n - 1) from query to key, so row i needs the n
-    columns from n - 1 - i on: every row one step further left than the row above. Padding and
-    reshaping make that skew without a gather; `relative_to_absolute_steps` shows how. (The "skewing" of
+    Column c of the 2n - 1 is the offset c - (n - 1) from query to key, so row i needs the n columns
+    from n - 1 - i on: every row starts one column further left than the row above. Padding and
+    reshaping do that without a gather; `relative_to_absolute_steps` shows how. (The "skewing" of
     Huang 2018, "Music Transformer", with offsets in both directions.)
 
     Args:
@@ -49,10 +49,10 @@ def relative_to_absolute_steps(scores: Float[Tensor, "*batch n offsets"]) -> Ske
     """The skew of `relative_to_absolute`, step by step.
 
     1. padded: a column of zeros on the right makes rows 2n long.
-    2. flattened: the rows in one line; entry (i, c) stands at 2n i + c.
+    2. flattened: the rows in one line; entry (i, c) is at 2n i + c.
     3. extended: n - 1 zeros at the end, for a length of (n + 1)(2n - 1).
     4. reshaped: cut again into rows of 2n - 1, one shorter than before. Row i now starts i entries
-       earlier, so what stood in column c of row i stands in column c + i.
+       earlier, so column c of row i has moved to column c + i.
     5. result: the first n rows and last n columns. Column n - 1 + j of row i came from c = j - i + n - 1.
 
     Raises:
@@ -70,9 +70,9 @@ def relative_to_absolute_steps(scores: Float[Tensor, "*batch n offsets"]) -> Ske
 
 
 def clipped_offsets(num_tokens: int, max_distance: int) -> Int[Tensor, "n n"]:
-    """clip(j - i, -k, k) + k: which of 2k + 1 vectors stands for query i and key j (Shaw 2018, section 3.2).
+    """clip(j - i, -k, k) + k: which of 2k + 1 vectors query i and key j use (Shaw 2018, section 3.2).
 
-    Beyond k = max_distance tokens, near and far are the same; 0 leaves one vector for all.
+    Beyond k = max_distance tokens all offsets share a vector; with 0 all offsets share one.
 
     Raises:
         ValueError: if num_tokens is no whole number, at least 1, or max_distance none from 0 on.
@@ -84,8 +84,8 @@ def clipped_offsets(num_tokens: int, max_distance: int) -> Int[Tensor, "n n"]:
 class RelativePositionEmbedding1d(nn.Module, PositionScheme):
     """Scores q_i . r_(j - i), with one learned vector r for each offset from query i to key j.
 
-    n tokens have 2n - 1 offsets. Row c of the table `weight` stands for the offset c - (n - 1): for
-    n = 4, rows 0 .. 6 are -3 .. +3. The scores belong beside q_i . k_j, before the division
+    n tokens have 2n - 1 offsets. Row c of the table `weight` is for the offset c - (n - 1): for n = 4,
+    rows 0 .. 6 are -3 .. +3. The scores are added to q_i . k_j before the division
     (Shaw 2018, equation 5): softmax((Q K^T + scores) / sqrt(d)), or `attend(..., bias=scores / sqrt(d))`.
 
     Args:

@@ -19,7 +19,7 @@ class RelativePositionEmbedding2d(nn.Module, PositionScheme):
 
     A grid has (2 height - 1)(2 width - 1) offsets; factored into rows and columns, 2 height - 1 and
     2 width - 1 vectors are enough (Srinivas 2021, "Bottleneck Transformers", figure 4). Tokens
-    are row-major, as patches of a picture are: token i stands in row i // width, column i % width.
+    are row-major, as patches of a picture are: token i is in row i // width, column i % width.
 
     Args:
         height, width: sides of the grid; they may differ.

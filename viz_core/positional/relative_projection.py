@@ -1,4 +1,4 @@
-"""Why sinusoids can tell relative positions: a step of any length is one rotation of each pair."""
+"""Sinusoids encode relative positions: a shift by any offset is one rotation of each pair."""
 
 from __future__ import annotations
 

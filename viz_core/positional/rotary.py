@@ -1,4 +1,4 @@
-"""Rotary positions: turn queries and keys, and their product knows only how far apart they are."""
+"""Rotary positions: rotated queries and keys, whose product depends on their offset alone."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def apply_rotary(
     base: float = 10000.0,
     interleaved: bool = True,
 ) -> Float[Tensor, "batch heads n d"]:
-    """Turn each pair of components by the angle position * omega_j, with omega_j = base^(-2j/d).
+    """Rotate each pair of components by the angle position * omega_j, with omega_j = base^(-2j/d).
 
         (a, b) -> (a cos - b sin, a sin + b cos)       (Su 2021, equations 14, 15 and 34)
 
@@ -50,24 +50,24 @@ def apply_rotary(
     check_device(x=x, positions=positions if positions.is_meta else None)
     if tuple(positions.shape) not in ((n,), (batch, n)):  # no set: an exporter's sizes have no hash
         raise ValueError(f"positions: expected shape ({n},) or ({batch}, {n}), got {tuple(positions.shape)}")
-    # On the CPU: some accelerators have no float64, and so every device turns by the same numbers.
+    # On the CPU: some accelerators have no float64, and every device rotates by the same angles.
     angles = positions.to("cpu", torch.float64)[..., None] * angular_frequencies(d, base)
     if positions.dim() == 2:
         angles = angles[:, None]  # the same for every head
     compute = torch.promote_types(x.dtype, torch.float32)
     cos, sin = angles.cos().to(x.device, compute), angles.sin().to(x.device, compute)
     a, b = (x[..., 0::2], x[..., 1::2]) if interleaved else x.chunk(2, dim=-1)
-    turned = (a * cos - b * sin, a * sin + b * cos)
-    out = torch.stack(turned, dim=-1).flatten(-2) if interleaved else torch.cat(turned, dim=-1)
+    rotated = (a * cos - b * sin, a * sin + b * cos)
+    out = torch.stack(rotated, dim=-1).flatten(-2) if interleaved else torch.cat(rotated, dim=-1)
     return out.to(x.dtype)
 
 
 @dataclass(frozen=True)
 class Rotary(PositionScheme):
-    """`apply_rotary` to the queries and keys of an attention; nothing is learned.
+    """`apply_rotary` on the queries and keys of attention; it has no parameters.
 
     Args:
-        base, interleaved: as in `apply_rotary`. Llama, Mistral and Gemma want interleaved=False.
+        base, interleaved: as in `apply_rotary`. Llama, Mistral and Gemma use interleaved=False.
 
     Raises:
         ValueError: if base is not positive.
@@ -77,14 +77,14 @@ class Rotary(PositionScheme):
     interleaved: bool = True
 
     def __post_init__(self) -> None:
-        angular_frequencies(1, self.base)  # refuses what is no base
+        angular_frequencies(1, self.base)  # checks the base
 
     def rotate(self, x: Float[Tensor, "batch heads n d"], start: int = 0) -> Float[Tensor, "batch heads n d"]:
-        """Turned by the angles of positions start .. start + n - 1 (Su 2021, equation 34).
+        """x rotated by the angles of positions start .. start + n - 1 (Su 2021, equation 34).
 
         Raises:
-            ValueError: if x is no floating-point tensor (batch, heads, n, d), start is negative, as where queries
-                outnumber the keys they stand among, or d is odd.
+            ValueError: if x is no floating-point tensor (batch, heads, n, d), start is negative, as where there are
+                more queries than keys, or d is odd.
         """
         check_tensors(x=x)
         check_axes("batch heads n d", x=x)

@@ -1,4 +1,4 @@
-"""Sinusoidal positions: each pair of dimensions is a clock hand turning at its own speed."""
+"""Sinusoidal positions: a sine and a cosine of the position for each angular frequency."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class PositionalEncoding(nn.Module):
         self.register_buffer("P", sinusoidal_table(max_len, num_hiddens)[None], persistent=False)
 
     def forward(self, X: Float[Tensor, "batch n num_hiddens"], offset: int = 0) -> Float[Tensor, "batch n num_hiddens"]:
-        """X + P[offset : offset + n], then dropout; a decoder with a cache gives the steps it has taken.
+        """X + P[offset : offset + n], then dropout; a decoder with a cache passes its number of steps as offset.
 
         Raises:
             ValueError: if X is no floating-point tensor of this width and device, offset is no whole number from 0 on,

@@ -64,8 +64,8 @@ def test_the_skew_of_four_tokens_by_hand() -> None:
 def test_every_stage_keeps_entries_and_the_result_has_row_i_in_row_i(n: int) -> None:
     stages = skew_stages(n)
     for name in STAGES[:-1]:
-        kept = stages[name][stages[name] > 0]
-        assert sorted(kept) == list(range(1, n * (2 * n - 1) + 1))
+        present = stages[name][stages[name] > 0]
+        assert sorted(present) == list(range(1, n * (2 * n - 1) + 1))
     result = stages["result"]
     assert ((result - 1) // (2 * n - 1) == np.arange(n)[:, None]).all()
     assert (offsets_of(result, n) == np.arange(n) - np.arange(n)[:, None]).all()

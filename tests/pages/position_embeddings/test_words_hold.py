@@ -22,9 +22,9 @@ OpenPage = Callable[..., AppTest]
 CLOSER, EXPERIMENTS = "One scheme, closer", "Three experiments"
 
 
-def opened(open_page: OpenPage, **asked: object) -> AppTest:
-    asked = {"source": "sentence"} | asked  # it opens on one word
-    app = open_page("position-embeddings", **{f"pe-{name.replace('_', '-')}": str(v) for name, v in asked.items()})
+def opened(open_page: OpenPage, **parameters: object) -> AppTest:
+    parameters = {"source": "sentence"} | parameters  # it opens on one word
+    app = open_page("position-embeddings", **{f"pe-{name.replace('_', '-')}": str(v) for name, v in parameters.items()})
     stands(app)
     return app
 
@@ -50,7 +50,7 @@ def test_of_all_schemes_side_by_side(open_page: OpenPage, source: str, shown: st
 @pytest.mark.parametrize("scheme", ["Learned", None])
 @pytest.mark.parametrize(("source", "task"), [("sentence", "translation"), ("picture", "classification")])
 def test_of_what_is_trained(open_page: OpenPage, source: str, task: str, scheme: str | None) -> None:
-    """Models ship, so it is said which of them has learned what is shown, with a way to its chapter."""
+    """Models ship, so the page names the one that has learned what is shown, with a link to its chapter."""
     app = opened(open_page, source=source, **({"section": CLOSER, "scheme": scheme} if scheme else {}))
     assert any(f"ships, {card.title}" in one_line(app) for card in available(task=task))
     assert "No picture model ships" not in one_line(app)
@@ -73,8 +73,8 @@ def test_of_rotary(open_page: OpenPage, m: int, n: int, d: int, base: int) -> No
     assert (products["y"] >= below["y"] - 1e-6).all()
     assert number(app, "hands; that is") == pytest.approx(above["y"][list(above["x"]).index(n - m)], abs=6e-4)
     sizes, distance = np.abs(products["y"]), np.abs(products["x"])
-    near, far = (sizes[(distance >= low) & (distance <= high)].mean() for low, high in ((1, 50), (151, 200)))
-    assert finding(app, "It fades with distance", "it hardly fades") == (far < 0.8 * near)
+    close, far = (sizes[(distance >= low) & (distance <= high)].mean() for low, high in ((1, 50), (151, 200)))
+    assert finding(app, "It fades with distance", "it hardly fades") == (far < 0.8 * close)
 
 
 @pytest.mark.parametrize(("both", "buckets", "most"), [("true", 32, 128), ("false", 32, 128), ("true", 64, 256)])
@@ -128,12 +128,12 @@ def test_of_deep_stacks(open_page: OpenPage, depth: int) -> None:
         assert alike[0] == number(app, "every token is the same after")
     else:
         assert not len(alike)
-    said = re.search(
+    sentence = re.search(
         r"distance is (\S+) with attention alone, (\S+) with a.*?, (\S+) with skip.*?, (\S+) with both", one_line(app)
     )
-    assert said
-    for number_said, curve in zip(said.groups(), (alone, mlp, skip, both), strict=True):
-        assert float(number_said) == pytest.approx(curve[-1], rel=0.06)
+    assert sentence
+    for number_shown, curve in zip(sentence.groups(), (alone, mlp, skip, both), strict=True):
+        assert float(number_shown) == pytest.approx(curve[-1], rel=0.06)
 
 
 @pytest.mark.parametrize(("n", "heads", "seed"), [(2, 1, 0), (9, 8, 1), (40, 4, 2)])

@@ -205,9 +205,9 @@ def test_other_vectors(open_page: OpenPage, seed: int) -> None:
 
 def test_the_gaussian_with_keys_of_one_length_is_the_dot_product(open_page: OpenPage) -> None:
     app = open_page(CHAPTER, **{"sf-section": TABS[1]})
-    assert any("several lengths" in said for said in marks(app))
+    assert any("several lengths" in label for label in marks(app))
     app.segmented_control(key="sf-lengths-of-keys").set_value("one").run()
-    holds, residual = next(value for said, value in marks(app).items() if "one length" in said)
+    holds, residual = next(value for label, value in marks(app).items() if "one length" in label)
     assert holds
     assert float(residual) < 1e-6
     app.slider(key="sf-x").set_value(-2.0)

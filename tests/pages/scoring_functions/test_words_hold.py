@@ -40,15 +40,15 @@ def test_of_the_division(open_page: OpenPage, d: int, keys: int, seed: int) -> N
 
 @pytest.mark.parametrize(("lengths", "x", "count"), [("as drawn", 1, 6), ("all alike", -2, 12), ("as drawn", 0, 1)])
 def test_of_the_gaussian(open_page: OpenPage, lengths: str, x: int, count: int) -> None:
-    asked = {"sf-lengths-of-keys": lengths, "sf-x": str(x), "sf-count": str(count)}
-    app = open_page(CHAPTER, **{"sf-section": "The Gaussian, taken apart"}, **asked)
+    parameters = {"sf-lengths-of-keys": lengths, "sf-x": str(x), "sf-count": str(count)}
+    app = open_page(CHAPTER, **{"sf-section": "The Gaussian, taken apart"}, **parameters)
     stands(app)
     whole, without, alone = (bars["y"] for bars in drawn(app, "kept"))
     assert whole == pytest.approx(without, abs=1e-5)
-    moved = float(np.abs(whole - alone).max())
-    assert number(app, "differs by up to") == pytest.approx(moved, abs=6e-4)
-    assert finding(app, "the longest key gains", "the three agree here") == (moved >= 5e-4)
-    if moved >= 5e-4:
+    change = float(np.abs(whole - alone).max())
+    assert number(app, "differs by up to") == pytest.approx(change, abs=6e-4)
+    assert finding(app, "the longest key gains", "the three agree here") == (change >= 5e-4)
+    if change >= 5e-4:
         longest = int(np.argmin(drawn(app, "terms")[1]["y"]))  # its own term takes most away
         assert alone[longest] > whole[longest]
 
@@ -59,8 +59,8 @@ def test_of_the_gaussian(open_page: OpenPage, lengths: str, x: int, count: int) 
 )
 def test_of_the_functions_compared(open_page: OpenPage, scene: str, steps: int, seed: int) -> None:
     """A query has found its key where the largest weight of its row is on the diagonal."""
-    asked = {"sf-scene": scene, "sf-steps": str(steps), "sf-draw": str(seed)}
-    app = open_page(CHAPTER, **{"sf-section": "Functions compared"}, **asked)
+    parameters = {"sf-scene": scene, "sf-steps": str(steps), "sf-draw": str(seed)}
+    app = open_page(CHAPTER, **{"sf-section": "Functions compared"}, **parameters)
     stands(app)
     found = {}
     for alt, traces in charts(app, "scores"):
@@ -79,10 +79,10 @@ def test_of_the_functions_compared(open_page: OpenPage, scene: str, steps: int, 
 
 
 def test_of_shapes(open_page: OpenPage) -> None:
-    """The inner width may well be a side of the result too: it is said that it does not matter, not that it is gone."""
+    """The inner width may equal a side of the result: the page says that it does not matter, not that it is gone."""
     app = open_page(CHAPTER, **{"sf-section": "Shapes", "sf-n": "4", "sf-m": "4"})
     stands(app)
-    said = one_line(app)
-    assert "Sheet 1 of the one is multiplied by sheet 1 of the other" in said
-    assert "multiplied by itself" not in said
-    assert "whatever their number, here 4, each sheet of the result has 4 rows and 6 columns" in said
+    text = one_line(app)
+    assert "Sheet 1 of the one is multiplied by sheet 1 of the other" in text
+    assert "multiplied by itself" not in text
+    assert "whatever their number, here 4, each sheet of the result has 4 rows and 6 columns" in text

@@ -12,12 +12,14 @@ import transformers
 from viz_core.hub import HubModel, Positions
 from viz_core.hub.runs.positions import find_positions
 from viz_core.positional import alibi_slopes, angular_frequencies, t5_relative_position_bucket
+from viz_core.positional.register import BY_NAME
 
 TinyModel = Callable[[str], HubModel]
 
 
 def only(model: HubModel) -> Positions:
     (positions,) = model.positions
+    assert positions.scheme in BY_NAME
     assert positions.values.dtype == torch.float32
     return positions
 

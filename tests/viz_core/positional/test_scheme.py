@@ -1,4 +1,4 @@
-"""Positions within an attention: every scheme's turn and bias against loops, at the last steps of a cache too."""
+"""Position schemes inside attention: rotation and bias against loops, at the last steps of a cache too."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def test_bias_by_loops(name: str, num_keys: int, taken: int, seed: int) -> None:
 
 
 @given(start=st.integers(0, 5000), n=st.integers(1, 5), interleaved=st.booleans())
-def test_rotary_turns_pairs_as_complex_numbers(start: int, n: int, interleaved: bool) -> None:
+def test_rotary_rotates_pairs_as_complex_numbers(start: int, n: int, interleaved: bool) -> None:
     x = torch.randn(2, 3, n, 6, dtype=torch.float64)
-    turned = Rotary(100.0, interleaved).rotate(x, start)
+    rotated = Rotary(100.0, interleaved).rotate(x, start)
     first, second = (slice(0, None, 2), slice(1, None, 2)) if interleaved else (slice(0, 3), slice(3, 6))
     before = torch.complex(x[..., first], x[..., second])
-    after = torch.complex(turned[..., first], turned[..., second])
+    after = torch.complex(rotated[..., first], rotated[..., second])
     for t in range(n):
         for pair in range(3):
             angle = (start + t) * 100.0 ** (-2 * pair / 6)

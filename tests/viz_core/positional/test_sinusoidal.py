@@ -78,9 +78,9 @@ def test_dropout_acts_on_the_sum_and_only_in_training() -> None:
     total = X + encoding.P
     torch.manual_seed(0)
     dropped = encoding(X)
-    kept = dropped != 0
-    assert 0.4 < kept.float().mean() < 0.6
-    torch.testing.assert_close(dropped[kept], 2 * total[kept])
+    survives = dropped != 0
+    assert 0.4 < survives.float().mean() < 0.6
+    torch.testing.assert_close(dropped[survives], 2 * total[survives])
     assert torch.equal(encoding.eval()(X), total)
 
 

@@ -58,9 +58,9 @@ def test_one_direction_gives_later_keys_the_bucket_of_the_query_itself() -> None
 @settings(max_examples=30)
 @given(a=st.integers(0, 3000), b=st.integers(0, 3000), num_buckets=st.integers(4, 64), extra=st.integers(1, 500))
 def test_farther_is_never_a_smaller_bucket(a: int, b: int, num_buckets: int, extra: int) -> None:
-    near, far = sorted((a, b))
+    closer, farther = sorted((a, b))
     buckets = t5_relative_position_bucket(
-        torch.tensor([-near, -far]), num_buckets=num_buckets, max_distance=num_buckets // 4 + extra
+        torch.tensor([-closer, -farther]), num_buckets=num_buckets, max_distance=num_buckets // 4 + extra
     )
     assert buckets[0] <= buckets[1]
 

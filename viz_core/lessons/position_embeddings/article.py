@@ -1,4 +1,4 @@
-"""A bug of AI Summer's article on position embeddings, as a lesson: its column term lands on the wrong cells."""
+"""A bug in AI Summer's article on position embeddings: its column term is added to the wrong cells."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Position schemes done wrong on purpose: what the claims of the chapter guard against."""
+"""Position schemes with deliberate errors, which the claims of the chapter detect."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from viz_core.positional.t5 import t5_bucket_ranges
 
 
 def skew_of_left_padding(num_tokens: int, seed: int = 0) -> float:
-    """The error of a skew whose column of zeros stands on the left: every row is read one offset too early."""
+    """The error of a skew that pads on the left: every row is read one offset too early."""
     scores = torch.randn(num_tokens, 2 * num_tokens - 1, generator=torch.Generator().manual_seed(seed))
     looked_up = scores.gather(1, relative_positions(num_tokens, num_tokens) + num_tokens - 1)
     line = F.pad(rearrange(F.pad(scores, (1, 0)), "n width -> (n width)"), (0, num_tokens - 1))
@@ -27,7 +27,7 @@ def skew_of_left_padding(num_tokens: int, seed: int = 0) -> float:
 def added_residuals(
     q: Float[Tensor, "d"], k: Float[Tensor, "d"], offsets: Tensor, base: float, shift: int = 1000
 ) -> tuple[float, float]:
-    """Max change of (q + p_m) . (k + p_n) when both move on by `shift`, and of |q| as p_m is added for each m: no turn.
+    """Max change of (q + p_m) . (k + p_n) when both positions grow by `shift`, and of |q| as p_m is added for each m.
 
     q . p_n and k . p_m depend on where the two stand.
     """

@@ -54,7 +54,7 @@ def shipped_position_table(folder: Path | None = None) -> LearnedTable | None:
 def shipped_position_tables(folder: Path | None = None) -> list[LearnedTable]:
     """The tables of all picture models that ship.
 
-    A checkpoint that cannot be read counts as none: whoever opens that model is told so there.
+    A checkpoint that cannot be read is left out; its own page reports the error.
     """
     root, found = folder or shipped.CHECKPOINTS, []
     for card in shipped.available(root):

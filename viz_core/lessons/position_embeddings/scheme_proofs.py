@@ -1,4 +1,4 @@
-"""Residuals of what must be true of single schemes: each is a number that should be near zero."""
+"""Residuals of claims about single schemes: each should be near zero."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Masking and its gradient done wrong on purpose: what the claims of the chapter guard against."""
+"""Masking and its gradient with deliberate errors, which the claims of the chapter detect."""
 
 from __future__ import annotations
 
@@ -20,5 +20,5 @@ def written_by_the_book(scores: Scores, valid_lens: Int[Tensor, "..."] | None) -
 
 
 def gradient_without_delta(weights: Scores, key: int) -> Scores:
-    """-a_ij a_il, without the delta: a weight that only falls, whichever score rises."""
+    """-a_ij a_il, without the delta: a weight that falls whichever score rises."""
     return -weights[..., key : key + 1] * weights

@@ -1,4 +1,4 @@
-"""Ways to mask a softmax that are in use, each really run, and what each does to one row of scores."""
+"""Ways of masking a softmax that are in use, each run on one row of scores."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ THE_BOOKS = -1e6
 
 
 def guarded(scores: Row, length: int) -> Row:
-    """-inf where no key may be seen, and a row that may see none becomes zeros (this library)."""
+    """-inf on masked keys; a row with every key masked becomes zeros (this library)."""
     return masked_softmax(scores[None, None], torch.tensor([length]))[0, 0]
 
 
 def bare_infinity(scores: Row, length: int) -> Row:
-    """-inf where no key may be seen, with nothing done for a row that may see none."""
+    """-inf on masked keys, without a special case for a row with every key masked."""
     masked = torch.arange(len(scores)) >= length
     return torch.softmax(scores.masked_fill(masked, -torch.inf), dim=-1)
 
@@ -47,7 +47,7 @@ class Recipe:
     name: str
     mask: Callable[[Row, int], Row]
     dtype: torch.dtype
-    filler: float  # what it puts where no key may be seen
+    filler: float  # the value of masked scores
 
     @property
     def filler_overflows(self) -> bool:
@@ -67,13 +67,13 @@ RECIPES = (
 
 @dataclass(frozen=True, eq=False)
 class MaskRun:
-    """What one recipe made of one row of scores at one valid length.
+    """Result of one recipe on one row of scores at one valid length.
 
     Attributes:
-        weights: as they came out, in float32; None where torch refused.
-        refusal: torch's own words where it did.
-        leak: weight on keys that may not be seen, in all; NaN where it cannot be told.
-        wrote: whether the caller's scores are other ones now.
+        weights: in float32; None where torch raised an error.
+        refusal: the message of that error.
+        leak: total weight on masked keys; NaN without weights.
+        wrote: whether the caller's scores were changed.
         scores_overflow: whether the scores were too large for the type, whatever the mask.
     """
 
@@ -96,7 +96,7 @@ class MaskRun:
 
 
 def run_recipe(recipe: Recipe, scores: Row, length: int) -> MaskRun:
-    """Mask a copy of the scores by one recipe and look at what came out, and at what became of the copy."""
+    """Mask a copy of the scores by one recipe; measure the weights and changes of the copy."""
     if not 0 <= length <= len(scores):
         raise ValueError(f"length: expected 0 to {len(scores)}, got {length}")
     given = scores.to(recipe.dtype, copy=True)

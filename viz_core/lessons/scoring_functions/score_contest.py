@@ -1,4 +1,4 @@
-"""Scoring functions on the same queries and keys: what each makes of them, and what it costs."""
+"""Scoring functions on the same queries and keys: scores, weights and costs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from viz_core.lessons.scoring_functions.score_scenes import Scene
 
 @dataclass(frozen=True, eq=False)
 class ScoreResult:
-    """What one scoring function makes of a scene.
+    """Scores, weights and cost of one scoring function on a scene.
 
     Attributes:
         scores, weights: None where the function is not defined for the widths.

@@ -1,4 +1,4 @@
-"""Queries and keys to try scoring functions on: alike, in turned spaces, of different widths, and the book's."""
+"""Queries and keys for comparing scoring functions: similar, rotated, of different widths, and the book's."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ class Scene:
 
 
 def alike(seed: int = 0, d: int = 8) -> Scene:
-    """Each query is its key with a little noise: the dot product's own case."""
+    """Each query is its key with a little noise, which suits the dot product."""
     keys, noise = _normal(seed, NUM_PAIRS, d), _normal(seed + 1, NUM_PAIRS, d)
     return Scene((keys + NOISE * noise)[None], keys[None])
 
 
 def turned(seed: int = 0, d: int = 8) -> Scene:
-    """The same, but the keys live in a space of their own: all turned by one orthogonal matrix."""
+    """The same with all keys rotated by one orthogonal matrix."""
     scene = alike(seed, d)
     rotation, _ = torch.linalg.qr(_normal(seed + 2, d, d))
     return Scene(scene.queries, scene.keys @ rotation)

@@ -1,4 +1,4 @@
-"""What comes back through a masked softmax: the gradient of one key's weight in every score."""
+"""Gradient of a masked softmax: that of one key's weight with respect to every score."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def weight_gradient_by_formula(
 ) -> Float[Tensor, "batch queries keys"]:
     """d a_key / d s_l = a_key (1 if l = key else 0) - a_key a_l: one row of the softmax's Jacobian.
 
-    It needs the weights alone. A masked key has weight 0, so nothing comes back through it; the
+    It needs the weights alone. A masked key has weight 0, so its gradient is 0; the
     entries of a row sum to 0, because adding one number to all scores changes no weight.
     """
     _check_key(key, weights.shape[-1])
@@ -37,7 +37,7 @@ def weight_gradient_by_formula(
 
 
 def jacobian_norm(weights: Float[Tensor, "*batch keys"]) -> Float[Tensor, "*batch"]:
-    """||diag(a) - a a^T||: how much of a gradient a softmax lets through; 0 where one key has all the weight.
+    """||diag(a) - a a^T||: the norm of the softmax's Jacobian; 0 where one key has all the weight.
 
     In the Frobenius norm: sqrt(sum_j a_j^2 - 2 sum_j a_j^3 + (sum_j a_j^2)^2).
     """

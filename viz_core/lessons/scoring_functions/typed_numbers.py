@@ -1,4 +1,4 @@
-"""Numbers as people type or paste them, rows of matrices: read into a tensor, or refused with a reason."""
+"""Parse typed or pasted rows of numbers into a tensor, or raise an error that names the reason."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _LARGEST = float(torch.finfo(torch.float32).max)
 
 
 class TypedNumbersError(ValueError):
-    """What stands in the way, by name, so that a page can say it in the reader's language.
+    """Why a text could not be parsed, by name, so that a page can translate it.
 
     Attributes:
         reason: "empty", "not-a-number", "too-large", "ragged", "uneven" or "too-many".
-        values: what the sentence needs: the cell, its row, the counts found and expected.
+        values: of the message: the cell, its row, the counts found and expected.
     """
 
     def __init__(self, reason: str, message: str, **values: object) -> None:
@@ -31,8 +31,8 @@ def read_batches(
 ) -> Float[Tensor, "batch rows columns"]:
     """A batch of matrices: a line is a row, an empty line begins the next batch row.
 
-    Numbers stand apart by blanks, commas or semicolons. What torch or numpy print, brackets and
-    all, is read too. Rows are counted from 1 over the whole text, batch rows from 1.
+    Numbers are separated by spaces, commas or semicolons. Arrays as torch or numpy print them, with
+    brackets, are read too. Rows are counted from 1 over the whole text, batch rows from 1.
     """
     lines = [[_cells(line) for line in block.splitlines()] for block in re.split(r"\n\s*\n", _without_brackets(text))]
     blocks = [[cells for cells in block if cells] for block in lines if any(block)]

@@ -1,4 +1,4 @@
-"""How two words become one number: the query of one, the key of the other, and their product, term by term."""
+"""The score of two words: the query of one, the key of the other, and their product, term by term."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class WordScores(NamedTuple):
     """One head on one sentence.
 
     Attributes:
-        queries, keys: what the head's slices of W_q and W_k make of each word.
+        queries, keys: each word projected by the head's slices of W_q and W_k.
     """
 
     queries: Float[Tensor, "n w"]
@@ -39,9 +39,9 @@ class WordScores(NamedTuple):
 
 @torch.inference_mode()
 def last_layer_input(encoder: TransformerEncoder, X: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
-    """What the last attention of an encoder is given, for words whose embeddings are the rows of X.
+    """Input of an encoder's last attention, for words whose embeddings are the rows of X.
 
-    Positions are added, and all blocks but the last one follow: each word knows of the others by then.
+    Positions are added, then all blocks but the last one are applied.
     """
     seen = encoder.pos_encoding(X[None].to(encoder.embedding.weight))
     for block in list(encoder.blocks)[:-1]:
