@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
+from viz_core.hub.kinds import KINDS
+
 ANY = "*"
 # What a method of Chapter or Controls makes of the name it is given.
 SECTIONS = {
@@ -171,6 +173,13 @@ class Code:
                     ends = self.patterns(part.value, depth)
                 found = [start + end for start in found for end in ends]
             return found
+        if (
+            isinstance(node, ast.Attribute) and ast.unparse(node.value) == "control"
+        ):  # of the lab: a kind's InputControl
+            controls = (
+                each for kind in KINDS.values() for each in kind.controls if each.widget not in ("picture", "sound")
+            )
+            return sorted({getattr(each, node.attr) for each in controls} - {""})
         if isinstance(node, ast.Name) and depth < 4:
             values = [value for value in self._values(node) if value is not node]
             if values:

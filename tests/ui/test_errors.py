@@ -50,11 +50,25 @@ def _sentences(tree: ast.Module, classes: set[str]) -> Iterator[str]:
             yield from (text.value for text in texts if isinstance(text.value, str) and _SENTENCE.fullmatch(text.value))
 
 
+def _of_attributes(trees: list[ast.Module], classes: set[str]) -> Iterator[str]:
+    """The sentences of class attributes that an error is made of, as in HubError(self.too_long)."""
+    nodes = [node for tree in trees for node in ast.walk(tree)]
+    calls = (node for node in nodes if isinstance(node, ast.Call) and isinstance(node.func, ast.Name))
+    names = {call.args[0].attr for call in calls if call.func.id in classes and isinstance(call.args[0], ast.Attribute)}
+    for statement in (each for node in nodes if isinstance(node, ast.ClassDef) for each in node.body):
+        targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
+        value = getattr(statement, "value", None)
+        named = any(isinstance(target, ast.Name) and target.id in names for target in targets)
+        if named and isinstance(value, ast.Constant):
+            yield str(value.value)
+
+
 def sentences() -> set[str]:
     """Every sentence that an error of the library may say."""
     trees = [ast.parse(path.read_text(encoding="utf-8")) for path in CODE]
     classes = _classes(trees)
-    return {sentence for tree in trees for sentence in _sentences(tree, classes)}
+    found = {sentence for tree in trees for sentence in _sentences(tree, classes)}
+    return found | set(_of_attributes(trees, classes))
 
 
 def test_sentences_are_read_however_they_are_given() -> None:
