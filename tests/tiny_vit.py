@@ -50,8 +50,8 @@ def write_tiny_vit(folder: Path, name: str) -> None:
             "pictures": 22,
             "error": 0.1,
             "bins": [
-                {"start": 0.3, "stop": 0.4, "pictures": 12, "said": 0.35, "right": 0.4},
-                {"start": 0.9, "stop": 1.0, "pictures": 10, "said": 0.95, "right": 0.8},
+                {"start": 0.3, "stop": 0.4, "pictures": 12, "confidence": 0.35, "accuracy": 0.4},
+                {"start": 0.9, "stop": 1.0, "pictures": 10, "confidence": 0.95, "accuracy": 0.8},
             ],
         },
         "seconds": 120,

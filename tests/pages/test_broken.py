@@ -12,11 +12,12 @@ from tests.pages.reading import badges, texts
 from tests.tiny_vit import GREY
 from ui.chapter.contents import all_chapters
 from ui.text.words import load_words
+from viz_core.positional.register import SCHEMES
 
 OpenPage = Callable[..., AppTest]
 SCHEME = load_words("position-embeddings", "en")
 REACHING = ("convolution, contiguous", "convolution, dilated", "self-attention, restricted")
-ORDERED = ("sinusoidal", "learned", "absolute", "relative", "shaw", "relative-2d", "rotary", "alibi", "t5")
+ORDERED = tuple(scheme.name for scheme in SCHEMES if scheme.enters != "nowhere")
 
 # Of each chapter, and of a part of it after a colon: for each setting, words of the claims that fail with it, and of
 # no other.

@@ -13,7 +13,7 @@ export function readVisited() {
 }
 
 export function addVisited(name) {
-  store([...readSeen().filter((each) => each !== name), name]);
+  store([...readVisited().filter((each) => each !== name), name]);
 }
 
 export const clearVisited = () => store([]);

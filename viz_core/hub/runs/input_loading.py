@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from viz_core.hub.store.errors import HubError
-from viz_core.hub.store.local_models import LocalModel
 from viz_core.hub.runs.text import TextInput
 from viz_core.hub.runs.tokenizer_patterns import costly, panics_in_words
+from viz_core.hub.store.errors import HubError
+from viz_core.hub.store.local_models import LocalModel
 
 SAFE = {"local_files_only": True, "trust_remote_code": False}
 """Options with which transformers reads a folder: no network, no code of the repository."""

@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from viz_core.hub.transformers_internals.model_code import best_resolution
 from viz_core.hub.runs.patch_grid import Box
+from viz_core.hub.transformers_internals.model_code import best_resolution
 
 
 @dataclass(frozen=True)

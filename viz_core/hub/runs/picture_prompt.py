@@ -11,7 +11,6 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from viz_core.hub.store.errors import HubError
 from viz_core.hub.runs.layouts import MARK, EncodedPicture, Layout, LayoutContext
 from viz_core.hub.runs.patch_grid import PatchGrid
 from viz_core.hub.runs.pictures import PictureInput
@@ -19,6 +18,7 @@ from viz_core.hub.runs.run import Frame
 from viz_core.hub.runs.text import TextInput
 from viz_core.hub.runs.token_text import Token
 from viz_core.hub.runs.vision_frames import CallSelector
+from viz_core.hub.store.errors import HubError
 from viz_core.images.open_image import as_rgb
 
 

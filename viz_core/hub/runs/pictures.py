@@ -10,8 +10,8 @@ from jaxtyping import Float
 from PIL import Image
 from torch import Tensor
 
-from viz_core.hub.store.errors import HubError
 from viz_core.hub.runs.token_text import Token
+from viz_core.hub.store.errors import HubError
 from viz_core.images.open_image import as_rgb
 
 

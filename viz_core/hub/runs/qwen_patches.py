@@ -52,7 +52,7 @@ class Packed:
         return cls(order, (windows[:, None] == windows)[None, None])
 
     def laid_out(self, calls: Sequence[Source]) -> Source | None:
-        """Join a layer's calls, one per window, into one over all patches in row order; None while windows are missing."""
+        """Join a layer's calls, one per window, into one over all patches in row order; None if windows are missing."""
         parts = [call for call in calls if isinstance(call, Projected)]
         if sum(part.shape[2] for part in parts) < len(self.order):
             return None

@@ -11,9 +11,9 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from viz_core.hub.store.errors import HubError
 from viz_core.hub.runs.token_text import Reader, Token
 from viz_core.hub.runs.tokenizer_patterns import panics_in_words
+from viz_core.hub.store.errors import HubError
 
 _GIVES_UP = "The model's tokenizer gives up on this text: one of its patterns takes too long. Try another text."
 _KEPT = {"\n", "\t"}
