@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeAlias
 
 import pytest
 
-from tests.test_structure import ROOT, sources, tree
+from tests.source_files import ROOT, sources, tree
 
 Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 

@@ -1,0 +1,174 @@
+"""Where attention is computed, and that modules do not change after they are built."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.source_files import ROOT, sources, tree
+
+
+def calls_the_kernel(node: ast.AST) -> bool:
+    called = node.func if isinstance(node, ast.Call) else None
+    return isinstance(called, ast.Attribute) and called.attr == "scaled_dot_product_attention"
+
+
+def test_attention_is_computed_in_one_place() -> None:
+    users = [
+        str(path.relative_to(ROOT))
+        for path in sources("viz_core")
+        if any(calls_the_kernel(node) for node in ast.walk(tree(path)))
+    ]
+    assert users == ["viz_core/trace/attend.py"]
+
+
+# Who may call torch's softmax: the formula itself; what is no attention at all; and lessons on scores that are given.
+SOFTMAX = {
+    "viz_core/trace/weights.py": "attention_weights, and the softmax of given scores",
+    "viz_core/trace/softmax_calls.py": "the sites of softmax calls of models that compute their weights themselves",
+    "viz_core/hub/heads_off.py": "probabilities of words and labels",
+    "viz_core/hub/lens.py": "probabilities of words",
+    "viz_core/hub/model.py": "probabilities of words",
+    "viz_core/hub/kinds/base.py": "probabilities of labels",
+    "viz_core/hub/sinks.py": "probabilities of classes",
+    "viz_core/hub/vision.py": "probabilities of classes",
+    "viz_core/pretrained/classifier.py": "probabilities of classes",
+    "viz_core/lessons/transformer/logit_lens.py": "probabilities of words",
+    "viz_core/lessons/bahdanau/decoder_steps.py": "probabilities of words; the additive formula, pair by pair",
+    "viz_core/lessons/bahdanau/broken.py": "additive scores that lack their tanh",
+    "viz_core/lessons/multi_head/broken.py": "scores over the wrong root, and heads of columns dealt out",
+    "viz_core/lessons/scoring_functions/mask_recipes.py": "other ways to mask, some of them wrong",
+    "viz_core/lessons/scoring_functions/scaling.py": "random scores without queries and keys",
+}
+
+
+def calls_softmax(path: Path) -> bool:
+    names = {"softmax", "Softmax"}
+    return any(isinstance(node, ast.Attribute) and node.attr in names for node in ast.walk(tree(path)))
+
+
+def test_one_way_from_queries_and_keys_to_weights() -> None:
+    users = {str(path.relative_to(ROOT)) for path in sources("viz_core") if calls_softmax(path)}
+    assert users == set(SOFTMAX)
+
+
+# Modules assign nothing to self outside __init__
+
+
+def module_classes() -> dict[str, tuple[Path, ast.ClassDef]]:
+    """Every class of the library that is an nn.Module, straight or through another class of the library."""
+    classes = {
+        node.name: (path, node)
+        for path in sources("viz_core")
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.ClassDef)
+    }
+    found: dict[str, tuple[Path, ast.ClassDef]] = {}
+    while True:
+        more = {
+            name: place
+            for name, place in classes.items()
+            if name not in found
+            and any(ast.unparse(base).split(".")[-1] in {"Module", *found} for base in place[1].bases)
+        }
+        if not more:
+            return found
+        found |= more
+
+
+def assignments_to_self(node: ast.AST) -> Iterator[str]:
+    """What is assigned, deleted or registered on self, or within something that self holds."""
+    for inner in ast.walk(node):
+        targets: list[ast.expr] = []
+        if isinstance(inner, ast.Assign | ast.Delete):
+            targets = list(inner.targets)
+        elif isinstance(inner, ast.AugAssign | ast.AnnAssign | ast.For):
+            targets = [inner.target]
+        elif isinstance(inner, ast.With):
+            targets = [item.optional_vars for item in inner.items if item.optional_vars]
+        elif isinstance(inner, ast.Call):
+            called = ast.unparse(inner.func)
+            first = ast.unparse(inner.args[0]) if inner.args else ""
+            changes = {"self.register_buffer", "self.register_parameter", "self.add_module", "self.__setattr__"}
+            if called in changes or (called in {"setattr", "object.__setattr__", "delattr"} and first == "self"):
+                yield ast.unparse(inner)
+        yield from (ast.unparse(place) for target in targets for place in places(target) if belongs_to_self(place))
+
+
+def places(target: ast.expr) -> Iterator[ast.expr]:
+    """a, b and c of "a, (b, *c) = ..."."""
+    if isinstance(target, ast.Tuple | ast.List):
+        for part in target.elts:
+            yield from places(part)
+    else:
+        yield target.value if isinstance(target, ast.Starred) else target
+
+
+def belongs_to_self(place: ast.expr) -> bool:
+    inside = False
+    while isinstance(place, ast.Attribute | ast.Subscript):
+        place, inside = place.value, True
+    return inside and ast.unparse(place) == "self"
+
+
+def test_no_module_changes_itself_after_init() -> None:
+    classes = module_classes()
+    assert {"MultiHeadAttention", "TransformerDecoder", "PositionalEncoding"} <= classes.keys()
+    found = [
+        f"{path.relative_to(ROOT)}: {name}.{method.name}: {change}"
+        for name, (path, node) in classes.items()
+        for method in node.body
+        if isinstance(method, ast.FunctionDef) and method.name != "__init__"
+        for change in assignments_to_self(method)
+    ]
+    assert found == []
+
+
+def test_the_rule_about_self_can_be_broken() -> None:
+    """The check itself sees every way a module might keep something of a call."""
+    code = """
+def forward(self, X):
+    self.a = X
+    c, (self.b, *d) = X
+    self.d[0] = X
+    self.e.f = X
+    self.g += 1
+    self.h: int = 1
+    setattr(self, "i", X)
+    self.register_buffer("j", X)
+    del self.k
+    for self.l in X: pass
+    local = self.m
+    X[self.n] = local
+    self, X.o = X
+"""
+    assert list(assignments_to_self(ast.parse(code))) == [
+        "self.a",
+        "self.b",
+        "self.d[0]",
+        "self.e.f",
+        "self.g",
+        "self.h",
+        "self.k",
+        "self.l",
+        "setattr(self, 'i', X)",
+        "self.register_buffer('j', X)",
+    ]
+
+
+TORCH_TYPES = {"device", "dtype", "float16", "bfloat16", "float32", "float64", "float", "bool", "long", "nn"}
+CONVERSIONS = {"torch.tensor", "torch.from_numpy"}
+
+
+def test_pages_call_no_function_of_torch() -> None:
+    """A page requests and never computes; a card is drawn beforehand, by `python -m pages.home.draw`."""
+    found = {
+        str(path.relative_to(ROOT))
+        for path in sources("pages")
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and path.name != "card.py"
+        if f"{node.value.id}.{node.attr}" not in CONVERSIONS
+        if node.value.id in {"torch", "F"} and node.attr[:1].islower() and node.attr not in TORCH_TYPES
+    }
+    assert found == set()
