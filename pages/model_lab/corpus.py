@@ -7,7 +7,7 @@ import hashlib
 import streamlit as st
 
 from pages.model_lab.corpus_found import show_found, table_of
-from pages.model_lab.inputs import report_errors
+from pages.model_lab.model_choice import report_errors
 from serving.requests.hub import HubRequest
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate_model

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from pages.model_lab.exercise_figures import seen_figure
-from pages.model_lab.inputs import report_errors
+from pages.model_lab.model_choice import report_errors
 from serving.requests.hub import OwnModelSpec
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate_model

@@ -1,117 +1,33 @@
-"""Controls for a model and for its inputs."""
+"""Controls for the inputs of a model."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
 import streamlit as st
 
-from pages.model_lab.background_work import Progress, with_progress
-from pages.model_lab.models import CURATED, hub_card, hub_run
+from pages.model_lab.model_choice import ask_other_model, load, report_errors
+from pages.model_lab.models import hub_run
 from pages.model_lab.sounds import ask_sound
 from serving.requests.hub import HubModelSpec, HubRequest
 from serving.requests.lab_models import HubOffer
 from serving.requests.request import Picture
 from ui.chapter.chapter import Chapter
-from ui.compute.lab_models import local_models
 from ui.compute.pictures import read_picture, sample_picture
-from ui.compute.slots import load_or_stop
-from ui.text.errors import explain, first_line
-from ui.text.markdown import escape
+from ui.text.errors import explain
 from ui.widgets.shared_sentence import shared_text_input
 from ui.widgets.upload import picture_file
-from viz_core.hub import HubCard, HubError, HubRun, Sampling, check_name, check_revision
+from viz_core.hub import HubCard, HubRun, Sampling
 from viz_core.hub.kinds import InputControl
 from viz_core.hub.runs.layouts import MARK
 from viz_core.images.open_image import PictureError
 from viz_core.images.synthetic import GARMENTS, SCENES
 
-Result = TypeVar("Result")
 _MOST_NEW = 256
 _ANY = "any-language"
-
-
-def ask_for_model(chapter: Chapter, offer: HubOffer) -> HubModelSpec | None:
-    """The chosen model; None, after a message, where none can be loaded yet."""
-    controls, words = chapter.controls, chapter.words
-    here = load_or_stop(lambda: local_models(offer.folders))
-    offered = offer.names or (here if offer.restricted else ())
-    if offered:
-        name = str(controls.select("model", offered, offered[0]))
-        return HubModelSpec(name, offline=name in here)
-    if not here:
-        st.info(words("none-offered" if offer.restricted else "none-here"), icon=":material/inventory_2:")
-    if offer.restricted:
-        return None
-    sources = ("list", "hub", "folder") if offer.folders else ("list", "hub")
-    with st.container(horizontal=True, vertical_alignment="bottom", key="which"):
-        source = controls.choice("source", sources, "list")
-        if source == "list":
-            options = (*here, *(name for name in CURATED if name not in here))
-            name = str(controls.select("model", options, options[0]))
-            if name in here:
-                return HubModelSpec(name, offline=True)
-            return HubModelSpec(name) if _go_ahead(chapter, HubModelSpec(name)) else None
-        model = _typed_folder(chapter, "folder") if source == "folder" else _typed_name(chapter, "name", "revision")
-    return _as_typed(chapter, model, here)
-
-
-def ask_other_model(chapter: Chapter, offer: HubOffer, first: HubModelSpec) -> HubModelSpec | None:
-    """A second model; None if the reader chooses none."""
-    controls = chapter.controls
-    here = load_or_stop(lambda: local_models(offer.folders))
-    offered = offer.names or (here if offer.restricted else ())
-    listed = offered or (*here, *(name for name in CURATED if name not in here))
-    typed = () if offer.restricted or offered else ("hub", "folder") if offer.folders else ("hub",)
-    others = tuple(name for name in listed if name != first.name)
-    name = str(controls.select("other", ("no-other", *others, *typed), "no-other"))
-    if name == "no-other":
-        return None
-    if name == "folder":
-        return _as_typed(chapter, _typed_folder(chapter, "other-folder"), here)
-    if name == "hub":
-        return _as_typed(chapter, _typed_name(chapter, "other-name", "other-revision"), here)
-    if offered or name in here:
-        return HubModelSpec(name, offline=name in here)
-    return HubModelSpec(name) if _go_ahead(chapter, HubModelSpec(name)) else None
-
-
-def _typed_folder(chapter: Chapter, name: str) -> HubModelSpec:
-    folder = chapter.controls.text(name, "", placeholder=chapter.words("placeholder.folder"))
-    return HubModelSpec(folder.strip(), folder=folder.strip())
-
-
-def _typed_name(chapter: Chapter, name: str, revision: str) -> HubModelSpec:
-    controls, words = chapter.controls, chapter.words
-    typed = controls.text(name, "", placeholder=words("placeholder.name"))
-    return HubModelSpec(typed.strip(), controls.text(revision, "", placeholder=words("placeholder.revision")))
-
-
-def _as_typed(chapter: Chapter, model: HubModelSpec, here: Collection[str]) -> HubModelSpec | None:
-    """The model whose name was typed; None, after a message, where it cannot be loaded."""
-    if not model.name:
-        st.caption(chapter.words("no-name"))
-        return None
-    if model.folder:
-        return model
-    checked = report_errors(chapter, lambda: HubModelSpec(check_name(model.name), check_revision(model.revision) or ""))
-    if checked is None:
-        return None
-    if checked.name in here and not checked.revision:
-        return HubModelSpec(checked.name, offline=True)
-    return checked if _go_ahead(chapter, checked) else None
-
-
-def load(chapter: Chapter, model: HubModelSpec) -> HubCard | None:
-    """The loaded model's card; None after an error message."""
-    progress = Progress()
-    label = chapter.words("loading", model=escape(model.name))
-    return report_errors(
-        chapter, lambda: load_or_stop(lambda: with_progress(label, lambda: hub_card(model, progress), progress))
-    )
 
 
 def ask_input(chapter: Chapter, model: HubModelSpec, card: HubCard) -> HubRequest | None:
@@ -245,32 +161,6 @@ def input_names(chapter: Chapter, first: HubRequest, second: HubRequest) -> tupl
 def run(chapter: Chapter, request: HubRequest) -> HubRun | None:
     """One recorded run, or None after an error message."""
     return report_errors(chapter, lambda: hub_run(request))
-
-
-def report_errors(chapter: Chapter, work: Callable[[], Result]) -> Result | None:
-    """The result of `work`, or None after an error message."""
-    try:
-        return work()
-    except HubError as error:
-        st.warning(explain(error), icon=":material/edit:")
-    except ValueError as error:  # an absent device; the message names those there are
-        st.error(explain(error), icon=":material/memory:")
-    except (MemoryError, RuntimeError) as error:  # torch's own, when memory runs out in the middle
-        st.error(chapter.words("failed", reason=first_line(error)), icon=":material/memory:")
-    return None
-
-
-def _go_ahead(chapter: Chapter, model: HubModelSpec) -> bool:
-    """Whether to download: after a click, never by a link alone; one click is enough for a session."""
-    key = f"{chapter.controls.key('loaded')}-{model.name}@{model.revision}"
-    if not st.session_state.get(key):
-        button = st.empty()
-        if not button.button(chapter.words("download"), icon=":material/download:", type="primary"):
-            st.caption(chapter.words("not-here", model=escape(model.name)))
-            return False
-        button.empty()
-        st.session_state[key] = True
-    return True
 
 
 def _writing(chapter: Chapter, control: InputControl) -> dict[str, Any]:

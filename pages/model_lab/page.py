@@ -10,9 +10,10 @@ from pages.model_lab.fingerprints import fingerprints
 from pages.model_lab.heads_off import ask_off, maps_without, show_without
 from pages.model_lab.image_text_similarity import show_likeness
 from pages.model_lab.in_picture import in_picture
-from pages.model_lab.inputs import ask_for_model, ask_input, ask_second, input_names, load, run
+from pages.model_lab.inputs import ask_input, ask_second, input_names, run
 from pages.model_lab.lens import lens
 from pages.model_lab.model_card import model_card
+from pages.model_lab.model_choice import ask_for_model, load
 from pages.model_lab.models import hub_maps
 from pages.model_lab.next_words import next_words
 from pages.model_lab.positions import positions

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -17,6 +16,7 @@ from ui.text.words import Words, languages, load_words
 from ui.widgets.page_file import MAX_IN_URL
 from ui.widgets.query_param import Names, in_address
 from ui.widgets.sharing import Sharing, loaded_text
+from ui.widgets.url_numbers import discard_out_of_range, is_infinite, is_same, is_truncated
 
 Option = TypeVar("Option")
 Value = TypeVar("Value")
@@ -53,7 +53,7 @@ class Controls:
         """Draw a number input; return its number, an integer if `low` is one."""
 
         def widget(key: str, label: str) -> float:
-            if _infinite(st.query_params.get(key)):  # Streamlit fails at infinity where it expects an integer
+            if is_infinite(st.query_params.get(key)):  # Streamlit fails at infinity where it expects an integer
                 del st.query_params[key]
                 return st.number_input(label, low, high, default, step, key=key)
             return st.number_input(label, low, high, default, step, key=key, bind="query-params")
@@ -263,11 +263,11 @@ class Controls:
         label = self.words.label(name)
         requested = st.query_params.get(key)
         if allowed is not None:
-            _discard_out_of_range(key, *allowed)
+            discard_out_of_range(key, *allowed)
         value = widget(key, label)
         if requested is not None:
-            truncated = _is_truncated(requested, value)
-            dropped = key not in st.query_params and not _same(requested, value, self._option(value))
+            truncated = is_truncated(requested, value)
+            dropped = key not in st.query_params and not is_same(requested, value, self._option(value))
             if truncated or dropped:
                 limits = {} if allowed is None else {"low": f"{allowed[0]:,}", "high": f"{allowed[1]:,}"}
                 note = "fallback" if allowed is None else "fallback-whole" if truncated else "fallback-range"
@@ -285,36 +285,3 @@ def _label(words: Words, option: object) -> str:
     if words.has(name):
         return words(name)
     return localised(str(option), words.language) if isinstance(option, float) else str(option)
-
-
-def _discard_out_of_range(key: str, low: float, high: float) -> None:
-    """Discard a number from before another control changed the limits: Streamlit raises an error at it."""
-    number = st.session_state.get(key)
-    if isinstance(number, int | float) and not low <= number <= high:
-        del st.session_state[key]
-
-
-def _infinite(requested: str | None) -> bool:
-    try:
-        return requested is not None and math.isinf(float(requested))
-    except ValueError:
-        return False
-
-
-def _is_truncated(requested: str, value: object) -> bool:
-    """Whether a query parameter was a fraction that Streamlit truncated to an integer."""
-    try:
-        number = float(requested)
-    except ValueError:
-        return False
-    return type(value) is int and math.isfinite(number) and not number.is_integer()
-
-
-def _same(requested: str, value: object, label: str) -> bool:
-    """Whether a query parameter that Streamlit dropped was the default, rather than an impossible value."""
-    if requested.casefold() in {str(value).casefold(), label.casefold()}:
-        return True
-    try:
-        return isinstance(value, int | float) and float(requested) == value
-    except ValueError:
-        return False

@@ -13,6 +13,7 @@ from torch import nn
 
 from viz_core.torch_internals.compiler import break_graph, must_break_graph, run_eagerly
 from viz_core.trace.arguments import described
+from viz_core.trace.context import set_in_block
 from viz_core.trace.edits import Edit, Edits
 from viz_core.trace.torch_edits import EditingMode
 from viz_core.trace.torch_layers import edits_of_call
@@ -44,14 +45,14 @@ def intervene(edits: Mapping[str, Edit | Sequence[Edit]], torch_calls: bool | nn
             such head; at the end of the block, if a site was never called. It names the sites that were.
     """
     block, torch_mode = _Block(edits), _torch_mode(torch_calls)
-    tokens = _blocks.set((*_blocks.get(), block)), _first_query.set(0), edits_of_call.set(None)
-    try:
-        with run_eagerly(), torch_mode:
-            yield
-    finally:
-        _blocks.reset(tokens[0])
-        _first_query.reset(tokens[1])
-        edits_of_call.reset(tokens[2])
+    with (
+        set_in_block(_blocks, (*_blocks.get(), block)),
+        set_in_block(_first_query, 0),
+        set_in_block(edits_of_call, None),
+        run_eagerly(),
+        torch_mode,
+    ):
+        yield
     block.check_all_called()
 
 
@@ -88,14 +89,9 @@ def is_editing() -> bool:
     return bool(_current())
 
 
-@contextmanager
-def no_editing() -> Iterator[None]:
+def no_editing() -> AbstractContextManager[None]:
     """Leave torch's kernel alone in this block: its caller applies the edits."""
-    token = _edited_by_caller.set(True)
-    try:
-        yield
-    finally:
-        _edited_by_caller.reset(token)
+    return set_in_block(_edited_by_caller, True)
 
 
 def _torch_mode(torch_calls: bool | nn.Module) -> AbstractContextManager[Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Any
 
@@ -20,6 +20,7 @@ from viz_core.torch_internals.compiler import break_graph, must_break_graph, run
 from viz_core.torch_internals.tensors import current_backward
 from viz_core.trace.arguments import check_axes, check_device, check_tensors
 from viz_core.trace.call import AttentionCall
+from viz_core.trace.context import set_in_block
 from viz_core.trace.intervene import refuse_edits
 from viz_core.trace.references import detached, refuse_transformed
 from viz_core.trace.source import Direct, Source, StoredTensors
@@ -116,24 +117,14 @@ def _torch_mode(trace: Trace, torch_calls: bool | nn.Module) -> RecordingMode | 
     return RecordingMode(lambda: current_trace() is trace, add, layers)
 
 
-@contextmanager
-def no_recording() -> Iterator[None]:
+def no_recording() -> AbstractContextManager[None]:
     """Record nothing in this block: while a text is generated step by step, before one pass over it is recorded."""
-    token = _recorder.set(None)
-    try:
-        yield
-    finally:
-        _recorder.reset(token)
+    return set_in_block(_recorder, None)
 
 
-@contextmanager
-def recording_values() -> Iterator[None]:
+def recording_values() -> AbstractContextManager[None]:
     """Have every `record()` in this block store values too, except with `differentiable`."""
-    token = _stores_values.set(True)
-    try:
-        yield
-    finally:
-        _stores_values.reset(token)
+    return set_in_block(_stores_values, True)
 
 
 EMPTY_TRACE_HINT = (
@@ -200,12 +191,8 @@ class Trace:
         Or start it in a copy of the context, `contextvars.copy_context().run(model, ...)`; that does not record plain
         PyTorch (`torch_calls`), as each thread has its own modes of torch.
         """
-        token = _recorder.set(self)
-        try:
-            with run_eagerly(), self._torch_mode or nullcontext():
-                yield self
-        finally:
-            _recorder.reset(token)
+        with set_in_block(_recorder, self), run_eagerly(), self._torch_mode or nullcontext():
+            yield self
 
     def to(self, device: torch.device | str) -> Trace:
         """Return the same recording with its tensors on another device.
