@@ -10,6 +10,7 @@ The book's exercises on its GRU with attention: python -m recipes book-variants 
 The recorded runs of the learning chapter: python -m recipes learning --out DIR.
 Small runs that answer exercises of the book: python -m recipes exercises --data DIR.
 A controlled comparison of a GRU with and without attention: python -m recipes alike --data DIR --out DIR.
+The drawn sample pictures: python -m recipes sample-pictures.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from recipes import (
     copying,
     exercises,
     head_importance,
+    sample_pictures,
     text_models,
     translators,
     word_counts,
@@ -48,6 +50,7 @@ MEASURES = {
     "book-variants": book_variants.main,
     "exercises": exercises.main,
     "alike": controlled_comparison.main,
+    "sample-pictures": sample_pictures.main,
 }
 TRAINERS = {
     **{name: partial(translators.train, name) for name in translators.TRANSLATORS},

@@ -23,8 +23,8 @@ from ui.widgets.upload import picture_file
 from viz_core.hub import HubCard, HubRun, Sampling
 from viz_core.hub.kinds import InputControl
 from viz_core.hub.runs.layouts import MARK
+from viz_core.images.drawn import GARMENTS, SCENES
 from viz_core.images.open_image import PictureError
-from viz_core.images.synthetic import GARMENTS, SCENES
 
 _MOST_NEW = 256
 _ANY = "any-language"
@@ -177,7 +177,7 @@ def _writing(chapter: Chapter, control: InputControl) -> dict[str, Any]:
 
 def _drawn(chapter: Chapter, card: HubCard) -> Picture:
     """A drawn picture until the reader uploads one: a garment for models that see grey, a scene for the others."""
-    drawn = tuple(GARMENTS if card.picture_channels == 1 else SCENES)
+    drawn = GARMENTS if card.picture_channels == 1 else SCENES
     name = str(chapter.controls.choice("drawn", drawn, drawn[0]))
     st.caption(chapter.words("drawn-licence"))
     return sample_picture(name)

@@ -9,7 +9,7 @@ import streamlit as st
 from pages.multi_head import figures
 from pages.multi_head.inputs import LayerInputs
 from ui.chapter.chapter import Chapter
-from viz_core.figures.heatmap import signed_heatmap
+from ui.widgets.heatmap_payload import signed_heatmap
 from viz_core.maps.contribution_shares import shares_of_call
 from viz_core.view.map_group import MapGroup
 from viz_core.view.notebook_file import recording_source

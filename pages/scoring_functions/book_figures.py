@@ -8,7 +8,7 @@ import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Float
 
-from viz_core.figures.number_grid import number_grid
+from pages.scoring_functions.number_grid import number_grid
 from viz_core.figures.style import Labels
 from viz_core.runtime.numbers import ENGLISH, with_separators
 

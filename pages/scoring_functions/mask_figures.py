@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import plotly.graph_objects as go
 
-from viz_core.figures.number_grid import number_grid
+from pages.scoring_functions.number_grid import number_grid
 from viz_core.figures.style import CATEGORIES, KEYS
 from viz_core.lessons.scoring_functions.mask_recipes import MaskRun
 

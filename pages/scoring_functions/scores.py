@@ -9,10 +9,10 @@ import pandas as pd
 import streamlit as st
 
 from pages.scoring_functions.book import costs
+from pages.scoring_functions.number_grid import number_grid
 from ui.chapter.chapter import Chapter
 from ui.compute.slots import cached
 from viz_core.attention.scores.register import FUNCTIONS
-from viz_core.figures.number_grid import number_grid
 from viz_core.lessons.scoring_functions.score_contest import (
     ScoreResult,
     additive_loop_error,

@@ -9,10 +9,10 @@ import plotly.graph_objects as go
 import streamlit as st
 from torch import Tensor
 
+from pages.scoring_functions.number_grid import number_grid
 from pages.scoring_functions.predictions import THE_ROW, shade_the_row
 from ui.chapter.chapter import Chapter
 from ui.text.markdown import escape
-from viz_core.figures.number_grid import number_grid
 from viz_core.lessons.scoring_functions.broken import gradient_without_delta, written_by_the_book
 from viz_core.lessons.scoring_functions.mask_recipes import MaskRun
 from viz_core.lessons.scoring_functions.masked_scores import MaskedScores, gradient_sum, masked_scores

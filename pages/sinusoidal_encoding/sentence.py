@@ -10,8 +10,8 @@ from ui.blocks.sentence import or_explain
 from ui.chapter.chapter import Chapter
 from ui.compute.models import translator
 from ui.text.markdown import escape
+from ui.widgets.heatmap_payload import signed_heatmap
 from ui.widgets.shared_sentence import shared_text_input
-from viz_core.figures.heatmap import signed_heatmap
 from viz_core.lessons.sinusoidal_encoding.added import add_positions, embed_ids, find_twins
 from viz_core.pretrained import Translator
 

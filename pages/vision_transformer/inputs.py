@@ -18,8 +18,8 @@ from ui.compute.slots import load_or_stop
 from ui.text.errors import explain
 from ui.text.markdown import escape
 from ui.widgets.upload import picture_file
+from viz_core.images.drawn import GARMENTS, SCENES
 from viz_core.images.open_image import PictureError
-from viz_core.images.synthetic import GARMENTS, SCENES
 from viz_core.pretrained import Classification, ModelCard, available
 from viz_core.pretrained.picture_model import PictureFacts, PictureModel, picture_facts
 
@@ -90,7 +90,7 @@ def _load(chapter: Chapter, name: str) -> tuple[ModelSpec[PictureModel], Picture
 
 def _sample(chapter: Chapter, grey: bool) -> Picture:
     samples = GARMENTS if grey else SCENES
-    name = str(chapter.controls.choice("sample", tuple(samples), next(iter(samples))))
+    name = str(chapter.controls.choice("sample", samples, samples[0]))
     st.caption(chapter.words("licence"))
     return sample_picture(name)
 

@@ -17,7 +17,7 @@ from tests.browser.looking import expect_keys_to_reach_all, expect_rest, expect_
 from tests.browser.over_the_picture import click_patch, expect_read, stage_of
 from ui.chapter.contents import all_chapters
 from ui.text.words import Words, languages, load_words
-from viz_core.images.synthetic import GARMENTS
+from viz_core.images.drawn import drawn_picture
 from viz_core.pretrained import load_classifier
 
 Seen = Callable[[Page, Words], None]
@@ -140,7 +140,7 @@ def head_and_pin(page: Page) -> None:
 
 
 def smooth_look_at_a_patch(page: Page) -> None:
-    found = load_classifier("vit-fashion-mnist", "cpu").classify(GARMENTS["trouser"]())
+    found = load_classifier("vit-fashion-mnist", "cpu").classify(drawn_picture("trouser"))
     expect(page.get_by_role("heading", name=f"It says: {found.label}")).to_be_visible()
     expect(page.locator("[data-part=patches] [data-value=smooth]")).to_have_attribute("aria-pressed", "true")
     expect_read(page, found, 2, 4, 10)

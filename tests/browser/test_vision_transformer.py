@@ -15,8 +15,8 @@ from tests.browser.attention_view.reading import patch_place
 from tests.browser.charts import chart
 from tests.browser.over_the_picture import GRID, click_patch, expect_read, stage_of
 from tests.viz_core.images.hostile_pictures import encode, phone_photo
+from viz_core.images.drawn import drawn_picture
 from viz_core.images.open_image import open_picture
-from viz_core.images.synthetic import GARMENTS
 from viz_core.pretrained import ImageClassifier, load_classifier
 
 
@@ -37,7 +37,7 @@ def overlay(page: Page) -> np.ndarray:
 
 def test_upload_click_a_patch_change_the_head(page: Page, app_url: str, model: ImageClassifier) -> None:
     """A drawing that only says it is a picture gets a sentence; then a picture."""
-    content = encode(GARMENTS["bag"](), "PNG")
+    content = encode(drawn_picture("bag"), "PNG")
     found = model.classify(open_picture(content))
     page.goto(f"{app_url}/vision-transformer?vt-source=Upload&vt-model=Garments")
     svg = b'<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>'
@@ -111,7 +111,7 @@ def test_a_click_on_the_grid_pins_the_patch_above_and_through_the_layers_plays(
     page.mouse.click(box["x"] + box["width"] * 1.5 / 7, box["y"] + box["height"] * 4.5 / 7)
     expect(page.locator("[data-part=sentenceNote]")).to_contain_text("Pinned: row 5, column 2.")
     page.get_by_role("tab", name="Through the layers").click()
-    found = model.classify(GARMENTS["ankle-boot"]())
+    found = model.classify(drawn_picture("ankle-boot"))
     expect(page.get_by_text("Press play, or drag through the layers.")).to_be_visible()
     chart(page, "depth").get_by_text("▶ Play").click()
     last = f"layer {len(found.trace)}"

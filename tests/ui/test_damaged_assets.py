@@ -16,6 +16,7 @@ from ui.chapter import source_cards as book
 from ui.chapter import tour
 from ui.text.markdown import unescape
 from viz_core.hub import HubError, load_hub
+from viz_core.images import drawn
 from viz_core.lessons.bahdanau import book_variants
 from viz_core.lessons.bahdanau import controlled_comparison as alike
 from viz_core.pretrained import aligned_samples, book_exercises, picture_samples, samples
@@ -90,6 +91,10 @@ def read_samples(file: Path) -> None:
     readers[file.name]()
 
 
+def read_drawn(file: Path) -> None:
+    drawn.drawn_picture(file.stem)
+
+
 def read_component(file: Path) -> None:
     components.read_component.cache_clear()
     name = file.relative_to(components.COMPONENTS).parts[0]
@@ -139,6 +144,7 @@ KINDS: dict[str, tuple[str, Callable[[Path], None]]] = {
     "words": ("text/en/*.md", read_words),
     "the view's words": ("text/en/attention-view.md", read_view_words),
     "samples": ("samples/*[!E].[jpt][sn][ogv]*", read_samples),
+    "drawn pictures": ("samples/drawn/*b*.png", read_drawn),
     "components": ("components/h*/*.*", read_component),
     "recorded runs": ("learning/*[!d]", read_film),
     "what the book printed": ("book/printed.json", read_book),
@@ -169,6 +175,7 @@ def test_a_file_of_a_kind(
     monkeypatch.setattr(book_exercises, "RECORDED", shipped / "book/exercises.json")
     monkeypatch.setattr(aligned_samples, "_PAIRS", shipped / "samples/alignments-en-fr.tsv")
     monkeypatch.setattr(picture_samples, "_SHEET", shipped / "samples/fashion-mnist-test")
+    monkeypatch.setattr(drawn, "FOLDER", shipped / "samples/drawn")
     for name, file in (("_SENTENCES", "sentences"), ("_HELD_OUT", "held-out"), ("BY_LENGTH", "by-length")):
         monkeypatch.setattr(samples, name, shipped / f"samples/{file}.json")
     pattern, read = KINDS[kind]

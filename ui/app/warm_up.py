@@ -12,7 +12,7 @@ from serving.settings import settings
 from ui.compute.models import runner, sentence_request, translation_maps
 from ui.compute.pictures import picture_maps, sample_picture
 from ui.text.words import ENGLISH
-from viz_core.images.synthetic import GARMENTS, SCENES
+from viz_core.images.drawn import GARMENTS, SCENES
 from viz_core.pretrained import available
 from viz_core.pretrained.samples import sentences
 
@@ -34,7 +34,7 @@ def warm_up() -> None:
         translation_maps(card.name, first, 1, ENGLISH)
     for card in available(task="classification"):
         samples = GARMENTS if card.config["model"]["num_channels"] == 1 else SCENES
-        request = ClassificationRequest(ShippedClassifier(card.name), sample_picture(next(iter(samples))))
+        request = ClassificationRequest(ShippedClassifier(card.name), sample_picture(samples[0]))
         runner().warm(request)
         picture_maps(request, ENGLISH)
     if settings().models:

@@ -9,6 +9,7 @@ import streamlit as st
 
 from serving.requests.request import Request
 from ui.blocks.heads_off import open_head
+from ui.blocks.score_products_figure import products_figure
 from ui.chapter.chapter import Chapter
 from ui.chapter.claims import Claim
 from ui.compute.models import evaluate
@@ -16,7 +17,6 @@ from ui.text.markdown import escape, unescape
 from ui.text.words import Words, load_words
 from ui.widgets.chart import draw_chart
 from ui.widgets.controls import Controls
-from viz_core.figures.score_products import products_figure
 from viz_core.maps.score_products import ScoreProducts, keeps_queries_and_keys, products_of_pair
 from viz_core.view.head_names import head_name
 from viz_core.view.map_group import MapGroup

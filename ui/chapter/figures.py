@@ -14,7 +14,7 @@ from ui.widgets.attention_view import MapGroup, SliderFrames, ViewState, attenti
 from ui.widgets.chart import Point, draw_chart
 from ui.widgets.controls import Controls
 from ui.widgets.heatmap import draw_heatmap
-from viz_core.figures.heatmap import Heatmap, encode_heatmap
+from ui.widgets.heatmap_payload import Heatmap, encode_heatmap
 from viz_core.trace import HeadsOff
 from viz_core.view.notebook_file import RunSource
 from viz_core.view.state import Cell

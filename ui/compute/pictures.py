@@ -10,8 +10,8 @@ from serving.requests.request import Picture
 from serving.settings import settings
 from ui.compute.lab_models import lab_vision_model
 from ui.compute.models import map_groups, run
+from viz_core.images.drawn import drawn_picture
 from viz_core.images.open_image import open_picture
-from viz_core.images.synthetic import GARMENTS, SCENES
 from viz_core.pretrained import Classification
 from viz_core.pretrained.picture_model import PictureModel
 from viz_core.view.map_group import MapGroup
@@ -33,7 +33,7 @@ def picture_model(name: str) -> ModelSpec[PictureModel]:
 
 def sample_picture(name: str) -> Picture:
     """Return one of the drawn pictures."""
-    return Picture(f"sample {name}", {**GARMENTS, **SCENES}[name]())
+    return Picture(f"sample {name}", drawn_picture(name))
 
 
 def read_picture(content: bytes) -> Picture:

@@ -16,8 +16,8 @@ import streamlit as st
 from serving.http.static_scripts import PLOTLY, script
 from ui.text.numbers import separators
 from ui.text.words import current_language, load_words
+from ui.widgets.chart_payload import encode_chart
 from ui.widgets.component import component
-from viz_core.figures.chart import encode_chart
 
 # The browser applies the page's theme; copying plotly's default template takes longer than drawing most figures.
 plotly.io.templates.default = None

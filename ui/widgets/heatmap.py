@@ -8,5 +8,5 @@ _mount = component("heatmap")
 
 
 def draw_heatmap(key: str, data: bytes) -> None:
-    """Draw an encoded heatmap (`viz_core.figures.heatmap.encode_heatmap`); new data under its key replaces it."""
+    """Draw an encoded heatmap (`ui.widgets.heatmap_payload.encode_heatmap`); new data under its key replaces it."""
     _mount(key=key, data=data)

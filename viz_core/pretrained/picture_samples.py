@@ -13,7 +13,7 @@ from jaxtyping import Float, UInt8
 from PIL import Image
 from torch import Tensor
 
-from viz_core.images.synthetic import GARMENTS, SCENES
+from viz_core.images.drawn import GARMENTS, SCENES, drawn_picture
 from viz_core.pretrained.classifier import ImageClassifier
 from viz_core.runtime.assets import ASSETS, reading
 from viz_core.trace import HeadsOff, intervene, switched_off
@@ -51,7 +51,7 @@ def sample_pictures(classifier: ImageClassifier, start: int, stop: int) -> Pictu
         pictures, numbers = shipped_pictures()
         return PictureSamples(kind, classifier.preparation.normalise(pictures[start:stop]), numbers[start:stop])
     drawn = _drawn(classifier.labels)[start:stop]
-    pixels = [classifier.prepare({**GARMENTS, **SCENES}[name]()).pixels for name in drawn]
+    pixels = [classifier.prepare(drawn_picture(name)).pixels for name in drawn]
     return PictureSamples(kind, torch.cat(pixels), tuple(classifier.labels.index(name) for name in drawn))
 
 

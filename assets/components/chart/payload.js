@@ -1,4 +1,4 @@
-// A figure as Python describes it (viz_core/figures/chart.py).
+// A figure as Python describes it (ui/widgets/chart_payload.py).
 
 import { readFrame } from "../shared/frame.js";
 

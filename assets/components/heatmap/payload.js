@@ -1,4 +1,4 @@
-// A heatmap as Python describes it (viz_core/figures/heatmap.py), with a value for every cell.
+// A heatmap as Python describes it (ui/widgets/heatmap_payload.py), with a value for every cell.
 
 import { readFrame } from "../shared/frame.js";
 

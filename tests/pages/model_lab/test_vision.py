@@ -19,8 +19,8 @@ from tests.viz_core.hub.tiny_models import build_all
 from tests.viz_core.images.hostile_pictures import BAD, GOOD, encode, quarters
 from ui.text.words import load_words
 from viz_core.hub import HubRun, HubVision, PatchGrid, load_hub
+from viz_core.images.drawn import drawn_picture
 from viz_core.images.open_image import open_picture
-from viz_core.images.synthetic import SCENES
 from viz_core.trace import Trace
 
 PICTURE = encode(quarters(), "PNG")
@@ -84,7 +84,7 @@ def test_every_look_of_the_vision_chapter(open_page: OpenPage, family: str, sect
 def test_the_answer_is_the_models(open_page: OpenPage, folders: Path) -> None:
     app = open_page("vision-transformer", **{"vt-lab": "vit"})
     model = HubVision(load_hub(folders / "vit", device="cpu"))
-    found = model.classify_prepared(model.prepare(SCENES["airplane"]()))
+    found = model.classify_prepared(model.prepare(drawn_picture("airplane")))
     assert f"It says: {found.label}, {100 * found.probabilities[found.label]:.1f}%" in texts(app)
 
 

@@ -10,7 +10,7 @@ from streamlit.testing.v1 import AppTest
 
 from tests.pages.reading import drawn, finding, number, stands, texts
 from tests.tiny_vit import GREY
-from viz_core.images.synthetic import GARMENTS, SCENES
+from viz_core.images.drawn import SCENES, drawn_picture
 from viz_core.pretrained import load_classifier
 from viz_core.pretrained.head_importance import head_importance
 from viz_core.trace import intervene, off
@@ -24,9 +24,9 @@ def test_probabilities_before_and_after_and_the_switches(open_page: OpenPage, vi
     asks = {"vt-model": GREY, "vt-without": ["encoder-1", "encoder-3.2"], "head": "encoder-self.2.0"}
     app = open_page("vision-transformer", **asks, **{"vt-section": "What heads are worth"})
     stands(app)
-    plain = model.classify(GARMENTS["ankle-boot"]())
+    plain = model.classify(drawn_picture("ankle-boot"))
     with intervene({"encoder.0.self": off(0, 1), "encoder.2.self": off(1)}):
-        without = model.classify(GARMENTS["ankle-boot"]())
+        without = model.classify(drawn_picture("ankle-boot"))
     before, after = drawn(app, "off")
     shown = [label.replace("&lt;", "<").replace("&gt;", ">") for label in before["x"]]
     np.testing.assert_allclose(before["y"], [plain.probabilities[label] for label in shown], atol=1e-6)
@@ -53,8 +53,8 @@ def test_accuracy_over_what_ships_or_was_drawn_and_which(open_page: OpenPage) ->
     app.button(key="vt-held-out-go").click().run()
     model = load_classifier("vit-cifar10", "cpu")
     with intervene({"encoder.0.self": off(*range(model.card.config["model"]["num_heads"]))}):
-        right = [model.classify(draw()).label == name for name, draw in SCENES.items()]
-    base = [model.classify(draw()).label == name for name, draw in SCENES.items()]
+        right = [model.classify(drawn_picture(name)).label == name for name in SCENES]
+    base = [model.classify(drawn_picture(name)).label == name for name in SCENES]
     assert number(app, f"Of {len(SCENES)} pictures it names **") == pytest.approx(100 * np.mean(base), abs=0.05)
     assert number(app, "rightly with all heads, **") == pytest.approx(100 * np.mean(right), abs=0.05)
 

@@ -18,8 +18,8 @@ from pages.vision_transformer.places import pin_of
 from tests.pages.reading import claim_names, claims, figures, texts
 from tests.tiny_vit import COLOUR, GREY, LABELS, write_tiny_vit
 from tests.viz_core.images.hostile_pictures import BAD, GOOD, encode, phone_photo, quarters
+from viz_core.images.drawn import SCENES, drawn_picture
 from viz_core.images.open_image import open_picture
-from viz_core.images.synthetic import GARMENTS, SCENES
 from viz_core.lessons.vision_transformer.patches import position_similarity
 from viz_core.lessons.vision_transformer.permutation import permutation_test, random_order
 from viz_core.maps.distance import mean_attention_distance
@@ -43,7 +43,7 @@ def model(vision_checkpoints: Path) -> ImageClassifier:
 @pytest.fixture
 def boot(model: ImageClassifier) -> Classification:
     """What the small model makes of the first sample."""
-    return model.classify(GARMENTS["ankle-boot"]())
+    return model.classify(drawn_picture("ankle-boot"))
 
 
 def open_at(open_page: OpenPage, section: str = LAB, **parameters: str) -> AppTest:
@@ -189,7 +189,7 @@ def test_training_is_as_the_script_wrote_it(open_page: OpenPage) -> None:
 @pytest.mark.parametrize("name", SCENES)
 def test_every_scene_is_looked_at(open_page: OpenPage, vision_checkpoints: Path, name: str) -> None:
     app = open_at(open_page, model=COLOUR, sample=name)
-    found = load_classifier(COLOUR, "cpu", vision_checkpoints).classify(SCENES[name]())
+    found = load_classifier(COLOUR, "cpu", vision_checkpoints).classify(drawn_picture(name))
     assert f"It says: {found.label}, {100 * found.probabilities[found.label]:.1f}%" in texts(app)
 
 

@@ -9,7 +9,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from tests.pages.reading import drawn, finding, number, one_line, stands
-from viz_core.images.synthetic import GARMENTS, SCENES
+from viz_core.images.drawn import GARMENTS, SCENES, drawn_picture
 from viz_core.pretrained import ImageClassifier, load_classifier
 
 OpenPage = Callable[..., AppTest]
@@ -35,8 +35,8 @@ def test_of_what_a_patch_has_of_itself(open_page: OpenPage, model: str, token: i
 
 def caution(app: AppTest, model: ImageClassifier) -> None:
     """A percentage stood alone: it comes with how often it is right, and whether such pictures were met."""
-    draw = next(iter((GARMENTS if model.card.name == "vit-fashion-mnist" else SCENES).values()))
-    found = model.classify(draw())
+    first, *_ = GARMENTS if model.card.name == "vit-fashion-mnist" else SCENES
+    found = model.classify(drawn_picture(first))
     assert found.distance is not None
     assert ("**Unlike what it was trained on**" in one_line(app)) == found.distance.strange
     assert f"{found.distance.value:.1f} from the mean of" in one_line(app)

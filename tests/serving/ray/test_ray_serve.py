@@ -38,7 +38,7 @@ from serving.runners.remote_runner import RemoteRunner
 from tests.pages.reading import claims, follow_link, texts
 from tests.serving.ray.conftest import Pool
 from tests.serving.ray.process_model import ProcessModel, process
-from viz_core.images.synthetic import GARMENTS, SCENES
+from viz_core.images.drawn import GARMENTS, SCENES, drawn_picture
 from viz_core.pretrained import TextError, load_translator
 from viz_core.runtime.interruption import may_end
 from viz_core.view.translation import aligning_head
@@ -58,8 +58,8 @@ def sentences() -> list[Request[Any, Any]]:
 
 def pictures() -> list[Request[Any, Any]]:
     """Every drawn picture for the shipped models, and for one of the lab."""
-    grey = [ClassificationRequest(GREY, Picture(name, draw())) for name, draw in GARMENTS.items()]
-    colour = [ClassificationRequest(COLOUR, Picture(name, draw())) for name, draw in SCENES.items()]
+    grey = [ClassificationRequest(GREY, Picture(name, drawn_picture(name))) for name in GARMENTS]
+    colour = [ClassificationRequest(COLOUR, Picture(name, drawn_picture(name))) for name in SCENES]
     lab = HubVisionSpec(HubModelSpec("vit", offline=True))
     return [*grey, *colour, *(ClassificationRequest(lab, one.picture) for one in colour)]
 

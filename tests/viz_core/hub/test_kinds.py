@@ -17,7 +17,7 @@ from viz_core.hub import HubError, HubModel
 from viz_core.hub.kinds import KINDS, ModelKind, kind_named, recognise, register_kind
 from viz_core.hub.kinds.base import Feature
 from viz_core.hub.runs.run_inputs import PAYLOADS, RunInputs
-from viz_core.images.synthetic import SCENES
+from viz_core.images.drawn import drawn_picture
 from viz_core.runtime.assets import ASSETS
 from viz_core.sounds.sound import RATE, Sound
 
@@ -30,7 +30,7 @@ def payloads(kind: type[ModelKind]) -> dict[str, Any]:
     """One of everything that a kind needs."""
     given = {
         "text": "the cat sat",
-        "image": SCENES["airplane"](),
+        "image": drawn_picture("airplane"),
         "sound": Sound(torch.sin(torch.arange(RATE) / 20.0).numpy()),
     }
     return {name: value for name, value in given.items() if name in kind.takes}

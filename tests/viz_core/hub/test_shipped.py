@@ -8,7 +8,7 @@ import torch
 from viz_core.hub import HubError, HubModel, Sampling, load_hub
 from viz_core.hub.heads_off import switchable, without_heads
 from viz_core.hub.shipped import shipped_names
-from viz_core.images.synthetic import GARMENTS
+from viz_core.images.drawn import drawn_picture
 from viz_core.pretrained import load_classifier, load_translator
 from viz_core.trace import intervene, switched_off
 
@@ -54,7 +54,7 @@ def test_its_heads_are_switched_off_as_those_of_any_model(translating: HubModel)
         after = load_translator("transformer-en-fr", "cpu").model(*run.inputs.values())[0, 0].softmax(dim=-1)
     assert {change.label: change.after for change in found.changes}["·Il"] == pytest.approx(float(after[195]), rel=1e-4)
     assert found.perplexity is not None
-    image = GARMENTS["ankle-boot"]()
+    image = drawn_picture("ankle-boot")
     looking = load_hub("vit-fashion-mnist", device="cpu")
     seen = looking.run(image=image)
     torch.testing.assert_close(looking.again(seen), seen.output, atol=1e-5, rtol=1e-5)
@@ -81,7 +81,7 @@ def test_what_it_shall_write_and_what_it_cannot(translating: HubModel) -> None:
 
 
 def test_a_picture_is_the_classifiers() -> None:
-    image = GARMENTS["ankle-boot"]()
+    image = drawn_picture("ankle-boot")
     model = load_hub("vit-fashion-mnist", device="cpu")
     run, own = model.run(image=image), load_classifier("vit-fashion-mnist", "cpu").classify(image)
     assert {label.text: label.probability for label in run.labels} == own.probabilities

@@ -9,7 +9,7 @@ import pytest
 import torch
 from PIL import Image
 
-from viz_core.images.synthetic import SCENES
+from viz_core.images.drawn import SCENES, drawn_picture
 from viz_core.pretrained import ImageClassifier, load_classifier
 from viz_core.pretrained.bootstrap import percentage_right
 from viz_core.pretrained.picture_samples import count_samples, right_statistics, sample_pictures
@@ -56,5 +56,5 @@ def test_where_no_test_picture_may_ship_there_are_drawn_ones() -> None:
     assert count_samples(model.card.name, model.labels) == ("drawn", len(SCENES))
     assert count_samples("another", ("dog",)) == ("drawn", 0)
     found = sample_pictures(model, 2, 100)
-    assert [model.labels[label] for label in found.labels] == list(SCENES)[2:]
-    torch.testing.assert_close(found.pixels[:1], model.prepare(SCENES[list(SCENES)[2]]()).pixels)
+    assert [model.labels[label] for label in found.labels] == list(SCENES[2:])
+    torch.testing.assert_close(found.pixels[:1], model.prepare(drawn_picture(SCENES[2])).pixels)

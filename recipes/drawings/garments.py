@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from PIL import Image
 
-from viz_core.images.synthetic.brush import Canvas
+from recipes.drawings.brush import Canvas
 
 _PAPER = (250, 250, 249)
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
+from ui.widgets.heatmap_payload import WORD_NAMES, Exact, Heatmap, encode_heatmap, signed_heatmap, to_pixels
 from viz_core.figures.framing import unframe
-from viz_core.figures.heatmap import WORD_NAMES, Exact, Heatmap, encode_heatmap, signed_heatmap, to_pixels
 
 WORDS = {name: f"the {name}" for name in WORD_NAMES}
 

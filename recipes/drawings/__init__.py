@@ -1,0 +1,1 @@
+"""Drawings of the sample pictures that ship: garments and small scenes."""
