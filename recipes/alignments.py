@@ -16,10 +16,11 @@ from typing import Any, get_args
 import torch
 from tokenizers import Encoding
 
+from recipes.aligned_samples import AlignedPair, aligned_samples
+from recipes.alignment_error import Pairs, aligned_pairs, alignment_error_rate
 from recipes.files import record
-from viz_core.maps.alignments import Pairs, Reading, aligned_pairs, alignment, alignment_error_rate
+from viz_core.maps.alignments import Reading, alignment
 from viz_core.pretrained import CHECKPOINTS, Translator, load_translator
-from viz_core.pretrained.aligned_samples import AlignedPair, aligned_samples
 from viz_core.trace import record as record_attention
 
 

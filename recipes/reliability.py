@@ -4,23 +4,69 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 import torch
-from jaxtyping import Float, UInt8
+from jaxtyping import Bool, Float, UInt8
 from PIL import Image
 from torch import Tensor
 
 from recipes.files import record
 from recipes.picture_sets import PictureSplit
 from viz_core.pretrained import ImageClassifier
-from viz_core.pretrained.calibration import calibration_bins, expected_calibration_error
 from viz_core.pretrained.familiarity import Familiarity
 
 KNOWN = 0.95  # of held-out pictures are within the threshold
 TRAINING_PICTURES = 8000  # that the spread is measured on: enough for a covariance of some hundred numbers
 STRANGE = 64  # pictures of each kind that no data set holds
+
+
+class Bin(TypedDict):
+    """Pictures whose most likely label has a probability from `start` to `stop`; both means are from 0 to 1."""
+
+    start: float
+    stop: float
+    pictures: int
+    confidence: float  # mean probability of the most likely label
+    accuracy: float  # share of pictures whose most likely label is correct
+
+
+def calibration_bins(confidence: Float[Tensor, "n"], correct: Bool[Tensor, "n"], num_bins: int = 10) -> list[Bin]:
+    """Group pictures by confidence into bins of equal width; empty bins are left out (Guo 2017, section 2).
+
+    Args:
+        confidence: probability of each picture's most likely label.
+        correct: whether that label is correct.
+
+    Raises:
+        ValueError: if there is no picture, no bin, or a probability outside [0, 1].
+    """
+    if num_bins < 1 or not len(confidence) or confidence.min() < 0 or confidence.max() > 1:
+        raise ValueError(f"expected pictures with probabilities from 0 to 1 and at least 1 bin, got {num_bins} bins")
+    number = (confidence * num_bins).long().clamp(max=num_bins - 1)
+    return [
+        Bin(
+            start=i / num_bins,
+            stop=(i + 1) / num_bins,
+            pictures=int((number == i).sum()),
+            confidence=float(confidence[number == i].double().mean()),
+            accuracy=float(correct[number == i].double().mean()),
+        )
+        for i in number.unique().tolist()
+    ]
+
+
+def expected_calibration_error(bins: Sequence[Bin]) -> float:
+    """ECE = sum_b n_b / n |accuracy_b - confidence_b|, 0 to 1 (Guo 2017, equation 3).
+
+    Raises:
+        ValueError: if there is no bin.
+    """
+    if not bins:
+        raise ValueError("bins: expected at least one, got none")
+    count = sum(each["pictures"] for each in bins)
+    return sum(each["pictures"] * abs(each["accuracy"] - each["confidence"]) for each in bins) / count
 
 
 def record_reliability(model: ImageClassifier, split: PictureSplit, folder: Path) -> None:

@@ -14,12 +14,12 @@ from serving.requests.hub import HubRequest
 from ui.blocks.heads_off import head_switches, name_heads
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate
+from ui.text.head_names import HeadNames
 from ui.text.markdown import escape
 from ui.text.words import current_language
 from viz_core.hub import HubCard, HubRun
 from viz_core.hub.heads_off import Without, switchable, without_heads
 from viz_core.trace import HeadsOff
-from viz_core.view.head_names import HeadNames
 from viz_core.view.map_group import MapGroup
 
 

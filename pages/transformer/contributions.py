@@ -12,10 +12,10 @@ from jaxtyping import Float
 from ui.blocks.translation import TranslationInputs
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate, sentence_request
+from ui.text.head_names import head_name
 from viz_core.figures.style import WEIGHTS_SCALE, escape_labels, lay_out
 from viz_core.lessons.transformer.contributions import contributions_of, mark_by_layer
 from viz_core.pretrained import Translation
-from viz_core.view.head_names import head_name
 
 _ROUNDING = 1e-5
 _RESTS = 0.01  # of the weight: so much more than it brings, at least

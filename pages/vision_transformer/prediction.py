@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import streamlit as st
 
 from pages.vision_transformer.inputs import PictureInputs, shipped_card
@@ -11,7 +13,6 @@ from ui.text.markdown import escape
 from viz_core.figures.bars import bars_figure
 from viz_core.figures.raster import signed_image
 from viz_core.images.open_image import preview
-from viz_core.pretrained.calibration import bin_of
 
 _SHOWN_LABELS = 10
 _THUMB = 156  # pixels; three side by side, two on a phone
@@ -81,3 +82,9 @@ def caution(chapter: Chapter, picture_inputs: PictureInputs) -> None:
         st.caption(chapter.words("reliable", pictures=f"{entry['pictures']:,}", **shares))
     if not found.distance.strange:
         st.caption(chapter.words("known", **values))
+
+
+def bin_of(bins: Sequence[Mapping[str, float]], confidence: float) -> Mapping[str, float] | None:
+    """Return the calibration bin of a confidence; None where no test picture was in it."""
+    inside = (each for each in bins if each["start"] <= confidence < each["stop"] or confidence == each["stop"] == 1)
+    return next(inside, None)

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from recipes.__main__ import main
+from recipes.aligned_samples import AlignedPair, aligned_samples
 from recipes.alignments import measure_alignments, word_of_each_token
 from viz_core.pretrained import CHECKPOINTS, load, load_translator
-from viz_core.pretrained.aligned_samples import AlignedPair, aligned_samples
 from viz_core.view.translation import aligning_head, translation_groups
 from viz_core.view.words import group_labels
 

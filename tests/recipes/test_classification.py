@@ -16,12 +16,12 @@ from recipes import classification as loop
 from recipes.__main__ import main
 from recipes.classifiers import CLASSIFIERS
 from recipes.picture_sets import FASHION_MNIST, PictureSplit
+from recipes.reliability import calibration_bins
 from tests.recipes.bars import CONFIG, NAME, SMALL, bars
 from viz_core.maps.over_patches import token_attention
 from viz_core.maps.relevance import gradient_relevance
 from viz_core.maps.rollout import attention_rollout
 from viz_core.pretrained import CheckpointError, load, load_classifier, load_translator
-from viz_core.pretrained.calibration import calibration_bins
 from viz_core.trace import record
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")

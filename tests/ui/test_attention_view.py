@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ui.widgets.attention_view import LastAction, is_newer
-from viz_core.view.link import ViewLink
+from ui.widgets.view_link import ViewLink
 
 START, PINNED = ViewLink(None, None, None), ViewLink(None, "q7", None)
 PIN = LastAction(1, PINNED)  # the reader pinned a token at the first turn

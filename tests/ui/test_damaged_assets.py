@@ -12,6 +12,7 @@ from streamlit.testing.v1 import AppTest
 
 import ui.text.words
 from pages.learning import measured_run, past_length
+from recipes import aligned_samples
 from ui.chapter import source_cards as book
 from ui.chapter import tour
 from ui.text.markdown import unescape
@@ -19,7 +20,7 @@ from viz_core.hub import HubError, load_hub
 from viz_core.images import drawn
 from viz_core.lessons.bahdanau import book_variants
 from viz_core.lessons.bahdanau import controlled_comparison as alike
-from viz_core.pretrained import aligned_samples, book_exercises, picture_samples, samples
+from viz_core.pretrained import book_exercises, picture_samples, samples
 from viz_core.runtime.assets import ASSETS, AssetError, reading
 from viz_core.view import components
 from viz_core.view import words as view_words

@@ -19,7 +19,7 @@ from viz_core.runtime.assets import AssetError
 from viz_core.runtime.refusal import RefusalError
 
 ROOT = Path(__file__).resolve().parents[2]
-CODE = [path for folder in ("viz_core", "serving", "ui") for path in sorted((ROOT / folder).rglob("*.py"))]
+CODE = [path for folder in ("viz_core", "serving", "ui", "pages") for path in sorted((ROOT / folder).rglob("*.py"))]
 OTHERS = [name for name in languages() if name != ENGLISH]
 _SENTENCE = re.compile(r"[A-Z{].* .*\.")
 

@@ -10,11 +10,11 @@ import streamlit as st
 from serving.models.model_spec import ModelSpec
 from ui.chapter.chapter import Chapter
 from ui.compute.slots import compute_cached
+from ui.text.head_names import HeadNames, head_name
 from ui.text.numbers import series
 from ui.text.words import current_language
 from viz_core.pretrained.bootstrap import paired_bootstrap
 from viz_core.trace import HeadsOff
-from viz_core.view.head_names import HeadNames, head_name
 from viz_core.view.map_group import MapGroup
 from viz_core.view.state import ViewState
 

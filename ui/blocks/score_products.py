@@ -13,12 +13,12 @@ from ui.blocks.score_products_figure import products_figure
 from ui.chapter.chapter import Chapter
 from ui.chapter.claims import Claim
 from ui.compute.models import evaluate
+from ui.text.head_names import head_name
 from ui.text.markdown import escape, unescape
 from ui.text.words import Words, load_words
 from ui.widgets.chart import draw_chart
 from ui.widgets.controls import Controls
 from viz_core.maps.score_products import ScoreProducts, keeps_queries_and_keys, products_of_pair
-from viz_core.view.head_names import head_name
 from viz_core.view.map_group import MapGroup
 from viz_core.view.state import Cell, ViewState
 

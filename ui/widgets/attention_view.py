@@ -11,12 +11,12 @@ from urllib.parse import urlencode
 import streamlit as st
 
 from ui.compute.slots import run_in_slot
+from ui.text.head_names import head_at, places_of
 from ui.text.words import current_language, load_words
 from ui.widgets.component import component
+from ui.widgets.flipbook import encode_flipbook, is_small
+from ui.widgets.view_link import ViewLink, read_link, write_link
 from viz_core.trace import HeadsOff
-from viz_core.view.flipbook import encode_flipbook, is_small
-from viz_core.view.head_names import head_at, places_of
-from viz_core.view.link import ViewLink, read_link, write_link
 from viz_core.view.map_group import MapGroup
 from viz_core.view.notebook_file import RunSource, write_notebook
 from viz_core.view.page import view_page

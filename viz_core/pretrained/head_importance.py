@@ -7,16 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Float
-from safetensors import SafetensorError
-from safetensors.torch import load as load_tensors
-from torch import Tensor
 
 from viz_core.pretrained.bootstrap import Difference
 from viz_core.pretrained.card import CheckpointError, ModelCard, read_bytes, read_card
 from viz_core.runtime.assets import ASSETS
 
-IMPORTANCE, MEANS = "heads.json", "head_means.safetensors"
+IMPORTANCE = "heads.json"
 
 
 @dataclass(frozen=True)
@@ -84,20 +80,6 @@ def read_importance(folder: Path, card: ModelCard) -> HeadImportance | None:
     except (ValueError, KeyError, TypeError) as error:
         raise CheckpointError(
             "{file} of model {model!r} cannot be read: {detail}", file=path.name, model=folder.name, detail=repr(error)
-        ) from None
-
-
-def read_means(folder: Path) -> dict[str, Float[Tensor, "heads v"]]:
-    """What each head of each site writes on average over the reference set: for `viz_core.trace.mean`.
-
-    Raises:
-        CheckpointError: if there is no such file, or it cannot be read.
-    """
-    try:
-        return load_tensors(read_bytes(folder / MEANS))
-    except SafetensorError as error:
-        raise CheckpointError(
-            "{file} of model {model!r} cannot be read: {detail}", file=MEANS, model=folder.name, detail=str(error)
         ) from None
 
 

@@ -19,7 +19,7 @@ and Python answers with one run of bytes (`framing.frame`): a JSON header, then 
     offline  true in a file without Python behind it: what is not here cannot be asked for
     switches the heads that are off, "GROUP.LAYER.HEAD" each; null where none can be switched
     offers   what "Save" has that needs Python: "page", "notebook", and "link" where an address holds the state
-    along    the slider of the page whose stops are a flip book (viz_core/view/flipbook.py); null where there is none
+    along    the slider of the page whose stops are a flip book (ui/widgets/flipbook.py); null where there is none
     base     only where the browser does not hold it; in a flip book without the words:
              {language, words, inputs: [label, ...], beside: [group's id, ...],
               groups: one list an input: [{id, label, queries_label, keys_label, query_tokens, key_tokens,

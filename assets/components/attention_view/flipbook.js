@@ -1,4 +1,4 @@
-// A flip book: the view at every stop of a slider of the page (viz_core/view/flipbook.py), shown as soon as the thumb is
+// A flip book: the view at every stop of a slider of the page (ui/widgets/flipbook.py), shown as soon as the thumb is
 // there. Python hears of a slider when it is let go, and follows. The book is asked for once a reader reaches for it.
 
 import { readFrame } from "../shared/frame.js";

@@ -10,7 +10,6 @@ import pytest
 import torch
 
 from tests.viz_core.view.attention_groups import ask, make_group
-from viz_core.view.link import ViewLink, read_link
 from viz_core.view.map_group import MapGroup, MapPicture
 from viz_core.view.payload import View, decode_view, encode_view
 from viz_core.view.picture import token_names
@@ -86,10 +85,5 @@ def test_a_file_holds_the_picture_and_the_class_tokens_look(view: View) -> None:
 
 
 def test_only_groups_with_a_picture_are_shown_over_one(view: View) -> None:
-    plain = ViewState("self", 0, 0)
-    assert read_link(ViewLink(display="mode-picture~patches-smooth"), view.groups, plain)[0].display.patches == "smooth"
-    requested = ViewLink(head="cross.0.0", display="mode-picture")
-    assert read_link(requested, view.groups, plain) == (ViewState("cross", 0, 0), False)
     message = {"group": "cross", "layer": 0, "head": 0, "display": {"mode": "picture"}}
     assert read_message(message, view.groups, START) is None
-    assert read_link(ViewLink(display="patches-blurred"), view.groups, plain)[1] is False

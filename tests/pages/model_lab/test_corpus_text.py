@@ -2,8 +2,8 @@
 
 import pytest
 
+from pages.model_lab.corpus_text import sentences_of
 from viz_core.hub import HubError
-from viz_core.hub.corpus_text import sentences_of
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from viz_core.pretrained.calibration import bin_of, calibration_bins, expected_calibration_error
+from pages.vision_transformer.prediction import bin_of
+from recipes.reliability import calibration_bins, expected_calibration_error
 
 
 def test_bins_by_hand() -> None:
