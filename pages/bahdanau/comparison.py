@@ -5,15 +5,15 @@ from __future__ import annotations
 import streamlit as st
 
 from pages.bahdanau import figures
+from pages.bahdanau.length_bins import bleu_gaps, keeps_rising
 from pages.bahdanau.models import ATTENTION, PLAIN, TRANSFORMER, cards_there
+from pages.bahdanau.training_compared import Trained, meet
 from ui.blocks.translation import TranslationInputs
 from ui.chapter.chapter import Chapter
 from ui.compute.models import translation, translator
 from ui.text.errors import explain
 from ui.text.markdown import escape
 from ui.text.model_names import model_title
-from viz_core.lessons.bahdanau.length_bins import bleu_gaps, keeps_rising
-from viz_core.lessons.bahdanau.training_compared import Trained, meet
 from viz_core.pretrained import CheckpointError, samples
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import streamlit as st
 
 from pages.bahdanau.figures import balanced_figure, curves_figure
+from pages.bahdanau.recorded_comparison import Scores, alike
 from ui.chapter.chapter import Chapter
-from viz_core.lessons.bahdanau.controlled_comparison import Scores, alike
 
 DONE = 0.02  # part of its loss that a run which has learned all it can still loses in an epoch, at most
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+from pages.bahdanau.book_variants import Variant, variants
 from pages.bahdanau.figures import curves_figure
 from ui.chapter.chapter import Chapter
-from viz_core.lessons.bahdanau.book_variants import Variant, variants
 
 LEARNED = 1.0  # nats a token: what the epochs are counted to
 

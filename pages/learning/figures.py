@@ -10,9 +10,9 @@ from jaxtyping import Float
 from plotly.colors import hex_to_rgb
 from plotly.subplots import make_subplots
 
+from pages.learning.reaches import Reach
 from viz_core.figures.style import ACCENT, CATEGORIES, Labels, lay_out
 from viz_core.lessons.learning.heads_over_time import Jump
-from viz_core.lessons.learning.past_length import Reach
 from viz_core.tasks.film import Film
 
 _GREY = "rgba(128,128,128,0.8)"

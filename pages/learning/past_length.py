@@ -12,10 +12,10 @@ import streamlit as st
 from pages.learning import figures
 from pages.learning.measured_run import RECORDED
 from pages.learning.own_run import OwnRun, stored_run
+from pages.learning.reaches import PUBLISHED, Reach, published_order, read_reaches, turned_round
 from ui.chapter.chapter import Chapter
 from ui.compute.slots import run_in_slot
 from viz_core.lessons.learning.own_run import right_by_length
-from viz_core.lessons.learning.past_length import PUBLISHED, Reach, published_order, read_reaches, turned_round
 from viz_core.runtime.assets import reading
 from viz_core.tasks import POSITIONS
 

@@ -8,6 +8,7 @@ from statistics import mean
 import pytest
 import torch
 
+from pages.bahdanau.book_variants import variants
 from tests.exercises.exercise import Exercise
 from viz_core.lessons.attention_pooling.consistency import errors_by_rate
 from viz_core.lessons.attention_pooling.in_the_plane import labelled_points
@@ -15,7 +16,6 @@ from viz_core.lessons.attention_pooling.noisy_points import noisy_points
 from viz_core.lessons.attention_pooling.on_the_sphere import sphere_errors
 from viz_core.lessons.attention_pooling.parzen import agreement
 from viz_core.lessons.attention_pooling.width_descent import descend_width
-from viz_core.lessons.bahdanau.book_variants import variants
 from viz_core.lessons.multi_head.book_examples import book_toy
 from viz_core.lessons.position_embeddings.learn_table import learn_table, offset_share
 from viz_core.lessons.position_embeddings.order import offset_contrast, offset_spread

@@ -6,11 +6,11 @@ import pytest
 import torch
 from torch.nn.utils.rnn import pack_padded_sequence
 
+from pages.bahdanau.book_variants import MEASURED, Variant
 from recipes.book_pairs import prepare
 from recipes.book_variants import FILE, VARIANTS, DotProductWeighing, OneStateLSTM, measure
 from recipes.sentence_pairs import Pair
 from viz_core.attention import DotProductAttention
-from viz_core.lessons.bahdanau.book_variants import MEASURED, Variant
 
 
 def test_scores_are_those_of_dot_product_attention() -> None:

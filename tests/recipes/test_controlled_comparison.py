@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 import torch
 
+from pages.bahdanau.recorded_comparison import MEASURED, Alike, Scores, alike
 from recipes.by_length import EDGES, PER_BIN
 from recipes.controlled_comparison import CONFIG, FILE, MODELS, SEEDS, measure, scores
 from recipes.sentence_pairs import Pair, Split
-from viz_core.lessons.bahdanau.controlled_comparison import MEASURED, Alike, Scores, alike
 from viz_core.pretrained.bleu import corpus_bleu
 from viz_core.pretrained.bootstrap import Difference
 

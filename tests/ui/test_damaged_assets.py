@@ -11,6 +11,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 import ui.text.words
+from pages.bahdanau import book_variants
+from pages.bahdanau import recorded_comparison as alike
 from pages.learning import measured_run, past_length
 from recipes import aligned_samples
 from ui.chapter import source_cards as book
@@ -18,8 +20,6 @@ from ui.chapter import tour
 from ui.text.markdown import unescape
 from viz_core.hub import HubError, load_hub
 from viz_core.images import drawn
-from viz_core.lessons.bahdanau import book_variants
-from viz_core.lessons.bahdanau import controlled_comparison as alike
 from viz_core.pretrained import book_exercises, picture_samples, samples
 from viz_core.runtime.assets import ASSETS, AssetError, reading
 from viz_core.view import components

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from viz_core.lessons.scoring_functions.typed_numbers import TypedNumbersError, read_batches, read_lengths
+from pages.scoring_functions.typed_numbers import TypedNumbersError, read_batches, read_lengths
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from viz_core.lessons.bahdanau.length_bins import bleu_gaps, keeps_rising
+from pages.bahdanau.length_bins import bleu_gaps, keeps_rising
 
 
 def bins(*scores: float) -> list[dict[str, float]]:

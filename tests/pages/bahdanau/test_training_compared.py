@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from viz_core.lessons.bahdanau.training_compared import Met, Trained, meet
+from pages.bahdanau.training_compared import Met, Trained, meet
 
 
 def test_two_curves_meet_at_their_last_common_epoch() -> None:
