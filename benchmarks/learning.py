@@ -71,7 +71,7 @@ def _train(seed: int) -> float:
     """The chapter's own run, in the library alone."""
     torch.set_num_threads(1)
     begun = time.perf_counter()
-    run = TaskRun(plan_for("repeat", Shape(), steps=400, longest=10, seed=seed), store_weights=False)
+    run = TaskRun(plan_for("repeat", Shape(), steps=400, longest=10, seed=seed))
     for _ in run.advance():
         if run.snapshots[-1].accuracy >= BAR:
             return time.perf_counter() - begun

@@ -54,7 +54,7 @@ def _cut(plan: Plan, steps: int | None) -> Plan:
 
 def _trained(plan: Plan, what: str) -> TaskRun:
     print(f"{what}, seed {plan.seed}: {plan.steps:,} updates", flush=True)
-    run = TaskRun(plan, store_weights=False)
+    run = TaskRun(plan)
     for _ in run.advance():
         pass
     return run

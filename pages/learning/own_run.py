@@ -61,7 +61,7 @@ def own_run(chapter: Chapter) -> MeasuredRun | None:
 
     def begin() -> OwnRun:
         st.session_state.pop(chapter.controls.key("step"), None)
-        runs = {name: TaskRun(plan, store_weights=False) for name, plan in plans.items()}
+        runs = {name: TaskRun(plan) for name, plan in plans.items()}
         most = time_limit() if is_hosted() else None
         steps = max(plan.steps for plan in plans.values())
         return OwnRun(Training(tuple(runs.values()), most), {}, steps, kind="learning", runs=runs)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 import re
 
+import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-_LARGEST = float(torch.finfo(torch.float32).max)
+_LARGEST = float(np.finfo(np.float32).max)
 
 
 class TypedNumbersError(ValueError):

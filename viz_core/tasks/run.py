@@ -1,11 +1,10 @@
-"""Train a task step by step: reproducible from one seed, and resumable."""
+"""Train a task step by step, reproducible from one seed."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -83,7 +82,6 @@ class Snapshot:
         maps: every head's map of the probe, whose rows sum to 1 up to rounding.
         lengths: |W_o^h v_j|, the norm of each key's contribution at weight 1.
         spectrum: of the embedding of numbers (`embedding_spectrum`), for modular addition; else None.
-        weights: of the model by name; empty unless the run stores them.
     """
 
     step: int
@@ -91,22 +89,17 @@ class Snapshot:
     maps: Float[Tensor, "layers heads n n"]
     lengths: Float[Tensor, "layers heads n"]
     spectrum: Float[Tensor, " frequencies"] | None
-    weights: dict[str, Tensor]
 
 
 class TaskRun:
     """One training run: `advance` continues it; `curve` and `snapshots` record it.
 
     Weights, examples and order depend on the plan alone: two runs of one plan on one machine are the same, bit for bit,
-    whether or not they were stopped and resumed.
-
-    Args:
-        store_weights: whether to store the weights of every snapshot, for `at`; maps of the probe are always stored.
+    however many updates each call of `advance` makes.
     """
 
-    def __init__(self, plan: Plan, store_weights: bool = True) -> None:
+    def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        self.store_weights = store_weights
         self.task: Task = TASKS[plan.task]
         with _seeding, torch.random.fork_rng(devices=[]):
             torch.manual_seed(plan.seed)
@@ -161,35 +154,14 @@ class TaskRun:
         """The held-out example whose maps are recorded at each snapshot."""
         return self.task.draw(self._generator(_PROBE, 0), 1, self.plan.longest, held_out=True)
 
-    def probe(self, step: int | None = None) -> tuple[Examples, Trace]:
-        """Return the probe and its trace: of the current model, or of the snapshot of this step."""
-        model, example = self.model if step is None else self.at(step), self.probed
+    def probe(self) -> tuple[Examples, Trace]:
+        """Return the probe and its trace."""
+        example = self.probed
         with record(values=True) as trace, torch.no_grad():
-            model.predictions(*example)
+            self.model.predictions(*example)
         return example, trace
 
-    def at(self, step: int) -> TaskTransformer:
-        """Return the model of a snapshot."""
-        found = {snapshot.step: snapshot for snapshot in self.snapshots if snapshot.weights}
-        if step not in found:
-            raise ValueError(f"step: expected one of {', '.join(map(str, found))}, got {step}")
-        model = TaskTransformer(len(self.task.tokens), self.plan.shape)
-        model.load_state_dict({name: weight.float() for name, weight in found[step].weights.items()})
-        return model.eval()
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return the state from which a new run of the same plan continues."""
-        parts = {"model": self.model.state_dict(), "optimizer": self.optimizer.state_dict()}
-        return {**parts, "step": self.step, "curve": list(self.curve), "snapshots": list(self.snapshots)}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Continue from a `state_dict`."""
-        self.model.load_state_dict(state["model"])
-        self.optimizer.load_state_dict(state["optimizer"])
-        self.step, self.curve, self.snapshots = state["step"], list(state["curve"]), list(state["snapshots"])
-
     def _snapshot(self) -> Snapshot:
-        half = {name: weight.detach().to(torch.float16, copy=True) for name, weight in self.model.state_dict().items()}
         _, trace = self.probe()
         maps = torch.stack([call.weights()[0] for call in trace]).half()
         layers = zip(trace, self.model.layers, strict=True)
@@ -197,10 +169,10 @@ class TaskRun:
         spectrum = None
         if self.task.finite:
             spectrum = embedding_spectrum(self.model.embedding.weight[:MODULUS].detach()).half()
-        return Snapshot(self.step, self.accuracy(), maps, lengths, spectrum, half if self.store_weights else {})
+        return Snapshot(self.step, self.accuracy(), maps, lengths, spectrum)
 
     def _generator(self, purpose: int, number: int) -> Generator:
-        """Return the generator of one update, test or probe, so that resuming needs no generator state."""
+        """Return the generator of one update, test or probe."""
         return torch.Generator().manual_seed((self.plan.seed * 3 + purpose) * 1_000_003 + number)
 
 

@@ -103,7 +103,7 @@ def test_every_recorded_run_is_there_small_and_of_the_plan_in_the_code() -> None
 def kept(open_page: OpenPage) -> AppTest:
     """A run of the reader's own that was stopped half way."""
     plan = Plan("copy", Shape(1, 2, 32), steps=8, every=2, batch_size=4, longest=4)
-    run = TaskRun(plan, store_weights=False)
+    run = TaskRun(plan)
     list(run.advance(4))
     app = open_page(CHAPTER, **OWN, **{"l-task": "copy"})
     app.session_state["l-train"] = OwnRun(run.advance(), {}, 8, state="stopped", runs={"your run": run})
@@ -142,7 +142,7 @@ def test_a_run_says_what_it_was_whatever_the_controls_say_now(kept: AppTest) -> 
 
 @pytest.mark.parametrize(("done", "says"), [(2, "spent"), (8, "finished")])
 def test_training_that_ends_early_ran_out_of_its_time(done: int, says: str) -> None:
-    run = TaskRun(Plan("copy", Shape(1, 2, 32), steps=8, every=2, batch_size=4, longest=4), store_weights=False)
+    run = TaskRun(Plan("copy", Shape(1, 2, 32), steps=8, every=2, batch_size=4, longest=4))
     list(run.advance(done))
     own = OwnRun(iter(()), {}, 8, runs={"your run": run})
     own.step()

@@ -15,7 +15,7 @@ def blank_spread(positions: str, seed: int = 0) -> float:
     weights: exactly 0, but for rounding.
     """
     shape = Shape(positions=positions, causal=False)
-    run = TaskRun(Plan("reverse", shape, seed=seed), store_weights=False)
+    run = TaskRun(Plan("reverse", shape, seed=seed))
     example, _ = run.probe()
     scores = run.model(run.model.reads(*example))[example.decided]
     return float((scores - scores[:1]).abs().max())

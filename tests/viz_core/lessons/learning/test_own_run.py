@@ -14,7 +14,7 @@ TINY = Shape(num_layers=1, num_heads=1, num_hiddens=32)
 
 
 def tiny(steps: int, seed: int = 0) -> TaskRun:
-    return TaskRun(Plan("copy", TINY, steps=steps, every=2, batch_size=2, longest=3, seed=seed), store_weights=False)
+    return TaskRun(Plan("copy", TINY, steps=steps, every=2, batch_size=2, longest=3, seed=seed))
 
 
 def test_runs_go_side_by_side_until_the_last_is_done() -> None:
@@ -68,5 +68,5 @@ def test_a_wide_model_learns_in_smaller_steps() -> None:
 
 
 def test_lengths_that_a_task_has_not_are_left_out() -> None:
-    run = TaskRun(Plan("look-up", TINY, longest=3), store_weights=False)
+    run = TaskRun(Plan("look-up", TINY, longest=3))
     assert [length for length, _ in right_by_length(run, (0, 2, 26, 30))] == [2, 26]
