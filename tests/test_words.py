@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import ui.text.words
+from tests.due import is_due
 from tests.names_of_words import Code, Name, Said, labels_taken, said
 from ui.chapter.contents import all_chapters
 from ui.chapter.tour import steps
@@ -143,11 +144,19 @@ def test_every_label_a_figure_takes_from_a_group_is_there(chapter: Path) -> None
 @pytest.mark.parametrize("chapter", CHAPTER_FILES)
 def test_every_language_says_what_english_says(chapter: str, language: str) -> None:
     english, other = ui.text.words._read(chapter, ENGLISH), ui.text.words._read(chapter, language)
-    assert list(other.sections) == list(english.sections), "whole, and in the same order"
-    assert other.front.keys() == english.front.keys()
-    assert other.front.get("controls", {}).keys() == english.front.get("controls", {}).keys()
+    due = is_due(chapter, language)
+    if due:  # English was rewritten: what is left of the translation is shown, and English where there is none
+        assert set(other.sections) <= set(english.sections)
+        assert set(other.front.get("controls", {})) <= set(english.front.get("controls", {}))
+    else:
+        assert list(other.sections) == list(english.sections), "whole, and in the same order"
+        assert other.front.keys() == english.front.keys()
+        assert other.front.get("controls", {}).keys() == english.front.get("controls", {}).keys()
     for name, text in other.sections.items():
         assert text, name
+        assert _placeholders(text) <= _placeholders(english.sections[name]), name
+        if due:
+            continue
         assert _placeholders(text) == _placeholders(english.sections[name]), name
         assert _links(text) == _links(english.sections[name]), name
         assert text.count("$") == english.sections[name].count("$"), name

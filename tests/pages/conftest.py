@@ -67,11 +67,14 @@ def small_vision_models(vision_checkpoints: Path, monkeypatch: pytest.MonkeyPatc
 
 @pytest.fixture(scope="session")
 def open_page() -> Callable[..., AppTest]:
-    """open_page("transformer", **query_params): the app with that chapter open, run once without an exception."""
+    """open_page("transformer", **query_params): the app with that chapter open, run once without an exception.
+
+    All its sections are open, as with the switch "Open all", unless `open-all` is given.
+    """
 
     def run(chapter: str, **query_params: str) -> AppTest:
         app = AppTest.from_file(str(ROOT / "ui" / "app" / "main.py"), default_timeout=120)
-        for name, value in query_params.items():
+        for name, value in (({} if chapter == "home" else {"open-all": "true"}) | query_params).items():
             app.query_params[name] = value
         if chapter != "home":
             follow_link(app, chapter)

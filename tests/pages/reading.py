@@ -30,7 +30,7 @@ def texts(app: AppTest) -> str:
 
 def claims(app: AppTest) -> list[str]:
     """The claims, each with its badge: green where it holds."""
-    return [m.value for m in app.markdown if m.value.startswith((":green[", ":orange["))]
+    return [m.value for m in app.markdown if m.value.startswith((":green[", ":red["))]
 
 
 def marks(app: AppTest) -> dict[str, tuple[bool, str]]:
@@ -78,7 +78,7 @@ def claim_names(app: AppTest) -> list[str]:
 
 def _name(key: str, kind: str) -> str:
     """The name in the key of an element, without the number by which a page tells several of one name apart."""
-    return re.sub(r"-\d+$", "", key.split(f"-{kind}-", 1)[1])
+    return re.sub(r"(-\d+)?(-fails)?$", "", key.split(f"-{kind}-", 1)[1])
 
 
 def figures(app: AppTest, name: str = "") -> list[dict[str, Any]]:

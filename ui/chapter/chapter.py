@@ -11,6 +11,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from ui.chapter.claims import Claims
+from ui.chapter.deeper import Deeper
 from ui.chapter.download_buttons import DownloadButtons
 from ui.chapter.exercises import Exercises
 from ui.chapter.figures import Figures
@@ -38,7 +39,9 @@ class Chapter:
         self.words, self.common = words, common = frame.words, frame.common
         self.controls = controls = Controls(words, frame.sharing)
         self.parts = parts = Parts(name, controls, frame.scripts)
-        self.question, self.heading, self.text, self.next = frame.question, frame.heading, frame.text, frame.next
+        self.question, self.definition, self.takeaways = frame.question, frame.definition, frame.takeaways
+        self.heading, self.text, self.next = frame.heading, frame.text, frame.next
+        self.deeper = Deeper(words, common, controls, parts).draw
         self.lazy, self.fragment, self.expander = parts.lazy, parts.fragment, parts.expander
 
         figures = Figures(words, common, controls, parts)
@@ -46,12 +49,8 @@ class Chapter:
         self.attention_view, self.contributions_choice = figures.attention_view, figures.contributions_choice
 
         claims = Claims(words, common, controls, parts)
-        self.claims, self.claim_row, self.break_it, self.finding = (
-            claims.section,
-            claims.row,
-            claims.break_it,
-            claims.finding,
-        )
+        self.claims, self.claim_row, self.finding = claims.section, claims.row, claims.finding
+        self.break_it, self.side_by_side = claims.break_it, claims.side_by_side
         self.claim, self.claim_at_most, self.claim_at_least = claims.within, claims.at_most, claims.at_least
 
         exercises = Exercises(words, common, controls, parts)
@@ -73,6 +72,10 @@ class Chapter:
     def card(self, name: str) -> DeltaGenerator:
         """Return a container with a border, for a figure and its controls."""
         return st.container(border=True, key=f"card-{name}")
+
+    def main_controls(self) -> DeltaGenerator:
+        """Return a row for the controls of the main figure; on a phone it stays in reach while the page scrolls."""
+        return st.container(horizontal=True, vertical_alignment="bottom", gap="medium", key="main-controls")
 
     def tabs(self, **sections: Callable[[], None] | None) -> None:
         """Draw tabs labelled `option.NAME`, without those that are None. Only the open one is drawn."""

@@ -46,10 +46,10 @@ class Claim:
         """Draw the badge with its number."""
         number = resolve(self.measured)
         holds = _HOLDS[self.kind](number, self.limit)
-        mark = ":green[:material/check:]" if holds else ":orange[:material/close:]"
+        mark = ":green[:material/check:]" if holds else ":red[:material/close:]"
         values = {"measured": f"{number:.2g}", "limit": f"{self.limit:.2g}"}
         verdict = f"{common('holds' if holds else 'fails')} {common(f'measured.{self.kind}', **values)}"
-        self._badge(f"{mark} {self.statement} {common(f'badge.{self.kind}', **values)}", verdict)
+        self._badge(f"{mark} {self.statement} {common(f'badge.{self.kind}', **values)}", verdict, fails=not holds)
 
     def draw_pending(self, common: Words) -> None:
         """Draw the badge without its number."""
@@ -57,8 +57,8 @@ class Claim:
         hint = common(f"measured.{self.kind}", measured="…", limit=values["limit"])
         self._badge(f":gray[:material/more_horiz:] {self.statement} {common(f'badge.{self.kind}', **values)}", hint)
 
-    def _badge(self, text: str, hint: str) -> None:
-        with st.container(key=self.key, width="content"):
+    def _badge(self, text: str, hint: str, fails: bool = False) -> None:
+        with st.container(key=f"{self.key}-fails" if fails else self.key, width="content"):
             st.markdown(text, help=f"{hint} {self.unbroken}".strip())
 
 
@@ -80,6 +80,7 @@ class Claims:
     @contextmanager
     def row(self, name: str) -> Iterator[None]:
         """Draw the claims made inside the block side by side; deferred numbers are computed once visible."""
+        name = self._parts.unique_key(name)
         row: list[Claim] = []
         self._row = row
         try:
@@ -99,16 +100,33 @@ class Claims:
         else:
             draw(measured)
 
-    def break_it(self, *names: str) -> str:
-        """Offer settings that each make a claim fail (`option.NAME`, `break.NAME`); return the chosen one, or "".
+    def break_it(self, *names: str, part: str = "") -> str:
+        """Offer wrong formulas that each make a claim fail (`option.NAME`); return the chosen one, or "".
 
-        The page obeys it when it measures the claims. A claim that no setting breaks says why in `unbroken.NAME`.
+        `side_by_side` shows what it does. A claim that no setting breaks says why in `unbroken.NAME`.
+
+        Args:
+            part: of the page that has a choice of its own, labelled `break-PART`.
         """
-        chosen = self.controls.choice("break", ("nothing", *names), "nothing")
-        if chosen == "nothing":
-            return ""
-        st.warning(self.words(f"break.{chosen}"), icon=":material/build_circle:")
-        return chosen
+        chosen = self.controls.choice(f"break-{part}" if part else "break", ("nothing", *names), "nothing")
+        return "" if chosen == "nothing" else chosen
+
+    def side_by_side(self, broken: str, draw: Callable[[str], None]) -> None:
+        """Draw a figure and its claims intact; if something is broken, also broken, beside it, and say why it fails.
+
+        Args:
+            broken: what `break_it` returned; `break.NAME` says what is wrong with it.
+            draw: draws figure and claims with this setting; "" is intact.
+        """
+        if not broken:
+            draw("")
+            return
+        for column, setting in zip(st.columns(2, gap="medium"), ("", broken), strict=True):
+            with column, st.container(key="broken" if setting else "intact"):
+                name = self.common("broken", name=self.words(f"option.{setting}")) if setting else self.common("intact")
+                st.markdown(f"**{name}**")
+                draw(setting)
+        st.warning(self.words(f"break.{broken}"), icon=":material/build_circle:")
 
     def finding(self, name: str, holds: bool, **values: object) -> None:
         """Draw `finding.NAME` if it holds for the data shown, else `finding.NAME-not`.

@@ -52,6 +52,17 @@ class Frame:
         with st.container(key="question"):
             st.markdown(self.words("question"))
 
+    def definition(self) -> None:
+        """Draw the definition of the chapter's subject (`definition`) and, beside it, its formula (`formula`)."""
+        with st.container(horizontal=True, vertical_alignment="center", key="definition"):
+            st.markdown(self.words("definition"))
+            st.markdown(self.words("formula"))
+
+    def takeaways(self) -> None:
+        """Draw what to remember (`takeaways`, a list of three lines), side by side."""
+        with st.container(key="takeaways"):
+            st.markdown(self.words("takeaways"))
+
     def heading(self, name: str) -> None:
         """Draw the heading `heading.NAME`, with a link of its own."""
         st.header(self.words(f"heading.{name}"), anchor=name)
@@ -66,13 +77,14 @@ class Frame:
         st.markdown(re.sub(r"^#", "###", text, flags=re.MULTILINE))
 
     def next(self) -> None:
-        """Draw the link to the next chapter, or home after the last one, and why it follows."""
+        """Draw the link to the next chapter, or home after the last one; all that a reader needs is above it."""
         order = all_chapters()
         after = order[(order.index(self.name) + 1) % len(order)]
-        with st.container(border=True, key="next"):
-            st.markdown(load_words("home")(f"next.{after}"))
-            link = page(after)
+        link = page(after)
+        with st.container(horizontal=True, vertical_alignment="center", key="next"):
             st.page_link(link, label=self.common("next", title=link.title), icon=":material/arrow_forward:")
+            if "minutes" in self.words.front:
+                st.caption(self.common("minutes", minutes=self.words.front["minutes"]))
 
     def device(self) -> None:
         """Draw the device that models run on. Only torch knows it, which a new server may not have imported yet."""

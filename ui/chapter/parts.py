@@ -56,12 +56,18 @@ class Parts:
         """Draw a part that reruns by itself when its own controls change, and every so many seconds if given."""
         st.fragment(self._repeatable(draw), run_every=every)()
 
-    def expander(self, name: str, label: str, icon: str, draw: Callable[[], None]) -> None:
-        """Draw an expander whose content is drawn once it is open; the URL holds whether it is."""
+    def expander(
+        self, name: str, label: str, icon: str | None, draw: Callable[[], None], expanded: bool = False
+    ) -> None:
+        """Draw an expander whose content is drawn once it is open; the URL holds whether it is.
+
+        Args:
+            expanded: whether it is open where neither the URL nor the reader says so.
+        """
 
         def show() -> None:
             key = self._controls.key(name)
-            with st.expander(label, icon=icon, key=key, on_change="rerun", bind="query-params") as content:
+            with st.expander(label, expanded, icon=icon, key=key, on_change="rerun", bind="query-params") as content:
                 if content.open:
                     draw()
 

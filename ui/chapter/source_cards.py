@@ -36,8 +36,10 @@ class Printed:
         name: `book.NAME` of the chapter's words describes it, and `erratum.NAME`, if any, what is wrong with it.
         chapter: whose page shows it.
         source: where it was printed.
-        printed: what was printed, number by number.
+        printed: what was printed, number by number; or what follows from the source's formula, worked by hand.
         run: whether it is the result of one random run, so that another need not agree.
+        kind: "printed" where the source prints the value, "formula" where it follows from the source's formula.
+        quote: the words or numbers of the source in which the value is found; needed for "printed".
     """
 
     name: str
@@ -45,6 +47,8 @@ class Printed:
     source: str
     printed: str
     run: bool = False
+    kind: str = "printed"
+    quote: str = ""
 
 
 @cache
@@ -123,7 +127,9 @@ def draw_card(row: Printed, ours: Ours, words: Words, common: Words, **values: o
     with st.container(key=f"book-{row.name}", gap=None):
         where = f":gray[:material/menu_book: **{common('book')}** {escape(row.source)}]"
         st.markdown(f"{where}  \n{words(f'book.{row.name}', **values)}")
-        lines = f"{common('book.printed')} `{row.printed}`"
+        lines = f"{common(f'book.{row.kind}')} `{row.printed}`"
+        if row.quote and row.quote != row.printed:
+            lines += f"  \n:gray[“{escape(row.quote)}”]"
         if ours is not None:
             lines += f"  \n{common('book.ours')} `{written}` {mark} {common(f'book.{verdict}')}"
         st.markdown(lines)
