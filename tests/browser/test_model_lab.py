@@ -64,7 +64,9 @@ def test_a_tiny_decoder_writes_and_its_next_words_follow_the_temperature(
     next_words = page.locator('[class*="st-key-part-model-lab-next-words"]')
     model = load_hub(folders / "gpt2", device="cpu")
     run = model.run("The cat", max_new_tokens=4)
-    expect(page.get_by_text(f"{len(run.tokens)} tokens · 8 maps")).to_be_visible(timeout=SLOW)
+    expect(
+        page.get_by_text(f"{len(run.tokens)} tokens · {sum(call.num_heads for call in run.trace)} maps")
+    ).to_be_visible(timeout=SLOW)
     first = model.next_words(run, -1, 1)[0]
     next_words.scroll_into_view_if_needed()
     expect(page.get_by_text(f"probability {first.probability:.3f}")).to_be_visible()

@@ -10,6 +10,7 @@ from tests.browser.charts import chart
 from viz_core.lessons.position_embeddings.skew import STAGES, skew_stages
 
 CLOSER = "pe-section=One+scheme%2C+closer"
+GRID_WIDTH = 6
 
 
 def test_the_arrow_keys_step_through_the_skew(page: Page, app_url: str) -> None:
@@ -17,10 +18,10 @@ def test_the_arrow_keys_step_through_the_skew(page: Page, app_url: str) -> None:
     page.get_by_role("tab", name="One scheme, closer").click()
     slider = page.locator('input[aria-label="Step of the skew"]')
     expect(page.get_by_text("Step 0: scores by offset.")).to_be_visible()
-    for step, said in ((1, "Step 1: pad."), (2, "Step 2: flatten."), (3, "Step 3: extend.")):
+    for step, sentence in ((1, "Step 1: pad."), (2, "Step 2: flatten."), (3, "Step 3: extend.")):
         slider.focus()
         slider.press("ArrowRight")
-        expect(page.get_by_text(said)).to_be_visible()
+        expect(page.get_by_text(sentence)).to_be_visible()
         rows, columns = skew_stages(4)[STAGES[step]].shape
         expect(page.get_by_label(re.compile(rf"{rows} rows and {columns} columns"))).to_be_attached()
     page.wait_for_url(re.compile("pe-step=3"))
@@ -31,8 +32,8 @@ def test_playing_the_skew_moves_slider_words_and_picture_together(page: Page, ap
     slider = page.locator('input[aria-label="Step of the skew"]')
     expect(page.get_by_text("Step 0: scores by offset.")).to_be_visible()
     page.get_by_role("button", name="Play").click()
-    for step, said in ((1, "Step 1: pad."), (5, "Step 5: keep")):
-        expect(page.get_by_text(said)).to_be_visible(timeout=30_000)
+    for step, sentence in ((1, "Step 1: pad."), (5, "Step 5: keep")):
+        expect(page.get_by_text(sentence)).to_be_visible(timeout=30_000)
         expect(slider).to_have_value(str(step))
         rows, columns = skew_stages(4)[STAGES[step]].shape
         expect(page.get_by_label(re.compile(rf"{rows} rows and {columns} columns"))).to_be_attached()
@@ -40,12 +41,10 @@ def test_playing_the_skew_moves_slider_words_and_picture_together(page: Page, ap
 
 
 def test_a_click_on_a_cell_makes_it_the_query(page: Page, app_url: str) -> None:
-    page.goto(f"{app_url}/position-embeddings?{CLOSER}&pe-scheme=Relative%2C+2-D")
+    page.goto(f"{app_url}/position-embeddings?{CLOSER}&pe-scheme=Relative%2C+2-D&pe-grid-width={GRID_WIDTH}")
     row, column = (page.locator(f'input[aria-label="Query in {side}"]') for side in ("row", "column"))
     expect(row).to_have_value("2")
-    cells = chart(page, "grid").locator(".scatterlayer .point")
-    expect(cells).to_have_count(3 * 4 * 6)
-    cell = cells.nth(3 * 6 + 4)  # row 4, column 5 of the first grid
+    cell = chart(page, "grid").locator(".scatterlayer .point").nth(3 * GRID_WIDTH + 4)  # row 4, column 5
     cell.scroll_into_view_if_needed()
     box = cell.bounding_box()
     assert box
