@@ -27,9 +27,10 @@ from recipes.book_translators import BOOK_TRANSLATORS, train_once
 from recipes.files import write_json
 from recipes.sentence_pairs import read_text
 from viz_core.models.vit import ViT
-from viz_core.pretrained.book_exercises import RECORDED
 from viz_core.pretrained.picture_samples import shipped_pictures
+from viz_core.runtime.assets import ASSETS
 
+RECORDED = ASSETS / "book" / "exercises.json"
 DEPTHS = (1, 2, 4)
 SEEDS = (0, 1, 2)
 TRANSLATOR = {"num_hiddens": 64, "ffn_num_hiddens": 64, "num_heads": 4, "dropout": 0.2}

@@ -19,12 +19,13 @@ from ui.blocks.translation import show_notes, show_result, translate, translatio
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate, sentence_request, translation_maps
 from ui.text.words import current_language
+from ui.widgets.open_map import open_map, open_tokens
 from viz_core.attention import AdditiveAttention
 from viz_core.lessons.bahdanau.broken import erased_error, undivided, without_tanh
 from viz_core.lessons.bahdanau.decoder_steps import bottleneck_error, step_residuals
 from viz_core.models import Decoder, Seq2SeqAttentionDecoder, Seq2SeqDecoder, Seq2SeqEncoder, TokenReader
 from viz_core.pretrained.samples import opening
-from viz_core.view.translation import aligning_head, open_map, open_tokens
+from viz_core.view.translation import aligning_head
 
 ROUNDING = 1e-5  # what float32 may lose in sums of a few hundred terms
 

@@ -27,12 +27,12 @@ from ui.blocks.score_products import open_pair, score_products
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate, evaluate_model
 from ui.text.words import current_language
+from ui.widgets.open_map import open_map, open_tokens
 from viz_core.hub.attention import attention_forward
 from viz_core.lessons.model_lab.queries import broken_residuals, map_residuals, position_schemes, shows_contributions
 from viz_core.maps.fingerprints import measure_layer
 from viz_core.trace import attend, attention_weights
 from viz_core.view.hub import initial_state
-from viz_core.view.translation import open_map, open_tokens
 
 chapter = Chapter("model-lab")
 chapter.question()

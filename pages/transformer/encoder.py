@@ -7,6 +7,7 @@ from typing import Any
 
 import streamlit as st
 import torch
+import torch.nn.functional as F
 
 from pages.transformer import figures
 from ui.blocks.translation import TranslationInputs
@@ -48,7 +49,8 @@ def inside_the_encoder(chapter: Chapter, name: str, request: TranslationInputs, 
 
 @cache
 def _two_norms() -> tuple[torch.Tensor, torch.Tensor]:
-    return anatomy.layer_norm(_BOOK_EXAMPLES), anatomy.batch_norm(_BOOK_EXAMPLES)
+    """Both norms without gain and bias: over the features of an example, and over the examples of a feature."""
+    return F.layer_norm(_BOOK_EXAMPLES, (2,)), F.batch_norm(_BOOK_EXAMPLES, None, None, training=True)
 
 
 def _shapes(chapter: Chapter) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from statistics import fmean
 
+from ui.chapter.book_exercises import recorded
 from ui.chapter.chapter import Chapter
 from viz_core.lessons.transformer.additive_cost import additive_cost, dot_cost
 from viz_core.lessons.transformer.depth_cost import TransformerSizes, depth_cost
-from viz_core.pretrained.book_exercises import recorded
 
 TOKENS, WIDTH, HEADS = 512, 256, 8
 

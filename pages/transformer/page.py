@@ -22,6 +22,7 @@ from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate, row_error, sentence_request, translation_maps, translator
 from ui.text.head_names import HeadNames
 from ui.text.words import current_language
+from ui.widgets.open_map import open_map, open_tokens
 from viz_core.attention import DotProductAttention, MultiHeadAttention
 from viz_core.lessons.transformer.broken import unmasked_residuals
 from viz_core.lessons.transformer.residuals import translation_residuals
@@ -35,7 +36,7 @@ from viz_core.models import (
 )
 from viz_core.pretrained.head_importance import head_importance
 from viz_core.trace import attend, attention_weights
-from viz_core.view.translation import aligning_head, open_map, open_tokens
+from viz_core.view.translation import aligning_head
 
 MODEL = "transformer-en-fr"
 ROUNDING = 1e-5  # what float32 may lose in sums of a few hundred terms

@@ -20,6 +20,7 @@ from ui.compute.models import evaluate, row_error
 from ui.compute.pictures import picture_maps
 from ui.text.head_names import HeadNames
 from ui.text.words import current_language
+from ui.widgets.open_map import open_map, open_tokens
 from viz_core.lessons.vision_transformer.questions import token_over_patches
 from viz_core.maps.distance import mean_attention_distance
 from viz_core.maps.relevance import gradient_relevance
@@ -28,7 +29,6 @@ from viz_core.models.vit import PatchEmbedding, ViT, ViTBlock, ViTMLP
 from viz_core.pretrained import shipped
 from viz_core.pretrained.head_importance import head_importance
 from viz_core.view.picture import initial_state
-from viz_core.view.translation import open_map, open_tokens
 
 chapter = Chapter("vision-transformer")
 chapter.question()

@@ -8,6 +8,7 @@ from statistics import fmean
 from pages.architectures import exercises as long_texts
 from pages.transformer import exercises as scores
 from tests.exercises.exercise import Exercise
+from ui.chapter.book_exercises import recorded
 from viz_core.hub import HubModel, load_hub
 from viz_core.lessons.architectures.cheaper import savings
 from viz_core.lessons.architectures.growth import held
@@ -19,7 +20,6 @@ from viz_core.lessons.model_lab.which_half import leak
 from viz_core.lessons.transformer.additive_cost import additive_cost, dot_cost
 from viz_core.lessons.transformer.depth_cost import TransformerSizes, depth_cost
 from viz_core.lessons.vision_transformer.picture_size import picture_cost
-from viz_core.pretrained.book_exercises import recorded
 
 
 @cache

@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from recipes import exercises
+from ui.chapter import book_exercises
+from ui.chapter.book_exercises import recorded
 from viz_core.models import ViT
-from viz_core.pretrained import book_exercises
-from viz_core.pretrained.book_exercises import recorded
 
 TEXT = "\n".join(f"{word} it .\t{word} ça ." for word in ("go", "do", "see", "take", "have") for _ in range(140))
 

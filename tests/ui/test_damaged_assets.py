@@ -15,12 +15,12 @@ from pages.bahdanau import book_variants
 from pages.bahdanau import recorded_comparison as alike
 from pages.learning import measured_run, past_length
 from recipes import aligned_samples
+from ui.chapter import book_exercises, tour
 from ui.chapter import source_cards as book
-from ui.chapter import tour
 from ui.text.markdown import unescape
 from viz_core.hub import HubError, load_hub
 from viz_core.images import drawn
-from viz_core.pretrained import book_exercises, picture_samples, samples
+from viz_core.pretrained import picture_samples, samples
 from viz_core.runtime.assets import ASSETS, AssetError, reading
 from viz_core.view import components
 from viz_core.view import words as view_words

@@ -18,9 +18,10 @@ from ui.text.markdown import escape, unescape
 from ui.text.words import Words, load_words
 from ui.widgets.chart import draw_chart
 from ui.widgets.controls import Controls
+from ui.widgets.map_cell import Cell
 from viz_core.maps.score_products import ScoreProducts, keeps_queries_and_keys, products_of_pair
 from viz_core.view.map_group import MapGroup
-from viz_core.view.state import Cell, ViewState
+from viz_core.view.state import ViewState
 
 _ROUNDING = 1e-5  # relative to the sum of the absolute terms
 

@@ -15,9 +15,9 @@ from ui.widgets.chart import Point, draw_chart
 from ui.widgets.controls import Controls
 from ui.widgets.heatmap import draw_heatmap
 from ui.widgets.heatmap_payload import Heatmap, encode_heatmap
+from ui.widgets.map_cell import Cell
 from viz_core.trace import HeadsOff
 from viz_core.view.notebook_file import RunSource
-from viz_core.view.state import Cell
 
 
 class Figures:

@@ -15,6 +15,7 @@ from ui.text.head_names import head_at, places_of
 from ui.text.words import current_language, load_words
 from ui.widgets.component import component
 from ui.widgets.flipbook import encode_flipbook, is_small
+from ui.widgets.map_cell import Cell, read_cell
 from ui.widgets.view_link import ViewLink, read_link, write_link
 from viz_core.trace import HeadsOff
 from viz_core.view.map_group import MapGroup
@@ -22,12 +23,18 @@ from viz_core.view.notebook_file import RunSource, write_notebook
 from viz_core.view.page import view_page
 from viz_core.view.payload import View, encode_view
 from viz_core.view.requests import FileRequest, Request, wanted
-from viz_core.view.state import Cell, ViewState, read_cell, read_message
-from viz_core.view.words import words_of_shares
+from viz_core.view.state import ViewState, read_message
 
 __all__ = ["MapGroup", "SliderFrames", "ViewState", "attention_view"]
 
 _mount = component("attention_view")
+# What a map's numbers are called where they are shares of what a head adds, in place of weights.
+_SHARE_WORDS = {
+    "weight": "share",
+    "bar_weight_linear": "bar_share_linear",
+    "bar_weight_sqrt": "bar_share_sqrt",
+    "bar_weight_log": "bar_share_log",
+}
 
 
 @dataclass(frozen=True)
@@ -87,9 +94,9 @@ def attention_view(
         ValueError: if there are no groups, or the default is not among them.
     """
     words = load_words("attention-view").sections
-    view = View(
-        groups, words_of_shares(words) if show_contributions else words, second, inputs, current_language(), beside
-    )
+    if show_contributions:
+        words = {**words, **{name: words[share] for name, share in _SHARE_WORDS.items()}}
+    view = View(groups, words, second, inputs, current_language(), beside)
     default = default or ViewState(groups[0].id, 0, 0)
     names = {"head": head_param, "pin": pin_param, "display": display_param}
     message = (st.session_state.get(key) or {}).get("view")

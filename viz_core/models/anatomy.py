@@ -9,7 +9,6 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from viz_core.models.transformer import TransformerEncoder
-from viz_core.trace.arguments import check_axes, check_tensors
 
 
 class Step(NamedTuple):
@@ -60,30 +59,6 @@ def step_names(encoder: TransformerEncoder) -> tuple[tuple[str, int | None], ...
 def mean_norms(steps: tuple[Step, ...]) -> list[float]:
     """Return the mean norm of the token vectors at each step: (1/n) sum_i |h_i|."""
     return [float(step.output.norm(dim=-1).mean()) for step in steps]
-
-
-def layer_norm(X: Float[Tensor, "batch d"]) -> Float[Tensor, "batch d"]:
-    """Return (x - mean) / std over the features of each example (Ba 2016, equation 3), without gain and bias.
-
-    Raises:
-        ValueError: if X is no floating-point tensor (batch, d).
-    """
-    check_tensors(X=X)
-    check_axes("batch d", X=X)
-    return nn.functional.layer_norm(X, X.shape[-1:])
-
-
-def batch_norm(X: Float[Tensor, "batch d"]) -> Float[Tensor, "batch d"]:
-    """Return (x - mean) / std over the examples of each feature (Ioffe 2015, algorithm 1), without gain and bias.
-
-    Raises:
-        ValueError: if X is no floating-point tensor (batch, d) of two examples or more.
-    """
-    check_tensors(X=X)
-    check_axes("batch d", X=X)
-    if len(X) < 2:
-        raise ValueError(f"X: expected at least two examples, got shape {tuple(X.shape)}")
-    return nn.functional.batch_norm(X, None, None, training=True)
 
 
 def parameters_by_part(model: nn.Module) -> dict[str, int]:

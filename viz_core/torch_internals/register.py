@@ -1,4 +1,4 @@
-"""The register of private names: what each is used for, and what no longer works without it."""
+"""The private names of torch that the library uses: each registers itself, with what needs it, where it is imported."""
 
 from __future__ import annotations
 
@@ -10,61 +10,58 @@ from typing import Any
 
 import torch
 
-_PURPOSES: dict[str, str] = {}
+from viz_core.runtime import private_names
+from viz_core.runtime.private_names import PrivateName
+
+_NAMES: dict[str, PrivateName] = {}
 _warned = set[bool]()  # whether the compiler was loaded when the names were tested
 
 
-def declare(name: str, purpose: str) -> None:
+def declare(path: str, purpose: str) -> PrivateName:
     """Register a private name, "module:attribute", with what needs it: "recording within torch.func"."""
-    _PURPOSES[name] = purpose
+    return _NAMES.setdefault(path, PrivateName(path, purpose, f"{purpose} does not work"))
 
 
-def private(name: str, purpose: str, default: Callable[..., Any] | None = None) -> Any:
+def private(path: str, purpose: str, default: Callable[..., Any] | None = None) -> Any:
     """Register a private name and return its object; where torch has none, the default.
 
     Without a default, the stand-in raises RuntimeError when it is called.
     """
-    declare(name, purpose)
-    found = _find(name)
-    return found if found is not None else default or _stand_in(name, purpose)
+    name = declare(path, purpose)
+    module, attribute = path.split(":")
+    if _is_loaded(name) and private_names.exists(path):
+        return attrgetter(attribute)(sys.modules[module])
+    return default or _stand_in(name)
 
 
-def missing() -> list[tuple[str, str]]:
-    """Return (name, what no longer works) for each private name that this version of torch lacks.
+def missing() -> list[PrivateName]:
+    """Return the private names that this version of torch lacks.
 
     Names in modules that are not imported yet (the compiler's) are not judged: importing them takes seconds.
     """
-    return [(name, purpose) for name, purpose in _PURPOSES.items() if _is_loaded(name) and _find(name) is None]
+    return private_names.missing(filter(_is_loaded, _NAMES.values()))
 
 
 def warn_missing() -> None:
     """Warn of each missing name, once; again once the compiler is loaded."""
-    compiler_loaded = _is_loaded("torch._dynamo.eval_frame")
+    compiler_loaded = "torch._dynamo.eval_frame" in sys.modules
     if compiler_loaded not in _warned:
         _warned.add(compiler_loaded)
-        for name, purpose in missing():
-            warnings.warn(_message(name, purpose), RuntimeWarning, stacklevel=3)
+        for name in missing():
+            warnings.warn(_message(name), RuntimeWarning, stacklevel=3)
 
 
-def _is_loaded(name: str) -> bool:
-    return name.split(":")[0] in sys.modules
+def _is_loaded(name: PrivateName) -> bool:
+    return name.path.split(":")[0] in sys.modules
 
 
-def _find(name: str) -> Any:
-    module, attribute = name.split(":")
-    try:
-        return attrgetter(attribute)(sys.modules[module])
-    except (KeyError, AttributeError):
-        return None
+def _message(name: PrivateName) -> str:
+    here = f"torch {torch.__version__} has no {name.path.replace(':', '.')}"
+    return f"{here}, so {name.without}; install torch>=2.13,<2.14"
 
 
-def _message(name: str, purpose: str) -> str:
-    here = f"torch {torch.__version__} has no {name.replace(':', '.')}"
-    return f"{here}, so {purpose} does not work; install torch>=2.13,<2.14"
-
-
-def _stand_in(name: str, purpose: str) -> Callable[..., Any]:
+def _stand_in(name: PrivateName) -> Callable[..., Any]:
     def raise_missing(*_args: Any, **_kwargs: Any) -> Any:
-        raise RuntimeError(_message(name, purpose))
+        raise RuntimeError(_message(name))
 
     return raise_missing

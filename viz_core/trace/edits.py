@@ -8,7 +8,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, SupportsIndex, TypeAlias, TypeGuard
+from typing import ClassVar, TypeAlias, TypeGuard
 
 import numpy as np
 import torch
@@ -123,6 +123,6 @@ def indices_of(name: str, given: object) -> tuple[int, ...]:
     return tuple(operator.index(number) for number in several)
 
 
-def is_nonnegative(number: object) -> TypeGuard[SupportsIndex]:
+def is_nonnegative(number: object) -> TypeGuard[int]:
     """Whether it is an integer from 0 on."""
     return is_whole(number) and number >= 0  # type: ignore[operator]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import TypeGuard
 
 from viz_core.maps.register import MEASURES
+from viz_core.trace.edits import is_nonnegative
 from viz_core.view.map_group import MapGroup
 from viz_core.view.pins import Pin, read_pins
 
@@ -130,7 +130,7 @@ def read_message(message: object, groups: Sequence[MapGroup], default: ViewState
     if not isinstance(message, Mapping):
         return None
     group, layer, head = message.get("group"), message.get("layer"), message.get("head")
-    if not isinstance(group, str) or not _is_index(layer) or not _is_index(head):
+    if not isinstance(group, str) or not is_nonnegative(layer) or not is_nonnegative(head):
         return None
     words = message.get("display")
     options = {str(name): value for name, value in words.items()} if isinstance(words, Mapping) else {}
@@ -143,33 +143,3 @@ def read_message(message: object, groups: Sequence[MapGroup], default: ViewState
     pins = message.get("pins")
     pinned = replace(state, pins=read_pins(".".join(map(str, pins))) or () if isinstance(pins, list) else ())
     return pinned if pinned.fits(groups) else state
-
-
-@dataclass(frozen=True)
-class Cell:
-    """A pair that a reader clicked in the map of a group; `click` differs between any two clicks."""
-
-    click: str
-    group: str
-    query: int
-    key: int
-
-
-def read_cell(message: object, groups: Sequence[MapGroup]) -> Cell | None:
-    """The last cell that a browser says was clicked: {"cell": {"id", "group", "query", "key"}}.
-
-    None where it says nothing of the kind, or these groups have no such pair.
-    """
-    cell = message.get("cell") if isinstance(message, Mapping) else None
-    if not isinstance(cell, Mapping):
-        return None
-    click, query, key = cell.get("id"), cell.get("query"), cell.get("key")
-    group = next((group for group in groups if group.id == cell.get("group")), None)
-    if group is None or not isinstance(click, str) or not _is_index(query) or not _is_index(key):
-        return None
-    there = query < len(group.query_tokens) and key < len(group.key_tokens)
-    return Cell(click[:64], group.id, query, key) if there else None
-
-
-def _is_index(value: object) -> TypeGuard[int]:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0

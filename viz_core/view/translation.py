@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypedDict
-
-from jaxtyping import Float
-from torch import Tensor
 
 from viz_core.maps.alignments import best_aligner
 from viz_core.pretrained import Translation
@@ -80,22 +76,3 @@ def open_run(translation: Translation, language: str) -> tuple[tuple[MapGroup, .
     if not groups:
         raise ValueError("what: expected attention, got a translation by a model that has none")
     return groups, aligning_head(groups)
-
-
-class OpenTokens(TypedDict):
-    """The tokens of the rows and columns of a map."""
-
-    rows: tuple[str, ...]
-    columns: tuple[str, ...]
-
-
-def open_tokens(groups: tuple[MapGroup, ...], view: ViewState) -> OpenTokens:
-    """Return the tokens of the opened map's rows and columns."""
-    group = next(group for group in groups if group.id == view.group)
-    return OpenTokens(rows=group.query_tokens, columns=group.key_tokens)
-
-
-def open_map(groups: tuple[MapGroup, ...], view: ViewState) -> Float[Tensor, "queries keys"]:
-    """The exact weights of the opened head."""
-    group = next(group for group in groups if group.id == view.group)
-    return group.calls[view.layer].weights(head=view.head)[group.row]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from functools import lru_cache
 
 from viz_core.runtime.assets import ASSETS, reading
@@ -40,16 +39,3 @@ def _sections(text: str) -> dict[str, str]:
 
 WORD_NAMES = tuple(name for name in view_words() if name != "bad_link" and not name.startswith("notebook_"))
 """The words that the view draws; "bad_link" is said beside it, the others stand in the notebook that it saves."""
-
-SHARES = {
-    "weight": "share",
-    "bar_weight_linear": "bar_share_linear",
-    "bar_weight_sqrt": "bar_share_sqrt",
-    "bar_weight_log": "bar_share_log",
-}
-"""What a map's numbers are called where they are shares of what a head adds, in place of weights."""
-
-
-def words_of_shares(words: Mapping[str, str]) -> dict[str, str]:
-    """The view's words, for maps of shares."""
-    return {**words, **{name: words[share] for name, share in SHARES.items()}}

@@ -10,11 +10,12 @@ from typing import Any
 from playwright.sync_api import Locator, Page
 
 from tests.viz_core.view.attention_groups import ask
+from ui.widgets.map_cell import Cell, read_cell
 from viz_core.view.components import read_component
 from viz_core.view.page import view_page
 from viz_core.view.payload import View, encode_view
 from viz_core.view.requests import FileRequest
-from viz_core.view.state import Cell, ViewState, read_cell, read_message
+from viz_core.view.state import ViewState, read_message
 
 LINK = "https://atlas.example/t?head=self.0.0"
 _STYLE = """

@@ -14,17 +14,7 @@ from viz_core.models import (
     TransformerDecoderBlock,
     TransformerEncoderBlock,
 )
-from viz_core.models.anatomy import batch_norm, layer_norm
 from viz_core.models.transformer_decoder import DecoderState
-
-
-def test_layer_norm_against_batch_norm() -> None:
-    """The book's example: features of an example against examples of a feature."""
-    X = torch.tensor([[1.0, 2.0], [2.0, 3.0]])
-    torch.testing.assert_close(layer_norm(X), torch.tensor([[-1.0, 1], [-1, 1]]), atol=1e-4, rtol=0)
-    torch.testing.assert_close(batch_norm(X), torch.tensor([[-1.0, -1], [1, 1]]), atol=1e-4, rtol=0)
-    torch.testing.assert_close(AddNorm(2, 0.0)(X, torch.zeros(2, 2)), layer_norm(X))
-    torch.testing.assert_close(batch_norm(X), nn.BatchNorm1d(2)(X))
 
 
 def test_add_norm_by_hand() -> None:
@@ -39,7 +29,7 @@ def test_add_norm_by_hand() -> None:
 
 def test_add_norm_drops_the_branch_and_not_the_residual() -> None:
     layer, X = AddNorm(4, 0.5), torch.randn(100, 4)
-    torch.testing.assert_close(layer(X, torch.zeros(100, 4)), layer_norm(X))
+    torch.testing.assert_close(layer(X, torch.zeros(100, 4)), nn.functional.layer_norm(X, (4,)))
     assert not torch.equal(layer(X, X), layer(X, X))
 
 

@@ -15,8 +15,8 @@ from viz_core.torch_internals.register import missing, private
 
 
 def test_this_version_of_torch_has_every_name() -> None:
-    assert len(register._PURPOSES) > 10
-    assert all(register._is_loaded(name) for name in register._PURPOSES)
+    assert len(register._NAMES) > 10
+    assert all(map(register._is_loaded, register._NAMES.values()))
     assert missing() == []
 
 
@@ -24,15 +24,15 @@ def test_this_version_of_torch_has_every_name() -> None:
 def test_a_missing_name_is_reported_with_what_no_longer_works(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     module, attribute = name.split(":")
     monkeypatch.delattr(sys.modules[module], attribute)
-    assert missing() == [(name, register._PURPOSES[name])]
+    assert missing() == [register._NAMES[name]]
     monkeypatch.setattr(register, "_warned", set())
-    with pytest.warns(RuntimeWarning, match=f"has no {module}.{attribute}, so {register._PURPOSES[name][:9]}"):
+    with pytest.warns(RuntimeWarning, match=f"has no {module}.{attribute}, so {register._NAMES[name].without[:9]}"):
         register.warn_missing()
     register.warn_missing()  # once is enough
 
 
 def test_a_stand_in_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(register, "_PURPOSES", {})
+    monkeypatch.setattr(register, "_NAMES", {})
     with pytest.raises(RuntimeError, match=r"has no torch\.overrides\._gone, so recording does not work"):
         private("torch.overrides:_gone", "recording")()
     assert private("torch.overrides:_gone", "recording", default=int)() == 0

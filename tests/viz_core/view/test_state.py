@@ -4,7 +4,7 @@ import pytest
 
 from tests.viz_core.view.attention_groups import make_group
 from viz_core.view.pins import Pin
-from viz_core.view.state import Cell, DisplayOptions, ViewState, read_cell, read_message
+from viz_core.view.state import DisplayOptions, ViewState, read_message
 
 DEFAULT = ViewState("cross", 1, 2, (Pin("query", 0),))
 
@@ -50,14 +50,6 @@ def test_a_message_keeps_its_head_where_its_pins_are_gone(groups, pins):
 def test_a_message_keeps_its_head_where_its_look_is_none(groups, display):
     message = {"group": "cross", "layer": 0, "head": 2, "display": display}
     assert read_message(message, groups, DEFAULT) == ViewState("cross", 0, 2)
-
-
-def test_a_cell_that_was_clicked_is_read(groups):
-    cell = {"id": "a.1", "group": "cross", "query": 3, "key": 4}
-    assert read_cell({"group": "cross", "cell": cell}, groups) == Cell("a.1", "cross", 3, 4)
-    hostile = [{"query": 4}, {"key": 5}, {"key": -1}, {"key": True}, {"id": 3}, {"group": "self"}, {"group": ["cross"]}]
-    for message in (None, [], {}, {"cell": None}, {"cell": "q3"}, *({"cell": cell | each} for each in hostile)):
-        assert read_cell(message, groups) is None
 
 
 def test_a_look_that_is_none_is_refused():
