@@ -25,10 +25,6 @@ ALLOWED = {
     # The standard terms: a light theme, and the patience of early stopping.
     "recipes/translation.py": {"patience"},
     "viz_core/view/theme.py": {"LIGHT"},
-    # Still to be renamed; this list only shrinks.
-    "viz_core/hub/corpus.py": {"_MOST_TOLD"},
-    "viz_core/hub/runs/text.py": {"_KEPT"},
-    "viz_core/hub/runs/tokenizer_patterns.py": {"_PATIENCE"},
 }
 """Exceptions, by file."""
 

@@ -27,7 +27,7 @@ MOST_TOKENS = 512
 """Sentences of more tokens are left out: a map grows with the square of its length."""
 
 _AT_ONCE = 25  # sentences between two looks at how far it is
-_MOST_TOLD = 20  # of those left out, why
+_MOST_REASONS = 20  # why sentences are left out, at most
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class CorpusFound:
             self.sentences + other.sentences,
             self.tokens + other.tokens,
             self.left_out + other.left_out,
-            (self.why + other.why)[:_MOST_TOLD],
+            (self.why + other.why)[:_MOST_REASONS],
             kinds,
             {place: sides for place, sides in {**self.sides, **other.sides}.items() if place in shown},
         )

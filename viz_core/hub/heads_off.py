@@ -82,7 +82,7 @@ def without_heads(model: HubModel, run: HubRun, off: HeadsOff, position: int = -
     came = _came(run)
     if not len(came):
         return Without(changes)
-    return Without(changes, (_perplexity(before, came), _perplexity(after, came)), len(came))
+    return Without(changes, (perplexity(before, came), perplexity(after, came)), len(came))
 
 
 def _likeliest(before: Float[Tensor, "n"], after: Float[Tensor, "n"], count: int) -> list[int]:
@@ -98,5 +98,6 @@ def _came(run: HubRun) -> list[int]:
     return [token.id for token in run.tokens[len(run.tokens) - len(run.output) + 1 :]]
 
 
-def _perplexity(logits: Float[Tensor, "places words"], came: list[int]) -> float:
+def perplexity(logits: Float[Tensor, "places words"], came: list[int]) -> float:
+    """exp of the mean of -log p over the words that came, one for each of the first rows of logits."""
     return math.exp(float(F.cross_entropy(logits[: len(came)], torch.tensor(came))))

@@ -55,14 +55,14 @@ def through_the_layers(model: HubModel, run: HubRun) -> LayerWords:
     base = whole.base_model_prefix
     states: list[Tensor] = []
     with engine.serial, no_recording():
-        listening = _listening(getattr(whole, base), states)
-        last = listening(**inputs)
+        hooked = _with_hooks(getattr(whole, base), states)
+        last = hooked(**inputs)
         norm = _last_norm(getattr(whole, base))
         own = _of_places(whole(**inputs).logits)
         rows, logits = [], own
         for state in states:
             following = type(last)(**{**last, "last_hidden_state": norm(_of_places(state)[None])})
-            logits = _of_places(replaced(whole, {base: _Says(following)})(**inputs).logits)
+            logits = _of_places(replaced(whole, {base: _FixedOutput(following)})(**inputs).logits)
             rows.append(logits.float().softmax(dim=-1))
     best = [row.max(dim=-1) for row in rows]
     final_word = best[-1].indices[:, None]
@@ -75,7 +75,7 @@ def through_the_layers(model: HubModel, run: HubRun) -> LayerWords:
     )
 
 
-class _Says(nn.Module):
+class _FixedOutput(nn.Module):
     """Stand-in for a model's stack that returns a fixed output."""
 
     def __init__(self, output: Any) -> None:
@@ -86,7 +86,7 @@ class _Says(nn.Module):
         return self._output
 
 
-def _listening(base: nn.Module, states: list[Tensor]) -> Any:
+def _with_hooks(base: nn.Module, states: list[Tensor]) -> Any:
     """The stack with hooks that collect the input of its first layer and the output of each."""
     path, layers = _layers(base)
     layers_read = {

@@ -76,6 +76,10 @@ class ShippedKind(ModelKind):
     def load_inputs(cls, place: LocalModel, model: Any) -> dict[str, Any]:  # noqa: ARG003  # all of it ships
         return {}
 
+    def output_again(self, run: HubRun) -> Float[Tensor, "..."]:
+        with no_recording():
+            return self.model(*run.inputs.values())[0].float().cpu()
+
     def recorded_again(self, run: HubRun) -> Trace:
         with record(values=True) as trace:
             self.model(*run.inputs.values())
@@ -104,14 +108,19 @@ class ShippedTranslation(ShippedKind):
             raise HubError(
                 "{name} takes the likeliest word at each step: set the temperature to 0.", name=self.model_name
             )
-        model, source_ids = self.shipped, _encode(self.shipped, inputs.text or "", inputs.max_tokens)
+        model, source_ids = self.shipped, self.encode(inputs.text or "", inputs.max_tokens)
         if inputs.target is None:
             return _recorded(model, source_ids, _searched(model, [source_ids], inputs.budget)[0])
         return _recorded(model, source_ids, [*model.tokenizer.encode(clean(inputs.target)).ids, model.special.eos])
 
-    def output_again(self, run: HubRun) -> Float[Tensor, "..."]:
-        with no_recording():
-            return self.model(*run.inputs.values())[0].float().cpu()
+    def encode(self, text: str, most: int | None) -> list[int]:
+        """Token ids of a text, refused where it has more than `most`."""
+        try:
+            ids = self.shipped.encode(text)
+        except TextError as error:
+            raise HubError(error.sentence, **error.values) from None
+        self.check_length(len(ids), None, most)
+        return ids
 
     def read(self, ids: Sequence[int]) -> tuple[Token, ...]:
         return _tokens(self.shipped, ids)
@@ -160,8 +169,7 @@ class ShippedClassification(ShippedKind):
 
     def output_again(self, run: HubRun) -> Float[Tensor, "..."]:
         """Log-probabilities of the classes."""
-        with no_recording():
-            return self.model(*run.inputs.values())[0].float().cpu().log_softmax(dim=-1)
+        return super().output_again(run).log_softmax(dim=-1)
 
     def card_fields(self) -> dict[str, Any]:
         return super().card_fields() | {
@@ -193,37 +201,21 @@ class ShippedHubModel(HubModel):
         if not isinstance(self.engine, ShippedTranslation):
             yield from super().run_each(texts, max_new_tokens=max_new_tokens, max_tokens=max_tokens)
             return
-        model = self.engine.shipped
-        encoded = [_encoded(model, text, max_tokens) for text in texts]
+        engine, model = self.engine, self.engine.shipped
+        encoded: list[list[int] | HubError] = []
+        for text in texts:
+            try:
+                encoded.append(engine.encode(text, max_tokens))
+            except HubError as error:
+                encoded.append(error)
         sources = [ids for ids in encoded if not isinstance(ids, HubError)]
-        budget = self.engine.new_tokens if max_new_tokens is None else max_new_tokens
+        budget = engine.new_tokens if max_new_tokens is None else max_new_tokens
         written = iter(_searched(model, sources, budget) if sources else ())
         for text, ids in zip(texts, encoded, strict=True):
             if isinstance(ids, HubError):
                 yield ids
             else:
                 yield replace(_recorded(model, ids, next(written)), made=self.made_of(text))
-
-
-def _encode(model: Translator, text: str, most: int | None) -> list[int]:
-    try:
-        source_ids = model.encode(text)
-    except TextError as error:
-        raise HubError(error.sentence, **error.values) from None
-    if most is not None and len(source_ids) > most:
-        raise HubError(
-            "This text has {count:,} tokens; at most {most:,} are allowed here. Shorten it.",
-            count=len(source_ids),
-            most=most,
-        )
-    return source_ids
-
-
-def _encoded(model: Translator, text: str, most: int | None) -> list[int] | HubError:
-    try:
-        return _encode(model, text, most)
-    except HubError as error:
-        return error
 
 
 def _searched(model: Translator, sources: Sequence[list[int]], budget: int) -> list[list[int]]:

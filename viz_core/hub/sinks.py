@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import partial
 
@@ -12,7 +11,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
-from viz_core.hub.heads_off import switchable
+from viz_core.hub.heads_off import perplexity, switchable
 from viz_core.hub.model import HubModel
 from viz_core.hub.runs.run import SINK, HubRun, Maps
 from viz_core.runtime.interruption import may_end
@@ -116,9 +115,9 @@ def windowed(model: HubModel, run: HubRun, size: int) -> Windowed:
     ways = (window(None, size, first=learned), window(None, size - NUM_FIRST, first=learned + NUM_FIRST))
     first = len(run.tokens) - len(run.output)
     rows = range(max(first, size), run.num_prompt_tokens - 1)
-    came = torch.tensor([token.id for token in run.tokens])[rows.start + 1 : rows.stop + 1]
+    came = [token.id for token in run.tokens[rows.start + 1 : rows.stop + 1]]
     logits = [run.output, *(_edited(model, run, way) for way in ways)]
-    full, sliding, with_first = (_perplexity(each[rows.start - first : rows.stop - first], came) for each in logits)
+    full, sliding, with_first = (perplexity(each[rows.start - first : rows.stop - first], came) for each in logits)
     return Windowed(full, sliding, with_first, len(rows))
 
 
@@ -174,7 +173,3 @@ def _output_change(model: HubModel, run: HubRun, place: int) -> float:
         return float((after.softmax(dim=-1) - run.output.softmax(dim=-1)).abs().sum() / 2)
     turned = 1 - F.cosine_similarity(run.output, after, dim=-1)
     return float(turned[torch.arange(len(turned)) != place].mean())
-
-
-def _perplexity(logits: Float[Tensor, "places words"], came: Tensor) -> float:
-    return math.exp(float(F.cross_entropy(logits, came)))

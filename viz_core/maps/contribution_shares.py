@@ -60,10 +60,6 @@ def contribution_shares(trace: Trace, model: nn.Module) -> Trace:
 
 @torch.no_grad()
 def shares_of_call(call: AttentionCall, W_o: nn.Linear | None) -> AttentionCall:
-    """Call whose maps are shares of norms, from its layer's output projection, if it has one.
-
-    Raises:
-        ValueError: as `viz_core.maps.contributions.contribution_norms`.
-    """
+    """Call whose maps are shares of norms, from its layer's output projection, if it has one."""
     device = next(iter(call.source.tensors())).device
     return AttentionCall(call.site, ContributionShares(call.source, value_lengths(call, W_o).to(device)))

@@ -28,9 +28,6 @@ def encoder_steps(
     H_0 = sqrt(d) E[x] + P;  Y = LN(H + attention(H, H, H));  H' = LN(Y + ffn(Y))   (Vaswani 2017, section 3.1)
 
     With norms first, the inputs of attention and ffn are LN(H) and LN(Y), and "norm" is the last step.
-
-    Raises:
-        ValueError: as the encoder's own call.
     """
     scaled = encoder.embed(X)
     H = encoder.pos_encoding(scaled)

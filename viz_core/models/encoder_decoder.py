@@ -45,11 +45,7 @@ class Decoder(TokenReader):
         raise NotImplementedError
 
     def forward(self, X: Int[Tensor, "batch n"], state: Any) -> tuple[Float[Tensor, "batch n vocab"], Any]:
-        """Return W h + b, the logits of the token after each of these n, and the state after them.
-
-        Raises:
-            ValueError: as `hidden`.
-        """
+        """Return W h + b, the logits of the token after each of these n, and the state after them."""
         outputs, state = self.hidden(X, state)
         return self.dense(outputs), state
 
@@ -87,11 +83,7 @@ class EncoderDecoder(nn.Module):
         target: Int[Tensor, "batch queries"],
         valid_lens: Int[Tensor, "batch"] | None = None,
     ) -> Float[Tensor, "batch queries vocab"]:
-        """Return the logits of the token after each target token, W h + b, by teacher forcing (Sutskever 2014).
-
-        Raises:
-            ValueError: as `hidden`.
-        """
+        """Return the logits of the token after each target token, W h + b, by teacher forcing (Sutskever 2014)."""
         return self.decoder.dense(self.hidden(source, target, valid_lens))
 
 

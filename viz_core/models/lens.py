@@ -23,9 +23,6 @@ def layer_predictions(
 
     (nostalgebraist 2020, "the logit lens".) With norms first, the last norm is applied too. The last logits are the
     decoder's own.
-
-    Raises:
-        ValueError: as the decoder's own call.
     """
     H = decoder.pos_encoding(decoder.embed(X), offset=state.num_steps)
     states = [H]

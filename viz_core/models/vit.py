@@ -60,11 +60,7 @@ class PatchEmbedding(nn.Module):
         return count_patches((X.shape[2], X.shape[3]), self.patch_size)
 
     def forward(self, X: Float[Tensor, "batch channels height width"]) -> Float[Tensor, "batch patches num_hiddens"]:
-        """W patch + b, a vector for each patch, row by row.
-
-        Raises:
-            ValueError: as `grid`.
-        """
+        """W patch + b, a vector for each patch, row by row."""
         self.grid(X)
         return rearrange(self.conv(X), "batch d rows columns -> batch (rows columns) d")
 
@@ -236,11 +232,7 @@ class ViT(nn.Module):
     def embed(
         self, X: Float[Tensor, "batch channels height width"], positions: bool = True
     ) -> Float[Tensor, "batch tokens num_hiddens"]:
-        """[x_class; E patch_1; ...; E patch_n] + E_pos, what the first block sees (Dosovitskiy 2021, equation 1).
-
-        Raises:
-            ValueError: as `forward`.
-        """
+        """[x_class; E patch_1; ...; E patch_n] + E_pos, what the first block sees (Dosovitskiy 2021, equation 1)."""
         grid = self.patch_embedding.grid(X)
         tokens = torch.cat((self.cls_token.expand(X.shape[0], -1, -1), self.patch_embedding(X)), dim=1)
         if not positions:
@@ -276,11 +268,7 @@ class ViT(nn.Module):
         mask: Mask | None = None,
         bias: Bias | None = None,
     ) -> Float[Tensor, "batch tokens num_hiddens"]:
-        """Return z_L, the output of the last block, the class token first (Dosovitskiy 2021, equation 3).
-
-        Raises:
-            ValueError: as `forward`.
-        """
+        """Return z_L, the output of the last block, the class token first (Dosovitskiy 2021, equation 3)."""
         H = self.dropout(self.embed(X, positions))
         for blk in self.blks:
             H = blk(H, mask=mask, bias=bias)

@@ -6,10 +6,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from viz_core.positional._checks import check_queries
 from viz_core.positional.entry import SchemeCost, SchemeEntry, SchemeSizes
 from viz_core.positional.offsets import relative_positions
 from viz_core.positional.scheme import PositionScheme
-from viz_core.trace.arguments import check_axes, check_tensors, check_whole
+from viz_core.trace.arguments import check_whole
 from viz_core.trace.weights import Bias
 
 
@@ -55,8 +56,7 @@ class ALiBi(PositionScheme):
         Raises:
             ValueError: if queries are no floating-point tensor (batch, heads, queries, d), or more than the keys.
         """
-        check_tensors(queries=queries)
-        check_axes("batch heads queries d", queries=queries)
+        check_queries(queries, None, None)
         return alibi_bias(queries.shape[1], queries.shape[2], num_keys)[None].to(queries.device)
 
 

@@ -10,7 +10,7 @@ from viz_core.positional._checks import check_queries
 from viz_core.positional.entry import SchemeCost, SchemeEntry, SchemeSizes
 from viz_core.positional.offsets import relative_positions
 from viz_core.positional.scheme import PositionScheme
-from viz_core.trace.arguments import check_axes, check_tensors, check_whole
+from viz_core.trace.arguments import check_whole
 from viz_core.trace.weights import Bias
 
 
@@ -51,9 +51,7 @@ class KerpleLog(nn.Module, PositionScheme):
             ValueError: if queries are no floating-point tensor of as many heads as there are parameters, or more
                 queries than keys.
         """
-        check_tensors(queries=queries)
-        check_axes("batch heads queries d", queries=queries)
-        check_queries(queries, None, queries.shape[-1], self.num_heads)
+        check_queries(queries, None, None, self.num_heads)
         return self(queries.shape[2], num_keys)
 
 

@@ -13,7 +13,7 @@ from viz_core.positional._checks import check_queries
 from viz_core.positional.entry import SchemeCost, SchemeEntry, SchemeSizes
 from viz_core.positional.offsets import relative_positions
 from viz_core.positional.scheme import PositionScheme
-from viz_core.trace.arguments import check_axes, check_integers, check_tensors, check_whole
+from viz_core.trace.arguments import check_integers, check_whole
 from viz_core.trace.weights import Bias
 
 
@@ -69,9 +69,6 @@ def t5_bucket_ranges(
 
     A bucket that no distance falls into is left out. Keys after the query have the same ranges,
     num_buckets // 2 buckets further on, where both directions count.
-
-    Raises:
-        ValueError: as `t5_relative_position_bucket`.
     """
     distances = torch.arange(2 * max_distance)
     buckets = t5_relative_position_bucket(-distances, bidirectional, num_buckets, max_distance).tolist()
@@ -125,9 +122,7 @@ class T5RelativeBias(nn.Module, PositionScheme):
             ValueError: if queries are no floating-point tensor of as many heads as there are biases, or more queries
                 than keys.
         """
-        check_tensors(queries=queries)
-        check_axes("batch heads queries d", queries=queries)
-        check_queries(queries, None, queries.shape[-1], self.num_heads)
+        check_queries(queries, None, None, self.num_heads)
         return self(queries.shape[2], num_keys)
 
 

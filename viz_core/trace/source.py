@@ -120,19 +120,11 @@ class Projected(StoredTensors):
         return [t for t in (self.queries, self.keys, self.mask, self.bias, self.values) if t is not None]
 
     def rows(self, heads: slice, queries: slice) -> Float[Tensor, "batch some_heads rows keys"]:
-        """`attention_weights` of these heads and queries over all keys.
-
-        Raises:
-            ValueError: if one of the tensors has been changed in place since it was recorded.
-        """
+        """`attention_weights` of these heads and queries over all keys."""
         return self._weights(heads, queries, self._edit(range(self.shape[1])[heads], queries))
 
     def scores(self, heads: slice, queries: slice) -> Float[Tensor, "batch some_heads rows keys"]:
-        """Return the scores whose softmax is `rows`: scale Q K^T, capped, with bias and edits; -inf for masked keys.
-
-        Raises:
-            ValueError: if one of the tensors has been changed in place since it was recorded.
-        """
+        """Return the scores whose softmax is `rows`: scale Q K^T, capped, with bias and edits; -inf for masked keys."""
         captured: list[Tensor] = []
         edit = self._edit(range(self.shape[1])[heads], queries)
 

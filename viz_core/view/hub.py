@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
+from jaxtyping import Float
+from torch import Tensor
 
 from viz_core.hub import HubRun, Maps
 from viz_core.hub.runs.token_text import token_words
-from viz_core.view.cropped import cropped
+from viz_core.trace import AttentionCall, Source
 from viz_core.view.map_group import MapGroup, MapPicture
 from viz_core.view.state import DisplayOptions, ViewState
 from viz_core.view.words import group_labels
@@ -83,7 +85,7 @@ def initial_state(groups: Sequence[MapGroup], run: HubRun) -> ViewState:
 def _within_sound(maps: Maps, num_keys: int) -> Maps:
     """The maps without the silence that follows the sound, as keys and, of the encoder, as queries."""
     num_queries = num_keys if maps.id == "encoder-self" else len(maps.query_tokens)
-    calls = tuple(cropped(call, num_queries, num_keys) for call in maps.calls)
+    calls = tuple(_cropped(call, num_queries, num_keys) for call in maps.calls)
     return replace(
         maps, query_tokens=maps.query_tokens[:num_queries], key_tokens=maps.key_tokens[:num_keys], calls=calls
     )
@@ -96,3 +98,31 @@ def _seen(run: HubRun, maps: Maps) -> MapPicture | None:
         return None
     num_special = len(maps.key_tokens) - grid[0] * grid[1]
     return MapPicture(np.asarray(image.convert("RGB")), grid, num_special)
+
+
+@dataclass(frozen=True, eq=False)
+class _Cropped:
+    """The first queries and keys of another `Source`. Weights stay normalised over all keys."""
+
+    whole: Source
+    num_queries: int
+    num_keys: int
+
+    @property
+    def shape(self) -> tuple[int, int, int, int]:
+        """Batch, heads, and the queries and keys that are left."""
+        batch, heads, _, _ = self.whole.shape
+        return batch, heads, self.num_queries, self.num_keys
+
+    def tensors(self) -> list[Tensor]:
+        """The tensors of the whole source."""
+        return self.whole.tensors()
+
+    def rows(self, heads: slice, queries: slice) -> Float[Tensor, "batch some_heads rows keys"]:
+        """The weights of these heads and queries over the keys that are left."""
+        return self.whole.rows(heads, queries)[..., : self.num_keys]
+
+
+def _cropped(call: AttentionCall, num_queries: int, num_keys: int) -> AttentionCall:
+    """Crop a call to its first queries and keys."""
+    return AttentionCall(call.site, _Cropped(call.source, num_queries, num_keys))

@@ -65,7 +65,10 @@ class ViewHandle:
         Raises:
             ValueError: if there is no such site, head, token or look.
         """
-        self.state = reopened(self.groups, self.state, site=site, head=head, pins=pins, display=display)
+        self._show_state(reopened(self.groups, self.state, site=site, head=head, pins=pins, display=display))
+
+    def _show_state(self, state: ViewState) -> None:
+        self.state = state
 
     @property
     def site(self) -> str:
@@ -139,18 +142,7 @@ class AttentionView(ViewHandle):
         height: of the frame in a notebook, in pixels.
     """
 
-    def __init__(
-        self,
-        groups: Sequence[MapGroup],
-        state: ViewState | None = None,
-        second: Sequence[MapGroup] = (),
-        inputs: tuple[str, str] = ("A", "B"),
-        language: str = "en",
-        *,
-        height: int = 900,
-    ) -> None:
-        super().__init__(groups, state, second, inputs, language)
-        self.height = height
+    height = 900
 
     def _repr_html_(self) -> str:
         # A frame of its own keeps the notebook's styles and the view's apart.

@@ -17,7 +17,7 @@ from viz_core.view.open_state import reopened, site_of_state
 from viz_core.view.page import view_page
 from viz_core.view.payload import View, encode_view
 from viz_core.view.requests import FileRequest, wanted
-from viz_core.view.state import DisplayOptions, ViewState, read_message
+from viz_core.view.state import ViewState, read_message
 from viz_core.view.theme import DARK, LIGHT
 
 _THEME = f':host {{ {LIGHT}}} :host([data-scheme="dark"]) {{ {DARK}}}'
@@ -58,34 +58,16 @@ class AttentionWidget(ViewHandle, anywidget.AnyWidget):
         object, (), help="How the open head is looked at: a `DisplayOptions`; set by one or by its words that change."
     )
 
-    def __init__(
-        self,
-        groups: Sequence[MapGroup],
-        state: ViewState | None = None,
-        second: Sequence[MapGroup] = (),
-        inputs: tuple[str, str] = ("A", "B"),
-        language: str = "en",
-    ) -> None:
-        ViewHandle.__init__(self, groups, state, second, inputs, language)
+    def __init__(self, groups: Sequence[MapGroup], state: ViewState | None = None, **options: Any) -> None:
+        ViewHandle.__init__(self, groups, state, **options)
         self._turn = 0  # moves of the reader and of Python that `state` takes account of
         self._have: object = None  # the base that the browser holds, once it has spoken
         anywidget.AnyWidget.__init__(self)
         self._follow(self.state)
         self.on_msg(self._receive)
 
-    def open_head(
-        self,
-        site: str | None = None,
-        head: int | None = None,
-        pins: Sequence[str] | str | None = None,
-        display: DisplayOptions | Mapping[str, str] | None = None,
-    ) -> None:
-        """Open another head (counted from 0), pin other tokens ("q3", "k0") or change display options; the rest stays.
-
-        Raises:
-            ValueError: if there is no such site, head, token or look.
-        """
-        self._follow(reopened(self.groups, self.state, site=site, head=head, pins=pins, display=display))
+    def _show_state(self, state: ViewState) -> None:
+        self._follow(state)
         self._turn += 1
         if self._have is not None:
             self._answer([])

@@ -39,7 +39,7 @@ def test_it_starts_in_the_authors_range() -> None:
 
 @pytest.mark.usefixtures("shapes_unchecked")
 def test_what_does_not_fit_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"q: expected shape \(batch, 8, queries, 4\), got \(1, 2, 3, 4\)"):
+    with pytest.raises(ValueError, match=r"q: expected shape \(batch, 8, queries, d\), got \(1, 2, 3, 4\)"):
         KerpleLog(8).bias(torch.zeros(1, 2, 3, 4), 3)
     with pytest.raises(ValueError, match="num_heads: expected at least 1, got 0"):
         KerpleLog(0)

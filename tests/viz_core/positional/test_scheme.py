@@ -92,7 +92,7 @@ def test_refuses_what_does_not_fit() -> None:
         ALiBi().bias(q, 2)
     with pytest.raises(ValueError, match="num_keys: expected at least num_queries=3, got 2"):
         T5RelativeBias(2).bias(q, 2)
-    with pytest.raises(ValueError, match=r"q: expected shape \(batch, 8, queries, 4\), got \(1, 2, 3, 4\)"):
+    with pytest.raises(ValueError, match=r"q: expected shape \(batch, 8, queries, d\), got \(1, 2, 3, 4\)"):
         T5RelativeBias(8).bias(q, 3)
     with pytest.raises(ValueError, match="num_keys: expected at most num_tokens=3, got 4"):
         RelativePositionEmbedding1d(3, 4).bias(q, 4)

@@ -77,7 +77,8 @@ def test_a_file_holds_the_measures_of_layers_of_all_heads_and_of_words():
 
 
 def test_a_notebook_shows_the_page_in_a_frame_of_its_own(tmp_path: Path):
-    view = AttentionView([make_group(5, 7)], height=500)
+    view = AttentionView([make_group(5, 7)])
+    view.height = 500
     shown = view._repr_html_()
     assert shown.startswith("<iframe srcdoc=")
     assert "height: 500px" in shown

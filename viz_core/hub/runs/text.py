@@ -16,13 +16,13 @@ from viz_core.hub.runs.tokenizer_patterns import panics_in_words
 from viz_core.hub.store.errors import HubError
 
 _GIVES_UP = "The model's tokenizer gives up on this text: one of its patterns takes too long. Try another text."
-_KEPT = {"\n", "\t"}
+_WHITESPACE = {"\n", "\t"}
 
 
 def clean_text(text: str) -> str:
     """The text without control characters and halves of characters; line ends and tabs stay."""
     plain = text.replace("\r\n", "\n").replace("\r", "\n")
-    return "".join(c for c in plain if c in _KEPT or unicodedata.category(c) not in ("Cc", "Cs"))
+    return "".join(c for c in plain if c in _WHITESPACE or unicodedata.category(c) not in ("Cc", "Cs"))
 
 
 class TextInput:

@@ -20,7 +20,7 @@ from viz_core.hub.store.errors import HubError
 
 _LENGTH = 2000  # characters of a trial: a million steps for what grows with the square of it
 _SECONDS = 1  # of the processor, for all trials of a tokenizer
-_PATIENCE = 60.0  # seconds on the clock: a machine may be busy
+_TIMEOUT = 60.0  # seconds on the clock: a machine may be busy
 _UNITS = ("a", "A", "1", " ", "\n", "a ", "a1", "é", "'s", ".", "_", "aA")
 _NAMED = 40  # words and signs
 _ENDS = ("", "!", "\0")
@@ -72,7 +72,7 @@ def _come_to_an_end(patterns: tuple[str, ...]) -> bool:
         input=json.dumps([patterns, list(_texts(patterns))]).encode(),
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        timeout=_PATIENCE,
+        timeout=_TIMEOUT,
         check=False,
     )
     return tried.returncode == 0
