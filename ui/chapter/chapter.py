@@ -51,6 +51,7 @@ class Chapter:
         claims = Claims(words, common, controls, parts)
         self.claims, self.claim_row, self.finding = claims.section, claims.row, claims.finding
         self.break_it, self.side_by_side = claims.break_it, claims.side_by_side
+        self.break_and_explain = claims.break_and_explain
         self.claim, self.claim_at_most, self.claim_at_least = claims.within, claims.at_most, claims.at_least
 
         exercises = Exercises(words, common, controls, parts)

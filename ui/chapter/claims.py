@@ -111,6 +111,13 @@ class Claims:
         chosen = self.controls.choice(f"break-{part}" if part else "break", ("nothing", *names), "nothing")
         return "" if chosen == "nothing" else chosen
 
+    def break_and_explain(self, *names: str) -> str:
+        """Offer wrong formulas like `break_it` where no picture shows them, and say what is wrong with the chosen one."""
+        chosen = self.break_it(*names)
+        if chosen:
+            st.warning(self.words(f"break.{chosen}"), icon=":material/build_circle:")
+        return chosen
+
     def side_by_side(self, broken: str, draw: Callable[[str], None]) -> None:
         """Draw a figure and its claims intact; if something is broken, also broken, beside it, and say why it fails.
 

@@ -36,7 +36,8 @@ function begin(figure) {
   bar = makeBar(words, { go, end });
   document.querySelector(".stApp").append(bar.root);
   writeUrl(true);
-  watch = new MutationObserver(() => presented() || show(figureLike()));
+  openSections();
+  watch = new MutationObserver(() => (presented() ? updateBarSoon() : show(figureLike())));
   watch.observe(document.querySelector(".stApp"), { childList: true, subtree: true });
   show(figure);
 }
@@ -56,6 +57,28 @@ function end() {
 function show(figure) {
   if (!figure) return;
   showAlone(figure);
+  updateBar(figure);
+}
+
+/** Open the chapter's optional sections: all its figures are presented, also those that nobody has opened yet. */
+function openSections() {
+  const box = document.querySelector(".st-key-open-all input");
+  if (box && !box.checked) box.click();
+}
+
+let updates = false;
+
+/** Update the numbers in the toolbar once the page has settled: sections that open add figures. */
+function updateBarSoon() {
+  if (updates) return;
+  updates = true;
+  setTimeout(() => {
+    updates = false;
+    if (bar && presented()) updateBar(presented());
+  }, 200);
+}
+
+function updateBar(figure) {
   const figures = figuresOf();
   bar.update(figures.indexOf(figure) + 1, figures.length, pageOf().querySelector("h1")?.textContent ?? "");
 }

@@ -1,0 +1,42 @@
+"""The essentials of each chapter fit: at most two screens and about 350 words, and the rest waits below."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from ui.chapter.contents import all_chapters
+from ui.text.words import load_words
+
+DESK = {"width": 1400, "height": 900}
+_SCREENS = 2
+_WORDS = 420  # "about 350", with the labels of controls and badges
+
+_COUNT = """() => {
+  const deeper = document.querySelector('.st-key-deeper');
+  const texts = [...document.querySelectorAll(
+    '.stMainBlockContainer :is([data-testid=stMarkdownContainer], [data-testid=stCaptionContainer])')];
+  const above = texts.filter((each) =>
+    !deeper.contains(each) && deeper.compareDocumentPosition(each) & Node.DOCUMENT_POSITION_PRECEDING
+    && !each.querySelector('[data-testid=stMarkdownContainer]'));
+  const words = above.flatMap((each) => (each.innerText || '').split(/\\s+/)).filter((word) => /[a-z]/i.test(word));
+  const main = document.querySelector('[data-testid=stMain]');
+  return { words: words.length, end: deeper.getBoundingClientRect().top + main.scrollTop };
+}"""
+
+
+CHAPTERS = [name for name in all_chapters() if load_words(name, "en").has("definition")]
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_essentials_fit_their_bounds(page: Page, app_url: str, chapter: str) -> None:
+    page.set_viewport_size(DESK)
+    page.goto(f"{app_url}/{chapter}")
+    deeper = page.locator(".st-key-deeper")
+    expect(deeper).to_be_visible(timeout=30_000)
+    for part in ("definition", "takeaways", "next"):
+        expect(page.locator(f".st-key-{part}")).to_be_visible()
+    assert not page.locator(".st-key-deeper details[open]").count(), "sections cost nothing until they are opened"
+    found = page.evaluate(_COUNT)
+    assert found["end"] <= _SCREENS * DESK["height"], found
+    assert found["words"] <= _WORDS, found
