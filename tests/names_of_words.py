@@ -122,7 +122,7 @@ class Code:
             for name in (name for element in self._elements(call.args[0]) for name in self.patterns(element)):
                 yield self.own, "section", f"book.{name}", True
                 yield self.own, "section", f"erratum.{name}", False
-        elif owner is not None and _last(owner) == "chapter" and method == "break_it":
+        elif owner is not None and _last(owner) == "chapter" and method in ("break_it", "break_and_explain"):
             yield self.own, "label", "break", True
             yield self.own, "section", "option.nothing", True
             for name in (name for argument in call.args for name in self.patterns(argument)):

@@ -60,7 +60,7 @@ def reach_claims(chapter: Chapter, inputs: SizeInputs) -> None:
     sizes = LayerSizes(inputs.drawn.n, 8, inputs.sizes.k, inputs.sizes.r)
     pair = {"first": inputs.first + 1, "last": inputs.last + 1}
     with chapter.claims():
-        broken = chapter.break_it("shallow", "deep")
+        broken = chapter.break_and_explain("shallow", "deep")
         for name in WINDOWED:
             length = path_length(name, inputs.first, inputs.last, sizes)
             reach = partial(partial, _signal, name, inputs.first, inputs.last, sizes)

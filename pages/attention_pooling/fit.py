@@ -89,7 +89,7 @@ def claims(chapter: Chapter, pooling: Pooling, fit: Fit) -> None:
     scale = 1 + float(fit.y_train.abs().max())
     x, y = pooling.points()
     with chapter.claims():
-        broken = chapter.break_it("unguarded", "signed", "kept", "no-bias")
+        broken = chapter.break_and_explain("unguarded", "signed", "kept", "no-bias")
         chapter.claim("sums", sum_error(fit, broken == "unguarded"), 1e-12, reached=int(reached.sum()))
         inside = signed_fit(x, y, fit.x_val, pooling.width) if broken == "signed" else fit.y_hat[reached]
         chapter.claim("between", range_excess(inside, y), 1e-12 * scale)

@@ -70,7 +70,7 @@ chapter.text("formula")
 with_attention = sentence_request(ATTENTION, request.text, request.beam)
 residuals = cache(lambda: evaluate(with_attention, step_residuals))
 with chapter.claims():
-    broken = chapter.break_it("undivided", "no-tanh", "attended")
+    broken = chapter.break_and_explain("undivided", "no-tanh", "attended")
     rows = (lambda: evaluate(with_attention, undivided)) if broken == "undivided" else lambda: residuals()["rows"]
     formula = (
         (lambda: evaluate(with_attention, without_tanh)) if broken == "no-tanh" else lambda: residuals()["formula"]

@@ -22,7 +22,7 @@ FEW_WAVES = 15.0
 def claims(chapter: Chapter) -> None:
     """The chapter's claims, each measured when it becomes visible."""
     with chapter.claims():
-        broken = chapter.break_it("untrained", "given", "later")
+        broken = chapter.break_and_explain("untrained", "given", "later")
         shot = 0 if broken == "untrained" else -1
         right, induction, waves = (partial(measure, shot=shot) for measure in (_right, _most_induction, _waves))
         given = broken == "given"

@@ -96,7 +96,9 @@ def claims(chapter: Chapter, card: HubCard, run: HubRun, residuals: Callable[[bo
     """
     writes = card.kind_class.writes()
     with chapter.claims():
-        broken = chapter.break_it("eight-bits", "no-mask") if writes else chapter.break_it("eight-bits")
+        broken = (
+            chapter.break_and_explain("eight-bits", "no-mask") if writes else chapter.break_and_explain("eight-bits")
+        )
         rows = min(CLAIMED_ROWS, max(call.num_queries for call in run.trace))
         tolerance = 1e-5 if card.precision == "float32" else 1e-3
         heads = sum(call.num_heads for call in run.trace)

@@ -44,7 +44,7 @@ flow(chapter, layer_inputs, head)
 
 rounding = rounding_bound(layer_inputs.steps)
 with chapter.claims():
-    broken = chapter.break_it("wrong-root", "dealt-out", "undivided")
+    broken = chapter.break_and_explain("wrong-root", "dealt-out", "undivided")
     theirs = cache(
         lambda: (
             wrong_root(layer_inputs.layer, layer_inputs.steps)

@@ -53,7 +53,7 @@ def alibi(chapter: Chapter, _inputs: TokenInputs) -> None:
             half=f"{math.log(2) / float(slopes[head]):.3g}",
         )
     with chapter.claims():
-        broken = chapter.break_it("from-one", "logarithm")
+        broken = chapter.break_and_explain("from-one", "logarithm")
         slope = slopes_from_one if broken == "from-one" else slope_error
         for count in PUBLISHED_SLOPES:
             chapter.claim("slopes", slope(count), 1e-15, heads=count)
@@ -81,5 +81,5 @@ def t5(chapter: Chapter, _inputs: TokenInputs) -> None:
     chapter.text("bucket-table", max_distance=max_distance, last=ranges[-1][1])
     st.dataframe(pd.DataFrame([cells], index=[chapter.words("distances")], columns=[str(b) for b, _, _ in ranges]))
     with chapter.claims():
-        errors = one_way_bucket_errors if chapter.break_it("one-way") else bucket_errors
+        errors = one_way_bucket_errors if chapter.break_and_explain("one-way") else bucket_errors
         chapter.claim("buckets", errors(), 0)

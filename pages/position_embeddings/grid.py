@@ -46,7 +46,7 @@ def relative_2d(chapter: Chapter, inputs: TokenInputs) -> None:
         column=column + 1,
     )
     with chapter.claims():
-        total = column_major_total(terms) if chapter.break_it("column-major") else terms.total
+        total = column_major_total(terms) if chapter.break_and_explain("column-major") else terms.total
         chapter.claim("sum", float((total - from_module).abs().max()), ROUNDING)
     chapter.text(
         "factored",

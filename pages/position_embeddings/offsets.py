@@ -32,7 +32,7 @@ def relative(chapter: Chapter, _inputs: TokenInputs) -> None:
         slideshow.button(chapter.words("play"))
     chapter.fragment(lambda: _skew(chapter, n, slideshow), every=slideshow.every)
     with chapter.claims():
-        error = skew_of_left_padding if chapter.break_it("left-padding") else skew_error
+        error = skew_of_left_padding if chapter.break_and_explain("left-padding") else skew_error
         chapter.claim("skew", error(n), 0.0, n=n)
     chapter.text("graph")
     chapter.heading("index")
@@ -59,7 +59,7 @@ def shaw(chapter: Chapter, inputs: TokenInputs) -> TokenInputs:
     clipped = replace(inputs.layer, sizes=replace(inputs.layer.sizes, max_distance=k))
     chapter.figure("index", index_figure(n, k, names), n=n, last=2 * k)
     with chapter.claims():
-        scheme = "relative" if chapter.break_it("unclipped") else "shaw"
+        scheme = "relative" if chapter.break_and_explain("unclipped") else "shaw"
         bias = clipped.one_word().position_scores(BY_NAME[scheme])
         chapter.claim("clipped", clipping_spread(bias, k), ROUNDING, k=k)
     chapter.figure("shaw", partial(shaw_figure, k, names))

@@ -39,7 +39,7 @@ def rotary(chapter: Chapter, _inputs: TokenInputs) -> None:
     chapter.finding("fades", far < 0.8 * close, near=f"{close:.3f}", far=f"{far:.3f}")
     proofs = rotary_proofs(d, base)
     with chapter.claims():
-        summed = bool(chapter.break_it("summed"))
+        summed = bool(chapter.break_and_explain("summed"))
         chapter.claim("offset-only", proofs.added_shift if summed else proofs.shift, EXACT)
         chapter.claim_at_most("bound", proofs.bound_ratio, 1.0 + EXACT)
         chapter.claim("length", proofs.added_length if summed else proofs.length, EXACT)

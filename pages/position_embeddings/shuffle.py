@@ -46,7 +46,7 @@ def shuffle(chapter: Chapter, inputs: TokenInputs) -> None:
     gap = least > 100 * max(residuals[name] for name in blind)
     chapter.finding("gap", gap, blind=[names[name] for name in blind])
     with chapter.claims():
-        if chapter.break_it("unshuffled"):
+        if chapter.break_and_explain("unshuffled"):
             residuals = order_residuals(inputs.layer, order.sort().values)  # the order of the sentence
         for scheme in SCHEMES:
             if is_equivariant(scheme, inputs.layer.sizes, order):

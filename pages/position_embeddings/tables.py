@@ -41,6 +41,6 @@ def _similarity(chapter: Chapter, name: str, table: Tensor) -> None:
 def absolute(chapter: Chapter, inputs: TokenInputs) -> None:
     """Equal rows where the same word is at every position."""
     with chapter.claims():
-        scheme = "relative" if chapter.break_it("by-offset") else "absolute"
+        scheme = "relative" if chapter.break_and_explain("by-offset") else "absolute"
         bias = inputs.layer.one_word().position_scores(BY_NAME[scheme])
         chapter.claim("same-rows", row_spread(bias), ROUNDING)

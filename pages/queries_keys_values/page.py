@@ -77,7 +77,7 @@ with chapter.card("plane"):
         figure = weights_plane.plane(chapter, mixture, without_star) if mixture is not None else None
 
 with chapter.claims():
-    broken = chapter.break_it("undivided", "twins", "cold", "negative")
+    broken = chapter.break_and_explain("undivided", "twins", "cold", "negative")
     if answerable:
         lookup.lookup_claims(chapter, database, question, broken)
     if mixture is not None:

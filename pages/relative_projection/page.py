@@ -53,7 +53,7 @@ shape = move.num_hiddens, POSITIONS, move.base, move.dtype
 bound = rounding_bound(len(POSITIONS) + abs(move.offset), move.dtype)
 residual = cache(lambda: projection_residual(move.offset, *shape))
 with chapter.claims():
-    moves = (lambda: mirrored_residual(move.offset, *shape)) if chapter.break_it("mirrored") else residual
+    moves = (lambda: mirrored_residual(move.offset, *shape)) if chapter.break_and_explain("mirrored") else residual
     chapter.claim("moves", lambda: float(moves().max()), bound, count=f"{len(POSITIONS):,}")
     chapter.claim("constant", lambda: rotation_spread(move.offset, *shape), bound, count=f"{len(POSITIONS):,}")
     chapter.claim("compose", lambda: composed(move), bound, steps=list(map(str, STEPS)))

@@ -18,7 +18,7 @@ def claims(chapter: Chapter, table: Table, base: float) -> None:
     """The claims about the table with their residuals, also for an odd width or a single position."""
     n, d = table.shape
     with chapter.claims():
-        broken = chapter.break_it("odd", "single")
+        broken = chapter.break_and_explain("odd", "single")
         if broken == "odd":
             return _odd_claims(chapter, lone_sine(n, d, base))
         if broken == "single":

@@ -90,7 +90,7 @@ with maps:
 which_head_aligns(chapter, model)
 
 with chapter.claims():
-    broken = chapter.break_it("no-mask", "as-long")
+    broken = chapter.break_and_explain("no-mask", "as-long")
     measured = unmasked_residuals if broken == "no-mask" else translation_residuals
     residuals = cache(lambda: evaluate(translation_request, measured))
     chapter.claim("rows", lambda: row_error(groups), ROUNDING, heads=sum(call.num_heads for call in result.trace))

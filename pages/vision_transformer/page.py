@@ -62,7 +62,7 @@ head_buttons(chapter, names, groups, view, off)
 token = token_read(view)
 
 with chapter.claims():
-    broken = chapter.break_it("columns", "with-positions")
+    broken = chapter.break_and_explain("columns", "with-positions")
     count = sum(call.num_heads for call in picture_inputs.found.trace)
     chapter.claim("rows", lambda: row_error(groups), ROUNDING, heads=count)
 

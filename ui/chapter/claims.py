@@ -112,7 +112,7 @@ class Claims:
         return "" if chosen == "nothing" else chosen
 
     def break_and_explain(self, *names: str) -> str:
-        """Offer wrong formulas like `break_it` where no picture shows them, and say what is wrong with the chosen one."""
+        """Offer wrong formulas like `break_it` where no figure shows them; explain the chosen one."""
         chosen = self.break_it(*names)
         if chosen:
             st.warning(self.words(f"break.{chosen}"), icon=":material/build_circle:")
