@@ -37,7 +37,7 @@ class Words:
     sections: dict[str, str]
     language: str = ENGLISH
 
-    def __call__(self, name: str, **values: object) -> str:
+    def __call__(self, name: str, /, **values: object) -> str:
         """Return the section of this name, with each {key} replaced by its value.
 
         Only given keys are replaced, so formulas keep their braces.
