@@ -8,7 +8,14 @@ from torch import Tensor
 from pages.relative_projection.move import Move, decimals
 from pages.relative_projection.residual_figures import residual_figure
 from ui.chapter.chapter import Chapter
-from viz_core.lessons.relative_projection.proof import composition_residual, proof_lines, rounding_bound
+from viz_core.lessons.relative_projection.proof import (
+    POSITIONS,
+    composition_residual,
+    projection_residual,
+    proof_lines,
+    rounding_bound,
+    transpose_residual,
+)
 
 STEPS = (-3, 10)  # second offsets to put after the first
 
@@ -52,6 +59,18 @@ def proof(chapter: Chapter, move: Move) -> None:
                 arrived=move.position + move.offset,
             )
     chapter.text("after")
+    bound = rounding_bound(len(POSITIONS) + abs(move.offset), move.dtype)
+    with chapter.claim_row("claims-proof"):
+        chapter.claim("compose", lambda: composed(move), bound, steps=list(map(str, STEPS)))
+        transposed = transpose_residual(move.offset, move.num_hiddens, move.base, move.dtype)
+        chapter.claim("transpose", transposed, bound)
+    chapter.text("residual")
+    chapter.lazy("residuals", lambda: residuals(chapter, move, residuals_of(move), bound), 440)
+
+
+def residuals_of(move: Move) -> Tensor:
+    """Return the largest difference between M p and the true row, at every position."""
+    return projection_residual(move.offset, move.num_hiddens, POSITIONS, move.base, move.dtype)
 
 
 def composed(move: Move) -> float:

@@ -2,31 +2,76 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import plotly.graph_objects as go
+import streamlit as st
 import torch
+from torch import Tensor
 
 from pages.relative_projection.matrix_figure import matrix_figure
-from pages.relative_projection.move import Move, about_pair
+from pages.relative_projection.move import Move, about_pair, readout
 from pages.relative_projection.rotation_figure import pairs_figure, rotation_figure, shown_pairs
 from ui.chapter.chapter import Chapter
+from viz_core.lessons.relative_projection.broken import mirrored_residual
+from viz_core.lessons.relative_projection.proof import (
+    POSITIONS,
+    projection_residual,
+    rotation_spread,
+    rounding_bound,
+)
 from viz_core.positional import sinusoidal_rows
 
 _MOST_DIMENSIONS = 64  # of the matrix in one heatmap, so that its blocks can be seen
 
 
-def rotation(chapter: Chapter, move: Move, hide_answer: bool) -> go.Figure:
-    """Draw the chosen pair on its circle; without its new position while the answer is hidden."""
+def rotation(chapter: Chapter, move: Move, broken: str, hide_answer: bool) -> None:
+    """Draw the chosen pair on its circle and whether the matrix hits every position; without either if hidden."""
+    values = about_pair(move)
+    mirrored = broken == "mirrored"
+    if mirrored:
+        chapter.figure("mirrored", rotation_of(chapter, move, mirrored=True), **values)
+        _claims(chapter, move, mirrored_residual)
+        return
+    picture, side = st.columns([3, 2], gap="large", vertical_alignment="center")
+    with picture:
+        figure = rotation_of(chapter, move, with_move=not hide_answer)
+        chapter.figure("rotation", figure, hide_answer=hide_answer, **values)
+    if not hide_answer:
+        with side:
+            readout(chapter, move)
+            _claims(chapter, move, projection_residual)
+
+
+def rotation_of(chapter: Chapter, move: Move, with_move: bool = True, mirrored: bool = False) -> go.Figure:
+    """Return the chosen pair on its circle, moved by the matrix or, mirrored, by its transpose."""
     step = 1 if move.offset >= 0 else -1
     path = move.pairs(*range(move.position, move.position + move.offset + step, step))[:, move.pair]
     start = sinusoidal_rows(torch.tensor([move.position]), move.num_hiddens, move.base, move.dtype)[0]
-    rotated = (move.matrix() @ start).double().unflatten(0, (-1, 2))[move.pair].numpy()
+    M = move.matrix().T if mirrored else move.matrix()
+    rotated = (M @ start).double().unflatten(0, (-1, 2))[move.pair].numpy()
     turn = float(move.offset * move.omega()[move.pair])
-    values = about_pair(move)
-    names = chapter.words.group("figure") | {"turn": chapter.words("figure.turn", **values)}
-    figure = rotation_figure(path, rotated, turn, move.position, move.pair, names, not hide_answer)
-    chapter.figure("rotation", figure, hide_answer=hide_answer, **values)
-    return figure
+    names = chapter.words.group("figure") | {"turn": chapter.words("figure.turn", **about_pair(move))}
+    return rotation_figure(path, rotated, turn, move.position, move.pair, names, with_move)
+
+
+def _claims(chapter: Chapter, move: Move, residual: Callable[..., Tensor]) -> None:
+    shape = move.num_hiddens, POSITIONS, move.base, move.dtype
+    bound = rounding_bound(len(POSITIONS) + abs(move.offset), move.dtype)
+    with chapter.claim_row("claims-main"):
+        chapter.claim("moves", lambda: float(residual(move.offset, *shape).max()), bound, count=f"{len(POSITIONS):,}")
+        chapter.claim("constant", lambda: rotation_spread(move.offset, *shape), bound, count=f"{len(POSITIONS):,}")
+
+
+def matrix_and_pairs(chapter: Chapter, move: Move) -> None:
+    """Draw every pair as a clock beside the whole matrix, and ask about an offset of seven wavelengths."""
+    for_pairs, for_matrix = st.columns(2)
+    with for_pairs:
+        all_pairs(chapter, move)
+    with for_matrix:
+        matrix(chapter, move)
+    chapter.exercise("wavelength")
 
 
 def all_pairs(chapter: Chapter, move: Move) -> None:

@@ -74,12 +74,12 @@ def test_the_proof_fills_in_what_the_library_proves(open_page: OpenPage) -> None
 def test_pair_width_and_base_change_the_frequency(open_page: OpenPage) -> None:
     app = open_page(CHAPTER)
     app.slider(key="rp-pair").set_value(5).run()
-    assert f"| {float(angular_frequencies(32)[5]):.5g} rad a position |" in texts(app)
+    assert f"| {float(angular_frequencies(32)[5]):.5g} rad per position |" in texts(app)
     app.select_slider(key="rp-width").set_value(64).run()
     app.slider(key="rp-pair").set_value(31).run()
-    assert f"| {float(angular_frequencies(64)[31]):.5g} rad a position |" in texts(app)
+    assert f"| {float(angular_frequencies(64)[31]):.5g} rad per position |" in texts(app)
     app.number_input(key="rp-base").set_value(100).run()
-    assert f"| {float(angular_frequencies(64, 100)[31]):.5g} rad a position |" in texts(app)
+    assert f"| {float(angular_frequencies(64, 100)[31]):.5g} rad per position |" in texts(app)
     assert not app.exception
 
 
@@ -98,15 +98,15 @@ def test_each_number_type_has_its_residual(open_page: OpenPage, name: str) -> No
     residual = float(projection_residual(5, 32, torch.arange(1000), dtype=dtype).max())
     assert badge(app, "for all 1,000 positions") == (True, f"{residual:.2g}")
     assert badge(app, "transpose") == (True, f"{transpose_residual(5, 32, dtype=dtype):.2g}")
-    assert f"rounding can cost in {name}." in texts(app)
+    assert f"rounding can cause in {name}." in texts(app)
 
 
 @pytest.mark.parametrize(("reach", "learned"), [("100", False), ("1000000", True)])
 def test_the_fit_is_honest_about_what_it_learned(open_page: OpenPage, reach: str, learned: bool) -> None:
     app = open_page(CHAPTER, **{"rp-section": LEARN, "rp-reach": reach})
     fit = fit_errors(5, 32, int(reach))
-    assert badge(app, "moves the rows it saw") == (True, f"{fit.seen:.2g}")
-    assert badge(app, "never saw") == (learned, f"{fit.unseen:.2g}")
+    assert badge(app, "moves the training rows") == (True, f"{fit.seen:.2g}")
+    assert badge(app, "unseen rows") == (learned, f"{fit.unseen:.2g}")
     assert badge(app, "entry by entry") == (learned, f"{fit.difference:.2g}")
     assert f"**{fit.rank} of 32**" in texts(app)
 
@@ -116,7 +116,7 @@ def test_the_fit_is_honest_about_what_it_learned(open_page: OpenPage, reach: str
 def test_the_narrowest_and_the_widest_encoding(open_page: OpenPage, width: str, section: str) -> None:
     app = open_page(CHAPTER, **{"rp-width": width, "rp-section": section, "rp-offset": "-100"})
     assert set(figure_names(app)) >= {"rotation", "pairs", "matrix", "residual", "fit" if section == LEARN else "types"}
-    assert f"of {width}." in texts(app)
+    assert f"of {width}:" in texts(app)
 
 
 def test_the_exercises_answer_is_true(open_page: OpenPage) -> None:

@@ -48,7 +48,7 @@ def test_going_back_counts_positions_down(hands: np.ndarray) -> None:
 
 def test_no_offset_draws_both_hands_and_no_arrow(hands: np.ndarray) -> None:
     figure = rotation_figure(hands[4:5, 2], hands[4, 2], 0.0, 4, 2, LABELS)
-    turn = next(trace for trace in figure.data if trace.name == "turn: 0.0° = 0 turns")
+    turn = next(trace for trace in figure.data if trace.name == "rotation: 0.0° = 0 turns")
     assert max(turn.marker.size) == 0
     first, second = figure.layout.annotations
     assert math.dist((first.x, first.y), (second.x, second.y)) > 0.3  # their names do not cover each other

@@ -11,7 +11,7 @@ from tests.pages.reading import badges, drawn, finding, number, stands
 
 OpenPage = Callable[..., AppTest]
 CHAPTER = "relative-projection"
-LEARNED = ("which it never saw", "entry by entry")  # what a fit need not have learned
+LEARNED = ("unseen rows", "entry by entry")  # what a fit need not have learned
 
 
 @pytest.mark.parametrize("reach", [100, 10_000, 1_000_000])
@@ -22,10 +22,10 @@ def test_of_the_fit(open_page: OpenPage, reach: int, width: int, base: int) -> N
     stands(app, *LEARNED)
     seen, unseen, _ = drawn(app, "fit")
     place = list(unseen["x"]).index(reach)
-    holds = finding(app, "holds further on, too", "misses rows further on")
+    holds = finding(app, "also holds beyond it", "fails beyond it")
     assert holds == (unseen["customdata"][place] <= 1e-6)
     assert holds == next(found for claim, found in badges(app).items() if LEARNED[0] in claim)
-    assert number(app, "On rows that the fit saw, it is off by") == pytest.approx(seen["customdata"][place], rel=0.05)
+    assert number(app, "On the training rows the error is") == pytest.approx(seen["customdata"][place], rel=0.05)
 
 
 @pytest.mark.parametrize("kind", ["float64", "float32", "bfloat16", "float16"])
@@ -33,9 +33,9 @@ def test_of_the_fit(open_page: OpenPage, reach: int, width: int, base: int) -> N
 def test_of_rounding(open_page: OpenPage, kind: str, offset: int, width: int) -> None:
     asked = {"rp-type": kind, "rp-offset": str(offset), "rp-width": str(width)}
     app = open_page(CHAPTER, **{"rp-section": "What each number type costs"}, **asked)
-    stands(app)
+    stands(app, *LEARNED)
     points, line = drawn(app, "residual")
     above = bool((points["customdata"] > line["y"][0]).any())
-    assert finding(app, "No point lies above the line", "Points lie above the line") is not above
+    assert finding(app, "No point is above the line", "Points are above the line") is not above
     worst = max(trace["y"].max() for trace in drawn(app, "types") if trace["name"] == "bfloat16")
-    assert number(app, "its curve comes up to") == pytest.approx(worst if offset else 0, rel=0.05)
+    assert number(app, "its error reaches") == pytest.approx(worst if offset else 0, rel=0.05)
