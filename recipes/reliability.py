@@ -10,12 +10,13 @@ import numpy as np
 import torch
 from jaxtyping import Bool, Float, UInt8
 from PIL import Image
+from safetensors.torch import save_file
 from torch import Tensor
 
 from recipes.files import record
 from recipes.picture_sets import PictureSplit
 from viz_core.pretrained import ImageClassifier
-from viz_core.pretrained.familiarity import Familiarity
+from viz_core.pretrained.familiarity import FILE, Familiarity
 
 KNOWN = 0.95  # of held-out pictures are within the threshold
 TRAINING_PICTURES = 8000  # that the spread is measured on: enough for a covariance of some hundred numbers
@@ -72,7 +73,7 @@ def expected_calibration_error(bins: Sequence[Bin]) -> float:
 def record_reliability(model: ImageClassifier, split: PictureSplit, folder: Path) -> None:
     """Measure both, and write them beside the checkpoint."""
     order = torch.randperm(len(split.train.labels), generator=torch.Generator().manual_seed(0))[:TRAINING_PICTURES]
-    known = Familiarity.fit(_predictions(model, split.train.pixels[order])[0])
+    known = fit_familiarity(_predictions(model, split.train.pixels[order])[0])
     features, probabilities = _predictions(model, split.test.pixels)
     top = probabilities.max(dim=-1)
     bins = calibration_bins(top.values, top.indices == split.test.labels.cpu())
@@ -96,8 +97,29 @@ def record_reliability(model: ImageClassifier, split: PictureSplit, folder: Path
             },
         },
     }
-    known.save(folder)
+    save_familiarity(known, folder)
     record(folder, measured, _section(measured))
+
+
+def fit_familiarity(features: Float[Tensor, "n d"], ridge: float = 1e-3) -> Familiarity:
+    """Return mean and spread of training pictures; `ridge` times the mean variance is added to every variance.
+
+    Raises:
+        ValueError: if there are fewer than two pictures.
+    """
+    if len(features) < 2:
+        raise ValueError(f"features: expected those of at least 2 pictures, got {len(features)}")
+    x = features.double()
+    mean = x.mean(dim=0)
+    covariance = (x - mean).T @ (x - mean) / len(x)
+    variance = covariance.diagonal().mean().clamp_min(torch.finfo(torch.float32).tiny)
+    covariance += ridge * variance * torch.eye(x.shape[1], dtype=x.dtype)
+    return Familiarity(mean.float(), torch.linalg.cholesky(torch.linalg.inv(covariance)).float())
+
+
+def save_familiarity(known: Familiarity, folder: Path) -> None:
+    """Write mean and spread beside a checkpoint."""
+    save_file({"mean": known.mean, "whitening": known.whitening.contiguous()}, folder / FILE)
 
 
 def _predictions(model: ImageClassifier, pixels: UInt8[Tensor, "n c h w"], rows: int = 250) -> tuple[Tensor, Tensor]:

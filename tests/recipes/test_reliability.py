@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pages.vision_transformer.prediction import bin_of
-from recipes.reliability import calibration_bins, expected_calibration_error
+from recipes.reliability import calibration_bins, expected_calibration_error, fit_familiarity
 
 
 def test_bins_by_hand() -> None:
@@ -49,3 +50,32 @@ def test_what_is_no_probability_is_refused() -> None:
         calibration_bins(torch.tensor([0.5]), torch.tensor([True]), 0)
     with pytest.raises(ValueError, match="at least one, got none"):
         expected_calibration_error([])
+
+
+def test_distances_by_hand() -> None:
+    known = fit_familiarity(torch.tensor([[1.0, 0.0], [-1.0, 0.0], [0.0, 2.0], [0.0, -2.0]]), ridge=0)
+    # mean 0, variances 1/2 and 2: sqrt(x^2 / 0.5 + y^2 / 2)
+    torch.testing.assert_close(
+        known.distances(torch.tensor([[1.0, 0.0], [0.0, 2.0], [1.0, 2.0]])), torch.tensor([2.0, 2.0, 4.0]).sqrt()
+    )
+
+
+def test_distances_are_mahalanobis_and_do_not_depend_on_the_axes() -> None:
+    features = torch.randn(200, 5) @ torch.randn(5, 5) + 3
+    known = fit_familiarity(features, ridge=0)
+    x = features.double().numpy()
+    inverse = np.linalg.inv(np.cov(x.T, bias=True))
+    away = x - x.mean(axis=0)
+    expected = np.sqrt(np.einsum("ni,ij,nj->n", away, inverse, away))
+    np.testing.assert_allclose(known.distances(features), expected, rtol=1e-3)
+    turned = torch.randn(5, 5) + 2 * torch.eye(5)
+    again = fit_familiarity(features @ turned, ridge=0).distances(features @ turned)
+    torch.testing.assert_close(again, known.distances(features), rtol=1e-2, atol=1e-2)
+
+
+def test_few_pictures_or_none_alike() -> None:
+    with pytest.raises(ValueError, match="at least 2 pictures, got 1"):
+        fit_familiarity(torch.ones(1, 3))
+    same = fit_familiarity(torch.ones(4, 3))
+    assert same.distances(torch.ones(1, 3)).item() == 0
+    assert same.distances(torch.zeros(1, 3)).item() > 1e6  # nothing else was ever seen

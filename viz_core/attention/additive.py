@@ -88,9 +88,6 @@ class AdditiveAttention(nn.Module):
         """a_ij = exp(s_ij) / sum_l exp(s_il) over the valid keys, for scores s from projected keys.
 
         A decoder projects W_k K once and computes weights at each step.
-
-        Raises:
-            ValueError: if the queries have another width, or valid_lens does not fit.
         """
         return masked_softmax(self.score(queries, projected).float(), valid_lens)
 

@@ -69,11 +69,7 @@ class Gaussian:
     sigma: float
 
     def __call__(self, distances: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
-        """K(u), 0 to 1.
-
-        Raises:
-            ValueError: if distances are no floating-point tensor.
-        """
+        """K(u), 0 to 1."""
         return self.log(distances).exp()
 
     def log(self, distances: Float[Tensor, "..."]) -> Float[Tensor, "..."]:

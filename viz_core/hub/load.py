@@ -34,7 +34,6 @@ from viz_core.trace import find_sites, name_sites
 # transformers builds models under patches that hold for all threads.
 _building = threading.Lock()
 _importing = threading.Lock()
-_tested: list[bool] = []  # once the private names of transformers are
 
 
 def load_hub(
@@ -102,9 +101,7 @@ def import_transformers() -> None:
         import transformers
 
         _ = (transformers.PreTrainedModel, transformers.AutoTokenizer)  # each name imports what it stands for
-        if not _tested:
-            _tested.append(True)
-            warn_of_missing()
+        warn_of_missing()
 
 
 def _find(

@@ -62,11 +62,7 @@ class HubModel:
         return self.run_inputs(RunInputs(text, **options))
 
     def run_inputs(self, inputs: RunInputs) -> HubRun:
-        """The same as `run`, of inputs that are gathered already.
-
-        Raises:
-            HubError: as `run` does.
-        """
+        """The same as `run`, of inputs that are gathered already."""
         self.engine.check_payloads(inputs, self.card.name)
         self._check_speech_options(inputs.language, inputs.task)
         with self.engine.serial, torch.inference_mode():

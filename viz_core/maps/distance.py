@@ -64,11 +64,7 @@ def distances_of_rows(
 
 
 def uniform_attention_distance(grid: tuple[int, int], patch_size: tuple[int, int]) -> float:
-    """Mean distance in pixels for uniform attention: the mean over i and j of |c_i - c_j|.
-
-    Raises:
-        ValueError: if the grid or the patch is empty.
-    """
+    """Mean distance in pixels for uniform attention: the mean over i and j of |c_i - c_j|."""
     return float(patch_distances(grid, patch_size).mean())
 
 

@@ -35,11 +35,7 @@ class KerpleLog(nn.Module, PositionScheme):
         self.log_r2 = nn.Parameter(torch.rand(num_heads).clamp_min(0.01).log())
 
     def forward(self, num_queries: int, num_keys: int) -> Float[Tensor, "1 heads queries keys"]:
-        """-r1 log(1 + r2 |j - i|) for each head; fewer queries than keys are the last positions, as with a cache.
-
-        Raises:
-            ValueError: if num_queries is no whole number, at least 1, or num_keys none of num_queries or more.
-        """
+        """-r1 log(1 + r2 |j - i|) for each head; fewer queries than keys are the last positions, as with a cache."""
         distances = relative_positions(num_queries, num_keys, self.log_r1.device).abs()
         r1, r2 = (log.exp()[:, None, None] for log in (self.log_r1, self.log_r2))
         return (-r1 * torch.log1p(r2 * distances))[None]

@@ -105,11 +105,7 @@ class T5RelativeBias(nn.Module, PositionScheme):
         self.relative_attention_bias = nn.Embedding(num_buckets, num_heads)
 
     def forward(self, num_queries: int, num_keys: int) -> Float[Tensor, "1 heads queries keys"]:
-        """b_h[bucket(j - i)] for each head h; fewer queries than keys are the last positions, as with a cache.
-
-        Raises:
-            ValueError: if num_queries is no whole number, at least 1, or num_keys none of num_queries or more.
-        """
+        """b_h[bucket(j - i)] for each head h; fewer queries than keys are the last positions, as with a cache."""
         offsets = relative_positions(num_queries, num_keys, self.relative_attention_bias.weight.device)
         buckets = t5_relative_position_bucket(offsets, self.bidirectional, self.num_buckets, self.max_distance)
         bias: Float[Tensor, "queries keys heads"] = self.relative_attention_bias(buckets)

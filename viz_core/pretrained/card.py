@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -43,7 +44,7 @@ def read_card(folder: Path) -> ModelCard:
         CheckpointError: if config.json is missing or does not hold what a card needs, or a file is damaged.
     """
     path = folder / "config.json"
-    try:
+    with parsing(path):
         config = _parsed(path, json.loads)
         card, record = folder / "card.md", folder / "training.json"
         text = _parsed(card, str) if card.is_file() else ""
@@ -58,9 +59,21 @@ def read_card(folder: Path) -> ModelCard:
             text,
             training,
         )
-    except (KeyError, TypeError) as error:
+
+
+@contextmanager
+def parsing(path: Path) -> Iterator[None]:
+    """Turn errors while a model's file is parsed into a CheckpointError that names the file."""
+    try:
+        yield
+    except CheckpointError:
+        raise
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise CheckpointError(
-            "{file} of model {model!r} cannot be read: {detail}", file=path.name, model=folder.name, detail=repr(error)
+            "{file} of model {model!r} cannot be read: {detail}",
+            file=path.name,
+            model=path.parent.name,
+            detail=repr(error),
         ) from None
 
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-import torch
 from jaxtyping import Float
 from safetensors import SafetensorError
 from safetensors.torch import load as load_tensors
-from safetensors.torch import save_file
 from torch import Tensor
 
 from viz_core.pretrained.card import CheckpointError, ModelCard, read_bytes
@@ -37,23 +35,6 @@ class Familiarity:
     mean: Float[Tensor, "d"]
     whitening: Float[Tensor, "d d"]
 
-    @classmethod
-    def fit(cls, features: Float[Tensor, "n d"], ridge: float = 1e-3) -> Familiarity:
-        """From the features of training pictures; `ridge` times the mean variance is added to every variance.
-
-        Raises:
-            ValueError: if there are fewer than two pictures.
-        """
-        if len(features) < 2:
-            raise ValueError(f"features: expected those of at least 2 pictures, got {len(features)}")
-        x = features.double()
-        mean = x.mean(dim=0)
-        covariance = (x - mean).T @ (x - mean) / len(x)
-        variance = covariance.diagonal().mean().clamp_min(torch.finfo(torch.float32).tiny)
-        covariance += ridge * variance * torch.eye(x.shape[1], dtype=x.dtype)
-        root = torch.linalg.cholesky(torch.linalg.inv(covariance))
-        return cls(mean.float(), root.float())
-
     def distances(self, features: Float[Tensor, "n d"]) -> Float[Tensor, "n"]:
         """Mahalanobis distances d(x) = sqrt((x - m)^T C^-1 (x - m)), for all classes together.
 
@@ -61,10 +42,6 @@ class Familiarity:
         all classes, Kamoi and Kobayashi 2020, section 3.2.)
         """
         return ((features.float().cpu() - self.mean) @ self.whitening).norm(dim=-1)
-
-    def save(self, folder: Path) -> None:
-        """Write it beside a checkpoint."""
-        save_file({"mean": self.mean, "whitening": self.whitening.contiguous()}, folder / FILE)
 
 
 def read_familiarity(card: ModelCard, folder: Path, num_hiddens: int) -> tuple[Familiarity, float] | None:

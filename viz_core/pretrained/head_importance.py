@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from viz_core.pretrained.bootstrap import Difference
-from viz_core.pretrained.card import CheckpointError, ModelCard, read_bytes, read_card
+from viz_core.pretrained.card import ModelCard, parsing, read_bytes, read_card
 from viz_core.runtime.assets import ASSETS
 
 IMPORTANCE = "heads.json"
@@ -68,7 +68,7 @@ def read_importance(folder: Path, card: ModelCard) -> HeadImportance | None:
     path = folder / IMPORTANCE
     if not path.is_file():
         return None
-    try:
+    with parsing(path):
         content = json.loads(read_bytes(path))
         if content["sha256"] != card.config.get("sha256"):
             return None
@@ -77,10 +77,6 @@ def read_importance(folder: Path, card: ModelCard) -> HeadImportance | None:
             for h in content["heads"]
         )
         return HeadImportance(content["metric"], content["base"], content["examples"], heads)
-    except (ValueError, KeyError, TypeError) as error:
-        raise CheckpointError(
-            "{file} of model {model!r} cannot be read: {detail}", file=path.name, model=folder.name, detail=repr(error)
-        ) from None
 
 
 def _difference(numbers: list[float] | None) -> Difference | None:

@@ -58,11 +58,7 @@ def sample_pictures(classifier: ImageClassifier, start: int, stop: int) -> Pictu
 def right_statistics(
     classifier: ImageClassifier, off: HeadsOff, start: int, stop: int
 ) -> Float[np.ndarray, "pictures 2"]:
-    """Return for each picture whether it is classified correctly with heads off, 1 or 0, and 1, for `percentage_right`.
-
-    Raises:
-        ValueError: if there is no such head.
-    """
+    """Return, for `percentage_right`, whether each picture is classified correctly with heads off (1 or 0), and 1."""
     pictures = sample_pictures(classifier, start, stop)
     with intervene(switched_off(off)):
         chances = classifier.predict(pictures.pixels)

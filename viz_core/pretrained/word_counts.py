@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from viz_core.pretrained.card import CheckpointError, read_bytes
+from viz_core.pretrained.card import parsing, read_bytes
 from viz_core.pretrained.tokenization import clean
 from viz_core.runtime.assets import ASSETS
 
@@ -83,14 +83,5 @@ def word_counts(name: str, folder: Path | None = None) -> WordCounts | None:
 
 @lru_cache(maxsize=4)
 def _read(path: Path, _modified: int) -> WordCounts:
-    try:
+    with parsing(path):
         return WordCounts.from_json(read_bytes(path).decode("utf-8"))
-    except ValueError as error:
-        if isinstance(error, CheckpointError):
-            raise
-        raise CheckpointError(
-            "{file} of model {model!r} cannot be read: {detail}",
-            file=path.name,
-            model=path.parent.name,
-            detail=str(error),
-        ) from None

@@ -28,11 +28,7 @@ def off(*heads: int) -> Edit:
 
 
 def switched_off(heads: Iterable[tuple[str, int]]) -> dict[str, Edit]:
-    """Return the edits, for `intervene`, that switch off these heads, each a site and a number.
-
-    Raises:
-        ValueError: if a number is below 0.
-    """
+    """Return the edits, for `intervene`, that switch off these heads, each a site and a number."""
     sites: dict[str, list[int]] = {}
     for site, head in heads:
         sites.setdefault(site, []).append(head)

@@ -26,9 +26,6 @@ def name_sites(model: nn.Module, stack: str | None = None) -> tuple[str, ...]:
 
     Returns:
         The sites in the order of the model's parts, each once; none for a model without attention in layers.
-
-    Raises:
-        ValueError: if model is no nn.Module.
     """
     sites = find_sites(model, stack)
     for layer, site in sites.items():

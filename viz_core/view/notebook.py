@@ -6,7 +6,6 @@ import html
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from viz_core.view.grouping import group_calls
 from viz_core.view.map_group import MapGroup
 from viz_core.view.open_state import reopened, site_of_state
 from viz_core.view.page import view_page
@@ -14,8 +13,6 @@ from viz_core.view.payload import View
 from viz_core.view.save import write_view
 from viz_core.view.state import DisplayOptions, ViewState
 from viz_core.view.words import view_words
-
-__all__ = ["AttentionView", "ViewHandle", "group_calls"]
 
 
 class ViewHandle:

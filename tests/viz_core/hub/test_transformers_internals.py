@@ -29,6 +29,7 @@ def test_a_missing_name_is_said_with_what_does_not_work(
     owner: type, name: str, lost: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delattr(owner, name)
+    self_test.warn_of_missing.cache_clear()
     with pytest.warns(RuntimeWarning, match=re.escape(lost)) as warned:
         self_test.warn_of_missing()
     assert any(f".{name}" in str(warning.message) for warning in warned)

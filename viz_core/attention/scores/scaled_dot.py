@@ -14,9 +14,6 @@ def scaled_dot_scores(queries: Queries, keys: Keys) -> Scores:
     """a(q, k) = q^T k / sqrt(d): of variance 1 where q and k have entries of mean 0 and variance 1.
 
     (Vaswani 2017, section 3.2.1.)
-
-    Raises:
-        ValueError: if queries and keys differ in width or batch size.
     """
     return dot_scores(queries, keys) / math.sqrt(queries.shape[-1])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Collection
+from functools import cache
 
 from viz_core.runtime import private_names
 from viz_core.runtime.private_names import PrivateName
@@ -62,7 +63,8 @@ def _reads_what_we_set() -> bool:
     return getter is not None and _SET_BY_US.path.rsplit(".", 1)[-1] in getter.__code__.co_names
 
 
+@cache
 def warn_of_missing() -> None:
-    """Warn of each missing name that every model needs."""
+    """Warn of each missing name that every model needs, once."""
     for name in missing(("attention_settings", "model_types")):
         warnings.warn(f"transformers has no {name.path}: {name.without}", RuntimeWarning, stacklevel=2)
