@@ -27,9 +27,9 @@ GROUND_TRUTH = (
 # What the pages left out of the sources, and where each stands now: chapter, section of its words, words in it.
 MISSING = {
     "the motive": ("queries-keys-values", "motive", "224 \\times 224"),
-    "four properties of a query": ("queries-keys-values", "properties", "however many pairs"),
+    "four properties of a query": ("queries-keys-values", "motive", "however many pairs"),
     "top-k lookup": ("queries-keys-values", "top", "highest scores"),
-    "the diagram of queries, keys and values": ("queries-keys-values", "alt.diagram", "meets each key"),
+    "the diagram of queries, keys and values": ("queries-keys-values", "alt.diagram", "compared with each key"),
     "the gradient never vanishes": ("queries-keys-values", "hard", "never vanishes"),
     "hard attention": ("queries-keys-values", "hard", "Mnih 2014"),
     "the identity of 10 and of 20": ("queries-keys-values", "alt.identities", "10 queries on 10 keys and 20 on 20"),

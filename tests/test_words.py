@@ -199,7 +199,7 @@ TRUE_AT_ANY_SETTING = {
         "penalty": "slopes are positive",
         "shaw": "numbers of a paper",
     },
-    "queries-keys-values": {"edits": "how the table is made"},
+    "queries-keys-values": {},
     "relative-projection": {
         "fit": "numbers, and what the fit is held against",
         "rotation": "positions grow",

@@ -1,11 +1,8 @@
-"""The book's material on lookups: its diagram, its identity matrices, and why a lookup is soft."""
+"""The book's material on lookups: its two answers, its diagram, the softmax, and why a lookup is soft."""
 
 from __future__ import annotations
 
 from functools import partial
-
-import numpy as np
-import streamlit as st
 
 from pages.queries_keys_values import book_figures as figures
 from pages.queries_keys_values.names import Database, QueryInputs
@@ -14,12 +11,10 @@ from ui.text.markdown import escape
 from ui.text.numbers import separators
 from viz_core.figures.diagram import attention_diagram, attention_height
 from viz_core.lessons.queries_keys_values.edit_distance import beginning_distance
-from viz_core.lessons.queries_keys_values.hard_and_soft import GAPS, identity_lookup, smallest_gradient, two_keys
+from viz_core.lessons.queries_keys_values.hard_and_soft import GAPS, smallest_gradient, two_keys
 from viz_core.lessons.queries_keys_values.lookup import BOOK_DATABASE, approximate_lookup, exact_lookup, soft_lookup
 
-SIZES = (10, 20)
 _SHOWN = 6  # keys in the diagram
-_COLD = 0.05  # where ten keys are told apart
 
 
 def cards() -> dict[str, str]:
@@ -33,14 +28,12 @@ def cards() -> dict[str, str]:
     }
 
 
-def lookups(chapter: Chapter) -> None:
-    """The book's two answers beside ours."""
-    answers = cards()
-    left, right = st.columns(2, gap="large")
-    with left:
-        chapter.source_card("exact", answers["exact"])
-    with right:
-        chapter.source_card("approximate", answers["approximate"])
+def softmax(chapter: Chapter, database: Database, question: QueryInputs) -> None:
+    """Derive the softmax, show the whole computation as a diagram, and ask for a limit of the temperature."""
+    chapter.text("softmax")
+    chapter.text("mathematics")
+    diagram(chapter, database, question)
+    chapter.exercise("temperature")
 
 
 def diagram(chapter: Chapter, database: Database, question: QueryInputs) -> None:
@@ -68,27 +61,10 @@ def diagram(chapter: Chapter, database: Database, question: QueryInputs) -> None
     )
 
 
-def identities(chapter: Chapter) -> None:
-    """The weights of 10 and of 20 orthogonal keys as queries: close to the identity."""
-    weights = [identity_lookup(size, _COLD).numpy() for size in SIZES]
-    names = chapter.words.group("figure")
-    least = min(float(each.diagonal().min()) for each in weights)
-    chapter.figure(
-        "identities",
-        partial(figures.identities_figure, weights, names),
-        height=330,
-        temperature=f"{_COLD:g}",
-        least=f"{least:.6f}",
-    )
-    ten = weights[0]
-    chapter.source_card("identity", [float(ten.diagonal().min()), float((ten - np.eye(10)).max())])
-
-
-def gradient(chapter: Chapter, database: Database, question: QueryInputs) -> None:
+def hard_and_soft(chapter: Chapter, database: Database, question: QueryInputs) -> None:
     """A hard lookup and a soft one, and their gradients."""
     chapter.text("hard")
     soft, hard, slope = two_keys(GAPS, question.temperature)
-    smallest = smallest_gradient(question.query, database.keys, question.temperature)
     names = chapter.words.group("figure")
     chapter.figure(
         "hard",
@@ -97,8 +73,12 @@ def gradient(chapter: Chapter, database: Database, question: QueryInputs) -> Non
         temperature=f"{question.temperature:g}",
         steepest=f"{float(slope.max()):.3g}",
     )
-    passes = smallest > 1e-16 or len(database.keys) == 1
-    chapter.finding("vanishes", passes, smallest=f"{smallest:.1e}", temperature=f"{question.temperature:g}")
+    if len(database.keys) == 1:
+        chapter.text("one-key")
+        return
+    smallest = smallest_gradient(question.query, database.keys, question.temperature)
+    values = {"smallest": f"{smallest:.1e}", "temperature": f"{question.temperature:g}"}
+    chapter.finding("vanishes", smallest > 1e-16, **values)
 
 
 def _cut(word: str) -> str:

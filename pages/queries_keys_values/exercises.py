@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 
-from pages.queries_keys_values.names import DISTANCES, Database, QueryInputs
+import torch
+
+from pages.queries_keys_values.names import Database, QueryInputs
 from ui.chapter.chapter import Chapter
 from ui.text.markdown import escape
 from viz_core.lessons.queries_keys_values.approximate_weights import edit_kernels, edit_weights
@@ -14,29 +17,39 @@ from viz_core.lessons.queries_keys_values.channel_gates import (
     taken_from_others,
     two_pictures,
 )
+from viz_core.lessons.queries_keys_values.edit_distance import edit_distance
 from viz_core.lessons.queries_keys_values.lookup import approximate_lookup, embed_query_and_keys
-from viz_core.lessons.queries_keys_values.query_gradient import pooled, query_jacobian, weighted_covariance
+from viz_core.lessons.queries_keys_values.query_gradient import query_jacobian, weighted_covariance
 from viz_core.lessons.queries_keys_values.search_engine import ranks_while_learning
 
-_SEEN = 0.01  # of a weight that counts as an answer
+_CLOSE = 0.01  # of the weight that a key should have
 _REACHES = range(7)  # edits
 
 
+def section(chapter: Chapter, database: Database, question: QueryInputs) -> None:
+    """Draw three of the book's exercises."""
+    chapter.exercise("search", reveal=partial(search, chapter, database, question))
+    chapter.exercise("covariance", reveal=partial(covariance, chapter, database, question))
+    chapter.exercise("gates", reveal=partial(gates, chapter))
+
+
 def approximate(chapter: Chapter, database: Database, question: QueryInputs) -> None:
-    """For how many edit limits each kernel gives weight to exactly the keys that the lookup finds."""
-    distance, same = DISTANCES[question.compare], Counter[str]()
+    """For how many edit limits each kernel gives equal weights to the keys within the limit, and none to the others."""
+    same = Counter[str]()
     for most in _REACHES:
-        found = {each.place for each in approximate_lookup(question.query, database.keys, most, distance)}
+        found = [each.place for each in approximate_lookup(question.query, database.keys, most, edit_distance)]
+        wanted = torch.zeros(len(database.keys), dtype=torch.float64)
+        wanted[found] = 1 / max(1, len(found))
         for name, kernel in edit_kernels(most).items():
-            weights = edit_weights(question.query, database.keys, kernel, distance).tolist()
-            same[name] += {place for place, weight in enumerate(weights) if weight >= _SEEN} == found
+            off = (edit_weights(question.query, database.keys, kernel, edit_distance) - wanted).abs().max()
+            same[name] += int(off <= _CLOSE)
     values = {name: same[name] for name in edit_kernels(0)}
     query = escape(question.query)
     chapter.text("measured.approximate", query=query, last=_REACHES[-1], count=len(_REACHES), **values)
 
 
 def covariance(chapter: Chapter, database: Database, question: QueryInputs) -> None:
-    """Compare the Jacobian of the reader's lookup with the weighted covariance and with the mean."""
+    """Compare the Jacobian of the reader's lookup with the weighted covariance."""
     arguments = *embed_query_and_keys(question.query, database.keys), question.temperature
     slope = query_jacobian(*arguments)
     chapter.text(
@@ -45,7 +58,6 @@ def covariance(chapter: Chapter, database: Database, question: QueryInputs) -> N
         temperature=f"{question.temperature:g}",
         slope=f"{float(slope.norm()):.4f}",
         off=f"{float((slope - weighted_covariance(*arguments) / question.temperature).norm()):.1e}",
-        mean=f"{float((slope - pooled(*arguments)).norm()):.4f}",
     )
 
 
@@ -59,6 +71,7 @@ def search(chapter: Chapter, database: Database, question: QueryInputs) -> None:
         query=escape(question.query),
         key=escape(database.keys[clicked]),
         before=ranks[0],
+        count=len(keys),
         after=ranks[-1],
         steps=len(ranks) - 1,
     )

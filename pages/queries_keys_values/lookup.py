@@ -1,18 +1,23 @@
-"""One table of names looked up in three ways: exactly, approximately and softly."""
+"""Lookups in the table of names: soft, exact, approximate and top-k."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
 
+import numpy as np
+import plotly.graph_objects as go
 import streamlit as st
 import torch
 
+from pages.queries_keys_values import book, exercises
 from pages.queries_keys_values import lookup_figures as figures
+from pages.queries_keys_values.book_figures import identities_figure
 from pages.queries_keys_values.names import DISTANCES, MOST_LETTERS, TEMPERATURES, Database, QueryInputs
 from ui.chapter.chapter import Chapter
 from ui.text.markdown import escape
 from viz_core.lessons.queries_keys_values.edit_distance import edit_table
+from viz_core.lessons.queries_keys_values.hard_and_soft import identity_lookup
 from viz_core.lessons.queries_keys_values.lookup import (
     approximate_lookup,
     exact_lookup,
@@ -22,19 +27,76 @@ from viz_core.lessons.queries_keys_values.lookup import (
     top_lookup,
     undivided,
     uniform_error,
+    without_exponential,
 )
 
+SIZES = (10, 20)
+_COLD = 0.05  # a temperature at which ten orthogonal keys give nearly the identity matrix
+_BROKEN = {"undivided": undivided, "no-exp": without_exponential}
 MISSPELLED = {"Lipten": "Lipton", "li": "Li"}  # queries to try, and the keys that should still be found
 
 
-def answers(chapter: Chapter, database: Database, question: QueryInputs, hide_answer: bool) -> None:
-    """Draw the three answers, the soft one first; without its weights while the answer is hidden."""
-    _soft(chapter, database, question, hide_answer)
-    exact, approximate = st.columns(2, gap="large")
+def weights_and_claims(
+    chapter: Chapter, database: Database, question: QueryInputs, hide_answer: bool, broken: str
+) -> None:
+    """Draw the weights of the reader's query, and claims about them, by a formula that may be broken."""
+    weigh = _BROKEN.get(broken, soft_lookup)
+    pairs = database.pairs
+    if broken == "twins":
+        key, value = pairs[int(weights(database, question).argmax())]
+        pairs.append((key.swapcase(), value))
+    keys = [key for key, _ in pairs]
+    given = weigh([question.query], keys, question.temperature)[0]
+    best = int(given.argmax())
+    chapter.figure(
+        "weights",
+        figure(chapter, None if hide_answer else given.numpy(), pairs),
+        hide_answer=hide_answer,
+        query=escape(question.query),
+        temperature=f"{question.temperature:g}",
+        key=escape(keys[best]),
+        largest=f"{float(given[best]):.3g}",
+        smallest=f"{float(given.min()):.3g}",
+    )
+    coldest, hottest = TEMPERATURES[0], TEMPERATURES[-1]
+    with chapter.claim_row("lookup-claims"):
+        chapter.claim("sums", abs(float(given.sum()) - 1), 1e-12)
+        chapter.claim("identity", identity_error(keys, coldest, weigh), 1e-6, temperature=f"{coldest:g}")
+        average = uniform_error(question.query, keys, hottest, weigh)
+        chapter.claim("average", average, 0.01, temperature=f"{hottest:g}")
+
+
+def figure(chapter: Chapter, given: np.ndarray | None, pairs: Sequence[tuple[str, str]]) -> go.Figure:
+    """Return the bars of the weights, without them if there are none."""
+    return figures.weights_figure(given, pairs, chapter.words.group("figure"))
+
+
+def other_lookups(chapter: Chapter, database: Database, question: QueryInputs, hide_answer: bool) -> None:
+    """Draw exact, approximate and top-k lookup, the table of edits, and an exercise on them."""
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        most_edits = int(chapter.controls.slider("edits", 0, 6, 1))
+        compare = chapter.controls.choice("compare", tuple(DISTANCES), "beginning")
+        top = int(chapter.controls.slider("top", 1, 6, 2))
+    exact, approximate, best = st.columns(3, gap="medium")
     with exact:
         _exact(chapter, database, question)
     with approximate:
-        _approximate(chapter, database, question)
+        _approximate(chapter, database, question, most_edits, compare)
+    with best:
+        chapter.text("top", most=top)
+        for place, score in top_lookup(question.query, database.keys, top):
+            _answer(chapter, "top.answer", database, place, score=f"{score:.2f}")
+    if not hide_answer:
+        first = first_weights(MISSPELLED, database.keys, question.temperature)
+        chapter.finding("misspelled", first is not None, lipton=_weight(first, 0), li=_weight(first, 1))
+    cards = book.cards()
+    left, right = st.columns(2, gap="large")
+    with left:
+        chapter.source_card("exact", cards["exact"])
+    with right:
+        chapter.source_card("approximate", cards["approximate"])
+    edits(chapter, database, question, compare)
+    chapter.exercise("approximate", reveal=partial(exercises.approximate, chapter, database, question))
 
 
 def _exact(chapter: Chapter, database: Database, question: QueryInputs) -> None:
@@ -48,41 +110,18 @@ def _exact(chapter: Chapter, database: Database, question: QueryInputs) -> None:
         chapter.text("exact.several", count=len(places))
 
 
-def _approximate(chapter: Chapter, database: Database, question: QueryInputs) -> None:
-    chapter.text("approximate", most=question.most_edits)
-    found = approximate_lookup(question.query, database.keys, question.most_edits, DISTANCES[question.compare])
+def _approximate(chapter: Chapter, database: Database, question: QueryInputs, most_edits: int, compare: str) -> None:
+    chapter.text("approximate", most=most_edits)
+    found = approximate_lookup(question.query, database.keys, most_edits, DISTANCES[compare])
     if not found:
-        chapter.text("approximate.none", most=question.most_edits)
+        chapter.text("approximate.none", most=most_edits)
     for one in found:
         _answer(chapter, "approximate.answer", database, one.place, edits=one.edits)
-    chapter.text("top", most=question.top)
-    for place, score in top_lookup(question.query, database.keys, question.top):
-        _answer(chapter, "top.answer", database, place, score=f"{score:.2f}")
 
 
 def _answer(chapter: Chapter, name: str, database: Database, place: int, **values: object) -> None:
     key, value = escape(database.keys[place]), _shown(chapter, database.values[place])
     chapter.text(name, key=key, value=value, **values)
-
-
-def _soft(chapter: Chapter, database: Database, question: QueryInputs, hide_answer: bool) -> None:
-    chapter.text("soft")
-    given = weights(database, question)
-    best = int(given.argmax())
-    shown = None if hide_answer else given.numpy()
-    chapter.figure(
-        "weights",
-        figures.weights_figure(shown, database.pairs, chapter.words.group("figure")),
-        hide_answer=hide_answer,
-        query=escape(question.query),
-        temperature=f"{question.temperature:g}",
-        key=escape(database.keys[best]),
-        value=_shown(chapter, database.values[best]),
-        largest=f"{float(given[best]):.3f}",
-        smallest=f"{float(given.min()):.3f}",
-    )
-    first = first_weights(MISSPELLED, database.keys, question.temperature)
-    chapter.finding("misspelled", first is not None, lipton=_weight(first, 0), li=_weight(first, 1))
 
 
 def _weight(weights: list[float] | None, place: int) -> str:
@@ -93,15 +132,15 @@ def _shown(chapter: Chapter, value: str) -> str:
     return escape(value[:MOST_LETTERS]) if value else chapter.words("no-value")
 
 
-def edits(chapter: Chapter, database: Database, question: QueryInputs) -> None:
+def edits(chapter: Chapter, database: Database, question: QueryInputs, compare: str) -> None:
     """The table of edits between the query and one key, the nearest that is not the query itself unless chosen."""
     keys = list(dict.fromkeys(database.keys))
-    nearest = approximate_lookup(question.query, keys, 2 * MOST_LETTERS, DISTANCES[question.compare])
+    nearest = approximate_lookup(question.query, keys, 2 * MOST_LETTERS, DISTANCES[compare])
     other = [found.place for found in nearest if keys[found.place] != question.query]
     key = chapter.controls.select("against", keys, keys[other[0] if other else 0])
     table = edit_table(question.query, key)
     last = table[-1]
-    end = last.index(min(last)) if question.compare == "beginning" else len(key)
+    end = last.index(min(last)) if compare == "beginning" else len(key)
     chapter.figure(
         "edits",
         partial(figures.edits_figure, question.query, key, end, chapter.words.group("figure")),
@@ -113,33 +152,26 @@ def edits(chapter: Chapter, database: Database, question: QueryInputs) -> None:
     )
 
 
-def identity(chapter: Chapter, database: Database, question: QueryInputs) -> None:
-    """Draw the weights of every key on all keys: the identity where each matches only itself."""
-    weights = soft_lookup(database.keys, database.keys, question.temperature)
+def identities(chapter: Chapter, database: Database, question: QueryInputs) -> None:
+    """Draw the weights of every key on all keys: the identity matrix where each key matches only itself."""
+    given = soft_lookup(database.keys, database.keys, question.temperature)
     chapter.figure(
         "identity",
-        partial(figures.all_keys_figure, weights.numpy(), database.keys, chapter.words.group("figure")),
+        partial(figures.all_keys_figure, given.numpy(), database.keys, chapter.words.group("figure")),
         temperature=f"{question.temperature:g}",
         difference=f"{identity_error(database.keys, question.temperature):.3f}",
-        least=f"{float(weights.diagonal().min()):.3f}",
+        least=f"{float(given.diagonal().min()):.3f}",
     )
-
-
-def lookup_claims(chapter: Chapter, database: Database, question: QueryInputs, broken: str) -> None:
-    """Claims about any lookup in this table, some broken on request."""
-    coldest, hottest = TEMPERATURES[0], TEMPERATURES[-1]
-    given = (undivided if broken == "undivided" else _weights)(question.query, database.keys, question.temperature)
-    chapter.claim("sums", abs(float(given.sum()) - 1), 1e-12)
-    keys = (*database.keys, database.keys[0].swapcase()) if broken == "twins" else database.keys
-    chapter.claim("identity", identity_error(keys, coldest), 1e-6, temperature=f"{coldest:g}")
-    warm = coldest if broken == "cold" else hottest
-    chapter.claim("average", uniform_error(question.query, database.keys, warm), 0.01, temperature=f"{warm:g}")
+    orthogonal = [identity_lookup(size, _COLD).numpy() for size in SIZES]
+    chapter.figure(
+        "identities",
+        partial(identities_figure, orthogonal, chapter.words.group("figure")),
+        height=330,
+        temperature=f"{_COLD:g}",
+        least=f"{min(float(each.diagonal().min()) for each in orthogonal):.6f}",
+    )
 
 
 def weights(database: Database, question: QueryInputs) -> torch.Tensor:
     """The weights of the reader's query on every key."""
-    return _weights(question.query, database.keys, question.temperature)
-
-
-def _weights(query: str, keys: Sequence[str], temperature: float) -> torch.Tensor:
-    return soft_lookup([query], keys, temperature)[0]
+    return soft_lookup([question.query], database.keys, question.temperature)[0]

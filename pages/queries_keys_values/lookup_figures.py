@@ -12,6 +12,7 @@ from viz_core.figures.style import KEYS, QUERIES, WEIGHTS_SCALE, Labels, escape_
 from viz_core.lessons.queries_keys_values.edit_distance import cheapest_path, edit_table
 
 MOST_LETTERS = 16  # of a word beside a picture
+_LARGEST = 1e37  # that float32 holds with room to spare
 
 
 def weights_figure(
@@ -19,14 +20,16 @@ def weights_figure(
 ) -> go.Figure:
     """A bar for each key, the first on top, with its value and weight; empty places without weights."""
     places = np.arange(len(names), dtype=np.float32)
+    given = np.zeros(len(names)) if weights is None else np.minimum(weights, _LARGEST)
+    largest = max(1.0, float(np.nan_to_num(given).max()))  # more than 1 where the formula is broken
     hover = [labels["pair"].format(key=key, value=value) for key, value in _escaped(names)]
     figure = go.Figure(
         go.Bar(
-            x=np.zeros(len(names), np.float32) if weights is None else weights.astype(np.float32),
+            x=given.astype(np.float32),
             y=places,
             orientation="h",
             marker={"color": KEYS},
-            text=None if weights is None else [f"{weight:.3f}" for weight in weights],
+            text=None if weights is None else [_number(weight) for weight in weights],
             textposition="outside",
             cliponaxis=False,
             customdata=hover,
@@ -39,7 +42,11 @@ def weights_figure(
         labels["weight"],
         "",
         90 + 30 * max(4, len(names)),
-        xaxis={"range": [0, 1.14], "tickvals": [0, 0.25, 0.5, 0.75, 1], "zeroline": False},
+        xaxis={
+            "range": [0, 1.14 * largest],
+            "tickvals": [0, 0.25, 0.5, 0.75, 1] if largest == 1 else None,
+            "zeroline": False,
+        },
         yaxis={"tickvals": places, "ticktext": shown, "autorange": "reversed", "showgrid": False, "ticks": ""},
         bargap=0.35,
     )
@@ -113,6 +120,12 @@ def all_keys_figure(weights: Float[np.ndarray, "keys keys"], keys: Sequence[str]
         xaxis=style,
         yaxis={"autorange": "reversed", **style},
     )
+
+
+def _number(weight: float) -> str:
+    if np.isnan(weight):
+        return "0/0"
+    return f"{weight:.3f}" if weight < 1000 else f"{weight:.2g}"
 
 
 def _escaped(names: Sequence[tuple[str, str]]) -> list[list[str]]:

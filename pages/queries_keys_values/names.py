@@ -35,13 +35,10 @@ class Database:
 
 @dataclass(frozen=True)
 class QueryInputs:
-    """The query and how to compare it with the keys."""
+    """The query and the temperature of the softmax."""
 
     query: str
-    most_edits: int
-    compare: str
     temperature: float
-    top: int
 
 
 def table_input(chapter: Chapter) -> Database:
@@ -67,18 +64,9 @@ def table_input(chapter: Chapter) -> Database:
 
 
 def query_input(chapter: Chapter) -> QueryInputs:
-    """Read the query, the comparison and its limits."""
-    controls = chapter.controls
-    query = controls.text("query", "Li", placeholder=chapter.words("placeholder")).strip()
-    temperature = controls.select_slider("temperature", TEMPERATURES, 0.2)
-    st.caption(chapter.words("temperature"))
-    compare = controls.choice("compare", tuple(DISTANCES), "beginning")
-    left, right = st.columns(2)
-    with left:
-        most_edits = int(controls.slider("edits", 0, 6, 1))
-    with right:
-        top = int(controls.slider("top", 1, 6, 2))
-    return QueryInputs(query, most_edits, compare, float(temperature), top)
+    """Read the query and the temperature."""
+    query = chapter.controls.text("query", "Li", placeholder=chapter.words("placeholder")).strip()
+    return QueryInputs(query, float(chapter.controls.select_slider("temperature", TEMPERATURES, 0.2)))
 
 
 def is_answerable(chapter: Chapter, database: Database, question: QueryInputs) -> bool:

@@ -1,4 +1,4 @@
-"""Queries, keys and values: one table of names looked up in three ways, and what weights can be."""
+"""Queries, keys and values: a table of names as a database, and attention as a weighted lookup in it."""
 
 from functools import partial
 
@@ -6,8 +6,7 @@ import streamlit as st
 
 from pages.queries_keys_values import book, exercises, lookup, weights_plane
 from pages.queries_keys_values.names import is_answerable, is_the_books, query_input, table_input
-from pages.queries_keys_values.predictions import THE_MIXTURE, THE_ROW, THE_STAR, place_the_star, shade_the_row
-from pages.queries_keys_values.weights_plane import Mixture
+from pages.queries_keys_values.predictions import THE_ROW, shade_the_row
 from ui.chapter.chapter import Chapter
 from viz_core.lessons.queries_keys_values.edit_distance import edit_table
 from viz_core.lessons.queries_keys_values.hard_and_soft import identity_lookup, two_keys
@@ -24,92 +23,64 @@ from viz_core.trace import attend, attention_weights
 
 chapter = Chapter("queries-keys-values")
 chapter.question()
+chapter.definition()
 asks = chapter.hides_answer("warm", THE_ROW)
 with chapter.card("lookup"):
-    query_column, answer_column = st.columns([2, 3], gap="large")
-    with query_column:
+    with chapter.main_controls():
         question = query_input(chapter)
+        broken = chapter.break_it("undivided", "no-exp", "twins")
+    main_figure = st.container()
+    with st.expander(chapter.words("edit-names"), icon=":material/edit:"):
         database = table_input(chapter)
-    with answer_column:
+    with main_figure:
         answerable, the_books = is_answerable(chapter, database, question), is_the_books(database)
-        if the_books and answerable:
-            shade_the_row(chapter)
+        asks = asks and answerable and the_books
         if answerable:
-            lookup.answers(chapter, database, question, the_books and asks)
-chapter.text("motive")
-
-book.lookups(chapter)
-if answerable:
-    chapter.exercise("approximate", reveal=partial(exercises.approximate, chapter, database, question))
-    chapter.text("properties")
-    edits, identity = st.columns(2, gap="large")
-    with edits:
-        chapter.heading("edits")
-        lookup.edits(chapter, database, question)
-    with identity:
-        chapter.heading("identity")
-        lookup.identity(chapter, database, question)
-    chapter.text("mathematics")
-    book.diagram(chapter, database, question)
-    chapter.heading("hard")
-    hard, identities = st.columns(2, gap="large")
-    with hard:
-        book.gradient(chapter, database, question)
-    with identities:
-        book.identities(chapter)
-    chapter.exercise("search", reveal=partial(exercises.search, chapter, database, question))
-
-chapter.heading("plane")
-place_the_star(chapter)
-with chapter.card("plane"):
-    without_star = chapter.hides_answer("star", THE_STAR)
-    case = weights_plane.choose_case(chapter)
-    rows, picture = st.columns([5, 6], gap="large")
-    with rows:
-        if chapter.is_drawn_on("star"):
-            mixture: Mixture | None = THE_MIXTURE
-            chapter.text("star-held")
-        else:
-            mixture = weights_plane.choose_mixture(chapter, case)
-        if mixture is not None and not without_star:
-            weights_plane.readout(chapter, mixture)
-    with picture:
-        figure = weights_plane.plane(chapter, mixture, without_star) if mixture is not None else None
-
-with chapter.claims():
-    broken = chapter.break_and_explain("undivided", "twins", "cold", "negative")
-    if answerable:
-        lookup.lookup_claims(chapter, database, question, broken)
-    if mixture is not None:
-        weights_plane.plane_claims(chapter, mixture, broken)
-
-if answerable:
-    chapter.exercise("covariance", reveal=partial(exercises.covariance, chapter, database, question))
-chapter.exercise("gates", reveal=partial(exercises.gates, chapter))
-chapter.exercise("temperature")
-chapter.code(
-    attention_weights,
-    soft_lookup,
-    exact_lookup,
-    approximate_lookup,
-    top_lookup,
-    two_keys,
-    identity_lookup,
-    edit_table,
-    letter_features,
-    weights_of_case,
-    convex_hull,
-    cone_arcs,
-    distance_to_hull,
-    attend,
-)
-data = {"lookup": lookup.weights(database, question).numpy()} if answerable else {}
-if mixture is not None:
-    data |= {"values": mixture.points.numpy(), "weights": mixture.weights.numpy(), "output": mixture.output.numpy()}
-if data:
-    if answerable:
-        weight = [chapter.words("figure.weight")]
-        chapter.downloads(data, figure=figure, rows=database.keys, columns=weight, corner="lookup")
-    else:
-        chapter.downloads(data, figure=figure, corner="values")
+            draw = partial(lookup.weights_and_claims, chapter, database, question, asks)
+            chapter.side_by_side("" if asks else broken, draw)
+if the_books and answerable:
+    shade_the_row(chapter)
+chapter.takeaways()
 chapter.next()
+
+
+def code() -> None:
+    """Show the code behind the page, and its data."""
+    chapter.code(
+        attention_weights,
+        soft_lookup,
+        exact_lookup,
+        approximate_lookup,
+        top_lookup,
+        two_keys,
+        identity_lookup,
+        edit_table,
+        letter_features,
+        weights_of_case,
+        convex_hull,
+        cone_arcs,
+        distance_to_hull,
+        attend,
+    )
+    if answerable:
+        weights = lookup.weights(database, question).numpy()
+        figure = lookup.figure(chapter, weights, database.pairs)
+        columns = [chapter.words("figure.weight")]
+        chapter.downloads({"lookup": weights}, figure=figure, rows=database.keys, columns=columns, corner="lookup")
+
+
+of_the_table = {
+    "softmax": partial(book.softmax, chapter, database, question),
+    "ways": partial(lookup.other_lookups, chapter, database, question, asks),
+    "identity": partial(lookup.identities, chapter, database, question),
+    "hard": partial(book.hard_and_soft, chapter, database, question),
+}
+chapter.deeper(
+    {
+        "motive": partial(chapter.text, "motive"),
+        **(of_the_table if answerable else {}),
+        "plane": partial(weights_plane.section, chapter),
+        **({"exercises": partial(exercises.section, chapter, database, question)} if answerable else {}),
+        "code": code,
+    }
+)

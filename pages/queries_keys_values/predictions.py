@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from pages.queries_keys_values.weights_plane import FIRST_POINTS, Mixture
+from pages.queries_keys_values.mixture import FIRST_POINTS, Mixture
 from ui.chapter.chapter import Chapter
 from ui.widgets.draw_on_figure import OnFigure
 from ui.widgets.predictions import Truth
@@ -18,7 +18,9 @@ _WEIGHTS = np.array([0.25, 0.0, 0.75, 0.0])
 _POINTS, _GIVEN = torch.tensor(FIRST_POINTS, dtype=torch.float64), torch.from_numpy(_WEIGHTS)
 THE_MIXTURE = Mixture(_POINTS, _GIVEN, _GIVEN, "convex")
 THE_STAR = OnFigure(Board("star", (-0.3, 3.3), -0.6, 3.0), "plane", {"case": "convex"})
-THE_ROW = OnFigure(Board("weights", names=_KEYS), "weights", {"query": _QUERY, "temperature": _WARM})
+THE_ROW = OnFigure(
+    Board("weights", names=_KEYS), "weights", {"query": _QUERY, "temperature": _WARM, "break": "nothing"}
+)
 
 
 def shade_the_row(chapter: Chapter) -> None:

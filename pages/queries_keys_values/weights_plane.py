@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 
-import plotly.graph_objects as go
+import pandas as pd
 import streamlit as st
 import torch
-from torch import Tensor
 
+from pages.queries_keys_values import predictions
+from pages.queries_keys_values.mixture import FIRST_ROWS, Mixture
 from pages.queries_keys_values.plane_figures import plane_figure
 from pages.queries_keys_values.rows import Rows, typed_rows
 from ui.chapter.chapter import Chapter
@@ -18,30 +20,59 @@ from viz_core.lessons.queries_keys_values.weight_cases import CASES, cases_met, 
 
 MOST_VALUES = 8
 LARGEST = 1e6
-_FIRST = (("0.5", "2", "0.2"), ("2.4", "2.4", "0.4"), ("3", "0.6", "0.3"), ("2", "1.6", "0.1"))
-FIRST_POINTS = tuple((float(x), float(y)) for x, y, _ in _FIRST)
 _COLUMNS = ("x", "y", "weight")
 
 
-@dataclass(frozen=True, eq=False)
-class Mixture:
-    """Values in the plane, the weights as typed, and the weights after the case's constraint."""
+def section(chapter: Chapter) -> None:
+    """Draw the plane, its prediction and its claims."""
+    chapter.text("plane")
+    predictions.place_the_star(chapter)
+    hide_answer = chapter.hides_answer("star", predictions.THE_STAR)
+    with chapter.card("plane"):
+        with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+            case = choose_case(chapter)
+            broken = chapter.break_it("negative", part="plane")
+        chapter.text(f"case.{case}")
+        rows, picture = st.columns([5, 6], gap="large")
+        with rows:
+            if chapter.is_drawn_on("star"):
+                mixture: Mixture | None = predictions.THE_MIXTURE
+                chapter.text("star-held")
+            else:
+                mixture = choose_mixture(chapter, case)
+        if mixture is None:
+            return
+        with rows:
+            if not hide_answer:
+                readout(chapter, mixture)
+        with picture:
+            chapter.side_by_side(
+                "" if hide_answer else broken, partial(_plane_and_claims, chapter, mixture, hide_answer)
+            )
+    chapter.download_table("values", partial(_as_table, mixture))
 
-    points: Tensor
-    typed: Tensor
-    weights: Tensor
-    case: str
 
-    @property
-    def output(self) -> Tensor:
-        return self.weights @ self.points
+def _plane_and_claims(chapter: Chapter, mixture: Mixture, hide_answer: bool, broken: str) -> None:
+    if broken == "negative":
+        mixture = replace(mixture, weights=-mixture.weights)
+    plane(chapter, mixture, hide_answer)
+    with chapter.claim_row("plane-claims"):
+        plane_claims(chapter, mixture)
+
+
+def _as_table(mixture: Mixture) -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "x": mixture.points[:, 0].numpy(),
+            "y": mixture.points[:, 1].numpy(),
+            "weight": mixture.weights.numpy(),
+        }
+    )
 
 
 def choose_case(chapter: Chapter) -> str:
     """Read the constraint on the weights."""
-    case = chapter.controls.choice("case", CASES, "convex")
-    chapter.text(f"case.{case}")
-    return case
+    return chapter.controls.choice("case", CASES, "convex")
 
 
 def choose_mixture(chapter: Chapter, case: str) -> Mixture | None:
@@ -55,7 +86,7 @@ def choose_mixture(chapter: Chapter, case: str) -> Mixture | None:
         "step": 0.05,
     }
     key = chapter.controls.key("values")
-    rows = typed_rows(key, words.label("values"), around, _FIRST, MOST_VALUES, _unreadable)
+    rows = typed_rows(key, words.label("values"), around, FIRST_ROWS, MOST_VALUES, _unreadable)
     bad = _unreadable(rows)
     for row, column in bad:
         cell = rows[row][column].strip()
@@ -77,7 +108,7 @@ def choose_mixture(chapter: Chapter, case: str) -> Mixture | None:
         return None
 
 
-def plane(chapter: Chapter, mixture: Mixture, hide_answer: bool) -> go.Figure:
+def plane(chapter: Chapter, mixture: Mixture, hide_answer: bool) -> None:
     """Draw the plane with the weights in use; without their sum while the answer is hidden."""
     x, y = mixture.output.tolist()
     names = chapter.words.group("figure")
@@ -94,7 +125,6 @@ def plane(chapter: Chapter, mixture: Mixture, hide_answer: bool) -> go.Figure:
         outside=f"{distance_to_hull(mixture.output, mixture.points):.3f}",
         beyond=f"{distance_to_cone(mixture.output, mixture.points):.3f}",
     )
-    return figure
 
 
 def readout(chapter: Chapter, mixture: Mixture) -> None:
@@ -106,10 +136,8 @@ def readout(chapter: Chapter, mixture: Mixture) -> None:
     chapter.text("readout", used=used, total=total, x=f"{x:.3f}", y=f"{y:.3f}", met=met)
 
 
-def plane_claims(chapter: Chapter, mixture: Mixture, broken: str) -> None:
-    """Claims about the output in this case, some broken on request."""
-    if broken == "negative":
-        mixture = replace(mixture, weights=-mixture.weights)
+def plane_claims(chapter: Chapter, mixture: Mixture) -> None:
+    """Claims about the output in this case."""
     scale = 1e-9 * (1 + float(mixture.points.abs().max()) * float(mixture.weights.abs().sum()))
     if mixture.case in CASES[1:]:
         chapter.claim("cone", distance_to_cone(mixture.output, mixture.points), scale)

@@ -136,8 +136,8 @@ def test_a_tab_opens_from_a_link_and_its_claims_hold(open_page: OpenPage, chapte
             "queries-keys-values",
             {},
             "qkv-guess-temperature",
-            "It becomes 1/6",
-            "**Yes.** A score of 0 is no weight of 0",
+            "1/6",
+            "**Yes.** Both",
         ),
         (
             "relative-projection",

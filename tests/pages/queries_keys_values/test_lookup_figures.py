@@ -43,4 +43,4 @@ def test_every_key_by_every_key() -> None:
     heatmap = all_keys_figure(weights, NAMES, LABELS).data[0]
     np.testing.assert_allclose(heatmap.z, weights, rtol=1e-6)
     assert (heatmap.zmin, heatmap.zmax) == (0, 1)
-    assert heatmap.customdata[2, 1] == "Li looks at Lipton"
+    assert heatmap.customdata[2, 1] == "Li attends to Lipton"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from tests.pages.reading import badges, claim_names, figure_names, figures, texts
+from tests.pages.reading import badges, claim_names, figure_names, figures, one_line, texts
 from viz_core.lessons.queries_keys_values.lookup import BOOK_DATABASE, letter_features, soft_lookup
 
 OpenPage = Callable[..., AppTest]
@@ -54,16 +55,15 @@ def test_edits_and_what_they_compare(open_page: OpenPage) -> None:
     assert ":orange[Hu] → :green[**Rachel**] · edits: 2" in texts(app)
     assert "**Zachary**] · edits" not in texts(app)
     app.text_input(key="qkv-query").set_value("Wittgenstein").run()
-    assert "No key is that near. Allow more edits than 2." in texts(app)
+    assert "No key is within 2 edits." in texts(app)
 
 
 def test_the_table_of_edits_follows_the_key(open_page: OpenPage) -> None:
     app = open_page(CHAPTER)
     assert app.selectbox(key="qkv-against").value == "Lipton"
-    assert "The corner says **4**" in texts(app)
-    assert "the smallest cell of the last row says **0**" in texts(app).replace("\n", " ")
+    assert "Whole words: **4** (last cell). Best start of the key, Li: **0**" in one_line(app)
     app.selectbox(key="qkv-against").set_value("Werness").run()
-    assert "The corner says **7**" in texts(app)
+    assert "Whole words: **7**" in texts(app)
 
 
 @pytest.mark.parametrize("temperature", [0.01, 100.0])
@@ -71,7 +71,7 @@ def test_temperature_from_one_hot_to_average(open_page: OpenPage, temperature: f
     app = open_page(CHAPTER)
     app.select_slider(key="qkv-temperature").set_value(temperature).run()
     weights = soft_lookup(KEYS, KEYS, temperature)
-    assert f"every key gives itself at least {float(weights.diagonal().min()):.3f}" in texts(app)
+    assert f"every key gives itself at least {float(weights.diagonal().min()):.3f}" in one_line(app)
     assert all(badges(app).values())
 
 
@@ -85,11 +85,11 @@ def test_a_table_in_the_address_is_shown_and_asked(open_page: OpenPage) -> None:
 def test_a_key_that_stands_twice(open_page: OpenPage) -> None:
     app = open_page(CHAPTER, **{"qkv-names": rows([*NAMES, ["Li", "Fei-Fei"]])})
     said = texts(app)
-    assert "The key Li stands there 2 times." in said
+    assert "The key Li is in the table 2 times." in said
     assert ":green[**Mu**]" in said
     assert ":green[**Fei-Fei**]" in said
-    assert "2 keys match, and nothing tells which is meant." in said
-    assert badges(app)["at temperature 0.01 every key finds itself alone: the map is the identity matrix"] is False
+    assert "2 keys match. Exact lookup cannot choose between them." in said
+    assert badges(app)["at T = 0.01 every key gives itself all the weight"] is False
 
 
 def test_rows_that_cannot_be_asked_are_named_and_kept(open_page: OpenPage) -> None:
@@ -98,7 +98,7 @@ def test_rows_that_cannot_be_asked_are_named_and_kept(open_page: OpenPage) -> No
     said = texts(app)
     assert "The value Nobody has no key" in said
     assert "The value Blank has no key" in said
-    assert "has 61 letters; up to 60 can be looked up" in said
+    assert "has 61 letters. At most 60 are allowed" in said
     assert ":orange[Noname] → :green[**(nothing)**]" in said
     assert app.dataframe[0].value.values.tolist() == table  # nothing is lost
 
@@ -110,9 +110,9 @@ def test_a_table_without_a_key(open_page: OpenPage, table: list[list[str]]) -> N
     assert "plane" in figure_names(app)
     assert not LOOKUP & set(figure_names(app))
     assert set(badges(app)) == {
-        "the output lies in the cone of the values",
-        "the output lies in the convex hull of the values",
-        "with the identity matrix for values, the output is the weights themselves",
+        "the output is in the cone of the values",
+        "the output is in the convex hull of the values",
+        "with the identity matrix as values, the output equals the weights",
     }
 
 
@@ -143,7 +143,7 @@ def test_what_each_case_makes_of_the_same_weights(
     table = [["1", "0", "-1/2"], ["0", "1", "0,5"], ["1", "1", "1"]]
     app = open_page(CHAPTER, **{"qkv-values": rows(table), "qkv-case": case})
     said = texts(app)
-    assert f"| weights in use | {used} |" in said
+    assert f"| weights used | {used} |" in said
     assert f"| output | {output} |" in said
     assert f"| these weights are | {met} |" in said
     assert all(badges(app).values())
@@ -166,7 +166,7 @@ def test_cells_that_are_no_numbers_are_named_and_kept(open_page: OpenPage) -> No
 
 def test_convex_weights_of_nothing(open_page: OpenPage) -> None:
     app = open_page(CHAPTER, **{"qkv-values": rows([["1", "2", "0"], ["2", "1", "-1"]])})
-    assert "No weight is above 0" in texts(app)
+    assert "No weight is positive" in texts(app)
     app.segmented_control(key="qkv-case").set_value("uniform").run()
     assert "| output | (1.500, 1.500) |" in texts(app)
 
@@ -184,7 +184,55 @@ def test_the_exercises_answer_is_true() -> None:
 def test_the_text_counts_what_the_vectors_count(open_page: OpenPage) -> None:
     """Letters and pairs alone would give Li 0.885 of its own query; with the ends of words it is 0.898."""
     said = " ".join(texts(open_page(CHAPTER)).split())
-    assert "letters of the word and the pairs of neighbours, and the start and the end of the word" in said
-    assert "*Li* has l, i, li, l at the start and i at the end." in said
+    assert "letters of the word and the pairs of neighbouring letters, where the start and the end of the word" in said
+    assert "*Li* has l, i, li, l at the start, and i at the end." in said
     assert letter_features("Li").keys() == {"l", "i", "li", "^l", "i$"}
     assert f"{float(soft_lookup(['Li'], [key for key, _ in BOOK_DATABASE], 0.2)[0, 2]):.3f}" == "0.898"
+
+
+def test_the_broken_formula_is_drawn_beside_the_intact_one(open_page: OpenPage) -> None:
+    app = open_page(CHAPTER, **{"qkv-break": "no exponential", "open-all": "false"})
+    intact, broken = figures(app)
+    assert float(broken["data"][0]["text"][2]) == pytest.approx(0.6, abs=0.2)
+    assert intact["data"][0]["text"][2] == "0.898"
+    assert broken["data"][0]["text"][0] == "0.000", "a key that shares no letter"
+
+
+def test_the_negative_weights_of_the_plane(open_page: OpenPage) -> None:
+    app = open_page(CHAPTER, **{"qkv-break-plane": "negative weights"})
+    failed = [claim for claim, holds in badges(app).items() if not holds]
+    assert failed == ["the output is in the cone of the values", "the output is in the convex hull of the values"]
+
+
+def test_nothing_tells_the_weights_while_they_are_drawn(open_page: OpenPage) -> None:
+    said = texts(open_page(CHAPTER, **{"qkv-guess-warm-drawn": "true"}))
+    assert "0.513" not in said
+    assert "0.382" not in said
+
+
+def test_one_key_has_a_weight_of_1_and_no_slope(open_page: OpenPage) -> None:
+    said = texts(open_page(CHAPTER, **{"qkv-names": rows([["Li", "Mu"]])}))
+    assert "With one key its weight is always 1, so its slope is 0." in said
+    assert "smallest slope" not in said
+
+
+@pytest.mark.parametrize(
+    ("name", "answer", "said"),
+    [
+        # The kernels of the exercise agree with the lookup where all weights do, not where those above a limit do.
+        ("approximate", "A boxcar: 1 up to $r$ edits, 0 beyond", "The boxcar agrees for **7** of 7 limits"),
+        # A tie for the last place is the last place.
+        ("search", "It stays: a ranking has no slope", ":orange[Zhang], at rank 6 of 6"),
+        # A matrix has no distance from a vector.
+        ("covariance", "The mean of the keys", "It differs from the weighted covariance divided by $T$ by **"),
+    ],
+)
+def test_what_the_exercises_measure(open_page: OpenPage, name: str, answer: str, said: str) -> None:
+    app = open_page(CHAPTER)
+    app.radio(key=f"qkv-guess-{name}").set_value(answer).run()
+    assert said in one_line(app)
+    if name == "approximate":
+        found = re.search(r"the softmax for (\d), the Gaussian for (\d)", one_line(app))
+        assert found
+        assert max(map(int, found.groups())) < 7
+    assert "the mean of the keys by" not in one_line(app)

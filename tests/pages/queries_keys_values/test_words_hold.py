@@ -32,15 +32,15 @@ def likeness(a: str, b: str) -> float:
 def test_of_misspelled_names(open_page: OpenPage, names: list[list[str]] | None, temperature: str) -> None:
     asked = {} if names is None else {"qkv-names": json.dumps(names)}
     app = open_page(CHAPTER, **{"qkv-temperature": temperature}, **asked)
-    stands(app, "every key finds itself alone")  # Li and li do not
+    stands(app, "every key gives itself all the weight")  # Li and li do not
     keys = [row[0] for row in app.dataframe[0].value.values.tolist()]
     first = []
     for query, key in (("Lipten", "Lipton"), ("li", "Li")):
         weights = {other: math.exp(likeness(query, other) / float(temperature)) for other in keys}
         found = key in keys and query not in keys and weights[key] == max(weights.values())
         first.append(weights[key] / sum(weights.values()) if found else 0)
-    if finding(app, "still puts Lipton and Li first", "has a weight for every key"):
-        said = re.search(r"first, with ([\d.]+) and ([\d.]+)\.", one_line(app))
+    if finding(app, "still gives the largest weights to", "still gives every key a weight"):
+        said = re.search(r"weights to Lipton \(([\d.]+)\) and Li \(([\d.]+)\)\.", one_line(app))
         assert said
         assert list(map(float, said.groups())) == pytest.approx(first, abs=6e-4)
     else:
@@ -54,9 +54,9 @@ def test_of_the_plane(open_page: OpenPage, weight: float) -> None:
     app = open_page(CHAPTER, **{"qkv-values": values, "qkv-case": "any"})
     stands(app)
     x = y = 0.5 + weight
-    assert number(app, "values and") == pytest.approx(0 if x >= 0 else math.hypot(x, y), abs=6e-4)
+    assert number(app, "hull of the values and") == pytest.approx(0 if x >= 0 else math.hypot(x, y), abs=6e-4)
     inside = 0.5 <= x <= 1  # the triangle of the three values, on its diagonal
-    assert (number(app, "where it ends,") == 0) == inside
+    assert (number(app, "ends at the star, which is") == 0) == inside
 
 
 def test_of_weights(open_page: OpenPage) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import torch
 from jaxtyping import Float
@@ -23,6 +23,10 @@ BOOK_DATABASE = (
     ("Werness", "Brent"),
 )
 """Keys and values of Dive into Deep Learning, section "Queries, Keys, and Values"."""
+
+
+Weigh: TypeAlias = Callable[[Sequence[str], Sequence[str], float], Tensor]
+"""Weights of every key for every query at a temperature."""
 
 
 class Found(NamedTuple):
@@ -111,10 +115,18 @@ def soft_lookup(queries: Sequence[str], keys: Sequence[str], temperature: float)
     return attend(q[None, None], k[None, None], identity[None, None], scale=1 / temperature, site="names.lookup")[0, 0]
 
 
-def undivided(query: str, keys: Sequence[str], temperature: float) -> Float[Tensor, "keys"]:
-    """exp(q . k_j / temperature), not divided by their sum: positive, but no shares of anything."""
+def undivided(queries: Sequence[str], keys: Sequence[str], temperature: float) -> Float[Tensor, "queries keys"]:
+    """exp(q_i . k_j / temperature), a softmax without its division: positive, but rows do not sum to 1."""
     check_temperature(temperature)
-    return (similarity([query], keys)[0] / temperature).exp()
+    return (similarity(queries, keys) / temperature).exp()
+
+
+def without_exponential(
+    queries: Sequence[str], keys: Sequence[str], temperature: float
+) -> Float[Tensor, "queries keys"]:
+    """Scores divided by their sum, without the exponential: the temperature cancels; NaN where all scores are 0."""
+    scores = similarity(queries, keys) / temperature
+    return scores / scores.sum(dim=1, keepdim=True)
 
 
 def first_weights(wanted: Mapping[str, str], keys: Sequence[str], temperature: float) -> list[float] | None:
@@ -129,19 +141,19 @@ def first_weights(wanted: Mapping[str, str], keys: Sequence[str], temperature: f
     return own if all(first == float(row.max()) for first, row in zip(own, weights, strict=True)) else None
 
 
-def identity_error(keys: Sequence[str], temperature: float) -> float:
+def identity_error(keys: Sequence[str], temperature: float, weigh: Weigh = soft_lookup) -> float:
     """max |A - I| where A holds the weights of every key looked up among all keys.
 
     0 where each key finds itself and nothing else. Two keys with the same letters in the same pairs
     share their weight at any temperature, and the error is at least 1/2.
     """
-    weights = soft_lookup(keys, keys, temperature)
+    weights = weigh(keys, keys, temperature)
     return float((weights - torch.eye(len(keys), dtype=weights.dtype)).abs().max())
 
 
-def uniform_error(query: str, keys: Sequence[str], temperature: float) -> float:
-    """max |a_j - 1/m|: how far one query's weights on m keys are from those of an average."""
-    return float((soft_lookup([query], keys, temperature) - 1 / len(keys)).abs().max())
+def uniform_error(query: str, keys: Sequence[str], temperature: float, weigh: Weigh = soft_lookup) -> float:
+    """max |a_j - 1/m|: the distance of one query's weights on m keys from those of an average."""
+    return float((weigh([query], keys, temperature) - 1 / len(keys)).abs().max())
 
 
 def embed_query_and_keys(query: str, keys: Sequence[str]) -> tuple[Float[Tensor, "d"], Float[Tensor, "keys d"]]:

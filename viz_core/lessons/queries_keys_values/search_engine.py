@@ -25,14 +25,16 @@ def ranks_while_learning(
     temperature: float = 1.0,
     steps: int = 20,
 ) -> list[int]:
-    """The rank of the clicked document, 1 for the first, before and after each step down the gradient of its loss.
+    """Rank of the clicked document, 1 for the first, before and after each step down the gradient of its loss.
+
+    Ties count against it: with the lowest score it ranks last.
 
     (Dive into Deep Learning, section 11.1, exercise 3.)
     """
     ranks = []
     for _ in range(steps + 1):
         scores = documents @ query
-        ranks.append(1 + int((scores > scores[clicked] + 1e-12).sum()))
+        ranks.append(int((scores >= scores[clicked] - 1e-12).sum()))
         gradient = torch.func.grad(lambda q: click_loss(q, documents, clicked, temperature))(query)
         query = query - _RATE * temperature * gradient
     return ranks

@@ -48,6 +48,7 @@ def test_a_click_by_hand() -> None:
     gradient = torch.func.grad(lambda each: click_loss(each, documents, 0))(query)
     assert gradient.tolist() == [-0.5, 0.5]
     assert ranks_while_learning(torch.tensor([0.0, 1.0], dtype=torch.float64), documents, 0, steps=8)[::8] == [2, 1]
+    assert ranks_while_learning(torch.zeros(2, dtype=torch.float64), documents, 0, steps=0) == [2], "a tie for the last"
 
 
 def test_gates_take_nothing_and_a_softmax_takes_all_it_gives() -> None:

@@ -8,7 +8,13 @@ import pytest
 import torch
 
 from viz_core.lessons.queries_keys_values.hard_and_soft import identity_lookup, smallest_gradient, two_keys
-from viz_core.lessons.queries_keys_values.lookup import similarity, soft_lookup, top_lookup, undivided
+from viz_core.lessons.queries_keys_values.lookup import (
+    similarity,
+    soft_lookup,
+    top_lookup,
+    undivided,
+    without_exponential,
+)
 
 
 def test_two_keys_by_hand() -> None:
@@ -57,9 +63,16 @@ def test_the_best_keys_first() -> None:
 
 
 def test_undivided_weights_are_in_the_same_ratios() -> None:
-    raw, weights = undivided("Li", ["Li", "Hu"], 0.5), soft_lookup(["Li"], ["Li", "Hu"], 0.5)[0]
+    raw, weights = undivided(["Li"], ["Li", "Hu"], 0.5)[0], soft_lookup(["Li"], ["Li", "Hu"], 0.5)[0]
     assert (raw / raw.sum()).tolist() == pytest.approx(weights.tolist())
     assert float(raw.sum()) > 1
+
+
+def test_without_an_exponential_the_temperature_cancels() -> None:
+    given = [without_exponential(["Li"], ["Li", "Lipton", "Hu"], temperature)[0] for temperature in (0.1, 10.0)]
+    torch.testing.assert_close(*given)
+    assert given[0].tolist()[2] == 0
+    assert without_exponential(["q"], ["Li"], 1.0).isnan().all(), "0/0"
 
 
 @pytest.mark.parametrize("temperature", [0.0, -1.0, math.inf])
