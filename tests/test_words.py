@@ -183,9 +183,7 @@ TRUE_AT_ANY_SETTING = {
         "fit": "how large points are drawn; kernels in the limit of no width and of any",
         "learn": "an average over many draws, which a test makes",
     },
-    "learning": {
-        "maps": "which diagonal of a map is which offset",
-    },
+    "learning": {},
     "multi-head": {
         "maps": "heads are as many as there are maps, and share the width",
         "cost": "the formulas of the costs",

@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable, Iterable
 from functools import partial
 
+import streamlit as st
+
 from pages.learning.measured_run import MeasuredRun
 from pages.learning.recorded_run import whole_set
 from ui.chapter.chapter import Chapter
@@ -20,9 +22,9 @@ FEW_WAVES = 15.0
 
 
 def claims(chapter: Chapter) -> None:
-    """The chapter's claims, each measured when it becomes visible."""
-    with chapter.claims():
-        broken = chapter.break_and_explain("untrained", "given", "later")
+    """Draw the checks on three seeds, each measured when it becomes visible."""
+    broken = chapter.break_it("untrained", "given", "later", part="claims")
+    with chapter.claim_row("measured"):
         shot = 0 if broken == "untrained" else -1
         right, induction, waves = (partial(measure, shot=shot) for measure in (_right, _most_induction, _waves))
         given = broken == "given"
@@ -40,6 +42,8 @@ def claims(chapter: Chapter) -> None:
         chapter.claim_at_least("understood", _worst("modular-addition", right), 0.95)
         chapter.claim_at_most("sparse", _best("modular-addition", waves), FEW_WAVES)
     chapter.text("claims")
+    if broken:
+        st.warning(chapter.words(f"break.{broken}"), icon=":material/build_circle:")
 
 
 def _worst(name: str, measure: Callable[[MeasuredRun], float]) -> Callable[[], float]:

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Float
 from plotly.colors import hex_to_rgb
 from plotly.subplots import make_subplots
+from torch import Tensor
 
 from pages.learning.reaches import Reach
-from viz_core.figures.style import ACCENT, CATEGORIES, Labels, lay_out
+from viz_core.figures.style import ACCENT, CATEGORIES, WEIGHTS_SCALE, Labels, lay_out
 from viz_core.lessons.learning.heads_over_time import Jump
 from viz_core.tasks.film import Film
 
 _GREY = "rgba(128,128,128,0.8)"
 _DASHES = ("solid", "dash", "dot", "dashdot")
 _SYMBOLS = ("circle", "square", "diamond", "cross", "x", "triangle-up", "star")
+_LEGEND_BELOW = {"y": -0.2, "yanchor": "top"}  # above, the buttons of the chart would cover it
 _MOST_POINTS = 400  # of a curve: more are too close to be told apart
 
 
@@ -56,7 +59,8 @@ def curve_figure(films: Mapping[str, Film], step: int, jump: Jump | None, labels
         )
     _mark(figure, step, jump)
     last = max(film.shots[-1] for film in films.values())
-    lay_out(figure, "", "", 380, xaxis={"range": [0, max(1, last)]}, yaxis={"rangemode": "tozero"})
+    axes: dict[str, Any] = {"xaxis": {"range": [0, max(1, last)]}, "yaxis": {"rangemode": "tozero"}}
+    lay_out(figure, "", "", 400, **axes, legend=_LEGEND_BELOW)
     figure.update_xaxes(title=labels["updates"], row=2, col=1)
     figure.update_yaxes(title=labels["loss"], row=1, col=1)
     return figure.update_yaxes(title=labels["accuracy"], range=[0, 1.03], row=2, col=1)
@@ -82,9 +86,53 @@ def heads_figure(
                 line={"color": CATEGORIES[layer], "dash": _DASHES[head % len(_DASHES)], "width": 1.8},
             )
     _mark(figure, step, jump)
-    return lay_out(
-        figure, labels["updates"], y, 380, xaxis={"range": [0, max(1, shots[-1])]}, yaxis={"rangemode": "tozero"}
+    axes: dict[str, Any] = {"xaxis": {"range": [0, max(1, shots[-1])]}, "yaxis": {"rangemode": "tozero"}}
+    return lay_out(figure, labels["updates"], y, 400, **axes, legend=_LEGEND_BELOW)
+
+
+def every_head_figure(weights: Float[Tensor, "layers heads n n"], tokens: Sequence[str], labels: Labels) -> go.Figure:
+    """Draw the map of every head, a row a layer, with the tokens along the axes."""
+    layers, heads = weights.shape[:2]
+    titles = [f"{labels['head']} {head + 1}" for head in range(heads)]
+    rows = [f"{labels['layer']} {layer + 1}" for layer in range(layers)]
+    figure = make_subplots(
+        layers, heads, column_titles=titles, row_titles=rows, horizontal_spacing=0.02, vertical_spacing=0.04
     )
+    for layer in range(layers):
+        for head in range(heads):
+            figure.add_heatmap(
+                z=weights[layer, head].numpy(),
+                text=[[f"{query} → {key}" for key in tokens] for query in tokens],
+                hovertemplate="%{text}: %{z:.2f}<extra></extra>",
+                coloraxis="coloraxis",
+                row=layer + 1,
+                col=head + 1,
+            )
+    lay_out(figure, "", "", 50 + 145 * layers, margin={"l": 10, "r": 24, "t": 24, "b": 10})
+    figure.update_layout(coloraxis={"colorscale": WEIGHTS_SCALE, "cmin": 0, "cmax": 1, "showscale": False})
+    figure.update_xaxes(showticklabels=False, ticks="")
+    return figure.update_yaxes(showticklabels=False, ticks="", autorange="reversed")
+
+
+def together_figure(
+    film: Film,
+    measures: Mapping[str, Float[np.ndarray, "shots layers heads"]],
+    heads: Mapping[str, tuple[int, int]],
+    step: int,
+    labels: Labels,
+) -> go.Figure:
+    """Draw held-out accuracy and, for each measure, its strongest head, over the updates."""
+    figure = go.Figure()
+    x = np.array(film.shots)
+    figure.add_scatter(x=x, y=film.held_out, name=labels["accuracy"], line={"color": CATEGORIES[0], "width": 3})
+    for place, (name, (layer, head)) in enumerate(heads.items(), start=1):
+        label = f"{labels[name]} ({labels['layer']} {layer + 1}, {labels['head']} {head + 1})"
+        y = measures[name][:, layer, head].astype(np.float32)
+        figure.add_scatter(x=x, y=y, name=label, line={"color": CATEGORIES[place], "dash": _DASHES[place]})
+    figure.update_traces(mode="lines+markers", marker={"size": 4})
+    _mark(figure, step, None)
+    legend = {"orientation": "v", "y": -0.25, "yanchor": "top"}
+    return lay_out(figure, labels["updates"], "", 340, yaxis={"range": [0, 1.03]}, legend=legend)
 
 
 def reach_figure(reaches: Mapping[str, Reach], yours: Sequence[tuple[int, float]], labels: Labels) -> go.Figure:
@@ -129,7 +177,7 @@ def reach_figure(reaches: Mapping[str, Reach], yours: Sequence[tuple[int, float]
     figure.add_annotation(
         x=longest, y=1.02, yref="paper", text=labels["trained-to"], showarrow=False, xanchor="left", xshift=4
     )
-    return lay_out(figure, labels["length"], labels["accuracy"], 440, yaxis={"range": [0, 1.03]}, legend={"y": 1.08})
+    return lay_out(figure, labels["length"], labels["accuracy"], 440, yaxis={"range": [0, 1.03]}, legend=_LEGEND_BELOW)
 
 
 def spectrum_figure(spectra: Float[np.ndarray, "shots frequencies"], shot: int, labels: Labels) -> go.Figure:

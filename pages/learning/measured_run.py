@@ -34,6 +34,7 @@ class MeasuredRun:
         self.film = film
         self._groups: dict[tuple[int, str, bool], MapGroup] = {} if earlier is None else earlier._groups
         self._known = {} if earlier is None else earlier.measures
+        self._opened = None if earlier is None else earlier.opens_with
 
     @cached_property
     def measures(self) -> dict[str, Float[np.ndarray, "shots layers heads"]]:
@@ -67,7 +68,12 @@ class MeasuredRun:
 
     @property
     def opens_with(self) -> ViewState:
-        """The head with the most induction at the end, or with the most weight on the token before."""
+        """The head with the most induction at the end, or with the most weight on the token before.
+
+        A run that goes on keeps its head: the open one must not change under the reader's eyes.
+        """
+        if self._opened is not None:
+            return self._opened
         measured = self.measures.get("induction", self.measures["previous"])
         return ViewState(GROUP, *strongest_head(measured))
 

@@ -1,12 +1,12 @@
-"""Watch attention learn: a recorded run or your own, every head at every step, and lengths beyond training."""
+"""Watch attention learn: when heads find their patterns, and how far what they learned extends."""
 
-import numpy as np
+import streamlit as st
 
 from pages.learning.circle import circle
 from pages.learning.claims import claims
-from pages.learning.own_run import own_run
+from pages.learning.induction import induction
 from pages.learning.past_length import past_length
-from pages.learning.recorded_run import recorded_run
+from pages.learning.runs import RUN_CONTROLS, runs
 from ui.chapter.chapter import Chapter
 from viz_core.attention import MultiHeadAttention
 from viz_core.lessons.learning.blanks import blank_spread
@@ -15,38 +15,37 @@ from viz_core.maps.measures import induction_mass
 from viz_core.tasks import Task, TaskRun, TaskTransformer
 from viz_core.tasks.frequencies import embedding_spectrum
 
+
+def sources_and_code(chapter: Chapter) -> None:
+    chapter.sources({"grokking": None})
+    chapter.code(
+        MultiHeadAttention,
+        Task,
+        TaskTransformer,
+        TaskRun,
+        induction_mass,
+        head_measures,
+        blank_spread,
+        embedding_spectrum,
+    )
+
+
 chapter = Chapter("learning")
 chapter.question()
-with chapter.card("run"):
-    source = chapter.controls.choice("source", ("recorded", "own"), "recorded")
-    run = recorded_run(chapter) if source == "recorded" else own_run(chapter)
-
-chapter.exercise("step")
-claims(chapter)
-chapter.exercise("scheme")
-chapter.tabs(past=lambda: past_length(chapter), circle=lambda: circle(chapter))
-
+chapter.definition()
+with chapter.card("main"):
+    induction(chapter)
 chapter.exercise("one-layer")
-chapter.sources({"grokking": None})
-chapter.code(
-    MultiHeadAttention,
-    Task,
-    TaskTransformer,
-    TaskRun,
-    induction_mass,
-    head_measures,
-    blank_spread,
-    embedding_spectrum,
-)
-if run is not None:
-    film, measured = run.film, run.measures["previous"]
-    heads = [f"{layer + 1}.{head + 1}" for layer, head in np.ndindex(measured.shape[1:])]
-    arrays = {
-        "previous": measured.reshape(len(film.shots), -1),
-        "loss": film.loss,
-        "accuracy": film.accuracy,
-        "held_out": film.held_out,
-        "maps": film.maps,
-    }
-    chapter.downloads(arrays, rows=[str(step) for step in film.shots], columns=heads)
+chapter.takeaways()
 chapter.next()
+if not st.query_params.keys().isdisjoint(map(chapter.controls.key, RUN_CONTROLS)):
+    st.session_state.setdefault(chapter.controls.key("open-run"), True)  # a link to a run shows it
+chapter.deeper(
+    {
+        "run": lambda: runs(chapter),
+        "past": lambda: past_length(chapter),
+        "circle": lambda: circle(chapter),
+        "measured": lambda: claims(chapter),
+        "code": lambda: sources_and_code(chapter),
+    }
+)

@@ -88,7 +88,11 @@ def _charts(chapter: Chapter, runs: Mapping[str, MeasuredRun], step: int) -> Non
         if jump is None:
             chapter.figure("first-curve", figure)
         else:
-            values: dict[str, Any] = {"before": jump.before, "after": jump.after, "change": f"{jump.change:+.0%}"}
+            values: dict[str, Any] = {
+                "before": jump.before,
+                "after": jump.after,
+                "change": f"{100 * jump.change:+.0f}".replace("-", "−"),
+            }
             chapter.figure("curve", figure, right=f"{film.held_out[-1]:.0%}", last=film.shots[-1], **values)
     with heads:
         measured = run.measures[measure]

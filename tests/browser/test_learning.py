@@ -6,7 +6,7 @@ import re
 
 from playwright.sync_api import Page, expect
 
-OWN = "learning?l-source=Train+one+here+and+now&l-steps=1600&l-width=32&l-longest=5"
+OWN = "learning?l-source=Train+one+now&l-steps=1600&l-width=32&l-longest=5"
 
 
 def test_train_stop_and_look_back(page: Page, app_url: str) -> None:
@@ -28,7 +28,7 @@ def test_train_stop_and_look_back(page: Page, app_url: str) -> None:
     expect(page).to_have_url(re.compile(r"l-step=0\b"))
     expect(page.locator("[data-part=printName]")).to_have_text(re.compile(r"Layer \d, head \d"))
     expect(page.locator("[data-part=prints]")).to_contain_text("entropy")
-    expect(page.get_by_role("button", name="Go on")).to_be_visible()
+    expect(page.get_by_role("button", name="Continue")).to_be_visible()
     line.get_by_role("slider").press("End")
     expect(label).to_have_text(at_last or "")
 

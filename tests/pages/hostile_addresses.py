@@ -56,11 +56,11 @@ HOSTILE: dict[str, list[Row]] = {
     "learning": [
         *_rows(
             l_run=[("<script>", "Recorded run"), ("../../etc/passwd", "Recorded run")],
-            l_beside=[("everything", "Beside it")],
-            l_step=[("-10", "After so many updates"), ("1e99", "After so many updates")],
-            l_measure=[("99", "What heads do")],
+            l_beside=[("everything", "Compare with")],
+            l_step=[("-10", "Updates so far"), ("1e99", "Updates so far")],
+            l_measure=[("99", "Measure of each head")],
         ),
-        ({"l-source": "nowhere", "l-section": "nowhere"}, ["What to watch = nowhere"]),
+        ({"l-source": "nowhere", "l-section": "nowhere"}, ["Watch = nowhere"]),
         ({"head": "self.9.9", "pin": "q99"}, [NOT_HERE]),
     ],
     "model-lab": [

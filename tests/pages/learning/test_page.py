@@ -24,7 +24,7 @@ from viz_core.view.payload import decode_view
 
 OpenPage = Callable[..., AppTest]
 CHAPTER = "learning"
-OWN = {"l-source": "Train one here and now"}
+OWN = {"l-source": "Train one now"}
 
 
 def maps(app: AppTest, place: int = 0) -> np.ndarray:
@@ -48,7 +48,7 @@ def test_it_opens_on_a_recorded_run_and_every_head_of_its_last_step(open_page: O
     assert along(app) == "l-step", "who drags the time line sees each step at once"
     assert all(badges(app).values())
     lines = {trace["name"]: trace for trace in drawn(app, "curve")}
-    np.testing.assert_allclose(lines["never trained on"]["y"], film.held_out, atol=1e-6)
+    np.testing.assert_allclose(lines["held-out"]["y"], film.held_out, atol=1e-6)
     assert len(drawn(app, "heads")) == film.plan.shape.num_layers * film.plan.shape.num_heads
     jump = int(np.abs(np.diff(film.held_out)).argmax())
     marks = {(mark["type"], mark["x0"], mark["x1"]) for mark in figures(app, "curve")[0]["layout"]["shapes"]}
@@ -112,7 +112,7 @@ def kept(open_page: OpenPage) -> AppTest:
 
 def test_training_begins_with_a_click_and_shows_what_it_has(open_page: OpenPage) -> None:
     app = open_page(CHAPTER, **OWN, **{"l-steps": "100", "l-width": "32", "l-differs": "layers"})
-    assert "One click draws first weights" in texts(app)
+    assert "This trains a new model" in texts(app)
     assert not figures(app, "curve")
     app.button(key="l-train-start").click().run()
     assert not app.exception
@@ -120,7 +120,7 @@ def test_training_begins_with_a_click_and_shows_what_it_has(open_page: OpenPage)
     assert [r.plan.shape.num_layers for r in run.runs.values()] == [2, 1]
     assert run.done > 0
     assert [along(app, place) for place in (0, 1)] == [None, None], "there is no time line yet"
-    assert {"layers: 2", "layers: 1"} <= {trace["name"] for trace in figures(app)[0]["data"]}
+    assert {"layers: 2", "layers: 1"} <= {trace.get("name") for figure in figures(app) for trace in figure["data"]}
     app.button(key="l-train-stop").click().run()
     assert re.search(r"Stopped after \d+ of 100 updates", texts(app))
 
@@ -135,9 +135,39 @@ def test_a_stopped_run_is_looked_back_at_and_goes_on(kept: AppTest) -> None:
     assert kept.session_state["l-train"].done > 4
 
 
+def test_the_open_head_does_not_change_while_a_run_goes_on() -> None:
+    run = TaskRun(Plan("copy", Shape(2, 4, 32), steps=40, every=4, batch_size=16, longest=4))
+    list(run.advance(4))
+    own = OwnRun(iter(()), {}, 40, runs={"your run": run})
+    first = own.measured_runs()["your run"].opens_with
+    best = own.measured_runs()["your run"].measures["previous"]
+    list(run.advance(36))
+    later = own.measured_runs()["your run"]
+    assert len(later.film.shots) > len(best), "it has gone on"
+    later.measures["induction"][-1] = 0
+    later.measures["induction"][-1, first.layer - 1, first.head - 1] = 1  # another head has the most now
+    assert later.opens_with == first
+
+
+def test_an_older_link_to_a_run_opens_its_section(open_page: OpenPage) -> None:
+    assert "l-step" not in {slider.key for slider in open_page(CHAPTER, **{"open-all": "false"}).slider}
+    app = open_page(CHAPTER, **{"open-all": "false", "l-run": "repeat, one layer", "l-step": "30"})
+    assert app.slider(key="l-step").value == 30
+
+
+def test_the_slider_moves_every_map_and_the_curve_of_the_main_figure(open_page: OpenPage) -> None:
+    app = open_page(CHAPTER, **{"open-all": "false", "l-update": "100"})
+    film = load_film(RECORDED / "repeat-two-layers-0.npz")
+    shot = film.shots.index(100)
+    shown = np.stack([trace["z"] for trace in drawn(app, "every-head")])
+    np.testing.assert_allclose(shown.reshape(film.maps.shape[1:]), film.maps[shot], atol=2e-3)
+    (line,) = figures(app, "together")[0]["layout"]["shapes"]
+    assert line["x0"] == 100
+
+
 def test_a_run_says_what_it_was_whatever_the_controls_say_now(kept: AppTest) -> None:
     kept.selectbox(key="l-task").set_value("sort").run()
-    assert "*copy*, positions: rotary, layers: 1, heads in each: 2, width: 32" in texts(kept)
+    assert "*copy*, positions: rotary, layers: 1, heads per layer: 2, width: 32" in texts(kept)
 
 
 @pytest.mark.parametrize(("done", "says"), [(2, "spent"), (8, "finished")])
@@ -177,7 +207,7 @@ def test_a_recorded_run_that_is_lost_is_a_sentence(
         with reading(tmp_path / "lost.npz"):
             return load_film(tmp_path / "lost.npz")
 
-    monkeypatch.setattr("pages.learning.recorded_run.recorded", lost)
+    monkeypatch.setattr("pages.learning.induction.recorded", lost)
     app = open_page(CHAPTER, lang="pt-BR")
     (said,) = (unescape(error.value) for error in app.error)
     assert said == "O arquivo lost.npz do Atlas está faltando ou danificado. Instale o Atlas de novo."

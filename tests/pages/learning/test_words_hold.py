@@ -15,7 +15,7 @@ from streamlit.testing.v1 import AppTest
 from pages.learning.claims import LOOKS_THERE
 from pages.learning.measured_run import RECORDED
 from recipes.task_recordings import SEEDS
-from tests.pages.reading import finding, findings, one_line, stands
+from tests.pages.reading import figures_alt, finding, findings, one_line, stands
 from ui.text.words import load_words
 from ui.widgets.predictions import read_prediction
 from viz_core.lessons.learning.heads_over_time import head_measures, strongest_head
@@ -49,6 +49,8 @@ def test_of_when_head_and_accuracy_change(open_page: OpenPage, seed: int) -> Non
     stands(app)
     each = film(TWO_LAYERS, seed)
     measured = head_measures(each)["induction"]
+    change = 100 * float(np.diff(each.held_out.astype(np.float64)).max())
+    assert f"by +{change:.0f} percentage points" in " ".join(figures_alt(app).split())
     head = np.diff(measured[:, *strongest_head(measured)])
     moved, better = int(np.abs(head).argmax()), int(np.diff(each.held_out).argmax())
     assert finding(app, "change together", "do not change most at the same time") == (abs(moved - better) <= 1)
@@ -86,7 +88,11 @@ def test_of_orders_past_the_length(open_page: OpenPage) -> None:
             for b in published[i + 1 :]
             if found[b][0].min() > found[a][0].max()
         ]
-        assert finding(app, f"the other way round from {paper} with", f"here from {paper}: ") == (not turned)
+        assert finding(
+            app,
+            f"No pair of schemes is in the opposite order from {paper}",
+            f"these are in the opposite order from {paper}: ",
+        ) == (not turned)
         for pair in turned:
             assert any(pair in sentence and paper in sentence for sentence in findings(app)), pair
 
@@ -142,5 +148,5 @@ def test_of_what_is_known_by_heart(open_page: OpenPage, seed: int) -> None:
     right = [each.accuracy[step - 10 : step].mean() if step else 0.0 for step in each.shots]
     first = next(place for place, share in enumerate(right) if share >= 0.99)
     stays = [place for place in range(len(each.shots)) if each.held_out[place:].min() >= 0.95]
-    assert finding(app, "by heart after", "understood no later") == (stays[0] > first)
-    assert f"{each.held_out[first]:.0%} of the other pairs right" in one_line(app)
+    assert finding(app, "pairs are memorised after", "generalised no later") == (stays[0] > first)
+    assert f"{each.held_out[first]:.0%} accuracy on the other pairs" in one_line(app)
