@@ -185,9 +185,7 @@ TRUE_AT_ANY_SETTING = {
     },
     "learning": {},
     "multi-head": {
-        "maps": "heads are as many as there are maps, and share the width",
         "cost": "the formulas of the costs",
-        "published": "numbers of a paper",
     },
     "position-embeddings": {
         "collapse": "numbers, and a theorem",

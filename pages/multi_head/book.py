@@ -1,4 +1,4 @@
-"""The book's multi-head examples: keys other than queries, two sentences, widths, short and long range."""
+"""The book's multi-head example: keys that are not the queries, two sentences, and three widths."""
 
 from __future__ import annotations
 
@@ -6,35 +6,15 @@ from functools import partial
 
 import streamlit as st
 
-from pages.multi_head.book_figures import ranges_figure, toy_figure
-from pages.multi_head.inputs import LayerInputs
+from pages.multi_head.book_figures import toy_figure
 from ui.chapter.chapter import Chapter
-from viz_core.lessons.multi_head.book_examples import LENGTHS, book_toy, mean_ranges, uniform_range
+from viz_core.lessons.multi_head.book_examples import LENGTHS, book_toy
 
 _WIDEST = 400
 
 
-def ranges(chapter: Chapter, layer_inputs: LayerInputs, head: int) -> None:
-    """Draw the mean distance to which each head attends."""
-    weights = layer_inputs.steps.weights[0]
-    found = mean_ranges(weights)
-    even = uniform_range(weights.shape[-1])
-    nearest, farthest = int(found.argmin()), int(found.argmax())
-    names = chapter.words.group("figure")
-    chapter.figure(
-        "ranges",
-        partial(ranges_figure, found.numpy(), even, head, names),
-        height=260,
-        nearest=nearest + 1,
-        farthest=farthest + 1,
-        least=f"{float(found[nearest]):.2f}",
-        most=f"{float(found[farthest]):.2f}",
-        even=f"{even:.2f}",
-    )
-
-
 def ones(chapter: Chapter) -> None:
-    """How much the heads of the first sentence differ, with the book's ones and with random inputs."""
+    """Show how much the heads of the first sentence differ, with the book's ones and with random inputs."""
     differ = {
         name: float((made[0].amax(dim=0) - made[0].amin(dim=0)).max())
         for name, made in (("ones", book_toy().weights), ("drawn", book_toy(ones=False).weights))
@@ -60,3 +40,4 @@ def toy(chapter: Chapter) -> None:
     chapter.source_card("shape", made.output.shape)
     with chapter.claim_row("claims-toy"):
         chapter.claim("beyond", beyond, 0.0, first=first, second=second)
+    chapter.exercise("ones", reveal=partial(ones, chapter))

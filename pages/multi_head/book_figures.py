@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Float
@@ -10,18 +12,32 @@ from plotly.subplots import make_subplots
 from viz_core.figures.style import ACCENT, CATEGORIES, WEIGHTS_SCALE, Labels, lay_out
 
 
-def ranges_figure(ranges: Float[np.ndarray, "heads"], even: float, chosen: int, labels: Labels) -> go.Figure:
-    """A bar for each head, the open one in the accent colour; dotted, a head with uniform weights."""
-    figure = go.Figure(
-        go.Bar(
-            x=np.arange(1, len(ranges) + 1, dtype=np.float32),
-            y=ranges.astype(np.float32),
-            marker={"color": [ACCENT if head == chosen else CATEGORIES[7] for head in range(len(ranges))]},
-            hovertemplate="%{x}: %{y:.2f}<extra></extra>",
+def ranges_figure(
+    ranges: Mapping[str, Float[np.ndarray, "heads"]], uniform: Mapping[str, float], chosen: int, labels: Labels
+) -> go.Figure:
+    """Two bars for each head, over all tokens and among words; dotted, a head with uniform weights.
+
+    Args:
+        ranges: by "all" and "words".
+        uniform: likewise.
+        chosen: the open head, whose bars have an outline.
+    """
+    figure = go.Figure()
+    colours = {"all": CATEGORIES[7], "words": ACCENT}
+    for name, distances in ranges.items():
+        figure.add_bar(
+            name=labels[f"{name}-tokens"],
+            x=np.arange(1, len(distances) + 1, dtype=np.float32),
+            y=distances.astype(np.float32),
+            marker={
+                "color": colours[name],
+                "line": {"color": ACCENT, "width": [2.5 if head == chosen else 0 for head in range(len(distances))]},
+            },
+            hovertemplate="%{x}: %{y:.2f}",
         )
-    )
-    figure.add_hline(y=even, line={"color": "rgba(128,128,128,0.8)", "dash": "dot"})
-    return lay_out(figure, labels["head"], labels["range"], 260, xaxis={"dtick": max(1, len(ranges) // 16)})
+        figure.add_hline(y=uniform[name], line={"color": colours[name], "dash": "dot"})
+    axis = {"dtick": max(1, len(ranges["all"]) // 16)}
+    return lay_out(figure, labels["head"], labels["range"], 300, xaxis=axis)
 
 
 def toy_figure(weights: Float[np.ndarray, "rows heads queries keys"], labels: Labels) -> go.Figure:

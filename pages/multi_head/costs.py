@@ -1,4 +1,4 @@
-"""The cost of heads: parameters, multiplications and weights, beside the paper's BLEU."""
+"""The cost of heads: parameters, multiplications and weights."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import streamlit as st
 from pages.multi_head import figures
 from pages.multi_head.inputs import MOST_HEADS, LayerInputs
 from ui.chapter.chapter import Chapter
-from viz_core.lessons.multi_head.costs import PUBLISHED_BLEU, MultiHeadCost, divisors, multi_head_cost
+from viz_core.lessons.multi_head.costs import MultiHeadCost, divisors, multi_head_cost
 
 _ROW = 35  # pixels of a row of Streamlit's tables
 
@@ -41,10 +41,7 @@ def cost(chapter: Chapter, layer_inputs: LayerInputs) -> None:
     chapter.figure("cost", figure, what=names[count], first=first, last=last, most=heads[-1])
     chapter.lazy("cost-table", lambda: _draw_table(_cost_table(chapter, d, heads, costs)), _ROW * (1 + len(heads)))
     chapter.text("published")
-    bleu = partial(figures.published_figure, PUBLISHED_BLEU, layer_inputs.num_heads, names)
-    summary = [f"{h}: {value}" for h, value in PUBLISHED_BLEU.items()]
-    chapter.figure("published", bleu, summary=summary)
-    chapter.source_card("heads", list(PUBLISHED_BLEU.values()))
+    chapter.source_card("heads")
 
 
 def _draw_table(table: pd.DataFrame) -> None:

@@ -7,9 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import plotly.graph_objects as go
+from jaxtyping import Float
+from plotly.subplots import make_subplots
 
 from viz_core.figures.spread import milliseconds
-from viz_core.figures.style import ACCENT, KEYS, QUERIES, VALUES, lay_out, mark_on_log_axis
+from viz_core.figures.style import ACCENT, KEYS, QUERIES, VALUES, WEIGHTS_SCALE, lay_out, mark_on_log_axis
 from viz_core.runtime.stopwatch import Measurement
 
 Labels = Mapping[str, str]
@@ -109,22 +111,28 @@ def flow_figure(shapes: Mapping[str, tuple[int, ...]], num_heads: int, chosen: s
     )
 
 
-def published_figure(bleu: Mapping[int, float], chosen: int, labels: Labels) -> go.Figure:
-    """BLEU by number of heads as the paper prints it; the reader's number in the accent colour where it is there."""
-    figure = go.Figure(
-        go.Bar(
-            x=[str(heads) for heads in bleu],
-            y=np.array(list(bleu.values()), dtype=np.float32),
-            marker={"color": [ACCENT if heads == chosen else _PLAIN for heads in bleu]},
-            text=[f"{value:.1f}" for value in bleu.values()],
-            textposition="outside",
-            cliponaxis=False,
-            hovertemplate="%{x}: %{y:.1f}<extra></extra>",
-        )
+def heads_figure(weights: Float[np.ndarray, "heads n n"], labels: Labels) -> go.Figure:
+    """A small map for each head, four across: queries down, keys across."""
+    heads = len(weights)
+    columns = min(4, heads)
+    rows = -(-heads // columns)
+    titles = [labels["head-number"].format(head=head + 1) for head in range(heads)]
+    figure = make_subplots(
+        rows, columns, subplot_titles=titles, shared_xaxes=True, shared_yaxes=True, horizontal_spacing=0.03
     )
-    figure.update_xaxes(type="category")
-    figure.update_yaxes(range=[24, 26.2])  # a bar from 0 would hide a difference of one point
-    return lay_out(figure, labels["heads"], labels["bleu"], height=320)
+    for head in range(heads):
+        figure.add_heatmap(
+            z=weights[head].astype(np.float32),
+            zmin=0,
+            zmax=1,
+            colorscale=WEIGHTS_SCALE,
+            showscale=False,
+            hovertemplate="%{y}, %{x}: %{z:.3f}<extra></extra>",
+            row=head // columns + 1,
+            col=head % columns + 1,
+        )
+    bare = {"showgrid": False, "zeroline": False, "showticklabels": False, "ticks": ""}
+    return lay_out(figure, "", "", 300, xaxis=bare, yaxis={"autorange": "reversed", **bare})
 
 
 def cost_figure(

@@ -1,4 +1,4 @@
-"""Every head's map, and the flow of shapes from input to output."""
+"""The flow of shapes from input to output."""
 
 from __future__ import annotations
 
@@ -10,34 +10,14 @@ from pages.multi_head import figures
 from pages.multi_head.inputs import LayerInputs
 from ui.chapter.chapter import Chapter
 from ui.widgets.heatmap_payload import signed_heatmap
-from viz_core.maps.contribution_shares import shares_of_call
-from viz_core.view.map_group import MapGroup
-from viz_core.view.notebook_file import recording_source
-
-
-def maps(chapter: Chapter, layer_inputs: LayerInputs) -> int:
-    """Draw every head's map and return the number of the open one."""
-    labels = chapter.words.group("view")
-    names = layer_inputs.tokens.labels
-    show_contributions = chapter.contributions_choice()
-    call = (
-        shares_of_call(layer_inputs.steps.call, layer_inputs.layer.W_o)
-        if show_contributions
-        else layer_inputs.steps.call
-    )
-    group = MapGroup("heads", labels["heads"], labels["tokens"], labels["tokens"], names, names, (call,))
-    view = chapter.attention_view(
-        (group,),
-        run_source=lambda: recording_source((group,)),
-        show_contributions=show_contributions,
-        head_param=chapter.controls.key("head"),
-        pin_param=chapter.controls.key("pin"),
-    )
-    return view.head
+from viz_core.lessons.multi_head.steps import rounding_bound, walk_residual
 
 
 def flow(chapter: Chapter, layer_inputs: LayerInputs, head: int) -> None:
     """The shapes from input to output, and the numbers in the chosen tensor."""
+    layer, steps = layer_inputs.layer, layer_inputs.steps
+    d, h = layer_inputs.num_hiddens, layer_inputs.num_heads
+    chapter.text("mathematics", d=d, h=h, w=d // h)
     names = chapter.words.group("figure")
     tensors = layer_inputs.steps.tensors()
     picture, numbers = st.columns([5, 6], gap="large")
@@ -60,3 +40,5 @@ def flow(chapter: Chapter, layer_inputs: LayerInputs, head: int) -> None:
         figure = partial(figures.flow_figure, shapes, layer_inputs.num_heads, chosen, names)
         summary = [f"{names[name]} {shape}" for name, shape in shapes.items()]
         chapter.figure("flow", figure, height=800, summary=summary)
+    with chapter.claim_row("claims-flow"):
+        chapter.claim("walk", lambda: walk_residual(layer, steps), rounding_bound(steps))

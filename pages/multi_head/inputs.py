@@ -46,30 +46,47 @@ class LayerInputs:
         return self.layer.W_q.out_features
 
 
-def choose_layer(chapter: Chapter) -> LayerInputs | None:
-    """Read the tokens and the layer from the controls; None, with a message, where they are missing."""
+@dataclass(frozen=True)
+class LayerRequest:
+    """What the controls ask for."""
+
+    source: str
+    text: str
+    count: int
+    block: int
+    width: int
+    heads: int
+    sharpness: float
+    seed: int
+
+
+def layer_controls(chapter: Chapter) -> LayerRequest:
+    """Draw the sentence and the number of heads, and behind "more" where tokens and weights come from."""
     controls = chapter.controls
-    with chapter.card("ask"):
-        first, second = st.columns([4, 5], gap="medium", vertical_alignment="bottom")
-        with first:
-            default = "sentence" if translator_or_none(MODEL) is None else "trained"
-            source = controls.choice("source", ("trained", "sentence", "random"), default)
-        with second:
-            if source == "random":
-                count = int(controls.slider("tokens", 1, MOST_TOKENS, 12))
-            else:
-                text = sentence_input(chapter)
-        with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-            width = 0
-            if source == "trained":
-                block = int(controls.choice("block", (1, 2, 3), 3)) - 1
-            else:
-                width = int(controls.number("width", 0, WIDEST, 64, 8))
-            heads = int(controls.number("heads", 0, MOST_HEADS, 8))
-            if source != "trained":  # those weights are as they were learned
-                with controls.more():
-                    sharpness = controls.slider("sharpness", 0.0, 8.0, 2.0, 0.5)
-                    seed = int(controls.number("seed", 0, 999, 0))
+    first = st.container(width=300)
+    with st.container(width=140):
+        heads = int(controls.number("heads", 0, MOST_HEADS, 8))
+    text, count, block, width, sharpness, seed = "", 0, 2, 0, 2.0, 0
+    with controls.more():
+        default = "sentence" if translator_or_none(MODEL) is None else "trained"
+        source = controls.choice("source", ("trained", "sentence", "random"), default)
+        if source == "trained":
+            block = int(controls.choice("block", (1, 2, 3), 3)) - 1
+        else:
+            width = int(controls.number("width", 0, WIDEST, 64, 8))
+            sharpness = controls.slider("sharpness", 0.0, 8.0, 2.0, 0.5)
+            seed = int(controls.number("seed", 0, 999, 0))
+    with first:
+        if source == "random":
+            count = int(controls.slider("tokens", 1, MOST_TOKENS, 12))
+        else:
+            text = sentence_input(chapter)
+    return LayerRequest(source, text, count, block, width, heads, sharpness, seed)
+
+
+def make_layer(chapter: Chapter, request: LayerRequest) -> LayerInputs | None:
+    """Return the tokens and the layer; None, after a message, where they cannot be made."""
+    source, text, width, heads = request.source, request.text, request.width, request.heads
     try:
         model = None if source == "random" else translator(MODEL)
     except CheckpointError as error:
@@ -82,13 +99,13 @@ def choose_layer(chapter: Chapter) -> LayerInputs | None:
         return None
     if source == "trained" and model is not None:
         width = model.model.encoder.num_hiddens
-    if not _can_be_cut(chapter, width, heads):
+    if not _can_be_split(chapter, width, heads):
         return None
     tokens: Tokens | None
     if source == "random":
-        tokens = run_in_slot(lambda: random_tokens(count, width, seed), "multi-head")
+        tokens = run_in_slot(lambda: random_tokens(request.count, width, request.seed), "multi-head")
     elif source == "trained" and model is not None:
-        tokens = _through_the_model(chapter, text, block)
+        tokens = _through_the_model(chapter, text, request.block)
     else:
         tokens = run_in_slot(lambda: _embedded(text, width, model), "multi-head")
     if tokens is None:
@@ -99,11 +116,11 @@ def choose_layer(chapter: Chapter) -> LayerInputs | None:
     if tokens.total > len(tokens.labels):
         st.warning(chapter.words("cut", total=f"{tokens.total:,}", most=MOST_TOKENS), icon=":material/content_cut:")
     if source == "trained" and model is not None:
-        trained_heads = model.model.encoder.blocks[block].attention.num_heads
-        st.caption(chapter.words("trained", block=block + 1, width=width, own=trained_heads, heads=heads))
-        make = partial(trained_layer, model, block, heads)
+        trained_heads = model.model.encoder.blocks[request.block].attention.num_heads
+        st.caption(chapter.words("trained", block=request.block + 1, width=width, own=trained_heads, heads=heads))
+        make = partial(trained_layer, model, request.block, heads)
     else:
-        make = partial(fresh_layer, width, heads, sharpness, seed)
+        make = partial(fresh_layer, width, heads, request.sharpness, request.seed)
     return run_in_slot(lambda: _walk(tokens, make()), "multi-head")
 
 
@@ -111,7 +128,7 @@ def _walk(tokens: Tokens, layer: MultiHeadAttention) -> LayerInputs:
     return LayerInputs(tokens, layer, multi_head_steps(layer, tokens.X[None]))
 
 
-def _can_be_cut(chapter: Chapter, width: int, heads: int) -> bool:
+def _can_be_split(chapter: Chapter, width: int, heads: int) -> bool:
     """Whether the heads divide the width; if not, warn and offer the nearest numbers that do."""
     if width == 0:
         st.warning(chapter.words("no-width"), icon=":material/edit:")

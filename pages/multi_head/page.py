@@ -1,93 +1,71 @@
-"""Multi-head attention: width and heads, the flow of shapes, each head's map, what heads cost, torch's own module."""
+"""Multi-head attention: every head's map, what breaks it, distances of heads, shapes, costs, and torch's own module."""
 
-from functools import cache, partial
+from functools import partial
 
 from pages.multi_head.batching import batch
-from pages.multi_head.book import ones, ranges, toy
+from pages.multi_head.book import toy
 from pages.multi_head.costs import cost
-from pages.multi_head.flow import flow, maps
-from pages.multi_head.inputs import choose_layer
+from pages.multi_head.flow import flow
+from pages.multi_head.inputs import layer_controls, make_layer
+from pages.multi_head.maps import main_figure, open_head
+from pages.multi_head.ranges import ranges
 from ui.chapter.chapter import Chapter
 from viz_core.attention import DotProductAttention, MultiHeadAttention
-from viz_core.lessons.multi_head.book_examples import book_toy
-from viz_core.lessons.multi_head.broken import dealt_out, undivided, wrong_root
+from viz_core.lessons.multi_head.book_examples import book_toy, mean_ranges
+from viz_core.lessons.multi_head.broken import ERRORS, variant
 from viz_core.lessons.multi_head.costs import multi_head_cost
-from viz_core.lessons.multi_head.steps import (
-    multi_head_steps,
-    one_head_at_a_time,
-    rounding_bound,
-    torch_multi_head,
-    torch_residuals,
-    walk_residual,
-)
-from viz_core.maps.residuals import row_sum_error
+from viz_core.lessons.multi_head.steps import multi_head_steps, one_head_at_a_time, torch_multi_head
 from viz_core.trace import attend, attention_weights
 
-ROUNDING = 1e-5  # what float32 may lose in sums of a few hundred terms
+
+def code(chapter: Chapter) -> None:
+    """Source code and downloads."""
+    chapter.code(
+        MultiHeadAttention,
+        attention_weights,
+        DotProductAttention,
+        multi_head_steps,
+        one_head_at_a_time,
+        torch_multi_head,
+        variant,
+        mean_ranges,
+        multi_head_cost,
+        book_toy,
+        attend,
+    )
+    weights = layer_inputs.steps.weights[0]
+    chapter.downloads(
+        {
+            "weights": weights[head].numpy(),
+            "all_weights": weights.numpy(),
+            "output": layer_inputs.steps.output[0].numpy(),
+        },
+        rows=layer_inputs.tokens.labels,
+        columns=layer_inputs.tokens.labels,
+    )
+
 
 chapter = Chapter("multi-head")
 chapter.question()
-layer_inputs = chapter.require(choose_layer(chapter))
-
-head = maps(chapter, layer_inputs)
-ranges(chapter, layer_inputs, head)
-chapter.exercise("exchange")
-
-chapter.heading("flow")
-chapter.text(
-    "mathematics",
-    d=layer_inputs.num_hiddens,
-    h=layer_inputs.num_heads,
-    w=layer_inputs.num_hiddens // layer_inputs.num_heads,
-)
-flow(chapter, layer_inputs, head)
-
-rounding = rounding_bound(layer_inputs.steps)
-with chapter.claims():
-    broken = chapter.break_and_explain("wrong-root", "dealt-out", "undivided")
-    theirs = cache(
-        lambda: (
-            wrong_root(layer_inputs.layer, layer_inputs.steps)
-            if broken == "wrong-root"
-            else torch_residuals(layer_inputs.layer, layer_inputs.inputs)
-        )
-    )
-    walk = dealt_out if broken == "dealt-out" else walk_residual
-    rows = (
-        (lambda: undivided(layer_inputs.steps))
-        if broken == "undivided"
-        else lambda: row_sum_error(layer_inputs.steps.trace)
-    )
-    chapter.claim("torch", lambda: theirs()[0], rounding)
-    chapter.claim("torch-weights", lambda: theirs()[1], rounding, heads=layer_inputs.num_heads)
-    chapter.claim("walk", lambda: walk(layer_inputs.layer, layer_inputs.steps), rounding)
-    chapter.claim("rows", rows, ROUNDING)
-
-chapter.exercise("ones", reveal=partial(ones, chapter))
-chapter.tabs(
-    cost=lambda: cost(chapter, layer_inputs), batch=lambda: batch(chapter, layer_inputs), toy=lambda: toy(chapter)
-)
+chapter.definition()
+with chapter.card("main"):
+    with chapter.main_controls():
+        request = layer_controls(chapter)
+        broken = chapter.break_it(*ERRORS)
+    layer_inputs = chapter.require(make_layer(chapter, request))
+    chapter.side_by_side(broken, partial(main_figure, chapter, layer_inputs, broken))
+head = open_head(chapter, layer_inputs)
 
 chapter.exercise("double")
-chapter.code(
-    MultiHeadAttention,
-    attention_weights,
-    DotProductAttention,
-    multi_head_steps,
-    one_head_at_a_time,
-    torch_multi_head,
-    torch_residuals,
-    multi_head_cost,
-    book_toy,
-    attend,
-)
-chapter.downloads(
-    {
-        "weights": layer_inputs.steps.weights[0, head].numpy(),
-        "all_weights": layer_inputs.steps.weights[0].numpy(),
-        "output": layer_inputs.steps.output[0].numpy(),
-    },
-    rows=layer_inputs.tokens.labels,
-    columns=layer_inputs.tokens.labels,
-)
+chapter.takeaways()
 chapter.next()
+chapter.deeper(
+    {
+        "ranges": lambda: ranges(chapter, layer_inputs, head),
+        "flow": lambda: flow(chapter, layer_inputs, head),
+        "cost": lambda: cost(chapter, layer_inputs),
+        "batch": lambda: batch(chapter, layer_inputs),
+        "toy": lambda: toy(chapter),
+        "code": lambda: code(chapter),
+    }
+)

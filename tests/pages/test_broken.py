@@ -47,9 +47,9 @@ BREAKS: dict[str, dict[str, list[str]]] = {
         "later": ["addition is memorised"],
     },
     "multi-head": {
-        "wrong-root": ["the output is that of", "so are the maps"],
-        "dealt-out": ["end where the layer does"],
-        "undivided": ["every row of every map sums to 1"],
+        "wrong-root": ["the output equals that of", "the weights of all heads"],
+        "dealt-out": ["the output equals that of", "the weights of all heads"],
+        "undivided": ["the output equals that of", "the weights of all heads", "every row of every map sums to 1"],
     },
     "position-embeddings: absolute": {"by-offset": ["every row is the same"]},
     "position-embeddings: relative": {"left-padding": ["the skew equals"]},

@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pages.multi_head.figures import FLOW, batch_figure, cost_figure, flow_figure, published_figure
+from pages.multi_head.figures import FLOW, batch_figure, cost_figure, flow_figure, heads_figure
 from ui.text.words import load_words
 from viz_core.figures.style import ACCENT, KEYS, QUERIES, VALUES
-from viz_core.lessons.multi_head.costs import PUBLISHED_BLEU
 from viz_core.runtime.stopwatch import Measurement
 
 LABELS = load_words("multi-head", "en").group("figure")
@@ -61,11 +60,13 @@ def test_costs_for_both_kinds_of_heads() -> None:
     assert figure.layout.annotations[0].x == pytest.approx(np.log10(2))  # annotations of a log axis are in powers
 
 
-def test_published_scores_with_the_readers_number_marked() -> None:
-    bars = published_figure(PUBLISHED_BLEU, 16, LABELS).data[0]
-    assert list(bars.x) == ["1", "4", "8", "16", "32"]
-    np.testing.assert_allclose(bars.y, list(PUBLISHED_BLEU.values()))
-    assert [colour == ACCENT for colour in bars.marker.color] == [False, False, False, True, False]
+@pytest.mark.parametrize("heads", [1, 3, 8])
+def test_a_small_map_for_each_head(heads: int) -> None:
+    weights = np.random.default_rng(0).random((heads, 4, 4))
+    figure = heads_figure(weights, LABELS)
+    assert [trace.zmax for trace in figure.data] == [1] * heads
+    for trace, expected in zip(figure.data, weights, strict=True):
+        np.testing.assert_allclose(trace.z, expected, rtol=1e-6)
 
 
 def test_times_in_milliseconds_and_gaps_left_out() -> None:

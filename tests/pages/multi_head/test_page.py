@@ -12,7 +12,6 @@ from viz_core.lessons.multi_head.costs import multi_head_cost
 
 OpenPage = Callable[..., AppTest]
 CHAPTER = "multi-head"
-BATCH = "One batch or one by one"
 FRESH = {"mh-source": "Fresh weights"}  # it opens on a trained layer, whose width is as it is
 
 
@@ -26,7 +25,7 @@ def test_opens_on_a_trained_layer(open_page: OpenPage) -> None:
 def test_a_sentence_through_fresh_weights_with_its_claims(open_page: OpenPage) -> None:
     app = open_page(CHAPTER, **FRESH)
     found = badges(app)
-    assert set(claim_names(app)) >= {"torch", "torch-weights", "walk", "rows"}
+    assert set(claim_names(app)) >= {"torch", "torch-weights", "rows", "walk"}
     assert all(found.values())
     assert any("torch.nn.MultiheadAttention" in words for words in found)
     cost = multi_head_cost(9, 64, 8)
@@ -46,7 +45,7 @@ def test_width_and_heads_move_everything(open_page: OpenPage, width: int, heads:
     assert all(badges(app).values())
     assert f"w = d/h = {width}/{heads} = {width // heads}" in texts(app)
     assert f"**{4 * width**2:,}** parameters" in texts(app)
-    assert f"so are the maps of all heads ({heads})" in badges(app)
+    assert f"the weights of all heads ({heads}) equal those of torch" in badges(app)
 
 
 @pytest.mark.parametrize("stage", ["Q in heads", "Scores", "Attention weights", "Y: the output", "X: the input"])
@@ -58,8 +57,8 @@ def test_every_tensor_can_be_looked_into(open_page: OpenPage, stage: str) -> Non
 
 def test_heads_that_do_not_divide_the_width_are_a_sentence(open_page: OpenPage) -> None:
     app = open_page(CHAPTER, **FRESH | {"mh-text": "I lost my keys.", "mh-heads": "5"})
-    assert "5 heads cannot share a width of 64 evenly" in app.warning[0].value
-    assert "A width of 64 can be cut into 1, 2, 4, 8, 16, 32, 64." in " ".join(app.warning[0].value.split())
+    assert "5 heads do not divide a width of 64" in app.warning[0].value
+    assert "A width of 64 can be split into 1, 2, 4, 8, 16, 32, 64." in " ".join(app.warning[0].value.split())
     assert app.number_input(key="mh-heads").value == 5  # nothing typed is lost
     assert app.text_input(key="mh-text").value == "I lost my keys."
     assert not badges(app)
@@ -74,12 +73,12 @@ def test_heads_that_do_not_divide_the_width_are_a_sentence(open_page: OpenPage) 
 def test_every_number_of_heads_a_width_can_be_cut_into_is_named(open_page: OpenPage) -> None:
     app = open_page(CHAPTER, **FRESH | {"mh-width": "256", "mh-heads": "5"})
     said = " ".join(app.warning[0].value.split())
-    assert "can be cut into 1, 2, 4, 8, 16, 32, 64, 128, 256. Of these, up to 64 can be shown." in said
+    assert "can be split into 1, 2, 4, 8, 16, 32, 64, 128, 256. At most 64 can be shown." in said
 
 
 @pytest.mark.parametrize(
     ("typed", "said"),
-    [({"mh-width": "0"}, "A width of 0 leaves no numbers"), ({"mh-heads": "0"}, "With 0 heads nobody looks")],
+    [({"mh-width": "0"}, "Choose a width of at least 1"), ({"mh-heads": "0"}, "Choose at least one head")],
 )
 def test_zeros_are_a_sentence(open_page: OpenPage, typed: dict[str, str], said: str) -> None:
     app = open_page(CHAPTER, **FRESH | typed)
@@ -91,7 +90,7 @@ def test_zeros_are_a_sentence(open_page: OpenPage, typed: dict[str, str], said: 
 def test_a_trained_layer_keeps_its_width_and_is_cut_anew(open_page: OpenPage, heads: int) -> None:
     app = open_page(CHAPTER, **{"mh-source": "Trained layer", "mh-heads": str(heads), "mh-block": "2"})
     assert "self-attention of encoder block 2" in texts(app)
-    assert f"with **8** heads; here the same matrices are cut into **{heads}**" in " ".join(texts(app).split())
+    assert f"with **8** heads; here its matrices are split into **{heads}**" in " ".join(texts(app).split())
     assert "**262,144** parameters" in texts(app)
     assert all(badges(app).values())
 
@@ -120,14 +119,14 @@ def test_long_texts_are_cut_and_say_so(open_page: OpenPage, source: str) -> None
     app = open_page(CHAPTER, **{"mh-source": source})
     app.text_input(key="mh-text").set_value("the cat <b>$x$</b> " * 20).run()
     assert not app.exception
-    assert "the first 64 of them are shown" in app.warning[0].value
+    assert "Only the first 64 are used" in app.warning[0].value
     assert all(badges(app).values())
 
 
 def test_one_batch_or_one_by_one_measured_step_by_step(open_page: OpenPage) -> None:
-    app = open_page(CHAPTER, **FRESH | {"mh-section": BATCH, "mh-width": "12"})
+    app = open_page(CHAPTER, **FRESH | {"mh-width": "12"})
     app.number_input(key="mh-heads").set_value(4).run()
-    assert badges(app)["one head after the other (4) gives what one batch gives"]
+    assert badges(app)["one head at a time (4) gives the output of one batch"]
     app.button(key="mh-race-start").click().run()
     for _ in range(12):
         assert not app.exception
@@ -142,3 +141,26 @@ def test_without_a_model_sentences_still_work_and_the_trained_layer_says_why_not
     assert all(badges(app).values())
     app = open_page(CHAPTER, **{"mh-source": "Trained layer"})
     assert "The shipped model cannot be loaded" in app.error[0].value
+
+
+@pytest.mark.parametrize("heads", [1, 8])
+def test_distances_are_shown_with_and_without_separators(open_page: OpenPage, heads: int) -> None:
+    app = open_page(CHAPTER, **{"mh-heads": str(heads)})
+    said = texts(app)
+    assert "**2** tokens are separators" in said
+    assert "(3.30 tokens, dotted)" in said
+    assert "(uniform: 2.62)" in said
+    assert heads == 1 or ("1 of 8 heads attend closer" in said and "it is 7 of 8" in said)
+
+
+def test_a_number_of_a_paper_is_quoted_not_reproduced(open_page: OpenPage) -> None:
+    app = open_page(CHAPTER)
+    (card,) = [m.value for m in app.markdown if "`24.9, 25.5, 25.8, 25.8, 25.4`" in m.value]
+    assert "0.9 BLEU worse than the best setting" in card.replace("\\", "")
+    assert card.count("24.9") == 1
+
+
+def test_an_older_link_to_a_tab_opens_its_section(open_page: OpenPage) -> None:
+    for label in ("What heads cost", "Quanto custam as cabeças", "cost"):
+        app = open_page(CHAPTER, **{"open-all": "false", "mh-section": label})
+        assert "attention weights ($hn^2$)" in texts(app)

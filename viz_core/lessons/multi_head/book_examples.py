@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -59,12 +60,27 @@ def book_toy(
     return CrossAttention(next(iter(trace)).weights(), output, parameters)
 
 
-def mean_ranges(weights: Float[Tensor, "heads n n"]) -> Float[Tensor, "heads"]:
-    """mean_i sum_j a_ij |i - j|: the mean attention distance of each head, in tokens."""
+def is_separator(token: str) -> bool:
+    """Whether a token is a special token, such as <eos>, or has no letter and no digit, such as a full stop."""
+    return (token.startswith("<") and token.endswith(">")) or not any(character.isalnum() for character in token)
+
+
+def mean_ranges(weights: Float[Tensor, "heads n n"], kept: Sequence[int] | None = None) -> Float[Tensor, "heads"]:
+    """mean_i sum_j a_ij |i - j|: the mean attention distance of each head, in tokens.
+
+    Args:
+        kept: positions to keep, as queries and as keys; each row is divided by its new sum.
+    """
     places = torch.arange(weights.shape[-1], dtype=weights.dtype)
+    if kept is not None:
+        places = places[list(kept)]
+        weights = weights[:, list(kept)][..., list(kept)]
+        weights = weights / weights.sum(dim=-1, keepdim=True).clamp_min(torch.finfo(weights.dtype).tiny)
     return (weights * (places[:, None] - places).abs()).sum(dim=-1).mean(dim=-1)
 
 
-def uniform_range(num_tokens: int) -> float:
-    """The mean attention distance of a head with uniform weights over n tokens: (n^2 - 1) / (3 n)."""
-    return (num_tokens**2 - 1) / (3 * num_tokens)
+def uniform_range(kept: Sequence[int]) -> float:
+    """The mean attention distance of a head with uniform weights on these positions; n of them in a row:
+    (n^2 - 1) / (3 n)."""
+    places = torch.tensor(kept, dtype=torch.float64)
+    return float((places[:, None] - places).abs().mean())

@@ -1,38 +1,56 @@
-"""Multi-head attention with deliberate errors, one for each claim of the chapter."""
+"""Multi-head attention with one deliberate error, for comparison with the correct layer."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 from einops import rearrange
+from jaxtyping import Float
+from torch import Tensor
 
 from viz_core.attention.multi_head import MultiHeadAttention
 from viz_core.lessons.multi_head.steps import MultiHeadSteps, torch_multi_head
 
+ERRORS = ("wrong-root", "dealt-out", "undivided")
+
+
+@dataclass(frozen=True, eq=False)
+class Variant:
+    """Attention weights and output of the layer, correct or with an error."""
+
+    weights: Float[Tensor, "batch heads n n"]
+    output: Float[Tensor, "batch n d"]
+
 
 @torch.no_grad()
-def wrong_root(layer: MultiHeadAttention, steps: MultiHeadSteps) -> tuple[float, float]:
-    """max |ours - torch's| of outputs and weights if scores were divided by sqrt(d) of the layer, not of a head.
+def variant(layer: MultiHeadAttention, steps: MultiHeadSteps, error: str = "") -> Variant:
+    """Weights and output of `layer(X, X, X)` with one error; "" is the correct layer.
 
-    The two are the same with one head, and further apart the more heads there are.
+    "wrong-root" divides scores by sqrt(d) of the layer instead of sqrt(d / h); "dealt-out" gives each head every h-th
+    column instead of a slice; "undivided" leaves out the division of the softmax.
+
+    Raises:
+        ValueError: if the error is unknown.
     """
-    wide, narrow = layer.W_q.out_features, layer.head_dim
-    weights = (steps.scores * (narrow / wide) ** 0.5).softmax(dim=-1)
-    X = steps.input
-    output, theirs = torch_multi_head(layer)(X, X, X, average_attn_weights=False)
-    ours = layer.W_o(rearrange(weights @ steps.split_values, "b h n w -> b n (h w)"))
-    return float((ours - output).abs().max()), float((weights - theirs).abs().max())
+    h, values = layer.num_heads, steps.split_values
+    if not error:
+        return Variant(steps.weights, steps.output)
+    if error == "wrong-root":
+        weights = (steps.scores * h**-0.5).softmax(dim=-1)
+    elif error == "dealt-out":
+        Q, K, values = (rearrange(t, "b n (w h) -> b h n w", h=h) for t in (steps.queries, steps.keys, steps.values))
+        weights = (Q @ K.mT * Q.shape[-1] ** -0.5).softmax(dim=-1)
+    elif error == "undivided":
+        weights = steps.exponentials
+    else:
+        raise ValueError(f"error: expected one of {', '.join(ERRORS)}, got {error!r}")
+    return Variant(weights, layer.W_o(rearrange(weights @ values, "b h n w -> b n (h w)")))
 
 
 @torch.no_grad()
-def dealt_out(layer: MultiHeadAttention, steps: MultiHeadSteps) -> float:
-    """max |output - layer's| if columns were dealt out to the heads in turn, w h, in place of slices, h w."""
-    h = layer.num_heads
-    Q, K, V = (rearrange(t, "b n (w h) -> b h n w", h=h) for t in (steps.queries, steps.keys, steps.values))
-    weights = (Q @ K.mT * Q.shape[-1] ** -0.5).softmax(dim=-1)
-    output = layer.W_o(rearrange(weights @ V, "b h n w -> b n (h w)"))
-    return float((output - layer(steps.input, steps.input, steps.input)).abs().max())
-
-
-def undivided(steps: MultiHeadSteps) -> float:
-    """max |row sum - 1| of the exponentials, the half of softmax that divides nothing."""
-    return float((steps.exponentials.sum(dim=-1) - 1).abs().max())
+def residuals(layer: MultiHeadAttention, steps: MultiHeadSteps, error: str = "") -> tuple[float, float]:
+    """max |ours - torch's| of outputs, and of the weights of all heads."""
+    ours, X = variant(layer, steps, error), steps.input
+    output, weights = torch_multi_head(layer)(X, X, X, average_attn_weights=False)
+    return float((ours.output - output).abs().max()), float((ours.weights - weights).abs().max())

@@ -56,7 +56,3 @@ def divisors(number: int) -> list[int]:
     if number < 1:
         raise ValueError(f"number: expected at least 1, got {number}")
     return [candidate for candidate in range(1, number + 1) if number % candidate == 0]
-
-
-# BLEU on newstest2013 by number of heads at fixed cost (Vaswani 2017, Table 3, rows A and base).
-PUBLISHED_BLEU = {1: 24.9, 4: 25.5, 8: 25.8, 16: 25.8, 32: 25.4}
