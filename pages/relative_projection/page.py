@@ -25,10 +25,8 @@ asks = chapter.hides_answer("hand", THE_HAND)
 with chapter.card("main"):
     with chapter.main_controls():
         move = choose_move(chapter)
-        broken = chapter.break_it("mirrored")
-    chapter.side_by_side("" if asks else broken, lambda setting: rotation(chapter, move, setting, asks))
-    if not asks:
-        chapter.guidance("rotation")
+        broken = "" if asks else chapter.break_it("mirrored")
+    chapter.side_by_side(broken, lambda setting: rotation(chapter, move, setting, asks, bool(broken)))
 
 place_the_hand(chapter)
 chapter.takeaways()

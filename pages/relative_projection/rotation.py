@@ -26,13 +26,17 @@ from viz_core.positional import sinusoidal_rows
 _MOST_DIMENSIONS = 64  # of the matrix in one heatmap, so that its blocks can be seen
 
 
-def rotation(chapter: Chapter, move: Move, broken: str, hide_answer: bool) -> None:
+def rotation(chapter: Chapter, move: Move, broken: str, hide_answer: bool, compared: bool) -> None:
     """Draw the chosen pair on its circle and whether the matrix hits every position; without either if hidden."""
     values = about_pair(move)
     mirrored = broken == "mirrored"
     if mirrored:
         chapter.figure("mirrored", rotation_of(chapter, move, mirrored=True), **values)
         _claims(chapter, move, mirrored_residual)
+        return
+    if compared:
+        chapter.figure("rotation", rotation_of(chapter, move), **values)
+        _claims(chapter, move, projection_residual)
         return
     picture, side = st.columns([3, 2], gap="large", vertical_alignment="center")
     with picture:

@@ -7,7 +7,7 @@ from functools import partial
 import streamlit as st
 
 from pages.sinusoidal_encoding.figures import CODE_POSITIONS, Table, binary_figure, curve_figure
-from pages.sinusoidal_encoding.predictions import sketch_the_wave
+from pages.sinusoidal_encoding.predictions import COLUMN, THE_WAVE, sketch_the_wave
 from ui.chapter.chapter import Chapter
 from viz_core.figures.style import CATEGORIES
 from viz_core.lessons.sinusoidal_encoding import properties
@@ -16,8 +16,15 @@ WIDEST = 512  # columns a table can have here
 BOOKS_COLUMNS = (6, 7, 8, 9)
 
 
-def curves(chapter: Chapter, table: Table, base: float, hidden_column: int | None) -> None:
-    """Draw the chosen columns, by default the book's, except a hidden one; a choice survives a narrower table."""
+def curves(chapter: Chapter, table: Table, base: float, drawing: bool) -> None:
+    """Draw the chosen columns, by default the book's; a choice survives a narrower table.
+
+    Args:
+        drawing: whether the page was drawn for the exercise, which sets its controls.
+    """
+    hidden_column = COLUMN if chapter.hides_answer("wave", THE_WAVE) else None
+    if chapter.is_drawn_on("wave") != drawing:
+        st.rerun()  # the whole page, not only this section: the exercise sets the controls at its top
     d, most = table.shape[1], len(CATEGORIES)
     chosen = chapter.controls.multiselect("columns", range(WIDEST), BOOKS_COLUMNS, most)
     if not chosen:

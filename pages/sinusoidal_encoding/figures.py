@@ -35,6 +35,13 @@ def table_heatmap(table: Table, base: float, labels: Labels) -> Heatmap:
     return Heatmap(pixels, -1.0, 1.0, labels["position"], labels["dimension"], Exact("sinusoid", frequencies))
 
 
+def plain_heatmap(table: Table, labels: Labels) -> Heatmap:
+    """Return the first positions of a broken table, whose values follow no formula a browser knows."""
+    rows = table[:MAP_POSITIONS]
+    cells = Exact("cells", rows.float().numpy())
+    return Heatmap(to_pixels(rows, -1.0, 1.0), -1.0, 1.0, labels["position"], labels["dimension"], cells)
+
+
 def table_figure(table: Table, labels: Labels) -> go.Figure:
     """The whole table as a plotly figure, for the download."""
     figure = go.Figure(

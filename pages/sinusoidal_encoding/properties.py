@@ -9,20 +9,16 @@ import streamlit as st
 from pages.sinusoidal_encoding.figures import MAP_POSITIONS, Table, offset_figure, similarity_heatmap
 from ui.chapter.chapter import Chapter
 from viz_core.lessons.sinusoidal_encoding import properties
-from viz_core.lessons.sinusoidal_encoding.broken import lone_sine, single_precision
 
 PUBLISHED_OFFSETS = (1, 2, 5, 10, 20, 59)
 
 
-def claims(chapter: Chapter, table: Table, base: float) -> None:
+def claims(chapter: Chapter, table: Table, base: float, broken: str) -> None:
     """The claims about the table with their residuals, also for an odd width or a single position."""
     n, d = table.shape
-    with chapter.claims():
-        broken = chapter.break_and_explain("odd", "single")
+    with chapter.claim_row("claims"):
         if broken == "odd":
-            return _odd_claims(chapter, lone_sine(n, d, base))
-        if broken == "single":
-            table = single_precision(n, d, base)
+            return _odd_claims(chapter, table)
         if d % 2:
             chapter.claim("norm-odd", lambda: properties.norm_error(table, base), 1e-10, pairs=d // 2)
         else:

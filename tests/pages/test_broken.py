@@ -65,6 +65,11 @@ BREAKS: dict[str, dict[str, list[str]]] = {
     },
     "relative-projection": {"mirrored": ["p_{i+\\delta}$ for all"]},
     "sinusoidal-encoding": {
+        "no-cosine": [
+            "the same squared length",
+            "pairs repeat every",
+            "similarity depends on the offset alone, from",
+        ],
         "odd": ["the same squared length", "similarity depends on the offset alone, from"],
         "single": ["pairs repeat every", "similarity depends on the offset alone, from"],
     },

@@ -22,3 +22,9 @@ def single_precision(num_positions: int, num_hiddens: int, base: float = 10000.0
     omega = angular_frequencies(num_hiddens, base).float()
     phases = (torch.arange(num_positions, dtype=torch.float32)[:, None] * omega).double()
     return torch.stack([phases.sin(), phases.cos()], dim=2).flatten(1)[:, :num_hiddens]
+
+
+def without_cosines(num_positions: int, num_hiddens: int, base: float = 10000.0) -> Float[Tensor, "positions d"]:
+    """A table in which each cosine is replaced by the sine before it."""
+    table = sinusoidal_table(num_positions, num_hiddens, base, dtype=torch.float64)
+    return table[:, torch.arange(num_hiddens) // 2 * 2]

@@ -1,0 +1,31 @@
+"""The main figure: the table, intact or broken, with the claims about it."""
+
+from __future__ import annotations
+
+from pages.sinusoidal_encoding.figures import Table, plain_heatmap, table_heatmap
+from pages.sinusoidal_encoding.properties import claims
+from ui.chapter.chapter import Chapter
+from viz_core.lessons.sinusoidal_encoding.broken import lone_sine, single_precision, without_cosines
+from viz_core.lessons.sinusoidal_encoding.properties import largest_change, wavelengths
+
+_BROKEN = {"no-cosine": without_cosines, "odd": lone_sine, "single": single_precision}
+
+
+def main_figure(chapter: Chapter, table: Table, base: float, broken: str) -> None:
+    """Draw the table as a heatmap and its claims."""
+    names = chapter.words.group("figure")
+    n, d = table.shape
+    if broken:
+        table = _BROKEN[broken](n, d, base)
+        chapter.heatmap("broken-table", plain_heatmap(table, names), n=n, d=table.shape[1])
+        claims(chapter, table, base, broken)
+        return
+    lengths = wavelengths(d, base)
+    first = [f"{value:.6f}" for value in table[min(1, n - 1), :4].tolist()]
+    chapter.heatmap("table", table_heatmap(table, base, names), n=n, d=d, first=first, longest=f"{lengths[-1]:,.0f}")
+    if n > 1:
+        longest = f"{lengths[-1]:,.2f}"
+        chapter.finding("longer", bool(lengths[-1] > lengths[0]), longest=longest)
+        change = largest_change(table[:, -2:])
+        chapter.finding("still", change < 0.1, change=f"{change:.2g}", n=f"{n:,}")
+    claims(chapter, table, base, broken)
