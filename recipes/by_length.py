@@ -52,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def measure(translators: Mapping[str, Translator], references: Mapping[str, Sequence[str]]) -> dict[str, Any]:
     """Scores on the balanced set, by bin and over all of it, and the sentence to open on."""
     english = list(references)
-    lengths = dict(zip(english, count_tokens(translators[ATTENTION], english), strict=True))
+    lengths = dict(zip(english, count_tokens(translators[PLAIN], english), strict=True))  # one tokenizer for all
     english = [sentence for sentence in english if lengths[sentence] <= MAX_SOURCE_TOKENS]
     bins = balanced(english, lengths, EDGES, PER_BIN)
     picked = [sentence for sentences in bins for sentence in sentences]

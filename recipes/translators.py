@@ -45,9 +45,16 @@ TRANSLATORS = {
     ),
     "bahdanau-en-fr": TranslatorSpec(
         "GRU with attention, English to French",
-        "a GRU encoder and decoder with the additive attention of Bahdanau, Cho and Bengio (2015)",
-        {"architecture": "seq2seq-attention", **_GRU},
-        _GRU_CONFIG,
+        "RNNsearch of Bahdanau, Cho and Bengio (2015): a bidirectional GRU encoder, a GRU decoder, additive attention",
+        {
+            "architecture": "rnnsearch",
+            "embed_size": 128,
+            "num_hiddens": 128,
+            "num_layers": 1,
+            "dropout": 0.1,
+            "embed_scale": 128**0.5,
+        },
+        replace(_GRU_CONFIG, vocab_size=4000, curve_sentences=100),
     ),
     "seq2seq-en-fr": TranslatorSpec(
         "GRU without attention, English to French",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from pages.bahdanau import figures
-from pages.bahdanau.length_bins import bleu_gaps, keeps_rising
+from pages.bahdanau.length_bins import keeps_rising
 from pages.bahdanau.models import ATTENTION, PLAIN, TRANSFORMER, cards_there
 from pages.bahdanau.training_compared import Trained, meet
 from ui.blocks.translation import TranslationInputs
@@ -90,12 +90,6 @@ def by_length(chapter: Chapter) -> None:
     summary = {name: [f"{b['from']}–{b['to']} {b['bleu']:.0f}" for b in each] for name, each in bins.items()}
     names = chapter.words.group("figure")
     chapter.figure("lengths", lambda: figures.lengths_figure(bins, names), height=400, summary=summary)
-    if {ATTENTION, PLAIN} <= cards_there().keys():
-        better, plain = (cards_there()[name].training["bleu_by_length"] for name in (ATTENTION, PLAIN))
-        gaps = bleu_gaps(better, plain)
-        ratios = [mine["bleu"] / theirs["bleu"] for mine, theirs in zip(better, plain, strict=True)]
-        values = {"gaps": [f"{g:.1f}" for g in gaps], "ratios": [f"{r:.1f}" for r in ratios]}
-        chapter.finding("gap", keeps_rising(gaps), **values)
 
 
 def as_many_of_each(chapter: Chapter) -> None:
@@ -119,6 +113,9 @@ def as_many_of_each(chapter: Chapter) -> None:
     value, low, high = over_all["difference"]
     sure = all(each["difference"][1] > 0 for each in measured["bins"])
     chapter.finding("balanced", sure, value=f"{value:.1f}", low=f"{low:.1f}", high=f"{high:.1f}")
+    gaps = [each["difference"][0] for each in measured["bins"]]
+    ratios = [each["bleu"][ATTENTION][0] / each["bleu"][PLAIN][0] for each in measured["bins"]]
+    chapter.finding("gap", keeps_rising(gaps), gaps=[f"{g:.1f}" for g in gaps], ratios=[f"{r:.1f}" for r in ratios])
 
 
 def how_trained(chapter: Chapter) -> None:

@@ -2,6 +2,7 @@
 
 from viz_core.models.block_options import BlockOptions
 from viz_core.models.encoder_decoder import Decoder, EncoderDecoder, TokenReader, share_embeddings
+from viz_core.models.rnnsearch import RNNSearchDecoder
 from viz_core.models.seq2seq import Seq2SeqAttentionDecoder, Seq2SeqDecoder, Seq2SeqEncoder
 from viz_core.models.transformer import (
     AddNorm,
@@ -21,6 +22,7 @@ __all__ = [
     "GatedFFN",
     "PatchEmbedding",
     "PositionWiseFFN",
+    "RNNSearchDecoder",
     "Seq2SeqAttentionDecoder",
     "Seq2SeqDecoder",
     "Seq2SeqEncoder",

@@ -11,7 +11,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from viz_core.attention.additive import AdditiveAttention
 from viz_core.attention.masking import length_mask
-from viz_core.attention.projection import check_tokens
+from viz_core.attention.projection import check_tokens, check_width
 from viz_core.models.encoder_decoder import Decoder, TokenReader
 from viz_core.trace import name_site, record_weights, site_of
 from viz_core.trace.arguments import check_number, check_whole, described
@@ -37,17 +37,23 @@ class GRU(nn.Module):
     with biases, in the form that torch and its kernels have.
     """
 
-    def __init__(self, num_inputs: int, num_hiddens: int, num_layers: int, dropout: float = 0.0) -> None:
+    def __init__(
+        self, num_inputs: int, num_hiddens: int, num_layers: int, dropout: float = 0.0, bidirectional: bool = False
+    ) -> None:
         super().__init__()
-        self.rnn = _gru(num_inputs, num_hiddens, num_layers, dropout)
+        self.rnn = _gru(num_inputs, num_hiddens, num_layers, dropout, bidirectional)
 
     def forward(
         self,
         inputs: Float[Tensor, "batch n d_in"],
-        hidden_state: Float[Tensor, "layers batch num_hiddens"] | None = None,
+        hidden_state: Float[Tensor, "states batch num_hiddens"] | None = None,
         valid_lens: Int[Tensor, "batch"] | None = None,
-    ) -> tuple[Float[Tensor, "batch n num_hiddens"], Float[Tensor, "layers batch num_hiddens"]]:
-        """States of the last layer at every step, and of every layer after each row's last valid step."""
+    ) -> tuple[Float[Tensor, "batch n d_out"], Float[Tensor, "states batch num_hiddens"]]:
+        """States of the last layer at every step, and of every layer after each row's last valid step.
+
+        Read in both directions, outputs are [forward; backward], and the states of each layer are its forward state
+        after the last valid step and its backward state after the first (Bahdanau 2015, section 3.2).
+        """
         if valid_lens is None:
             return self.rnn(inputs, hidden_state)
         packed = pack_padded_sequence(
@@ -60,12 +66,17 @@ class GRU(nn.Module):
 class Encoded(NamedTuple):
     """Outputs of a recurrent encoder."""
 
-    outputs: Float[Tensor, "batch keys num_hiddens"]  # the last layer at every step: keys and values
+    outputs: Float[Tensor, "batch keys d_out"]  # the last layer at every step: keys and values
     hidden_state: Float[Tensor, "layers batch num_hiddens"]  # every layer after the last step: where a decoder starts
 
 
 class Seq2SeqEncoder(TokenReader):
     """Embedding, then layers of GRU from left to right (Sutskever 2014; Cho 2014).
+
+    If bidirectional, each layer has a second GRU that reads from right to left, and the output at a word is
+    [forward; backward], 2 num_hiddens wide: h_j = [h_j forward; h_j backward], so that each word's state knows the
+    words on both sides of it (Bahdanau 2015, section 3.2). The state for the decoder is then the backward one, which
+    ends at the first word.
 
     Here and in the decoders, embeddings are multiplied by embed_scale: 1 as in the book, or sqrt(embed_size) if the
     matrix is shared with the output layer and initialised that much smaller.
@@ -82,11 +93,12 @@ class Seq2SeqEncoder(TokenReader):
         num_layers: int,
         dropout: float = 0.0,
         embed_scale: float = 1.0,
+        bidirectional: bool = False,
     ) -> None:
         super().__init__(vocab_size, embed_size, embed_scale)
         check_whole(num_hiddens=num_hiddens, num_layers=num_layers)
         check_number(0, 1, dropout=dropout)
-        self.rnn = GRU(embed_size, num_hiddens, num_layers, dropout)
+        self.rnn = GRU(embed_size, num_hiddens, num_layers, dropout, bidirectional)
         self.apply(init_seq2seq)
 
     def forward(self, X: Int[Tensor, "batch keys"], valid_lens: Int[Tensor, "batch"] | None = None) -> Encoded:
@@ -100,7 +112,9 @@ class Seq2SeqEncoder(TokenReader):
         if valid_lens is not None:
             check_tokens(X, self.embedding)
             length_mask(valid_lens, X.shape[0], 1, X.shape[1])  # checks valid_lens
-        return Encoded(*self.rnn(self.embed(X), valid_lens=valid_lens))
+        outputs, states = self.rnn(self.embed(X), valid_lens=valid_lens)
+        # torch has states in turn: forward, backward, forward, ...
+        return Encoded(outputs, states[1::2] if self.rnn.rnn.bidirectional else states)
 
 
 class PlainState(NamedTuple):
@@ -169,7 +183,7 @@ class Seq2SeqDecoder(Decoder):
 class AttentionState(NamedTuple):
     """State of the attention decoder: every state of the source, and its hidden state."""
 
-    enc_outputs: Float[Tensor, "batch keys num_hiddens"]
+    enc_outputs: Float[Tensor, "batch keys key_size"]
     hidden_state: Float[Tensor, "layers batch num_hiddens"]
     enc_valid_lens: Int[Tensor, "batch"] | None
     projected: Float[Tensor, "batch keys num_hiddens"]  # W_k enc_outputs, the same at every step
@@ -203,13 +217,15 @@ class Seq2SeqAttentionDecoder(Decoder):
         num_layers: int,
         dropout: float = 0.0,
         embed_scale: float = 1.0,
+        key_size: int | None = None,
     ) -> None:
         super().__init__(vocab_size, embed_size, embed_scale)
         check_whole(num_hiddens=num_hiddens, num_layers=num_layers)
         check_number(0, 1, dropout=dropout)
-        self.attention = AdditiveAttention(num_hiddens, num_hiddens, num_hiddens, dropout)
+        key_size = num_hiddens if key_size is None else key_size
+        self.attention = AdditiveAttention(num_hiddens, key_size, num_hiddens, dropout)
         name_site(self.attention, "decoder.0.cross")  # in no numbered block, so by its name
-        self.rnn = _gru(embed_size + num_hiddens, num_hiddens, num_layers, dropout)
+        self.rnn = _gru(embed_size + key_size, num_hiddens, num_layers, dropout)
         self.dense = nn.Linear(num_hiddens, vocab_size)
         self.apply(init_seq2seq)
 
@@ -222,7 +238,14 @@ class Seq2SeqAttentionDecoder(Decoder):
             ValueError: if enc_outputs are not those of an encoder of the same layers and width.
         """
         outputs, hidden_state = _encoded(enc_outputs, self.rnn.num_layers, self.rnn.hidden_size)
-        return AttentionState(outputs, hidden_state, enc_valid_lens, self.attention.W_k(outputs))
+        check_width("enc_outputs", outputs, self.attention.W_k)
+        return AttentionState(outputs, self.first_state(hidden_state), enc_valid_lens, self.attention.W_k(outputs))
+
+    def first_state(
+        self, states: Float[Tensor, "layers batch num_hiddens"]
+    ) -> Float[Tensor, "layers batch num_hiddens"]:
+        """Return s_0 from the encoder's last states: those states themselves."""
+        return states
 
     def hidden(
         self, X: Int[Tensor, "batch n"], state: AttentionState
@@ -237,16 +260,28 @@ class Seq2SeqAttentionDecoder(Decoder):
         """
         _check_state(state, AttentionState, X)
         enc_outputs, hidden_state, enc_valid_lens, projected = state
-        outputs, maps = [], []
-        for embedded in self.embed(X).split(1, dim=1):  # (batch, 1, embed)
+        states, contexts, maps = [], [], []
+        embedded = self.embed(X)
+        for token in embedded.split(1, dim=1):  # (batch, 1, embed)
             query = hidden_state[-1][:, None]
             weights = self.attention.weigh(query, projected, enc_valid_lens)  # (batch, 1, keys)
             context = self.attention.pool(weights, enc_outputs)
-            output, hidden_state = self.rnn(torch.cat([context, embedded], dim=-1), hidden_state)
-            outputs.append(output)
+            output, hidden_state = self.rnn(torch.cat([context, token], dim=-1), hidden_state)
+            states.append(output)
+            contexts.append(context)
             maps.append(weights.detach())
         record_weights(torch.cat(maps, dim=1)[:, None], site_of(self.attention), enc_outputs[:, None])
-        return torch.cat(outputs, dim=1), AttentionState(enc_outputs, hidden_state, enc_valid_lens, projected)
+        outputs = self.output(torch.cat(states, dim=1), embedded, torch.cat(contexts, dim=1))
+        return outputs, AttentionState(enc_outputs, hidden_state, enc_valid_lens, projected)
+
+    def output(
+        self,
+        states: Float[Tensor, "batch n num_hiddens"],
+        embedded: Float[Tensor, "batch n embed"],  # noqa: ARG002, the paper's decoder reads them again
+        contexts: Float[Tensor, "batch n key_size"],  # noqa: ARG002
+    ) -> Float[Tensor, "batch n num_hiddens"]:
+        """Return what `dense` reads: the last layer's states s_t."""
+        return states
 
 
 def _encoded(given: object, num_layers: int, num_hiddens: int) -> tuple[Tensor, Tensor]:
@@ -268,7 +303,8 @@ def _check_state(state: object, kind: type[PlainState] | type[AttentionState], X
         raise ValueError(f"X: expected token ids of {rows} batch rows and at least one step, got {described(X)}")
 
 
-def _gru(num_inputs: int, num_hiddens: int, num_layers: int, dropout: float) -> nn.GRU:
+def _gru(num_inputs: int, num_hiddens: int, num_layers: int, dropout: float, bidirectional: bool = False) -> nn.GRU:
     """Return a GRU with dropout between layers; a single layer has none, and torch would warn."""
     sizes = int(num_inputs), int(num_hiddens), int(num_layers)  # torch takes no numbers of numpy here
-    return nn.GRU(*sizes, dropout=dropout if num_layers > 1 else 0.0, batch_first=True)
+    rate = dropout if num_layers > 1 else 0.0
+    return nn.GRU(*sizes, dropout=rate, batch_first=True, bidirectional=bidirectional)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from torch import Tensor
 from viz_core.maps.alignments import HeadErrors
 from viz_core.maps.word_maps import word_numbers
 from viz_core.models.encoder_decoder import EncoderDecoder, share_embeddings
+from viz_core.models.rnnsearch import RNNSearchDecoder
 from viz_core.models.seq2seq import Seq2SeqAttentionDecoder, Seq2SeqDecoder, Seq2SeqEncoder
 from viz_core.models.transformer import TransformerEncoder
 from viz_core.models.transformer_decoder import TransformerDecoder
@@ -31,6 +33,7 @@ from viz_core.trace import Trace, record
 TRANSLATION_ARCHITECTURES = {
     "transformer": (TransformerEncoder, TransformerDecoder),
     "seq2seq-attention": (Seq2SeqEncoder, Seq2SeqAttentionDecoder),
+    "rnnsearch": (partial(Seq2SeqEncoder, bidirectional=True), partial(RNNSearchDecoder, attend_to_end=False)),
     "seq2seq": (Seq2SeqEncoder, Seq2SeqDecoder),
 }
 MAX_CHARACTERS = 2000

@@ -23,7 +23,7 @@ def app(open_page: OpenPage) -> AppTest:
 def test_of_scores_by_length(app: AppTest) -> None:
     """That attention's gap widens with the length was said of a picture in which it does not."""
     stands(app)
-    lines = {trace["name"]: np.array(trace["y"], dtype=float) for trace in drawn(app, "lengths")}
+    lines = {trace["name"]: np.array(trace["y"], dtype=float) for trace in drawn(app, "balanced")}
     gaps = lines["GRU with attention"] - lines["GRU, plain"]
     widens = all(after > before for before, after in pairwise(gaps))
     assert finding(app, "the wider the gap", "the gap does not widen with every bin") == widens

@@ -8,21 +8,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from viz_core.models import EncoderDecoder, Seq2SeqAttentionDecoder, Seq2SeqDecoder, Seq2SeqEncoder
+from viz_core.models import EncoderDecoder, RNNSearchDecoder, Seq2SeqAttentionDecoder, Seq2SeqDecoder, Seq2SeqEncoder
 from viz_core.pretrained.decoding import greedy_search
 from viz_core.pretrained.tokenization import SpecialTokens
 from viz_core.trace import record
 
 VOCAB, EMBED, HIDDEN, LAYERS = 17, 5, 6, 2
 SIZES = (VOCAB, EMBED, HIDDEN, LAYERS)
-DECODERS = [Seq2SeqAttentionDecoder, Seq2SeqDecoder]
+DECODERS = [Seq2SeqAttentionDecoder, Seq2SeqDecoder]  # the book's
+EVERY_DECODER = [*DECODERS, RNNSearchDecoder]
 SPECIAL = SpecialTokens(pad=0, bos=1, eos=2)
 
 
 def random_model(decoder: type[nn.Module], scale: float = 1.0) -> EncoderDecoder:
     torch.manual_seed(3)
     sizes = (*SIZES, 0.0, scale)
-    model = EncoderDecoder(Seq2SeqEncoder(*sizes), decoder(*sizes)).eval().requires_grad_(False)
+    encoder = Seq2SeqEncoder(*sizes, bidirectional=decoder is RNNSearchDecoder)
+    model = EncoderDecoder(encoder, decoder(*sizes)).eval().requires_grad_(False)
     for parameter in model.parameters():
         parameter.copy_(0.6 * torch.randn(parameter.shape))
     return model
@@ -124,7 +126,7 @@ def test_parameter_names_and_shapes_are_the_books(decoder: type[nn.Module]) -> N
     assert {name: tuple(p.shape) for name, p in model.state_dict().items()} == expected
 
 
-@pytest.mark.parametrize("decoder", DECODERS)
+@pytest.mark.parametrize("decoder", EVERY_DECODER)
 @settings(max_examples=20)
 @given(data=st.data(), steps=st.integers(1, 5))
 def test_steps_one_by_one_equal_all_at_once(decoder: type[nn.Module], data: st.DataObject, steps: int) -> None:
@@ -140,7 +142,7 @@ def test_steps_one_by_one_equal_all_at_once(decoder: type[nn.Module], data: st.D
     torch.testing.assert_close(torch.cat(rows, dim=1), model(source, target, lengths), atol=1e-5, rtol=1e-5)
 
 
-@pytest.mark.parametrize("decoder", DECODERS)
+@pytest.mark.parametrize("decoder", EVERY_DECODER)
 def test_embeddings_are_scaled_on_their_way_in(decoder: type[nn.Module]) -> None:
     scaled, plain = random_model(decoder, scale=4.0), random_model(decoder)
     source, target = random_ids(2, 5), random_ids(2, 4)
@@ -150,7 +152,7 @@ def test_embeddings_are_scaled_on_their_way_in(decoder: type[nn.Module]) -> None
     torch.testing.assert_close(scaled(source, target), plain(source, target))
 
 
-@pytest.mark.parametrize("decoder", DECODERS)
+@pytest.mark.parametrize("decoder", EVERY_DECODER)
 def test_padding_changes_nothing(decoder: type[nn.Module]) -> None:
     model = random_model(decoder)
     source, target, lengths = random_ids(1, 4), random_ids(1, 3), torch.tensor([4])
@@ -159,14 +161,14 @@ def test_padding_changes_nothing(decoder: type[nn.Module]) -> None:
     torch.testing.assert_close(model(source, target), model(source, target, lengths), atol=1e-6, rtol=1e-6)
 
 
-@pytest.mark.parametrize("decoder", DECODERS)
+@pytest.mark.parametrize("decoder", EVERY_DECODER)
 def test_an_empty_source_row_does_not_crash(decoder: type[nn.Module]) -> None:
     model = random_model(decoder)
     logits = model(random_ids(2, 3), random_ids(2, 2), torch.tensor([0, 3]))
     assert torch.isfinite(logits).all()
 
 
-@pytest.mark.parametrize("decoder", DECODERS)
+@pytest.mark.parametrize("decoder", EVERY_DECODER)
 def test_select_reorders_and_repeats_rows(decoder: type[nn.Module]) -> None:
     model = random_model(decoder)
     source, target, lengths = random_ids(3, 5), random_ids(3, 2), torch.tensor([5, 2, 3])
@@ -177,7 +179,7 @@ def test_select_reorders_and_repeats_rows(decoder: type[nn.Module]) -> None:
     torch.testing.assert_close(picked, every[rows])
 
 
-@pytest.mark.parametrize("decoder", DECODERS)
+@pytest.mark.parametrize("decoder", EVERY_DECODER)
 def test_greedy_search_is_the_argmax_of_whole_prefixes(decoder: type[nn.Module]) -> None:
     model = random_model(decoder)
     source, lengths = random_ids(4, 5), torch.tensor([5, 1, 3, 2])
@@ -210,8 +212,9 @@ def test_glorots_uniform_weights_as_in_the_book() -> None:
         assert 0.9 * bound < weight.abs().max() <= bound
 
 
-def test_gradients_reach_every_parameter_of_the_attention_model() -> None:
-    model = random_model(Seq2SeqAttentionDecoder).train().requires_grad_(True)
+@pytest.mark.parametrize("decoder", [Seq2SeqAttentionDecoder, RNNSearchDecoder])
+def test_gradients_reach_every_parameter_of_the_attention_models(decoder: type[nn.Module]) -> None:
+    model = random_model(decoder).train().requires_grad_(True)
     model(random_ids(2, 5), random_ids(2, 4), torch.tensor([5, 3])).square().sum().backward()
     for name, parameter in model.named_parameters():
         assert parameter.grad is not None

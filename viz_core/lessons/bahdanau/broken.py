@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from viz_core.lessons.bahdanau.decoder_steps import decoder_steps
+from viz_core.lessons.bahdanau.decoder_steps import decoder_steps, step_scores
 from viz_core.models.seq2seq import Encoded
 from viz_core.pretrained import Translation, Translator
 
@@ -12,7 +12,8 @@ from viz_core.pretrained import Translation, Translator
 @torch.inference_mode()
 def without_tanh(translator: Translator, translation: Translation) -> float:
     """max |a_tj recorded - a_tj with e_tj = w_v^T (W_q s_(t-1) + W_k h_j)|: a sum, in which the query cancels."""
-    return float((_weights(translation) - _scores(translator, translation, torch.nn.Identity()).softmax(1)).abs().max())
+    without = _scores(translator, translation, torch.nn.Identity()).softmax(dim=1)
+    return float((_weights(translation)[:, : without.shape[1]] - without).abs().max())
 
 
 @torch.inference_mode()
@@ -42,9 +43,4 @@ def _weights(translation: Translation) -> torch.Tensor:
 
 
 def _scores(translator: Translator, translation: Translation, bend: torch.nn.Module) -> torch.Tensor:
-    attention = translator.model.decoder.attention
-    W_q, W_k, w_v = (layer.weight.double().cpu() for layer in (attention.W_q, attention.W_k, attention.w_v))
-    source, _, valid_lens = translator.teacher_forced(translation.source_ids, translation.target_ids)
-    keys = translator.model.encoder(source, valid_lens).outputs[0].double().cpu() @ W_k.T
-    queries = decoder_steps(translator, translation).queries.double() @ W_q.T
-    return torch.stack([bend(query + keys) @ w_v[0] for query in queries])
+    return step_scores(translator, translation, decoder_steps(translator, translation), bend)

@@ -21,7 +21,7 @@ class DecoderSteps:
 
     queries: Float[Tensor, "steps d"]  # s_(t-1): the state that asks
     weights: Float[Tensor, "steps keys"]  # a_t: how much it looks at each source word
-    contexts: Float[Tensor, "steps d"]  # c_t: what it gets
+    contexts: Float[Tensor, "steps key_size"]  # c_t: what it gets
     probabilities: Float[Tensor, "steps vocab"]  # of the word it writes
 
     def likeliest(self, step: int, count: int) -> list[tuple[int, float]]:
@@ -45,7 +45,7 @@ def decoder_steps(translator: Translator, translation: Translation) -> DecoderSt
     queries, weights, contexts, probabilities = [], [], [], []
     for token in target.split(1, dim=1):
         query = state.hidden_state[-1]
-        weigh = decoder.attention.weigh(query[:, None], state.projected, valid_lens)
+        weigh = decoder.attention.weigh(query[:, None], state.projected, state.enc_valid_lens)
         logits, state = decoder(token, state)
         queries.append(query[0])
         weights.append(weigh[0, 0])
@@ -60,14 +60,24 @@ def score_error(translator: Translator, translation: Translation, steps: Decoder
 
     e_tj = w_v^T tanh(W_q s_(t-1) + W_k h_j), a_t = softmax(e_t) (Bahdanau 2015, appendix A.1.2).
     """
+    recorded = translation.trace["decoder.0.cross"].weights(head=0)[0].double()
+    scores = step_scores(translator, translation, steps, torch.nn.Tanh())
+    formula = torch.zeros_like(recorded)
+    formula[:, : scores.shape[1]] = scores.softmax(dim=1)
+    return float((recorded - formula).abs().max())
+
+
+@torch.inference_mode()
+def step_scores(
+    translator: Translator, translation: Translation, steps: DecoderSteps, bend: torch.nn.Module
+) -> Float[Tensor, "steps keys"]:
+    """Return w_v^T bend(W_q s_(t-1) + W_k h_j) in float64 for every step and each key that it may attend to."""
     attention = translator.model.decoder.attention
     W_q, W_k, w_v = (layer.weight.double().cpu() for layer in (attention.W_q, attention.W_k, attention.w_v))
     source, _, valid_lens = translator.teacher_forced(translation.source_ids, translation.target_ids)
-    keys = translator.model.encoder(source, valid_lens).outputs[0].double().cpu()
-    recorded = translation.trace["decoder.0.cross"].weights(head=0)[0].double()
-    projected = keys @ W_k.T
-    scores = torch.stack([torch.tanh(query + projected) @ w_v[0] for query in steps.queries.double() @ W_q.T])
-    return float((recorded - scores.softmax(dim=1)).abs().max())
+    state = translator.model.decoder.init_state(translator.model.encoder(source, valid_lens), valid_lens)
+    keys = state.enc_outputs[0, : int(state.enc_valid_lens[0])].double().cpu() @ W_k.T
+    return torch.stack([bend(query + keys) @ w_v[0] for query in steps.queries.double() @ W_q.T])
 
 
 @torch.inference_mode()

@@ -34,7 +34,9 @@ def plain(translator: Translator) -> Translator:
     return recurrent(translator, "seq2seq")
 
 
-def test_steps_are_those_of_the_recorded_pass(attends: Translator) -> None:
+@pytest.mark.parametrize("architecture", ["seq2seq-attention", "rnnsearch"])
+def test_steps_are_those_of_the_recorded_pass(architecture: str, translator: Translator) -> None:
+    attends = recurrent(translator, architecture)
     result = attends.translate("Where is the cat?", max_new_tokens=7)
     steps = decoder_steps(attends, result)
     recorded = result.trace["decoder.0.cross"].weights(head=0)[0]
