@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from jaxtyping import Float, Int
 from tokenizers import Tokenizer
-from torch import Tensor
+from torch import Tensor, nn
 
 from viz_core.maps.alignments import HeadErrors
 from viz_core.maps.word_maps import word_numbers
@@ -30,7 +30,7 @@ from viz_core.runtime.refusal import RefusalError
 from viz_core.runtime.viewer import show
 from viz_core.trace import Trace, record
 
-TRANSLATION_ARCHITECTURES = {
+TRANSLATION_ARCHITECTURES: dict[str, tuple[Callable[..., nn.Module], Callable[..., nn.Module]]] = {
     "transformer": (TransformerEncoder, TransformerDecoder),
     "seq2seq-attention": (Seq2SeqEncoder, Seq2SeqAttentionDecoder),
     "rnnsearch": (partial(Seq2SeqEncoder, bidirectional=True), partial(RNNSearchDecoder, attend_to_end=False)),
