@@ -208,7 +208,6 @@ TRUE_AT_ANY_SETTING = {
     },
     "bahdanau": {"curves": "what a loss is"},
     "model-lab": {
-        "t5": "how T5 makes its buckets",
         "waves": "two numbers; a pair that turns less than once tells no order apart",
     },
     "sinusoidal-encoding": {"code": "bits; the step of a column is a number"},

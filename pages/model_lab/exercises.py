@@ -19,15 +19,18 @@ WRITER, READER, BOTH = (OwnModelSpec(name, offline=True) for name in ("writer-en
 SOURCE, TARGET = 8, 6  # tokens
 
 
-def the_books_exercises(chapter: Chapter) -> None:
-    """One line per exercise; models run once a reader has answered."""
-    chapter.heading("exercises")
-    chapter.text("exercises")
-    chapter.exercise("halves", collapsed=True, reveal=partial(report_errors, chapter, partial(_halves, chapter)))
-    chapter.exercise("tasks", collapsed=True, reveal=partial(_tasks, chapter))
-    chapter.exercise("jobs", collapsed=True, reveal=partial(report_errors, chapter, partial(_jobs, chapter)))
-    chapter.exercise("readout", collapsed=True, reveal=partial(report_errors, chapter, partial(_readout, chapter)))
-    chapter.exercise("one-row", collapsed=True, reveal=partial(report_errors, chapter, partial(_one_row, chapter)))
+def on_architectures(chapter: Chapter) -> None:
+    """What encoders and decoders can see. Models run once a reader has answered."""
+    chapter.exercise("triangle")
+    chapter.exercise("halves", reveal=partial(report_errors, chapter, partial(_halves, chapter)))
+    chapter.exercise("one-row", reveal=partial(report_errors, chapter, partial(_one_row, chapter)))
+
+
+def on_uses(chapter: Chapter) -> None:
+    """What pretrained models are used for. Models run once a reader has answered."""
+    chapter.exercise("tasks", reveal=partial(_tasks, chapter))
+    chapter.exercise("jobs", reveal=partial(report_errors, chapter, partial(_jobs, chapter)))
+    chapter.exercise("readout", reveal=partial(report_errors, chapter, partial(_readout, chapter)))
 
 
 def _halves(chapter: Chapter) -> None:

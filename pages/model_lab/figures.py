@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Float
 
 from viz_core.figures.style import WEIGHTS_SCALE, lay_out
+from viz_core.figures.token_map import token_ticks
 from viz_core.view.map_group import MapGroup
 
 Labels = Mapping[str, str]
@@ -49,4 +50,28 @@ def fingerprint_figure(values: Float[np.ndarray, "layers heads"], measure: str, 
         height=110 + 34 * min(layers, 24),
         xaxis={"dtick": max(1, heads // 16), "showgrid": False},
         yaxis={"dtick": max(1, layers // 16), "showgrid": False, "autorange": "reversed"},
+    )
+
+
+def corner_figure(
+    weights: Float[np.ndarray, "queries keys"], queries: Sequence[str], keys: Sequence[str], labels: Labels
+) -> go.Figure:
+    """The map of one head with its tokens along both sides, without a colour bar: two stand side by side."""
+    figure = go.Figure(
+        go.Heatmap(
+            z=weights.astype(np.float32),
+            zmin=0,
+            zmax=1,
+            colorscale=WEIGHTS_SCALE,
+            showscale=False,
+            hovertemplate="%{y} → %{x}: %{z:.4f}<extra></extra>",
+        )
+    )
+    return lay_out(
+        figure,
+        labels["keys"],
+        labels["queries"],
+        height=380,
+        xaxis={"tickangle": -45, **token_ticks(keys)},
+        yaxis={"autorange": "reversed", **token_ticks(queries)},
     )

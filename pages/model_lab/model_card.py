@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import streamlit as st
-
 from ui.chapter.chapter import Chapter
 from ui.text.markdown import escape
 from ui.text.words import Words
@@ -19,31 +17,28 @@ def model_card(chapter: Chapter, card: HubCard) -> None:
     schemes = [words(f"scheme.{scheme}") for scheme in card.positions] or words("scheme.none")
     if card.window:
         schemes = words("scheme-window", schemes=schemes, window=f"{card.window:,}")
-    with st.expander(
-        words(
-            "card-title", model=escape(card.name), layers=layers, heads=heads, parameters=_short(card.num_parameters)
-        ),
-        icon=":material/badge:",
-    ):
-        chapter.text(
-            "card",
-            architecture=card.architecture,
-            kind=words(f"kind.{card.kind}"),
-            layers=layers,
-            heads=heads,
-            width=f"{card.width:,}",
-            parameters=f"{card.num_parameters:,}",
-            positions=schemes,
-            reads=_reads(words, card),
-            limit=_limit(words, card),
-            licence=escape(card.licence) if card.licence else words("no-licence"),
-            revision=escape(card.revision) if card.revision else words("no-revision"),
-            source=words(f"source.{card.source}"),
-            device=escape(card.device),
-            precision=card.precision,
-            memory=human_bytes(card.memory),
-            recording=words("recording-maps" if card.recording == "maps" else "recording-keys"),
-        )
+    chapter.text(
+        "card-title", model=escape(card.name), layers=layers, heads=heads, parameters=_short(card.num_parameters)
+    )
+    chapter.text(
+        "card",
+        architecture=card.architecture,
+        kind=words(f"kind.{card.kind}"),
+        layers=layers,
+        heads=heads,
+        width=f"{card.width:,}",
+        parameters=f"{card.num_parameters:,}",
+        positions=schemes,
+        reads=_reads(words, card),
+        limit=_limit(words, card),
+        licence=escape(card.licence) if card.licence else words("no-licence"),
+        revision=escape(card.revision) if card.revision else words("no-revision"),
+        source=words(f"source.{card.source}"),
+        device=escape(card.device),
+        precision=card.precision,
+        memory=human_bytes(card.memory),
+        recording=words("recording-maps" if card.recording == "maps" else "recording-keys"),
+    )
 
 
 def _reads(words: Words, card: HubCard) -> str:

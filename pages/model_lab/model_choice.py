@@ -28,14 +28,15 @@ def ask_for_model(chapter: Chapter, offer: HubOffer) -> HubModelSpec | None:
     offered = offer.names or (here if offer.restricted else ())
     if offered:
         name = str(controls.select("model", offered, offered[0]))
+        if offer.restricted:
+            st.caption(words("folders-of-owner"))
         return HubModelSpec(name, offline=name in here)
     if not here:
         st.info(words("none-offered" if offer.restricted else "none-here"), icon=":material/inventory_2:")
     if offer.restricted:
         return None
-    sources = ("list", "hub", "folder") if offer.folders else ("list", "hub")
     with st.container(horizontal=True, vertical_alignment="bottom", key="which"):
-        source = controls.choice("source", sources, "list")
+        source = controls.choice("source", ("list", "hub", "folder"), "list")
         if source == "list":
             options = (*here, *(name for name in CURATED if name not in here))
             name = str(controls.select("model", options, options[0]))
@@ -43,6 +44,9 @@ def ask_for_model(chapter: Chapter, offer: HubOffer) -> HubModelSpec | None:
                 return HubModelSpec(name, offline=True)
             return HubModelSpec(name) if _go_ahead(chapter, HubModelSpec(name)) else None
         model = _typed_folder(chapter, "folder") if source == "folder" else _typed_name(chapter, "name", "revision")
+    if source == "folder" and not model.folder:
+        st.caption(words("no-folder"))
+        return None
     return _as_typed(chapter, model, here)
 
 
@@ -52,7 +56,7 @@ def ask_other_model(chapter: Chapter, offer: HubOffer, first: HubModelSpec) -> H
     here = load_or_stop(lambda: local_models(offer.folders))
     offered = offer.names or (here if offer.restricted else ())
     listed = offered or (*here, *(name for name in CURATED if name not in here))
-    typed = () if offer.restricted or offered else ("hub", "folder") if offer.folders else ("hub",)
+    typed = () if offer.restricted or offered else ("hub", "folder")
     others = tuple(name for name in listed if name != first.name)
     name = str(controls.select("other", ("no-other", *others, *typed), "no-other"))
     if name == "no-other":
@@ -79,11 +83,11 @@ def _typed_name(chapter: Chapter, name: str, revision: str) -> HubModelSpec:
 
 def _as_typed(chapter: Chapter, model: HubModelSpec, here: Collection[str]) -> HubModelSpec | None:
     """The model whose name was typed; None, after a message, where it cannot be loaded."""
+    if model.folder:
+        return model
     if not model.name:
         st.caption(chapter.words("no-name"))
         return None
-    if model.folder:
-        return model
     checked = report_errors(chapter, lambda: HubModelSpec(check_name(model.name), check_revision(model.revision) or ""))
     if checked is None:
         return None

@@ -1,11 +1,11 @@
 """The model lab: any model of Hugging Face, your own text or picture, every head."""
 
-from functools import cache, partial
+from functools import partial
 
 import streamlit as st
 
 from pages.model_lab.corpus import corpus
-from pages.model_lab.exercises import the_books_exercises
+from pages.model_lab.exercises import on_architectures, on_uses
 from pages.model_lab.fingerprints import fingerprints
 from pages.model_lab.heads_off import ask_off, maps_without, show_without
 from pages.model_lab.image_text_similarity import show_likeness
@@ -17,7 +17,7 @@ from pages.model_lab.model_choice import ask_for_model, load
 from pages.model_lab.models import hub_maps
 from pages.model_lab.next_words import next_words
 from pages.model_lab.positions import positions
-from pages.model_lab.result import claims, link_to_vision, notes, outcome
+from pages.model_lab.result import checked_maps, link_to_vision, notes, outcome
 from pages.model_lab.sinks import sinks
 from pages.model_lab.speech import speech
 from pages.model_lab.two_models import changed_heads, maps_of_other
@@ -29,18 +29,19 @@ from ui.compute.models import evaluate, evaluate_model
 from ui.text.words import current_language
 from ui.widgets.open_map import open_map, open_tokens
 from viz_core.hub.attention import attention_forward
-from viz_core.lessons.model_lab.queries import broken_residuals, map_residuals, position_schemes, shows_contributions
+from viz_core.lessons.model_lab.queries import position_schemes, shows_contributions
 from viz_core.maps.fingerprints import measure_layer
 from viz_core.trace import attend, attention_weights
 from viz_core.view.hub import initial_state
 
 chapter = Chapter("model-lab")
 chapter.question()
+chapter.definition()
 offer = hub_offer()
-with st.container(gap="xsmall", key="asked"):
+main = chapter.card("main")
+with main, st.container(gap="xsmall", key="asked"):
     model = chapter.require(ask_for_model(chapter, offer))
     card = chapter.require(load(chapter, model))
-    chapter.exercise("triangle", collapsed=True)
     inputs = ask_input(chapter, model, card)
     found = run(chapter, inputs) if inputs else None
     if found is None:
@@ -49,17 +50,17 @@ with st.container(gap="xsmall", key="asked"):
     outcome(chapter, card, result)
     if "vision-chapter" in card.kind_class.features:
         link_to_vision(chapter, card)
-# Named: where a wait stood over it before, a place without a name is built anew, and the view with it.
-sound_place, maps, under = st.container(key="heard"), st.container(key="stage"), st.container(key="under")
+with main:
+    # Named: where a wait stood over it before, a place without a name is built anew, and the view with it.
+    sound_place, maps, under = st.container(key="heard"), st.container(key="stage"), st.container(key="under")
 
 language = current_language()
 groups = hub_maps(request, language)
 with under:
-    notes(chapter, request, result)
-    model_card(chapter, card)
     heads, off = ask_off(chapter, card, request)
     show_contributions = evaluate(request, shows_contributions) and chapter.contributions_choice()
     other = ask_second(chapter, offer, card, request, result)
+    notes(chapter, request, result)
 without = heads.read(off)
 beside: tuple[str, ...] = ()
 with maps:
@@ -94,23 +95,38 @@ with maps:
         show_likeness(chapter, request, result)
     if other and other.model != model:
         changed_heads(chapter, request, other, groups)
-claims(chapter, card, result, cache(lambda wrong: evaluate(request, broken_residuals if wrong else map_residuals)))
-
-chapter.heading("further")
-chapter.tabs(
-    words=(lambda: next_words(chapter, request, result)) if card.head == "words" else None,
-    lens=(lambda: lens(chapter, card, request)) if card.kind_class.has_lens(card.head) else None,
-    products=lambda: score_products(chapter, request, groups, view, rotated="rotary" in card.positions),
-    sinks=lambda: sinks(chapter, card, request, result, groups, view),
-    positions=lambda: positions(chapter, card, evaluate_model(model, position_schemes)),
-    fingerprints=lambda: fingerprints(chapter, groups, view),
-    corpus=(lambda: corpus(chapter, card, request)) if "corpus" in card.kind_class.features else None,
-)
+with main:
+    checked_maps(chapter, card, request, result, groups, view)
 
 chapter.exercise("same-layer")
-chapter.exercise("bytes")
-the_books_exercises(chapter)
-chapter.sources({"induction": None, "aligning": None, "sink-logit": None})
-chapter.code(attention_forward, attention_weights, measure_layer, attend)
-chapter.downloads({"weights": lambda: open_map(groups, view).numpy()}, **open_tokens(groups, view))
+chapter.takeaways()
 chapter.next()
+
+
+def about_model() -> None:
+    """The model's card, and what a recording of a long text holds."""
+    model_card(chapter, card)
+    chapter.exercise("bytes")
+
+
+def code() -> None:
+    """Sources, the library's code, and the open map as a file."""
+    chapter.sources({"induction": None, "aligning": None, "sink-logit": None})
+    chapter.code(attention_forward, attention_weights, measure_layer, attend)
+    chapter.downloads({"weights": lambda: open_map(groups, view).numpy()}, **open_tokens(groups, view))
+
+
+sections = {
+    "card": about_model,
+    "words": (lambda: next_words(chapter, request, result)) if card.head == "words" else None,
+    "lens": (lambda: lens(chapter, card, request)) if card.kind_class.has_lens(card.head) else None,
+    "products": lambda: score_products(chapter, request, groups, view, rotated="rotary" in card.positions),
+    "sinks": lambda: sinks(chapter, card, request, result, groups, view),
+    "positions": lambda: positions(chapter, card, evaluate_model(model, position_schemes)),
+    "fingerprints": lambda: fingerprints(chapter, groups, view),
+    "corpus": (lambda: corpus(chapter, card, request)) if "corpus" in card.kind_class.features else None,
+    "architectures": lambda: on_architectures(chapter),
+    "uses": lambda: on_uses(chapter),
+    "code": code,
+}
+chapter.deeper({name: draw for name, draw in sections.items() if draw is not None})

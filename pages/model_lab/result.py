@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import cache
 
 import streamlit as st
 
+from pages.model_lab.figures import corner_figure
 from serving.requests.hub import HubRequest
 from ui.chapter.chapter import Chapter
 from ui.chapter.contents import page
@@ -14,7 +15,15 @@ from ui.text.markdown import escape
 from ui.text.words import Words
 from viz_core.figures.bars import bars_figure
 from viz_core.hub import HubCard, HubRun, human_bytes
-from viz_core.lessons.model_lab.queries import CLAIMED_ROWS, recorded_bytes
+from viz_core.lessons.model_lab.queries import (
+    CLAIMED_ROWS,
+    broken_residuals,
+    corner_of_map,
+    map_residuals,
+    recorded_bytes,
+)
+from viz_core.view.map_group import MapGroup
+from viz_core.view.state import ViewState
 
 
 def outcome(chapter: Chapter, card: HubCard, run: HubRun) -> None:
@@ -58,7 +67,7 @@ def notes(chapter: Chapter, request: HubRequest, run: HubRun) -> None:
     words = chapter.words
     lines = [_measured(words, run, evaluate(request, recorded_bytes))]
     if not run.complete:
-        lines.append(words("incomplete"))
+        lines.append(words("incomplete", limit=request.new_tokens))
     if run.num_unknown:
         lines.append(words("unknown", count=f"{run.num_unknown:,}", tokens=f"{run.num_prompt_tokens:,}"))
     st.caption("  \n".join(lines))
@@ -88,25 +97,48 @@ def _measured(words: Words, run: HubRun, held: int) -> str:
     return words("measured", **sizes, held=human_bytes(held), whole=human_bytes(whole))
 
 
-def claims(chapter: Chapter, card: HubCard, run: HubRun, residuals: Callable[[bool], dict[str, float]]) -> None:
-    """Claims about these maps, checked on the last rows of long ones.
-
-    Args:
-        residuals: of the maps, or of maps that are wrong on purpose.
-    """
+def checked_maps(
+    chapter: Chapter, card: HubCard, request: HubRequest, run: HubRun, groups: tuple[MapGroup, ...], view: ViewState
+) -> None:
+    """Claims about these maps, checked on the last rows of long ones; intact and broken side by side with the map."""
     writes = card.kind_class.writes()
-    with chapter.claims():
-        broken = (
-            chapter.break_and_explain("eight-bits", "no-mask") if writes else chapter.break_and_explain("eight-bits")
-        )
-        rows = min(CLAIMED_ROWS, max(call.num_queries for call in run.trace))
-        tolerance = 1e-5 if card.precision == "float32" else 1e-3
-        heads = sum(call.num_heads for call in run.trace)
-        rounded, unmasked = broken == "eight-bits", broken == "no-mask"
-        chapter.claim("rows", lambda: residuals(rounded)["rows"], tolerance, heads=f"{heads:,}", rows=rows)
-        if writes:
-            name = "future-written" if card.both_ways else "future"
-            chapter.claim(name, lambda: residuals(unmasked)["future"], 0.0)
+    broken = chapter.break_it("eight-bits", "no-mask") if writes else chapter.break_it("eight-bits")
+    rows = min(CLAIMED_ROWS, max(call.num_queries for call in run.trace))
+    tolerance = 1e-5 if card.precision == "float32" else 1e-3
+    heads = sum(call.num_heads for call in run.trace)
+
+    def draw(setting: str) -> None:
+        if broken:
+            _open_map(chapter, request, groups, view, setting)
+        residuals = cache(lambda: evaluate(request, broken_residuals if setting else map_residuals))
+        intact = cache(lambda: evaluate(request, map_residuals))
+        with chapter.claim_row("claims"):
+            rounded = residuals if setting != "no-mask" else intact
+            chapter.claim("rows", lambda: rounded()["rows"], tolerance, heads=f"{heads:,}", rows=rows)
+            if writes:
+                unmasked = residuals if setting != "eight-bits" else intact
+                name = "future-written" if card.both_ways else "future"
+                chapter.claim(name, lambda: unmasked()["future"], 0.0)
+
+    chapter.side_by_side(broken, draw)
+
+
+def _open_map(
+    chapter: Chapter, request: HubRequest, groups: tuple[MapGroup, ...], view: ViewState, setting: str
+) -> None:
+    """The first rows and columns of the open head's map, intact or broken."""
+    group = next(group for group in groups if group.id == view.group)
+    site = group.calls[view.layer].site
+    weights = evaluate(request, corner_of_map, site, view.head, setting)
+    names = chapter.words.group("figure")
+    tokens = group.query_tokens[: len(weights)], group.key_tokens[: weights.shape[1]]
+    chapter.figure(
+        "open-map",
+        corner_figure(weights, *tokens, names),
+        layer=view.layer + 1,
+        head=view.head + 1,
+        sum=f"{float(weights.sum(axis=1).max()):.4f}",
+    )
 
 
 def link_to_vision(chapter: Chapter, card: HubCard) -> None:

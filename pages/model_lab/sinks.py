@@ -67,7 +67,7 @@ def _resting(chapter: Chapter, request: HubRequest, group: MapGroup) -> None:
         count=found.shares.size,
         **_range(found.shares),
     )
-    chapter.source_card("sinks", 100 * found.sinking)
+    chapter.source_card("sinks")
     if found.learned is not None:
         figure = partial(fingerprint_figure, found.learned, "first", labels)
         chapter.figure("sinks-learned", figure, **_range(found.learned))
@@ -90,12 +90,13 @@ def _window(chapter: Chapter, card: HubCard, request: HubRequest, result: HubRun
         least = _NARROWEST + LEAST_COUNTED + 2
         text = chapter.controls.key(card.kind_class.text_control())
         st.info(chapter.words("window-short", tokens=result.num_prompt_tokens, least=least), icon=":material/info:")
-        st.button(
+        if st.button(
             chapter.words("window-longer"),
             key=chapter.controls.key("longer"),
             on_click=st.session_state.update,
             args=({text: " ".join(chapter.words("start.long").split())},),
-        )
+        ):
+            st.rerun()  # the text is above, outside this section
         return
     size = int(chapter.controls.slider("window", _NARROWEST, widest, min(_FIRST, widest)))
     chapter.lazy("sinks-window", lambda: _perplexities(chapter, request, size), 480)
@@ -114,7 +115,7 @@ def _perplexities(chapter: Chapter, request: HubRequest, size: int) -> None:
     chapter.text("window", counted=found.counted, **sizes)
     chapter.figure("window", perplexities_figure(found, names, labels), counted=found.counted, **sizes, **numbers)
     chapter.finding("window", found.sliding > found.with_first)
-    chapter.source_card("window", [found.sliding, found.with_first])
+    chapter.source_card("window")
 
 
 def _hidden(chapter: Chapter, card: HubCard, request: HubRequest, result: HubRun) -> None:

@@ -9,7 +9,7 @@ from serving.models.model_spec import ModelAdapter, ModelSpec, Progress
 from serving.requests.request import Picture, Request, with_heads_off
 from serving.requests.sound import SoundInput
 from serving.settings import settings
-from viz_core.hub import HubError, HubModel, HubRun, HubVision, Sampling, find_folder, load_hub
+from viz_core.hub import HubError, HubModel, HubRun, HubVision, Sampling, find_folder, load_hub, own_folder
 from viz_core.hub.load import import_transformers
 from viz_core.hub.shipped import ShippedHubModel, shipped_names
 from viz_core.pretrained import ImageClassifier
@@ -50,7 +50,9 @@ class HubModelSpec(ModelSpec[HubModel]):
         return_freed_memory()
         allowed = settings()
         if self.folder:
-            folder = find_folder(self.folder, allowed.model_folders)
+            # At home any folder may be opened, unless the owner names some; visitors of a host never choose.
+            anywhere = not allowed.restricted and not allowed.model_folders
+            folder = own_folder(self.folder) if anywhere else find_folder(self.folder, allowed.model_folders)
             return load_hub(folder, memory_budget=allowed.model_memory)
         # Whoever runs this at home may use their own access to private models; visitors of a host may not.
         token = False if allowed.restricted else None

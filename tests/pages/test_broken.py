@@ -117,7 +117,7 @@ PARTS_WITH_A_CHOICE = ("learning: claims",)
 # Broken on pages that another test opens: words of the claims.
 ELSEWHERE = {
     "queries-keys-values": ["in the cone", "in the convex hull"],
-    "model-lab": ["every row of", "no word sees its future", "no word that is written sees"],
+    "model-lab": ["every row of", "no token sees a later one", "no written token sees"],
     "position-embeddings": ["a part of that without positions", "share of its variance that offsets explain"],
     "transformer": ["more of the weight than of the length"],
 }

@@ -36,6 +36,7 @@ def test_it_leads_through_the_chapters_in_reading_order_and_ends_in_the_model_la
 def test_a_step_sets_what_its_chapter_has(step) -> None:
     words = load_words(step.chapter, "en")
     names = {f"{words.prefix}-{name}" for name in words.front["controls"]}
+    names |= {f"{words.prefix}-open-{name}" for name in words.group("section")}
     views = {"head", "pin", "look", f"{words.prefix}-head"}
     assert step.state.keys() <= names | views
     found = urlsplit(step.link)

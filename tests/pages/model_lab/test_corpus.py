@@ -29,7 +29,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_heads_are_found_shown_and_opened(open_page: OpenPage, folders: Path) -> None:
-    app = open_page("model-lab", **{"ml-model": "bert", "ml-section": "A corpus", "ml-sentences": "a file of yours"})
+    app = open_page("model-lab", **{"ml-model": "bert", "ml-section": "A corpus", "ml-sentences": "your file"})
     app.file_uploader(key="ml-corpus-file").upload("bad.txt", b"\xff\xff", "text/plain").run()
     assert "no text in UTF-8" in texts(app)
     app.file_uploader(key="ml-corpus-file").set_value(("own.txt", "\n".join(LINES).encode(), "text/plain")).run()
@@ -37,8 +37,8 @@ def test_heads_are_found_shown_and_opened(open_page: OpenPage, folders: Path) ->
     app.button(key="ml-corpus-read-go").click().run()
     assert not app.exception
     page_text = texts(app)
-    assert "**2** sentences read" in page_text
-    assert "Left out: 1. The first is line 3" in page_text
+    assert "**2** sentences," in page_text
+    assert "Skipped: 1. The first is line 3" in page_text
     model = load_hub(folders / "bert", device="cpu")
     found = read_sentences(model, LINES)
     kind = found.kinds["encoder-self"]
@@ -54,14 +54,14 @@ def test_heads_are_found_shown_and_opened(open_page: OpenPage, folders: Path) ->
     assert re.search(":(blue|violet)-background", marked)
     named = [head for place, head in enumerate(kind.heads) if kind.role_of(place)]
     assert all(f"(#head=encoder-self.{layer}.{head})" in page_text for layer, head in named)
-    assert ("By name: " in page_text) == bool(named)
+    assert ("Named heads: " in page_text) == bool(named)
     app.text_input(key="ml-of-word").set_value("Cat").run()
     place, given = kind.looks_at("cat")[0]
     assert f"**{kind.heads[place][0] + 1}.{kind.heads[place][1] + 1}** {given:.3f}" in texts(app)
     app.button(key="ml-open-0").click().run()
     assert not app.exception
     assert app.text_area(key="ml-text").value == LINES[strongest.sentence]
-    assert f"[open above: look](#head=encoder-self.{layer}.{head})" in texts(app)
+    assert f"[opened above](#head=encoder-self.{layer}.{head})" in texts(app)
     assert app.query_params["head"] == f"encoder-self.{layer}.{head}"
     assert app.query_params["pin"] == f"q{strongest.query}"
 

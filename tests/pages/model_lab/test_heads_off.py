@@ -47,7 +47,7 @@ def test_a_decoder_without_heads_and_through_its_layers(open_page: OpenPage, fol
     with intervene({"decoder.0.self": off(0, 1, 2, 3), "decoder.1.self": off(2)}):
         other = model.run("The cat", max_new_tokens=5)
     assert other.text != run.text
-    assert "Left to itself without them it writes" in texts(app)
+    assert "Generated without them" in texts(app)
     assert badges(app)["the last row is the model's own output"]
     seen = through_the_layers(model, run)
     assert drawn(app, "lens")[0]["text"][-1] == escape_labels(list(seen.tokens[-1]))
@@ -63,7 +63,7 @@ def test_an_encoder_turns_and_fills_in(open_page: OpenPage, folders: Path) -> No
     run = model.run("The cat [MASK] here.")
     found = without_heads(model, run, (("encoder.0.self", 1),))
     np.testing.assert_allclose(drawn(app, "off-distance")[0]["y"], found.distances, atol=1e-6)
-    assert "which word stands here?" in texts(app).replace("\n", " ")
+    assert "which token would it predict here?" in texts(app).replace("\n", " ")
     assert badges(app)["the last row is the model's own output"]
 
 

@@ -27,7 +27,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_of_a_decoder_with_a_window(open_page: OpenPage, folders: Path) -> None:
     """First with too short a text, then with the longer one that it offers."""
     app = open_page("model-lab", **{"ml-model": "gpt-oss", "ml-start": "The", "ml-section": "Sinks", "ml-new": "2"})
-    assert "A window says something once the text is longer than it: this one has 1 tokens" in texts(app)
+    assert "The text must be longer than the window: it has 1 tokens" in texts(app)
     app.button(key="ml-longer").click().run()
     app.slider(key="ml-window").set_value(20).run()
     stands(app)
@@ -68,4 +68,4 @@ def test_of_a_translator_its_maps_alone(open_page: OpenPage) -> None:
     app = open_page("model-lab", **{"ml-model": "t5", "ml-target": "the old house", "ml-section": "Sinks"})
     stands(app)
     assert len(drawn(app, "sinks-shares")) == 1
-    assert "The output" not in texts(app)
+    assert "Hiding the first token" not in texts(app)

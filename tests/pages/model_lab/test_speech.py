@@ -43,7 +43,7 @@ def test_the_tones_and_a_text_over_them(open_page: OpenPage, folders: Path) -> N
     assert not app.error
     assert not app.warning
     assert "2.70 s of sound" in page_text
-    assert "always given 3 s" in page_text
+    assert "always reads 3 s" in page_text
     assert "sound, and writes with BPE" in page_text
     assert "at most 3 s at once" in page_text
     (choice,) = [group for group in app.get("button_group") if group.key == "ml-word"]

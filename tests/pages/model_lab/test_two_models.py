@@ -37,7 +37,7 @@ def test_the_head_that_was_changed_is_named_first(open_page: OpenPage, folders: 
     app = open_page("model-lab", **{"ml-model": "bert", "ml-text": "The cat sat.", "ml-other": "tuned"})
     page_text = texts(app)
     assert "**bert** and **tuned** read the same text" in page_text
-    assert "Of 8 heads 3 have not changed at all" in page_text
+    assert "3 of 8 heads are unchanged" in page_text
     first, second = (load_hub(folders / name, device="cpu").run("The cat sat.") for name in ("bert", "tuned"))
     ranked = compare_heads(first, second)[0].heads
     assert ranked[0][1:] == (0, 2)
@@ -51,7 +51,7 @@ def test_the_head_that_was_changed_is_named_first(open_page: OpenPage, folders: 
 
 @pytest.mark.parametrize(
     ("other", "says", "inputs"),
-    [("roberta", "cut the text into other tokens", 2), ("gpt2", "The first is an encoder", 1)],
+    [("roberta", "split or continue the text differently", 2), ("gpt2", "The first model is an encoder", 1)],
 )
 def test_what_cannot_be_compared_says_why(open_page: OpenPage, other: str, says: str, inputs: int) -> None:
     app = open_page("model-lab", **{"ml-model": "bert", "ml-other": other})

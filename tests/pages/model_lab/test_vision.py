@@ -161,7 +161,7 @@ def test_a_picture_and_a_question_in_the_lab(open_page: OpenPage, folders: Path,
     row = run.trace["decoder.1.self"].weights(head=0, queries=slice(token, token + 1))[0, 0].flatten().numpy()
     places = np.concatenate([grid.places.ravel() for grid in run.patches])
     best = int(places[row[places].argmax()])
-    assert f"**{row[places].sum():.1%}** of what" in page_text
+    assert f"**{row[places].sum():.1%}** of the attention of" in page_text
     assert f"Most goes to `{run.tokens[best].label}`, {row[best]:.3f}" in page_text
     sentence = f"most to {run.tokens[best].label} with {row[best]:.3f}"
     assert [alt for alt in alts(app) if sentence in alt]
@@ -185,11 +185,11 @@ def test_a_picture_and_a_caption_in_the_lab(open_page: OpenPage, folders: Path) 
     app = upload(app, "ml-picture", PICTURE)
     run = load_hub(folders / "clip", device="cpu").run("the cat", image=open_picture(PICTURE))
     page_text = texts(app)
-    assert f"Their cosine is **{float(run.output[0]):.3f}**" in page_text
+    assert f"**{float(run.output[0]):.3f}**" in page_text
     patches = run.output[1:].reshape(4, 4)
     row, column = divmod(int(patches.argmax()), 4)
-    assert f"row {row + 1}, column {column + 1} with **{float(patches.max()):.3f}**" in page_text
-    assert "compares a picture with a text: its heads" in page_text
+    assert f"row {row + 1}, column {column + 1} (**{float(patches.max()):.3f}**" in page_text
+    assert "Heads of a model that compares a picture with a text" in page_text
     assert len(claims(app)) == 3
     assert all(claim.startswith(":green[") for claim in claims(app))
     assert not [link for link in app.get("page_link") if "vt-lab" in link.proto.query_string]

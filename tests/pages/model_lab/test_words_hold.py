@@ -34,7 +34,7 @@ def test_of_the_brightest_head(open_page: OpenPage, model: str, kind: str, measu
     values = np.asarray(drawn(app, "fingerprints")[0]["z"])
     layer, head = np.unravel_index(values.argmax(), values.shape)
     link = f"[layer {layer + 1}, head {head + 1}](#head={kind}.{layer}.{head})"
-    sentence = f"The most is **{values.max():.2f}**, in {link}; the least is {values.min():.2f}."
+    sentence = f"Largest: **{values.max():.2f}**, {link}. Smallest: {values.min():.2f}."
     assert sentence in one_line(app)
 
 
@@ -43,4 +43,4 @@ def test_of_slopes(open_page: OpenPage, head: int) -> None:
     asks = {"ml-model": "bloom", "ml-new": "1", "ml-section": "How it knows positions", "ml-head": str(head)}
     app = open_page("model-lab", **asks)
     stands(app)
-    assert number(app, f"Head {head} takes ") == pytest.approx(float(alibi_slopes(4)[head - 1]), rel=1e-2)
+    assert number(app, f"Head {head} loses ") == pytest.approx(float(alibi_slopes(4)[head - 1]), rel=1e-2)

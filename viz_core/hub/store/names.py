@@ -74,6 +74,18 @@ def find_folder(typed: str, allowed: Iterable[Path]) -> Path:
     raise HubError("{typed} is not among the folders that this host allows.", typed=shown(typed))
 
 
+def own_folder(typed: str) -> Path:
+    """The folder that a user typed, anywhere on their own computer; `~` is their home."""
+    text = typed.strip()
+    try:
+        folder = Path(text).expanduser().resolve()
+        if text and "\0" not in text and folder.is_dir():
+            return folder
+    except (OSError, RuntimeError, ValueError):  # a name too long, no such user, links in a circle
+        pass
+    raise HubError("{typed} is not a folder on this computer. Check the path.", typed=shown(typed))
+
+
 def shown(text: str) -> str:
     """What was typed, quoted, short enough for a sentence and without what cannot be seen."""
     visible = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text.strip())

@@ -18,6 +18,8 @@ from viz_core.trace.source import Projected
 CLAIMED_ROWS = 256
 """So many rows of each map are held to the claims."""
 
+_CORNER = 32
+
 
 def read_card(model: HubModel) -> HubCard:
     """What there is to know of a model."""
@@ -58,6 +60,18 @@ def broken_residuals(model: HubModel, run: HubRun) -> dict[str, float]:
         "rows": max(float(row_error((weights * 255).round() / 255)) for weights in seen),
         "future": max((future_weight(call, CLAIMED_ROWS, first) for call in unmasked), default=0.0),
     }
+
+
+def corner_of_map(
+    _model: HubModel, run: HubRun, site: str, head: int, broken: str
+) -> Float[np.ndarray, "queries keys"]:
+    """The first 32 rows and columns of one head's map; `broken` is "", "eight-bits" or "no-mask"."""
+    call = run.trace[site]
+    if broken == "no-mask" and isinstance(call.source, Projected):
+        call = AttentionCall(call.site, replace(call.source, mask=None, causal=False))
+    size = slice(0, _CORNER)
+    weights = call.weights(head=head, queries=size, keys=size)[0].numpy()
+    return (weights * 255).round() / 255 if broken == "eight-bits" else weights
 
 
 def likeliest_words(
