@@ -36,9 +36,9 @@ def test_a_decoder_without_heads_and_through_its_layers(open_page: OpenPage, fol
     heads = (*(("decoder.0.self", head) for head in range(4)), ("decoder.1.self", 2))
     found = without_heads(model, run, heads)
     assert found.perplexity is not None
-    assert number(app, "Perplexity of these words: **") == pytest.approx(found.perplexity[0], abs=0.06)
+    assert number(app, f"Perplexity of {found.counted} tokens: **") == pytest.approx(found.perplexity[0], abs=0.06)
     assert number(app, "with all heads, **") == pytest.approx(found.perplexity[1], abs=0.06)
-    assert finding(app, "surprises the model more", "does not surprise the model more") == (
+    assert finding(app, "Without these heads the perplexity of this text rises", "the perplexity of this text does not rise") == (
         found.perplexity[1] > found.perplexity[0]
     )
     after, before = drawn(app, "off-words")
@@ -48,7 +48,7 @@ def test_a_decoder_without_heads_and_through_its_layers(open_page: OpenPage, fol
         other = model.run("The cat", max_new_tokens=5)
     assert other.text != run.text
     assert "Generated without them" in texts(app)
-    assert badges(app)["the last row is the model's own output"]
+    assert badges(app)["the last row equals the model's output"]
     seen = through_the_layers(model, run)
     assert drawn(app, "lens")[0]["text"][-1] == escape_labels(list(seen.tokens[-1]))
     app.button(key="ml-do-head-off").click().run()
@@ -64,7 +64,7 @@ def test_an_encoder_turns_and_fills_in(open_page: OpenPage, folders: Path) -> No
     found = without_heads(model, run, (("encoder.0.self", 1),))
     np.testing.assert_allclose(drawn(app, "off-distance")[0]["y"], found.distances, atol=1e-6)
     assert "which token would it predict here?" in texts(app).replace("\n", " ")
-    assert badges(app)["the last row is the model's own output"]
+    assert badges(app)["the last row equals the model's output"]
 
 
 def test_classes_and_layers_that_share_their_weights(open_page: OpenPage) -> None:

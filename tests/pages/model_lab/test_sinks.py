@@ -39,10 +39,10 @@ def test_of_a_decoder_with_a_window(open_page: OpenPage, folders: Path) -> None:
     np.testing.assert_allclose(drawn(app, "sinks-learned")[0]["z"], found.learned, atol=1e-6)
     np.testing.assert_allclose(drawn(app, "sinks-lengths")[0]["z"], found.lengths, atol=1e-5)
     sinking = round(8 * found.sinking)
-    assert f"counted as sinks here: **{sinking}** of 8." in one_line(app)
+    assert f"**{sinking}** of 8 heads exceed 0.3" in one_line(app)
     heights = [seen.full, seen.sliding, seen.with_first]
     np.testing.assert_allclose(drawn(app, "window")[0]["y"], heights, rtol=1e-5)
-    assert number(app, "With the first 4 and the last 16: **") == pytest.approx(seen.with_first, abs=0.006)
+    assert number(app, "with the last 16; **") == pytest.approx(seen.with_first, abs=0.006)
     costs = finding(app, "costs this model more than losing", "does not cost this model more")
     assert costs == (seen.sliding > seen.with_first)
     assert ("5158, 5.40", "run") in printed(app)
@@ -60,7 +60,7 @@ def test_of_an_encoder_whose_first_token_is_hidden(open_page: OpenPage, folders:
     mean = np.mean([hidden.distance for hidden in others])
     heights = [hidden.distance for hidden in (first, end, *others)]
     np.testing.assert_allclose(drawn(app, "hidden")[0]["y"], heights, atol=1e-6)
-    assert number(app, "moves the output: **") == pytest.approx(first.distance, abs=6e-4)
+    assert number(app, "is hidden from all others: **") == pytest.approx(first.distance, abs=6e-4)
     assert finding(app, "misses the first token more", "does not miss the first token more") == (first.distance > mean)
 
 
