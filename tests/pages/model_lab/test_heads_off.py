@@ -38,9 +38,9 @@ def test_a_decoder_without_heads_and_through_its_layers(open_page: OpenPage, fol
     assert found.perplexity is not None
     assert number(app, f"Perplexity of {found.counted} tokens: **") == pytest.approx(found.perplexity[0], abs=0.06)
     assert number(app, "with all heads, **") == pytest.approx(found.perplexity[1], abs=0.06)
-    assert finding(app, "Without these heads the perplexity of this text rises", "the perplexity of this text does not rise") == (
-        found.perplexity[1] > found.perplexity[0]
-    )
+    assert finding(
+        app, "Without these heads the perplexity of this text rises", "the perplexity of this text does not rise"
+    ) == (found.perplexity[1] > found.perplexity[0])
     after, before = drawn(app, "off-words")
     np.testing.assert_allclose(before["x"], [change.before for change in found.changes], atol=1e-6)
     np.testing.assert_allclose(after["x"], [change.after for change in found.changes], atol=1e-6)

@@ -47,7 +47,9 @@ def test_the_lab_opens_on_a_model_that_ships_and_has_said_something(open_page: O
     assert "it ships with the Atlas" in page_text
     assert "BPE, 4,096 tokens" in page_text
     assert "whole maps would need" not in page_text, "on a text this short the recording is the larger of the two"
-    assert [name in claim for name, claim in zip(("every row of", "no token sees"), claims(app), strict=False)] == [True] * 2
+    assert [name in claim for name, claim in zip(("every row of", "no token sees"), claims(app), strict=False)] == [
+        True
+    ] * 2
     assert all("material/check" in claim for claim in claims(app))
     assert not app.warning
     for name, failing in {"eight-bits": "every row of", "no-mask": "no token sees a later one"}.items():
@@ -80,7 +82,7 @@ def test_every_kind_shows_its_card_its_maps_and_its_positions(open_page: OpenPag
     card = texts(open_page("model-lab", **{"ml-model": family, "ml-open-card": "true", "open-all": "false"}))
     assert f"{model.card.num_parameters:,}" in card
     assert "cc0-1.0" in card
-    shown = {"bert": "A vector of", "gpt2": "A vector of",  "llama": "Rotary positions turn 4 pairs"}
+    shown = {"bert": "A vector of", "gpt2": "A vector of", "llama": "Rotary positions turn 4 pairs"}
     shown |= {"t5": "8 buckets of offsets", "bloom": "each of 4 heads has a fixed slope", "gpt-oss": "turn 4 pairs"}
     assert shown[family] in page_text
 
@@ -167,7 +169,9 @@ def test_how_little_of_a_long_input_is_kept_is_told_and_of_a_short_one_not() -> 
     with record() as trace:
         attend(*torch.zeros(3, 1, 2, 50, 4), site="encoder.0.self")
     run = HubRun((Token(1, "a", "a"),) * 50, trace, torch.zeros(1))
-    assert _measured(words, run, 1_000) == "50 tokens · 2 maps · the recording holds 1.0 kB, whole maps would need 20 kB"
+    assert (
+        _measured(words, run, 1_000) == "50 tokens · 2 maps · the recording holds 1.0 kB, whole maps would need 20 kB"
+    )
     assert _measured(words, run, 20_000) == "50 tokens · 2 maps"
 
 
