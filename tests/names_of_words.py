@@ -58,16 +58,16 @@ class Name:
         wanted = f"{self.pattern}.{ANY}" if self.kind == "group" else self.pattern
         return any(True for name in sections for _ in _fillings(wanted, name))
 
-    def asks_for(self, name: str, said: Said) -> bool:
+    def asks_for(self, name: str, code_strings: CodeStrings) -> bool:
         """Whether this may be the one who asks for `name`; what fills a star must stand somewhere in code."""
         if self.kind == "group":
-            return name.startswith(f"{self.pattern}.") and said.names(name.removeprefix(f"{self.pattern}."))
-        return any(all(map(said.names, parts)) for parts in _fillings(self.pattern, name))
+            return name.startswith(f"{self.pattern}.") and code_strings.names(name.removeprefix(f"{self.pattern}."))
+        return any(all(map(code_strings.names, parts)) for parts in _fillings(self.pattern, name))
 
 
 @dataclass(frozen=True)
-class Said:
-    """What stands in code: strings and keywords as they are, and strings with parts that are filled in."""
+class CodeStrings:
+    """The strings and keywords of code as they are, and its strings with parts that are filled in."""
 
     whole: frozenset[str]
     patterns: frozenset[str]
@@ -108,10 +108,10 @@ class Code:
         for path, tree in self.trees.items():
             for node in ast.walk(tree):
                 if isinstance(node, ast.Call):
-                    for words, kind, pattern, must_be in self._asked(node):
+                    for words, kind, pattern, must_be in self._names_in(node):
                         yield Name(words, kind, pattern, f"{path.name}:{node.lineno}", must_be)
 
-    def _asked(self, call: ast.Call) -> Iterator[tuple[str | None, str, str, bool]]:
+    def _names_in(self, call: ast.Call) -> Iterator[tuple[str | None, str, str, bool]]:
         method = _last(call.func)
         owner = call.func.value if isinstance(call.func, ast.Attribute) else None
         if owner is not None and _last(owner) in ("controls", "self.controls") and method in CONTROLS:
@@ -193,10 +193,10 @@ class Code:
         while node in self._above:
             below, node = node, self._above[node]
             found: list[ast.expr] = []
-            if isinstance(node, ast.If) and (asked := _compared(node.test, name.id)):
+            if isinstance(node, ast.If) and (literal := _compared(node.test, name.id)):
                 if below in node.body:
-                    return [asked]
-                ruled_out.add(asked.value)
+                    return [literal]
+                ruled_out.add(literal.value)
             elif isinstance(node, ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp):
                 found = [v for loop in node.generators for v in self._looped(loop.target, loop.iter, name.id)]
             elif isinstance(node, ast.For):
@@ -271,7 +271,7 @@ class Code:
         return found
 
 
-def said(python: Iterable[Path], scripts: Iterable[Path], data: Iterable[Path]) -> Said:
+def code_strings(python: Iterable[Path], scripts: Iterable[Path], data: Iterable[Path]) -> CodeStrings:
     """What Python files, browser scripts and data files say."""
     whole: set[str] = set()
     patterns: set[str] = set()
@@ -292,7 +292,7 @@ def said(python: Iterable[Path], scripts: Iterable[Path], data: Iterable[Path]) 
         patterns |= {re.sub(r"\$\{[^}]*\}", ANY, found) for found in re.findall(r"`([^`\n]*)`", text)}
     for path in data:
         whole |= set(re.findall(r'"([^"\n]+)"', path.read_text(encoding="utf-8")))
-    return Said(frozenset(whole), frozenset(patterns - {ANY, ANY * 2}))
+    return CodeStrings(frozenset(whole), frozenset(patterns - {ANY, ANY * 2}))
 
 
 def labels_taken(files: list[Path]) -> Iterator[tuple[str, str]]:

@@ -27,7 +27,7 @@ def run_notebook(book: nbformat.NotebookNode, folder: Path, *more: str) -> list[
     return [cell.outputs for cell in whole.cells[1:] if cell.cell_type == "code"]
 
 
-def said(outputs: list[nbformat.NotebookNode]) -> str:
+def printed(outputs: list[nbformat.NotebookNode]) -> str:
     """What a cell prints."""
     return "".join(output.text for output in outputs if output.output_type == "stream" and output.name == "stdout")
 

@@ -66,8 +66,8 @@ class _Checks:
         resolve = functools.partial(_decorator._destring_annotation, ns=fn.__globals__)
         parameters = [one.replace(annotation=resolve(one.annotation)) for one in signature.parameters.values()]
         self._signature = signature.replace(parameters=parameters, return_annotation=Any)
-        told = signature.return_annotation is not inspect.Signature.empty
-        self._result = resolve(signature.return_annotation) if told else Any
+        annotated = signature.return_annotation is not inspect.Signature.empty
+        self._result = resolve(signature.return_annotation) if annotated else Any
         self._names = (fn.__name__, fn.__qualname__, fn.__module__)
         self._code: CodeType = fn.__code__
         self._typechecker = typechecker

@@ -122,8 +122,8 @@ EXERCISES = {**before_transformers.EXERCISES, **transformers.EXERCISES}
 @pytest.mark.parametrize("number", EXERCISES)
 def test_the_books_exercise_is_a_prediction_that_an_experiment_decides(number: str) -> None:
     exercise = EXERCISES[number]
-    asked = {name.pattern for name in _asked(exercise.chapter)}
-    assert {f"exercise.{exercise.name}", exercise.shown} <= asked  # the page puts the question, and shows what tells
+    used = {name.pattern for name in _names_used(exercise.chapter)}
+    assert {f"exercise.{exercise.name}", exercise.shown} <= used  # the page puts the question, and shows what tells
     prediction = read_prediction(load_words(exercise.chapter, "en")(f"exercise.{exercise.name}"))
     assert f"({number})" in prediction.question  # readers are told whose question it is
     assert tuple(answer.mark == "x" for answer in prediction.answers) == exercise.decide()
@@ -132,8 +132,8 @@ def test_the_books_exercise_is_a_prediction_that_an_experiment_decides(number: s
 @pytest.mark.parametrize("item", MISSING)
 def test_what_was_missing_is_there(item: str) -> None:
     chapter, section, words = MISSING[item]
-    said = " ".join(load_words(chapter, "en")(section).split())  # that a page shows it, tests/test_words.py knows
-    assert words in said
+    text = " ".join(load_words(chapter, "en")(section).split())  # that a page shows it, tests/test_words.py knows
+    assert words in text
 
 
 def _card(place: str) -> Printed:
@@ -154,12 +154,12 @@ def test_every_row_of_the_ground_truth_has_a_card_with_what_was_printed(row: str
 
 @pytest.mark.parametrize("chapter", sorted({card.chapter for card in everything_printed()}))
 def test_every_card_of_the_list_stands_on_its_page(chapter: str) -> None:
-    asked = {name.pattern for name in _asked(chapter) if name.pattern.startswith("book.")}
-    assert {f"book.{card.name}" for card in everything_printed() if card.chapter == chapter} == asked
+    used = {name.pattern for name in _names_used(chapter) if name.pattern.startswith("book.")}
+    assert {f"book.{card.name}" for card in everything_printed() if card.chapter == chapter} == used
 
 
 @cache
-def _asked(chapter: str) -> tuple[Name, ...]:
+def _names_used(chapter: str) -> tuple[Name, ...]:
     """What the code of a chapter asks of its words."""
     return tuple(Code(sorted((ROOT / "pages" / folder(chapter)).glob("*.py")), chapter).names())
 

@@ -50,7 +50,7 @@ TERMS = {
 }
 
 
-def said(file: str, language: str) -> dict[str, str]:
+def read_texts(file: str, language: str) -> dict[str, str]:
     words = ui.text.words._read(file, language)
     return words.sections | {f"label {name}": str(label) for name, label in words.front.get("controls", {}).items()}
 
@@ -62,8 +62,8 @@ def test_a_term_has_one_word(language: str) -> None:
     for file in FILES:
         if is_due(file, language):
             continue
-        other = said(file, language)
-        for name, text in said(file, ENGLISH).items():
+        other = read_texts(file, language)
+        for name, text in read_texts(file, ENGLISH).items():
             english = prose(text)
             for term, words in TERMS.items():
                 if re.search(rf"(?<![\w-])(?:{term})(?![\w-])", english, re.IGNORECASE):

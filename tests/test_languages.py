@@ -40,8 +40,8 @@ def _texts(chapter: str, language: str) -> dict[str, str]:
     words = ui.text.words._read(chapter, language)
     labels = {f"label {name}": str(label) for name, label in words.front.get("controls", {}).items()}
     titles = {name: text for name, text in words.front.items() if isinstance(text, str)}
-    said = titles | labels | words.sections
-    return {name: text for name, text in said.items() if not name.startswith((*SAMPLES, FILES))}
+    texts = titles | labels | words.sections
+    return {name: text for name, text in texts.items() if not name.startswith((*SAMPLES, FILES))}
 
 
 def _ordinary() -> set[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
-from tests.notebooks import run_notebook, said, shows
+from tests.notebooks import printed, run_notebook, shows
 from viz_core.runtime.assets import ASSETS
 
 GUIDE = Path(__file__).resolve().parents[1] / "docs" / "library.md"
@@ -70,7 +70,7 @@ def test_the_guide_loads_nothing_that_an_installation_lacks() -> None:
 def test_the_guide_runs_as_a_notebook(tmp_path: Path) -> None:
     codes = [code for _, code in examples()]
     outputs = run_notebook(new_notebook(cells=[new_code_cell(code) for code in codes]), tmp_path)
-    assert said(outputs[0]).startswith("Il est calme.\n")
+    assert printed(outputs[0]).startswith("Il est calme.\n")
     widgets = [WIDGET in shows(each) for each in outputs]
     views = [bool(re.search(r"\bview\(|^shown$", code.splitlines()[-1])) for code in codes]
     assert widgets == views

@@ -121,9 +121,13 @@ def test_the_command_starts_the_app(installed: Path, tmp_path: Path) -> None:
 
 def test_without_the_extra_the_command_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where streamlit alone is there, as somebody else's."""
-    asked = ["streamlit>=1.67; extra == 'app'", "plotly>=7; extra == 'app'", "nowhere-to-be-found; extra == 'app'"]
+    requirements = [
+        "streamlit>=1.67; extra == 'app'",
+        "plotly>=7; extra == 'app'",
+        "nowhere-to-be-found; extra == 'app'",
+    ]
     monkeypatch.setattr(sys, "argv", ["attention-atlas", "--server.port", "8600"])
-    monkeypatch.setattr("viz_core.runtime.extras.requires", lambda _: asked)
+    monkeypatch.setattr("viz_core.runtime.extras.requires", lambda _: requirements)
     require.cache_clear()
     with pytest.raises(SystemExit, match=r"nowhere-to-be-found .*pip install 'attention-atlas\[app\]'"):
         main()

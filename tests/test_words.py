@@ -10,7 +10,7 @@ import pytest
 
 import ui.text.words
 from tests.due import is_due
-from tests.names_of_words import Code, Name, Said, labels_taken, said
+from tests.names_of_words import Code, CodeStrings, Name, code_strings, labels_taken
 from ui.chapter.contents import all_chapters
 from ui.chapter.tour import steps
 from ui.text.words import ENGLISH, TEXT, Words, languages, load_words
@@ -43,19 +43,19 @@ def names() -> tuple[Name, ...]:
 
 
 @cache
-def said_of_the_view() -> Said:
+def strings_of_the_view() -> CodeStrings:
     """What may stand for a part of a name in the attention view: what draws it says so."""
-    return said(_python("viz_core/view", "viz_core/maps"), _scripts(), [])
+    return code_strings(_python("viz_core/view", "viz_core/maps"), _scripts(), [])
 
 
 @cache
-def said_anywhere() -> Said:
+def strings_anywhere() -> CodeStrings:
     """The same in a chapter: what code and data say."""
     models = {path.name for path in (ROOT / "assets" / "checkpoints").iterdir()}
     samples = sorted((ROOT / "assets" / "samples").rglob("*.json"))
-    found = said(_python("viz_core", "serving", "ui", "pages"), [], samples)
+    found = code_strings(_python("viz_core", "serving", "ui", "pages"), [], samples)
     tour = {step.name for step in steps()}
-    return Said(found.whole | said([], _scripts(), []).whole | models | tour, found.patterns)
+    return CodeStrings(found.whole | code_strings([], _scripts(), []).whole | models | tour, found.patterns)
 
 
 SOME_CODE = """
@@ -117,15 +117,15 @@ def test_every_section_that_code_names_is_there(chapter: str) -> None:
 @pytest.mark.parametrize("chapter", CHAPTER_FILES)
 def test_every_section_is_named_by_code(chapter: str) -> None:
     words = load_words(chapter, ENGLISH)
-    heard = said_of_the_view() if chapter == VIEW else said_anywhere()
+    known = strings_of_the_view() if chapter == VIEW else strings_anywhere()
     own = list({(name.kind, name.pattern): name for name in names() if name.words in (None, chapter)}.values())
     own.append(Name(chapter, "group", "option", "what a control offers"))
     if chapter == VIEW:
         own.append(Name(chapter, "section", "*", "all are handed to the browser"))
-    asked = [name for name in own if name.kind != "label"]
+    section_names = [name for name in own if name.kind != "label"]
     labels = [name for name in own if name.kind == "label"]
-    dead = [section for section in words.sections if not any(name.asks_for(section, heard) for name in asked)]
-    dead += [label for label in words.front.get("controls", {}) if not any(n.asks_for(label, heard) for n in labels)]
+    dead = [section for section in words.sections if not any(name.asks_for(section, known) for name in section_names)]
+    dead += [label for label in words.front.get("controls", {}) if not any(n.asks_for(label, known) for n in labels)]
     assert not dead
 
 

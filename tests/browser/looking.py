@@ -31,13 +31,13 @@ def expect_keys_to_reach_all(page: Page) -> None:
     _expect_none(page, "whatNoKeyReaches()")
 
 
-def _expect_none(page: Page, said: str) -> None:
-    found = page.evaluate(said)
+def _expect_none(page: Page, script: str) -> None:
+    found = page.evaluate(script)
     for _ in range(_LOOKS):
         if not found:
             return
         page.wait_for_timeout(_PAUSE)
-        found = page.evaluate(said)
+        found = page.evaluate(script)
     raise AssertionError("\n".join(found))
 
 

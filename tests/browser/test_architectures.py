@@ -47,9 +47,9 @@ def test_the_page_stays_alive_while_it_runs_and_it_stops_at_a_click_and_stays_st
     page.locator(".st-key-a-stopwatch-stop button").click()
     stopped = page.get_by_text(re.compile(r"Stopped after \d+ of 45: width 256, k = 3"))
     expect(stopped).to_be_visible()
-    said = stopped.inner_text()
+    message = stopped.inner_text()
     slider.focus()
     slider.press("ArrowRight")
     expect(page.get_by_text("Convolution, dilated (k = 5)")).to_be_visible()  # the page has run again
-    expect(stopped).to_have_text(said)
+    expect(stopped).to_have_text(message)
     expect(page.get_by_role("button", name="Start the stopwatch")).to_be_enabled()

@@ -65,9 +65,9 @@ def every_section(page: Page, words: Words) -> None:
 def patch_under_a_finger(page: Page, words: Words) -> None:
     expect(stage_of(page)).to_be_visible()
     click_patch(page, 3, 3)
-    said = load_words("attention-view", words.language)
+    view_words = load_words("attention-view", words.language)
     expect(page.locator("[data-part=sentenceNote]")).to_contain_text(
-        said("pinned", token=said("patch", row=4, column=4))
+        view_words("pinned", token=view_words("patch", row=4, column=4))
     )
 
 
@@ -139,7 +139,7 @@ def head_and_pin(page: Page) -> None:
     expect(page.get_by_text("Pinned: lost.")).to_be_visible()
 
 
-def smooth_look_at_a_patch(page: Page) -> None:
+def smooth_patches(page: Page) -> None:
     found = load_classifier("vit-fashion-mnist", "cpu").classify(drawn_picture("trouser"))
     expect(page.get_by_role("heading", name=f"It says: {found.label}")).to_be_visible()
     expect(page.locator("[data-part=patches] [data-value=smooth]")).to_have_attribute("aria-pressed", "true")
@@ -153,7 +153,7 @@ def smooth_look_at_a_patch(page: Page) -> None:
         ("transformer?t-text=I+lost.&head=encoder-self.1.2&pin=q1", head_and_pin),
         (
             "vision-transformer?vt-sample=trouser&head=encoder-self.2.4&pin=q10&look=patches-smooth",
-            smooth_look_at_a_patch,
+            smooth_patches,
         ),
     ],
 )

@@ -41,9 +41,9 @@ def test_open_look_type_look(page: Page, lab_url: str) -> None:
     page.wait_for_url(re.compile(r"head=decoder-self\.2\.3"))
     page.get_by_role("application", name=re.compile("^Attention map")).focus()
     page.keyboard.press("ArrowDown")
-    said = page.locator("[aria-live]").filter(has_text=re.compile(r"Layer 3, head 4.* looks at .*\d\.\d\d"))
-    expect(said).to_be_visible()
-    found = re.search(r": (.+) looks at (.+), (\d\.\d+)\.", said.inner_text())
+    announcement = page.locator("[aria-live]").filter(has_text=re.compile(r"Layer 3, head 4.* looks at .*\d\.\d\d"))
+    expect(announcement).to_be_visible()
+    found = re.search(r": (.+) looks at (.+), (\d\.\d+)\.", announcement.inner_text())
     assert found
     row, column = ([token.label for token in run.tokens].index(found[i]) for i in (1, 2))
     weight = run.trace["decoder.2.self"].weights(head=3)[0, row, column]
@@ -149,14 +149,14 @@ def test_a_question_about_a_picture(page: Page, lab_url: str, folders: Path) -> 
     run = model.run(prompt, image=open_picture(PICTURE), max_new_tokens=3)
     (grid,) = run.patches
 
-    def said(token: int) -> re.Pattern[str]:
+    def sentence(token: int) -> re.Pattern[str]:
         row = run.trace["decoder.1.self"].weights(head=0, queries=slice(token, token + 1))[0, 0].numpy()
         best = int(grid.places.ravel()[grid.over(row).argmax()])
         return re.compile(rf"Most goes to {run.tokens[best].label}, {row[best]:.3f}")
 
     token = run.num_prompt_tokens - 1
-    expect(page.get_by_text(said(token))).to_be_visible(timeout=SLOW)
+    expect(page.get_by_text(sentence(token))).to_be_visible(timeout=SLOW)
     slider = page.get_by_role("slider", name=re.compile("The word that looks"))
     expect(slider).to_have_value(str(token + 1))
     slider.press("ArrowRight")
-    expect(page.get_by_text(said(token + 1))).to_be_visible(timeout=SLOW)
+    expect(page.get_by_text(sentence(token + 1))).to_be_visible(timeout=SLOW)

@@ -54,11 +54,11 @@ def formula(*parts: str) -> str:
 def test_no_comma_is_parted_from_a_formula_and_a_long_one_still_breaks(page: Page) -> None:
     watch(page)
     page.goto("about:blank")
-    said = (
+    sentences = (
         f"甲乙{formula('x=', 'y')}，一二三（{formula('ab')}）四五",
         f"some words {formula('x=', 'y')}, more ({formula('ab')}).",
     )
-    texts = "".join(f"<p style='width:{width}px'>{text}</p>" for width in range(60, 260, 4) for text in said)
+    texts = "".join(f"<p style='width:{width}px'>{text}</p>" for width in range(60, 260, 4) for text in sentences)
     page.set_content(f"<style>.base {{ display: inline-block; white-space: nowrap; }}</style>{texts}")
     assert len(broken(page)) > 3  # as a browser does it, which takes a formula for a box
     page.add_style_tag(content=(COMPONENTS / "app.css").read_text(encoding="utf-8"))

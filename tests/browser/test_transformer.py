@@ -51,9 +51,10 @@ def test_type_translate_open_a_head_and_read_its_weight(page: Page, app_url: str
     page.get_by_role("application").focus()
     page.keyboard.press("ArrowDown")  # from the first cell: the first press shows it or moves one row down
     page.keyboard.press("ArrowRight")
-    said = page.locator("[aria-live]").filter(has_text="looks at")  # not the summary that opening a map says first
-    expect(said).to_contain_text("Layer 2, head 4")
-    query, key, value = _parse(said.inner_text())
+    # Not the summary that is announced when a map opens.
+    announcement = page.locator("[aria-live]").filter(has_text="looks at")
+    expect(announcement).to_contain_text("Layer 2, head 4")
+    query, key, value = _parse(announcement.inner_text())
     weights = result.trace["decoder.1.cross"].weights(head=3)[0]
     row, column = result.target_tokens.index(query), result.source_tokens.index(key)
     assert value == pytest.approx(float(weights[row, column]), abs=0.006)
@@ -120,8 +121,8 @@ def test_the_link_to_what_is_open_is_copied_and_it_is_saved_as_a_notebook_that_o
     assert names["run"].source_tokens[:2] == ("I", "lost")
 
 
-def _parse(said: str) -> tuple[str, str, float]:
+def _parse(announcement: str) -> tuple[str, str, float]:
     """Query, key and value of "Layer 2, head 4: suis looks at am, 0.71."."""
-    found = re.search(r": (?P<query>.+) looks at (?P<key>.+), (?P<value>\d\.\d+)\.", said)
-    assert found, said
+    found = re.search(r": (?P<query>.+) looks at (?P<key>.+), (?P<value>\d\.\d+)\.", announcement)
+    assert found, announcement
     return found["query"], found["key"], float(found["value"])

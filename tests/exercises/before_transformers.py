@@ -112,12 +112,12 @@ def _descent() -> tuple[bool, ...]:
     for seed in range(3):
         points = noisy_points(40, 1.0, seed)
         found.append([descend_width(*points, left_out=left_out).width for left_out in (False, True)])
-    kept, left = zip(*found, strict=True)
+    with_own, without_own = zip(*found, strict=True)
     narrow, reaches = 0.03, 5 / 40  # the mean gap between 40 points
     return (
         any(abs(a / b - 1) < 0.1 for a, b in found),
-        max(kept) < narrow and min(left) > reaches,
-        max(kept) < narrow and max(left) < narrow,
+        max(with_own) < narrow and min(without_own) > reaches,
+        max(with_own) < narrow and max(without_own) < narrow,
     )
 
 
@@ -202,10 +202,10 @@ def _learnable() -> tuple[bool, ...]:
     """What 500 steps make of the table: no order, an order, or the sinusoids."""
     learned = list(learn_table(24, 32, 2, 500))[-1].table
     products = learned @ learned.T
-    near, far = products.diagonal(1).mean(), products.diagonal(12).mean()
+    adjacent, distant = products.diagonal(1).mean(), products.diagonal(12).mean()
     sinusoids = sinusoidal_table(24, 32)
     alike = torch.nn.functional.cosine_similarity(learned.flatten(), sinusoids.flatten(), dim=0)
-    ordered = offset_share(products) > 0.5 and bool(near > far + 1)
+    ordered = offset_share(products) > 0.5 and bool(adjacent > distant + 1)
     return not ordered, ordered, float(alike) > 0.5
 
 

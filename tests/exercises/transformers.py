@@ -38,8 +38,8 @@ def _deeper() -> tuple[bool, ...]:
 
 
 def _additive() -> tuple[bool, ...]:
-    asked = scores.TOKENS, scores.WIDTH, scores.HEADS
-    dot, additive = dot_cost(*asked), additive_cost(*asked)
+    sizes = scores.TOKENS, scores.WIDTH, scores.HEADS
+    dot, additive = dot_cost(*sizes), additive_cost(*sizes)
     assert additive.multiplications < 1.2 * dot.multiplications
     return (
         additive.largest < 1.2 * dot.largest,
@@ -67,7 +67,7 @@ def _cheaper() -> tuple[bool, ...]:
 
 def _side() -> tuple[bool, ...]:
     times = picture_cost(192).multiplications / picture_cost(96).multiplications
-    return tuple(abs(times / said - 1) < 0.1 for said in (2, 4, 16))
+    return tuple(abs(times / factor - 1) < 0.1 for factor in (2, 4, 16))
 
 
 def _average() -> tuple[bool, ...]:

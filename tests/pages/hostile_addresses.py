@@ -9,18 +9,18 @@ Row = tuple[dict[str, str], list[str]]
 NOT_HERE = "The address names a head, token or look that is not here; this is the view it opens with."
 
 
-def _rows(**asked: list[tuple[str, str]]) -> list[Row]:
+def _rows(**params: list[tuple[str, str]]) -> list[Row]:
     """_rows(a_n=[("1", "Tokens n")]): a-n=1 in the address is told as "Tokens n = 1"."""
     return [
         ({name.replace("_", "-"): value}, [f"{label} = {value}"])
-        for name, values in asked.items()
+        for name, values in params.items()
         for value, label in values
     ]
 
 
 def _within(where: dict[str, str], rows: list[Row]) -> list[Row]:
     """The same in some other place of the chapter."""
-    return [({**where, **asked}, notes) for asked, notes in rows]
+    return [({**where, **params}, notes) for params, notes in rows]
 
 
 def _table(rows: int, row: list[str]) -> str:
@@ -48,10 +48,10 @@ HOSTILE: dict[str, list[Row]] = {
         ),
         ({"ap-section": "nowhere"}, []),
         ({"ap-guess-narrow": "nowhere"}, []),
-        *(({"tour": asked}, [f"step {asked} of the tour"]) for asked in ("0", "<script>", "1")),  # it begins elsewhere
+        *(({"tour": value}, [f"step {value} of the tour"]) for value in ("0", "<script>", "1")),  # it begins elsewhere
     ],
     "bahdanau": _rows(
-        b_step=[(asked, "Step of the decoder") for asked in ("0", "-3", "999", "nan", "1e999", "<script>", "")]
+        b_step=[(value, "Step of the decoder") for value in ("0", "-3", "999", "nan", "1e999", "<script>", "")]
     ),
     "learning": [
         *_rows(
@@ -134,10 +134,10 @@ HOSTILE: dict[str, list[Row]] = {
             qkv_against=[("Nobody", "Key to compare with")],
             qkv_case=[("magic", "The weights must be")],
         ),
-        *(({"qkv-values": asked}, ["Values and weights = "]) for asked in ("[[1,2,3]]", _table(9, ["1", "2", "3"]))),
+        *(({"qkv-values": value}, ["Values and weights = "]) for value in ("[[1,2,3]]", _table(9, ["1", "2", "3"]))),
         *(
-            ({"qkv-names": asked}, ["Names = "])
-            for asked in ("nonsense", "[[1,2]]", '[["a"]]', '{"a":1}', _table(25, ["k", "v"]), "[" * 5000)
+            ({"qkv-names": value}, ["Names = "])
+            for value in ("nonsense", "[[1,2]]", '[["a"]]', '{"a":1}', _table(25, ["k", "v"]), "[" * 5000)
         ),
     ],
     "relative-projection": [
@@ -222,14 +222,14 @@ HOSTILE: dict[str, list[Row]] = {
     ],
     "sinusoidal-encoding": [
         *(
-            ({f"se-{name}": asked}, [f"{label} = {asked}, which cannot be shown here; {shown}."])
+            ({f"se-{name}": value}, [f"{label} = {value}, which cannot be shown here; {shown}."])
             for name, label, shown, values in (
                 ("n", "Positions n", "from 1 to 2,000 can. This is 60", ("2001", "0", "")),
                 ("d", "Dimensions d", "from 2 to 512 can. This is 32", ("5000", "1", "<script>")),
                 ("base", "Base", "from 1 to 1,000,000 can. This is 10000", ("0", "1e99", "nan")),
                 ("columns", "Columns", "this is 6, 7, 8, 9", ("512", "-1")),
             )
-            for asked in values
+            for value in values
         ),
         ({"se-section": "nowhere"}, []),
         ({"se-guess-similar": "x"}, []),

@@ -41,14 +41,14 @@ def marks(app: AppTest) -> dict[str, tuple[bool, str]]:
 
 def badges(app: AppTest) -> dict[str, bool]:
     """What each claim says, and whether it holds."""
-    return {said: holds for said, (holds, _) in marks(app).items()}
+    return {claim: holds for claim, (holds, _) in marks(app).items()}
 
 
 def findings(app: AppTest) -> list[str]:
     """Its sentences that data decide, without the backslashes that keep Markdown from reading more into them."""
     mark = ":material/fact_check: "
-    said = (caption.value for caption in app.caption)
-    return [each.removeprefix(mark).replace("\\", "") for each in said if each.startswith(mark)]
+    captions = (caption.value for caption in app.caption)
+    return [each.removeprefix(mark).replace("\\", "") for each in captions if each.startswith(mark)]
 
 
 def components(app: AppTest, name: str) -> list[Any]:
@@ -83,8 +83,8 @@ def _name(key: str, kind: str) -> str:
 
 def figures(app: AppTest, name: str = "") -> list[dict[str, Any]]:
     """Its figures, or those of this name: what plotly.js is given and `about` each, numbers as arrays."""
-    asked = re.compile(rf"-figure-{name}(-\d+)?$" if name else "")
-    return [decode_chart(proto.bytes) for proto in components(app, "chart") if asked.search(proto.id)]
+    pattern = re.compile(rf"-figure-{name}(-\d+)?$" if name else "")
+    return [decode_chart(proto.bytes) for proto in components(app, "chart") if pattern.search(proto.id)]
 
 
 def alts(app: AppTest) -> list[str]:
@@ -115,8 +115,8 @@ def one_line(app: AppTest) -> str:
 def printed(app: AppTest) -> list[tuple[str, str]]:
     """The cards of what sources print: what each says is there, and whether ours agrees, differs or is another run."""
     marks = {"check": "agrees", "difference": "differs", "casino": "run"}
-    said = (re.search(r"^printed `(.*)`  \n.*:material/(\w+):", markdown.value) for markdown in app.markdown)
-    return [(found[1], marks[found[2]]) for found in said if found]
+    cards = (re.search(r"^printed `(.*)`  \n.*:material/(\w+):", markdown.value) for markdown in app.markdown)
+    return [(found[1], marks[found[2]]) for found in cards if found]
 
 
 def number(app: AppTest, before: str) -> float:

@@ -31,10 +31,9 @@ def test_what_was_measured_shows_once_a_reader_has_answered(open_page: OpenPage,
     for exercise in REVEALED[chapter]:
         marks = [answer.mark for answer in read_prediction(words(f"exercise.{exercise.name}")).answers]
         answers[f"{words.prefix}-guess-{exercise.name}"] = str(marks.index("x") + 1)
-    asked, answered = texts(open_page(chapter)), texts(open_page(chapter, **answers))
+    before, after = texts(open_page(chapter)), texts(open_page(chapter, **answers))
     for exercise in REVEALED[chapter]:
-        said = re.split(
-            r"\{\w+\}", words(_WITH_THE_ANSWER[exercise]).replace("\\", "")
-        )  # what stands between the numbers
-        assert said[0] not in asked
-        assert all(part in answered for part in said), exercise.name
+        # The words between the numbers.
+        parts = re.split(r"\{\w+\}", words(_WITH_THE_ANSWER[exercise]).replace("\\", ""))
+        assert parts[0] not in before
+        assert all(part in after for part in parts), exercise.name

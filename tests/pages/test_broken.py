@@ -134,13 +134,13 @@ def around(request: pytest.FixtureRequest, chapter: str) -> None:
 @pytest.mark.usefixtures("around")
 def test_a_broken_setting_turns_its_badges_and_says_why(open_page: OpenPage, chapter: str, part: str) -> None:
     place = f"{chapter}: {part}" if part else chapter
-    breaks, asked = BREAKS[place], OPENED_AT.get(place, {})
+    breaks, params = BREAKS[place], OPENED_AT.get(place, {})
     words = load_words(chapter, "en")
     key = "".join(part[0] for part in chapter.split("-")) + "-break"
     if place in PARTS_WITH_A_CHOICE:
         key += f"-{part}"
     first = words(f"option.{next(iter(breaks))}")
-    app = open_page(chapter, **asked | {key: first})
+    app = open_page(chapter, **params | {key: first})
     control = app.segmented_control(key=key)
     assert set(control.options) == {words("option.nothing"), *(words(f"option.{name}") for name in breaks)}
     for name, failing in breaks.items():
@@ -150,8 +150,8 @@ def test_a_broken_setting_turns_its_badges_and_says_why(open_page: OpenPage, cha
         assert words(f"break.{name}") in [warning.value for warning in app.warning]
         failed = [claim for claim, holds in badges(app).items() if not holds]
         assert len(failed) == len(failing), failed
-        for said in failing:
-            assert sum(said in claim for claim in failed) == 1, failed
+        for phrase in failing:
+            assert sum(phrase in claim for claim in failed) == 1, failed
 
 
 def test_a_width_unlike_the_other_turns_the_badge_of_a_round_kernel(open_page: OpenPage) -> None:
@@ -161,18 +161,22 @@ def test_a_width_unlike_the_other_turns_the_badge_of_a_round_kernel(open_page: O
     assert "knows across from up, so a turn changes what is near" in texts(app)
 
 
-def _may_say(claim: str, said: str) -> bool:
+def _may_say(claim: str, phrase: str) -> bool:
     """Whether a claim says these words once what it leaves open is filled in."""
-    fillings = [*said.split(), *said.split(": ")[:-1]]
-    return said in claim or any(said in re.sub(r"\{\w+\}", filling.replace("\\", ""), claim) for filling in fillings)
+    fillings = [*phrase.split(), *phrase.split(": ")[:-1]]
+    return phrase in claim or any(
+        phrase in re.sub(r"\{\w+\}", filling.replace("\\", ""), claim) for filling in fillings
+    )
 
 
 @pytest.mark.parametrize("chapter", all_chapters()[1:])
 def test_every_claim_has_a_setting_that_breaks_it_or_a_sentence_why_none_does(chapter: str) -> None:
     words = load_words(chapter, "en")
-    breaks = [told for place, told in BREAKS.items() if place.partition(": ")[0] == chapter]
-    broken = [said for told in breaks for failing in told.values() for said in failing] + ELSEWHERE.get(chapter, [])
+    breaks = [settings for place, settings in BREAKS.items() if place.partition(": ")[0] == chapter]
+    broken = [phrase for settings in breaks for failing in settings.values() for phrase in failing] + ELSEWHERE.get(
+        chapter, []
+    )
     claims = {name.removeprefix("claim."): text for name, text in words.sections.items() if name.startswith("claim.")}
     assert claims
     for name, claim in claims.items():
-        assert any(_may_say(claim, said) for said in broken) != words.has(f"unbroken.{name}"), name
+        assert any(_may_say(claim, phrase) for phrase in broken) != words.has(f"unbroken.{name}"), name

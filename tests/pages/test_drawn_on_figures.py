@@ -54,8 +54,8 @@ def test_a_figure_keeps_its_answer_until_it_is_drawn(open_page: OpenPage, chapte
     app = open_page(chapter, **{f"{key}-drawn": "true", key: guess})
     assert figures(app, on.figure)[0]["about"]["alt"] != KEPT_BACK
     after = numbers(app, on.figure)
-    told = [value for value in values if value and not np.isclose(before, value, atol=1e-6, rtol=0).any()]
-    assert len(told) >= len(values) / 4, "the answer was there before"
-    assert all(np.isclose(after, value, atol=0.05).any() for value in told)
+    revealed = [value for value in values if value and not np.isclose(before, value, atol=1e-6, rtol=0).any()]
+    assert len(revealed) >= len(values) / 4, "the answer was there before"
+    assert all(np.isclose(after, value, atol=0.05).any() for value in revealed)
     assert "**Yes.**" in texts(app)
     assert len(components(app, "sketch")) >= 1

@@ -82,11 +82,11 @@ def test_the_vision_chapter(
         write_tiny_vit(tmp_path / "shipped", name)
     monkeypatch.setattr(shipped, "CHECKPOINTS", tmp_path / "shipped")
     asks = {**model, "vt-section": section, "pin": "q7", "head": "encoder-self.0.1"}
-    near = shown(open_page("vision-transformer", **asks))
+    local = shown(open_page("vision-transformer", **asks))
     wire = elsewhere()
-    far = shown(open_page("vision-transformer", **asks))
-    assert far == near
-    assert near[1]
+    remote = shown(open_page("vision-transformer", **asks))
+    assert remote == local
+    assert local[1]
     assert {"load", "evaluate_model", "outline"} <= {question for question, _ in wire.received}
 
 
@@ -101,11 +101,11 @@ def test_the_vision_chapter(
 )
 def test_the_model_lab(open_page: OpenPage, elsewhere: Callable[[], Wire], model: str, section: str) -> None:
     asks = {"ml-model": model, "ml-section": section, "ml-new": "3", "ml-second": "A dog."}
-    near = shown(open_page("model-lab", **asks))
+    local = shown(open_page("model-lab", **asks))
     wire = elsewhere()
-    far = shown(open_page("model-lab", **asks))
-    assert far == near
-    assert near[1]
+    remote = shown(open_page("model-lab", **asks))
+    assert remote == local
+    assert local[1]
     assert {"load", "evaluate_model", "outline"} <= {question for question, _ in wire.received}
 
 
@@ -116,10 +116,10 @@ def test_a_picture_in_the_model_lab(open_page: OpenPage, elsewhere: Callable[[],
         assert not app.exception
         return app
 
-    near = shown(upload())
+    local = shown(upload())
     elsewhere()
-    assert shown(upload()) == near
-    assert near[1]
+    assert shown(upload()) == local
+    assert local[1]
 
 
 @pytest.mark.parametrize(
@@ -152,23 +152,23 @@ def test_a_pool_without_room_is_a_sentence_and_a_button(
 
 @pytest.mark.parametrize("chapter", ["transformer", "bahdanau"])
 def test_the_chapters_of_the_shipped_models(open_page: OpenPage, elsewhere: Callable[[], Wire], chapter: str) -> None:
-    near = shown(open_page(chapter))
+    local = shown(open_page(chapter))
     wire = elsewhere()
-    assert shown(open_page(chapter)) == near
+    assert shown(open_page(chapter)) == local
     assert wire.received
 
 
 @pytest.mark.parametrize(
-    ("asks", "said"),
+    ("asks", "sentence"),
     [
         ({"ml-model": "gpt2", "ml-start": " "}, "nothing to read"),
         ({"ml-source": "A folder here", "ml-folder": "../../etc"}, "../../etc"),
     ],
 )
 def test_what_is_wrong_is_told_as_it_is_here(
-    open_page: OpenPage, elsewhere: Callable[[], Wire], asks: dict[str, str], said: str
+    open_page: OpenPage, elsewhere: Callable[[], Wire], asks: dict[str, str], sentence: str
 ) -> None:
-    near = texts(open_page("model-lab", **asks))
+    local = texts(open_page("model-lab", **asks))
     elsewhere()
-    assert texts(open_page("model-lab", **asks)) == near
-    assert said in near
+    assert texts(open_page("model-lab", **asks)) == local
+    assert sentence in local

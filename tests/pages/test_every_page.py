@@ -46,7 +46,7 @@ def all_hold(app: AppTest) -> bool:
 
 
 def holds(app: AppTest, words: str) -> bool:
-    return next(holds for said, (holds, _) in marks(app).items() if words in said)
+    return next(holds for claim, (holds, _) in marks(app).items() if words in claim)
 
 
 # Where a chapter is opened with an address that asks too much, and what is to be seen there all the same.
@@ -81,26 +81,26 @@ def test_every_chapter_is_asked_for_what_it_cannot_show() -> None:
 
 @pytest.mark.attack("addresses")
 @pytest.mark.parametrize(
-    ("chapter", "asked", "notes"),
-    [(chapter, asked, notes) for chapter, rows in HOSTILE.items() for asked, notes in rows],
+    ("chapter", "params", "notes"),
+    [(chapter, params, notes) for chapter, rows in HOSTILE.items() for params, notes in rows],
 )
 @pytest.mark.usefixtures("around")
 def test_hostile_parameters_fall_back_and_say_so(
-    open_page: OpenPage, chapter: str, asked: dict[str, str], notes: list[str]
+    open_page: OpenPage, chapter: str, params: dict[str, str], notes: list[str]
 ) -> None:
     """One note for each, which names what was asked; the page is the one it opens with."""
-    app = open_page(chapter, **PLACES.get(chapter, {}) | asked)
-    said = [caption.value.replace("\\", "") for caption in app.caption]
-    said = [caption for caption in said if "The address asks for" in caption or "The address names" in caption]
-    assert len(said) == len(notes), said
+    app = open_page(chapter, **PLACES.get(chapter, {}) | params)
+    captions = [caption.value.replace("\\", "") for caption in app.caption]
+    captions = [caption for caption in captions if "The address asks for" in caption or "The address names" in caption]
+    assert len(captions) == len(notes), captions
     for note in notes:
-        assert sum(note in caption for caption in said) == 1, (note, said)
+        assert sum(note in caption for caption in captions) == 1, (note, captions)
     assert not app.error
     assert STANDS[chapter](app)
 
 
 @pytest.mark.parametrize(
-    ("chapter", "asked"),
+    ("chapter", "params"),
     [
         *(
             ("transformer", {"t-text": "I lost.", "t-section": section})
@@ -112,14 +112,14 @@ def test_hostile_parameters_fall_back_and_say_so(
         ),
     ],
 )
-def test_a_tab_opens_from_a_link_and_its_claims_hold(open_page: OpenPage, chapter: str, asked: dict[str, str]) -> None:
-    app = open_page(chapter, **asked)
+def test_a_tab_opens_from_a_link_and_its_claims_hold(open_page: OpenPage, chapter: str, params: dict[str, str]) -> None:
+    app = open_page(chapter, **params)
     assert figure_names(app)
     assert all_hold(app)
 
 
 @pytest.mark.parametrize(
-    ("chapter", "asked", "guess", "option", "answer"),
+    ("chapter", "params", "guess", "option", "answer"),
     [
         ("architectures", {}, "a-guess-twice", "4, since each layer adds only two tokens", "**Yes.**"),
         ("attention-pooling", {}, "ap-guess-narrow", 2, "**Yes.** However far the keys are"),
@@ -165,10 +165,10 @@ def test_a_tab_opens_from_a_link_and_its_claims_hold(open_page: OpenPage, chapte
 )
 @pytest.mark.usefixtures("around")
 def test_an_exercise_reveals_its_answer_only_after_a_guess(
-    open_page: OpenPage, chapter: str, asked: dict[str, str], guess: str, option: int | str, answer: str
+    open_page: OpenPage, chapter: str, params: dict[str, str], guess: str, option: int | str, answer: str
 ) -> None:
     """That the answers are true is shown chapter by chapter."""
-    app = open_page(chapter, **asked)
+    app = open_page(chapter, **params)
     reason = answer.split("** ")[-1]
     assert reason not in texts(app)
     choice = app.radio(key=guess)
@@ -178,7 +178,7 @@ def test_an_exercise_reveals_its_answer_only_after_a_guess(
 
 
 @pytest.mark.parametrize(
-    ("chapter", "asked", "device", "said"),
+    ("chapter", "params", "device", "sentence"),
     [
         ("home", {}, "cuda:7", "ATLAS_DEVICE='cuda:7' is not on this machine"),
         ("architectures", {"a-section": "Stopwatch"}, "cuda:7", "ATLAS_DEVICE='cuda:7'"),
@@ -188,11 +188,16 @@ def test_an_exercise_reveals_its_answer_only_after_a_guess(
 )
 @pytest.mark.usefixtures("nothing_cached")
 def test_an_absent_device_is_a_sentence(
-    open_page: OpenPage, monkeypatch: pytest.MonkeyPatch, chapter: str, asked: dict[str, str], device: str, said: str
+    open_page: OpenPage,
+    monkeypatch: pytest.MonkeyPatch,
+    chapter: str,
+    params: dict[str, str],
+    device: str,
+    sentence: str,
 ) -> None:
     monkeypatch.setenv("ATLAS_DEVICE", device)
-    app = open_page(chapter, **asked)
-    assert any(said in error.value.replace("\\", "") for error in app.error)
+    app = open_page(chapter, **params)
+    assert any(sentence in error.value.replace("\\", "") for error in app.error)
 
 
 PARTS = [
@@ -203,23 +208,23 @@ PARTS = [
 ]
 
 
-@pytest.mark.parametrize(("chapter", "asked", "named", "said"), PARTS)
+@pytest.mark.parametrize(("chapter", "params", "named", "sentence"), PARTS)
 def test_a_part_where_a_whole_number_is_wanted_is_cut_off_visibly(
-    open_page: OpenPage, chapter: str, asked: dict[str, str], named: str, said: str
+    open_page: OpenPage, chapter: str, params: dict[str, str], named: str, sentence: str
 ) -> None:
-    app = open_page(chapter, **asked)
+    app = open_page(chapter, **params)
     notes = [caption.value.replace("\\", "") for caption in app.caption if "The address asks for" in caption.value]
     assert len(notes) == 1
     assert named in notes[0]
-    assert notes[0].endswith(said)
+    assert notes[0].endswith(sentence)
     app.run()
     assert not [caption for caption in app.caption if "The address asks for" in caption.value]
 
 
-@pytest.mark.parametrize("asked", ["7", "7.0", "-12"])
-def test_whole_numbers_need_no_note(open_page: OpenPage, asked: str) -> None:
-    app = open_page("relative-projection", **{"rp-offset": asked})
-    assert app.slider(key="rp-offset").value == int(float(asked))
+@pytest.mark.parametrize("value", ["7", "7.0", "-12"])
+def test_whole_numbers_need_no_note(open_page: OpenPage, value: str) -> None:
+    app = open_page("relative-projection", **{"rp-offset": value})
+    assert app.slider(key="rp-offset").value == int(float(value))
     assert not [caption for caption in app.caption if "The address asks for" in caption.value]
 
 

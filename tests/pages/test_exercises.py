@@ -20,25 +20,25 @@ class Sheet(Chapter):
     """A chapter that draws nothing and keeps what it says, in every language."""
 
     def __init__(self, name: str) -> None:
-        self.name, self.said = name, dict[str, str]()
+        self.name, self.shown = name, dict[str, str]()
 
     def text(self, section: str, **values: Any) -> None:
-        self.said |= {language: load_words(self.name, language)(section, **values) for language in languages()}
+        self.shown |= {language: load_words(self.name, language)(section, **values) for language in languages()}
 
 
 @pytest.fixture
-def said(request: pytest.FixtureRequest) -> dict[str, str]:
+def shown(request: pytest.FixtureRequest) -> dict[str, str]:
     chapter, shows, *more = request.param
     sheet = Sheet(chapter)
     shows(sheet, *more)
-    return sheet.said
+    return sheet.shown
 
 
 INPUTS = SizeInputs(LayerSizes(12, 64, 3, 4), 0, 1)
 
 
 @pytest.mark.parametrize(
-    ("said", "numbers"),
+    ("shown", "numbers"),
     [
         (("transformer", transformer.deeper), ("1,869,782", "3,580,118")),
         (("transformer", transformer.additive, 4), ("67,108,864", "2,097,152", "262,144", "4,096")),
@@ -48,11 +48,11 @@ INPUTS = SizeInputs(LayerSizes(12, 64, 3, 4), 0, 1)
         (("vision-transformer", vision.average), ("+1.7", "−1.7")),
         (("vision-transformer", vision.settings), ("75.7%",)),
     ],
-    indirect=["said"],
+    indirect=["shown"],
 )
-def test_what_an_exercise_shows_is_whole(said: dict[str, str], numbers: tuple[str, ...]) -> None:
-    assert set(said) == set(languages())
-    for language, text in said.items():
+def test_what_an_exercise_shows_is_whole(shown: dict[str, str], numbers: tuple[str, ...]) -> None:
+    assert set(shown) == set(languages())
+    for language, text in shown.items():
         assert not re.search(r"\{\w+\}|\bnan\b|\bNone\b", text), language
     for number in numbers:
-        assert number in said["en"]
+        assert number in shown["en"]

@@ -54,7 +54,7 @@ def _elements(block: Block) -> Iterator[tuple[str, str]]:
             yield from ((f"{child.type}{path}", text) for path, text in _strings(MessageToDict(child.proto)))
 
 
-def said(app: AppTest) -> Iterator[tuple[str, str]]:
+def visible_texts(app: AppTest) -> Iterator[tuple[str, str]]:
     """All that a page says, and where: its elements, figures with their axes, labels and hovers, and its components."""
     yield from _elements(app._tree)
     for figure in figures(app):
@@ -82,7 +82,7 @@ def test_a_page_says_nothing_in_english(open_page: OpenPage, chapter: str) -> No
         comma = separators(language)[0] == ","
         found = {
             (path, text[:200])
-            for path, text in said(open_page(chapter, lang=language))
+            for path, text in visible_texts(open_page(chapter, lang=language))
             if not _NO_WORDS.search(path)
             and text not in _SAMPLES
             and _OF_TORCH not in text

@@ -76,12 +76,12 @@ def test_a_step_opens_on_what_its_sentence_says(open_page: OpenPage, step: Step)
     app = open_page(step.chapter, **step.address | {"open-all": "false"})
     stands(app)
     assert not [caption.value for caption in app.caption if "The address" in caption.value]
-    kept = {name: value if isinstance(value, str) else value[-1] for name, value in app.query_params.items()}
-    assert kept == step.address | {"open-all": "false"}
+    params = {name: value if isinstance(value, str) else value[-1] for name, value in app.query_params.items()}
+    assert params == step.address | {"open-all": "false"}
     assert step.place in keys(app._tree)
     assert SEEN[step.name](app)
-    told = json.loads(components(app, "tour")[0].bytes)
-    assert told["steps"][step.number - 1]["sentence"] == load_words("tour", "en")(f"step.{step.name}")
+    payload = json.loads(components(app, "tour")[0].bytes)
+    assert payload["steps"][step.number - 1]["sentence"] == load_words("tour", "en")(f"step.{step.name}")
 
 
 def test_what_its_sentences_say_of_heads_is_so() -> None:

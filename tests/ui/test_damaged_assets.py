@@ -181,17 +181,17 @@ def test_a_file_of_a_kind(
         monkeypatch.setattr(samples, name, shipped / f"samples/{file}.json")
     pattern, read = KINDS[kind]
     files = sorted(shipped.glob(pattern))
-    said = []
+    messages = []
     for file in files:
         with damaged(file, damage):
             try:
                 read(file)
             except (AssetError, HubError) as error:
-                said.append(str(error))
+                messages.append(str(error))
     read(files[0])
-    assert said or damage == "swapped for another"
-    assert all(len(sentence) < 300 for sentence in said)
-    record_property("got", f"a sentence for {len(said)} of {len(files)}; the others make no difference")
+    assert messages or damage == "swapped for another"
+    assert all(len(sentence) < 300 for sentence in messages)
+    record_property("got", f"a sentence for {len(messages)} of {len(files)}; the others make no difference")
 
 
 @pytest.mark.attack("shipped files")
@@ -203,9 +203,9 @@ def test_a_page_says_which_file_it_lacks(
     with damaged(shipped / "text/en/home.md", "missing"):
         app = AppTest.from_file(str(DOOR), default_timeout=600).run()
     assert not app.exception
-    (said,) = (error.value for error in app.error)
-    assert unescape(said) == "The file home.md of the Atlas is missing or damaged. Install the Atlas again."
-    record_property("got", said)
+    (message,) = (error.value for error in app.error)
+    assert unescape(message) == "The file home.md of the Atlas is missing or damaged. Install the Atlas again."
+    record_property("got", message)
 
 
 def test_the_readers_errors_are_the_files_fault() -> None:

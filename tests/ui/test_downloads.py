@@ -60,9 +60,9 @@ def test_no_cell_of_a_chapters_table_is_a_formula(text: str) -> None:
 @pytest.mark.attack("exports")
 @pytest.mark.parametrize("text", MARKUP)
 def test_a_chapters_figure_says_it_and_does_nothing(text: str) -> None:
-    def page(said: str) -> str:
-        bars = go.Figure(go.Bar(x=[said, "b"], y=[1, 2], name=said, hovertext=[said, said]))
-        return downloads.page(bars.update_layout(title=said), said).decode()
+    def page(text: str) -> str:
+        bars = go.Figure(go.Bar(x=[text, "b"], y=[1, 2], name=text, hovertext=[text, text]))
+        return downloads.page(bars.update_layout(title=text), text).decode()
 
     made = page(text)
     assert made.count("<script") == page("x").count("<script")

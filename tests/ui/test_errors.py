@@ -98,9 +98,9 @@ def test_every_sentence_has_words(language: str) -> None:
 
 def test_every_sentence_of_the_hub_ends_as_sentences_do() -> None:
     trees = [ast.parse(path.read_text(encoding="utf-8")) for path in CODE if "hub" in path.parts]
-    said = [sentence for tree in trees for sentence in _sentences(tree, {"HubError"})]
-    assert len(said) > 80
-    assert [sentence for sentence in said if not sentence.endswith((".", "?", "{detail}", "{revision}"))] == []
+    sentences = [sentence for tree in trees for sentence in _sentences(tree, {"HubError"})]
+    assert len(sentences) > 80
+    assert [sentence for sentence in sentences if not sentence.endswith((".", "?", "{detail}", "{revision}"))] == []
 
 
 def test_errors_have_no_english_file() -> None:
@@ -116,7 +116,7 @@ def test_no_page_shows_an_error_in_english_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "language", "said"),
+    ("error", "language", "translation"),
     [
         (
             TextError("This text has {count:,} characters; at most {most:,} can be translated.", count=2001, most=2000),
@@ -144,8 +144,8 @@ def test_no_page_shows_an_error_in_english_alone() -> None:
         ),
     ],
 )
-def test_an_error_is_told_in_a_language(error: Exception, language: str, said: str) -> None:
-    assert translate_error(error, language) == said
+def test_an_error_is_told_in_a_language(error: Exception, language: str, translation: str) -> None:
+    assert translate_error(error, language) == translation
 
 
 def test_names_stand_in_a_row_as_a_language_writes_them() -> None:

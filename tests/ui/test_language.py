@@ -26,10 +26,10 @@ def another_language(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ui.text.words, "TEXT", tmp_path / "text")
 
 
-def opened(locale: str, **asked: str) -> AppTest:
+def opened(locale: str, **params: str) -> AppTest:
     app = AppTest.from_file(str(DOOR), default_timeout=600)
     app.context["locale"] = locale
-    for name, value in asked.items():
+    for name, value in params.items():
         app.query_params[name] = value
     return app.run()
 
@@ -67,5 +67,5 @@ def test_a_choice_goes_into_the_address_and_along_to_other_pages() -> None:
 
 def test_what_is_not_spoken_is_told() -> None:
     app = opened("en", lang="tlh")
-    said = [caption.value for caption in app.sidebar.caption]
-    assert "The Atlas does not speak tlh yet; here is English." in said
+    captions = [caption.value for caption in app.sidebar.caption]
+    assert "The Atlas does not speak tlh yet; here is English." in captions

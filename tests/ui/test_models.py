@@ -36,7 +36,7 @@ def fresh(checkpoints: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     reset_singletons()
 
 
-def kept(cache: LRUCache) -> dict[str, list[object]]:
+def values_by_type(cache: LRUCache) -> dict[str, list[object]]:
     """What is kept, by what it is."""
     found = defaultdict(list)
     for value, _ in cache._entries.values():
@@ -57,13 +57,17 @@ def test_whatever_is_asked_about_a_sentence_its_run_is_kept_once() -> None:
     assert translation_maps(TINY, TEXT, 1, "en") is maps
     assert evaluate(sentence_request(TINY, TEXT), translation_residuals) is residuals
     assert maps[0].calls[0] in list(first.trace)
-    assert {name: len(values) for name, values in kept(results()).items()} == {"Translation": 1, "tuple": 1, "dict": 1}
+    assert {name: len(values) for name, values in values_by_type(results()).items()} == {
+        "Translation": 1,
+        "tuple": 1,
+        "dict": 1,
+    }
 
 
 def test_the_maps_alone_keep_the_run_as_well() -> None:
     """A card of the home page asks for them first; the chapter then finds the translation."""
     translation_maps(TINY, TEXT, 1, "en")
-    [made] = kept(results())["Translation"]
+    [made] = values_by_type(results())["Translation"]
     assert translation(TINY, TEXT, 1) is made
     text = metrics().text().decode()
     assert 'kind="translation"' not in text
@@ -93,9 +97,9 @@ def test_answers_differ_by_their_arguments() -> None:
     evaluate(request, future_leak, 1)
     evaluate(request, future_leak, step=2)
     evaluate(request, future_leak, 1)
-    assert len(kept(results())["float"]) == 2
+    assert len(values_by_type(results())["float"]) == 2
     assert evaluate_model(request.model, title) == evaluate_model(request.model, title) == "A tiny Transformer"
-    assert len(kept(results())["str"]) == 1
+    assert len(values_by_type(results())["str"]) == 1
 
 
 def test_what_is_wrong_is_told_and_nothing_is_kept() -> None:

@@ -87,8 +87,8 @@ def test_words_go_by_their_number(number: str, english: str, portuguese: str) ->
     text = "{count} {count:token|tokens}, {count:is|are} $\\frac{a}{b}$, {other:a|b}"
     for language, form in (("en", english), ("pt-BR", portuguese)):
         verb = "is" if form == "token" else "are"
-        said = Words("x", {}, {"a": text}, language)("a", count=number)
-        assert said == f"{localised(number, language)} {form}, {verb} $\\frac{{a}}{{b}}$, {{other:a|b}}"
+        formatted = Words("x", {}, {"a": text}, language)("a", count=number)
+        assert formatted == f"{localised(number, language)} {form}, {verb} $\\frac{{a}}{{b}}$, {{other:a|b}}"
 
 
 @given(st.floats(-1e9, 1e9), st.integers(0, 6))
@@ -99,5 +99,5 @@ def test_a_number_reads_back(number: float, digits: int) -> None:
 
 def test_words_fill_in_numbers_of_their_language() -> None:
     words = Words("x", {}, {"a": "{count} de {text}, $x = {count}$ e $$y = {count}$$, {count}"}, "pt-BR")
-    said = words("a", count="1,234.5", text="3.5 maçãs")
-    assert said == "1.234,5 de 3.5 maçãs, $x = 1,234.5$ e $$y = 1,234.5$$, 1.234,5"
+    formatted = words("a", count="1,234.5", text="3.5 maçãs")
+    assert formatted == "1.234,5 de 3.5 maçãs, $x = 1,234.5$ e $$y = 1,234.5$$, 1.234,5"

@@ -23,9 +23,9 @@ def read(content: bytes) -> Any:
 
 
 def refused(content: bytes) -> str:
-    with pytest.raises(PageFileError) as told:
+    with pytest.raises(PageFileError) as error:
         read(content)
-    return told.value.reason
+    return error.value.reason
 
 
 def test_what_was_saved_comes_back() -> None:

@@ -19,9 +19,9 @@ def page() -> None:
         st.write(f"{chapter}: {shared_text_input(Controls(words), 'text', 'Go.', '')}")
 
 
-def opened(**asked: str) -> AppTest:
+def opened(**params: str) -> AppTest:
     app = AppTest.from_function(page)
-    for name, value in asked.items():
+    for name, value in params.items():
         app.query_params[name.replace("_", "-")] = value
     app.run()
     assert not app.exception
@@ -29,7 +29,7 @@ def opened(**asked: str) -> AppTest:
 
 
 @pytest.mark.parametrize(
-    ("asked", "said"),
+    ("params", "expected"),
     [
         ({}, ["Go.", "Go."]),
         ({"b_text": "I lost."}, ["I lost.", "I lost."]),
@@ -39,10 +39,13 @@ def opened(**asked: str) -> AppTest:
     ],
 )
 def test_the_next_chapter_begins_with_what_was_typed_unless_its_address_says_otherwise(
-    asked: dict[str, str], said: list[str]
+    params: dict[str, str], expected: list[str]
 ) -> None:
-    app = opened(**asked)
-    assert [element.value for element in app.markdown] == [f"bahdanau: {said[0]}".strip(), f"transformer: {said[1]}"]
+    app = opened(**params)
+    assert [element.value for element in app.markdown] == [
+        f"bahdanau: {expected[0]}".strip(),
+        f"transformer: {expected[1]}",
+    ]
 
 
 def test_a_sentence_that_came_along_is_in_the_address() -> None:

@@ -43,9 +43,9 @@ def _page() -> None:
     from ui.chapter.source_cards import Printed, draw_card
     from ui.text.words import Words
 
-    said = {name: name for name in ("book", "book.printed", "book.ours", "book.erratum")}
-    said |= {f"book.{name}": name for name in ("agrees", "differs", "run")}
-    common = Words("common", {}, said)
+    sections = {name: name for name in ("book", "book.printed", "book.ours", "book.erratum")}
+    sections |= {f"book.{name}": name for name in ("agrees", "differs", "run")}
+    common = Words("common", {}, sections)
     words = Words("x", {}, {f"book.{name}": "of {n} names" for name in "abc"} | {"erratum.b": "it was *{n}*"})
     for name, number, run in (("a", 2.0, False), ("b", 3.0, False), ("c", 3.0, True)):
         draw_card(Printed(name, "x", "Some_Book", "2.0", run), number, words, common, n=6)
@@ -54,9 +54,9 @@ def _page() -> None:
 def test_a_card_says_whether_the_two_agree() -> None:
     app = AppTest.from_function(_page).run()
     assert not app.exception
-    said = [markdown.value for markdown in app.markdown]
-    assert said.count(":gray[:material/menu_book: **book** Some\\_Book]  \nof 6 names") == 3
-    verdicts = [text for text in said if text.startswith("book.printed `2.0`")]
+    cards = [markdown.value for markdown in app.markdown]
+    assert cards.count(":gray[:material/menu_book: **book** Some\\_Book]  \nof 6 names") == 3
+    verdicts = [text for text in cards if text.startswith("book.printed `2.0`")]
     assert [text.split()[-1] for text in verdicts] == ["agrees", "differs", "run"]
     assert "`3.0`" in verdicts[1]
     assert [caption.value for caption in app.caption if "book.erratum" in caption.value] == [

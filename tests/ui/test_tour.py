@@ -46,23 +46,23 @@ def test_a_step_sets_what_its_chapter_has(step) -> None:
 
 @pytest.mark.parametrize("language", languages())
 def test_it_says_one_short_thing_at_each_step_in_every_language(language: str) -> None:
-    said = [load_words("tour", language)(f"step.{step.name}") for step in steps()]
-    assert max(map(len, said)) <= MOST_LETTERS
-    assert not [each for each in said if re.search(r"[*_`$\n]|\{", each)], "plain words: no Markdown is read there"
+    sentences = [load_words("tour", language)(f"step.{step.name}") for step in steps()]
+    assert max(map(len, sentences)) <= MOST_LETTERS
+    assert not [each for each in sentences if re.search(r"[*_`$\n]|\{", each)], "plain words: no Markdown is read there"
     assert load_words("tour", language).group("step").keys() == {step.name for step in steps()}
 
 
 @pytest.mark.parametrize("language", languages())
 def test_in_ten_minutes_there_is_time_to_read_and_more_to_try(language: str) -> None:
-    said = [load_words("tour", language)(f"step.{step.name}") for step in steps()]
+    sentences = [load_words("tour", language)(f"step.{step.name}") for step in steps()]
     unit = r"[\u4e00-\u9fff]|[\w.-]+" if language == "zh-TW" else r"\S+"
-    reading = 60 * sum(len(re.findall(unit, each)) for each in said) / A_MINUTE[language]
+    reading = 60 * sum(len(re.findall(unit, each)) for each in sentences) / A_MINUTE[language]
     assert reading + TO_LOOK_AND_TRY * len(steps()) <= TEN_MINUTES
 
 
-@pytest.mark.parametrize("asked", ["0", "99", "abc", "1e9", "-1", "1.0", " 1", "01", "", "²", "٣", None])
-def test_what_is_no_step_is_none(asked: str | None) -> None:
-    assert requested_step(steps()[0].chapter, asked) is None
+@pytest.mark.parametrize("value", ["0", "99", "abc", "1e9", "-1", "1.0", " 1", "01", "", "²", "٣", None])
+def test_what_is_no_step_is_none(value: str | None) -> None:
+    assert requested_step(steps()[0].chapter, value) is None
 
 
 def test_a_step_is_one_of_its_own_chapter_alone() -> None:

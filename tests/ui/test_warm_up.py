@@ -44,8 +44,8 @@ def test_the_lab_models_that_are_offered_are_loaded_and_one_that_is_missing_stop
 
 
 def test_the_labs_library_comes_once_the_first_pages_have_gone_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    told: list[object] = []
-    monkeypatch.setattr("ui.app.warm_up.time.sleep", told.append)
-    monkeypatch.setattr("serving.requests.hub.import_transformers", lambda: told.append("transformers"))
+    calls: list[object] = []
+    monkeypatch.setattr("ui.app.warm_up.time.sleep", calls.append)
+    monkeypatch.setattr("serving.requests.hub.import_transformers", lambda: calls.append("transformers"))
     load_later()
-    assert told == [20.0, "transformers"]
+    assert calls == [20.0, "transformers"]

@@ -91,14 +91,14 @@ def test_a_picture_is_read_alike_everywhere_and_says_what_it_is(
 
 
 def test_a_picture_of_a_dark_page_is_the_same_dark_on_white(page: Page, live: LiveView) -> None:
-    light_pixels = live.save("svg")
+    on_white = live.save("svg")
     dark = "--st-text-color: #e7e5df; --st-background-color: #14181a; --st-chart-categorical-colors: #56b4e9,#f08c42;"
     page.add_style_tag(content=f":root {{ {dark} }}")
     page.evaluate("window.dispatchEvent(new Event('resize'))")
     page.set_viewport_size({"width": 1399, "height": 900})  # drawn again
     expect(page.locator(".view")).to_have_attribute("data-theme", "dark")
     page.set_viewport_size({"width": 1400, "height": 1000})
-    assert re.findall('fill="(#.*?)"', live.save("svg").decode()) == re.findall('fill="(#.*?)"', light_pixels.decode())
+    assert re.findall('fill="(#.*?)"', live.save("svg").decode()) == re.findall('fill="(#.*?)"', on_white.decode())
 
 
 def test_the_whole_grid_is_one_figure(live: LiveView) -> None:

@@ -162,9 +162,9 @@ def test_the_stopwatch_stops_where_it_is(open_page: OpenPage) -> None:
     app.run()
     app.button(key="a-stopwatch-stop").click().run()
     assert not app.exception
-    said = re.search(r"Stopped after (\d+) of 25: width 64", texts(app))
-    assert said
-    done = int(said[1])
+    stopped = re.search(r"Stopped after (\d+) of 25: width 64", texts(app))
+    assert stopped
+    done = int(stopped[1])
     assert 1 <= done < 25
     app.run()
     assert f"Stopped after {done} of 25" in texts(app)

@@ -35,14 +35,14 @@ def answer(kernel: str, width: float, query: float, n: int = 40, noise: float = 
 
 def test_opens_with_numbers_of_the_library(open_page: OpenPage) -> None:
     app = open_page(CHAPTER)
-    said = texts(app)
-    assert f"| its answer $hat y$ | {answer('gaussian', 0.5, 2.5):.4f} |" in said
-    assert f"| the truth $f(x)$ | {float(book_curve(torch.tensor([2.5]).double())):.4f} |" in said
-    assert ":orange[keys] with a weight above 0 | 40 of 40" in said
+    page_text = texts(app)
+    assert f"| its answer $hat y$ | {answer('gaussian', 0.5, 2.5):.4f} |" in page_text
+    assert f"| the truth $f(x)$ | {float(book_curve(torch.tensor([2.5]).double())):.4f} |" in page_text
+    assert ":orange[keys] with a weight above 0 | 40 of 40" in page_text
     assert set(figure_names(app)) >= {"fit", "kernels", "map", "widths"}
     assert set(claim_names(app)) >= {"sums", "between", "shortcut", "attention"}
     assert all(badges(app).values())
-    assert "The address asks for" not in said
+    assert "The address asks for" not in page_text
 
 
 @pytest.mark.parametrize("kernel", [name for name in NAMES if name != "gaussian"])
@@ -91,10 +91,10 @@ def test_a_query_that_reaches_no_key_is_a_gap_with_a_note(open_page: OpenPage) -
     steps = torch.arange(0, 5.01, 0.05, dtype=torch.float64)
     lonely = max(steps.tolist(), key=lambda q: float((x - q).abs().min()))
     app = open_page(CHAPTER, **{"ap-kernel": "boxcar", "ap-width": "0.05", "ap-query": f"{lonely:.2f}"})
-    said = texts(app)
-    assert "none: 0/0" in said
-    assert "0 of 40" in said
-    assert re.search(r"Gaps: \d+ of 251 queries, between", said)
+    page_text = texts(app)
+    assert "none: 0/0" in page_text
+    assert "0 of 40" in page_text
+    assert re.search(r"Gaps: \d+ of 251 queries, between", page_text)
     assert all(badges(app).values())
     assert "answer to the query" not in [trace.get("name") for trace in figures(app)[0]["data"]]
 

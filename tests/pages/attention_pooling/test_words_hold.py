@@ -21,8 +21,8 @@ NAMES = ("Gaussian", "boxcar", "constant", "triangular", "Epanechnikov")
 
 
 def opened(open_page: OpenPage, kernel: str, width: float, n: int, section: str) -> AppTest:
-    asked = {"ap-kernel": kernel, "ap-width": f"{width:g}", "ap-n": str(n), "ap-section": section}
-    app = open_page("attention-pooling", **asked)
+    params = {"ap-kernel": kernel, "ap-width": f"{width:g}", "ap-n": str(n), "ap-section": section}
+    app = open_page("attention-pooling", **params)
     stands(app)
     return app
 

@@ -46,8 +46,8 @@ def test_it_opens_on_what_attention_gets_right_and_the_plain_model_loses(open_pa
     plain = load("seq2seq-en-fr").translate(sample.english).text
     assert plain not in sample.references
     app = open_page("bahdanau")
-    said = [each for each in findings(app) if "longest that the model with attention gets right" in each]
-    assert [plain in each for each in said] == [True]
+    sentences = [each for each in findings(app) if "longest that the model with attention gets right" in each]
+    assert [plain in each for each in sentences] == [True]
     agree = {"(4, 7, 10)", "(4, 7, 16)", "(4, 16)", "0.658"}
     assert {what for what, verdict in printed(app) if verdict == "agrees"} == agree
     assert sum(verdict == "run" for _, verdict in printed(app)) == 2
@@ -99,12 +99,12 @@ def test_a_shorter_sentence_keeps_the_step_within_it(open_page: OpenPage, transl
     assert app.slider(key="b-step").value <= len(translator.translate("Go.").target_tokens)
 
 
-@pytest.mark.parametrize("asked", ["", "   ", "😀😀", "x" * 3000, "<script>alert(1)</script>", "مرحبا"])
-def test_nonsense_gets_a_sentence_or_a_translation(open_page: OpenPage, asked: str) -> None:
+@pytest.mark.parametrize("text", ["", "   ", "😀😀", "x" * 3000, "<script>alert(1)</script>", "مرحبا"])
+def test_nonsense_gets_a_sentence_or_a_translation(open_page: OpenPage, text: str) -> None:
     app = open_page("bahdanau")
-    app.text_input(key="b-text").set_value(asked).run()
+    app.text_input(key="b-text").set_value(text).run()
     assert not app.exception
-    assert app.text_input(key="b-text").value == asked
+    assert app.text_input(key="b-text").value == text
 
 
 def test_without_models_one_sentence_says_so(open_page: OpenPage, no_checkpoints: Path) -> None:

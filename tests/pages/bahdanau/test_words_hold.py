@@ -36,17 +36,17 @@ def test_of_scores_by_length(app: AppTest) -> None:
 def test_of_unequal_training(app: AppTest) -> None:
     """A model trained 2.9 epochs stood beside one trained 2.1, as if they were alike but for attention."""
     training = {card.name: card.training for card in available(task="translation")}
-    said = one_line(app)
+    page_text = one_line(app)
     for record in training.values():
         epochs, recipe = record["curve"][-1]["epoch"], record["recipe"]
         row = f"| {epochs:.2f} | {recipe['epochs']} | {record['updates']:,} | {recipe['batch_tokens']:,} |"
-        assert row in said
+        assert row in page_text
     attention, plain, transformer = (training[f"{name}-en-fr"] for name in ("bahdanau", "seq2seq", "transformer"))
     same = [attention[key] for key in ("updates", "recipe")] == [plain[key] for key in ("updates", "recipe")]
     assert finding(app, "had the same training", "did not have the same training") == same
     longer = attention["updates"] > plain["updates"]
     assert finding(app, "leans towards the model with attention", "leans towards the plain model") == longer
-    assert ("The Transformer had other batches" in said) == (
+    assert ("The Transformer had other batches" in page_text) == (
         transformer["recipe"]["batch_tokens"] != plain["recipe"]["batch_tokens"]
     )
-    assert "After epoch 2, the last that both have, the one with attention was ahead" in said
+    assert "After epoch 2, the last that both have, the one with attention was ahead" in page_text

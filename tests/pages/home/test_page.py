@@ -30,11 +30,11 @@ def test_every_chapter_that_exists_has_a_picture_and_a_line(open_page: OpenPage)
 
 @pytest.mark.parametrize("chapter", all_chapters()[1:])
 def test_every_chapter_still_draws_the_picture_that_is_kept_of_it(chapter: str) -> None:
-    kept = Image.open(PICTURES / f"{chapter}.png")
+    stored = Image.open(PICTURES / f"{chapter}.png")
     drawn = chapter_picture(chapter)
-    assert drawn.size == kept.size
-    assert min(kept.size) > 100
-    error = np.abs(np.asarray(drawn, dtype=int) - np.asarray(kept.convert(drawn.mode), dtype=int))
+    assert drawn.size == stored.size
+    assert min(stored.size) > 100
+    error = np.abs(np.asarray(drawn, dtype=int) - np.asarray(stored.convert(drawn.mode), dtype=int))
     assert error.max() <= 3, "draw it anew: python -m pages.home.draw"  # another machine rounds otherwise
 
 
@@ -57,8 +57,10 @@ def test_models_are_listed_with_their_scores(open_page: OpenPage) -> None:
     for card in available():
         line = next(m.value for m in app.markdown if card.title in m.value)
         score = card.scores.get("accuracy")
-        said = f"{card.scores['bleu_greedy']:.1f} greedy" if score is None else f"{score:.1f}% of its test pictures"
-        assert said in line
+        score_text = (
+            f"{card.scores['bleu_greedy']:.1f} greedy" if score is None else f"{score:.1f}% of its test pictures"
+        )
+        assert score_text in line
         assert card.licence in line
 
 

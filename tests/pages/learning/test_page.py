@@ -100,7 +100,7 @@ def test_every_recorded_run_is_there_small_and_of_the_plan_in_the_code() -> None
 
 
 @pytest.fixture
-def kept(open_page: OpenPage) -> AppTest:
+def stopped(open_page: OpenPage) -> AppTest:
     """A run of the reader's own that was stopped half way."""
     plan = Plan("copy", Shape(1, 2, 32), steps=8, every=2, batch_size=4, longest=4)
     run = TaskRun(plan)
@@ -125,14 +125,14 @@ def test_training_begins_with_a_click_and_shows_what_it_has(open_page: OpenPage)
     assert re.search(r"Stopped after \d+ of 100 updates", texts(app))
 
 
-def test_a_stopped_run_is_looked_back_at_and_goes_on(kept: AppTest) -> None:
-    assert "Stopped after 4 of 8 updates" in texts(kept)
-    assert kept.slider(key="l-step").max == 4
-    kept.slider(key="l-step").set_value(2).run()
-    assert "after **2** updates" in texts(kept)
-    kept.button(key="l-train-resume").click().run()
-    kept.run()
-    assert kept.session_state["l-train"].done > 4
+def test_a_stopped_run_is_looked_back_at_and_goes_on(stopped: AppTest) -> None:
+    assert "Stopped after 4 of 8 updates" in texts(stopped)
+    assert stopped.slider(key="l-step").max == 4
+    stopped.slider(key="l-step").set_value(2).run()
+    assert "after **2** updates" in texts(stopped)
+    stopped.button(key="l-train-resume").click().run()
+    stopped.run()
+    assert stopped.session_state["l-train"].done > 4
 
 
 def test_the_open_head_does_not_change_while_a_run_goes_on() -> None:
@@ -165,9 +165,9 @@ def test_the_slider_moves_every_map_and_the_curve_of_the_main_figure(open_page: 
     assert line["x0"] == 100
 
 
-def test_a_run_says_what_it_was_whatever_the_controls_say_now(kept: AppTest) -> None:
-    kept.selectbox(key="l-task").set_value("sort").run()
-    assert "*copy*, positions: rotary, layers: 1, heads per layer: 2, width: 32" in texts(kept)
+def test_a_run_says_what_it_was_whatever_the_controls_say_now(stopped: AppTest) -> None:
+    stopped.selectbox(key="l-task").set_value("sort").run()
+    assert "*copy*, positions: rotary, layers: 1, heads per layer: 2, width: 32" in texts(stopped)
 
 
 @pytest.mark.parametrize(("done", "says"), [(2, "spent"), (8, "finished")])
@@ -179,20 +179,20 @@ def test_training_that_ends_early_ran_out_of_its_time(done: int, says: str) -> N
     assert own.state == says
 
 
-def test_a_run_of_ones_own_is_drawn_past_its_length(kept: AppTest) -> None:
-    kept.button(key="l-test-own").click().run()
-    assert not kept.exception
-    assert "Your run after 4 updates: *copy*, rotary, trained up to length 4" in one_line(kept)
-    (yours,) = (trace for trace in drawn(kept, "reach") if trace.get("name") == "your run")
-    run = kept.session_state["l-train"].first
+def test_a_run_of_ones_own_is_drawn_past_its_length(stopped: AppTest) -> None:
+    stopped.button(key="l-test-own").click().run()
+    assert not stopped.exception
+    assert "Your run after 4 updates: *copy*, rotary, trained up to length 4" in one_line(stopped)
+    (yours,) = (trace for trace in drawn(stopped, "reach") if trace.get("name") == "your run")
+    run = stopped.session_state["l-train"].first
     assert yours["y"][3] == pytest.approx(run.accuracy(int(yours["x"][3]), 64), abs=1e-3)
 
 
 def test_strangers_get_small_models_and_a_minute(open_page: OpenPage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ATLAS_HOSTED", "1")
     app = open_page(CHAPTER, **OWN, **{"l-layers": "4", "l-width": "256"})
-    said = [caption.value for caption in app.caption if "The address asks for" in caption.value]
-    assert ["Layers = 4" in said[0], "Width = 256" in said[1]] == [True, True]
+    captions = [caption.value for caption in app.caption if "The address asks for" in caption.value]
+    assert ["Layers = 4" in captions[0], "Width = 256" in captions[1]] == [True, True]
     app.button(key="l-train-start").click().run()
     assert app.session_state["l-train"].series.most == time_limit()
     assert Settings.model_fields["max_seconds"].default == 60
@@ -209,5 +209,5 @@ def test_a_recorded_run_that_is_lost_is_a_sentence(
 
     monkeypatch.setattr("pages.learning.induction.recorded", lost)
     app = open_page(CHAPTER, lang="pt-BR")
-    (said,) = (unescape(error.value) for error in app.error)
-    assert said == "O arquivo lost.npz do Atlas está faltando ou danificado. Instale o Atlas de novo."
+    (message,) = (unescape(error.value) for error in app.error)
+    assert message == "O arquivo lost.npz do Atlas está faltando ou danificado. Instale o Atlas de novo."

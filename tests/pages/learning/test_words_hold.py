@@ -52,8 +52,8 @@ def test_of_when_head_and_accuracy_change(open_page: OpenPage, seed: int) -> Non
     change = 100 * float(np.diff(each.held_out.astype(np.float64)).max())
     assert f"by +{change:.0f} percentage points" in " ".join(figures_alt(app).split())
     head = np.diff(measured[:, *strongest_head(measured)])
-    moved, better = int(np.abs(head).argmax()), int(np.diff(each.held_out).argmax())
-    assert finding(app, "change together", "do not change most at the same time") == (abs(moved - better) <= 1)
+    changed, better = int(np.abs(head).argmax()), int(np.diff(each.held_out).argmax())
+    assert finding(app, "change together", "do not change most at the same time") == (abs(changed - better) <= 1)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -73,11 +73,11 @@ def test_of_orders_past_the_length(open_page: OpenPage) -> None:
     app, found = open_page(CHAPTER), past_and_within()
     order = sorted(found, key=lambda name: -found[name][0].mean())
     names = {"alibi": "ALiBi", "t5": "T5"}
-    said = one_line(app)
+    page_text = one_line(app)
     for place, name in enumerate(order, start=1):
         past, within = found[name]
         row = f"| {names.get(name, name)} | {within.mean():.0%} | {past.mean():.0%} |"
-        assert f"{row} {past.min():.0%} to {past.max():.0%} | {place} |" in said
+        assert f"{row} {past.min():.0%} to {past.max():.0%} | {place} |" in page_text
     for paper, published in {
         "Kazemnejad 2023": ["none", "t5", "alibi", "rotary", "sinusoidal"],
         "Press 2022": ["alibi", "t5", "rotary", "sinusoidal"],
@@ -98,8 +98,11 @@ def test_of_orders_past_the_length(open_page: OpenPage) -> None:
 
 
 def test_of_the_scheme_in_the_exercise() -> None:
-    kept = {name: past.mean() / within.mean() for name, (past, within) in past_and_within().items()}
-    assert {name for name in ("relative", "alibi", "rotary", "learned") if kept[name] < 2 / 3} == {"rotary", "learned"}
+    ratios = {name: past.mean() / within.mean() for name, (past, within) in past_and_within().items()}
+    assert {name for name in ("relative", "alibi", "rotary", "learned") if ratios[name] < 2 / 3} == {
+        "rotary",
+        "learned",
+    }
 
 
 def most_induction(name: str, seed: int) -> np.ndarray:

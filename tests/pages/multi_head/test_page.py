@@ -72,17 +72,17 @@ def test_heads_that_do_not_divide_the_width_are_a_sentence(open_page: OpenPage) 
 
 def test_every_number_of_heads_a_width_can_be_cut_into_is_named(open_page: OpenPage) -> None:
     app = open_page(CHAPTER, **FRESH | {"mh-width": "256", "mh-heads": "5"})
-    said = " ".join(app.warning[0].value.split())
-    assert "can be split into 1, 2, 4, 8, 16, 32, 64, 128, 256. At most 64 can be shown." in said
+    warning = " ".join(app.warning[0].value.split())
+    assert "can be split into 1, 2, 4, 8, 16, 32, 64, 128, 256. At most 64 can be shown." in warning
 
 
 @pytest.mark.parametrize(
-    ("typed", "said"),
+    ("typed", "sentence"),
     [({"mh-width": "0"}, "Choose a width of at least 1"), ({"mh-heads": "0"}, "Choose at least one head")],
 )
-def test_zeros_are_a_sentence(open_page: OpenPage, typed: dict[str, str], said: str) -> None:
+def test_zeros_are_a_sentence(open_page: OpenPage, typed: dict[str, str], sentence: str) -> None:
     app = open_page(CHAPTER, **FRESH | typed)
-    assert said in app.warning[0].value
+    assert sentence in app.warning[0].value
     assert not badges(app)
 
 
@@ -146,11 +146,11 @@ def test_without_a_model_sentences_still_work_and_the_trained_layer_says_why_not
 @pytest.mark.parametrize("heads", [1, 8])
 def test_distances_are_shown_with_and_without_separators(open_page: OpenPage, heads: int) -> None:
     app = open_page(CHAPTER, **{"mh-heads": str(heads)})
-    said = texts(app)
-    assert "**2** tokens are separators" in said
-    assert "(3.30 tokens, dotted)" in said
-    assert "(uniform: 2.62)" in said
-    assert heads == 1 or ("1 of 8 heads attend closer" in said and "it is 7 of 8" in said)
+    page_text = texts(app)
+    assert "**2** tokens are separators" in page_text
+    assert "(3.30 tokens, dotted)" in page_text
+    assert "(uniform: 2.62)" in page_text
+    assert heads == 1 or ("1 of 8 heads attend closer" in page_text and "it is 7 of 8" in page_text)
 
 
 def test_a_number_of_a_paper_is_quoted_not_reproduced(open_page: OpenPage) -> None:

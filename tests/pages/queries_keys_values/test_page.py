@@ -26,13 +26,13 @@ def rows(value: object) -> str:
 
 def test_opens_with_the_books_answers(open_page: OpenPage) -> None:
     app = open_page(CHAPTER)
-    said = texts(app)
-    assert ":orange[Li] → :green[**Mu**]" in said
-    assert ":orange[Lipton] → :green[**Zachary**] · edits: 0" in said
+    page_text = texts(app)
+    assert ":orange[Li] → :green[**Mu**]" in page_text
+    assert ":orange[Lipton] → :green[**Zachary**] · edits: 0" in page_text
     assert set(claim_names(app)) >= {"sums", "identity", "average", "cone", "hull", "copies"}
     assert all(badges(app).values())
     assert set(figure_names(app)) >= LOOKUP | {"plane"}
-    assert "The address asks for" not in said
+    assert "The address asks for" not in page_text
     assert app.dataframe[0].value.values.tolist() == NAMES
 
 
@@ -84,22 +84,22 @@ def test_a_table_in_the_address_is_shown_and_asked(open_page: OpenPage) -> None:
 
 def test_a_key_that_stands_twice(open_page: OpenPage) -> None:
     app = open_page(CHAPTER, **{"qkv-names": rows([*NAMES, ["Li", "Fei-Fei"]])})
-    said = texts(app)
-    assert "The key Li is in the table 2 times." in said
-    assert ":green[**Mu**]" in said
-    assert ":green[**Fei-Fei**]" in said
-    assert "2 keys match. Exact lookup cannot choose between them." in said
+    page_text = texts(app)
+    assert "The key Li is in the table 2 times." in page_text
+    assert ":green[**Mu**]" in page_text
+    assert ":green[**Fei-Fei**]" in page_text
+    assert "2 keys match. Exact lookup cannot choose between them." in page_text
     assert badges(app)["at T = 0.01 every key gives itself all the weight"] is False
 
 
 def test_rows_that_cannot_be_asked_are_named_and_kept(open_page: OpenPage) -> None:
     table = [*NAMES, ["", "Nobody"], [" ", "Blank"], ["Z" * 61, "Long"], ["Noname", ""]]
     app = open_page(CHAPTER, **{"qkv-names": rows(table), "qkv-query": "Noname"})
-    said = texts(app)
-    assert "The value Nobody has no key" in said
-    assert "The value Blank has no key" in said
-    assert "has 61 letters. At most 60 are allowed" in said
-    assert ":orange[Noname] → :green[**(nothing)**]" in said
+    page_text = texts(app)
+    assert "The value Nobody has no key" in page_text
+    assert "The value Blank has no key" in page_text
+    assert "has 61 letters. At most 60 are allowed" in page_text
+    assert ":orange[Noname] → :green[**(nothing)**]" in page_text
     assert app.dataframe[0].value.values.tolist() == table  # nothing is lost
 
 
@@ -142,10 +142,10 @@ def test_what_each_case_makes_of_the_same_weights(
 ) -> None:
     table = [["1", "0", "-1/2"], ["0", "1", "0,5"], ["1", "1", "1"]]
     app = open_page(CHAPTER, **{"qkv-values": rows(table), "qkv-case": case})
-    said = texts(app)
-    assert f"| weights used | {used} |" in said
-    assert f"| output | {output} |" in said
-    assert f"| these weights are | {met} |" in said
+    page_text = texts(app)
+    assert f"| weights used | {used} |" in page_text
+    assert f"| output | {output} |" in page_text
+    assert f"| these weights are | {met} |" in page_text
     assert all(badges(app).values())
     by_case = {"non-negative": {"cone"}, "convex": {"cone", "hull"}}
     by_case |= {"one-hot": {"cone", "hull", "one-hot"}, "uniform": {"cone", "hull", "mean"}}
@@ -155,10 +155,10 @@ def test_what_each_case_makes_of_the_same_weights(
 def test_cells_that_are_no_numbers_are_named_and_kept(open_page: OpenPage) -> None:
     table = [["1", "zwei", "0.5"], ["", "1", "1e9"]]
     app = open_page(CHAPTER, **{"qkv-values": rows(table)})
-    said = texts(app)
-    assert "The y of v1 is “zwei”" in said
-    assert "The x of v2 is blank" in said
-    assert "The weight of v2 is “1e9”" in said
+    page_text = texts(app)
+    assert "The y of v1 is “zwei”" in page_text
+    assert "The x of v2 is blank" in page_text
+    assert "The weight of v2 is “1e9”" in page_text
     assert app.query_params["qkv-values"] == json.dumps(table, separators=(",", ":"))
     assert set(figure_names(app)) >= LOOKUP, "the lookup goes on"
     assert "plane" not in figure_names(app)
@@ -183,9 +183,12 @@ def test_the_exercises_answer_is_true() -> None:
 
 def test_the_text_counts_what_the_vectors_count(open_page: OpenPage) -> None:
     """Letters and pairs alone would give Li 0.885 of its own query; with the ends of words it is 0.898."""
-    said = " ".join(texts(open_page(CHAPTER)).split())
-    assert "letters of the word and the pairs of neighbouring letters, where the start and the end of the word" in said
-    assert "*Li* has l, i, li, l at the start, and i at the end." in said
+    page_text = " ".join(texts(open_page(CHAPTER)).split())
+    assert (
+        "letters of the word and the pairs of neighbouring letters, where the start and the end of the word"
+        in page_text
+    )
+    assert "*Li* has l, i, li, l at the start, and i at the end." in page_text
     assert letter_features("Li").keys() == {"l", "i", "li", "^l", "i$"}
     assert f"{float(soft_lookup(['Li'], [key for key, _ in BOOK_DATABASE], 0.2)[0, 2]):.3f}" == "0.898"
 
@@ -205,19 +208,19 @@ def test_the_negative_weights_of_the_plane(open_page: OpenPage) -> None:
 
 
 def test_nothing_tells_the_weights_while_they_are_drawn(open_page: OpenPage) -> None:
-    said = texts(open_page(CHAPTER, **{"qkv-guess-warm-drawn": "true"}))
-    assert "0.513" not in said
-    assert "0.382" not in said
+    page_text = texts(open_page(CHAPTER, **{"qkv-guess-warm-drawn": "true"}))
+    assert "0.513" not in page_text
+    assert "0.382" not in page_text
 
 
 def test_one_key_has_a_weight_of_1_and_no_slope(open_page: OpenPage) -> None:
-    said = texts(open_page(CHAPTER, **{"qkv-names": rows([["Li", "Mu"]])}))
-    assert "With one key its weight is always 1, so its slope is 0." in said
-    assert "smallest slope" not in said
+    page_text = texts(open_page(CHAPTER, **{"qkv-names": rows([["Li", "Mu"]])}))
+    assert "With one key its weight is always 1, so its slope is 0." in page_text
+    assert "smallest slope" not in page_text
 
 
 @pytest.mark.parametrize(
-    ("name", "answer", "said"),
+    ("name", "answer", "sentence"),
     [
         # The kernels of the exercise agree with the lookup where all weights do, not where those above a limit do.
         ("approximate", "A boxcar: 1 up to $r$ edits, 0 beyond", "The boxcar agrees for **7** of 7 limits"),
@@ -227,10 +230,10 @@ def test_one_key_has_a_weight_of_1_and_no_slope(open_page: OpenPage) -> None:
         ("covariance", "The mean of the keys", "It differs from the weighted covariance divided by $T$ by **"),
     ],
 )
-def test_what_the_exercises_measure(open_page: OpenPage, name: str, answer: str, said: str) -> None:
+def test_what_the_exercises_measure(open_page: OpenPage, name: str, answer: str, sentence: str) -> None:
     app = open_page(CHAPTER)
     app.radio(key=f"qkv-guess-{name}").set_value(answer).run()
-    assert said in one_line(app)
+    assert sentence in one_line(app)
     if name == "approximate":
         found = re.search(r"the softmax for (\d), the Gaussian for (\d)", one_line(app))
         assert found

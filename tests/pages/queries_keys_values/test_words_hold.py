@@ -30,8 +30,8 @@ def likeness(a: str, b: str) -> float:
     "names", [None, [["Li", "Mu"], ["Liptons", "x"]], [["Lipton", "Z"], ["Li", "Mu"], ["li", "no"]]]
 )
 def test_of_misspelled_names(open_page: OpenPage, names: list[list[str]] | None, temperature: str) -> None:
-    asked = {} if names is None else {"qkv-names": json.dumps(names)}
-    app = open_page(CHAPTER, **{"qkv-temperature": temperature}, **asked)
+    params = {} if names is None else {"qkv-names": json.dumps(names)}
+    app = open_page(CHAPTER, **{"qkv-temperature": temperature}, **params)
     stands(app, "every key gives itself all the weight")  # Li and li do not
     keys = [row[0] for row in app.dataframe[0].value.values.tolist()]
     first = []
@@ -40,9 +40,9 @@ def test_of_misspelled_names(open_page: OpenPage, names: list[list[str]] | None,
         found = key in keys and query not in keys and weights[key] == max(weights.values())
         first.append(weights[key] / sum(weights.values()) if found else 0)
     if finding(app, "still gives the largest weights to", "still gives every key a weight"):
-        said = re.search(r"weights to Lipton \(([\d.]+)\) and Li \(([\d.]+)\)\.", one_line(app))
-        assert said
-        assert list(map(float, said.groups())) == pytest.approx(first, abs=6e-4)
+        printed = re.search(r"weights to Lipton \(([\d.]+)\) and Li \(([\d.]+)\)\.", one_line(app))
+        assert printed
+        assert list(map(float, printed.groups())) == pytest.approx(first, abs=6e-4)
     else:
         assert not all(first)
 

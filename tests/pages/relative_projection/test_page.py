@@ -25,7 +25,7 @@ def texts(app: AppTest) -> str:
 
 
 def badge(app: AppTest, words: str) -> tuple[bool, str]:
-    return next(value for said, value in marks(app).items() if words in said)
+    return next(value for claim, value in marks(app).items() if words in claim)
 
 
 def pair(position: int, j: int, d: int) -> str:

@@ -24,9 +24,11 @@ def hands() -> np.ndarray:
 
 
 def test_hands_and_ring_are_rows_of_the_table(hands: np.ndarray) -> None:
-    moved = (relative_projection(5, 8).float() @ torch.from_numpy(hands[3].flatten())).unflatten(0, (-1, 2))[1].numpy()
+    projected = (
+        (relative_projection(5, 8).float() @ torch.from_numpy(hands[3].flatten())).unflatten(0, (-1, 2))[1].numpy()
+    )
     turn = float(5 * angular_frequencies(8)[1])
-    figure = rotation_figure(hands[3:9, 1], moved, turn, 3, 1, LABELS)
+    figure = rotation_figure(hands[3:9, 1], projected, turn, 3, 1, LABELS)
     tips = {
         trace.line.color: (trace.x[-1], trace.y[-1]) for trace in figure.data if trace.line.color in (QUERIES, KEYS)
     }

@@ -17,8 +17,8 @@ LEARNED = ("unseen rows", "entry by entry")  # what a fit need not have learned
 @pytest.mark.parametrize("reach", [100, 10_000, 1_000_000])
 @pytest.mark.parametrize(("width", "base"), [(32, 10_000), (4, 100)])
 def test_of_the_fit(open_page: OpenPage, reach: int, width: int, base: int) -> None:
-    asked = {"rp-reach": str(reach), "rp-width": str(width), "rp-base": str(base), "rp-offset": "7"}
-    app = open_page(CHAPTER, **{"rp-section": "Can a model learn it?"}, **asked)
+    params = {"rp-reach": str(reach), "rp-width": str(width), "rp-base": str(base), "rp-offset": "7"}
+    app = open_page(CHAPTER, **{"rp-section": "Can a model learn it?"}, **params)
     stands(app, *LEARNED)
     seen, unseen, _ = drawn(app, "fit")
     place = list(unseen["x"]).index(reach)
@@ -31,8 +31,8 @@ def test_of_the_fit(open_page: OpenPage, reach: int, width: int, base: int) -> N
 @pytest.mark.parametrize("kind", ["float64", "float32", "bfloat16", "float16"])
 @pytest.mark.parametrize(("offset", "width"), [(0, 32), (-100, 4), (44, 512)])
 def test_of_rounding(open_page: OpenPage, kind: str, offset: int, width: int) -> None:
-    asked = {"rp-type": kind, "rp-offset": str(offset), "rp-width": str(width)}
-    app = open_page(CHAPTER, **{"rp-section": "What each number type costs"}, **asked)
+    params = {"rp-type": kind, "rp-offset": str(offset), "rp-width": str(width)}
+    app = open_page(CHAPTER, **{"rp-section": "What each number type costs"}, **params)
     stands(app, *LEARNED)
     points, line = drawn(app, "residual")
     above = bool((points["customdata"] > line["y"][0]).any())

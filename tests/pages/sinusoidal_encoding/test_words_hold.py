@@ -25,8 +25,8 @@ TABLES = [  # n, d, base
 
 
 def opened(open_page: OpenPage, section: str, n: int, d: int, base: int) -> AppTest:
-    asked = {"open-all": "false", "se-section": section, "se-n": str(n), "se-d": str(d), "se-base": str(base)}
-    app = open_page("sinusoidal-encoding", **asked)
+    params = {"open-all": "false", "se-section": section, "se-n": str(n), "se-d": str(d), "se-base": str(base)}
+    app = open_page("sinusoidal-encoding", **params)
     stands(app)
     return app
 
@@ -55,7 +55,7 @@ def test_of_the_table_and_the_binary_code(open_page: OpenPage, n: int, d: int, b
     assert number(app, "none of these columns moves by more than") == pytest.approx(
         np.nanmax(np.abs(np.diff(columns["z"], axis=0))), abs=6e-3
     )
-    if any("halve" in said for said in findings(app)):
+    if any("halve" in sentence for sentence in findings(app)):
         halved = finding(app, "The columns halve too", "The columns do not halve exactly")
         assert halved == all(abs(ratio - 0.5) < 0.01 for ratio in ratios)
         assert gaps or f"is {', '.join(f'{ratio:.2f}' for ratio in ratios)} times as fast" in one_line(app)

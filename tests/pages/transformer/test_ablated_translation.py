@@ -90,12 +90,12 @@ def test_what_the_exercise_says_of_the_aligning_head_is_so(translator: Translato
     measured = head_importance("transformer-en-fr")
     assert measured is not None
     worth = next(each for each in measured.heads if (each.site, each.head) == ("decoder.2.cross", 2))
-    said = load_words("transformer", ENGLISH)("exercise.aligner").replace("−", "-")
+    text = load_words("transformer", ENGLISH)("exercise.aligner").replace("−", "-")
     assert worth.without is not None
     assert worth.alone is not None
     for value in worth.without:
-        assert f"{value:+.2f}" in said
-    assert f"{worth.alone.value:.2f}" in said
+        assert f"{value:+.2f}" in text
+    assert f"{worth.alone.value:.2f}" in text
     assert -1 < worth.without.value < worth.without.high < 0
 
 
@@ -166,7 +166,7 @@ def test_weights_beside_what_they_carry(
     assert f"and {share:.0%} of the length" in texts(app)
     assert badges(app)["the vectors of all heads and keys add up to the layer's output"]
 
-    told = [(float(weight), float(norm)) for weight, norm in _LAYER.findall(texts(app))]
+    percentages = [(float(weight), float(norm)) for weight, norm in _LAYER.findall(texts(app))]
     parts = []
     for layer, attends in enumerate(translator.model.decoder.blocks):
         W_o = (attends.attention2 if site.endswith("cross") else attends.attention1).W_o
@@ -174,7 +174,7 @@ def test_weights_beside_what_they_carry(
         norms = contribution_norms(call, W_o)[0]
         share = (norms / norms.sum(dim=-1, keepdim=True))[..., mark].mean()
         parts.append((float(call.weights()[0, ..., mark].mean()), float(share)))
-    np.testing.assert_allclose(np.array(told) / 100, parts, atol=0.006)
+    np.testing.assert_allclose(np.array(percentages) / 100, parts, atol=0.006)
     (rests,) = (holds for claim, holds in badges(app).items() if "more of the weight than of the length" in claim)
     weights_of_mark, shares_of_mark = np.mean(parts, axis=0)
     assert rests == (weights_of_mark - shares_of_mark >= 0.01)

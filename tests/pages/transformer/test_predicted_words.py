@@ -59,7 +59,7 @@ def test_a_table_has_a_row_for_each_word(translator: Translator) -> None:
 
 
 @pytest.mark.parametrize(
-    ("p", "said"),
+    ("p", "label"),
     [
         (1.0, "100%"),
         (0.5, "50%"),
@@ -70,5 +70,5 @@ def test_a_table_has_a_row_for_each_word(translator: Translator) -> None:
         (0, "< 0.1%"),
     ],
 )
-def test_percents(p: float, said: str) -> None:
-    assert percent(p) == said
+def test_percents(p: float, label: str) -> None:
+    assert percent(p) == label

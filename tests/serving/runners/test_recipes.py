@@ -19,7 +19,7 @@ from serving.requests.hub import HubModelSpec, HubRequest, HubVisionSpec
 from serving.requests.request import MOST_CARRIED, PayloadMissingError, Picture, Request
 from serving.requests.sound import TONES, SoundInput
 from serving.requests.translation import TranslationRequest
-from tests.notebooks import run_notebook, said, shows
+from tests.notebooks import printed, run_notebook, shows
 from ui.text.words import load_words
 from viz_core import view
 from viz_core.hub import Sampling
@@ -68,9 +68,9 @@ def test_the_notebook_opens_the_same(kind: str) -> None:
 def test_it_runs_from_top_to_bottom_in_a_notebook(tmp_path: Path) -> None:
     book, state, _ = written("sentence")
     run, shown_view, end = run_notebook(book, tmp_path, "print(shown.site, shown.head, *shown.pins)")
-    assert said(run).strip()
+    assert printed(run).strip()
     assert "application/vnd.jupyter.widget-view+json" in shows(shown_view)
-    assert said(end).split() == ["encoder.1.self", str(state.head), "q1", "q2"]
+    assert printed(end).split() == ["encoder.1.self", str(state.head), "q1", "q2"]
 
 
 def code(request: Request[Any, Any]) -> str:

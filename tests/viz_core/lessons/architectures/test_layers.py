@@ -26,9 +26,9 @@ def restricted_by_loop(layer: RestrictedSelfAttention, X: Tensor) -> Tensor:
     )
     rows = []
     for t in range(X.shape[1]):
-        near = slice(max(0, t - layer.window + 1), t + 1)
-        weights = torch.softmax(q[:, :, t : t + 1] @ k[:, :, near].mT / q.shape[-1] ** 0.5, dim=-1)
-        rows.append(weights @ v[:, :, near])
+        visible = slice(max(0, t - layer.window + 1), t + 1)
+        weights = torch.softmax(q[:, :, t : t + 1] @ k[:, :, visible].mT / q.shape[-1] ** 0.5, dim=-1)
+        rows.append(weights @ v[:, :, visible])
     return inner.W_o(rearrange(torch.cat(rows, dim=2), "b h n w -> b n (h w)"))
 
 

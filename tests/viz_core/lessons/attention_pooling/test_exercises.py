@@ -40,8 +40,8 @@ def test_descent_ends_where_the_search_does() -> None:
 
 
 def test_points_that_answer_for_themselves_are_nearly_learned_by_heart() -> None:
-    kept, left = (descend_width(*noisy_points(40, 1.0, 3), left_out=left_out) for left_out in (False, True))
-    assert kept.error < 0.1 * left.error
+    with_own, without_own = (descend_width(*noisy_points(40, 1.0, 3), left_out=left_out) for left_out in (False, True))
+    assert with_own.error < 0.1 * without_own.error
 
 
 @pytest.mark.parametrize(("count", "start"), [(1, 1.0), (5, 0.0), (5, float("nan"))])

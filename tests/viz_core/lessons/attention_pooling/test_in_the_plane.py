@@ -24,9 +24,9 @@ from viz_core.lessons.attention_pooling.noisy_points import noisy_points
 def test_shares_of_two_points_by_hand() -> None:
     points, labels = torch.tensor([[0.0, 0.0], [2.0, 0.0]], dtype=torch.float64), torch.tensor([0, 1])
     queries = torch.tensor([[0.0, 0.0], [1.0, 5.0]], dtype=torch.float64)
-    near = 1 / (1 + math.exp(-0.5 * 4))
+    share = 1 / (1 + math.exp(-0.5 * 4))
     found = shares(points, labels, queries, (1.0, 3.0))
-    assert found.flatten().tolist() == pytest.approx([near, 1 - near, 0.5, 0.5])
+    assert found.flatten().tolist() == pytest.approx([share, 1 - share, 0.5, 0.5])
     assert float(shares(points, labels, queries, (2.0, 3.0))[0, 0]) == pytest.approx(1 / (1 + math.exp(-0.5)))
 
 

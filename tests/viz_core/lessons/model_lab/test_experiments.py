@@ -69,8 +69,8 @@ def test_rows_that_saw_each_other_would_be_told(kind: mixed_batch.Kind, monkeypa
     whole = mixed_batch._learn
 
     def leaking(model: torch.nn.Module, rows: tuple[tuple[str, str], ...]) -> object:
-        told, gradient = whole(model, rows)
-        return ([row + len(rows) for row in told], gradient * len(rows))
+        predicted, gradient = whole(model, rows)
+        return ([row + len(rows) for row in predicted], gradient * len(rows))
 
     monkeypatch.setattr(mixed_batch, "_learn", leaking)
     found = mixed_batch.mixed_batch(kind, seed=3)

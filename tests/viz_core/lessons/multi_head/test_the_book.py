@@ -33,9 +33,9 @@ def test_three_widths_may_differ() -> None:
 
 
 def test_ranges_by_hand() -> None:
-    near, even = torch.eye(5), torch.full((5, 5), 0.2)
+    diagonal, even = torch.eye(5), torch.full((5, 5), 0.2)
     first = torch.zeros(5, 5).index_fill(1, torch.tensor([0]), 1.0)
-    assert mean_ranges(torch.stack([near, even, first])).tolist() == pytest.approx([0, uniform_range(range(5)), 2])
+    assert mean_ranges(torch.stack([diagonal, even, first])).tolist() == pytest.approx([0, uniform_range(range(5)), 2])
     assert uniform_range(range(5)) == pytest.approx(1.6)
 
 

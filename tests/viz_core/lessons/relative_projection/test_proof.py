@@ -76,8 +76,8 @@ def test_residual_is_that_of_a_double_loop(offset: int, dtype: torch.dtype) -> N
         for column in range(6):
             pair = column // 2
             sin_a, cos_a, sin_i, cos_i = (entry(p, 2 * pair + k) for p in (offset, i) for k in (0, 1))
-            moved = cos_a * cos_i - sin_a * sin_i if column % 2 else cos_a * sin_i + sin_a * cos_i
-            worst = max(worst, abs(moved - entry(i + offset, column)))
+            rotated = cos_a * cos_i - sin_a * sin_i if column % 2 else cos_a * sin_i + sin_a * cos_i
+            worst = max(worst, abs(rotated - entry(i + offset, column)))
         assert residual[i].item() == pytest.approx(worst, abs=1.5 * torch.finfo(dtype).eps)
 
 

@@ -9,13 +9,13 @@ from viz_core.pretrained import Translation, Translator
 from viz_core.pretrained.word_probabilities import WordProbability
 
 
-def said(made: Translation, words: str) -> Translation:
+def with_words(made: Translation, words: str) -> Translation:
     return replace(made, words=tuple(WordProbability(word, 0.5, (), ()) for word in words.split()))
 
 
 def test_what_only_one_says_is_changed(translator: Translator) -> None:
     made = translator.translate("Go.", max_new_tokens=2)
-    one, other = said(made, "le chat dort ."), said(made, "le chien dort ici .")
+    one, other = with_words(made, "le chat dort ."), with_words(made, "le chien dort ici .")
     assert words_changed(one, other) == ({1}, {1, 3})
     assert words_changed(one, one) == (frozenset(), frozenset())
-    assert words_changed(said(made, ""), other) == (frozenset(), frozenset(range(5)))
+    assert words_changed(with_words(made, ""), other) == (frozenset(), frozenset(range(5)))

@@ -25,7 +25,7 @@ def translation(translator: Translator) -> Translation:
     return translator.translate(SENTENCE, max_new_tokens=8)
 
 
-def look_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+def remove_causal_mask(monkeypatch: pytest.MonkeyPatch) -> None:
     """From here on no attention is causal."""
     attend_to = MultiHeadAttention.attend_to
 
@@ -83,7 +83,7 @@ def test_long_maps_are_held_to_their_last_rows_and_to_the_first_ones_future() ->
 
 
 def test_a_model_that_looks_ahead_is_noticed(translator: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
-    look_ahead(monkeypatch)
+    remove_causal_mask(monkeypatch)
     translation = translator.translate(SENTENCE, max_new_tokens=8)
     assert claims.future_weight(translation.trace["decoder.0.self"]) > 1e-3
     assert claims.future_leak(translator, translation, len(translation.target_ids) - 1) > 1e-3

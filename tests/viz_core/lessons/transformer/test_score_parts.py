@@ -21,9 +21,9 @@ def test_each_term_is_the_product_of_its_two_parts(translator: Translator) -> No
     W_q, W_k = (W.weight.detach()[h : 2 * h] for W in (attention.W_q, attention.W_k))
     biases = [0 if W.bias is None else W.bias.detach()[h : 2 * h] for W in (attention.W_q, attention.W_k)]
     for term, scores in zip(TERMS, found.terms, strict=True):
-        asks, asked = term.split("_")
-        Q = parts[asks] @ W_q.T + (biases[0] if asks == "word" else 0)
-        K = parts[asked] @ W_k.T + (biases[1] if asked == "word" else 0)
+        query_part, key_part = term.split("_")
+        Q = parts[query_part] @ W_q.T + (biases[0] if query_part == "word" else 0)
+        K = parts[key_part] @ W_k.T + (biases[1] if key_part == "word" else 0)
         np.testing.assert_allclose(scores, (Q @ K.T / h**0.5).numpy(), atol=1e-4, rtol=1e-3)
         assert found.spreads[term] == np.std(scores, axis=-1).mean()
     assert found.residual < 1e-5

@@ -46,14 +46,14 @@ def test_shuffling_by_hand() -> None:
     assert torch.equal(shuffle_patches(shuffle_patches(X, (2, 3), order), (2, 3), order.argsort()), X)
 
 
-def asked(model: ViT) -> Callable[[torch.Tensor, bool], torch.Tensor]:
+def predictor(model: ViT) -> Callable[[torch.Tensor, bool], torch.Tensor]:
     """What a test of the order of patches asks of a model."""
     return lambda X, positions: model(X, positions=positions).detach().softmax(dim=-1)
 
 
 def test_shuffling_moves_an_answer_only_by_its_positions(model: ViT, picture: torch.Tensor) -> None:
     order = torch.tensor([3, 0, 1, 2])
-    found = permutation_test(asked(model), picture, (3, 3), order)
+    found = permutation_test(predictor(model), picture, (3, 3), order)
     torch.testing.assert_close(found.positions, model(picture)[0].softmax(dim=-1), atol=1e-6, rtol=0)
     shuffled = shuffle_patches(picture, (3, 3), order)
     torch.testing.assert_close(found.positions_shuffled, model(shuffled)[0].softmax(dim=-1), atol=1e-6, rtol=0)
@@ -61,7 +61,7 @@ def test_shuffling_moves_an_answer_only_by_its_positions(model: ViT, picture: to
     assert found.change > 1e-3
     with torch.no_grad():
         model.pos_embedding.zero_()
-    assert permutation_test(asked(model), picture, (3, 3), order).change < 1e-6
+    assert permutation_test(predictor(model), picture, (3, 3), order).change < 1e-6
 
 
 def test_orders_are_orders() -> None:
@@ -110,7 +110,7 @@ def test_what_is_refused(model: ViT, picture: torch.Tensor) -> None:
         with pytest.raises(ValueError, match="order: expected each of 0 to 3 once"):
             shuffle_patches(picture, (3, 3), torch.tensor(order))
     with pytest.raises(ValueError, match="expected pictures of shape"):
-        permutation_test(asked(model), torch.zeros(1, 3, 6, 6), (3, 3), torch.arange(4))
+        permutation_test(predictor(model), torch.zeros(1, 3, 6, 6), (3, 3), torch.arange(4))
     with pytest.raises(ValueError, match="at least one attention call"):
         token_attention(Trace(), 0, (2, 2))
     with torch.no_grad(), record() as trace:

@@ -40,21 +40,21 @@ def test_text_links_and_blue_labels_are_readable(mode: str) -> None:
 
 
 def test_code_is_readable_by_day_and_by_night() -> None:
-    look = (ROOT / "assets/components/app.css").read_text("utf-8")
-    pairs = re.findall(r"\.token.*? \{ color: light-dark\((#\w{6}), (#\w{6})\); \}", look)
+    css = (ROOT / "assets/components/app.css").read_text("utf-8")
+    pairs = re.findall(r"\.token.*? \{ color: light-dark\((#\w{6}), (#\w{6})\); \}", css)
     assert len(pairs) == 5
     for pair in pairs:
         for colour, mode in zip(pair, ("light", "dark"), strict=True):
             assert contrast(colour, THEMES[mode]["codeBackgroundColor"]) >= 4.5, colour
 
 
-@pytest.mark.parametrize(("mode", "said"), [("light", theme.LIGHT), ("dark", theme.DARK)])
-def test_a_view_without_the_app_has_the_apps_colours(mode: str, said: str) -> None:
-    colours = dict(re.findall(r"--st-([\w-]+)-color: (#\w{6});", said))
+@pytest.mark.parametrize(("mode", "css"), [("light", theme.LIGHT), ("dark", theme.DARK)])
+def test_a_view_without_the_app_has_the_apps_colours(mode: str, css: str) -> None:
+    colours = dict(re.findall(r"--st-([\w-]+)-color: (#\w{6});", css))
     assert colours["text"] == THEMES[mode]["textColor"]
     assert colours["background"] == THEMES[mode]["backgroundColor"]
     assert colours["primary"] == THEMES[mode]["primaryColor"]
-    assert ",".join(THEMES[mode]["chartCategoricalColors"][:2]) in said
+    assert ",".join(THEMES[mode]["chartCategoricalColors"][:2]) in css
 
 
 def families(stack: str) -> list[str]:
@@ -62,7 +62,7 @@ def families(stack: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("name", "said", "chinese"),
+    ("name", "variable", "chinese"),
     [
         ("font", "font", ["sans-serif", "PingFang TC", "Microsoft JhengHei", "Noto Sans CJK TC", "Noto Sans TC"]),
         (
@@ -73,9 +73,9 @@ def families(stack: str) -> list[str]:
     ],
 )
 def test_chinese_has_a_font_of_every_system_after_those_of_latin_letters(
-    name: str, said: str, chinese: list[str]
+    name: str, variable: str, chinese: list[str]
 ) -> None:
     """Canvases and charts are told the same fonts as the page: what a browser would find by itself, they may not."""
-    view = re.search(rf"--st-{said}: (.*?);", theme.LIGHT, re.DOTALL)
+    view = re.search(rf"--st-{variable}: (.*?);", theme.LIGHT, re.DOTALL)
     assert view
     assert families(view[1])[-5:] == families(THEMES[name])[-5:] == chinese
