@@ -1,4 +1,4 @@
-"""Scoring functions: masked softmax, mask debugger, why 1/sqrt(d), the Gaussian kernel, functions compared, shapes."""
+"""Scoring functions: from the product of a query and a key to weights; below, masks, 1/sqrt(d), other scores."""
 
 from functools import partial
 
@@ -10,7 +10,7 @@ from pages.scoring_functions.scaling import scaling
 from pages.scoring_functions.scores import scoring_functions
 from pages.scoring_functions.shapes import shapes
 from pages.scoring_functions.softmax import claims, masked_softmax_card, weights_picture
-from pages.scoring_functions.words import from_words
+from pages.scoring_functions.words import sentence_weights, words
 from ui.chapter.chapter import Chapter
 from viz_core.attention import DotProductAttention, masked_softmax
 from viz_core.attention.scores import batch_product
@@ -25,53 +25,68 @@ from viz_core.trace import attend, attention_weights
 
 chapter = Chapter("scoring-functions")
 chapter.question()
-from_words(chapter)
-
-chapter.heading("mask")
-masked = masked_softmax_card(chapter)
-
-chapter.exercise("length-zero")
-
-chapter.heading("sentences")
-sentences(chapter)
-
-chapter.heading("debugger")
-runs = debugger(chapter, masked)
-
-chapter.text("mathematics")
-if masked is not None:
-    output_diagram(chapter, masked)
-broken = claims(chapter, masked, runs)
-
-chapter.exercise("norms", reveal=partial(exercises.norms, chapter))
-chapter.exercise("matrix", reveal=partial(exercises.matrix, chapter))
-chapter.exercise("cost", reveal=partial(exercises.cost, chapter))
-chapter.tabs(
-    scaling=lambda: scaling(chapter, broken),
-    gaussian=lambda: gaussian(chapter),
-    scores=lambda: scoring_functions(chapter),
-    toy=lambda: toy(chapter),
-    shapes=lambda: shapes(chapter),
-)
-
-chapter.code(
-    attention_weights,
-    masked_softmax,
-    DotProductAttention,
-    *(part for function in FUNCTIONS for part in function.code),
-    word_scores,
-    weight_gradient,
-    weight_gradient_by_formula,
-    in_place,
-    run_recipe,
-    dot_products,
-    measure_width,
-    gaussian_terms,
-    drop,
-    batch_product,
-    attend,
-)
-if masked is not None:
-    arrays = {"weights": masked.weights, "scores": masked.scores, "gradient": masked.gradient}
-    chapter.downloads({name: array.numpy() for name, array in arrays.items()}, figure=weights_picture(chapter, masked))
+chapter.definition()
+asked = sentence_weights(chapter)
+chapter.exercise("variance")
+chapter.takeaways()
 chapter.next()
+
+
+def mask() -> None:
+    """Masked softmax of the reader's scores, its gradient, and six ways of masking."""
+    masked = masked_softmax_card(chapter)
+    chapter.exercise("length-zero")
+    chapter.text("mathematics")
+    if masked is not None:
+        output_diagram(chapter, masked)
+    chapter.heading("debugger")
+    runs = debugger(chapter, masked)
+    claims(chapter, masked, runs)
+    if masked is not None:
+        arrays = {"weights": masked.weights, "scores": masked.scores, "gradient": masked.gradient}
+        figure = weights_picture(chapter, masked)
+        chapter.downloads({name: array.numpy() for name, array in arrays.items()}, figure=figure)
+
+
+def book_exercises() -> None:
+    """The book's exercises on scores, each with a measurement that decides it."""
+    chapter.exercise("norms", reveal=partial(exercises.norms, chapter))
+    chapter.exercise("matrix", reveal=partial(exercises.matrix, chapter))
+    chapter.exercise("cost", reveal=partial(exercises.cost, chapter))
+
+
+def code() -> None:
+    """The library functions that drew the figures."""
+    chapter.code(
+        attention_weights,
+        masked_softmax,
+        DotProductAttention,
+        *(part for function in FUNCTIONS for part in function.code),
+        word_scores,
+        weight_gradient,
+        weight_gradient_by_formula,
+        in_place,
+        run_recipe,
+        dot_products,
+        measure_width,
+        gaussian_terms,
+        drop,
+        batch_product,
+        attend,
+    )
+
+
+chapter.deeper(
+    {
+        "words": lambda: words(chapter, asked),
+        "scaling": lambda: scaling(chapter),
+        "mask": mask,
+        "sentences": lambda: sentences(chapter),
+        "gaussian": lambda: gaussian(chapter),
+        "scores": lambda: scoring_functions(chapter),
+        "toy": lambda: toy(chapter),
+        "shapes": lambda: shapes(chapter),
+        "exercises": book_exercises,
+        "code": code,
+    }
+)

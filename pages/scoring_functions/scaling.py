@@ -17,7 +17,7 @@ WIDTHS = tuple(2**k for k in range(11))
 PAIRS = 4096
 
 
-def scaling(chapter: Chapter, broken: str) -> None:
+def scaling(chapter: Chapter) -> None:
     """The spread of q . k by width d, and its softmax with and without the division."""
     controls = chapter.controls
     chapter.text("scaling")
@@ -36,9 +36,7 @@ def scaling(chapter: Chapter, broken: str) -> None:
             d=d,
             pairs=f"{PAIRS:,}",
         )
-        chapter.claim_at_most(
-            "flat", lambda: _entropy_span(num_keys, seed, broken != "no-root"), 0.1 * bits, bits=f"{bits:.3g}"
-        )
+        chapter.claim_at_most("flat", lambda: _entropy_span(num_keys, seed), 0.1 * bits, bits=f"{bits:.3g}")
 
 
 def _pictures(chapter: Chapter, d: int, num_keys: int, seed: int) -> None:
@@ -98,10 +96,14 @@ def _width(d: int, num_keys: int, seed: int) -> Width:
     return _widths(num_keys, seed)[WIDTHS.index(d)]
 
 
-def _entropy_span(num_keys: int, seed: int, divided: bool) -> float:
-    """Largest minus smallest entropy over all widths, in bits, of scores divided by the root or not."""
-    widths = _widths(num_keys, seed)
-    entropies = [(width.scaled if divided else width.plain).entropy for width in widths]
+def measured_width(d: int) -> Width:
+    """Return what is measured at width d, with the first seed."""
+    return _width(d, 16, 0)
+
+
+def _entropy_span(num_keys: int, seed: int) -> float:
+    """Largest minus smallest entropy over all widths, in bits, of scores divided by the root."""
+    entropies = [width.scaled.entropy for width in _widths(num_keys, seed)]
     return max(entropies) - min(entropies)
 
 

@@ -156,7 +156,7 @@ def claims(chapter: Chapter, masked: MaskedScores | None, runs: dict[str, list[M
     if masked is None:
         return ""
     with chapter.claims():
-        broken = chapter.break_and_explain("book-mask", "no-delta", "no-root")
+        broken = chapter.break_and_explain("book-mask", "no-delta", part="mask")
         without_delta = gradient_without_delta(masked.weights, masked.key) if broken == "no-delta" else None
         gradient = masked.gradient if without_delta is None else without_delta
         wrote = written_by_the_book(masked.scores, masked.valid_lens) if broken == "book-mask" else masked.changed

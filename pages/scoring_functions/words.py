@@ -1,9 +1,10 @@
-"""The way from two words to one number, and from the numbers of a row to its weights."""
+"""The weights that one word of a sentence gives to all of them, and the product that makes each score."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 import plotly.graph_objects as go
@@ -11,11 +12,14 @@ import streamlit as st
 from jaxtyping import Float
 from plotly.subplots import make_subplots
 
+from pages.scoring_functions.scaling import PAIRS, measured_width
 from ui.blocks.sentence import or_explain, sentence_input
 from ui.chapter.chapter import Chapter
 from ui.compute.models import translator
 from ui.text.markdown import escape
 from viz_core.figures.style import ACCENT, KEYS, QUERIES, escape_labels, lay_out
+from viz_core.lessons.scoring_functions.broken import WEIGHTS, wrong_weights
+from viz_core.lessons.scoring_functions.scaling import variance_error_allowed
 from viz_core.lessons.scoring_functions.word_scores import WordScores, last_layer_input, word_scores
 from viz_core.pretrained.token_vectors import Tokens, sentence_tokens
 
@@ -24,59 +28,86 @@ MOST_TOKENS = 24
 ROUNDING = 1e-5
 
 
-def from_words(chapter: Chapter) -> None:
-    """A word that asks, a word that answers: their vectors, the terms of their product, and where that score stands."""
+class Asked(NamedTuple):
+    """A word of a sentence as the query of one head."""
+
+    tokens: Tokens
+    scores: WordScores
+    query: int
+
+
+def sentence_weights(chapter: Chapter) -> Asked | None:
+    """Draw the weights of one word's query on the sentence, intact and broken; return what was drawn, or None."""
     with chapter.card("words"):
         text, model = sentence_input(chapter), or_explain(chapter, lambda: translator(MODEL))
         if model is None:
-            return
+            return None
         encoder = model.model.encoder
         tokens = sentence_tokens(text, MOST_TOKENS, encoder.embedding.embedding_dim, model, ended=True)
         if not tokens.labels:
             st.info(chapter.words("words.empty"), icon=":material/edit:")
-            return
-        picture = st.container()  # the controls stand under it
-        attention = encoder.blocks[-1].attention
-        query, key, head = _ask(chapter, attention.num_heads, len(tokens.labels))
-        made = word_scores(attention, last_layer_input(encoder, tokens.X), head)
-        with picture:
-            _picture(chapter, tokens, made, query, key)
+            return None
+        attention, n = encoder.blocks[-1].attention, len(tokens.labels)
+        with chapter.main_controls():
+            labels = _word_labels(tokens.labels)
+            query = chapter.controls.choice("asks", tuple(labels), min(4, n), labels) - 1
+            head = int(chapter.controls.select("which", tuple(range(1, attention.num_heads + 1)), 6)) - 1
+            broken = chapter.break_it(*WEIGHTS)
+        asked = Asked(tokens, word_scores(attention, last_layer_input(encoder, tokens.X), head), query)
+        chapter.side_by_side(broken, partial(_weights, chapter, asked))
+    return asked
 
 
-def _ask(chapter: Chapter, heads: int, n: int) -> tuple[int, int, int]:
-    controls = chapter.controls
-    one, other, which = st.columns(3, gap="medium")
-    for name in ("asks", "answers"):
-        controls.clamp(name, n)
-    with one:
-        query = int(controls.number("asks", 1, n, min(4, n))) - 1
-    with other:
-        key = int(controls.number("answers", 1, n, min(5, n))) - 1
-    with which:
-        head = int(controls.number("which", 1, heads, min(6, heads))) - 1
-    return query, key, head
+def _weights(chapter: Chapter, asked: Asked, broken: str) -> None:
+    tokens, made, query = asked
+    width = made.queries.shape[1]
+    weights = wrong_weights(broken, made.scores(query), width) if broken else made.weights(query)
+    values = weights.double().numpy()
+    chapter.figure(
+        "row",
+        row_figure(values, tokens.labels, bool(broken), chapter.words("words.weight")),
+        query=escape(tokens.labels[query]),
+        weights=[f"{escape(label)} {weight:.2f}" for label, weight in zip(tokens.labels, values, strict=True)],
+    )
+    divided = 1 if broken == "no-root" else width
+    with chapter.claim_row("claims-words"):
+        chapter.claim("row-sum", abs(float(values.sum()) - 1), ROUNDING)
+        chapter.claim_at_least("positive", float(values.min()), 0.0)
+        chapter.claim(
+            "unit-variance",
+            lambda: abs(measured_width(width).variance / divided - 1),
+            variance_error_allowed(width, PAIRS),
+            d=width,
+        )
 
 
-def _picture(chapter: Chapter, tokens: Tokens, made: WordScores, query: int, key: int) -> None:
+def words(chapter: Chapter, asked: Asked | None) -> None:
+    """Draw the query of one word, the key of another, and their product, component by component."""
+    if asked is None:
+        chapter.text("words.empty")
+        return
+    tokens, made, query = asked
+    n = len(tokens.labels)
+    labels = _word_labels(tokens.labels)
+    key = chapter.controls.choice("answers", tuple(labels), min(5, n), labels) - 1
     terms, scores, weights = (
         part.double().numpy() for part in (made.terms(query, key), made.scores(query), made.weights(query))
     )
-    width = len(terms)
     values: dict[str, Any] = {
         "query": escape(tokens.labels[query]),
         "key": escape(tokens.labels[key]),
-        "w": width,
+        "w": len(terms),
         "sum": f"{terms.sum():.2f}",
         "score": f"{scores[key]:.2f}",
         "weight": f"{weights[key]:.3f}",
     }
-    names = chapter.words.group("words")
-    wide, narrow = st.columns([0.62, 0.38], gap="medium")
-    with wide:
-        chapter.figure("words", words_figure(made, query, key, names), **values)
-    with narrow:
-        chapter.figure("row", row_figure(weights, tokens.labels, key, names), **values)
+    chapter.figure("words", words_figure(made, query, key, chapter.words.group("words")), **values)
     chapter.text("words", **values)
+
+
+def _word_labels(words: Sequence[str]) -> dict[int, str]:
+    """Return the words by their places from 1; a word that occurs more than once has its place beside it."""
+    return {i: escape(word) if words.count(word) == 1 else f"{escape(word)} {i}" for i, word in enumerate(words, 1)}
 
 
 def words_figure(made: WordScores, query: int, key: int, names: Mapping[str, str]) -> go.Figure:
@@ -91,11 +122,14 @@ def words_figure(made: WordScores, query: int, key: int, names: Mapping[str, str
     return figure.update_xaxes(title=names["component"], row=2, col=1)
 
 
-def row_figure(
-    weights: Float[np.ndarray, "n"], labels: tuple[str, ...], key: int, names: Mapping[str, str]
-) -> go.Figure:
-    """The weights of the whole row, one bar a word; the word that answers in the colour of keys."""
-    colours = [KEYS if i == key else "rgba(128,128,128,0.5)" for i in range(len(labels))]
-    ticks = [f"{label} {i + 1}" for i, label in enumerate(escape_labels(labels))]
-    bars = go.Bar(x=weights.astype(np.float32), y=ticks, orientation="h", marker={"color": colours})
-    return lay_out(go.Figure(bars), names["weight"], "", height=400, yaxis={"autorange": "reversed"})
+def row_figure(weights: Float[np.ndarray, "n"], labels: Sequence[str], broken: bool, title: str) -> go.Figure:
+    """The weights of one query, one bar a word; red where they are computed wrongly."""
+    bars = go.Bar(
+        x=[f"{label} {i + 1}" for i, label in enumerate(escape_labels(labels))],
+        y=weights.astype(np.float32),
+        text=[f"{weight:.2f}" for weight in weights],
+        textposition="outside",
+        cliponaxis=False,
+        marker={"color": "#c0392b" if broken else ACCENT},
+    )
+    return lay_out(go.Figure(bars), "", title, height=300)

@@ -13,7 +13,7 @@ STILL = "[data-testid=stApp][data-test-script-state=notRunning]"
 
 
 def test_type_scores_and_lose_nothing(page: Page, app_url: str) -> None:
-    page.goto(f"{app_url}/scoring-functions")
+    page.goto(f"{app_url}/scoring-functions?sf-open-mask=true")
     weights = chart(page, "weights")
     expect(weights.get_by_text("0.269", exact=True)).to_be_visible()  # the book's row
     scores = page.locator(".st-key-sf-scores textarea")
@@ -37,24 +37,24 @@ def test_type_scores_and_lose_nothing(page: Page, app_url: str) -> None:
 
 
 def test_an_example_masks_one_query_and_the_debugger_tells(page: Page, app_url: str) -> None:
-    page.goto(f"{app_url}/scoring-functions")
+    page.goto(f"{app_url}/scoring-functions?sf-open-mask=true")
     still = page.locator(STILL)
-    page.get_by_role("button", name="A query that may see nothing").click()
+    page.get_by_role("button", name="A query with no key").click()
     expect(page.get_by_text("batch 1, query 1: the valid length is 0")).to_be_visible()
     expect(page.locator('input[aria-label^="Valid lengths"]')).to_have_value("0 4; 2 1")
-    expect(page.locator(".st-key-card-book-float32")).to_contain_text("Writes into its input")
+    expect(page.locator(".st-key-card-book-float32")).to_contain_text("Changes its input")
     expect(page.locator(".st-key-card-bare-float32")).to_contain_text("NaN at length 0")
     expect(still).to_be_attached()
-    page.get_by_role("tab", name="Functions compared").click()
+    page.locator(".st-key-section-scores summary").click()
     expect(page.locator(".st-key-card-additive")).to_contain_text("Queries whose largest weight")
     expect(still).to_be_attached()
-    page.get_by_role("radio", name="20 against 2").click()
-    expect(page.locator(".st-key-card-dot")).to_contain_text("There is no product of a query of width 20")
+    page.get_by_role("radio", name="widths 20 and 2").click()
+    expect(page.locator(".st-key-card-dot")).to_contain_text("have no dot product")
 
 
 def test_a_text_no_address_can_hold_is_saved_and_opened_as_a_file(page: Page, app_url: str, tmp_path: Path) -> None:
     scores, lengths = page.locator(".st-key-sf-scores textarea"), page.locator('input[aria-label^="Valid lengths"]')
-    page.goto(f"{app_url}/scoring-functions")
+    page.goto(f"{app_url}/scoring-functions?sf-open-mask=true")
     still = page.locator(STILL)
     expect(still).to_be_attached()
     start = scores.input_value()
@@ -65,13 +65,13 @@ def test_a_text_no_address_can_hold_is_saved_and_opened_as_a_file(page: Page, ap
     expect(still).to_be_attached()
     lengths.fill("4")
     lengths.press("Enter")
-    page.wait_for_url("**/scoring-functions?sf-lengths=4")
+    page.wait_for_url(re.compile(r"sf-lengths=4"))
     address, weights = page.url, chart(page, "weights").inner_text()
     with page.expect_download() as download:
         page.get_by_role("button", name="Save this view as a file").click()
     download.value.save_as(tmp_path / "view.json")
 
-    page.goto(f"{app_url}/scoring-functions")
+    page.goto(f"{app_url}/scoring-functions?sf-open-mask=true")
     expect(scores).to_have_value(start)
     expect(still).to_be_attached()
     page.get_by_role("button", name="Open a saved view").click()
@@ -90,7 +90,7 @@ def test_a_text_no_address_can_hold_is_saved_and_opened_as_a_file(page: Page, ap
 
 def test_a_row_of_weights_is_shaded_in_its_own_cells(page: Page, app_url: str) -> None:
     """By mouse the third cell, by keys the first; a masked cell left empty is part of the right answer."""
-    page.goto(f"{app_url}/scoring-functions?sf-guess-row-drawn=true")
+    page.goto(f"{app_url}/scoring-functions?sf-open-mask=true&sf-guess-row-drawn=true")
     card, grid = page.locator(".st-key-exercise-row"), page.locator(".st-key-figure-weights .js-plotly-plot")
     paper = card.get_by_role("slider", name="Your row of weights")
     expect(paper).to_be_visible()

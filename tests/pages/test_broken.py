@@ -82,10 +82,10 @@ BREAKS: dict[str, dict[str, list[str]]] = {
         "no-exp": ["gives itself all the weight", "all weights are equal"],
         "twins": ["gives itself all the weight"],
     },
-    "scoring-functions": {
-        "book-mask": ["are not written to", "the guarded recipe"],
-        "no-delta": ["gives the formula", "sums to zero"],
-        "no-root": ["the mean entropy moves"],
+    "scoring-functions": {"no-root": ["have variance 1"], "no-softmax": ["no weight is negative"]},
+    "scoring-functions: mask": {
+        "book-mask": ["scores are unchanged", "no weight on a masked key at lengths"],
+        "no-delta": ["the formula equals", "sums to zero"],
     },
     "transformer": {
         "no-mask": ["sees its future", "changing the last word", "cached decoding"],
@@ -105,13 +105,12 @@ OPENED_AT: dict[str, dict[str, str]] = {
         "pe-section": "Three experiments",
         "pe-exercise": "3 · a vector for each offset",
     },
-    "scoring-functions": {"sf-section": "Why 1/√d"},
     "transformer": {"t-text": "I lost."},
     "vision-transformer": {"vt-section": "Patch lab", "vt-model": GREY},
     "vision-transformer: shuffled": {"vt-section": "Shuffle test", "vt-model": GREY},
 }
 
-PARTS_WITH_A_CHOICE = ("learning: claims",)
+PARTS_WITH_A_CHOICE = ("scoring-functions: mask", "learning: claims",)
 """Parts that are broken by a control of their own, `break-PART`."""
 
 # Broken on pages that another test opens: words of the claims.

@@ -111,9 +111,9 @@ class Claims:
         chosen = self.controls.choice(f"break-{part}" if part else "break", ("nothing", *names), "nothing")
         return "" if chosen == "nothing" else chosen
 
-    def break_and_explain(self, *names: str) -> str:
+    def break_and_explain(self, *names: str, part: str = "") -> str:
         """Offer wrong formulas like `break_it` where no figure shows them; explain the chosen one."""
-        chosen = self.break_it(*names)
+        chosen = self.break_it(*names, part=part)
         if chosen:
             st.warning(self.words(f"break.{chosen}"), icon=":material/build_circle:")
         return chosen

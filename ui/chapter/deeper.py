@@ -26,7 +26,7 @@ class Deeper:
 
         A section is drawn once it is open, and reruns by itself when its own controls change. A link to #NAME opens it.
         """
-        former = self._former_tab(sections)
+        opened = self._opened_by_link(sections)
         keys = [self.controls.key(f"open-{name}") for name in sections]
         with st.container(border=True, key="deeper"):
             with st.container(horizontal=True, vertical_alignment="center", key="deeper-head"):
@@ -36,18 +36,33 @@ class Deeper:
                 )
             for name, draw in sections.items():
                 with st.container(key=f"section-{name}"):
-                    self._parts.expander(f"open-{name}", self._label(name), None, draw, everything or name == former)
+                    self._parts.expander(f"open-{name}", self._label(name), None, draw, everything or name in opened)
 
     def _label(self, name: str) -> str:
         return f"**{self.words(f'section.{name}')}** :gray[{self.words(f'summary.{name}')}]"
 
-    def _former_tab(self, sections: Mapping[str, Callable[[], None]]) -> str:
-        """Return the section that an older link names as a tab: PREFIX-section=NAME, or a former label of it."""
-        key = self.controls.key("section")
-        names = {name: name for name in sections}
-        for name, labels in self.words.group("former-tab").items():
-            names |= {label.strip().casefold(): name for label in labels.splitlines()}
-        return names.get(st.query_params.get(key, "").casefold(), "")
+    def _opened_by_link(self, sections: Mapping[str, Callable[[], None]]) -> frozenset[str]:
+        """Return the sections that a link from before there were sections opens; decided once a visit.
+
+        It names a tab (PREFIX-section=NAME, or a former label of it), or sets controls that now are in some section.
+        """
+        visit = self.controls.key("opened-by-link")
+        if visit not in st.session_state:
+            st.session_state[visit] = self._requested(sections)
+        return st.session_state[visit]
+
+    def _requested(self, sections: Mapping[str, Callable[[], None]]) -> frozenset[str]:
+        former, prefix = self.controls.key("section"), self.controls.key("")
+        if former in st.query_params:
+            names = {name: name for name in sections}
+            for name, labels in self.words.group("former-tab").items():
+                names |= {label.strip().casefold(): name for label in labels.splitlines()}
+            return frozenset(sections) & {names.get(st.query_params[former].casefold(), "")}
+        own = [name for name in st.query_params if name.startswith(prefix)]
+        if any(name.startswith(self.controls.key("open-")) for name in own):
+            return frozenset()
+        unread = [name for name in own if name not in st.session_state]
+        return frozenset(sections) if unread else frozenset()
 
 
 def _open_or_close(keys: list[str]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -84,14 +84,21 @@ class Controls:
             yield
         self._notes = None
 
-    def choice(self, name: str, options: Sequence[Option], default: Option) -> Option:
-        """Draw a few options side by side; return the chosen one. `option.OPTION` of the words labels an option."""
+    def choice(
+        self, name: str, options: Sequence[Option], default: Option, labels: Mapping[Option, str] | None = None
+    ) -> Option:
+        """Draw a few options side by side; return the chosen one.
+
+        Args:
+            labels: of the options; `option.OPTION` of the words unless given.
+        """
+        named = self._option if labels is None else labels.__getitem__
         return self._chosen(
             name,
             options,
             default,
             lambda key, label, value: st.segmented_control(
-                label, options, default=value, required=True, format_func=self._option, key=key
+                label, options, default=value, required=True, format_func=named, key=key
             ),
         )
 

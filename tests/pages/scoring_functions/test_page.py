@@ -26,7 +26,9 @@ from viz_core.lessons.scoring_functions.score_scenes import SCENES
 OpenPage = Callable[..., AppTest]
 CHAPTER = "scoring-functions"
 TABS = ("Why 1/√d", "The Gaussian, taken apart", "Functions compared", "Shapes")
-UNREAD = {"words", "row", "sentences"}  # drawn whether or not the typed scores can be read
+MAIN = {"row", "words"}  # drawn whether or not the typed scores can be read
+SCALING = {"spread", "histogram", "sharpness", "one-query"}
+OTHERS = SCALING | {"sentences", "plane", "terms", "kept", "scores", "toy", "product"}
 READ = {"weights", "gradient", "mask", "output"}
 BOOK = torch.tensor([[[0.0, 1, 7, -3], [-2, 0.5, 1, 0]], [[1, 1, 1, 1], [0, 3, 0.5, -2]]])
 
@@ -51,7 +53,7 @@ def test_opens_with_the_published_row(open_page: OpenPage) -> None:
     assert rows(weights) in figures_alt(app)
     assert "6 of 16 cells are masked" in figures_alt(app)
     assert "(batch rows, queries, keys) = (2, 2, 4)" in texts(app)
-    assert set(figure_names(app)) == UNREAD | READ | {"spread", "histogram", "sharpness", "one-query"}
+    assert set(figure_names(app)) == MAIN | READ | OTHERS
     assert figure_names(app).count("mask") == len(RECIPES)
     assert all(holds for holds, _ in marks(app).values())
     assert {"sums", "hidden", "formula", "zero-sum", "unwritten", "guarded", "variance"} <= set(claim_names(app))
@@ -105,18 +107,18 @@ def test_a_row_that_may_see_nothing_is_said_and_holds(open_page: OpenPage) -> No
 
 
 UNREADABLE = [
-    ("0 1\n2 two", "", "Line 2 has two, which is not a number"),
-    ("0 <b>", "", "Line 1 has <b>, which is not a number"),
-    ("0 1 2\n3 4", "", "Numbers in line 2: 2; in the first line: 3"),
-    ("0 1\n2 3\n\n4 5", "", "Lines in batch row 2: 1; in the first: 2"),
-    ("0 -inf", "", "Line 1 has -inf. A score here is a finite number up to 3.4"),  # float32 has an infinity
-    ("1e39 0", "", "Line 1 has 1e39. A score here is a finite number up to 3.4"),
-    (" ", "", "There is no score to show yet"),
-    ("1 " * 40, "", "Number of keys: 40; up to 12"),
-    ("1\n" * 9, "", "Number of queries in a batch row: 9; up to 8"),
-    ("0 1", "5", "The valid length 5 does not fit: there are 2 keys"),
+    ("0 1\n2 two", "", "Line 2 contains two, which is not a number"),
+    ("0 <b>", "", "Line 1 contains <b>, which is not a number"),
+    ("0 1 2\n3 4", "", "Line 2 has 2 numbers and the first line has 3"),
+    ("0 1\n2 3\n\n4 5", "", "Batch row 2 has 1 lines and the first has 2"),
+    ("0 -inf", "", "Line 1 contains -inf. A score must be a finite number up to 3.4"),  # float32 has an infinity
+    ("1e39 0", "", "Line 1 contains 1e39. A score must be a finite number up to 3.4"),
+    (" ", "", "There are no scores yet"),
+    ("1 " * 40, "", "Number of keys: 40. At most 12"),
+    ("1\n" * 9, "", "Number of queries in a batch row: 9. At most 8"),
+    ("0 1", "5", "The valid length 5 does not fit. There are 2 keys"),
     ("0 1", "one", "one is not a valid length"),
-    ("0 1\n2 3\n4 5", "1 2", "Valid lengths typed: 2. Needed: 1, one for each batch row, or 3"),
+    ("0 1\n2 3\n4 5", "1 2", "Valid lengths typed: 2. Type 1 (one per batch row), 3"),
 ]
 
 
@@ -130,8 +132,8 @@ def test_what_cannot_be_read_is_a_sentence_and_nothing_typed_is_lost(open_page: 
         assert sentence in app.warning[0].value.replace("\\", "")
         assert app.text_area(key="sf-scores").value == scores
         assert app.text_input(key="sf-lengths").value == lengths
-        assert "as soon as they can be read" in texts(app)  # the debugger waits, the tabs work
-        assert set(figure_names(app)) == UNREAD | {"product"}
+        assert "as soon as your scores can be read" in texts(app)  # the debugger waits, the tabs work
+        assert set(figure_names(app)) == MAIN | OTHERS
 
 
 @pytest.mark.parametrize("key", [1, 4])
@@ -153,13 +155,13 @@ def test_fewer_keys_take_the_chosen_key_and_row_along(open_page: OpenPage) -> No
 
 def test_the_debugger_names_leaks_overflows_and_writing(open_page: OpenPage) -> None:
     text = texts(open_page(CHAPTER))
-    assert text.count("No weight on a hidden key at any length") == 2
+    assert text.count("No weight on a masked key at any length") == 2
     assert text.count("**Leaks** at length 0: up to 1 of the weight") == 1
     assert text.count("**NaN** at length 0") == 2
     assert text.count("**torch refuses** at length 0, 1, 2, 3, 4: value cannot be converted") == 1
     assert text.count("**Overflows**") == 1
-    assert text.count("**Writes into its input**") == 2
-    assert text.count("Leaves its input alone") == 4
+    assert text.count("**Changes its input**") == 2
+    assert text.count("Leaves its input unchanged") == 4
 
 
 def test_the_debugger_takes_any_row_and_scale(open_page: OpenPage) -> None:
@@ -173,12 +175,12 @@ def test_the_debugger_takes_any_row_and_scale(open_page: OpenPage) -> None:
     ) or ("batch 1, query 2: -20,000,000, 5,000,000, 10,000,000, 0" in text)
     assert "**Leaks** at length 0, 1: up to 1 of the weight" in text
     assert "too large for float16" in text
-    assert text.count("No weight on a hidden key at any length") == 1
+    assert text.count("No weight on a masked key at any length") == 1
 
 
 def test_a_scale_that_float32_cannot_hold(open_page: OpenPage) -> None:
     app = open_page(CHAPTER, **{"sf-scores": "1e38 0", "sf-lengths": "1", "sf-scale": "×10"})
-    assert "pass the largest number of float32" in app.warning[0].value
+    assert "exceed the largest float32" in app.warning[0].value
 
 
 @pytest.mark.parametrize(("d", "keys"), [(1, 1), (1024, 64), (64, 16)])
@@ -192,7 +194,7 @@ def test_why_the_root(open_page: OpenPage, d: int, keys: int) -> None:
     entropies = f"from {width.plain.entropy:.3f} to {width.scaled.entropy:.3f} of {math.log2(keys):.2f} bits"
     assert entropies in " ".join(texts(app).split())
     largest = [float(torch.softmax(width.one_query / scale, dim=0).max()) for scale in (1, math.sqrt(d))]
-    assert f"largest weight is {largest[0]:.3f}; divided, {largest[1]:.3f}" in texts(app)
+    assert f"largest weight is {largest[0]:.3f} undivided and {largest[1]:.3f} divided" in texts(app)
     assert all(holds for holds, _ in marks(app).values())
 
 
@@ -205,9 +207,9 @@ def test_other_vectors(open_page: OpenPage, seed: int) -> None:
 
 def test_the_gaussian_with_keys_of_one_length_is_the_dot_product(open_page: OpenPage) -> None:
     app = open_page(CHAPTER, **{"sf-section": TABS[1]})
-    assert any("several lengths" in label for label in marks(app))
+    assert any("different norms" in label for label in marks(app))
     app.segmented_control(key="sf-lengths-of-keys").set_value("one").run()
-    holds, residual = next(value for label, value in marks(app).items() if "one length" in label)
+    holds, residual = next(value for label, value in marks(app).items() if "equal norm" in label)
     assert holds
     assert float(residual) < 1e-6
     app.slider(key="sf-x").set_value(-2.0)
@@ -225,10 +227,10 @@ def test_every_score_of_every_scene(open_page: OpenPage, scene: str) -> None:
     entries, labels = contest(SCENES[scene](0), 8, 0), load_words(CHAPTER, "en").group("option")
     defined = [entry for entry in entries.values() if entry.scores is not None]
     assert [alt.split(":")[0] for alt, _ in charts(app, "scores")] == [labels[entry.name] for entry in defined]
-    undefined = [info.value for info in app.info if "There is no product" in info.value]
+    undefined = [info.value for info in app.info if "have no dot product" in info.value]
     assert len(undefined) == len(FUNCTIONS) - len(defined)
     if scene == "widths":
-        assert "a query of width 20 and a key of width 2" in undefined[0]
+        assert "A query of width 20 and a key of width 2" in undefined[0]
     found = [f"own key: {entry.found:.0%}" for entry in defined if not math.isnan(entry.found)]
     assert re.findall(r"own key: \d+%", texts(app)) == found
     assert list(app.dataframe[0].value["Parameters"]) == [entry.parameters for entry in entries.values()]

@@ -22,7 +22,7 @@ def test_of_the_division(open_page: OpenPage, d: int, keys: int, seed: int) -> N
     stands(app)
     *_, plain, scaled = drawn(app, "sharpness")
     place = list(plain["x"]).index(d)
-    more = finding(app, "the division lets more gradient", "the division lets no more gradient")
+    more = finding(app, "A saturated softmax passes", "For large $d$ and several keys")
     assert more == (scaled["y"][place] > plain["y"][place])
 
     edges = [trace["y"] for trace in drawn(app, "spread") if "fill" not in trace]
@@ -67,10 +67,10 @@ def test_of_the_functions_compared(open_page: OpenPage, scene: str, steps: int, 
         weights = traces[0]["z"]
         found[alt.split(":")[0]] = float((weights.argmax(axis=1) == np.arange(len(weights))).mean())
     if scene == "alike":
-        untaught = finding(app, "finds every pair untaught", "Untaught, the dot product finds")
+        untaught = finding(app, "finds every pair without training", "Without training, the dot product finds")
         assert untaught == (found["Dot product"] == 1)
     if scene == "keys turned":
-        lost = finding(app, "the two speak different languages", "By the luck of this draw")
+        lost = finding(app, "the rotation hides them", "In this random draw")
         assert lost == (found["Dot product"] < 1)
     learned = finding(app, "general and additive both find every pair", "a guess would find 17%")
     assert learned == (found["General"] == found["Additive"] == 1)

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from viz_core.attention.masking import length_mask
 from viz_core.lessons.scoring_functions.mask_recipes import THE_BOOKS
 
+WEIGHTS = ("no-root", "no-softmax")
+"""Wrong ways from scores to weights."""
 Scores = Float[Tensor, "batch queries keys"]
+
+
+def wrong_weights(how: str, scores: Float[Tensor, "n"], width: int) -> Float[Tensor, "n"]:
+    """Weights of one query from its scores q . k / sqrt(width), computed in one of the `WEIGHTS`.
+
+    "no-root": softmax of q . k; "no-softmax": the scores divided by their sum.
+    """
+    return torch.softmax(scores * width**0.5, dim=-1) if how == "no-root" else scores / scores.sum()
 
 
 def written_by_the_book(scores: Scores, valid_lens: Int[Tensor, "..."] | None) -> float:
