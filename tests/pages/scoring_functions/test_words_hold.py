@@ -72,7 +72,7 @@ def test_of_the_functions_compared(open_page: OpenPage, scene: str, steps: int, 
     if scene == "keys turned":
         lost = finding(app, "the rotation hides them", "In this random draw")
         assert lost == (found["Dot product"] < 1)
-    learned = finding(app, "general and additive both find every pair", "a guess would find 17%")
+    learned = finding(app, "general and additive both find every pair", "chance is 17%")
     assert learned == (found["General"] == found["Additive"] == 1)
     shares = f"general finds {found['General']:.0%} of the pairs and additive {found['Additive']:.0%}"
     assert learned or shares in one_line(app)
@@ -83,6 +83,6 @@ def test_of_shapes(open_page: OpenPage) -> None:
     app = open_page(CHAPTER, **{"sf-section": "Shapes", "sf-n": "4", "sf-m": "4"})
     stands(app)
     text = one_line(app)
-    assert "Sheet 1 of the one is multiplied by sheet 1 of the other" in text
+    assert "Matrix 1 of the queries is multiplied by matrix 1 of the keys" in text
     assert "multiplied by itself" not in text
-    assert "whatever their number, here 4, each sheet of the result has 4 rows and 6 columns" in text
+    assert "each result has 4 rows and 6 columns, whatever their number, here 4" in text
