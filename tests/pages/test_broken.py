@@ -110,7 +110,10 @@ OPENED_AT: dict[str, dict[str, str]] = {
     "vision-transformer: shuffled": {"vt-section": "Shuffle test", "vt-model": GREY},
 }
 
-PARTS_WITH_A_CHOICE = ("scoring-functions: mask", "learning: claims",)
+PARTS_WITH_A_CHOICE = (
+    "scoring-functions: mask",
+    "learning: claims",
+)
 """Parts that are broken by a control of their own, `break-PART`."""
 
 # Broken on pages that another test opens: words of the claims.
