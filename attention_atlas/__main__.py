@@ -5,8 +5,15 @@ from __future__ import annotations
 import argparse
 import os
 import runpy
+import socket
 import sys
+import time
+import webbrowser
+from contextlib import suppress
 from pathlib import Path
+from threading import Thread
+from urllib.parse import urlencode
+from urllib.request import urlopen
 
 from viz_core.runtime.extras import require
 
@@ -19,19 +26,56 @@ def app_path() -> Path:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser("attention-atlas", "%(prog)s [options of `streamlit run`]", __doc__)
+    parser = argparse.ArgumentParser("attention-atlas", "%(prog)s [open FOLDER] [options of `streamlit run`]", __doc__)
     parser.epilog = (
-        "For example: %(prog)s --server.port 8600. Listens on localhost unless --server.address says otherwise."
+        "For example: %(prog)s open ./my-model --server.port 8600. `open` shows a model of this computer in the model "
+        "lab. Listens on localhost unless --server.address says otherwise."
     )
     _, options = parser.parse_known_args()
+    lab = None
+    if options[:1] == ["open"]:
+        if len(options) < 2 or not Path(options[1]).expanduser().is_dir():
+            parser.error(f"open: expected a folder with a model, got {options[1] if len(options) > 1 else 'nothing'!r}")
+        lab, options = lab_address(Path(options[1])), options[2:]
     try:
         require("app")
     except ImportError as error:
         sys.exit(f"The app needs more than the library does: {error}")
     # As `make run` does: Streamlit by itself would listen on every network.
     os.environ.setdefault("STREAMLIT_SERVER_ADDRESS", "localhost")
+    if lab is not None:
+        port = _port(options)
+        options = [*options, "--server.port", port, "--server.headless", "true"]
+        server = f"http://localhost:{port}"
+        Thread(target=_open_when_ready, args=(server, f"{server}/{lab}"), daemon=True).start()
     sys.argv = ["streamlit", "run", str(app_path()), *options]
     runpy.run_module("streamlit", run_name="__main__")
+
+
+def lab_address(folder: Path) -> str:
+    """Address of the model lab, below that of the server, with the model of a folder open."""
+    return f"model-lab?{urlencode({'ml-source': 'folder', 'ml-folder': str(folder.expanduser().resolve())})}"
+
+
+def _port(options: list[str]) -> str:
+    """The port that the options name, or a free one."""
+    for i, option in enumerate(options):
+        name, _, value = option.partition("=")
+        if name == "--server.port":
+            return value or options[i + 1]
+    with socket.socket() as probe:
+        probe.bind(("localhost", 0))
+        return str(probe.getsockname()[1])
+
+
+def _open_when_ready(server: str, address: str) -> None:
+    """Open the address in a browser once the server answers, within a minute."""
+    print(f"The model opens at {address}")
+    for _ in range(120):
+        with suppress(OSError), urlopen(f"{server}/_stcore/health", timeout=1):
+            webbrowser.open(address)
+            return
+        time.sleep(0.5)
 
 
 if __name__ == "__main__":

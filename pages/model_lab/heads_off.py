@@ -10,6 +10,7 @@ import streamlit as st
 from pages.model_lab.heads_off_figures import beside_figure, distances_figure
 from pages.model_lab.inputs import run
 from pages.model_lab.models import hub_maps
+from pages.model_lab.next_words import before_writing
 from serving.requests.hub import HubRequest
 from ui.blocks.heads_off import head_switches, name_heads
 from ui.chapter.chapter import Chapter
@@ -62,9 +63,9 @@ def maps_without(
 def _words(chapter: Chapter, request: HubRequest, result: HubRun, heads: HeadsOff) -> None:
     read = result.decoder_tokens or result.tokens
     count = len(result.output)
-    first, place = len(read) - count, count - 1
+    first, place = len(read) - count, before_writing(result)
     if count > 1:
-        place = int(chapter.controls.slider("off-place", first + 1, first + count, first + count)) - first - 1
+        place = int(chapter.controls.slider("off-place", first + 1, first + count, first + place + 1)) - first - 1
     found = evaluate(request, without_heads, heads, place)
     _beside(chapter, found, "words", token=escape(read[first + place].label))
     if found.perplexity is None:

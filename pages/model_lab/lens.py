@@ -10,6 +10,7 @@ from viz_core.figures.lens import lens_figure
 from viz_core.hub import HubCard
 from viz_core.hub.lens import through_the_layers
 
+_COLUMNS = 12  # as many as can be read side by side
 _ROUNDING = {"float32": 1e-4}
 
 
@@ -18,12 +19,20 @@ def lens(chapter: Chapter, card: HubCard, request: HubRequest) -> None:
     labels = chapter.words.group("figure")
     seen = evaluate(request, through_the_layers)
     chapter.text("lens-masked" if card.head == "mask" else "lens")
-    last = seen.tokens[-1]
-    early = sum(token in {row[place] for row in seen.tokens[:-1]} for place, token in enumerate(last))
+    last = seen.tokens[-1][-_COLUMNS:]
+    earlier = [row[-_COLUMNS:] for row in seen.tokens[:-1]]
+    early = sum(token in {row[place] for row in earlier} for place, token in enumerate(last))
     first = next(i for i, row in enumerate(seen.tokens) if row[-1] == last[-1])
     chapter.figure(
         "lens",
-        lens_figure(seen.tokens, seen.probabilities, seen.final_word, seen.read, labels["token"], labels),
+        lens_figure(
+            [row[-_COLUMNS:] for row in seen.tokens],
+            seen.probabilities[:, -_COLUMNS:],
+            seen.final_word[:, -_COLUMNS:],
+            seen.read[-_COLUMNS:],
+            labels["token"],
+            labels,
+        ),
         count=len(last),
         early=early,
         layers=len(seen.tokens) - 1,

@@ -23,11 +23,20 @@ def next_words(chapter: Chapter, request: HubRequest, run: HubRun) -> None:
     count = len(run.output)
     read, first = read[-count:], len(read) - count
     chapter.text("next")
-    place = count - 1
+    place = before_writing(run)
     if count > 1:
-        place = int(chapter.controls.slider("place", first + 1, first + count, first + count)) - first - 1
+        place = int(chapter.controls.slider("place", first + 1, first + count, first + place + 1)) - first - 1
     temperature = chapter.controls.slider("warmth", 0.1, 3.0, 1.0, 0.1)
     chapter.lazy("next-words", lambda: _likeliest(chapter, request, run, place, temperature), 900)
+
+
+def before_writing(run: HubRun) -> int:
+    """The place, among those with an output, after which the model wrote its first token; the last if it wrote none."""
+    if run.target_tokens:
+        return 0
+    count = len(run.output)
+    first = len(run.tokens) - count
+    return run.num_prompt_tokens - 1 - first if first < run.num_prompt_tokens < len(run.tokens) else count - 1
 
 
 def _likeliest(chapter: Chapter, request: HubRequest, run: HubRun, place: int, temperature: float) -> None:

@@ -32,7 +32,7 @@ def test_open_look_type_look(page: Page, lab_url: str) -> None:
     page.goto(lab_url)
     expect(page.get_by_text("It writes:")).to_be_visible(timeout=SLOW)
     expect(page.get_by_role("application", name=re.compile("^Attention map"))).to_be_visible(timeout=SLOW)
-    box = page.get_by_label("The beginning of a text", exact=True)
+    box = page.get_by_label("Your text", exact=True)
     box.fill("Tom gave Mary a book. Tom gave")
     box.press("Control+Enter")
     run = load_hub("writer-en", device="cpu").run("Tom gave Mary a book. Tom gave", max_new_tokens=12)
@@ -48,7 +48,7 @@ def test_open_look_type_look(page: Page, lab_url: str) -> None:
     row, column = ([token.label for token in run.tokens].index(found[i]) for i in (1, 2))
     weight = run.trace["decoder.2.self"].weights(head=3)[0, row, column]
     assert float(found[3]) == pytest.approx(float(weight), abs=0.006)
-    page.get_by_role("tab", name="Query times key").click()
+    page.get_by_text("Query times key").click()
     expect(page.get_by_label("Key", exact=True)).to_be_visible()
     page.get_by_role("application", name=re.compile("^Attention map")).focus()
     for key in ("ArrowDown", "ArrowDown", "Enter"):
@@ -60,24 +60,24 @@ def test_open_look_type_look(page: Page, lab_url: str) -> None:
 def test_a_tiny_decoder_writes_and_its_next_words_follow_the_temperature(
     page: Page, lab_url: str, folders: Path
 ) -> None:
-    page.goto(f"{lab_url}?ml-model=gpt2&ml-start=The+cat&ml-new=4")
+    page.goto(f"{lab_url}?ml-model=gpt2&ml-start=The+cat&ml-new=4&ml-open-words=true")
     next_words = page.locator('[class*="st-key-part-model-lab-next-words"]')
     model = load_hub(folders / "gpt2", device="cpu")
     run = model.run("The cat", max_new_tokens=4)
     expect(
         page.get_by_text(f"{len(run.tokens)} tokens · {sum(call.num_heads for call in run.trace)} maps")
     ).to_be_visible(timeout=SLOW)
-    first = model.next_words(run, -1, 1)[0]
+    first = model.next_words(run, run.num_prompt_tokens - 1, 1)[0]
     next_words.scroll_into_view_if_needed()
     expect(page.get_by_text(f"probability {first.probability:.3f}")).to_be_visible()
-    page.goto(f"{lab_url}?ml-model=gpt2&ml-start=The+cat&ml-new=4&ml-warmth=3.0")
-    warm = model.next_words(run, -1, 1, 3.0)[0]
+    page.goto(f"{lab_url}?ml-model=gpt2&ml-start=The+cat&ml-new=4&ml-warmth=3.0&ml-open-words=true")
+    warm = model.next_words(run, run.num_prompt_tokens - 1, 1, 3.0)[0]
     next_words.scroll_into_view_if_needed()
     expect(page.get_by_text(f"probability {warm.probability:.3f}")).to_be_visible(timeout=SLOW)
 
 
 def test_a_path_for_a_name_gets_a_sentence_and_stays(page: Page, lab_url: str) -> None:
-    page.goto(f"{lab_url}?ml-source=Type+a+name")
+    page.goto(f"{lab_url}?ml-source=hub")
     box = page.get_by_label("Name on the Hub")
     expect(box).to_be_visible(timeout=SLOW)
     box.fill("../../etc/passwd")
@@ -89,7 +89,7 @@ def test_a_path_for_a_name_gets_a_sentence_and_stays(page: Page, lab_url: str) -
 def test_a_text_too_long_for_the_address_replaces_one_that_stood_there(page: Page, lab_url: str) -> None:
     page.goto(f"{lab_url}?ml-model=gpt2&ml-start=The+cat&ml-new=0")
     expect(page.get_by_text("tokens · 8 maps")).to_be_visible(timeout=SLOW)
-    box = page.get_by_label("The beginning of a text")
+    box = page.get_by_label("Your text", exact=True)
     long = "the cat " * 600
     box.fill(long)
     box.press("Control+Enter")
@@ -156,7 +156,7 @@ def test_a_question_about_a_picture(page: Page, lab_url: str, folders: Path) -> 
 
     token = run.num_prompt_tokens - 1
     expect(page.get_by_text(sentence(token))).to_be_visible(timeout=SLOW)
-    slider = page.get_by_role("slider", name=re.compile("The word that looks"))
+    slider = page.get_by_role("slider", name=re.compile("Query token"))
     expect(slider).to_have_value(str(token + 1))
     slider.press("ArrowRight")
     expect(page.get_by_text(sentence(token + 1))).to_be_visible(timeout=SLOW)

