@@ -77,7 +77,7 @@ TRUTH: dict[str, tuple[str, ...]] = {
     ),
     "LayerNorm against BatchNorm": ("transformer: norms",),
     "Masked softmax of [0,1,x,x]": ("scoring-functions: masked-softmax",),
-    "Nadaraya-Watson": ("attention-pooling: curve", "attention-pooling: widths"),
+    "Nadaraya-Watson": ("attention-pooling: curve",),
     "Database of names": ("queries-keys-values: exact", "queries-keys-values: approximate"),
     "Translation, 512 training pairs": ("bahdanau: translations", "bahdanau: mouille", "transformer: translations"),
     "Bahdanau: 2 GRU layers": ("bahdanau: settings", "vision-transformer: settings"),

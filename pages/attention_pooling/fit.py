@@ -5,15 +5,19 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import plotly.graph_objects as go
 import streamlit as st
 
 from pages.attention_pooling.fit_figures import fit_figure, map_figure
 from pages.attention_pooling.pooling import CURVE_QUERIES, MAP_QUERIES, Pooling, kernel_name, labels
 from ui.chapter.chapter import Chapter
-from viz_core.lessons.attention_pooling.broken import including_own_error, signed_fit, without_key_term
-from viz_core.lessons.attention_pooling.curve_fit import Fit, attention_error, range_excess, sum_error
-from viz_core.lessons.attention_pooling.kernel_width import shortcut_error
+from viz_core.lessons.attention_pooling.broken import (
+    product_weights,
+    signed_fit,
+    signed_weights,
+    unguarded_weights,
+    without_key_term,
+)
+from viz_core.lessons.attention_pooling.curve_fit import NARROW, Fit, attention_error, range_excess, sum_error
 from viz_core.lessons.attention_pooling.noisy_points import SPAN
 from viz_core.lessons.attention_pooling.pooling_as_attention import gaussian_pooling_as_attention
 
@@ -42,10 +46,10 @@ def readout(chapter: Chapter, pooling: Pooling) -> None:
         st.caption(chapter.words("too-small", missed=pooling.n - reached))
 
 
-def picture(chapter: Chapter, pooling: Pooling, hide_answer: bool) -> tuple[go.Figure, Fit]:
-    """Draw the fit beside the truth, or neither while the answer is hidden, and the query's weight on every key."""
-    fit = pooling.fit(CURVE_QUERIES)
-    at_query = pooling.at_query()
+def picture(chapter: Chapter, pooling: Pooling, hide_answer: bool, broken: str) -> None:
+    """Draw the fit and its claims, by a formula that may be broken."""
+    intact = pooling.fit(CURVE_QUERIES)
+    fit, at_query = (_broken(each, pooling, broken) for each in (intact, pooling.at_query()))
     answer = float(at_query.y_hat)
     shown = (fit.without_curves(), math.nan) if hide_answer else (fit, answer)
     figure = fit_figure(shown[0], pooling.query, shown[1], at_query.weights[0], labels(chapter))
@@ -59,15 +63,28 @@ def picture(chapter: Chapter, pooling: Pooling, hide_answer: bool) -> tuple[go.F
         query=f"{pooling.query:.2f}",
         answer=chapter.words("no-answer") if np.isnan(answer) else f"{answer:.3f}",
     )
-    if hide_answer:
-        return figure, fit
-    chapter.finding("fit", not np.isnan(fit.error), error=f"{fit.error:.3f}", queries=len(fit.x_val))
+    if not hide_answer:
+        _gaps(chapter, fit)
+    claims(chapter, pooling, intact, broken)
+
+
+def _broken(fit: Fit, pooling: Pooling, broken: str) -> Fit:
+    """The fit by a broken formula; itself if nothing is broken."""
+    if broken == "unguarded":
+        return fit.weighted_by(unguarded_weights(fit.x_train, fit.x_val, NARROW))
+    if broken == "signed":
+        return fit.weighted_by(signed_weights(fit.x_train, fit.x_val, pooling.width))
+    if broken == "no-bias":
+        return fit.weighted_by(product_weights(fit.x_train, fit.x_val, pooling.width))
+    return fit
+
+
+def _gaps(chapter: Chapter, fit: Fit) -> None:
     gaps = fit.x_val[fit.y_hat.isnan()]
     if len(gaps):
         ends = {"low": f"{float(gaps[0]):.2f}", "high": f"{float(gaps[-1]):.2f}"}
         words = chapter.words("gaps", count=len(gaps), queries=len(fit.x_val), **ends)
         st.caption(f":material/info: {words}")
-    return figure, fit
 
 
 def weights_map(chapter: Chapter, pooling: Pooling) -> None:
@@ -83,23 +100,28 @@ def weights_map(chapter: Chapter, pooling: Pooling) -> None:
     )
 
 
-def claims(chapter: Chapter, pooling: Pooling, fit: Fit) -> None:
-    """Claims about pooling on this data, some broken on request."""
+def claims(chapter: Chapter, pooling: Pooling, fit: Fit, broken: str) -> None:
+    """Claims about pooling on this data, one broken on request."""
     reached = ~fit.y_hat.isnan()
     scale = 1 + float(fit.y_train.abs().max())
     x, y = pooling.points()
-    with chapter.claims():
-        broken = chapter.break_and_explain("unguarded", "signed", "kept", "no-bias")
+    with chapter.claim_row("fit-claims"):
         chapter.claim("sums", sum_error(fit, broken == "unguarded"), 1e-12, reached=int(reached.sum()))
         inside = signed_fit(x, y, fit.x_val, pooling.width) if broken == "signed" else fit.y_hat[reached]
         chapter.claim("between", range_excess(inside, y), 1e-12 * scale)
-        measure = including_own_error if broken == "kept" else shortcut_error
-        chapter.claim("shortcut", lambda: measure(x, y, pooling.stretched()), 1e-10 * scale)
         if pooling.kernel == "gaussian":
             # q k / sigma^2 grows as the width shrinks, and its rounding with it.
             tolerance = 1e-14 * scale * (1 + (SPAN / pooling.width) ** 2)
             attention = without_key_term if broken == "no-bias" else gaussian_pooling_as_attention
             chapter.claim("attention", lambda: attention_error(fit, pooling.width, attention), tolerance)
+
+
+def in_numbers(chapter: Chapter, pooling: Pooling) -> None:
+    """The reader's query in numbers, the error of the fit, and the weights of all queries."""
+    readout(chapter, pooling)
+    fit = pooling.fit(CURVE_QUERIES)
+    chapter.finding("fit", not np.isnan(fit.error), error=f"{fit.error:.3f}", queries=len(fit.x_val))
+    weights_map(chapter, pooling)
 
 
 def data(fit: Fit) -> dict[str, np.ndarray]:

@@ -25,14 +25,15 @@ def fit_figure(fit: Fit, query: float, at_query: float, weights: Float[Tensor, "
     """
     figure = make_subplots(rows=2, shared_xaxes=True, row_heights=[0.7, 0.3], vertical_spacing=0.06)
     _add_curves(figure, fit, labels, True, row=1, col=1)
-    top = float(weights.max()) or 1.0
+    sizes = np.nan_to_num(np.abs(to_array(weights)))  # broken weights are negative or NaN
+    top = float(sizes.max()) or 1.0
     figure.add_scatter(
         x=to_array(fit.x_train),
         y=to_array(fit.y_train),
         mode="markers",
         marker={
             "color": VALUES,
-            "size": (6 + 14 * np.sqrt(to_array(weights) / top)).astype(np.float32),
+            "size": (6 + 14 * np.sqrt(sizes / top)).astype(np.float32),
             "opacity": 0.75,
             "line": {"width": 0},
         },

@@ -48,7 +48,6 @@ def widths(chapter: Chapter, pooling: Pooling) -> None:
         kernel=kernel_name(chapter, pooling.kernel),
         errors=_errors(chapter, fits),
     )
-    chapter.source_card("widths", BOOK_WIDTHS)
     largest = [fit.largest for fit in fits]
     falling = all(wide < narrow for narrow, wide in pairwise(largest))
     chapter.finding("spread", falling, largest=[f"{each:.3f}" for each in largest])

@@ -8,7 +8,9 @@ from pages.attention_pooling.kernel_figures import width_figure
 from pages.attention_pooling.pooling import LARGEST_WIDTH, STEP, Pooling, kernel_name, labels
 from ui.chapter.chapter import Chapter
 from ui.compute.slots import cached
+from viz_core.lessons.attention_pooling.broken import including_own_error
 from viz_core.lessons.attention_pooling.curve_fit import search_width, true_best_width
+from viz_core.lessons.attention_pooling.kernel_width import shortcut_error
 
 _search = cached(message="measuring")(search_width)
 
@@ -33,13 +35,29 @@ def learning(chapter: Chapter, pooling: Pooling) -> None:
         first = float(search.widths[~search.errors.isnan()][0])
         st.caption(f":material/info: {chapter.words('learn.unreached', first=f'{first:.2f}')}")
     rounded = min(LARGEST_WIDTH, max(STEP, round(search.best / STEP) * STEP))
-    st.button(
+    if st.button(
         chapter.words("learn.take", width=f"{rounded:.2f}"),
         key=chapter.controls.key("take"),
         on_click=_take,
         args=(chapter.controls.key("width"), round(rounded, 2)),
         icon=":material/straighten:",
-    )
+    ):
+        st.rerun()  # the main figure too
+
+
+def shortcut(chapter: Chapter, pooling: Pooling) -> None:
+    """Claim that one fit gives all leave-one-out errors, broken on request."""
+    chapter.text("shortcut")
+    broken = chapter.break_it("kept", part="shortcut")
+    x, y = pooling.points()
+    scale = 1 + float(y.abs().max())
+
+    def draw(setting: str) -> None:
+        measure = including_own_error if setting else shortcut_error
+        with chapter.claim_row("shortcut-claims"):
+            chapter.claim("shortcut", measure(x, y, pooling.stretched()), 1e-10 * scale)
+
+    chapter.side_by_side(broken, draw)
 
 
 def _take(key: str, width: float) -> None:

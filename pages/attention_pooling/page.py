@@ -5,11 +5,12 @@ from functools import partial
 import streamlit as st
 
 from pages.attention_pooling import exercises
-from pages.attention_pooling.fit import claims, data, picture, readout, weights_map
+from pages.attention_pooling.fit import data, in_numbers, picture
+from pages.attention_pooling.fit_figures import fit_figure
 from pages.attention_pooling.kernels import every_kernel, kernels, widths
-from pages.attention_pooling.learn_width import learning
+from pages.attention_pooling.learn_width import learning, shortcut
 from pages.attention_pooling.plane import in_the_plane, more_data
-from pages.attention_pooling.pooling import choose_kernel, choose_pooling
+from pages.attention_pooling.pooling import CURVE_QUERIES, choose_pooling, labels
 from pages.attention_pooling.predictions import THE_FIT, draw_the_fit
 from ui.chapter.chapter import Chapter
 from viz_core.attention import boxcar, constant, epanechnikov, gaussian, nadaraya_watson, triangular
@@ -22,61 +23,86 @@ from viz_core.lessons.attention_pooling.pooling_as_attention import gaussian_poo
 
 chapter = Chapter("attention-pooling")
 chapter.question()
+chapter.definition()
 asks = chapter.hides_answer("wide", THE_FIT)
 with chapter.card("fit"):
-    kernel = choose_kernel(chapter)
-    left, side = st.columns([3, 2], gap="large")
-    with side:
-        inputs = choose_pooling(chapter, kernel)
-        if inputs is not None and not asks:
-            readout(chapter, inputs)
+    with chapter.main_controls():
+        inputs = choose_pooling(chapter)
+        broken = chapter.break_it("signed", "no-bias", "unguarded")
+    if inputs is None:
+        st.warning(chapter.words("zero-width"), icon=":material/straighten:")
     pooling = chapter.require(inputs)
-    with left:
-        figure, fit = picture(chapter, pooling, asks)
+    chapter.side_by_side("" if asks else broken, partial(picture, chapter, pooling, asks))
 draw_the_fit(chapter)
-
-for_kernels, for_weights = st.columns(2, gap="large")
-with for_kernels:
-    chapter.heading("kernels")
-    kernels(chapter, pooling)
-with for_weights:
-    chapter.heading("map")
-    weights_map(chapter, pooling)
-
-chapter.exercise("sphere", reveal=partial(exercises.sphere, chapter))
-
-chapter.heading("mathematics")
-chapter.text("mathematics")
-chapter.source_card("curve", book_curve_values())
-claims(chapter, pooling, fit)
-
-chapter.exercise("descent", reveal=partial(exercises.descent, chapter, pooling))
-chapter.exercise("shrink", reveal=partial(exercises.shrink, chapter, pooling.noise))
-chapter.tabs(
-    widths=lambda: widths(chapter, pooling),
-    kernels=lambda: every_kernel(chapter, pooling),
-    learn=lambda: learning(chapter, pooling),
-    plane=lambda: in_the_plane(chapter),
-    consistent=lambda: more_data(chapter, pooling.noise),
-)
-
-chapter.exercise("parzen", reveal=partial(exercises.parzen, chapter))
-chapter.exercise("narrow")
-chapter.code(
-    nadaraya_watson,
-    kernel_weights,
-    gaussian,
-    Gaussian,
-    boxcar,
-    constant,
-    triangular,
-    epanechnikov,
-    gaussian_pooling_as_attention,
-    leave_one_out,
-    shortcut_error,
-    learn_width,
-    shares,
-)
-of_curve = [chapter.words(f"download.{name}") for name in ("query", "truth", "fit")]
-chapter.downloads(data(fit), figure=figure, columns=of_curve)
+chapter.takeaways()
 chapter.next()
+
+
+def mathematics() -> None:
+    """Derive attention from kernels."""
+    chapter.text("mathematics")
+    chapter.source_card("curve", book_curve_values())
+    chapter.exercise("sphere", reveal=partial(exercises.sphere, chapter))
+
+
+def five_kernels() -> None:
+    """Compare the kernels: their shapes, then their fits."""
+    kernels(chapter, pooling)
+    every_kernel(chapter, pooling)
+    chapter.exercise("narrow")
+
+
+def learn() -> None:
+    """Learn the width by leaving points out."""
+    learning(chapter, pooling)
+    shortcut(chapter, pooling)
+    chapter.exercise("descent", reveal=partial(exercises.descent, chapter, pooling))
+
+
+def plane() -> None:
+    """Pool labels in the plane."""
+    in_the_plane(chapter)
+    chapter.exercise("parzen", reveal=partial(exercises.parzen, chapter))
+
+
+def consistent() -> None:
+    """Measure the error by the number of points."""
+    more_data(chapter, pooling.noise)
+    chapter.exercise("shrink", reveal=partial(exercises.shrink, chapter, pooling.noise))
+
+
+def code() -> None:
+    """Show the code behind the page, and its data."""
+    chapter.code(
+        nadaraya_watson,
+        kernel_weights,
+        gaussian,
+        Gaussian,
+        boxcar,
+        constant,
+        triangular,
+        epanechnikov,
+        gaussian_pooling_as_attention,
+        leave_one_out,
+        shortcut_error,
+        learn_width,
+        shares,
+    )
+    fit, at_query = pooling.fit(CURVE_QUERIES), pooling.at_query()
+    figure = fit_figure(fit, pooling.query, float(at_query.y_hat), at_query.weights[0], labels(chapter))
+    of_curve = [chapter.words(f"download.{name}") for name in ("query", "truth", "fit")]
+    chapter.downloads(data(fit), figure=figure, columns=of_curve)
+
+
+chapter.deeper(
+    {
+        "mathematics": mathematics,
+        "numbers": lambda: chapter.text("hidden") if asks else in_numbers(chapter, pooling),
+        "widths": lambda: widths(chapter, pooling),
+        "kernels": five_kernels,
+        "learn": learn,
+        "plane": plane,
+        "consistent": consistent,
+        "code": code,
+    }
+)

@@ -43,7 +43,8 @@ def in_the_plane(chapter: Chapter) -> None:
         partial(shares_figure, axis.numpy(), found.numpy(), points.numpy(), given.numpy(), labels(chapter)),
         height=420,
         count=len(points),
-        right=f"{right:.0%}",
+        right=round(right * len(points)),
+        share=f"{right:.0%}",
         **widths,
     )
     with chapter.claim_row("claims-plane"):

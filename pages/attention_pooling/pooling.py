@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import streamlit as st
 import torch
 from torch import Tensor
 
@@ -47,21 +46,17 @@ class Pooling:
         return Fit(name, x, y, queries, book_curve(queries), y_hat, weights)
 
 
-def choose_kernel(chapter: Chapter) -> str:
-    return chapter.controls.choice("kernel", tuple(KERNELS), "gaussian")
-
-
-def choose_pooling(chapter: Chapter, kernel: str) -> Pooling | None:
-    """Read the width, a query and the data; None, with a warning, for a width of zero."""
+def choose_pooling(chapter: Chapter) -> Pooling | None:
+    """Read the width, a query, the kernel and the data; None, with a warning, for a width of zero."""
     controls = chapter.controls
     width = controls.slider("width", 0.0, LARGEST_WIDTH, 0.5, STEP)
     query = controls.slider("query", 0.0, SPAN, 2.5, 0.05)
     with controls.more():
+        kernel = controls.choice("kernel", tuple(KERNELS), "gaussian")
         n = int(controls.slider("n", 2, 200, 40))
         noise = controls.slider("noise", 0.0, 3.0, 1.0, 0.1)
         seed = int(controls.number("seed", 0, 9999, 3))
     if width == 0:
-        st.warning(chapter.words("zero-width"), icon=":material/straighten:")
         return None
     return Pooling(kernel, float(width), float(query), n, float(noise), seed)
 

@@ -15,7 +15,7 @@ _PLACES = even_queries(21)
 THE_FIT = OnFigure(
     Board("curve", tuple(_PLACES.tolist()), -1.0, 5.5),
     "fit",
-    {name: getattr(_WIDE, name) for name in ("kernel", "width", "n", "noise", "seed")},
+    {name: getattr(_WIDE, name) for name in ("kernel", "width", "n", "noise", "seed")} | {"break": "nothing"},
 )
 
 

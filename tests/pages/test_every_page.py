@@ -122,7 +122,7 @@ def test_a_tab_opens_from_a_link_and_its_claims_hold(open_page: OpenPage, chapte
     ("chapter", "params", "guess", "option", "answer"),
     [
         ("architectures", {}, "a-guess-twice", "4, since each layer adds only two tokens", "**Yes.**"),
-        ("attention-pooling", {}, "ap-guess-narrow", 2, "**Yes.** However far the keys are"),
+        ("attention-pooling", {}, "ap-guess-narrow", 2, "**Yes.** The Gaussian falls so fast"),
         ("learning", {}, "l-guess-one-layer", 2, "**Yes.** In one layer a key is computed from its own token alone"),
         ("multi-head", {}, "mh-guess-double", "Nothing: 16,384 before and after", "**Yes.**"),
         (

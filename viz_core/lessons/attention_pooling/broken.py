@@ -22,11 +22,21 @@ def unguarded_weights(x_train: Train, x_val: Val, width: float) -> Float[Tensor,
     return nearness / nearness.sum(dim=1, keepdim=True)
 
 
-def signed_fit(x_train: Train, y_train: Train, x_val: Val, width: float) -> Val:
-    """A fit whose kernel (1 - u^2) e^(-u^2/2) is negative beyond its width: its weights sum to 1, and are no shares."""
+def signed_weights(x_train: Train, x_val: Val, width: float) -> Float[Tensor, "val train"]:
+    """Weights of the kernel (1 - u^2) e^(-u^2/2), which is negative beyond its width: they still sum to 1."""
     u = (x_val[:, None] - x_train) / width
     nearness = (1 - u.square()) * torch.exp(-0.5 * u.square())
-    return (nearness / nearness.sum(dim=1, keepdim=True)) @ y_train
+    return nearness / nearness.sum(dim=1, keepdim=True)
+
+
+def signed_fit(x_train: Train, y_train: Train, x_val: Val, width: float) -> Val:
+    """A fit with `signed_weights`."""
+    return signed_weights(x_train, x_val, width) @ y_train
+
+
+def product_weights(x_train: Train, x_val: Val, sigma: float) -> Float[Tensor, "val train"]:
+    """The weights of `without_key_term`: a softmax of q k / sigma^2."""
+    return (x_val[:, None] * x_train / sigma**2).softmax(dim=1)
 
 
 def including_own_error(x_train: Train, y_train: Train, kernel: Kernel) -> float:

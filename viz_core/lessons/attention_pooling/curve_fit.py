@@ -15,7 +15,7 @@ from viz_core.lessons.attention_pooling.broken import unguarded_weights
 from viz_core.lessons.attention_pooling.kernel_width import WidthSearch, learn_width
 from viz_core.lessons.attention_pooling.noisy_points import SPAN, book_curve, mean_squared_distance, noisy_points
 
-_NARROW = 0.02  # the width of a boxcar that reaches no point from most queries
+NARROW = 0.02  # the width of a boxcar that reaches no point from most queries
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +45,10 @@ class Fit:
         """The points alone: neither the truth nor the fit."""
         missing = torch.full_like(self.y_hat, torch.nan)
         return replace(self, truth=missing, y_hat=missing)
+
+    def weighted_by(self, weights: Float[Tensor, "val train"]) -> Fit:
+        """The same queries and points with other weights."""
+        return replace(self, weights=weights, y_hat=weights @ self.y_train)
 
     @property
     def reaches_all(self) -> bool:
@@ -93,7 +97,7 @@ def sum_error(fit: Fit, unguarded: bool = False) -> float:
     Args:
         unguarded: whether a narrow boxcar weighs all queries instead, dividing by 0 where it reaches no key.
     """
-    weights = unguarded_weights(fit.x_train, fit.x_val, _NARROW) if unguarded else fit.weights[~fit.y_hat.isnan()]
+    weights = unguarded_weights(fit.x_train, fit.x_val, NARROW) if unguarded else fit.weights[~fit.y_hat.isnan()]
     return float((weights.sum(dim=1) - 1).abs().max()) if len(weights) else 0.0
 
 

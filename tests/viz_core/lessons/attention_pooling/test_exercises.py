@@ -62,3 +62,10 @@ def test_refuses_no_draw_and_no_key() -> None:
         errors_by_rate((0.2,), 20, 100, draws=0)
     with pytest.raises(ValueError, match="1 key"):
         sphere_errors(num_keys=0)
+
+
+def test_without_noise_the_squared_bias_grows_as_the_fourth_power_of_the_width() -> None:
+    """Away from the ends: on all of [0, 5] windows with points on one side only would make it the third."""
+    first, second = (errors_by_rate((0.0,), n, 2000, noise=0.0, draws=2)[0.0] for n in (3000, 100_000))
+    slope = math.log(first.error / second.error) / math.log(first.width / second.width)
+    assert slope == pytest.approx(4, abs=0.3)
