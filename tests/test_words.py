@@ -180,7 +180,6 @@ TRUE_AT_ANY_SETTING = {
         "pairs": "the formulas of the steps; the chapter's test_words_hold.py walks through the maps",
     },
     "attention-pooling": {
-        "fit": "how large points are drawn; kernels in the limit of no width and of any",
         "learn": "an average over many draws, which a test makes",
     },
     "learning": {},
