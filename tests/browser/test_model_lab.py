@@ -93,7 +93,7 @@ def test_a_text_too_long_for_the_address_replaces_one_that_stood_there(page: Pag
     long = "the cat " * 600
     box.fill(long)
     box.press("Control+Enter")
-    expect(page.get_by_text("too long for the address")).to_be_visible()
+    expect(page.get_by_text("too long for the address bar")).to_be_visible()
     expect(page.get_by_text("This text has 1,202 tokens")).to_be_visible()
     expect(box).to_have_value(long)
     assert "ml-start" not in page.url

@@ -143,7 +143,7 @@ def test_a_pool_without_room_is_a_sentence_and_a_button(
     wire = elsewhere()
     wire.refuses.add(question)
     app = open_page(chapter, **asks)
-    assert ["Too many people ask" in warning.value for warning in app.warning] == [True]
+    assert ["The server is busy" in warning.value for warning in app.warning] == [True]
     wire.refuses.clear()
     app.button(key="try-again").click().run()
     assert not app.exception

@@ -73,7 +73,7 @@ def test_where_too_many_ask_one_is_told_to_try_again_and_loses_nothing(host: Cal
     occupied = Occupied()
     app = AppTest.from_function(page).run()
     app.text_input[0].set_value("She is late.").run()
-    assert "Too many people ask" in app.warning[0].value
+    assert "The server is busy" in app.warning[0].value
     assert not app.markdown
     assert app.text_input[0].value == "She is late."
     occupied.free()
@@ -88,7 +88,7 @@ def test_whoever_waits_too_long_is_told_so(host: Callable[..., None]) -> None:
     host(slots=1, queue=5, wait_seconds="0.001")
     occupied = Occupied()
     app = AppTest.from_function(page, default_timeout=PATIENCE).run()
-    assert "Too many people ask" in app.warning[0].value
+    assert "The server is busy" in app.warning[0].value
     occupied.free()
 
 

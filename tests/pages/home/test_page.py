@@ -57,13 +57,11 @@ def test_models_are_listed_with_their_scores(open_page: OpenPage) -> None:
     for card in available():
         line = next(m.value for m in app.markdown if card.title in m.value)
         score = card.scores.get("accuracy")
-        score_text = (
-            f"{card.scores['bleu_greedy']:.1f} greedy" if score is None else f"{score:.1f}% of its test pictures"
-        )
+        score_text = f"{card.scores['bleu_greedy']:.1f} greedy" if score is None else f"{score:.1f}% test accuracy"
         assert score_text in line
         assert card.licence in line
 
 
 def test_without_checkpoints_the_gallery_still_opens(no_checkpoints: None, open_page: OpenPage) -> None:
     app = open_page("home")
-    assert "No trained model" in app.info[0].value
+    assert "no trained model" in app.info[0].value

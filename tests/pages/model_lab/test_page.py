@@ -261,7 +261,7 @@ def test_an_empty_and_a_too_long_text_are_sentences(open_page: OpenPage) -> None
     app.text_area(key="ml-text").set_value(long).run()
     assert app.warning
     assert app.text_area(key="ml-text").value == long
-    assert "too long for the address" in texts(app)
+    assert "too long for the address bar" in texts(app)
     shared = [caption.value for caption in app.sidebar.caption if "address bar" in caption.value]
     assert shared == [load_words("common")("share-but", label=load_words("model-lab").label("text"))]
     app.text_area(key="ml-text").set_value(" ").run()
