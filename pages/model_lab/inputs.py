@@ -55,7 +55,7 @@ def _initial(chapter: Chapter, control: InputControl) -> str:
 
 
 def _shared_text(chapter: Chapter, _card: HubCard, control: InputControl) -> dict[str, Any]:
-    text = shared_text_input(chapter.controls, control.name, _initial(chapter, control), height=90)
+    text = shared_text_input(chapter.controls, control.name, _initial(chapter, control), height=68)
     return {_FIELDS.get(control.field, control.field): text}
 
 
@@ -126,6 +126,10 @@ def _same_for(
 ) -> HubRequest | None:
     """The same input for another model; None, after a message, where it is of another kind or cannot be loaded."""
     theirs = load(chapter, other)
+    if theirs is not None and {theirs.kind, card.kind} == {"encoder", "decoder"}:
+        return HubRequest(
+            other, f"{first.text} {result.text.strip()}".strip()
+        )  # all that the first has read or written
     if theirs is not None and theirs.kind != card.kind:
         kinds = {"first": chapter.words(f"kind.{card.kind}"), "second": chapter.words(f"kind.{theirs.kind}")}
         st.caption(chapter.words("two-kinds", **kinds))

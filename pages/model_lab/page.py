@@ -17,7 +17,7 @@ from pages.model_lab.model_choice import ask_for_model, load
 from pages.model_lab.models import hub_maps
 from pages.model_lab.next_words import next_words
 from pages.model_lab.positions import positions
-from pages.model_lab.result import checked_maps, link_to_vision, notes, outcome
+from pages.model_lab.result import ask_broken, checked_maps, link_to_vision, notes, outcome
 from pages.model_lab.sinks import sinks
 from pages.model_lab.speech import speech
 from pages.model_lab.two_models import changed_heads, maps_of_other
@@ -57,9 +57,15 @@ with main:
 language = current_language()
 groups = hub_maps(request, language)
 with under:
+    switches, second_input = st.columns(2)
+    options = st.container(horizontal=True, vertical_alignment="bottom", gap="large", key="options")
+with switches:
     heads, off = ask_off(chapter, card, request)
-    show_contributions = evaluate(request, shows_contributions) and chapter.contributions_choice()
+with second_input:
     other = ask_second(chapter, offer, card, request, result)
+with options:
+    show_contributions = evaluate(request, shows_contributions) and chapter.contributions_choice()
+    broken = ask_broken(chapter, card)
     notes(chapter, request, result)
 without = heads.read(off)
 beside: tuple[str, ...] = ()
@@ -96,7 +102,7 @@ with maps:
     if other and other.model != model:
         changed_heads(chapter, request, other, groups)
 with main:
-    checked_maps(chapter, card, request, result, groups, view)
+    checked_maps(chapter, card, request, result, groups, view, broken)
 
 chapter.exercise("same-layer")
 chapter.takeaways()

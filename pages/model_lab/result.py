@@ -97,12 +97,22 @@ def _measured(words: Words, run: HubRun, held: int) -> str:
     return words("measured", **sizes, held=human_bytes(held), whole=human_bytes(whole))
 
 
+def ask_broken(chapter: Chapter, card: HubCard) -> str:
+    """What to break: "" for nothing."""
+    return chapter.break_it("eight-bits", "no-mask") if card.kind_class.writes() else chapter.break_it("eight-bits")
+
+
 def checked_maps(
-    chapter: Chapter, card: HubCard, request: HubRequest, run: HubRun, groups: tuple[MapGroup, ...], view: ViewState
+    chapter: Chapter,
+    card: HubCard,
+    request: HubRequest,
+    run: HubRun,
+    groups: tuple[MapGroup, ...],
+    view: ViewState,
+    broken: str,
 ) -> None:
     """Claims about these maps, checked on the last rows of long ones; intact and broken side by side with the map."""
     writes = card.kind_class.writes()
-    broken = chapter.break_it("eight-bits", "no-mask") if writes else chapter.break_it("eight-bits")
     rows = min(CLAIMED_ROWS, max(call.num_queries for call in run.trace))
     tolerance = 1e-5 if card.precision == "float32" else 1e-3
     heads = sum(call.num_heads for call in run.trace)

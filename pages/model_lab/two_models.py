@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import streamlit as st
 
 from pages.model_lab.models import hub_maps, hub_run
@@ -26,6 +28,8 @@ def maps_of_other(
     if request.model == other.model:
         return hub_maps(other, language, show_contributions), ()
     second = hub_maps(other, language, show_contributions and evaluate(other, shows_contributions))
+    if len(second) == len(groups) == 1 and second[0].id != groups[0].id:  # one is causal, the other is not
+        return (replace(second[0], id=groups[0].id),), (groups[0].id,)
     if [group.id for group in second] != [group.id for group in groups]:
         return (), ()
     return second, tuple(kind.id for kind in _compared(request, other) if kind.apart == "tokens")
@@ -36,7 +40,11 @@ def changed_heads(chapter: Chapter, request: HubRequest, other: HubRequest, grou
     labels = {group.id: group.label for group in groups}
     found = _compared(request, other)
     with chapter.card("two-models"):
-        chapter.text("two-models", first=escape(request.model.name), second=escape(other.model.name))
+        chapter.text(
+            "two-models" if found else "two-directions",
+            first=escape(request.model.name),
+            second=escape(other.model.name),
+        )
         for kind in found:
             if kind.apart:
                 st.caption(chapter.words(f"two-{kind.apart}", kind=labels[kind.id]))

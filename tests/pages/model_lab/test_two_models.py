@@ -51,7 +51,11 @@ def test_the_head_that_was_changed_is_named_first(open_page: OpenPage, folders: 
 
 @pytest.mark.parametrize(
     ("other", "says", "inputs"),
-    [("roberta", "split or continue the text differently", 2), ("gpt2", "The first model is an encoder", 1)],
+    [
+        ("roberta", "split or continue the text differently", 2),
+        ("gpt2", "one causally", 2),
+        ("transformer-en-fr", "The first model is an encoder", 1),
+    ],
 )
 def test_what_cannot_be_compared_says_why(open_page: OpenPage, other: str, says: str, inputs: int) -> None:
     app = open_page("model-lab", **{"ml-model": "bert", "ml-other": other})
