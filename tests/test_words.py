@@ -214,7 +214,6 @@ TRUE_AT_ANY_SETTING = {
     "vision-transformer": {
         "depth": "a rollout is half of what was there before, by its definition",
         "entropy": "what a bit is",
-        "lab": "what the rollout leaves out, and where the colours end",
         "vector": "which row is drawn below",
     },
 }

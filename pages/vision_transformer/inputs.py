@@ -24,6 +24,7 @@ from viz_core.pretrained import Classification, ModelCard, available
 from viz_core.pretrained.picture_model import PictureFacts, PictureModel, picture_facts
 
 _FIRST = "vit-fashion-mnist"
+_FIRST_SCENE = "truck"  # its answer changes when its patches are shuffled: positions matter
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,17 +44,16 @@ def shipped_card(picture_inputs: PictureInputs) -> ModelCard | None:
 
 def choose_picture(chapter: Chapter) -> PictureInputs | None:
     """Read the model and the picture from the controls; None, with a message, where one is missing."""
-    with chapter.card("ask"):
-        with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-            name = _choose_model(chapter)
-            loaded = _load(chapter, name) if name else None
-            if loaded is None:
-                return None
-            model, facts = loaded
-            grey = facts.filters.shape[1] == 1
-            sources = ("sample", "upload", "camera", *(("draw",) if grey else ()))
-            source = str(chapter.controls.choice("source", sources, "sample"))
-        picture = _sample(chapter, grey) if source == "sample" else _brought(chapter, source)
+    with chapter.main_controls():
+        name = _choose_model(chapter)
+        loaded = _load(chapter, name) if name else None
+        if loaded is None:
+            return None
+        model, facts = loaded
+        grey = facts.filters.shape[1] == 1
+        sources = ("sample", "upload", "camera", *(("draw",) if grey else ()))
+        source = str(chapter.controls.choice("source", sources, "sample"))
+    picture = _sample(chapter, grey) if source == "sample" else _brought(chapter, source)
     if picture is None:
         return None
     try:
@@ -90,8 +90,7 @@ def _load(chapter: Chapter, name: str) -> tuple[ModelSpec[PictureModel], Picture
 
 def _sample(chapter: Chapter, grey: bool) -> Picture:
     samples = GARMENTS if grey else SCENES
-    name = str(chapter.controls.choice("sample", samples, samples[0]))
-    st.caption(chapter.words("licence"))
+    name = str(chapter.controls.choice("sample", samples, samples[0] if grey else _FIRST_SCENE))
     return sample_picture(name)
 
 

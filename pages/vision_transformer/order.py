@@ -55,7 +55,7 @@ def _likenesses(chapter: Chapter, found: Classification, table: Tensor, token: i
         )
 
 
-def permutation(chapter: Chapter, picture_inputs: PictureInputs, broken: str) -> None:
+def permutation(chapter: Chapter, picture_inputs: PictureInputs) -> None:
     """Compare predictions for shuffled patches with and without positions."""
     found = picture_inputs.found
     if not found.probabilities:
@@ -63,9 +63,12 @@ def permutation(chapter: Chapter, picture_inputs: PictureInputs, broken: str) ->
         return
     seed = int(chapter.controls.number("order", 0, 999, 0))
     chapter.text("permutation")
+    broken = chapter.break_it("with-positions", part="order")
     chapter.lazy("permutation", lambda: _answers(chapter, picture_inputs, seed), 480)
     with chapter.claim_row("claims-permutation"):
         chapter.claim("bag", lambda: _changed(picture_inputs, seed, broken), ROUNDING)
+    if broken:
+        st.warning(chapter.words(f"break.{broken}"), icon=":material/build_circle:")
 
 
 def _changed(picture_inputs: PictureInputs, seed: int, broken: str) -> float:

@@ -32,9 +32,10 @@ from viz_core.view.picture import initial_state
 
 chapter = Chapter("vision-transformer")
 chapter.question()
-picture_inputs = chapter.require(choose_picture(chapter))
-input_and_prediction(chapter, picture_inputs)
-chapter.exercise("tokens")
+chapter.definition()
+with chapter.card("main"):
+    picture_inputs = chapter.require(choose_picture(chapter))
+    input_and_prediction(chapter, picture_inputs)
 
 names = HeadNames.of(picture_inputs.found.trace)
 off = head_switches(chapter, names)
@@ -60,40 +61,54 @@ view = chapter.attention_view(
 )
 head_buttons(chapter, names, groups, view, off)
 token = token_read(view)
-
-with chapter.claims():
-    broken = chapter.break_and_explain("columns", "with-positions")
+with chapter.claim_row("rows"):
     count = sum(call.num_heads for call in picture_inputs.found.trace)
     chapter.claim("rows", lambda: row_error(groups), ROUNDING, heads=count)
-
-card = shipped_card(picture_inputs)
-measured = head_importance(card.name, shipped.CHECKPOINTS) if card else None
-
-chapter.heading("further")
-chapter.tabs(
-    lab=lambda: patch_lab(chapter, picture_inputs, view, token, broken),
-    depth=lambda: depth(chapter, picture_inputs, token),
-    patches=lambda: patches(chapter, picture_inputs, token),
-    products=lambda: score_products(chapter, picture_inputs.request, groups, view),
-    heads=lambda: heads(chapter, picture_inputs, view),
-    worth=lambda: head_importance_grid(chapter, picture_inputs.facts.title, measured, names, off),
-    positions=lambda: positions(chapter, picture_inputs, token),
-    order=lambda: permutation(chapter, picture_inputs, broken),
-    training=lambda: training(chapter, picture_inputs),
-)
-
 chapter.exercise("bag")
-chapter.exercise("layers")
-chapter.exercise("side", reveal=partial(exercises.side, chapter))
-chapter.exercise("average", reveal=partial(exercises.average, chapter))
-chapter.exercise("settings", reveal=partial(exercises.settings, chapter))
-chapter.sources({"positions": None, "abnar": None, "darcet": None, "settings": None})
-chapter.code(PatchEmbedding, ViTMLP, ViTBlock, ViT, attention_rollout, gradient_relevance, mean_attention_distance)
-chapter.downloads(
-    {
-        "weights": lambda: open_map(groups, view).numpy(),
-        "token_attention": lambda: evaluate(picture_inputs.request, token_over_patches, token).numpy(),
-    },
-    **open_tokens(groups, view),
-)
+chapter.takeaways()
 chapter.next()
+
+
+def worth() -> None:
+    """Draw what each head is worth, where it was measured."""
+    card = shipped_card(picture_inputs)
+    measured = head_importance(card.name, shipped.CHECKPOINTS) if card else None
+    head_importance_grid(chapter, picture_inputs.facts.title, measured, names, off)
+    chapter.exercise("layers")
+
+
+def book() -> None:
+    """Draw the exercises of the book, each with its experiment."""
+    for name, reveal in (("side", exercises.side), ("average", exercises.average), ("settings", exercises.settings)):
+        chapter.exercise(name, reveal=partial(reveal, chapter))
+
+
+def sources_and_code() -> None:
+    """Draw the sources, the code and the downloads."""
+    chapter.text("licence")
+    chapter.sources({"positions": None, "abnar": None, "darcet": None, "settings": None})
+    chapter.code(PatchEmbedding, ViTMLP, ViTBlock, ViT, attention_rollout, gradient_relevance, mean_attention_distance)
+    chapter.downloads(
+        {
+            "weights": lambda: open_map(groups, view).numpy(),
+            "token_attention": lambda: evaluate(picture_inputs.request, token_over_patches, token).numpy(),
+        },
+        **open_tokens(groups, view),
+    )
+
+
+chapter.deeper(
+    {
+        "patches": lambda: patches(chapter, picture_inputs, token),
+        "positions": lambda: positions(chapter, picture_inputs, token),
+        "order": lambda: permutation(chapter, picture_inputs),
+        "lab": lambda: patch_lab(chapter, picture_inputs, view, token),
+        "depth": lambda: depth(chapter, picture_inputs, token),
+        "heads": lambda: heads(chapter, picture_inputs, view),
+        "worth": worth,
+        "products": lambda: score_products(chapter, picture_inputs.request, groups, view),
+        "training": lambda: training(chapter, picture_inputs),
+        "book": book,
+        "code": sources_and_code,
+    }
+)

@@ -10,6 +10,7 @@ import streamlit as st
 from pages.vision_transformer import map_figures, patch_figures
 from pages.vision_transformer.inputs import PictureInputs
 from pages.vision_transformer.places import ROUNDING, pin_of, place_of
+from pages.vision_transformer.prediction import preprocessing
 from ui.chapter.chapter import Chapter
 from ui.widgets.chart import Point
 from viz_core.lessons.vision_transformer.patches import book_shape, embed_patches, principal_filters
@@ -37,6 +38,7 @@ def patches(chapter: Chapter, picture_inputs: PictureInputs, token: int) -> None
         length=vectors.shape[1],
         hiddens=hiddens,
     )
+    preprocessing(chapter, picture_inputs)
     left, right = st.columns(2)
     place: dict[str, Any] = {"row": row + 1, "column": column + 1}
     with left:
@@ -54,6 +56,7 @@ def patches(chapter: Chapter, picture_inputs: PictureInputs, token: int) -> None
     shown = principal_filters(facts.filters, count) if kind == "principal" else facts.filters[:count].float()
     st.image(patch_figures.filters_image(shown), width="stretch", alt=chapter.words("alt.filters", count=count))
     chapter.guidance(f"filters-{kind}", count=count, hiddens=hiddens)
+    chapter.exercise("tokens")
 
 
 def _pin(found: Classification, point: Point) -> None:

@@ -2,29 +2,65 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
 from pages.vision_transformer.inputs import PictureInputs, shipped_card
-from pages.vision_transformer.places import enlarged
+from pages.vision_transformer.map_figures import shuffled_picture
+from pages.vision_transformer.places import ROUNDING, enlarged
 from ui.chapter.chapter import Chapter
+from ui.compute.models import evaluate
 from ui.text.markdown import escape
 from viz_core.figures.bars import bars_figure
 from viz_core.figures.raster import signed_image
 from viz_core.images.open_image import preview
+from viz_core.lessons.vision_transformer.permutation import random_order
+from viz_core.lessons.vision_transformer.questions import patches_shuffled
 
 _SHOWN_LABELS = 10
+_PICTURE = 200
 _THUMB = 156  # pixels; three side by side, two on a phone
 
 
 def input_and_prediction(chapter: Chapter, picture_inputs: PictureInputs) -> None:
-    """What the model receives, and its prediction."""
-    left, right = st.columns([3, 2], gap="large")
+    """Draw the picture and its prediction; broken, beside it, with its patches shuffled or without positions."""
+    found = picture_inputs.found
+    if not found.probabilities:
+        st.image(enlarged(found.prepared.seen), width=_PICTURE, alt=chapter.words("alt.picture"))
+        chapter.text("no-labels", model=escape(picture_inputs.facts.title))
+        return
+    broken = chapter.break_it("shuffled", "no-positions")
+    chapter.side_by_side(broken, lambda setting: _prediction(chapter, picture_inputs, setting))
+    caution(chapter, picture_inputs)
+
+
+def _prediction(chapter: Chapter, picture_inputs: PictureInputs, setting: str) -> None:
+    found, names = picture_inputs.found, chapter.words.group("figure")
+    intact, shuffled = found.prepared.seen, setting == "shuffled"
+    order = random_order(math.prod(found.grid), 0)
+    picture = shuffled_picture(intact, picture_inputs.facts.patch_size, order) if shuffled else intact
+    probabilities, change = found.probabilities, 0.0
+    if setting:
+        test = evaluate(picture_inputs.request, patches_shuffled, 0)
+        values = test.positions_shuffled if shuffled else test.no_positions
+        change = float((test.positions - values).abs().max())
+        probabilities = dict(zip(picture_inputs.facts.labels, values.tolist(), strict=True))
+    label = max(probabilities, key=probabilities.__getitem__)
+    left, right = st.columns([1, 2], gap="medium")
     with left:
-        preprocessing(chapter, picture_inputs)
+        percent = f"{100 * probabilities[label]:.1f}"
+        st.markdown(f"**{chapter.words('answer', label=escape(label), percent=percent)}**")
+        st.image(enlarged(picture), width=_PICTURE, alt=chapter.words("alt.picture"))
     with right:
-        prediction(chapter, picture_inputs)
+        top = sorted(probabilities, key=lambda name: -probabilities[name])[:_SHOWN_LABELS]
+        figure = bars_figure(top, [probabilities[name] for name in top], label, names["class"], names)
+        figure.update_layout(height=270)
+        probability = f"{probabilities[label]:.2f}"
+        chapter.figure("labels", figure, bar=False, label=label, probability=probability)
+    with chapter.claim_row("main"):
+        chapter.claim("in-order", change, ROUNDING)
 
 
 def preprocessing(chapter: Chapter, picture_inputs: PictureInputs) -> None:
@@ -45,24 +81,6 @@ def preprocessing(chapter: Chapter, picture_inputs: PictureInputs) -> None:
             st.image(picture, width=_THUMB, caption=caption, alt=caption)
 
 
-def prediction(chapter: Chapter, picture_inputs: PictureInputs) -> None:
-    """The likeliest labels, each with its probability."""
-    found, names = picture_inputs.found, chapter.words.group("figure")
-    if not found.probabilities:
-        chapter.text("no-labels", model=escape(picture_inputs.facts.title))
-        return
-    percent = f"{100 * found.probabilities[found.label]:.1f}"
-    st.markdown(f"## {chapter.words('answer', label=escape(found.label), percent=percent)}")
-    caution(chapter, picture_inputs)
-    top = list(found.probabilities.items())[:_SHOWN_LABELS]
-    chapter.figure(
-        "labels",
-        bars_figure([n for n, _ in top], [p for _, p in top], found.label, names["class"], names),
-        label=found.label,
-        probability=f"{found.probabilities[found.label]:.2f}",
-    )
-
-
 def caution(chapter: Chapter, picture_inputs: PictureInputs) -> None:
     """Show the calibration of this percentage, and whether the picture is unlike the test pictures."""
     found, card = picture_inputs.found, shipped_card(picture_inputs)
@@ -77,11 +95,11 @@ def caution(chapter: Chapter, picture_inputs: PictureInputs) -> None:
     }
     if found.distance.strange:
         st.warning(chapter.words("strange", **values), icon=":material/help:")
+        return
     if entry := bin_of(record["calibration"]["bins"], found.probabilities[found.label]):
         shares = {"start": f"{entry['start']:.0%}", "stop": f"{entry['stop']:.0%}", "right": f"{entry['accuracy']:.1%}"}
         st.caption(chapter.words("reliable", pictures=f"{entry['pictures']:,}", **shares))
-    if not found.distance.strange:
-        st.caption(chapter.words("known", **values))
+    st.caption(chapter.words("known", **values))
 
 
 def bin_of(bins: Sequence[Mapping[str, float]], confidence: float) -> Mapping[str, float] | None:

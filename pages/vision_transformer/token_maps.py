@@ -20,7 +20,7 @@ from viz_core.maps.rollout import HeadFusion
 from viz_core.view.state import ViewState
 
 
-def patch_lab(chapter: Chapter, picture_inputs: PictureInputs, view: ViewState, token: int, broken: str) -> None:
+def patch_lab(chapter: Chapter, picture_inputs: PictureInputs, view: ViewState, token: int) -> None:
     """Raw attention, rollout and gradient-weighted relevance of the token that is read, side by side."""
     found, controls = picture_inputs.found, chapter.controls
     with st.container(horizontal=True, vertical_alignment="bottom"):
@@ -29,6 +29,9 @@ def patch_lab(chapter: Chapter, picture_inputs: PictureInputs, view: ViewState, 
         label = ""
         if found.probabilities:
             label = str(controls.select("label", tuple(found.probabilities), found.label))
+    broken = chapter.break_it("columns", part="lab")
+    if broken:
+        st.warning(chapter.words(f"break.{broken}"), icon=":material/build_circle:")
     chapter.text("lab", who=name_of(chapter, place_of(found, token)))
     chapter.lazy("lab", lambda: _lab(chapter, picture_inputs, view, token, fusion, discard, label, broken), 410)
 

@@ -90,8 +90,9 @@ BREAKS: dict[str, dict[str, list[str]]] = {
         "no-mask": ["sees its future", "changing the last word", "cached decoding"],
         "as-long": [],  # in another tab
     },
-    "vision-transformer": {"columns": ["rollout sums to one"], "with-positions": []},  # in another tab
-    "vision-transformer: shuffled": {"with-positions": ["without positions, shuffling"], "columns": []},
+    "vision-transformer": {name: ["patches in order, with their positions"] for name in ("shuffled", "no-positions")},
+    "vision-transformer: lab": {"columns": ["rollout sums to one"]},
+    "vision-transformer: order": {"with-positions": ["without positions, shuffling"]},
 }
 TYPED = {"pe-source": "sentence", "pe-text": "I lost my keys again"}
 OPENED_AT: dict[str, dict[str, str]] = {
@@ -105,13 +106,16 @@ OPENED_AT: dict[str, dict[str, str]] = {
         "pe-exercise": "3 · a vector for each offset",
     },
     "transformer": {"t-text": "I lost."},
-    "vision-transformer": {"vt-section": "Patch lab", "vt-model": GREY},
-    "vision-transformer: shuffled": {"vt-section": "Shuffle test", "vt-model": GREY},
+    "vision-transformer": {"vt-model": GREY},
+    "vision-transformer: lab": {"vt-model": GREY},
+    "vision-transformer: order": {"vt-model": GREY},
 }
 
 PARTS_WITH_A_CHOICE = (
     "scoring-functions: mask",
     "learning: claims",
+    "vision-transformer: lab",
+    "vision-transformer: order",
 )
 """Parts that are broken by a control of their own, `break-PART`."""
 

@@ -12,7 +12,7 @@ from plotly.subplots import make_subplots
 
 from viz_core.figures.style import ACCENT, QUERIES, WEIGHTS_SCALE, Labels, lay_out
 
-_COVER = 0.72  # how much of the picture a colour hides, as in the attention view
+_COVER = 0.5  # how much of the picture a colour hides, as in the attention view
 
 
 def over_picture_figure(

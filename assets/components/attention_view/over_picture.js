@@ -15,7 +15,7 @@ import { groupOf, openGroup, partOf } from "./store.js";
 const LARGEST_PICTURE = 480;
 const CHIP = { height: 24, swatch: 15, gap: 6 }; // of a token that has no place on the picture, above it
 const FINE = 12; // smooth: so many pixels a side for every patch
-const COVER = 0.72; // how much of the picture a colour hides
+const COVER = 0.5; // how much of the picture a colour hides
 
 /** What a token looks at in one head (or what looks at it), exact; null and wanted while it is not here. */
 function weightsOfToken(view, { input, group }, [layer, head], axis, unit) {

@@ -20,7 +20,7 @@ from viz_core.view.state import DisplayOptions, ViewState
 from viz_core.view.words import view_words
 
 ROWS, COLUMNS = 3, 4
-COVER = 0.72  # of a colour over the picture, as in over_picture.js
+COVER = 0.5  # of a colour over the picture, as in over_picture.js
 START = ViewState("self", 1, 2, display=DisplayOptions(mode="picture"))
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from tests.pages.reading import drawn, finding, number, stands, texts
+from tests.pages.reading import drawn, finding, number, one_line, stands, texts
 from tests.tiny_vit import GREY
 from viz_core.images.drawn import SCENES, drawn_picture
 from viz_core.pretrained import load_classifier
@@ -32,9 +32,11 @@ def test_probabilities_before_and_after_and_the_switches(open_page: OpenPage, vi
     np.testing.assert_allclose(before["y"], [plain.probabilities[label] for label in shown], atol=1e-6)
     np.testing.assert_allclose(after["y"], [without.probabilities[label] for label in shown], atol=1e-6)
     assert not np.allclose(before["y"], after["y"], atol=1e-3)
-    assert finding(app, "It still says", "Without these heads it says") == (plain.label == without.label)
-    assert f"What each head of **{GREY}** is worth was not measured" in texts(app)
-    assert "there are 1 pictures drawn" in texts(app)
+    assert finding(app, "The prediction is still", "Without these heads the prediction is") == (
+        plain.label == without.label
+    )
+    assert f"This was not measured for **{GREY}**" in texts(app)
+    assert "1 pictures drawn for this project" in one_line(app)
     app.button(key="vt-do-head-off").click().run()
     assert app.multiselect(key="vt-without").value == ["encoder-1", "encoder-3"]
     app.button(key="vt-do-all-on").click().run()
@@ -43,20 +45,20 @@ def test_probabilities_before_and_after_and_the_switches(open_page: OpenPage, vi
 
 
 def drawn_names(app: AppTest) -> bool:
-    return "With all heads** it gives" in texts(app)
+    return "with all heads**: " in one_line(app)
 
 
 def test_accuracy_over_what_ships_or_was_drawn_and_which(open_page: OpenPage) -> None:
     asks = {"vt-model": "Animals, vehicles", "vt-without": ["encoder-1"]}
     app = open_page("vision-transformer", **asks)
-    assert "pictures drawn for this project" in texts(app)
+    assert "pictures drawn for this project" in one_line(app)
     app.button(key="vt-held-out-go").click().run()
     model = load_classifier("vit-cifar10", "cpu")
     with intervene({"encoder.0.self": off(*range(model.card.config["model"]["num_heads"]))}):
         right = [model.classify(drawn_picture(name)).label == name for name in SCENES]
     base = [model.classify(drawn_picture(name)).label == name for name in SCENES]
-    assert number(app, f"Of {len(SCENES)} pictures it names **") == pytest.approx(100 * np.mean(base), abs=0.05)
-    assert number(app, "rightly with all heads, **") == pytest.approx(100 * np.mean(right), abs=0.05)
+    assert number(app, f"Accuracy on {len(SCENES)} pictures: **") == pytest.approx(100 * np.mean(base), abs=0.05)
+    assert number(app, "with all heads, **") == pytest.approx(100 * np.mean(right), abs=0.05)
 
 
 def test_what_the_exercise_says_of_layers_is_so() -> None:
@@ -80,4 +82,4 @@ def test_the_grid_of_what_heads_are_worth(open_page: OpenPage) -> None:
     assert list(grid["y"]) == [f"encoder-{layer}" for layer in range(1, 7)]
     assert grid["text"][1][2] == "3 ×"
     assert grid["z"][0][0] == pytest.approx(measured.heads[0].without[0], abs=1e-5)
-    assert f"of the {measured.examples:,} pictures of its test split rightly" in texts(app)
+    assert f"on the {measured.examples:,} pictures of the test split" in one_line(app)

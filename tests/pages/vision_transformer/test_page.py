@@ -52,14 +52,13 @@ def open_at(open_page: OpenPage, section: str = LAB, **parameters: str) -> AppTe
     return open_page(CHAPTER, **{f"vt-{name}": value for name, value in names.items() if name not in own}, **own)
 
 
-def drawn(app: AppTest) -> list[list[np.ndarray]]:
-    """The values of every heatmap, figure by figure."""
-    specs = figures(app)
-    return [[array(trace["z"]) for trace in spec["data"] if trace["type"] == "heatmap"] for spec in specs]
+def drawn(app: AppTest, figure: str) -> list[np.ndarray]:
+    """The values of every heatmap of a figure."""
+    return [array(trace["z"]) for trace in figures(app, figure)[0]["data"] if trace["type"] == "heatmap"]
 
 
-def bars(app: AppTest, figure: int, name: str | None = None) -> np.ndarray:
-    data = figures(app)[figure]["data"]
+def bars(app: AppTest, figure: str, name: str | None = None) -> np.ndarray:
+    data = figures(app, figure)[0]["data"]
     trace = next(t for t in data if name is None or t["name"].startswith(name))
     return array(trace["y"] if name else trace["x"])
 
@@ -72,10 +71,10 @@ def array(numbers: Any) -> np.ndarray:
 def test_it_opens_with_a_sample_and_what_the_model_says(open_page: OpenPage, boot: Classification) -> None:
     app = open_at(open_page)
     percent = 100 * boot.probabilities[boot.label]
-    assert f"It says: {boot.label}, {percent:.1f}%" in texts(app)
-    np.testing.assert_allclose(bars(app, 0), list(boot.probabilities.values()), atol=1e-6)
-    assert "edges trimmed, made grey, negated, fitted into the square" in captions(app)
-    assert "Drawn for this project, and under its licence (MIT)." in texts(app)
+    assert f"Prediction: {boot.label}, {percent:.1f}%" in texts(app)
+    np.testing.assert_allclose(bars(app, "labels"), list(boot.probabilities.values()), atol=1e-6)
+    assert "edges trimmed, converted to grey, negated, fitted into the square" in captions(app)
+    assert "The sample pictures were drawn for this project (MIT licence)." in texts(app)
     assert all(claim.startswith(":green[") for claim in claims(app))
     assert set(claim_names(app)) >= {"rows", "rollout"}
 
@@ -97,7 +96,7 @@ def test_the_patch_lab(
 ) -> None:
     pins = {"pin": pin} if pin else {}
     app = open_at(open_page, fusion=fusion, discard=str(discard), label=LABELS[1], head="encoder-self.2.1", **pins)
-    raw, rolled, relevant = drawn(app)[1]
+    raw, rolled, relevant = drawn(app, "lab")
     how = {"mean": "mean", "largest": "max", "smallest": "min"}[fusion]
     layers = [call.weights()[0] for call in boot.trace]
     fuse = {"mean": lambda w: w.mean(0), "max": lambda w: w.amax(0), "min": lambda w: w.amin(0)}[how]
@@ -110,13 +109,13 @@ def test_the_patch_lab(
 
 def test_a_label_from_outside_is_no_markup(open_page: OpenPage) -> None:
     app = open_at(open_page, label=LABELS[2])
-    titles = [a["text"] for a in figures(app)[1]["layout"]["annotations"]]
+    titles = [a["text"] for a in figures(app, "lab")[0]["layout"]["annotations"]]
     assert any("&lt;b&gt;dress" in title for title in titles)
 
 
 def test_through_the_layers(open_page: OpenPage, boot: Classification) -> None:
     app = open_at(open_page, DEPTH, pin="q3")
-    spec = figures(app)[1]
+    spec = figures(app, "depth")[0]
     means = token_attention(boot.trace, 3, boot.grid).mean(dim=1)
     reached = rollout_by_layer([call.weights()[0] for call in boot.trace])[:, 3, 1:].reshape(3, 4, 4)
     assert len(spec["frames"]) == len(boot.trace)
@@ -130,10 +129,10 @@ def test_a_patch_is_a_vector_and_becomes_a_token(
 ) -> None:
     app = open_at(open_page, PATCHES, pin="q6")  # the patch in row 2, column 2
     pixels = boot.prepared.pixels[0, 0, 4:8, 4:8].flatten()
-    np.testing.assert_allclose(bars(app, 2, "patch"), pixels, atol=1e-6)
+    np.testing.assert_allclose(bars(app, "vector", "patch"), pixels, atol=1e-6)
     with torch.no_grad():
         token = model.model.patch_embedding(boot.prepared.pixels)[0, 5]
-    np.testing.assert_allclose(bars(app, 2, "token"), token, atol=1e-5)
+    np.testing.assert_allclose(bars(app, "vector", "token"), token, atol=1e-5)
     assert "4 × 4 = 16 patches" in texts(app)
     assert set(claim_names(app)) >= {"rows", "convolution"}
     assert all(claim.startswith(":green[") for claim in claims(app))
@@ -148,49 +147,53 @@ def test_a_click_on_the_grid_pins_that_patch() -> None:
 def test_distance_and_entropy_of_every_head(open_page: OpenPage, boot: Classification) -> None:
     app = open_at(open_page, HEADS)
     layers = torch.stack([call.weights()[0] for call in boot.trace])
-    np.testing.assert_allclose(bars_y(app, 1), mean_attention_distance(layers, (4, 4), (4, 4)).flatten(), atol=1e-4)
-    np.testing.assert_allclose(bars_y(app, 2), attention_entropy(layers).mean(-1).flatten(), atol=1e-4)
+    np.testing.assert_allclose(
+        bars_y(app, "distance"), mean_attention_distance(layers, (4, 4), (4, 4)).flatten(), atol=1e-4
+    )
+    np.testing.assert_allclose(bars_y(app, "entropy"), attention_entropy(layers).mean(-1).flatten(), atol=1e-4)
 
 
-def bars_y(app: AppTest, figure: int) -> np.ndarray:
-    return array(figures(app)[figure]["data"][0]["y"])
+def bars_y(app: AppTest, figure: str) -> np.ndarray:
+    return array(figures(app, figure)[0]["data"][0]["y"])
 
 
 def test_positions_of_a_patch(open_page: OpenPage, model: ImageClassifier) -> None:
     app = open_at(open_page, POSITIONS, pin="q10")  # row 3, column 2
     expected = position_similarity(model.model.pos_embedding, (4, 4))[2, 1]
-    np.testing.assert_allclose(drawn(app)[1][0], expected, atol=1e-6)
+    np.testing.assert_allclose(drawn(app, "likeness")[0], expected, atol=1e-6)
 
 
 def test_the_shuffle_test(open_page: OpenPage, model: ImageClassifier, boot: Classification) -> None:
     app = open_at(open_page, SHUFFLE, order="5")
     test = permutation_test(model.predict, boot.prepared.pixels, (4, 4), random_order(16, 5))
-    names = figures(app)[1]["data"][0]["x"]
+    names = figures(app, "permutation")[0]["data"][0]["x"]
     for name, values in {
-        "as it is": test.positions,
+        "intact": test.positions,
         "shuffled": test.positions_shuffled,
         "without positions": test.no_positions,
     }.items():
-        np.testing.assert_allclose(bars(app, 1, name), [values[LABELS.index(label)] for label in names], atol=1e-6)
+        np.testing.assert_allclose(
+            bars(app, "permutation", name), [values[LABELS.index(label)] for label in names], atol=1e-6
+        )
     assert all(claim.startswith(":green[") for claim in claims(app))
 
 
 def test_training_is_as_the_script_wrote_it(open_page: OpenPage) -> None:
     app = open_at(open_page, TRAINING)
-    assert "**33.25%** are named right" in texts(app)
+    assert "unseen test pictures: **33.25%**" in texts(app)
     assert "to call “bag” a “<b>dress</b>”, 7 times" in texts(app)
-    np.testing.assert_allclose(drawn(app)[2][0], np.sqrt([[5, 1, 0], [0, 2, 7], [3, 0, 4]]), atol=1e-6)
-    sure, right = (bars(app, 3, "measured"), np.array([0.4, 0.8]))
+    np.testing.assert_allclose(drawn(app, "confusion")[0], np.sqrt([[5, 1, 0], [0, 2, 7], [3, 0, 4]]), atol=1e-6)
+    sure, right = (bars(app, "calibration", "measured"), np.array([0.4, 0.8]))
     np.testing.assert_allclose(sure, right, atol=1e-6)
-    assert "Over all of them it is right less often than it says." in texts(app)  # 12 of 22 by -0.05, 10 by 0.15
-    assert "Nobody has measured here how often this model is right" in texts(app)
+    assert "Overall the model is overconfident" in texts(app)  # 12 of 22 by -0.05, 10 by 0.15
+    assert "Calibration and typical pictures were not measured" in texts(app)
 
 
 @pytest.mark.parametrize("name", SCENES)
 def test_every_scene_is_looked_at(open_page: OpenPage, vision_checkpoints: Path, name: str) -> None:
     app = open_at(open_page, model=COLOUR, sample=name)
     found = load_classifier(COLOUR, "cpu", vision_checkpoints).classify(drawn_picture(name))
-    assert f"It says: {found.label}, {100 * found.probabilities[found.label]:.1f}%" in texts(app)
+    assert f"Prediction: {found.label}, {100 * found.probabilities[found.label]:.1f}%" in texts(app)
 
 
 def upload(app: AppTest, content: bytes) -> AppTest:
@@ -207,7 +210,7 @@ def test_hostile_pictures_that_open_are_classified_upright(
     content, (width, height) = GOOD[name]
     app = upload(open_at(open_page, model=which, source="Upload"), content)
     found = load_classifier(which, "cpu", vision_checkpoints).classify(open_picture(content))
-    assert f"It says: {found.label}, {100 * found.probabilities[found.label]:.1f}%" in texts(app)
+    assert f"Prediction: {found.label}, {100 * found.probabilities[found.label]:.1f}%" in texts(app)
     assert f"The picture, {width:,} × {height:,} pixels" in captions(app)
 
 
@@ -217,8 +220,8 @@ def test_a_photo_held_any_way_is_the_same_photo(
 ) -> None:
     app = upload(open_at(open_page, model=COLOUR, source="Upload"), phone_photo(orientation))
     upright = load_classifier(COLOUR, "cpu", vision_checkpoints).classify(open_picture(phone_photo(1)))
-    assert f"It says: {upright.label}" in texts(app)
-    percent = float(texts(app).split(f"It says: {upright.label}, ")[1].split("%")[0])
+    assert f"Prediction: {upright.label}" in texts(app)
+    percent = float(texts(app).split(f"Prediction: {upright.label}, ")[1].split("%")[0])
     assert percent == pytest.approx(100 * upright.probabilities[upright.label], abs=2), "JPEG may differ a little"
 
 
@@ -241,7 +244,7 @@ def test_a_photo_from_the_camera(open_page: OpenPage, model: ImageClassifier) ->
     assert "stays on the machine" in texts(app)
     app.camera_input(key="vt-camera").upload("photo.jpg", encode(quarters(), "JPEG"), "image/jpeg").run()
     found = model.classify(open_picture(encode(quarters(), "JPEG")))
-    assert f"It says: {found.label}" in texts(app)
+    assert f"Prediction: {found.label}" in texts(app)
 
 
 def test_a_drawing_is_looked_at_and_nonsense_is_not(open_page: OpenPage, model: ImageClassifier) -> None:
@@ -265,16 +268,16 @@ def test_a_drawing_is_looked_at_and_nonsense_is_not(open_page: OpenPage, model: 
         assert bool(claims(app)) == looked, str(message)[:40]
         if looked:
             found = model.classify(sheet)
-            assert f"It says: {found.label}" in texts(app)
+            assert f"Prediction: {found.label}" in texts(app)
 
 
 def test_an_empty_or_foreign_pin_reads_the_class_token(open_page: OpenPage) -> None:
     for pin in ("k3", ""):
-        assert "what is the class token made of" in texts(open_at(open_page, pin=pin))
+        assert "what the class token is made of" in texts(open_at(open_page, pin=pin))
 
 
 def test_without_models_there_is_a_sentence(no_checkpoints: Path, open_page: OpenPage) -> None:
-    assert "No trained vision model" in texts(open_page(CHAPTER))
+    assert "There is no trained vision model" in texts(open_page(CHAPTER))
 
 
 def test_a_broken_model_is_a_sentence(no_checkpoints: Path, open_page: OpenPage) -> None:
