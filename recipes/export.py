@@ -113,6 +113,7 @@ def translation_card(
     best = min(point["validation_loss"] for point in curve)
     settings = settings_table(published["model"], config)
     varied = _VARIED if config.get("vary_pairs") else ""
+    notes = "".join(f"\n{each}\n" for each in training.get("notes", []))
     return f"""# {title}
 
 `{name}`: {description},
@@ -132,7 +133,7 @@ training pairs alone.
 {curve[-1]["epoch"]:.2f} epochs of the {config["epochs"]} planned, {training["updates"]:,} updates by {optimiser} with
 batches of at most {config["batch_tokens"]:,} tokens, in {format_seconds(training["seconds"])} on {training["device"]}.
 Validated after each epoch; the weights are those with the lowest validation loss ({best:.3f} nats a token).
-{varied}
+{notes}{varied}
 Translators that had other numbers of epochs, other batches or another optimiser differ in more than architecture:
 a comparison of their scores leans towards the one that was trained further.
 

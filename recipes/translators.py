@@ -45,7 +45,8 @@ TRANSLATORS = {
     ),
     "bahdanau-en-fr": TranslatorSpec(
         "GRU with attention, English to French",
-        "RNNsearch of Bahdanau, Cho and Bengio (2015): a bidirectional GRU encoder, a GRU decoder, additive attention",
+        "RNNsearch of Bahdanau, Cho and Bengio (2015), small: a bidirectional GRU encoder, a GRU decoder with\n"
+        "additive attention and maxout output; the end mark of the source is no key",
         {
             "architecture": "rnnsearch",
             "embed_size": 128,

@@ -40,6 +40,7 @@ def diagrams(chapter: Chapter) -> None:
     with attention:
         chapter.figure("attention-model", lambda: attention_model(names), height=171)
     chapter.text("state")
+    chapter.text("differs")
 
 
 def printed(chapter: Chapter) -> None:

@@ -23,7 +23,14 @@ from ui.widgets.open_map import open_map, open_tokens
 from viz_core.attention import AdditiveAttention
 from viz_core.lessons.bahdanau.broken import erased_error, undivided, without_tanh
 from viz_core.lessons.bahdanau.decoder_steps import bottleneck_error, step_residuals
-from viz_core.models import Decoder, Seq2SeqAttentionDecoder, Seq2SeqDecoder, Seq2SeqEncoder, TokenReader
+from viz_core.models import (
+    Decoder,
+    RNNSearchDecoder,
+    Seq2SeqAttentionDecoder,
+    Seq2SeqDecoder,
+    Seq2SeqEncoder,
+    TokenReader,
+)
 from viz_core.pretrained.samples import opening
 from viz_core.view.translation import aligning_head
 
@@ -95,6 +102,8 @@ how_trained(chapter)
 
 chapter.exercise("order")
 chapter.sources({"chen": None})
-chapter.code(AdditiveAttention, Seq2SeqAttentionDecoder, Seq2SeqEncoder, Seq2SeqDecoder, TokenReader, Decoder)
+chapter.code(
+    AdditiveAttention, RNNSearchDecoder, Seq2SeqAttentionDecoder, Seq2SeqEncoder, Seq2SeqDecoder, TokenReader, Decoder
+)
 chapter.downloads({"weights": lambda: open_map(groups, view).numpy()}, **open_tokens(groups, view))
 chapter.next()

@@ -42,7 +42,13 @@ def _step(chapter: Chapter, request: TranslationInputs, result: Translation) -> 
         with pictures:
             st.markdown(_so_far(chapter, words, step - 1))
             _pictures(chapter, steps, step - 1, result)
-        chapter.figure("states", figures.states_figure(steps, step - 1, chapter.words.group("figure")), step=step)
+        chapter.figure(
+            "states",
+            figures.states_figure(steps, step - 1, chapter.words.group("figure")),
+            step=step,
+            query=steps.queries.shape[1],
+            context=steps.contexts.shape[1],
+        )
 
 
 def _pictures(chapter: Chapter, steps: DecoderSteps, step: int, result: Translation) -> None:

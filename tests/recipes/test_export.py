@@ -15,7 +15,7 @@ from safetensors.torch import load as load_tensors
 from tokenizers import Tokenizer
 
 from recipes.evaluation import translate_all
-from recipes.export import BOOK_SENTENCES, BOOK_STRINGS, LENGTH_EDGES, export_translator
+from recipes.export import BOOK_SENTENCES, BOOK_STRINGS, LENGTH_EDGES, export_translator, translation_card
 from recipes.sentence_pairs import Pair, Split
 from recipes.translation import TranslationConfig, TranslationState
 from viz_core.models import EncoderDecoder
@@ -179,6 +179,16 @@ def test_card_for_people(exported: Exported) -> None:
         "## Limits",
     ):
         assert expected_text in card, expected_text
+
+
+def test_the_card_has_the_notes_of_the_training_record(exported: Exported) -> None:
+    published, training = exported.read("config.json"), exported.read("training.json")
+    plain, noted = (
+        translation_card(NAME, "A test", "a model", published, training | more, exported.split)
+        for more in ({}, {"notes": ["After 10 updates the rate was halved."]})
+    )
+    assert noted != plain
+    assert noted.replace("\nAfter 10 updates the rate was halved.\n", "") == plain
 
 
 def test_the_exported_folder_translates(exported: Exported) -> None:

@@ -30,7 +30,7 @@ def test_of_scores_by_length(app: AppTest) -> None:
     assert ", ".join(f"{gap:.1f}" for gap in gaps) in one_line(app)
     measured = {card.name: card.training for card in available()}["bahdanau-en-fr"]["alignments"]
     better = measured["written"][0][0] < measured["diagonal"]
-    assert finding(app, "more often than one would get by place alone", "is a poor alignment") == better
+    assert finding(app, "about as often as one would get by place alone", "is a poor alignment") == better
 
 
 def test_of_unequal_training(app: AppTest) -> None:

@@ -61,7 +61,7 @@ def test_what_ships_with_the_translator(tmp_path: Path) -> None:
     assert counts.hardly_seen("The cat is sleeping on my bed.") == ()
     assert counts.hardly_seen("The cat saw sharks") == (("sharks", 0),)
     assert counts is word_counts(NAME), "read once"
-    assert word_counts("bahdanau-en-fr") is None
+    assert word_counts("seq2seq-en-fr") is None
     folder = tmp_path / NAME
     folder.mkdir()
     (folder / COUNTS).write_text("{", encoding="utf-8")
