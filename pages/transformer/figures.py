@@ -77,10 +77,14 @@ def step_heatmap(step: Step, tokens: Sequence[str], labels: Labels) -> go.Figure
 
 
 def mask_figure(
-    weights: Float[np.ndarray, "queries keys"], rows: Sequence[str], columns: Sequence[str], labels: Labels
+    weights: Float[np.ndarray, "queries keys"],
+    rows: Sequence[str],
+    columns: Sequence[str],
+    labels: Labels,
+    causal: bool = True,
 ) -> go.Figure:
-    """A decoder map with what the causal mask forbids left blank."""
-    allowed = np.tril(np.ones_like(weights, dtype=bool))
+    """A decoder map; cells that the causal mask hides are blank."""
+    allowed = np.tri(*weights.shape, dtype=bool) | (not causal)
     figure = go.Figure(
         go.Heatmap(
             z=np.where(allowed, weights, np.nan).astype(np.float32),

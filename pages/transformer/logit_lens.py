@@ -48,8 +48,9 @@ def lens(chapter: Chapter, name: str, request: TranslationInputs, result: Transl
 
 
 def _split_figure(split: LogitSplit, step: int, labels: Labels) -> go.Figure:
-    """What each part adds to the logit, a bar a part, coloured by sign."""
-    parts, names = split.parts[:, step].astype(np.float32), _names(split, labels)
+    """What each part adds to the logit, largest first, coloured by sign."""
+    order = np.argsort(-split.parts[:, step], kind="stable")
+    parts, names = split.parts[order, step].astype(np.float32), np.array(_names(split, labels))[order].tolist()
     limit = float(np.abs(parts).max())
     figure = go.Figure(
         go.Bar(

@@ -10,7 +10,7 @@ from pages.transformer.aligners import which_head_aligns
 from pages.transformer.contributions import contributions
 from pages.transformer.encoder import inside_the_encoder
 from pages.transformer.logit_lens import lens
-from pages.transformer.mask import causal_mask
+from pages.transformer.mask import broken_map, causal_mask
 from pages.transformer.score_parts import terms_of_scores
 from pages.transformer.training import parameters, training
 from pages.transformer.word_probabilities import about_words, show_words, table_of_words
@@ -42,12 +42,91 @@ MODEL = "transformer-en-fr"
 ROUNDING = 1e-5  # what float32 may lose in sums of a few hundred terms
 LOGIT_ROUNDING = 1e-4  # the same through all layers and the output layer
 
+
+def causality(setting: str) -> None:
+    """The claims about the decoder with this setting; if something is broken, above them a map of its own."""
+    measured = unmasked_residuals if setting else translation_residuals
+    residuals = cache(lambda: evaluate(translation_request, measured))
+    if broken:
+        broken_map(chapter, translation_request, result, setting)
+    with chapter.claim_row("main"):
+        chapter.claim("future", lambda: residuals()["future"], 0.0)
+        chapter.claim("leak", lambda: residuals()["leak"], ROUNDING)
+        chapter.claim("cache", lambda: residuals()["cache"], LOGIT_ROUNDING)
+        if not broken:
+            chapter.claim("rows", lambda: row_error(groups), ROUNDING, heads=sum(c.num_heads for c in result.trace))
+
+
+def about_contributions() -> None:
+    """Weights beside contributions, and a claim that vectors of one length break."""
+    as_long = chapter.break_it("as-long", part="contributions") == "as-long"
+    contributions(chapter, MODEL, request, result, *open_head(groups, view), as_long=as_long)
+    if as_long:
+        st.warning(chapter.words("break.as-long"), icon=":material/build_circle:")
+
+
+def worth() -> None:
+    """What each head is worth. A click switches a head, which changes the whole page."""
+    if heads.read(st.session_state.get(chapter.controls.key("without"), off)) != without:
+        st.rerun()
+    head_importance_grid(chapter, MODEL, head_importance(MODEL), heads, off)
+    which_head_aligns(chapter, model)
+    chapter.exercise("aligner")
+
+
+def products() -> None:
+    """A score as a sum over dimensions, and what additive scores would cost."""
+    score_products(chapter, translation_request, groups, view)
+    chapter.exercise("additive", reveal=partial(exercises.additive, chapter, len(result.source_tokens)))
+
+
+def mask() -> None:
+    """The causal mask, and what a changed word can reach."""
+    causal_mask(chapter, model, result, view)
+    chapter.exercise("swap")
+
+
+def sizes() -> None:
+    """Parameters by part, and the cost of more layers."""
+    parameters(chapter, model)
+    chapter.exercise("deeper", reveal=partial(exercises.deeper, chapter))
+
+
+def code() -> None:
+    """Sources, source code and downloads."""
+    chapter.sources({"voita": None, "michel": None, "kobayashi": None, "clark": None})
+    chapter.code(
+        TransformerEncoder,
+        TransformerEncoderBlock,
+        TransformerDecoder,
+        TransformerDecoderBlock,
+        MultiHeadAttention,
+        attention_weights,
+        DotProductAttention,
+        AddNorm,
+        PositionWiseFFN,
+        attend,
+    )
+    chapter.downloads(
+        {"weights": lambda: open_map(groups, view).numpy()},
+        **open_tokens(groups, view),
+        tables={"words": lambda: table_of_words(result.words)},
+    )
+
+
 chapter = Chapter("transformer")
 chapter.question()
-request = translation_inputs(chapter)
-result = chapter.require(translate(chapter, MODEL, request))
-# Named: where a wait stood over it before, a place without a name is built anew, and the view with it.
-written, maps, under = st.container(gap="xsmall", key="result"), st.container(key="stage"), st.container(key="under")
+chapter.definition()
+with chapter.card("main"):
+    request = translation_inputs(chapter)
+    broken = chapter.break_it("no-mask")
+    result = chapter.require(translate(chapter, MODEL, request))
+    # Named: where a wait stood over it before, a place without a name is built anew, and the view with it.
+    written, maps, under = (
+        st.container(gap="xsmall", key="result"),
+        st.container(key="stage"),
+        st.container(key="under"),
+    )
 
 model = translator(MODEL)
 heads = HeadNames.of(result.trace)
@@ -71,67 +150,39 @@ with written:
     else:
         show_result(result)
         show_words(chapter, "said", result.words)
-    chapter.exercise("shape", collapsed=True)
 with maps:
     if off and not second:
         second, inputs = maps_without(MODEL, request, off, without, show_contributions)
-    view = chapter.attention_view(
-        shown,
-        aligning_head(groups),
-        second=second,
-        inputs=inputs,
-        run_source=translation_request.run_source,
-        off=without,
-        on_switch=partial(toggle_head, chapter, heads),
-        on_cell=partial(open_pair, groups),
-        show_contributions=show_contributions,
-    )
-    head_buttons(chapter, heads, groups, view, off)
-which_head_aligns(chapter, model)
+    view = aligning_head(groups)
+    if not broken:
+        view = chapter.attention_view(
+            shown,
+            view,
+            second=second,
+            inputs=inputs,
+            run_source=translation_request.run_source,
+            off=without,
+            on_switch=partial(toggle_head, chapter, heads),
+            on_cell=partial(open_pair, groups),
+            show_contributions=show_contributions,
+        )
+        head_buttons(chapter, heads, groups, view, off)
+    chapter.side_by_side(broken, causality)
 
-with chapter.claims():
-    broken = chapter.break_and_explain("no-mask", "as-long")
-    measured = unmasked_residuals if broken == "no-mask" else translation_residuals
-    residuals = cache(lambda: evaluate(translation_request, measured))
-    chapter.claim("rows", lambda: row_error(groups), ROUNDING, heads=sum(call.num_heads for call in result.trace))
-    chapter.claim("future", lambda: residuals()["future"], 0.0)
-    chapter.claim("leak", lambda: residuals()["leak"], ROUNDING)
-    chapter.claim("cache", lambda: residuals()["cache"], LOGIT_ROUNDING)
-
-chapter.tabs(
-    inside=lambda: inside_the_encoder(chapter, MODEL, request, result),
-    worth=lambda: head_importance_grid(chapter, MODEL, head_importance(MODEL), heads, off),
-    contributions=lambda: contributions(
-        chapter, MODEL, request, result, *open_head(groups, view), as_long=broken == "as-long"
-    ),
-    lens=lambda: lens(chapter, MODEL, request, result),
-    products=lambda: score_products(chapter, translation_request, groups, view),
-    terms=lambda: terms_of_scores(chapter, MODEL, request, result),
-    mask=lambda: causal_mask(chapter, model, result, view),
-    training=lambda: training(chapter, model),
-    parameters=lambda: parameters(chapter, model),
-)
-
-chapter.exercise("swap")
-chapter.exercise("aligner")
-chapter.exercise("deeper", reveal=partial(exercises.deeper, chapter))
-chapter.exercise("additive", reveal=partial(exercises.additive, chapter, len(result.source_tokens)))
-chapter.sources({"voita": None, "michel": None, "kobayashi": None, "clark": None})
-chapter.code(
-    TransformerEncoder,
-    TransformerEncoderBlock,
-    TransformerDecoder,
-    TransformerDecoderBlock,
-    MultiHeadAttention,
-    attention_weights,
-    DotProductAttention,
-    AddNorm,
-    PositionWiseFFN,
-    attend,
-)
-chapter.downloads(
-    {"weights": lambda: open_map(groups, view).numpy()},
-    **open_tokens(groups, view),
-    tables={"words": lambda: table_of_words(result.words)},
-)
+chapter.exercise("shape")
+chapter.takeaways()
 chapter.next()
+chapter.deeper(
+    {
+        "mask": mask,
+        "inside": lambda: inside_the_encoder(chapter, MODEL, request, result),
+        "lens": lambda: lens(chapter, MODEL, request, result),
+        "contributions": about_contributions,
+        "products": products,
+        "terms": lambda: terms_of_scores(chapter, MODEL, request, result),
+        "worth": worth,
+        "training": lambda: training(chapter, model),
+        "parameters": sizes,
+        "code": code,
+    }
+)

@@ -34,6 +34,8 @@ def terms_of_scores(chapter: Chapter, name: str, request: TranslationInputs, res
                 figure = _term_figure(found.terms[TERMS.index(term)], limit, result.source_tokens, title, labels)
                 chapter.figure("term", figure, term=title, head=head, spread=f"{spreads[term]:.2f}")
     words, places = spreads["word_word"], spreads["place_place"]
+    largest = max(spreads, key=lambda term: spreads[term])
+    chapter.text("terms-largest", head=head, term=labels[largest], spread=f"{spreads[largest]:.2f}")
     chapter.finding("terms-places", places > words, head=head, words=f"{words:.2f}", places=f"{places:.2f}")
     with chapter.claim_row("claims-terms"):
         chapter.claim("terms", found.residual, _ROUNDING)

@@ -8,8 +8,6 @@ from pages.transformer import figures
 from ui.chapter.chapter import Chapter
 from viz_core.models import anatomy
 from viz_core.pretrained import Translator
-from viz_core.pretrained.bleu import book_sentence_bleu
-from viz_core.pretrained.samples import sentences
 
 ATTENTIONS = (".attention", ".self", ".cross")  # how the names of their parts end
 
@@ -28,11 +26,7 @@ def training(chapter: Chapter, model: Translator) -> None:
     )
     rows = "\n".join(f"| {english} | {french} |" for english, french in record["book_strings"].items())
     chapter.text("lower", lower=f"{scores['bleu_lower_case']:.1f}", rows=rows)
-    lines = [
-        f"{french} {book_sentence_bleu(french, sample.references):.3f}"
-        for french, sample in zip(record["book_strings"].values(), sentences(), strict=False)
-    ]
-    chapter.source_card("translations", "; ".join(lines))
+    chapter.source_card("translations")
     last = curve[-1]
     chapter.figure(
         "curve",

@@ -88,7 +88,6 @@ BREAKS: dict[str, dict[str, list[str]]] = {
     },
     "transformer": {
         "no-mask": ["sees its future", "changing the last word", "cached decoding"],
-        "as-long": [],  # in another tab
     },
     "vision-transformer": {name: ["patches in order, with their positions"] for name in ("shuffled", "no-positions")},
     "vision-transformer: lab": {"columns": ["rollout sums to one"]},

@@ -181,7 +181,7 @@ def test_weights_beside_what_they_carry(
 
 
 def test_vectors_of_one_length_leave_the_mark_no_place_to_rest(open_page: OpenPage) -> None:
-    asks = {"t-text": TEXT, "t-section": "Weights and what they carry", "t-break": "vectors of one length"}
+    asks = {"t-text": TEXT, "t-break-contributions": "vectors of one length"}
     app = open_page("transformer", **asks)
     failed = [claim for claim, holds in badges(app).items() if not holds]
     assert ["more of the weight than of the length" in claim for claim in failed] == [True]

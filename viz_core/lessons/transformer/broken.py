@@ -33,6 +33,23 @@ def unmasked_residuals(translator: Translator, translation: Translation) -> dict
     }
 
 
+@torch.inference_mode()
+def unmasked_map(translator: Translator, translation: Translation, layer: int, head: int) -> Float[Tensor, "n n"]:
+    """Weights of a head of the decoder's self-attention if each step saw every other."""
+    source, target, valid_lens = translator.teacher_forced(translation.source_ids, translation.target_ids)
+    memory = translator.model.encoder(source, valid_lens)
+    with record() as trace:
+        unmasked_logits(translator.model.decoder, target, memory, valid_lens)
+    return [call for call in trace if call.kind == "self"][layer].weights(head=head)[0].squeeze(0)
+
+
+def head_off_first(translation: Translation) -> tuple[int, int]:
+    """Layer and head of the decoder's self-attention with the least weight on the first key."""
+    calls = [call for call in translation.trace if (call.stack, call.kind) == ("decoder", "self")]
+    first = torch.stack([call.weights()[0, :, :, 0].mean(dim=-1) for call in calls])
+    return divmod(int(first.argmin()), first.shape[1])
+
+
 def unmasked_logits(
     decoder: TransformerDecoder,
     target: Int[Tensor, "batch n"],
