@@ -48,7 +48,7 @@ def test_a_link_with_heads_off_shows_both_translations_and_their_scores(
     assert number(app, "With all heads** · log-probability") == pytest.approx(plain.log_probability, abs=0.01)
     assert f"log-probability {without.log_probability:.2f}" in texts(app)
     assert any("predicted-changed" in element.proto.body for element in app.get("html"))
-    assert not finding(app, "Not a word changes", "Words that only one")
+    assert not finding(app, "The translation does not change", "Words that only one")
 
     assert badges(app)["the parts add up to the logit"]
     assert badges(app)["the last row is the model's own output"]
@@ -62,7 +62,7 @@ def test_a_link_with_heads_off_shows_both_translations_and_their_scores(
         found = translator.translate_texts([sample.english for sample in held_out()[:30]])
     score = corpus_bleu(found, [sample.references for sample in held_out()[:30]])
     assert f"**{score:.1f}** without" in texts(app)
-    assert finding(app, "The interval does not hold 0", "The interval holds 0")
+    assert finding(app, "The difference is significant", "The difference is not significant")
 
 
 def test_the_open_head_is_switched_by_a_button_and_all_are_on_again(open_page: OpenPage) -> None:
@@ -122,9 +122,8 @@ def test_the_grid_of_what_heads_are_worth(open_page: OpenPage, measured: HeadImp
     asks = {"t-text": "Go.", "t-section": "What heads are worth", "t-without": ["cross-3.2"]}
     app = open_page("transformer", **asks)
     stands(app)
-    assert "without 18 of 72\nheads" in texts(app)
-    assert "without 9 of these it is better" in texts(app)
-    assert finding(app, "orders the heads much as", "orders the heads otherwise")
+    assert "any of 18 of 72 heads changes BLEU significantly, 9 of them for the better" in texts(app)
+    assert finding(app, "ranks heads much as", "ranks heads differently")
     grid = drawn(app, "worth")[0]
     assert grid["text"][8][1] == "2 ×"
     assert grid["customdata"][0][0][0] == "encoder-1.1"
@@ -161,9 +160,9 @@ def test_weights_beside_what_they_carry(
     assert np.allclose(drawn(app, "contribution-norms")[0]["z"], norms, atol=1e-5)
     assert np.allclose(drawn(app, "contribution-weights")[0]["z"], weights, atol=1e-6)
     share = float((norms[:, mark] / norms.sum(dim=-1)).mean())
-    less = finding(app, "a place to look at when there is nothing", "no place to rest")
+    less = finding(app, "of this head's weight, but ", "of this head's weight, and ")
     assert less == (share < float(weights[:, mark].mean()))
-    assert f"and {share:.0%} of the length" in texts(app)
+    assert f"{share:.0%} of the added length, where each row's lengths are divided by their sum" in texts(app)
     assert badges(app)["the vectors of all heads and keys add up to the layer's output"]
 
     percentages = [(float(weight), float(norm)) for weight, norm in _LAYER.findall(texts(app))]
@@ -211,4 +210,6 @@ def test_the_four_terms_of_a_score(open_page: OpenPage, translator: Translator) 
     shown = [data[0]["z"] for _, data in charts(app, "term")]
     np.testing.assert_allclose(np.array(shown), found.terms, atol=1e-5)
     looks_by_place = found.spreads["place_place"] > found.spreads["word_word"]
-    assert finding(app, "looks by place rather than by word", "looks by word rather than by place") == looks_by_place
+    assert finding(app, "the place-place term of head 3", "the word-word term of head 3") == looks_by_place
+    largest = max(found.spreads, key=lambda term: found.spreads[term])
+    assert f"(standard deviation {found.spreads[largest]:.2f})" in texts(app)

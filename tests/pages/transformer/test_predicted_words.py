@@ -41,11 +41,11 @@ def test_words_rivals_and_where_it_hesitates(open_page: OpenPage, translator: Tr
             assert f"<bdi>{html.escape(rival.text)}</bdi> <span>{percent(rival.probability)}</span>" in line
     unsure = sum(word.hesitates for word in result.words)
     assert line.count("predicted-unsure") == unsure
-    assert finding(app, f"At {unsure} of {len(result.words)} words the model hesitates", "does the model hesitate")
-    assert "fewer than 5 of 110,893 sentences: **i** (never)" in texts(app)
+    assert finding(app, f"At {unsure} of {len(result.words)} words the model gives", "At none of the")
+    assert "fewer than 5 of 110,893 training sentences: **i** (never)" in texts(app)
     assert "**Zorglub** (never)" in texts(app)
     app.text_input(key="t-text").set_value("The cat is sleeping.").run()
-    assert "Hardly seen in training" not in texts(app)
+    assert "training sentences: **" not in texts(app)
 
 
 def test_a_table_has_a_row_for_each_word(translator: Translator) -> None:

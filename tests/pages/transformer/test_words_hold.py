@@ -22,11 +22,11 @@ def test_of_lengths_through_the_encoder(open_page: OpenPage, text: str) -> None:
     stands(app)
     main = drawn(app, "depth")[0]["y"]  # embedding, scaled, with its position, then after each normalisation
     after = main[3:]
-    level = finding(app, "of about the same length", "is not always of one length")
+    level = finding(app, "have about the same length", "differ in length")
     assert level == (max(after) < 1.5 * min(after))
     assert f"{min(after):.1f} to {max(after):.1f}" in one_line(app)
     assert number(app, "takes the embedding from") == pytest.approx(main[0], abs=0.06)
-    assert number(app, "with its position a token is") == pytest.approx(main[2], abs=0.06)
+    assert number(app, "with its position a token has length") == pytest.approx(main[2], abs=0.06)
 
 
 def test_of_scores_by_length_and_of_heads_that_align(open_page: OpenPage) -> None:
@@ -43,7 +43,7 @@ def test_of_scores_by_length_and_of_heads_that_align(open_page: OpenPage) -> Non
         rates = np.array(measured[reading])
         layer, head = np.unravel_index(rates.argmin(), rates.shape)
         best[reading] = (int(layer) + 1, int(head) + 1, f"{rates.min():.1%}")
-    two = finding(app, "does so for the word that a row has just **read**", "is the best at both")
+    two = finding(app, "aligns the word just **read** best", "is best at aligning")
     assert two == (best["written"][:2] != best["read"][:2])
     writer, reader = (
         f"[layer {layer}, head {head}](#head=cross.{layer - 1}.{head - 1})" for layer, head, _ in best.values()
