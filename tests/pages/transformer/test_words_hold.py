@@ -49,9 +49,9 @@ def test_of_scores_by_length_and_of_heads_that_align(open_page: OpenPage) -> Non
         f"[layer {layer}, head {head}](#head=cross.{layer - 1}.{head - 1})" for layer, head, _ in best.values()
     )
     assert f"{writer} aligns the word being **written** best" in one_line(app)
-    assert f"an alignment error rate of {best['written'][2]}" in one_line(app)
-    assert f"{reader} does so for the word that a row has just **read**" in one_line(app)
-    assert f"by their place alone errs by {measured['diagonal']:.1%}" in one_line(app)
+    assert f"alignment error rate {best['written'][2]}" in one_line(app)
+    assert f"{reader} aligns the word just **read** best" in one_line(app)
+    assert f"Alignment by position alone: {measured['diagonal']:.1%}" in one_line(app)
 
 
 def test_of_parameters(open_page: OpenPage) -> None:
