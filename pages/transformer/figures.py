@@ -84,7 +84,8 @@ def mask_figure(
     causal: bool = True,
 ) -> go.Figure:
     """A decoder map; cells that the causal mask hides are blank."""
-    allowed = np.tri(*weights.shape, dtype=bool) | (not causal)
+    everything = np.ones_like(weights, dtype=bool)
+    allowed = np.tril(everything) if causal else everything
     figure = go.Figure(
         go.Heatmap(
             z=np.where(allowed, weights, np.nan).astype(np.float32),
