@@ -29,8 +29,8 @@ def lines_drawn(page: Page) -> list[str]:
 
 
 def test_move_the_width_learn_it_and_take_it(page: Page, app_url: str) -> None:
-    page.goto(f"{app_url}/attention-pooling")
-    card = page.locator(".st-key-card-fit")
+    page.goto(f"{app_url}/attention-pooling?ap-open-numbers=true&ap-open-learn=true")
+    card = page.locator(".st-key-section-numbers")
     expect(card.get_by_role("cell", name=answer(0.5, 2.5))).to_be_visible()
     width = page.locator('input[aria-label="Width"]')
     width.focus()
@@ -38,15 +38,14 @@ def test_move_the_width_learn_it_and_take_it(page: Page, app_url: str) -> None:
         width.press("ArrowLeft")
     expect(card.get_by_role("cell", name=answer(0.45, 2.5))).to_be_visible()
     expect(page).to_have_url(re.compile(r"ap-width=0\.45"))
-    page.get_by_role("tab", name="Learn the width").click()
-    page.get_by_role("button", name="Take the width 0.31").click()
+    page.get_by_role("button", name="Use width 0.31").click()
     expect(card.get_by_role("cell", name=answer(0.31, 2.5))).to_be_visible()
     expect(page).to_have_url(re.compile(r"ap-width=0\.31"))
 
 
 def test_draw_a_fit_by_mouse_and_keys_and_see_what_comes_out(page: Page, app_url: str) -> None:
     """On the figure itself, which shows no fit before; after, the drawing is in the address, and a link shows it."""
-    page.goto(f"{app_url}/attention-pooling")
+    page.goto(f"{app_url}/attention-pooling?ap-open-numbers=true")
     card = page.locator(".st-key-exercise-wide")
     switch = card.get_by_text("Draw it on the figure")
     switch.click()
@@ -56,7 +55,7 @@ def test_draw_a_fit_by_mouse_and_keys_and_see_what_comes_out(page: Page, app_url
     paper, reveal = card.get_by_role("slider", name="Your curve"), card.get_by_role("button", name="Reveal")
     expect(reveal).to_be_disabled()
     paper.hover()
-    paper.click(position={"x": 300, "y": 100})
+    paper.click(position={"x": 490, "y": 100})
     paper.press("ArrowRight")
     expect(paper).to_have_attribute("aria-valuetext", re.compile(r"^3: "))
     paper.press("ArrowUp")
@@ -72,13 +71,13 @@ def test_draw_a_fit_by_mouse_and_keys_and_see_what_comes_out(page: Page, app_url
     card.get_by_role("button", name="Draw again").click()
     expect(card.get_by_text("Not quite.")).to_have_count(0)
     switch.click()
-    expect(page.locator(".st-key-card-fit").get_by_role("cell", name=answer(1.0, 2.5))).to_be_visible()
+    expect(page.locator(".st-key-section-numbers").get_by_role("cell", name=answer(1.0, 2.5))).to_be_visible()
 
 
 def test_a_width_of_zero_is_a_sentence_and_the_slider_stays(page: Page, app_url: str) -> None:
-    page.goto(f"{app_url}/attention-pooling?ap-width=0")
-    expect(page.get_by_text("A kernel of width 0 reaches nothing")).to_be_visible()
+    page.goto(f"{app_url}/attention-pooling?ap-width=0&ap-open-numbers=true")
+    expect(page.get_by_text("A kernel of width 0 reaches no key")).to_be_visible()
     width = page.locator('input[aria-label="Width"]')
     width.focus()
     width.press("End")
-    expect(page.locator(".st-key-card-fit").get_by_role("cell", name=answer(3.0, 2.5))).to_be_visible()
+    expect(page.locator(".st-key-section-numbers").get_by_role("cell", name=answer(3.0, 2.5))).to_be_visible()

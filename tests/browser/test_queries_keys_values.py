@@ -14,9 +14,10 @@ ROW = 35  # pixels of a row of Streamlit's table, its head included
 
 
 def open_chapter(page: Page, app_url: str, query: str = "") -> None:
-    page.goto(f"{app_url}/queries-keys-values{query}")
+    page.goto(f"{app_url}/queries-keys-values?open-all=true{query}")
     expect(page.get_by_role("heading", level=1, name="Queries, keys and values")).to_be_visible()
     expect(page.locator(".st-key-claim-copies")).to_be_visible()
+    page.get_by_text("Edit the names").click()
 
 
 def in_address(page: Page, name: str) -> object:
@@ -51,7 +52,7 @@ def answer(where: Page | Locator, text: str) -> Locator:
 
 def test_edit_the_table_ask_it_and_open_its_link_again(page: Page, app_url: str) -> None:
     open_chapter(page, app_url)
-    card = page.locator(".st-key-card-lookup")
+    card = page.locator(".st-key-section-ways")
     expect(answer(card, "Li → Mu")).to_be_visible()
     type_into_cell(page, 3, 0.8, "Muriel")
     expect(answer(card, "Li → Muriel")).to_be_visible()
@@ -60,7 +61,7 @@ def test_edit_the_table_ask_it_and_open_its_link_again(page: Page, app_url: str)
     expect(tools.filter(has=page.locator('[aria-label^="Download as CSV"]'))).to_have_count(1)
     expect(tools.filter(has=page.locator('[aria-label^="Download as CSV"]'))).to_be_hidden()  # it would save formulas
     type_into_cell(page, 7, 0.3, "Li", is_new=True)
-    expect(card.get_by_text("The key Li stands there 2 times.")).to_be_visible()
+    expect(page.get_by_text("The key Li is in the table 2 times.")).to_be_visible()
     type_into_cell(page, 7, 0.8, "Fei-Fei")
     expect(answer(card, "Li → Fei-Fei")).to_be_visible()
     page.wait_for_url(re.compile("qkv-names="))
@@ -71,7 +72,7 @@ def test_edit_the_table_ask_it_and_open_its_link_again(page: Page, app_url: str)
     link = page.url
     other = page.context.new_page()  # someone else opens the link
     other.goto(link)
-    expect(answer(other.locator(".st-key-card-lookup"), "Li → Fei-Fei")).to_be_visible(timeout=60_000)
+    expect(answer(other.locator(".st-key-section-ways"), "Li → Fei-Fei")).to_be_visible(timeout=60_000)
     other.close()
 
     query = page.locator('input[aria-label="Query"]')  # what was edited stays while other things change
@@ -85,7 +86,7 @@ def test_edit_the_table_ask_it_and_open_its_link_again(page: Page, app_url: str)
 
 def test_the_way_back_undoes_an_edit_and_one_survives_a_look_at_another_chapter(page: Page, app_url: str) -> None:
     open_chapter(page, app_url)
-    card = page.locator(".st-key-card-lookup")
+    card = page.locator(".st-key-section-ways")
     type_into_cell(page, 3, 0.8, "Muriel")
     expect(answer(card, "Li → Muriel")).to_be_visible()
     page.wait_for_url(re.compile("qkv-names="))
@@ -112,7 +113,7 @@ def test_weights_are_typed_dragged_and_never_lost(page: Page, app_url: str) -> N
 
     weight = text_input(page, "weight, v1")
     weight.fill("a lot")
-    expect(card.get_by_text("The weight of v1 is “a lot”, which is no number")).to_be_visible()
+    expect(card.get_by_text("The weight of v1 is “a lot”, not a number")).to_be_visible()
     expect(weight).to_have_value("a lot")
     expect(weight).to_have_attribute("aria-invalid", "true")
     weight.fill("1.2")  # of 2: convex weights 0.6, 0.2, 0.15, 0.05
@@ -126,7 +127,7 @@ def test_weights_are_typed_dragged_and_never_lost(page: Page, app_url: str) -> N
     slider.press("Home")  # -1, which a convex sum counts as 0
     expect(card.get_by_text("0.750, 0.000, 0.188")).to_be_visible()
     page.wait_for_url(re.compile("qkv-values="))
-    page.get_by_role("radio", name="any").click()
+    page.get_by_role("radio", name="any", exact=True).click()
     expect(card.get_by_text("1.200, -1.000, 0.300, 0.100")).to_be_visible()
 
     card.get_by_role("button", name="Add a value").click()
@@ -140,7 +141,7 @@ def test_weights_are_typed_dragged_and_never_lost(page: Page, app_url: str) -> N
 
 def test_a_star_is_placed_in_the_plane_itself(page: Page, app_url: str) -> None:
     """Where the sum lies by the figure's own axes: the answer is right, and the figure has it then, not before."""
-    page.goto(f"{app_url}/queries-keys-values?qkv-guess-star-drawn=true")
+    page.goto(f"{app_url}/queries-keys-values?qkv-open-plane=true&qkv-guess-star-drawn=true")
     card, plane = page.locator(".st-key-exercise-star"), page.locator(".st-key-figure-plane .js-plotly-plot")
     page.locator(".st-key-figure-plane").scroll_into_view_if_needed()  # figures are drawn once they come near
     paper = card.get_by_role("slider", name="Your star")
