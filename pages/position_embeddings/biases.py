@@ -9,6 +9,7 @@ import streamlit as st
 
 from pages.position_embeddings.offset_figures import bucket_figure
 from pages.position_embeddings.own_figures import own_figures
+from pages.position_embeddings.predictions import sketch_the_penalty
 from pages.position_embeddings.tokens import ROUNDING, TokenInputs
 from ui.chapter.chapter import Chapter
 from viz_core.figures.alibi import penalty_figure, slopes_figure
@@ -59,6 +60,7 @@ def alibi(chapter: Chapter, _inputs: TokenInputs) -> None:
             chapter.claim("slopes", slope(count), 1e-15, heads=count)
         uneven = logarithmic_penalty if broken == "logarithm" else evenness_error
         chapter.claim("even", uneven(heads, 32), ROUNDING)
+    sketch_the_penalty(chapter)
 
 
 @own_figures("t5")

@@ -37,13 +37,13 @@ def costs(chapter: Chapter, inputs: TokenInputs) -> None:
         relative=f"{lines['relative'][1][-1]:,}",
     )
     number = st.column_config.NumberColumn(format="localized")
-    wide = st.column_config.TextColumn(width="medium")
+    wide, why = st.column_config.TextColumn(width="medium"), st.column_config.TextColumn(width="large")
     columns = {chapter.words(f"column.{name}"): number for name in ("parameters", "stored", "computed")}
     st.dataframe(
         _cost_table(chapter, _square(n, h, per_head)),
         hide_index=True,
         height="content",
-        column_config={**columns, chapter.words("column.formula"): wide},
+        column_config={**columns, chapter.words("column.formula"): wide, chapter.words("column.why"): why},
     )
     chapter.guidance("cost-table")
     one = n**2 * WIDTH // h

@@ -99,7 +99,7 @@ def offsets(chapter: Chapter, inputs: TokenInputs) -> None:
     maps = {name: same_word.weights(BY_NAME[name])[inputs.head].numpy() for name in ("absolute", "relative")}
     chapter.figure("one-word", partial(figures.weights_figure, maps, names), head=inputs.head + 1)
     with chapter.claims():
-        broken = chapter.break_and_explain("exchanged", "no-positions")
+        broken = chapter.break_and_explain("exchanged", "no-positions", part="experiment")
         one, many = ("absolute", "relative") if broken == "exchanged" else ("relative", "absolute")
         apart = scores["none" if broken == "no-positions" else "relative"]
         chapter.claim("one-score", spreads[one], ROUNDING)
@@ -155,7 +155,7 @@ def _show_learning(chapter: Chapter, learning: Learning, reach: int) -> None:
     maps = {"wanted": found.target.numpy(), "got": found.weights.numpy()}
     chapter.figure("wanted", figures.weights_figure(maps, names))
     with chapter.claims():
-        if chapter.break_and_explain("untrained"):
+        if chapter.break_and_explain("untrained", part="experiment"):
             found = measure_table(untrained_table(POSITIONS, DIMENSIONS), reach)
         chapter.claim_at_most("learns", found.loss / found.none, 0.25)
         chapter.claim_at_least("finds-offsets", found.share, 0.9)

@@ -1,12 +1,12 @@
-"""Every position scheme on the same tokens: side by side, one at a time, and what each costs."""
+"""Every position scheme on the same tokens: what order changes, side by side, one at a time, and what each costs."""
 
 from functools import partial
 
 from pages.position_embeddings.across import across_models
 from pages.position_embeddings.costs import costs
 from pages.position_embeddings.experiments import experiments
+from pages.position_embeddings.insight import insight
 from pages.position_embeddings.one_scheme import one_scheme
-from pages.position_embeddings.predictions import sketch_the_penalty
 from pages.position_embeddings.shuffle import shuffle
 from pages.position_embeddings.side_by_side import side_by_side
 from pages.position_embeddings.sources import sources
@@ -14,26 +14,43 @@ from pages.position_embeddings.tokens import ask_tokens
 from ui.chapter.chapter import Chapter
 from viz_core.lessons.position_embeddings.order import order_residual
 from viz_core.lessons.position_embeddings.shared_layer import SharedLayer
-from viz_core.positional.register import SCHEMES
+from viz_core.positional.register import BY_NAME, SCHEMES
 
 chapter = Chapter("position-embeddings")
 chapter.question()
-inputs = chapter.require(ask_tokens(chapter))
+chapter.definition()
+with chapter.card("main"):
+    with chapter.main_controls():
+        asked = ask_tokens(chapter)
+        shown = chapter.controls.select("main-scheme", tuple(BY_NAME), "sinusoidal")
+        chapter.controls.slider("order", 1, 20, 1)
+        broken = chapter.break_it("no-order", part="order")
+    inputs = chapter.require(asked)
+    chapter.side_by_side(broken, lambda setting: insight(chapter, inputs.as_typed, shown, setting))
+    chapter.guidance("order-seen")
 
-chapter.exercise("echo")
-chapter.tabs(
-    schemes=lambda: side_by_side(chapter, inputs),
-    closer=lambda: one_scheme(chapter, inputs),
-    costs=lambda: costs(chapter, inputs),
-    shuffle=lambda: shuffle(chapter, inputs.as_typed),
-    across=lambda: across_models(chapter),
-    experiments=lambda: experiments(chapter, inputs.as_typed),
-)
-
-sketch_the_penalty(chapter)
-sources(chapter)
-chapter.code(*(part for scheme in SCHEMES for part in scheme.code), SharedLayer, order_residual)
-chapter.downloads(
-    {scheme.name.replace("-", "_"): partial(inputs.layer.position_scores, scheme) for scheme in SCHEMES[1:]}
-)
+chapter.exercise("bag")
+chapter.takeaways()
 chapter.next()
+
+
+def library() -> None:
+    """Draw the source cards, the library's code and the downloads."""
+    sources(chapter)
+    chapter.code(*(part for scheme in SCHEMES for part in scheme.code), SharedLayer, order_residual)
+    chapter.downloads(
+        {scheme.name.replace("-", "_"): partial(inputs.layer.position_scores, scheme) for scheme in SCHEMES[1:]}
+    )
+
+
+chapter.deeper(
+    {
+        "schemes": lambda: side_by_side(chapter, inputs),
+        "closer": lambda: one_scheme(chapter, inputs),
+        "shuffle": lambda: shuffle(chapter, inputs.as_typed),
+        "costs": lambda: costs(chapter, inputs),
+        "across": lambda: across_models(chapter),
+        "experiments": lambda: experiments(chapter, inputs.as_typed),
+        "library": library,
+    }
+)

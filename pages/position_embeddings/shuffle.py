@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import streamlit as st
+from torch import Tensor
 
 from pages.position_embeddings.tokens import ROUNDING, TokenInputs
 from ui.chapter.chapter import Chapter
@@ -19,22 +20,12 @@ ORDER_MATTERS = 1e-3  # far above rounding, far below the residual of any scheme
 
 def shuffle(chapter: Chapter, inputs: TokenInputs) -> None:
     """The permutation test: shuffle the words before attention or after it, under every scheme."""
-    labels = inputs.tokens.labels
     chapter.text("shuffle")
-    if len(set(labels)) < 2:
+    if len(set(inputs.tokens.labels)) < 2:
         st.info(chapter.words("nothing-to-shuffle"), icon=":material/edit:")
         return
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        number = int(chapter.controls.slider("order", 1, 20, 1))
-        backwards = chapter.controls.toggle("backwards")
-    order = reversed_order(labels) if backwards else shuffled_order(labels, number)
-    st.markdown(
-        chapter.words(
-            "shuffled",
-            before=escape(" ".join(labels)),
-            after=escape(" ".join(labels[i] for i in order.tolist())),
-        )
-    )
+    backwards = chapter.controls.toggle("backwards")
+    order = chosen_order(chapter, inputs, backwards)
     residuals = order_residuals(inputs.layer, order)
     names = {**chapter.words.group("figure"), **chapter.words.group("option")}
     figure = residual_figure(residuals, ORDER_MATTERS, names["order-residual"], names)
@@ -45,11 +36,21 @@ def shuffle(chapter: Chapter, inputs: TokenInputs) -> None:
     least = min((residual for residual in residuals.values() if residual > ROUNDING), default=math.inf)
     gap = least > 100 * max(residuals[name] for name in blind)
     chapter.finding("gap", gap, blind=[names[name] for name in blind])
-    with chapter.claims():
-        if chapter.break_and_explain("unshuffled"):
+    with chapter.claim_row("claims-shuffle"):
+        if chapter.break_and_explain("unshuffled", part="shuffle"):
             residuals = order_residuals(inputs.layer, order.sort().values)  # the order of the sentence
         for scheme in SCHEMES:
             if is_equivariant(scheme, inputs.layer.sizes, order):
                 chapter.claim("blind", residuals[scheme.name], ROUNDING, scheme=names[scheme.name])
             else:
                 chapter.claim_at_least("ordered", residuals[scheme.name], ORDER_MATTERS, scheme=names[scheme.name])
+
+
+def chosen_order(chapter: Chapter, inputs: TokenInputs, backwards: bool) -> Tensor:
+    """Show the words before and after the reader's shuffle; return the order."""
+    labels = inputs.tokens.labels
+    number = int(st.session_state[chapter.controls.key("order")])
+    order = reversed_order(labels) if backwards else shuffled_order(labels, number)
+    after = escape(" ".join(labels[i] for i in order.tolist()))
+    st.markdown(chapter.words("shuffled", before=escape(" ".join(labels)), after=after))
+    return order

@@ -7,6 +7,7 @@ import streamlit as st
 from pages.position_embeddings.map_figures import scale_strip, small_maps
 from pages.position_embeddings.tokens import WHERE_TRAINED, TokenInputs, link_to
 from ui.chapter.chapter import Chapter
+from ui.text.markdown import escape
 from viz_core.lessons.position_embeddings.order import is_striped
 from viz_core.positional.register import SCHEMES
 
@@ -14,6 +15,9 @@ from viz_core.positional.register import SCHEMES
 def side_by_side(chapter: Chapter, inputs: TokenInputs) -> None:
     """A small map of every scheme on one colour scale, each with a button that opens it."""
     names = chapter.words.group("figure")
+    chapter.exercise("echo")
+    if inputs.tokens is not inputs.typed:
+        chapter.text("first-word", word=escape(inputs.tokens.labels[0]))
     chapter.figure(
         "scale", scale_strip(inputs.quantity, names), bar=False, shown=names[inputs.quantity], count=len(SCHEMES)
     )
@@ -47,6 +51,6 @@ def side_by_side(chapter: Chapter, inputs: TokenInputs) -> None:
 
 
 def _open(chapter: Chapter, name: str) -> None:
-    """Open a scheme in the tab "One scheme, closer"."""
-    st.session_state[chapter.controls.key("section")] = chapter.words("option.closer")
+    """Open a scheme in the section "One scheme, closer"."""
+    st.session_state[chapter.controls.key("open-closer")] = True
     st.session_state[chapter.controls.key("scheme")] = name

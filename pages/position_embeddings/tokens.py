@@ -72,20 +72,16 @@ class TokenInputs:
 def ask_tokens(chapter: Chapter) -> TokenInputs | None:
     """Controls for the sentence or the picture, the heads and the quantity; None while there are no tokens."""
     controls = chapter.controls
-    with chapter.card("ask"):
-        first, second = st.columns([2, 3], gap="medium")
-        with first:
-            source = controls.choice("source", ("one-word", "sentence", "picture"), "one-word")
-        with second:
-            model = None if source == "picture" else translator_or_none(MODEL)
-            tokens = _picture(chapter) if source == "picture" else _sentence(chapter, model)
-        with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-            quantity = controls.choice("show", ("added", "scores", "weights"), "added")
-            heads = controls.choice("heads", HEADS, 8)
-            head = int(controls.number("head", 1, heads, 1)) - 1
-            with controls.more():
-                per_head = controls.toggle("per-head")
-                seed = int(controls.number("seed", 0, 999, 0))
+    with controls.more():
+        source = controls.choice("source", ("one-word", "sentence", "picture"), "one-word")
+        model = None if source == "picture" else translator_or_none(MODEL)
+        picture_shown = _picture(chapter) if source == "picture" else None
+        quantity = controls.choice("show", ("added", "scores", "weights"), "added")
+        heads = controls.choice("heads", HEADS, 8)
+        head = int(controls.number("head", 1, heads, 1)) - 1
+        per_head = controls.toggle("per-head")
+        seed = int(controls.number("seed", 0, 999, 0))
+    tokens = _sentence(chapter, model) if picture_shown is None else picture_shown
     if not tokens.labels:
         st.info(chapter.words("empty"), icon=":material/edit:")
         return None

@@ -57,8 +57,9 @@ BREAKS: dict[str, dict[str, list[str]]] = {
     "position-embeddings: rotary": {"summed": ["n − m alone", "changes no length"]},
     "position-embeddings: alibi": {"from-one": ["of 8 heads", "of 16 heads"], "logarithm": ["every step further"]},
     "position-embeddings: t5": {"one-way": ["16 ranges"]},
-    "position-embeddings: shuffled": {"unshuffled": [f"{SCHEME(f'option.{name}')}: order" for name in ORDERED]},
-    "position-embeddings: offsets": {
+    "position-embeddings: order": {"no-order": ["order matters"]},
+    "position-embeddings: shuffle": {"unshuffled": [f"{SCHEME(f'option.{name}')}: order" for name in ORDERED]},
+    "position-embeddings: experiment": {
         "exchanged": ["one offset, one score", "one offset, many"],
         "no-positions": ["score differently"],
     },
@@ -96,11 +97,17 @@ BREAKS: dict[str, dict[str, list[str]]] = {
 TYPED = {"pe-source": "sentence", "pe-text": "I lost my keys again"}
 OPENED_AT: dict[str, dict[str, str]] = {
     **{
-        f"position-embeddings: {name}": {"pe-section": "One scheme, closer", "pe-scheme": SCHEME(f"option.{name}")}
+        f"position-embeddings: {name}": {
+            "open-all": "false",
+            "pe-section": "One scheme, closer",
+            "pe-scheme": SCHEME(f"option.{name}"),
+        }
         for name in ("absolute", "relative", "shaw", "relative-2d", "rotary", "alibi", "t5")
     },
-    "position-embeddings: shuffled": {"pe-section": "Shuffle the words"} | TYPED,
-    "position-embeddings: offsets": {
+    "position-embeddings: order": {"open-all": "false"} | TYPED,
+    "position-embeddings: shuffle": {"open-all": "false", "pe-section": "Shuffle the words"} | TYPED,
+    "position-embeddings: experiment": {
+        "open-all": "false",
         "pe-section": "Three experiments",
         "pe-exercise": "3 · a vector for each offset",
     },
@@ -115,6 +122,9 @@ PARTS_WITH_A_CHOICE = (
     "learning: claims",
     "vision-transformer: lab",
     "vision-transformer: order",
+    "position-embeddings: order",
+    "position-embeddings: shuffle",
+    "position-embeddings: experiment",
 )
 """Parts that are broken by a control of their own, `break-PART`."""
 

@@ -14,7 +14,7 @@ _PER_ROW, _SPACING, _MOST_PAIRS = 4, 2.7, 8
 def hands_figure(
     query_position: int, key_position: int, frequencies: Float[np.ndarray, "pairs"], labels: Labels
 ) -> go.Figure:
-    """A circle for each pair: the hand of a query (blue) and of a key (orange) that both start at 3 o'clock.
+    """A circle for each pair: the hand of a query (blue) and of a key (orange), clockwise from 12 o'clock.
 
     A hand of frequency omega at position m has the angle m omega; the angle between the hands is (m - n) omega. Of
     more than eight pairs eight are drawn, at even intervals.
@@ -28,14 +28,14 @@ def hands_figure(
     angles = np.linspace(0, 2 * np.pi, 61)
     figure = go.Figure()
     figure.add_scatter(
-        **_segments([centre + np.stack([np.cos(angles), np.sin(angles)], axis=1) for centre in centres]),
+        **_segments([centre + np.stack([np.sin(angles), np.cos(angles)], axis=1) for centre in centres]),
         mode="lines",
         line={"color": CATEGORIES[-1], "width": 1},
         hoverinfo="skip",
         showlegend=False,
     )
     for position, colour, name in ((query_position, QUERIES, "query"), (key_position, KEYS, "key")):
-        tips = centres + np.stack([np.cos(position * omegas), np.sin(position * omegas)], axis=1)
+        tips = centres + np.stack([np.sin(position * omegas), np.cos(position * omegas)], axis=1)
         figure.add_scatter(
             **_segments([np.stack([centre, tip]) for centre, tip in zip(centres, tips, strict=True)]),
             mode="lines+markers",
@@ -55,8 +55,8 @@ def hands_figure(
     )
     return lay_out(
         figure,
-        labels["first-component"],
         labels["second-component"],
+        labels["first-component"],
         height=80 + 150 * -(-len(omegas) // _PER_ROW),
         xaxis={"showticklabels": False, "showgrid": False, "zeroline": False},
         yaxis={

@@ -14,7 +14,8 @@ from safetensors.torch import save_file
 from streamlit.testing.v1 import AppTest
 
 from pages.position_embeddings.one_scheme import OWN_FIGURES
-from tests.pages.reading import claim_names, claims, figure_names, figures, texts
+from tests.pages import reading
+from tests.pages.reading import texts
 from ui.text.words import TEXT, languages, load_words
 from viz_core.lessons.position_embeddings.order import order_residual
 from viz_core.lessons.position_embeddings.picture_tokens import picture_tokens, shipped_position_table
@@ -34,10 +35,32 @@ DEFAULT = next(sample.english for sample in sentences() if sample.id == "cat")
 OpenPage = Callable[..., AppTest]
 
 
+def figures(app: AppTest) -> list[dict[str, Any]]:
+    """The figures below the main one."""
+    return reading.figures(app)[1:]
+
+
+def figure_names(app: AppTest) -> list[str]:
+    return reading.figure_names(app)[1:]
+
+
+def claims(app: AppTest) -> list[str]:
+    """The claims below the main figure's one."""
+    return reading.claims(app)[1:]
+
+
+def claim_names(app: AppTest) -> list[str]:
+    return reading.claim_names(app)[1:]
+
+
 def open_at(open_page: OpenPage, **parameters: object) -> AppTest:
     """open_at(open_page, skew_n=4): with pe-skew-n=4 in the address."""
-    parameters = {"source": "sentence"} | parameters  # it opens on one word
-    return open_page(CHAPTER, **{f"pe-{name.replace('_', '-')}": str(value) for name, value in parameters.items()})
+    parameters = {"source": "sentence", "section": "Side by side"} | parameters  # it opens on one word
+    return open_page(
+        CHAPTER,
+        **{"open-all": "false"},
+        **{f"pe-{name.replace('_', '-')}": str(value) for name, value in parameters.items()},
+    )
 
 
 def array(numbers: Any) -> np.ndarray:
@@ -62,7 +85,7 @@ def small_maps(app: AppTest) -> dict[str, np.ndarray]:
 
 def test_it_opens_with_every_scheme_on_one_word(open_page: OpenPage) -> None:
     """The first of the sentence, at every place: stripes."""
-    app = open_page(CHAPTER)
+    app = open_at(open_page, source="one word")
     s = setting().one_word()
     for name, values in small_maps(app).items():
         np.testing.assert_allclose(values, s.position_scores(BY_NAME[name])[0].numpy(), atol=1e-5)
@@ -106,7 +129,7 @@ def test_a_picture_is_a_grid_of_any_height_and_width(open_page: OpenPage) -> Non
 
 
 def test_a_card_opens_its_scheme(open_page: OpenPage) -> None:
-    app = open_page(CHAPTER)
+    app = open_at(open_page, source="one word")
     app.button(key="open-alibi").click().run()
     assert not app.exception
     assert app.selectbox(key="pe-scheme").value == "alibi"
@@ -123,7 +146,7 @@ def test_every_scheme_opens_from_a_link_and_its_claims_hold(open_page: OpenPage,
     name = app.selectbox(key="pe-scheme").value
     assert name == scheme or scheme in LINKED
     assert all("material/check" in claim for claim in claims(app))
-    assert (":orange-badge[:material/close: longer sequences]" in texts(app)) is not BY_NAME[name].extrapolates
+    assert (":orange-badge[:material/close: fixed maximum length]" in texts(app)) is not BY_NAME[name].extrapolates
     map_drawn = array(figures(app)[-1]["data"][0]["z"])
     np.testing.assert_allclose(map_drawn, setting().position_scores(BY_NAME[name])[0].numpy(), atol=1e-5)
 
@@ -243,7 +266,7 @@ def test_a_table_is_trained_when_asked_and_kept(open_page: OpenPage) -> None:
     before = claims(app)
     app.run()
     assert claims(app) == before  # kept, not trained again
-    app.segmented_control(key="pe-break").set_value("untrained").run()
+    app.segmented_control(key="pe-break-experiment").set_value("untrained").run()
     assert [claim for claim in claims(app) if "material/check" in claim] == []
     assert load_words(CHAPTER)("break.untrained") in [warning.value for warning in app.warning]
     app.segmented_control(key="pe-reach").set_value(3).run()
@@ -258,7 +281,7 @@ def test_one_score_for_each_offset(open_page: OpenPage) -> None:
 
 @pytest.mark.parametrize("text", ["", "   ", "\x00\x07"])
 def test_no_words_are_an_empty_state(open_page: OpenPage, text: str) -> None:
-    app = open_page(CHAPTER)
+    app = open_at(open_page, source="one word")
     app.text_input(key="pe-text").set_value(text).run()
     assert not app.exception
     assert "There are no tokens yet" in app.info[0].value
@@ -272,8 +295,8 @@ def test_any_text_is_a_sentence(open_page: OpenPage, text: str, section: str) ->
 
 
 def test_a_long_text_says_what_is_shown(open_page: OpenPage) -> None:
-    app = open_page(CHAPTER)
-    app.text_input(key="pe-text").set_value("cat " * 400).run()
+    app = open_at(open_page, source="one word")
+    app.text_input(key="pe-text").set_value("cat dog " * 200).run()
     assert not app.exception
     assert "400 tokens; every map here shows the first 64" in app.warning[0].value
     assert small_maps(app)["relative"].shape == (64, 64)

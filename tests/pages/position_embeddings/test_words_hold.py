@@ -23,8 +23,11 @@ CLOSER, EXPERIMENTS = "One scheme, closer", "Three experiments"
 
 
 def opened(open_page: OpenPage, **parameters: object) -> AppTest:
-    parameters = {"source": "sentence"} | parameters  # it opens on one word
-    app = open_page("position-embeddings", **{f"pe-{name.replace('_', '-')}": str(v) for name, v in parameters.items()})
+    parameters = {"source": "sentence", "section": "Side by side"} | parameters  # it opens on one word
+    address = {"open-all": "false"}
+    app = open_page(
+        "position-embeddings", **address, **{f"pe-{name.replace('_', '-')}": str(v) for name, v in parameters.items()}
+    )
     stands(app)
     return app
 

@@ -18,6 +18,6 @@ def test_hands_stand_at_their_angles() -> None:
     for trace, position in ((figure.data[1], 8), (figure.data[2], 3)):
         x, y = (values.reshape(-1, 3) for values in (trace.x, trace.y))
         assert len(x) == 8
-        angles = np.arctan2(y[:, 1] - y[:, 0], x[:, 1] - x[:, 0])
+        angles = np.arctan2(x[:, 1] - x[:, 0], y[:, 1] - y[:, 0])  # clockwise from 12 o'clock
         np.testing.assert_allclose(np.exp(1j * angles), np.exp(1j * position * omegas), atol=1e-5)
     assert figure.data[3].text[:2] == ("label 0", "label 4")

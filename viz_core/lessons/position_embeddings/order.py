@@ -19,9 +19,14 @@ def order_residual(scheme: SchemeEntry, layer: SharedLayer, order: Int[Tensor, "
 
     Near 0 where the layer is permutation-equivariant: it sees a set of tokens, not a sequence.
     """
+    return float(order_changes(scheme, layer, order).max())
+
+
+def order_changes(scheme: SchemeEntry, layer: SharedLayer, order: Int[Tensor, "n"]) -> Float[Tensor, "n"]:
+    """Largest entry of |f(P X) - P f(X)| for each token, in the new order."""
     shuffled_first = layer.permuted(order).output(scheme)
     shuffled_last = layer.output(scheme)[order]
-    return float((shuffled_first - shuffled_last).abs().max())
+    return (shuffled_first - shuffled_last).abs().amax(dim=-1)
 
 
 def order_residuals(layer: SharedLayer, order: Int[Tensor, "n"]) -> dict[str, float]:
