@@ -61,12 +61,17 @@ view = chapter.attention_view(
 )
 head_buttons(chapter, names, groups, view, off)
 token = token_read(view)
-with chapter.claim_row("rows"):
-    count = sum(call.num_heads for call in picture_inputs.found.trace)
-    chapter.claim("rows", lambda: row_error(groups), ROUNDING, heads=count)
 chapter.exercise("bag")
 chapter.takeaways()
 chapter.next()
+
+
+def every_head() -> None:
+    """Draw distance and entropy of every head, and check that their maps are weights."""
+    heads(chapter, picture_inputs, view)
+    with chapter.claim_row("rows"):
+        count = sum(call.num_heads for call in picture_inputs.found.trace)
+        chapter.claim("rows", lambda: row_error(groups), ROUNDING, heads=count)
 
 
 def worth() -> None:
@@ -104,7 +109,7 @@ chapter.deeper(
         "order": lambda: permutation(chapter, picture_inputs),
         "lab": lambda: patch_lab(chapter, picture_inputs, view, token),
         "depth": lambda: depth(chapter, picture_inputs, token),
-        "heads": lambda: heads(chapter, picture_inputs, view),
+        "heads": every_head,
         "worth": worth,
         "products": lambda: score_products(chapter, picture_inputs.request, groups, view),
         "training": lambda: training(chapter, picture_inputs),

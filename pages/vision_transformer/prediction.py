@@ -56,7 +56,7 @@ def _prediction(chapter: Chapter, picture_inputs: PictureInputs, setting: str) -
     with right:
         top = sorted(probabilities, key=lambda name: -probabilities[name])[:_SHOWN_LABELS]
         figure = bars_figure(top, [probabilities[name] for name in top], label, names["class"], names)
-        figure.update_layout(height=270)
+        figure.update_layout(height=230)
         probability = f"{probabilities[label]:.2f}"
         chapter.figure("labels", figure, bar=False, label=label, probability=probability)
     with chapter.claim_row("main"):
