@@ -141,7 +141,7 @@ def head_and_pin(page: Page) -> None:
 
 def smooth_patches(page: Page) -> None:
     found = load_classifier("vit-fashion-mnist", "cpu").classify(drawn_picture("trouser"))
-    expect(page.get_by_role("heading", name=f"It says: {found.label}")).to_be_visible()
+    expect(page.get_by_role("heading", name=f"Prediction: {found.label}")).to_be_visible()
     expect(page.locator("[data-part=patches] [data-value=smooth]")).to_have_attribute("aria-pressed", "true")
     expect_read(page, found, 2, 4, 10)
 

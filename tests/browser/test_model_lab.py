@@ -122,7 +122,7 @@ def test_a_picture_in_the_lab_and_the_way_to_the_vision_chapter(page: Page, lab_
     model = HubVision(load_hub(folders / "vit", device="cpu"))
     found = model.classify_prepared(model.prepare(open_picture(PICTURE)))
     percent = f"{100 * found.probabilities[found.label]:.1f}%"
-    expect(page.get_by_role("heading", name=f"It says: {found.label}, {percent}")).to_be_visible()
+    expect(page.get_by_role("heading", name=f"Prediction: {found.label}, {percent}")).to_be_visible()
 
     x, y = patch_place(stage, GRID, 1, 2)
     stage.click(position={"x": x, "y": y})

@@ -46,7 +46,7 @@ def test_upload_click_a_patch_change_the_head(page: Page, app_url: str, model: I
     file = {"name": "a bag.png", "mimeType": "image/png", "buffer": content}
     page.locator("input[type=file]").set_input_files(file)
     percent = f"{100 * found.probabilities[found.label]:.1f}%"
-    expect(page.get_by_role("heading", name=f"It says: {found.label}, {percent}")).to_be_visible()
+    expect(page.get_by_role("heading", name=f"Prediction: {found.label}, {percent}")).to_be_visible()
     expect_read(page, found, 4, 0, 0)
     class_token = overlay(page)
 
@@ -74,7 +74,7 @@ def test_a_photo_as_a_phone_stores_it(page: Page, app_url: str) -> None:
     file = {"name": "IMG_1.jpg", "mimeType": "image/jpeg", "buffer": phone_photo(6)}
     page.locator("input[type=file]").set_input_files(file)
     percent = f"{100 * found.probabilities[found.label]:.1f}%"
-    expect(page.get_by_role("heading", name=f"It says: {found.label}, {percent}")).to_be_visible()
+    expect(page.get_by_role("heading", name=f"Prediction: {found.label}, {percent}")).to_be_visible()
 
 
 def test_draw_undo_and_clear(page: Page, app_url: str) -> None:

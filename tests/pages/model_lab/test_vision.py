@@ -85,7 +85,7 @@ def test_the_answer_is_the_models(open_page: OpenPage, folders: Path) -> None:
     app = open_page("vision-transformer", **{"vt-lab": "vit"})
     model = HubVision(load_hub(folders / "vit", device="cpu"))
     found = model.classify_prepared(model.prepare(drawn_picture("airplane")))
-    assert f"It says: {found.label}, {100 * found.probabilities[found.label]:.1f}%" in texts(app)
+    assert f"Prediction: {found.label}, {100 * found.probabilities[found.label]:.1f}%" in texts(app)
 
 
 def test_a_model_without_labels_says_so(open_page: OpenPage) -> None:
@@ -101,7 +101,7 @@ def test_uploads_reach_a_lab_model(open_page: OpenPage, folders: Path) -> None:
     upload(app, "vt-upload", PICTURE)
     model = HubVision(load_hub(folders / "vit", device="cpu"))
     found = model.classify_prepared(model.prepare(open_picture(PICTURE)))
-    assert f"It says: {found.label}" in texts(app)
+    assert f"Prediction: {found.label}" in texts(app)
 
 
 @pytest.mark.parametrize(
