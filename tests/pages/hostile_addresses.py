@@ -153,7 +153,7 @@ HOSTILE: dict[str, list[Row]] = {
                 ],
                 rp_base=[("0", "Base"), ("inf", "Base")],
                 rp_type=[("int8", "Number type")],
-                rp_reach=[("7", "Positions the fit may draw from")],
+                rp_reach=[("7", "Positions to sample")],
             ),
         ),
         ({"rp-section": "nowhere"}, []),

@@ -144,7 +144,7 @@ def test_a_tab_opens_from_a_link_and_its_claims_hold(open_page: OpenPage, chapte
             {},
             "rp-guess-wavelength",
             1,
-            "**Yes.** A whole number of wavelengths",
+            "**Yes.** After a whole number of turns",
         ),
         ("scoring-functions", {}, "sf-guess-length-zero", 2, "**Yes.** Softmax sees differences only"),
         (
