@@ -55,7 +55,7 @@ def test_draw_a_fit_by_mouse_and_keys_and_see_what_comes_out(page: Page, app_url
     paper, reveal = card.get_by_role("slider", name="Your curve"), card.get_by_role("button", name="Reveal")
     expect(reveal).to_be_disabled()
     paper.hover()
-    paper.click(position={"x": 490, "y": 100})
+    paper.click(position={"x": 530, "y": 100})
     paper.press("ArrowRight")
     expect(paper).to_have_attribute("aria-valuetext", re.compile(r"^3: "))
     paper.press("ArrowUp")
