@@ -34,7 +34,7 @@ def insight(chapter: Chapter, inputs: TokenInputs, scheme_name: str, broken: str
         if scheme_name == "none":
             chapter.claim("blind", float(changes.max()), 1e-5, scheme=name)
         else:
-            chapter.claim_at_least("ordered", float(changes.max()), ORDER_MATTERS, scheme=name)
+            chapter.claim_at_least("noticed", float(changes.max()), ORDER_MATTERS, scheme=name)
 
 
 def insight_figure(changes: np.ndarray, words: list[str], limit: float, labels: Labels) -> go.Figure:

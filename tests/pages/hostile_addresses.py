@@ -100,7 +100,7 @@ HOSTILE: dict[str, list[Row]] = {
             pe_head=[("99", "Head")],
             pe_heads=[("3", "Heads")],
             pe_show=[("<script>", "Show")],
-            pe_source=[("nowhere", "Tokens of")],
+            pe_source=[("nowhere", "Tokens in the sections below")],
             pe_seed=[("-1", "Seed of all random tables")],
         ),
         *_within(
