@@ -113,7 +113,7 @@ def test_a_picture_in_the_lab_and_the_way_to_the_vision_chapter(page: Page, lab_
 
     # While a page is drawn again, what moved down stands in both places for a moment.
     page.get_by_role("link", name=re.compile("vision chapter")).first.click()
-    expect(page.get_by_role("heading", name="It says:")).to_be_visible(timeout=SLOW)
+    expect(page.get_by_role("heading", name="Prediction:")).to_be_visible(timeout=SLOW)
     expect(page.get_by_text("Lab: vit")).to_be_visible()
     page.get_by_text("Upload", exact=True).click()
     page.locator("input[type=file]").set_input_files(

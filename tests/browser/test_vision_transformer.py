@@ -90,15 +90,15 @@ def test_draw_undo_and_clear(page: Page, app_url: str) -> None:
         page.mouse.down()
         page.mouse.move(box["x"] + x * box["width"], box["y"] + 0.9 * box["height"], steps=5)
         page.mouse.up()
-    expect(page.get_by_role("heading", name="It says:")).to_be_visible()
+    expect(page.get_by_role("heading", name="Prediction:")).to_be_visible()
     page.get_by_role("button", name="Clear").click()
-    expect(page.get_by_role("heading", name="It says:")).to_have_count(0)
+    expect(page.get_by_role("heading", name="Prediction:")).to_have_count(0)
     paper.focus()
     for key in ("Space", "Shift+ArrowDown", "Shift+ArrowDown", "Space"):
         page.keyboard.press(key)
-    expect(page.get_by_role("heading", name="It says:")).to_be_visible()
+    expect(page.get_by_role("heading", name="Prediction:")).to_be_visible()
     page.keyboard.press("Control+z")
-    expect(page.get_by_role("heading", name="It says:")).to_have_count(0)
+    expect(page.get_by_role("heading", name="Prediction:")).to_have_count(0)
 
 
 def test_a_click_on_the_grid_pins_the_patch_above_and_through_the_layers_plays(
