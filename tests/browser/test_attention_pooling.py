@@ -65,7 +65,7 @@ def test_draw_a_fit_by_mouse_and_keys_and_see_what_comes_out(page: Page, app_url
     expect(page).to_have_url(re.compile(r"ap-guess-wide=\d{42}$"))
     page.reload()
     expect(card.get_by_role("button", name="Draw again")).to_be_visible()
-    assert lines_drawn(page) == ["truth", "fit"]
+    assert lines_drawn(page) == ["true curve", "fit"]
     over = [place.bounding_box() or {} for place in (page.locator(".st-key-figure-fit .js-plotly-plot"), paper)]
     assert over[0] == pytest.approx(over[1], abs=1)
     card.get_by_role("button", name="Draw again").click()
