@@ -72,6 +72,23 @@ def measure_alignments(translator: Translator) -> dict[str, Any] | None:
     }
 
 
+def sentence_errors(translator: Translator) -> dict[str, tuple[float, float]]:
+    """For each hand-aligned English sentence, the alignment error rates of the first head, and by place alone.
+
+    The head is that of the first layer with cross-attention, for the word written.
+    """
+    errors = {}
+    for sample in aligned_samples():
+        found = _found(translator, sample)
+        own = found[min(head for head in found if head[0] == "written")]
+        sure, possible = [sample.sure], [sample.possible]
+        errors[sample.english] = (
+            alignment_error_rate([own], sure, possible),
+            alignment_error_rate([_diagonal(sample)], sure, possible),
+        )
+    return errors
+
+
 def word_of_each_token(encoding: Encoding, spans: Sequence[tuple[int, int]]) -> tuple[int, ...]:
     """Return the word number of each token, by the position of its last character; one more for the end token.
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from recipes.alignments import sentence_errors
 from recipes.evaluation import translate_all
 from recipes.files import write_json
 from recipes.sentence_pairs import LICENCE, SOURCE, group_references, load_pairs, split_pairs
@@ -57,7 +58,7 @@ def measure(translators: Mapping[str, Translator], references: Mapping[str, Sequ
     bins = balanced(english, lengths, EDGES, PER_BIN)
     picked = [sentence for sentences in bins for sentence in sentences]
     texts = {name: _translate(each, english if name != MODELS[-1] else picked) for name, each in translators.items()}
-    opening = opening_sentence(texts[ATTENTION], texts[PLAIN], references, lengths)
+    opening = opening_sentence(texts[ATTENTION], texts[PLAIN], references, sentence_errors(translators[ATTENTION]))
     return {
         "source": SOURCE,
         "licence": LICENCE,
@@ -116,21 +117,29 @@ def opening_sentence(
     attention: Mapping[str, str],
     plain: Mapping[str, str],
     references: Mapping[str, Sequence[str]],
-    lengths: Mapping[str, int],
+    errors: Mapping[str, tuple[float, float]],
 ) -> str:
-    """Return the longest sentence that attention translates exactly as a reference and the plain model fails at.
+    """Return the sentence that attention translates exactly as a reference and aligns best, and the plain model loses.
 
-    A failure is a sentence BLEU below `LOST`. Ties go to the lowest BLEU, then to alphabetical order.
+    A failure is a sentence BLEU below `LOST`. Ties go to alphabetical order.
+
+    Args:
+        errors: alignment error rates of hand-aligned sentences, by attention and by place alone; only a sentence that
+            attention aligns better is chosen.
 
     Raises:
-        ValueError: if attention gets none right that the plain model loses.
+        ValueError: if there is none.
     """
-    right = [sentence for sentence in attention if attention[sentence] in references[sentence]]
-    left = {sentence: sentence_bleu(plain[sentence], references[sentence]) for sentence in right}
-    lost = [sentence for sentence in right if left[sentence] < LOST]
-    if not lost:
-        raise ValueError("expected a sentence that only the model with attention gets right, got none")
-    return min(lost, key=lambda sentence: (-lengths[sentence], left[sentence], sentence))
+    found = [
+        (own, sentence)
+        for sentence, (own, by_place) in errors.items()
+        if own < by_place
+        and attention.get(sentence) in references.get(sentence, ())
+        and sentence_bleu(plain[sentence], references[sentence]) < LOST
+    ]
+    if not found:
+        raise ValueError("expected a sentence that only the model with attention gets right and aligns, got none")
+    return min(found)[1]
 
 
 def _translate(translator: Translator, sentences: Sequence[str]) -> dict[str, str]:

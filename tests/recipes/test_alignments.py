@@ -10,8 +10,9 @@ import pytest
 
 from recipes.__main__ import main
 from recipes.aligned_samples import AlignedPair, aligned_samples
-from recipes.alignments import measure_alignments, word_of_each_token
+from recipes.alignments import measure_alignments, sentence_errors, word_of_each_token
 from viz_core.pretrained import CHECKPOINTS, load, load_translator
+from viz_core.pretrained.samples import opening
 from viz_core.view.translation import aligning_head, translation_groups
 from viz_core.view.words import group_labels
 
@@ -58,6 +59,16 @@ def test_what_ships_is_what_is_measured() -> None:
     assert shipped["written"][view.layer][view.head] == best < shipped["diagonal"]
     assert shipped["read"][view.layer][view.head] > shipped["diagonal"]
     assert measure_alignments(load("seq2seq-en-fr", "cpu")) is None
+
+
+def test_errors_of_each_sentence() -> None:
+    errors = sentence_errors(load_translator("bahdanau-en-fr", "cpu"))
+    assert errors.keys() == {sample.english for sample in aligned_samples()}
+    sample = next(each for each in aligned_samples() if each.english == opening().english)
+    own, by_place = errors[sample.english]
+    assert 0 <= own < by_place <= 1
+    everywhere = len(sample.french_spans) + len(sample.sure)
+    assert (1 - by_place) * everywhere == pytest.approx(round((1 - by_place) * everywhere))
 
 
 def test_the_command_writes_beside_the_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -21,14 +21,15 @@ def test_as_many_of_each_length_whatever_their_order() -> None:
         balanced(list(LENGTHS), LENGTHS, (5, 8), 3)
 
 
-def test_the_longest_that_only_attention_gets_right() -> None:
+def test_the_best_aligned_that_only_attention_gets_right() -> None:
     texts = {"a": "un chat dort ici ce soir", "b": "le chien", "c": "le chien est là ce soir", "d": "faux"}
     references = {name: [text] for name, text in texts.items()} | {"d": ["vrai"]}
     plain = {"a": "une maison", "b": "nous partons", "c": "elles chantent ce soir", "d": "vrai"}
-    assert opening_sentence(texts, plain, references, LENGTHS) == "b"  # as long as "c", and lost worse
-    assert opening_sentence(texts, plain | {"b": texts["b"], "c": texts["c"]}, references, LENGTHS) == "a"
+    errors = {"a": (0.3, 0.4), "b": (0.2, 0.4), "c": (0.1, 0.1), "d": (0.0, 0.4), "not of the test split": (0.0, 1.0)}
+    assert opening_sentence(texts, plain, references, errors) == "b"  # "c" is aligned no better than by place
+    assert opening_sentence(texts, plain | {"b": texts["b"]}, references, errors) == "a"
     with pytest.raises(ValueError, match="expected a sentence that only the model with attention gets right"):
-        opening_sentence(texts, texts, references, LENGTHS)
+        opening_sentence(texts, texts, references, errors)
 
 
 def test_scores_are_corpus_bleu_within_their_intervals() -> None:

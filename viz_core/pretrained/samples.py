@@ -50,7 +50,7 @@ def by_length() -> dict[str, Any]:
 
 
 def opening() -> Sample:
-    """Return the longest test sentence that only the GRU with attention translates correctly."""
+    """Return the test sentence that the GRU with attention aligns best of those that only it translates correctly."""
     found = by_length()["opening"]
     return Sample("opening", found["english"], tuple(found["references"]))
 
