@@ -36,7 +36,7 @@ _STEP = """ours.root().querySelector("[data-part=tabs]").textContent"""
 _READY = "window.ours?.painted() > 0 && watch.quietFor(2)"
 _LINE = "After so many updates"
 _HELD = "Number(ours.root().querySelector('.view').dataset.pages) > 0"
-_MOVED = f"{_STEP} !== window.before"
+_CHANGED = f"{_STEP} !== window.before"
 
 
 def measure(samples: int = 11, trainings: int = 3) -> list[Row]:
@@ -119,7 +119,7 @@ def _looked_back(browser: Browser, url: str, samples: int) -> tuple[tuple[float,
         slider = line.get_by_role("slider")
         slider.focus()  # a reader reaches for it first
         reader.page.wait_for_function(_HELD)
-        keyed = tuple(_frame(reader, lambda: reader.press(_LINE, "ArrowLeft", _MOVED)) for _ in range(samples))
+        keyed = tuple(_frame(reader, lambda: reader.press(_LINE, "ArrowLeft", _CHANGED)) for _ in range(samples))
         thumb = line.get_by_test_id("stSliderThumbValue").locator("..").bounding_box()
         track = line.bounding_box()
         if thumb is None or track is None:
@@ -130,7 +130,7 @@ def _looked_back(browser: Browser, url: str, samples: int) -> tuple[tuple[float,
         reader.page.mouse.move(x, y)
         reader.page.mouse.down()
         places = (x - apart * (i + 1) for i in range(samples))
-        return keyed, tuple(_frame(reader, partial(reader.move, place, y, _MOVED)) for place in places)
+        return keyed, tuple(_frame(reader, partial(reader.move, place, y, _CHANGED)) for place in places)
 
 
 def _frame(reader: Visitor, act: Callable[[], float]) -> float:

@@ -19,7 +19,7 @@ def ranges(chapter: Chapter, layer_inputs: LayerInputs, head: int) -> None:
     share = weights[..., others].sum(dim=-1).mean(dim=-1)
     found = {"all": mean_ranges(weights), "words": mean_ranges(weights, words)}
     uniform = {"all": uniform_range(places), "words": uniform_range(words)}
-    near = {name: int((distances < uniform[name]).sum()) for name, distances in found.items()}
+    closer = {name: int((distances < uniform[name]).sum()) for name, distances in found.items()}
     chapter.text(
         "ranges",
         separators=len(others),
@@ -33,8 +33,8 @@ def ranges(chapter: Chapter, layer_inputs: LayerInputs, head: int) -> None:
         height=300,
         summary=[f"{i}: {a:.2f}, {w:.2f}" for i, (a, w) in enumerate(zip(*found.values(), strict=True), start=1)],
         heads=len(weights),
-        near_all=near["all"],
-        near_words=near["words"],
+        near_all=closer["all"],
+        near_words=closer["words"],
         even_all=f"{uniform['all']:.2f}",
         even_words=f"{uniform['words']:.2f}",
     )

@@ -38,8 +38,8 @@ def approximate(chapter: Chapter, database: Database, question: QueryInputs) -> 
     same = Counter[str]()
     for most in _REACHES:
         found = [each.place for each in approximate_lookup(question.query, database.keys, most, edit_distance)]
-        wanted = torch.zeros(len(database.keys), dtype=torch.float64)
-        wanted[found] = 1 / max(1, len(found))
+        equal = [float(place in found) / max(1, len(found)) for place in range(len(database.keys))]
+        wanted = torch.tensor(equal, dtype=torch.float64)
         for name, kernel in edit_kernels(most).items():
             off = (edit_weights(question.query, database.keys, kernel, edit_distance) - wanted).abs().max()
             same[name] += int(off <= _CLOSE)

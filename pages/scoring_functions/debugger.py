@@ -1,4 +1,4 @@
-"""The mask debugger: one row of scores through every recipe at every length."""
+"""The mask debugger: one row of scores through every variant at every length."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from pages.scoring_functions.softmax import row_names
 from ui.chapter.chapter import Chapter
 from ui.text.markdown import escape
 from viz_core.lessons.scoring_functions.book_examples import book_weights
-from viz_core.lessons.scoring_functions.mask_recipes import RECIPES, MaskRun, run_all
+from viz_core.lessons.scoring_functions.mask_variants import MASK_VARIANTS, MaskRun, run_all
 from viz_core.lessons.scoring_functions.masked_scores import MaskedScores
 
 SCALES = {f"times-{factor}": factor for factor in (1, 10, 1_000, 100_000, 10_000_000)}
 
 
 def debugger(chapter: Chapter, masked: MaskedScores | None) -> dict[str, list[MaskRun]] | None:
-    """One row of scores through every recipe at every length: the maps, and what went wrong in words."""
+    """One row of scores through every variant at every length: the maps, and what went wrong in words."""
     if masked is None:
         chapter.text("debugger.waiting")
         return None
@@ -37,13 +37,13 @@ def debugger(chapter: Chapter, masked: MaskedScores | None) -> dict[str, list[Ma
     chapter.text("debugger.row", row=row_names(chapter, masked)[row], scores=_numbers(scores), last=len(scores))
     runs = run_all(scores)
     names = chapter.words.group("figure")
-    with st.container(horizontal=True, gap="small", key="recipes"):
-        for recipe in RECIPES:
-            with st.container(border=True, width=300, gap="small", key=f"card-{recipe.name}"):
-                st.markdown(chapter.words(f"recipe.{recipe.name}"))
-                lines = _verdicts(chapter, runs[recipe.name])
-                title = chapter.words(f"option.{recipe.name}")
-                chapter.figure("mask", partial(mask_figure, runs[recipe.name], names), height=200, recipe=title)
+    with st.container(horizontal=True, gap="small", key="mask-variants"):
+        for variant in MASK_VARIANTS:
+            with st.container(border=True, width=300, gap="small", key=f"card-{variant.name}"):
+                st.markdown(chapter.words(f"variant.{variant.name}"))
+                lines = _verdicts(chapter, runs[variant.name])
+                title = chapter.words(f"option.{variant.name}")
+                chapter.figure("mask", partial(mask_figure, runs[variant.name], names), height=200, variant=title)
                 for line in lines:
                     st.markdown(line)
     chapter.guidance("masks")
@@ -63,7 +63,7 @@ def _verdicts(chapter: Chapter, runs: list[MaskRun]) -> list[str]:
             lines.append(chapter.words(f"verdict.{verdict}", lengths=lengths, leak=leak, refusal=refusal))
     if not lines:
         lines.append(chapter.words("verdict.fine"))
-    if runs[0].recipe.filler_overflows and runs[0].weights is not None:
+    if runs[0].variant.filler_overflows and runs[0].weights is not None:
         lines.append(chapter.words("verdict.filler"))
     lines.append(chapter.words("verdict.wrote" if any(run.wrote for run in runs) else "verdict.unwritten"))
     return lines

@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 
 from pages.scoring_functions.number_grid import number_grid
 from viz_core.figures.style import CATEGORIES, KEYS
-from viz_core.lessons.scoring_functions.mask_recipes import MaskRun
+from viz_core.lessons.scoring_functions.mask_variants import MaskRun
 
 
 def mask_figure(runs: Sequence[MaskRun], labels: Mapping[str, str]) -> go.Figure:

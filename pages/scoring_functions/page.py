@@ -17,7 +17,7 @@ from viz_core.attention.scores import batch_product
 from viz_core.attention.scores.register import FUNCTIONS
 from viz_core.lessons.scoring_functions.book_examples import drop
 from viz_core.lessons.scoring_functions.gaussian_terms import gaussian_terms
-from viz_core.lessons.scoring_functions.mask_recipes import in_place, run_recipe
+from viz_core.lessons.scoring_functions.mask_variants import in_place, run_variant
 from viz_core.lessons.scoring_functions.scaling import dot_products, measure_width
 from viz_core.lessons.scoring_functions.softmax_gradient import weight_gradient, weight_gradient_by_formula
 from viz_core.lessons.scoring_functions.word_scores import word_scores
@@ -26,7 +26,7 @@ from viz_core.trace import attend, attention_weights
 chapter = Chapter("scoring-functions")
 chapter.question()
 chapter.definition()
-asked = sentence_weights(chapter)
+word_query = sentence_weights(chapter)
 chapter.exercise("variance")
 chapter.takeaways()
 chapter.next()
@@ -66,7 +66,7 @@ def code() -> None:
         weight_gradient,
         weight_gradient_by_formula,
         in_place,
-        run_recipe,
+        run_variant,
         dot_products,
         measure_width,
         gaussian_terms,
@@ -78,7 +78,7 @@ def code() -> None:
 
 chapter.deeper(
     {
-        "words": lambda: words(chapter, asked),
+        "words": lambda: words(chapter, word_query),
         "scaling": lambda: scaling(chapter),
         "mask": mask,
         "sentences": lambda: sentences(chapter),

@@ -15,7 +15,7 @@ from pages.scoring_functions.typed_numbers import TypedNumbersError, read_batche
 from ui.chapter.chapter import Chapter
 from ui.text.markdown import escape
 from viz_core.lessons.scoring_functions.broken import gradient_without_delta, written_by_the_book
-from viz_core.lessons.scoring_functions.mask_recipes import MaskRun
+from viz_core.lessons.scoring_functions.mask_variants import MaskRun
 from viz_core.lessons.scoring_functions.masked_scores import MaskedScores, gradient_sum, masked_scores
 
 SCORES = "0 1 7 -3\n-2 0.5 1 0\n\n1 1 1 1\n0 3 0.5 -2"

@@ -28,7 +28,7 @@ MOST_TOKENS = 24
 ROUNDING = 1e-5
 
 
-class Asked(NamedTuple):
+class WordQuery(NamedTuple):
     """A word of a sentence as the query of one head."""
 
     tokens: Tokens
@@ -36,7 +36,7 @@ class Asked(NamedTuple):
     query: int
 
 
-def sentence_weights(chapter: Chapter) -> Asked | None:
+def sentence_weights(chapter: Chapter) -> WordQuery | None:
     """Draw the weights of one word's query on the sentence, intact and broken; return what was drawn, or None."""
     with chapter.card("words"):
         text, model = sentence_input(chapter), or_explain(chapter, lambda: translator(MODEL))
@@ -53,13 +53,13 @@ def sentence_weights(chapter: Chapter) -> Asked | None:
             query = chapter.controls.choice("asks", tuple(labels), min(4, n), labels) - 1
             head = int(chapter.controls.select("which", tuple(range(1, attention.num_heads + 1)), 6)) - 1
             broken = chapter.break_it(*WEIGHTS)
-        asked = Asked(tokens, word_scores(attention, last_layer_input(encoder, tokens.X), head), query)
-        chapter.side_by_side(broken, partial(_weights, chapter, asked))
-    return asked
+        word_query = WordQuery(tokens, word_scores(attention, last_layer_input(encoder, tokens.X), head), query)
+        chapter.side_by_side(broken, partial(_weights, chapter, word_query))
+    return word_query
 
 
-def _weights(chapter: Chapter, asked: Asked, broken: str) -> None:
-    tokens, made, query = asked
+def _weights(chapter: Chapter, word_query: WordQuery, broken: str) -> None:
+    tokens, made, query = word_query
     width = made.queries.shape[1]
     weights = wrong_weights(broken, made.scores(query), width) if broken else made.weights(query)
     values = weights.double().numpy()
@@ -81,12 +81,12 @@ def _weights(chapter: Chapter, asked: Asked, broken: str) -> None:
         )
 
 
-def words(chapter: Chapter, asked: Asked | None) -> None:
+def words(chapter: Chapter, word_query: WordQuery | None) -> None:
     """Draw the query of one word, the key of another, and their product, component by component."""
-    if asked is None:
+    if word_query is None:
         chapter.text("words.empty")
         return
-    tokens, made, query = asked
+    tokens, made, query = word_query
     n = len(tokens.labels)
     labels = _word_labels(tokens.labels)
     key = chapter.controls.choice("answers", tuple(labels), min(5, n), labels) - 1

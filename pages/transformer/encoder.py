@@ -6,19 +6,15 @@ from functools import cache
 from typing import Any
 
 import streamlit as st
-import torch
-import torch.nn.functional as F
 
 from pages.transformer import figures
 from ui.blocks.translation import TranslationInputs
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate, sentence_request, translator
-from viz_core.lessons.transformer.book_examples import encoder_shapes
+from viz_core.lessons.transformer.book_examples import encoder_shapes, normalised_examples
 from viz_core.lessons.transformer.encoder_walk import encoder_walk
 from viz_core.models import anatomy
 from viz_core.pretrained import Translation
-
-_BOOK_EXAMPLES = torch.tensor([[1.0, 2.0], [2.0, 3.0]])
 
 
 def inside_the_encoder(chapter: Chapter, name: str, request: TranslationInputs, result: Translation) -> None:
@@ -40,17 +36,11 @@ def inside_the_encoder(chapter: Chapter, name: str, request: TranslationInputs, 
     with chapter.claim_row("claims-inside"):
         chapter.claim("walk", lambda: walk()[1]["walk"], 1e-5)
         chapter.claim("twin", lambda: walk()[1]["twin"], 1e-6)
-    layer, batch = _two_norms()
+    layer, batch = normalised_examples()
     rows = {"layer_1": layer[0], "layer_2": layer[1], "batch_1": batch[0], "batch_2": batch[1]}
     chapter.text("norms", **{name: [f"{v:+.2f}" for v in row.tolist()] for name, row in rows.items()})
     chapter.source_card("norms", [*layer.flatten().tolist(), *batch.flatten().tolist()])
     chapter.lazy("shapes", lambda: _shapes(chapter), 110)
-
-
-@cache
-def _two_norms() -> tuple[torch.Tensor, torch.Tensor]:
-    """Both norms without gain and bias: over the features of an example, and over the examples of a feature."""
-    return F.layer_norm(_BOOK_EXAMPLES, (2,)), F.batch_norm(_BOOK_EXAMPLES, None, None, training=True)
 
 
 def _shapes(chapter: Chapter) -> None:

@@ -35,7 +35,7 @@ SETTINGS = {
 }
 TIMEOUT = 300.0
 LATEST = 40  # seconds until a server has tidied up, which it does every 30
-SPARE_MB = 1.0  # within which memory counts as given back
+TOLERANCE_MB = 1.0  # within which memory counts as given back
 
 
 @dataclass(frozen=True)
@@ -193,7 +193,7 @@ async def given_back(pid: int, before: State) -> State:
     now = State.of(pid)
     for _ in range(LATEST):
         more = now.threads > before.threads or now.files > before.files
-        if not more and now.megabytes < before.megabytes + SPARE_MB:
+        if not more and now.megabytes < before.megabytes + TOLERANCE_MB:
             break
         await asyncio.sleep(1)
         now = State.of(pid)

@@ -47,10 +47,10 @@
   globalThis.textsThatDoNotFit = () => {
     const found = new Set();
     const lines = []; // {text, element, box, layer, tight}
-    const looks = new Map();
-    const lookOf = (element) => {
-      if (!looks.has(element)) looks.set(element, { style: getComputedStyle(element), box: element.getBoundingClientRect() });
-      return looks.get(element);
+    const layouts = new Map();
+    const layoutOf = (element) => {
+      if (!layouts.has(element)) layouts.set(element, { style: getComputedStyle(element), box: element.getBoundingClientRect() });
+      return layouts.get(element);
     };
     const above = (element) => element.assignedSlot ?? element.parentElement ?? element.getRootNode().host ?? null;
     const tell = (kind, text, element) => found.add(`${kind}: “${text.trim().slice(0, 60)}” in ${placeOf(element)}`);
@@ -69,7 +69,7 @@
     const isSeen = (element) => {
       if (!element.checkVisibility({ opacityProperty: true, visibilityProperty: true })) return false;
       for (let node = element; node; node = above(node)) {
-        const { style, box } = lookOf(node);
+        const { style, box } = layoutOf(node);
         // For screen readers alone.
         if ((box.width <= 2 || box.height <= 2) && /hidden|clip/.test(style.overflow)) return false;
       }
@@ -79,7 +79,7 @@
     /** What it floats in over the rest of the page, or null. */
     function layerOf(element) {
       for (let node = element; node; node = above(node)) {
-        const { position, zIndex } = lookOf(node).style;
+        const { position, zIndex } = layoutOf(node).style;
         if (/fixed|sticky/.test(position) || (position === "absolute" && zIndex !== "auto") || node.localName === "dialog") return node;
       }
       return null;
@@ -88,14 +88,14 @@
     /** Compare a line with the boxes it stands in; what is left of it where somebody scrolls is a line that others may hide. */
     function measure(text, element, box, tight = false) {
       const high = tight ? SLACK : LINE * (box.bottom - box.top);
-      const hung = /preserve/.test(lookOf(element).style.whiteSpaceCollapse) ? SPACE : 0;
+      const hung = /preserve/.test(layoutOf(element).style.whiteSpaceCollapse) ? SPACE : 0;
       const wide = (other) => box.left < other.left - SLACK || box.right > other.right + SLACK + hung;
       const tall = (other) => box.top < other.top - high || box.bottom > other.bottom + high;
       const seen = { ...box };
       const scrolls = { x: false, y: false };
       let [block, painted, floats, wider] = [false, false, false, null];
       for (let node = element; node; node = above(node)) {
-        const { style, box: other } = lookOf(node);
+        const { style, box: other } = layoutOf(node);
         if (/^(inline|contents)$/.test(style.display) || (floats && style.position === "static")) continue;
         const [x, y] = [style.overflowX, style.overflowY];
         if (!scrolls.x && /hidden|clip/.test(x) && wide(other)) return tell("cut off", text, node);
@@ -184,7 +184,7 @@
 
     function readSelect(element) {
       if (!isSeen(element) || !element.selectedOptions.length) return;
-      const { style } = lookOf(element);
+      const { style } = layoutOf(element);
       const ruler = document.createElement("canvas").getContext("2d");
       ruler.font = style.font;
       const text = element.selectedOptions[0].textContent;

@@ -18,7 +18,7 @@
   globalThis.whatNoKeyReaches = () => {
     const found = new Set();
     const above = (element) => element.assignedSlot ?? element.parentElement ?? element.getRootNode().host ?? null;
-    const told = (element) => element.outerHTML.replace(/\s+/g, " ").slice(0, 140);
+    const describe = (element) => element.outerHTML.replace(/\s+/g, " ").slice(0, 140);
     const inside = (element, selector) => {
       for (let node = element; node; node = above(node)) if (node.matches(selector)) return node;
       return null;
@@ -30,30 +30,30 @@
       return [...element.querySelectorAll("*")].some(takesFocus) || Boolean(element.labels?.length || inside(element, "label"));
     };
 
-    function look(element) {
+    function check(element) {
       if (element.matches(":disabled") || !element.checkVisibility({ visibilityProperty: true })) return;
       // Plotly's own: dragging a chart is what its buttons do; a click on one that tells has a control beside it.
       if (inside(element, ".js-plotly-plot") && !element.matches(".modebar-btn")) return;
       const pointed = element.listensToMouse || /pointer|crosshair|grab/.test(getComputedStyle(element).cursor);
-      if (pointed && !isReached(element)) found.add(`no key reaches ${told(element)}`);
-      if (takesFocus(element)) lookAtFocused(element);
+      if (pointed && !isReached(element)) found.add(`no key reaches ${describe(element)}`);
+      if (takesFocus(element)) checkFocused(element);
     }
 
-    function lookAtFocused(element) {
+    function checkFocused(element) {
       const role = element.getAttribute("role") ?? ROLES[element.tagName];
-      if (!role || role === "none") found.add(`no role: ${told(element)}`);
+      if (!role || role === "none") found.add(`no role: ${describe(element)}`);
       const name = element.getAttribute("aria-label") || element.getAttribute("aria-labelledby") || element.textContent.trim() || element.title || element.labels?.length;
-      if (!name) found.add(`no name: ${told(element)}`);
+      if (!name) found.add(`no name: ${describe(element)}`);
       element.focus({ preventScroll: true });
       if (element.getRootNode().activeElement !== element) return; // a thumbnail's switch is reached by its head, say
       const { outlineStyle, outlineWidth } = getComputedStyle(element);
-      if (outlineStyle === "none" || parseFloat(outlineWidth) < 1) found.add(`no ring around ${told(element)}`);
+      if (outlineStyle === "none" || parseFloat(outlineWidth) < 1) found.add(`no ring around ${describe(element)}`);
       element.blur();
     }
 
     function walk(root, ours) {
       for (const element of root.querySelectorAll("*")) {
-        if (ours || inside(element, ".here")) look(element);
+        if (ours || inside(element, ".here")) check(element);
         if (element.shadowRoot) walk(element.shadowRoot, false);
       }
     }

@@ -20,7 +20,7 @@ from ui.widgets.predictions import Truth
 from ui.widgets.sketch import TOP
 
 OpenPage = Callable[..., AppTest]
-KEPT_BACK = load_words("common", ENGLISH)("sketch.kept-back")
+HIDDEN = load_words("common", ENGLISH)("sketch.kept-back")
 DRAWN: dict[tuple[str, str], tuple[OnFigure, Callable[[], Truth]]] = {
     ("queries-keys-values", "warm"): (names.THE_ROW, names.warm_weights),
     ("queries-keys-values", "star"): (names.THE_STAR, names.weighted_sum),
@@ -47,12 +47,12 @@ def test_a_figure_keeps_its_answer_until_it_is_drawn(open_page: OpenPage, chapte
     guess = "".join(f"{min(max(round(level), 0), TOP):02}" for level in levels)
 
     app = open_page(chapter, **{f"{key}-drawn": "true"})
-    assert figures(app, on.figure)[0]["about"]["alt"] == KEPT_BACK
+    assert figures(app, on.figure)[0]["about"]["alt"] == HIDDEN
     before = numbers(app, on.figure)
     assert "**Yes.**" not in texts(app)
 
     app = open_page(chapter, **{f"{key}-drawn": "true", key: guess})
-    assert figures(app, on.figure)[0]["about"]["alt"] != KEPT_BACK
+    assert figures(app, on.figure)[0]["about"]["alt"] != HIDDEN
     after = numbers(app, on.figure)
     revealed = [value for value in values if value and not np.isclose(before, value, atol=1e-6, rtol=0).any()]
     assert len(revealed) >= len(values) / 4, "the answer was there before"

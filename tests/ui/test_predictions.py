@@ -27,7 +27,7 @@ Count.
 > Always."""
 
 ASKS = ("exercise", "sketch", "draw_on_figure")
-ASKED = [
+PREDICTIONS = [
     (chapter, name)
     for chapter in all_chapters()[1:]
     for name in load_words(chapter, ENGLISH).sections
@@ -51,7 +51,7 @@ def test_just_one_answer_is_right(text: str) -> None:
         read_prediction(text)
 
 
-@pytest.mark.parametrize(("chapter", "name"), ASKED)
+@pytest.mark.parametrize(("chapter", "name"), PREDICTIONS)
 def test_a_wrong_answer_has_a_reply_of_its_own(chapter: str, name: str) -> None:
     read = read_prediction(load_words(chapter, ENGLISH)(name))
     assert len(read.answers) > 1

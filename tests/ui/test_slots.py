@@ -14,7 +14,7 @@ from serving.compute.slots import BusyError, Job, OutOfTimeError
 from serving.requests.request import Picture
 from ui.compute import slots as compute
 
-PATIENCE = 60.0
+TIMEOUT = 60.0
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def host(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
         reset_singletons()
 
     yield set_up
-    compute.slots().close(PATIENCE)
+    compute.slots().close(TIMEOUT)
     reset_singletons()
 
 
@@ -39,14 +39,14 @@ class Occupied:
 
         def work() -> None:
             begun.set()
-            assert self.go.wait(PATIENCE)
+            assert self.go.wait(TIMEOUT)
 
         self.job: Job = compute.slots().submit("occupied", work)
-        assert begun.wait(PATIENCE)
+        assert begun.wait(TIMEOUT)
 
     def free(self) -> None:
         self.go.set()
-        assert self.job.wait(PATIENCE)
+        assert self.job.wait(TIMEOUT)
 
 
 def page() -> None:
@@ -87,7 +87,7 @@ def test_where_too_many_ask_one_is_told_to_try_again_and_loses_nothing(host: Cal
 def test_whoever_waits_too_long_is_told_so(host: Callable[..., None]) -> None:
     host(slots=1, queue=5, wait_seconds="0.001")
     occupied = Occupied()
-    app = AppTest.from_function(page, default_timeout=PATIENCE).run()
+    app = AppTest.from_function(page, default_timeout=TIMEOUT).run()
     assert "The server is busy" in app.warning[0].value
     occupied.free()
 
@@ -104,7 +104,7 @@ def test_work_past_its_time_ends_and_says_so(host: Callable[..., None]) -> None:
         run_in_slot(work, "endless")
 
     host(slots=1, max_seconds="0.01")
-    app = AppTest.from_function(endless, default_timeout=PATIENCE).run()
+    app = AppTest.from_function(endless, default_timeout=TIMEOUT).run()
     assert "longer than the 0.01 seconds" in app.warning[0].value
     assert compute.slots().count() == (0, 0)
 
@@ -116,13 +116,13 @@ def test_a_file_is_made_in_its_turn_and_in_time(host: Callable[..., None]) -> No
     go = threading.Event()
     try:
         with pytest.raises(OutOfTimeError):
-            compute.run_in_slot(lambda: go.wait(PATIENCE), "download")  # never looks at the time
+            compute.run_in_slot(lambda: go.wait(TIMEOUT), "download")  # never looks at the time
         waiting = compute.slots().submit("download", bytes)
         with pytest.raises(BusyError):
             compute.run_in_slot(bytes, "download")
     finally:
         go.set()
-    assert waiting.wait(PATIENCE)
+    assert waiting.wait(TIMEOUT)
     assert 'atlas_refusals_total{kind="download"} 1.0' in compute.metrics().text().decode()
 
 

@@ -165,7 +165,7 @@ def _state(view: View, message: Any, names: Mapping[str, str], default: ViewStat
     """Return what was set last: by an action that the URL does not hold yet, else by the URL."""
     link = ViewLink(**{part: st.query_params.get(name) for part, name in names.items()})
     last: LastAction = st.session_state.get(f"{key}-last-action", LastAction())
-    fresh = _field(message, "ask") != st.session_state.get(f"{key}-message")
+    fresh = _field(message, "id") != st.session_state.get(f"{key}-message")
     if is_newer(message, fresh, link, last):
         state = read_message(message, view.groups, default) or default
         written = write_link(state, default)
@@ -180,7 +180,7 @@ def _state(view: View, message: Any, names: Mapping[str, str], default: ViewStat
 
 def _new_requests(message: Any, id_key: str) -> list[Request]:
     """Return what the browser requests in this message; each message is answered once."""
-    message_id = _field(message, "ask")
+    message_id = _field(message, "id")
     if not isinstance(message_id, str) or message_id == st.session_state.get(id_key):
         return []
     st.session_state[id_key] = message_id

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from viz_core.hub.card import HubCard
 from viz_core.hub.kinds import ModelKind
-from viz_core.hub.kinds.encoder_decoder import EncoderDecoder
+from viz_core.hub.kinds.encoder_decoder import EncoderDecoderKind
 from viz_core.hub.kinds.vision import Vision
 from viz_core.hub.model import HubModel
 from viz_core.hub.runs.config_facts import ConfigFacts
@@ -90,12 +90,12 @@ class ShippedKind(ModelKind):
 class ShippedTranslation(ShippedKind):
     """A translator that ships, run as the lab runs its encoder-decoders."""
 
-    name = EncoderDecoder.name
-    stack = EncoderDecoder.stack
-    takes = EncoderDecoder.takes
-    controls = EncoderDecoder.controls
-    features = EncoderDecoder.features
-    new_tokens = EncoderDecoder.new_tokens
+    name = EncoderDecoderKind.name
+    stack = EncoderDecoderKind.stack
+    takes = EncoderDecoderKind.takes
+    controls = EncoderDecoderKind.controls
+    features = EncoderDecoderKind.features
+    new_tokens = EncoderDecoderKind.new_tokens
 
     shipped: Translator
 

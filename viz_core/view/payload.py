@@ -2,11 +2,11 @@
 
 The browser says (a small JSON message, whenever the reader has moved)
 
-    {turn, ask, have, wants, group, layer, head, pins, display}
+    {turn, id, have, wants, group, layer, head, pins, display}
 
     turn    counts the reader's moves: Python keeps the newest, and says which it has seen
     have    the stamp of the base the browser holds, or none
-    ask     names this asking, so that it is answered once
+    id      of this message, so that it is answered once
     wants   names of requests: what is on the screen and not here yet
     group.. the state (`state.ViewState`)
 

@@ -8,7 +8,7 @@ import { saveGrid, savePicture } from "./export_pictures.js";
 import { partOf } from "./store.js";
 
 const SAVE = {
-  png: savePicture, svg: savePicture, csv: saveNumbers, npz: saveNumbers, page: askForFile, notebook: askForFile, link: copyLink,
+  png: savePicture, svg: savePicture, csv: saveNumbers, npz: saveNumbers, page: requestFile, notebook: requestFile, link: copyLink,
   "grid-png": (view) => saveGrid(view, "png"),
   "grid-svg": (view) => saveGrid(view, "svg"),
 };
@@ -25,17 +25,17 @@ const WRITTEN = {
   notebook: { type: "application/x-ipynb+json", ending: "ipynb" },
 };
 
-function askForFile(view, kind) {
+function requestFile(view, kind) {
   view.store.parts.delete(kind);
-  view.wantsFile = kind;
+  view.pendingFile = kind;
   view.render();
 }
 
 export function deliverFile(view) {
-  const kind = view.wantsFile;
+  const kind = view.pendingFile;
   const file = kind && partOf(view, kind);
   if (!file) return;
-  view.wantsFile = null;
+  view.pendingFile = null;
   saveFile(new Blob([file.values], { type: WRITTEN[kind].type }), fileName(view, WRITTEN[kind].ending));
 }
 

@@ -33,7 +33,7 @@ function createView(parent) {
   const parts = partsOf(parent);
   const view = {
     parts, store: makeStore(), wanted: new Set(), pages: [], state: null, cursor: null, hovered: null, plots: [],
-    turn: 0, sentTurn: 0, name: Math.random().toString(36).slice(2), ask: 0, requested: "", clicks: 0, cell: null, slot: "first", several: false, choosing: false,
+    turn: 0, sentTurn: 0, name: Math.random().toString(36).slice(2), numRequests: 0, requested: "", clicks: 0, cell: null, slot: "first", several: false, choosing: false,
     stages: [...parts.plots.querySelectorAll("figure")].map((figure) => ({ figure, ...piecesOf(figure) })),
   };
   view.render = () => render(view);
@@ -159,14 +159,14 @@ function renderMapNote(view, group) {
   if (view.plots.some((plot) => plot.links.length === MOST_LINKS)) notes.push("most_links");
   if (pooled) notes.push("overview");
   else if (!cells.exact && store.offline) notes.push("not_in_file");
-  const say = (names) => {
+  const writeNote = (names) => {
     mapNote.hidden = !names.length;
     mapNote.textContent = names.map((name) => words.text(name, { count: words.tick(MOST_LINKS) })).join(" ");
   };
   clearTimeout(view.waiting);
-  say(notes);
+  writeNote(notes);
   if (pooled || cells.exact || store.offline) return;
-  view.waiting = setTimeout(() => say([...notes, "waiting"]), 2 * PAUSE);
+  view.waiting = setTimeout(() => writeNote([...notes, "waiting"]), 2 * PAUSE);
 }
 
 export default function (component) {

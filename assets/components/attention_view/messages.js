@@ -36,7 +36,7 @@ export function sendMessage(view) {
   clearTimeout(view.requesting); // it goes along
   const wants = [...view.wanted];
   const requested = JSON.stringify(wants);
-  if (wants.length && requested !== view.requested) view.ask += 1;
+  if (wants.length && requested !== view.requested) view.numRequests += 1;
   view.requested = requested;
-  view.setStateValue?.("view", { turn: view.sentTurn, ask: `${view.name}.${view.ask}`, have: view.store.stamp, wants, cell: view.cell, ...view.state });
+  view.setStateValue?.("view", { turn: view.sentTurn, id: `${view.name}.${view.numRequests}`, have: view.store.stamp, wants, cell: view.cell, ...view.state });
 }

@@ -72,10 +72,10 @@ export function renderSentence(view) {
         const pressed = Boolean(pinned?.axis === axis && pinned.units.includes(unit));
         const step = shaded && paint.step(folded.values[bin]);
         const [shade, ink] = shaded ? [paint.css(step), paint.ink(step)] : ["", ""];
-        // Of a long sentence most tokens stay as they are, and not touching them is what keeps it quick.
-        const looks = `${chosen} ${pressed} ${shade}`;
-        if (button.looks === looks) return;
-        button.looks = looks;
+        // Most tokens of a long sentence do not change; leaving them alone is what makes this fast.
+        const appearance = `${chosen} ${pressed} ${shade}`;
+        if (button.appearance === appearance) return;
+        button.appearance = appearance;
         button.classList.toggle("chosen", chosen);
         button.setAttribute("aria-pressed", pressed);
         button.style.backgroundColor = shade;

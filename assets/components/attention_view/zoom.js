@@ -85,7 +85,7 @@ export function listenToZoom(view, index) {
     if (event.pointerType === "touch") fingers.set(event.pointerId, place(event));
     const zoomed = view.state.display.zoom !== "whole";
     if (event.pointerType !== "touch" || zoomed) {
-      drag = { ...place(event), id: event.pointerId, plot, pans: zoomed || plot.layout.kind === "links", shown: shownPart(view), moved: false };
+      drag = { ...place(event), id: event.pointerId, plot, pans: zoomed || plot.layout.kind === "links", shown: shownPart(view) };
     }
     if (fingers.size === 2) drag = pinchStart(view, plot, [...fingers.values()]);
   });
@@ -135,7 +135,7 @@ export function listenToZoom(view, index) {
 
 function pinchStart(view, plot, [one, two]) {
   const middle = { x: (one.x + two.x) / 2, y: (one.y + two.y) / 2 };
-  return { pinch: Math.hypot(one.x - two.x, one.y - two.y) || 1, around: unitsAt(plot, middle.x, middle.y), shown: shownPart(view), pans: true, moved: true };
+  return { pinch: Math.hypot(one.x - two.x, one.y - two.y) || 1, around: unitsAt(plot, middle.x, middle.y), shown: shownPart(view), pans: true };
 }
 
 function pinchMove(view, { pinch, around, shown }, [one, two]) {

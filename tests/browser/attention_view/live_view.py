@@ -45,7 +45,7 @@ class LiveView:
         self.wants: list[str] = []
         self.cell: Cell | None = None  # that was clicked last
         self.file = ""  # name of the last one saved
-        self._ask: Any = None
+        self._message_id: Any = None
         page.expose_function("askPython", self._answer)
         component = read_component("attention_view")
         page.set_content(
@@ -102,8 +102,8 @@ class LiveView:
             self.state = read_message(message, self.view.groups, self.default) or self.default
             self.cell = read_cell(message, self.view.groups)
             known, turn = message["have"] == self.view.stamp, message["turn"]
-            if message["ask"] != self._ask:
-                self._ask, wants = message["ask"], message["wants"]
+            if message["id"] != self._message_id:
+                self._message_id, wants = message["id"], message["wants"]
         self.wants += wants
         files = {FileRequest("page"): view_page(self.view, self.state, link=LINK).encode()} if "page" in wants else {}
         offers = ("page", "link")

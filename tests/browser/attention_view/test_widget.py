@@ -17,16 +17,16 @@ from viz_core.view.widget import AttentionWidget
 # What JupyterLab gives a widget: a model that carries messages, and an element.
 _NOTEBOOK = """
 const bytesOf = (text) => Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
-const hearers = new Set();
+const listeners = new Set();
 window.deliver = (messages) => {
   for (const [content, buffers] of messages) {
-    for (const hear of hearers) hear(content, buffers.map((text) => new DataView(bytesOf(text).buffer)));
+    for (const listener of listeners) listener(content, buffers.map((text) => new DataView(bytesOf(text).buffer)));
   }
 };
 window.sent = [];
 const model = {
-  on: (name, hear) => name === "msg:custom" && hearers.add(hear),
-  off: (name, hear) => hearers.delete(hear),
+  on: (name, listener) => name === "msg:custom" && listeners.add(listener),
+  off: (name, listener) => listeners.delete(listener),
   send: (message) => {
     window.sent.push(message);
     if (!window.busy) window.askPython(JSON.stringify(message)).then(window.deliver);

@@ -21,8 +21,8 @@ from viz_core.sounds.open_sound import open_sound
 from viz_core.sounds.tones import tone_sequence
 
 OpenPage = Callable[..., AppTest]
-SAID = "the cat sat, on the mat"
-LINK = {"ml-model": "whisper", "ml-said": SAID}
+TRANSCRIPT = "the cat sat, on the mat"
+LINK = {"ml-model": "whisper", "ml-said": TRANSCRIPT}
 
 
 pytestmark = pytest.mark.usefixtures("offline_lab")
@@ -36,7 +36,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_tones_and_a_text_over_them(open_page: OpenPage, folders: Path) -> None:
     model = load_hub(folders / "whisper", device="cpu")
-    run = model.run(sound=tone_sequence(), target=SAID)
+    run = model.run(sound=tone_sequence(), target=TRANSCRIPT)
     words = word_times(model, run)
     app = open_page("model-lab", **LINK)
     page_text = texts(app)

@@ -14,16 +14,16 @@ from pages.scoring_functions.product_figure import MatrixEntry, product_figure
 from pages.scoring_functions.scaling_figures import histogram_figure, sharpness_figure, spread_figure, weights_figure
 from ui.text.words import load_words
 from viz_core.lessons.scoring_functions.gaussian_terms import gaussian_terms
-from viz_core.lessons.scoring_functions.mask_recipes import RECIPES, run_recipe
+from viz_core.lessons.scoring_functions.mask_variants import MASK_VARIANTS, run_variant
 from viz_core.lessons.scoring_functions.scaling import dot_products, measure_width
 
 LABELS = load_words("scoring-functions", "en").group("figure")
 ROW = torch.tensor([0.0, 1.0, 7.0, -3.0])
 
 
-@pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.name)
-def test_what_a_recipe_made_at_every_length(recipe) -> None:
-    runs = [run_recipe(recipe, ROW, length) for length in range(5)]
+@pytest.mark.parametrize("variant", MASK_VARIANTS, ids=lambda variant: variant.name)
+def test_what_a_variant_returns_at_every_length(variant) -> None:
+    runs = [run_variant(variant, ROW, length) for length in range(5)]
     cells = mask_figure(runs, LABELS).data[0]
     for row, run in zip(cells.z, runs, strict=True):
         expected = np.full(4, np.nan) if run.weights is None else run.weights.numpy()
@@ -31,7 +31,7 @@ def test_what_a_recipe_made_at_every_length(recipe) -> None:
 
 
 def test_the_steps_divide_what_may_be_seen() -> None:
-    runs = [run_recipe(RECIPES[0], ROW, length) for length in range(5)]
+    runs = [run_variant(MASK_VARIANTS[0], ROW, length) for length in range(5)]
     line = mask_figure(runs, LABELS).data[-1]
     for length in range(5):  # at the height of each row the line stands left of the first masked key
         on_row = [x for x, y in zip(line.x, line.y, strict=True) if y in (length - 0.5, length + 0.5)]

@@ -18,7 +18,7 @@ from ui.text.words import languages, load_words
 from viz_core.attention import masked_softmax
 from viz_core.attention.scores.function import ScoreCost, ScoringFunction
 from viz_core.attention.scores.register import BY_NAME, FUNCTIONS
-from viz_core.lessons.scoring_functions.mask_recipes import RECIPES
+from viz_core.lessons.scoring_functions.mask_variants import MASK_VARIANTS
 from viz_core.lessons.scoring_functions.scaling import measure_width
 from viz_core.lessons.scoring_functions.score_contest import contest
 from viz_core.lessons.scoring_functions.score_scenes import SCENES
@@ -54,7 +54,7 @@ def test_opens_with_the_published_row(open_page: OpenPage) -> None:
     assert "6 of 16 cells are masked" in figures_alt(app)
     assert "(batch rows, queries, keys) = (2, 2, 4)" in texts(app)
     assert set(figure_names(app)) == MAIN | READ | OTHERS
-    assert figure_names(app).count("mask") == len(RECIPES)
+    assert figure_names(app).count("mask") == len(MASK_VARIANTS)
     assert all(holds for holds, _ in marks(app).values())
     assert {"sums", "hidden", "formula", "zero-sum", "unwritten", "guarded", "variance"} <= set(claim_names(app))
     assert not any("The address asks for" in caption.value for caption in app.caption)

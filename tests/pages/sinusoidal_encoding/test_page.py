@@ -174,8 +174,8 @@ def test_the_exercise_reveals_numbers_that_are_true(open_page: OpenPage) -> None
     similarity = similarity_by_offset(sinusoidal_table(60, 32, dtype=torch.float64))
     assert f"**Yes.** It is {similarity[20]:.4f} at 20 and {similarity[10]:.4f} at 10." in texts(app)
     pair = sinusoidal_table(21, 32, dtype=torch.float64)[[10, 20], 5]  # the cosine of pair 2
-    said = [f"{value:+.3f}".replace("-", "−") for value in pair.tolist()]
-    assert f"its cosine is {said[0]} at 10 and {said[1]} at 20" in texts(app)
+    printed = [f"{value:+.3f}".replace("-", "−") for value in pair.tolist()]
+    assert f"its cosine is {printed[0]} at 10 and {printed[1]} at 20" in texts(app)
 
 
 def test_without_the_model_the_sentence_says_so_and_the_rest_works(no_checkpoints: None, open_page: OpenPage) -> None:

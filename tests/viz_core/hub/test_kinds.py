@@ -120,7 +120,7 @@ def test_there_are_three_languages() -> None:
 
 
 def test_a_name_is_registered_once() -> None:
-    with pytest.raises(ValueError, match="expected one of its own, got 'encoder', which Encoder has"):
+    with pytest.raises(ValueError, match="expected one of its own, got 'encoder', which EncoderKind has"):
         register_kind(type("Other", (ModelKind,), {"name": "encoder"}))
     with pytest.raises(ValueError, match="expected one of .*'sideways'"):
         kind_named("sideways")

@@ -57,7 +57,7 @@ def test_what_a_page_asks_for_comes_over_the_wire(kernel: BlockingKernelClient) 
     assert first.header["base"]["groups"][0][0]["query_tokens"] == ["a", "b", "c", "d"]
     place = {"group": "0-attention", "layer": 0, "head": 1, "pins": ["q2"], "display": {}}
     wants = ["token 0 0-attention 0 q2"]
-    reply = request(kernel, comm, {"turn": 1, "ask": "a.1", "have": first.header["stamp"], "wants": wants} | place)
+    reply = request(kernel, comm, {"turn": 1, "id": "a.1", "have": first.header["stamp"], "wants": wants} | place)
     assert reply.parts[wants[0]].tolist() == [
         [9 / 32, 10 / 32, 11 / 32, 12 / 32],
         [25 / 32, 26 / 32, 27 / 32, 28 / 32],

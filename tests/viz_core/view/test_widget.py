@@ -31,7 +31,7 @@ class Browser:
     def move(self, turn: int, state: dict[str, Any], *wants: str) -> None:
         """Open another head; all else as at first."""
         place = {"group": "self", "layer": 0, "head": 0, "pins": [], "display": {}} | state
-        self.say({"turn": turn, "ask": f"a.{turn}", "have": self.widget.view.stamp, "wants": list(wants)} | place)
+        self.say({"turn": turn, "id": f"a.{turn}", "have": self.widget.view.stamp, "wants": list(wants)} | place)
 
     def last(self) -> DecodedView:
         content, (data,) = self.received[-1]

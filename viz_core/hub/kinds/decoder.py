@@ -20,7 +20,7 @@ from viz_core.hub.runs.run_inputs import RunInputs
 
 @register_kind
 @dataclass(frozen=True, eq=False)
-class Decoder(TextKind):
+class DecoderKind(TextKind):
     """Continues a text, then reads all of it once."""
 
     name = "decoder"

@@ -14,7 +14,7 @@ from viz_core.hub.runs.run_inputs import RunInputs
 
 @register_kind
 @dataclass(frozen=True, eq=False)
-class Encoder(TextKind):
+class EncoderKind(TextKind):
     """Reads a text, or two."""
 
     name = "encoder"

@@ -16,7 +16,7 @@ from viz_core.hub.runs.run_inputs import RunInputs
 
 @register_kind
 @dataclass(frozen=True, eq=False)
-class EncoderDecoder(TextKind):
+class EncoderDecoderKind(TextKind):
     """Writes for a text, then goes through both once."""
 
     name = "encoder-decoder"

@@ -10,7 +10,7 @@ from typing import Any
 from torch import Tensor
 
 from viz_core.hub.kinds.base import Head, InputControl, register_kind
-from viz_core.hub.kinds.decoder import Decoder
+from viz_core.hub.kinds.decoder import DecoderKind
 from viz_core.hub.runs.config_facts import ConfigFacts
 from viz_core.hub.runs.input_loading import load_image_processor, load_tokenizer
 from viz_core.hub.runs.layouts import LAYOUTS, layout_of
@@ -24,7 +24,7 @@ from viz_core.images.open_image import as_rgb
 
 @register_kind
 @dataclass(frozen=True, eq=False)
-class VisionLanguage(Decoder):
+class VisionLanguage(DecoderKind):
     """Continues a text with a picture in it, then reads all of it once.
 
     Attributes:

@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from viz_core.hub import HubModel
-from viz_core.hub.kinds.decoder import Decoder
+from viz_core.hub.kinds.decoder import DecoderKind
 
 PAIRS: Mapping[str, tuple[tuple[str, str], ...]] = {
     "agreement": (
@@ -81,7 +81,7 @@ def log_probabilities(model: HubModel, texts: Sequence[str]) -> Float[Tensor, "t
 
     What pads the shorter ones stands after them, where a causal model does not look.
     """
-    if not isinstance(model.engine, Decoder):
+    if not isinstance(model.engine, DecoderKind):
         raise ValueError(f"model: expected a decoder, got an {model.card.kind}")
     rows = [model.engine.encode(text)["input_ids"][0] for text in texts]
     ids = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True)

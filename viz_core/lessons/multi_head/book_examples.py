@@ -65,22 +65,22 @@ def is_separator(token: str) -> bool:
     return (token.startswith("<") and token.endswith(">")) or not any(character.isalnum() for character in token)
 
 
-def mean_ranges(weights: Float[Tensor, "heads n n"], kept: Sequence[int] | None = None) -> Float[Tensor, "heads"]:
+def mean_ranges(weights: Float[Tensor, "heads n n"], positions: Sequence[int] | None = None) -> Float[Tensor, "heads"]:
     """mean_i sum_j a_ij |i - j|: the mean attention distance of each head, in tokens.
 
     Args:
-        kept: positions to keep, as queries and as keys; each row is divided by its new sum.
+        positions: those counted, as queries and as keys; each row is divided by its new sum.
     """
     places = torch.arange(weights.shape[-1], dtype=weights.dtype)
-    if kept is not None:
-        places = places[list(kept)]
-        weights = weights[:, list(kept)][..., list(kept)]
+    if positions is not None:
+        places = places[list(positions)]
+        weights = weights[:, list(positions)][..., list(positions)]
         weights = weights / weights.sum(dim=-1, keepdim=True).clamp_min(torch.finfo(weights.dtype).tiny)
     return (weights * (places[:, None] - places).abs()).sum(dim=-1).mean(dim=-1)
 
 
-def uniform_range(kept: Sequence[int]) -> float:
+def uniform_range(positions: Sequence[int]) -> float:
     """The mean attention distance of a head with uniform weights on these positions; n of them in a row:
     (n^2 - 1) / (3 n)."""
-    places = torch.tensor(kept, dtype=torch.float64)
+    places = torch.tensor(positions, dtype=torch.float64)
     return float((places[:, None] - places).abs().mean())

@@ -7,7 +7,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from viz_core.attention.masking import length_mask
-from viz_core.lessons.scoring_functions.mask_recipes import THE_BOOKS
+from viz_core.lessons.scoring_functions.mask_variants import THE_BOOKS
 
 WEIGHTS = ("no-root", "no-softmax")
 """Wrong ways from scores to weights."""

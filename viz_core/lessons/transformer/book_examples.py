@@ -1,10 +1,11 @@
-"""The book's checks of the Transformer's shapes, computed here: Dive into Deep Learning, section 11.7."""
+"""The book's examples of the Transformer, computed here: Dive into Deep Learning, section 11.7."""
 
 from __future__ import annotations
 
 from functools import cache
 
 import torch
+import torch.nn.functional as F
 
 from viz_core.models.transformer import TransformerEncoder, TransformerEncoderBlock
 
@@ -22,3 +23,10 @@ def encoder_shapes() -> dict[str, tuple[int, ...]]:
         "block": tuple(block(torch.ones(_BATCH, _STEPS, _HIDDENS), valid_lens).shape),
         "encoder": tuple(encoder(torch.ones(_BATCH, _STEPS, dtype=torch.long), valid_lens).shape),
     }
+
+
+@cache
+def normalised_examples() -> tuple[torch.Tensor, torch.Tensor]:
+    """Layer norm and batch norm of the examples (1, 2) and (2, 3), without gain and bias."""
+    X = torch.tensor([[1.0, 2.0], [2.0, 3.0]])
+    return F.layer_norm(X, (2,)), F.batch_norm(X, None, None, training=True)

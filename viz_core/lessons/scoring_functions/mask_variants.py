@@ -41,7 +41,7 @@ def filled(scores: Row, length: int) -> Row:
 
 
 @dataclass(frozen=True)
-class Recipe:
+class MaskVariant:
     """A way to mask in a number type."""
 
     name: str
@@ -55,19 +55,19 @@ class Recipe:
         return math.isfinite(self.filler) and not math.isfinite(float(torch.tensor(self.filler, dtype=self.dtype)))
 
 
-RECIPES = (
-    Recipe("guarded-float32", guarded, torch.float32, -math.inf),
-    Recipe("guarded-float16", guarded, torch.float16, -math.inf),
-    Recipe("bare-float32", bare_infinity, torch.float32, -math.inf),
-    Recipe("book-float32", in_place, torch.float32, THE_BOOKS),
-    Recipe("book-float16", in_place, torch.float16, THE_BOOKS),
-    Recipe("filled-float16", filled, torch.float16, THE_BOOKS),
+MASK_VARIANTS = (
+    MaskVariant("guarded-float32", guarded, torch.float32, -math.inf),
+    MaskVariant("guarded-float16", guarded, torch.float16, -math.inf),
+    MaskVariant("bare-float32", bare_infinity, torch.float32, -math.inf),
+    MaskVariant("book-float32", in_place, torch.float32, THE_BOOKS),
+    MaskVariant("book-float16", in_place, torch.float16, THE_BOOKS),
+    MaskVariant("filled-float16", filled, torch.float16, THE_BOOKS),
 )
 
 
 @dataclass(frozen=True, eq=False)
 class MaskRun:
-    """Result of one recipe on one row of scores at one valid length.
+    """Result of one variant on one row of scores at one valid length.
 
     Attributes:
         weights: in float32; None where torch raised an error.
@@ -77,7 +77,7 @@ class MaskRun:
         scores_overflow: whether the scores were too large for the type, whatever the mask.
     """
 
-    recipe: Recipe
+    variant: MaskVariant
     length: int
     weights: Row | None
     refusal: str
@@ -95,19 +95,19 @@ class MaskRun:
         return "leak" if self.leak > 0 else "fine"
 
 
-def run_recipe(recipe: Recipe, scores: Row, length: int) -> MaskRun:
-    """Mask a copy of the scores by one recipe; measure the weights and changes of the copy."""
+def run_variant(variant: MaskVariant, scores: Row, length: int) -> MaskRun:
+    """Mask a copy of the scores by one variant; measure the weights and changes of the copy."""
     if not 0 <= length <= len(scores):
         raise ValueError(f"length: expected 0 to {len(scores)}, got {length}")
-    given = scores.to(recipe.dtype, copy=True)
+    given = scores.to(variant.dtype, copy=True)
     before = given.clone()
     weights, refusal = None, ""
     try:
-        weights = recipe.mask(given, length).float()
+        weights = variant.mask(given, length).float()
     except RuntimeError as error:  # "value cannot be converted to type c10::Half without overflow"
         refusal = str(error)
     return MaskRun(
-        recipe,
+        variant,
         length,
         weights,
         refusal,
@@ -118,6 +118,6 @@ def run_recipe(recipe: Recipe, scores: Row, length: int) -> MaskRun:
 
 
 def run_all(scores: Row) -> dict[str, list[MaskRun]]:
-    """Every recipe at every valid length from 0 to the number of keys."""
+    """Every variant at every valid length from 0 to the number of keys."""
     lengths = range(len(scores) + 1)
-    return {recipe.name: [run_recipe(recipe, scores, length) for length in lengths] for recipe in RECIPES}
+    return {variant.name: [run_variant(variant, scores, length) for length in lengths] for variant in MASK_VARIANTS}

@@ -7,19 +7,19 @@ import math
 import pytest
 import torch
 
-from viz_core.lessons.scoring_functions.mask_recipes import RECIPES, MaskRun, run_all, run_recipe
+from viz_core.lessons.scoring_functions.mask_variants import MASK_VARIANTS, MaskRun, run_all, run_variant
 
-BY_NAME = {recipe.name: recipe for recipe in RECIPES}
+BY_NAME = {variant.name: variant for variant in MASK_VARIANTS}
 ROW = torch.tensor([0.0, 1.0, 7.0, -3.0])
 
 
 def run(name: str, length: int, scores: torch.Tensor = ROW) -> MaskRun:
-    return run_recipe(BY_NAME[name], scores, length)
+    return run_variant(BY_NAME[name], scores, length)
 
 
-def test_every_recipe_at_every_length() -> None:
+def test_every_variant_at_every_length() -> None:
     runs = run_all(ROW)
-    assert list(runs) == [recipe.name for recipe in RECIPES]
+    assert list(runs) == [variant.name for variant in MASK_VARIANTS]
     assert all([r.length for r in row] == [0, 1, 2, 3, 4] for row in runs.values())
     verdicts = {name: [r.verdict for r in row] for name, row in runs.items()}
     assert verdicts == {
@@ -71,7 +71,7 @@ def test_a_million_leaks_where_valid_scores_lie_lower() -> None:
 
 
 def test_which_fillers_overflow_their_type() -> None:
-    assert [recipe.name for recipe in RECIPES if recipe.filler_overflows] == ["book-float16", "filled-float16"]
+    assert [variant.name for variant in MASK_VARIANTS if variant.filler_overflows] == ["book-float16", "filled-float16"]
 
 
 def test_torch_refuses_to_fill_half_precision_with_a_million() -> None:
