@@ -21,11 +21,11 @@ chapter.question()
 chapter.definition()
 with chapter.card("main"):
     with chapter.main_controls():
-        asked = ask_tokens(chapter)
+        chosen = ask_tokens(chapter)
         shown = chapter.controls.select("main-scheme", tuple(BY_NAME), "sinusoidal")
         chapter.controls.slider("order", 1, 20, 1)
         broken = chapter.break_it("no-order", part="order")
-    inputs = chapter.require(asked)
+    inputs = chapter.require(chosen)
     chapter.side_by_side(broken, lambda setting: insight(chapter, inputs.as_typed, shown, setting))
     chapter.guidance("order-seen")
 

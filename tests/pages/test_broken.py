@@ -194,7 +194,7 @@ def test_every_claim_has_a_setting_that_breaks_it_or_a_sentence_why_none_does(ch
     claims = {name.removeprefix("claim."): text for name, text in words.sections.items() if name.startswith("claim.")}
     assert claims
     for name, claim in claims.items():
-        assert any(_may_say(claim, said) for said in broken) != words.has(f"unbroken.{name}"), name
+        assert any(_may_say(claim, phrase) for phrase in broken) != words.has(f"unbroken.{name}"), name
 
 
 def test_errors_of_points_that_were_not_left_out_are_too_small(open_page: OpenPage) -> None:

@@ -153,9 +153,9 @@ def test_a_negative_kernel_is_drawn_beside_the_intact_one(open_page: OpenPage) -
 
 def test_the_plane_counts_its_points_and_recommends_no_widths(open_page: OpenPage) -> None:
     """Wide across and small up, as the clouds are, does worse: 38 of 42."""
-    said = texts(open_page(CHAPTER))
-    assert "**40 of 42** points (95%) get their own label" in said
-    assert "wide and flat" not in said
+    page_text = texts(open_page(CHAPTER))
+    assert "**40 of 42** points (95%) get their own label" in page_text
+    assert "wide and flat" not in page_text
     assert "**38 of 42**" in texts(open_page(CHAPTER, **{"ap-width-x": "1.0", "ap-width-y": "0.3"}))
 
 
