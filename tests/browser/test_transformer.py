@@ -59,7 +59,8 @@ def test_type_translate_open_a_head_and_read_its_weight(page: Page, app_url: str
     row, column = result.target_tokens.index(query), result.source_tokens.index(key)
     assert value == pytest.approx(float(weights[row, column]), abs=0.006)
 
-    reader = page.get_by_role("link", name="layer 1, head 5")  # named in the sentence under the maps
+    page.locator(".st-key-section-worth summary").first.click()
+    reader = page.get_by_role("link", name="layer 1, head 5")  # named in the sentence under what heads are worth
     reader.click()
     page.wait_for_url(re.compile(r"head=cross\.0\.4"))
     expect(page.locator('button[data-layer="0"][data-head="4"]')).to_have_attribute("aria-selected", "true")

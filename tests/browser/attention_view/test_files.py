@@ -129,7 +129,7 @@ def test_what_differs_has_another_name(
     content = live.save("csv")
     assert live.file == f"attention-cross-{name}.{ending}"
     note = live.part("mapNote")
-    assert ("no longer sums to one" in (note.text_content() or "")) == (display.get("how") == "max")
+    assert ("no longer sum to 1" in (note.text_content() or "")) == (display.get("how") == "max")
     if ending == "csv.zip":  # both
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             tables = [archive.read(each).decode("utf-8") for each in archive.namelist()]
