@@ -36,7 +36,7 @@ def ask_for_model(chapter: Chapter, offer: HubOffer) -> HubModelSpec | None:
     if offer.restricted:
         return None
     with st.container(horizontal=True, vertical_alignment="bottom", key="which"):
-        source = controls.choice("source", ("list", "hub", "folder"), "list")
+        source = controls.choice("source", ("list", *_typed_sources(offer)), "list")
         if source == "list":
             options = (*here, *(name for name in CURATED if name not in here))
             name = str(controls.select("model", options, options[0]))
@@ -56,7 +56,7 @@ def ask_other_model(chapter: Chapter, offer: HubOffer, first: HubModelSpec) -> H
     here = load_or_stop(lambda: local_models(offer.folders))
     offered = offer.names or (here if offer.restricted else ())
     listed = offered or (*here, *(name for name in CURATED if name not in here))
-    typed = () if offer.restricted or offered else ("hub", "folder")
+    typed = () if offer.restricted or offered else _typed_sources(offer)
     others = tuple(name for name in listed if name != first.name)
     name = str(controls.select("other", ("no-other", *others, *typed), "no-other"))
     if name == "no-other":
@@ -68,6 +68,12 @@ def ask_other_model(chapter: Chapter, offer: HubOffer, first: HubModelSpec) -> H
     if offered or name in here:
         return HubModelSpec(name, offline=name in here)
     return HubModelSpec(name) if _go_ahead(chapter, HubModelSpec(name)) else None
+
+
+def _typed_sources(offer: HubOffer) -> tuple[str, ...]:
+    """Where else a model may come from. Any folder may be opened from this machine only: others could try its paths."""
+    elsewhere = isinstance(st.context.ip_address, str)  # None on this machine
+    return ("hub",) if elsewhere and not offer.folders else ("hub", "folder")
 
 
 def _typed_folder(chapter: Chapter, name: str) -> HubModelSpec:

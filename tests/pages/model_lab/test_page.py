@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import streamlit as st
 import torch
 from streamlit.testing.v1 import AppTest
 
@@ -221,6 +222,16 @@ def test_at_home_any_folder_opens_and_a_host_refuses_it(
     monkeypatch.setenv("ATLAS_HOSTED", "1")
     with pytest.raises(HubError, match="not among the folders"):
         HubModelSpec("bert", folder=str(folders / "bert")).load(None)
+
+
+def test_no_folder_is_opened_for_a_visitor_from_another_machine(
+    open_page: OpenPage, folders: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("ATLAS_MODEL_FOLDERS")
+    monkeypatch.setattr(type(st.context), "ip_address", property(lambda _context: "192.0.2.7"))
+    link = {"ml-source": "folder", "ml-folder": str(folders / "bert"), "open-all": "false"}
+    app = open_page("model-lab", **link)
+    assert not [text_input for text_input in app.text_input if text_input.key == "ml-folder"]
 
 
 def test_broken_weights_are_a_sentence_and_the_session_goes_on(open_page: OpenPage, folders: Path) -> None:
