@@ -75,6 +75,7 @@ def test_a_step_of_the_slider_makes_a_new_table_and_new_claims_and_opened_code_s
     for position, dimension, value in seen:
         assert value == pytest.approx(float(P[position, dimension]), abs=1e-6)
 
+    page.locator(".st-key-section-library summary").first.click()
     page.get_by_text("The code behind this page").click()
     expect(page.get_by_text("def sinusoidal_table")).to_be_visible()
     page.wait_for_url(re.compile("se-code=true"))
@@ -110,7 +111,7 @@ def test_every_cell_of_the_largest_table_is_exact_and_a_part_can_be_enlarged_and
     page.mouse.down()
     page.mouse.move(box["x"] + 330, box["y"] + 210, steps=4)
     page.mouse.up()
-    whole = page.get_by_role("button", name="Show all")
+    whole = page.get_by_role("button", name="Reset zoom")
     expect(whole).to_be_visible()
     top, bottom = hover(page, 0.02, 0.02), hover(page, 0.02, 0.9)
     assert 20 <= bottom[0] - top[0] <= 60  # ten pixels were about forty of the 2,000 rows
