@@ -10,10 +10,10 @@ import pytest
 import torch
 
 import viz_core
+from recipes.alignment_error import aligned_pairs
 from viz_core import attention, models, positional
 from viz_core.attention.kernel_pooling import kernel_weights
 from viz_core.attention.scores import batch_product, dot_scores, general_scores, scaled_dot_scores
-from viz_core.maps.alignments import aligned_pairs
 from viz_core.maps.distance import mean_attention_distance
 from viz_core.maps.measures import (
     attention_entropy,

@@ -98,6 +98,7 @@ class Seq2SeqEncoder(TokenReader):
         super().__init__(vocab_size, embed_size, embed_scale)
         check_whole(num_hiddens=num_hiddens, num_layers=num_layers)
         check_number(0, 1, dropout=dropout)
+        self.bidirectional = bidirectional
         self.rnn = GRU(embed_size, num_hiddens, num_layers, dropout, bidirectional)
         self.apply(init_seq2seq)
 
@@ -114,7 +115,7 @@ class Seq2SeqEncoder(TokenReader):
             length_mask(valid_lens, X.shape[0], 1, X.shape[1])  # checks valid_lens
         outputs, states = self.rnn(self.embed(X), valid_lens=valid_lens)
         # torch has states in turn: forward, backward, forward, ...
-        return Encoded(outputs, states[1::2] if self.rnn.rnn.bidirectional else states)
+        return Encoded(outputs, states[1::2] if self.bidirectional else states)
 
 
 class PlainState(NamedTuple):
