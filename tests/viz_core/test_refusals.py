@@ -10,7 +10,6 @@ import pytest
 import torch
 
 import viz_core
-from recipes.alignment_error import aligned_pairs
 from viz_core import attention, models, positional
 from viz_core.attention.kernel_pooling import kernel_weights
 from viz_core.attention.scores import batch_product, dot_scores, general_scores, scaled_dot_scores
@@ -113,7 +112,6 @@ TENSORS: dict[str, Case] = {
     "combine_heads": (lambda weights: combine_heads(weights, "mean"), {"weights": MAP[None]}),
     "attention_rollout": (lambda weights: attention_rollout([weights]), {"weights": MAP[None]}),
     "merge_words": (lambda weights: merge_words(weights, range(5), range(5)), {"weights": MAP}),
-    "aligned_pairs": (lambda weights: aligned_pairs(weights, 5), {"weights": MAP}),
     "mean_attention_distance": (lambda weights: mean_attention_distance(weights, (2, 2), (1, 1)), {"weights": MAP}),
 }
 

@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from viz_core.attention.projection import check_width
 from viz_core.models.seq2seq import AttentionState, Encoded, Seq2SeqAttentionDecoder, init_seq2seq
 
 
@@ -51,6 +52,8 @@ class RNNSearchDecoder(Seq2SeqAttentionDecoder):
         Raises:
             ValueError: if enc_outputs are not those of a bidirectional encoder of the same layers and width.
         """
+        if isinstance(enc_outputs, tuple) and enc_outputs:
+            check_width("enc_outputs", enc_outputs[0], self.attention.W_k)
         state = super().init_state(enc_outputs, enc_valid_lens)
         if self.attend_to_end:
             return state

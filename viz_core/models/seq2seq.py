@@ -11,7 +11,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from viz_core.attention.additive import AdditiveAttention
 from viz_core.attention.masking import length_mask
-from viz_core.attention.projection import check_tokens, check_width
+from viz_core.attention.projection import check_tokens
 from viz_core.models.encoder_decoder import Decoder, TokenReader
 from viz_core.trace import name_site, record_weights, site_of
 from viz_core.trace.arguments import check_number, check_whole, described
@@ -239,7 +239,6 @@ class Seq2SeqAttentionDecoder(Decoder):
             ValueError: if enc_outputs are not those of an encoder of the same layers and width.
         """
         outputs, hidden_state = _encoded(enc_outputs, self.rnn.num_layers, self.rnn.hidden_size)
-        check_width("enc_outputs", outputs, self.attention.W_k)
         return AttentionState(outputs, self.first_state(hidden_state), enc_valid_lens, self.attention.W_k(outputs))
 
     def first_state(
