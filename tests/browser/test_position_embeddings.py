@@ -15,7 +15,7 @@ GRID_WIDTH = 6
 
 def test_the_arrow_keys_step_through_the_skew(page: Page, app_url: str) -> None:
     page.goto(f"{app_url}/position-embeddings")
-    page.get_by_role("tab", name="One scheme, closer").click()
+    page.locator(".st-key-section-closer summary").first.click()
     slider = page.locator('input[aria-label="Step of the skew"]')
     expect(page.get_by_text("Step 0: scores by offset.")).to_be_visible()
     for step, sentence in ((1, "Step 1: pad."), (2, "Step 2: flatten."), (3, "Step 3: extend.")):

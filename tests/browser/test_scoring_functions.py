@@ -19,7 +19,7 @@ def test_type_scores_and_lose_nothing(page: Page, app_url: str) -> None:
     scores = page.locator(".st-key-sf-scores textarea")
     scores.fill("0 0 five\n1 2 3")
     scores.press("Control+Enter")
-    expect(page.get_by_text("Line 1 has five, which is not a number")).to_be_visible()
+    expect(page.get_by_text("Line 1 contains five, which is not a number")).to_be_visible()
     expect(scores).to_have_value("0 0 five\n1 2 3")
     lengths = page.locator('input[aria-label^="Valid lengths"]')
     lengths.fill("2 0")
