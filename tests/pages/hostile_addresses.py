@@ -66,15 +66,15 @@ HOSTILE: dict[str, list[Row]] = {
     "model-lab": [
         (
             {"ml-source": "<script>", "ml-section": "nowhere", "ml-new": "99999999"},
-            ["Where from = <script>", "Words to write, at most = 99999999"],
+            ["Source = <script>", "New tokens, at most = 99999999"],
         ),
         (
             {"ml-model": "../../etc/passwd", "ml-measure": "99", "ml-temperature": "nan"},
-            ["Model = ../../etc/passwd", "Temperature while writing = nan"],
+            ["Model = ../../etc/passwd", "Sampling temperature = nan"],
         ),
         (
             {"ml-model": "gpt2", "ml-seed": "inf", "ml-place": "-5", "ml-topp": "0"},
-            ["Seed = inf", "After token number = -5", "together have this share = 0"],
+            ["Seed = inf", "After token = -5", "Top-p = 0"],
         ),
         ({"head": "cross.99.99", "pin": "q99", "look": "mode-<b>"}, [NOT_HERE]),
     ],
@@ -90,7 +90,7 @@ HOSTILE: dict[str, list[Row]] = {
         *_rows(
             mh_heads=[("65", "Heads h"), ("many", "Heads h")],
             mh_source=[("<script>", "Tokens and weights")],
-            mh_stage=[("masks", "Tensor to look into")],
+            mh_stage=[("masks", "Tensor to inspect")],
             mh_count=[("7", "What to count")],
         ),
         ({"mh-head": "cross.9.99", "mh-pin": "q999"}, [NOT_HERE]),
@@ -122,7 +122,7 @@ HOSTILE: dict[str, list[Row]] = {
             ],
         ),
         *_within({"pe-section": "Cost and reach"}, _rows(pe_n=[("999999999", "Tokens n")])),
-        *_within({"pe-section": "Shuffle the words"}, _rows(pe_order=[("21", "Shuffle seed")])),
+        *_within({"pe-section": "Shuffle the words"}, _rows(pe_order=[("21", "Shuffle")])),
         *_within({"pe-section": "Three experiments"}, _rows(pe_depth=[("4800", "Layers")])),
         *_within({"pe-source": "picture"}, _rows(pe_height=[("1000", "Patches down")])),
     ],
@@ -171,7 +171,7 @@ HOSTILE: dict[str, list[Row]] = {
                 "sf-seed": "-3",
             },
             [
-                "Key whose weight the gradient pulls up = 99",
+                "Key of the gradient = 99",
                 "Row of scores = inf",
                 "Multiply the scores by = ×7",
                 "Width d = 63",
@@ -190,12 +190,12 @@ HOSTILE: dict[str, list[Row]] = {
                 "sf-lengths-of-keys": "none",
             },
             [
-                "Key whose weight the gradient pulls up = nan",
+                "Key of the gradient = nan",
                 "Row of scores = -1",
                 "Query, first coordinate = 5",
                 "Query, second coordinate = nan",
                 "Number of keys = 0",
-                "Lengths of the keys = none",
+                "Norms of the keys = none",
             ],
         ),
         (
@@ -210,14 +210,14 @@ HOSTILE: dict[str, list[Row]] = {
             [
                 "Queries and keys = <script>",
                 "Show = all",
-                "Steps of learning = 100000",
+                "Training steps = 100000",
                 "Hidden units h = 0",
                 "Seed = 1.5e9",
             ],
         ),
         (
             {"sf-section": "Shapes", "sf-b": "0", "sf-p": "7", "sf-sheet": "3", "sf-j": "-inf"},
-            ["Batch b = 0", "Columns of Y, p = 7", "Sheet = 3", "Column j = -inf"],
+            ["Batch b = 0", "Columns of Y, p = 7", "Matrix = 3", "Column j = -inf"],
         ),
     ],
     "sinusoidal-encoding": [
