@@ -90,7 +90,7 @@ def test_a_file_says_what_it_shows(ending: str, tmp_path: Path) -> None:
     wanted = [
         "https://atlas.example/t?head=cross.1.2",
         "Cross · Largest of 6 heads",
-        "a row no longer sums to one",
+        "rows no longer sum to 1",
         "Model: some-model, revision 1a2b.",
         "$x$ & <b>",
     ]
