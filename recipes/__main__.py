@@ -37,6 +37,7 @@ from recipes import (
     word_counts,
 )
 from recipes import task_recordings as task_recording
+from recipes.loop import RunOptions
 from viz_core.runtime.device import best_device, describe_device
 
 MEASURES = {
@@ -104,7 +105,8 @@ def main(arguments: list[str] | None = None) -> int:
         if is_book_run:
             book.RUNS[chosen.name](chosen.data, chosen.out, device, chosen.epochs, chosen.seed or (0,), chosen.limit)
         else:
-            TRAINERS[chosen.name](chosen.data, chosen.out, device, chosen.minutes, chosen.epochs, chosen.resume, **more)
+            run = RunOptions(chosen.out, device, chosen.minutes, chosen.resume)
+            TRAINERS[chosen.name](chosen.data, run, chosen.epochs, **more)
     except (ValueError, OSError) as error:
         print(f"cannot train {chosen.name}: {error}", file=sys.stderr)
         return 1

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import cast
 
 import torch
@@ -16,13 +15,12 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from recipes import loop
 from recipes.augmentation import Views, mix, random_views, soft_targets
 from recipes.fast_pass import fast_pass
-from recipes.loop import TrainingCheckpoint, TrainingState, run_epochs
+from recipes.loop import RunOptions, TrainingState, run_epochs, seeded_generator
 from recipes.mimetic import start_like_trained
 from recipes.optimizer import Optimizers
 from recipes.picture_sets import Pictures
 from viz_core.images.preprocessing import Preparation
 from viz_core.models.vit import ViT
-from viz_core.runtime.memory import reuse_freed_memory
 
 
 @dataclass(frozen=True)
@@ -51,13 +49,10 @@ def train_classifier(
     build: Callable[[], ViT],
     pictures: Pictures,
     preparation: Preparation,
-    out: Path,
     config: ClassifierConfig,
-    device: torch.device,
-    minutes: float | None = None,
-    resume: bool = False,
+    run: RunOptions,
 ) -> tuple[ViT, TrainingState]:
-    """Train the model that `build()` makes, until the epochs or minutes are used up; writes last.pt into `out`.
+    """Train the model that `build()` makes, until the epochs or minutes are used up; writes last.pt, to resume from.
 
     Returns:
         The model with its averaged weights, and the state with the learning curve. Nothing is selected on the
@@ -67,27 +62,24 @@ def train_classifier(
         ValueError: if there is nothing to resume from, or too few pictures to train on.
     """
     train, held_out = hold_out(pictures, config)
-    reuse_freed_memory()
-    torch.manual_seed(config.seed)
-    out.mkdir(parents=True, exist_ok=True)
+    run.begin(config.seed)
     model = build()
     if config.mimetic:
         start_like_trained(model)
-    model.to(device)
+    model.to(run.device)
     optimizers = Optimizers(model, config.muon_lr, config.adam_lr, config.weight_decay, outputs=[model.head])
     averaged = AveragedModel(model, multi_avg_fn=running_average(config.average))
-    checkpoint = TrainingCheckpoint(out / "last.pt", {"model": model, "averaged": averaged, "optimizers": optimizers})
-    state = TrainingState(**checkpoint.load(device)) if resume else TrainingState()
-    train, held_out = train.to(device), held_out.to(device)
+    checkpoint, state = run.open(TrainingState, model=model, averaged=averaged, optimizers=optimizers)
+    train, held_out = train.to(run.device), held_out.to(run.device)
     num_classes = int(pictures.labels.max()) + 1
     batches = max(1, len(train.labels) // config.batch_size)
 
     def plan(epoch: int) -> Sequence[Tensor]:
-        return torch.randperm(len(train.labels), generator=_generator(config.seed, epoch)).tensor_split(batches)
+        return torch.randperm(len(train.labels), generator=seeded_generator(config.seed, epoch)).tensor_split(batches)
 
     def loss_of(rows: Int[Tensor, "batch"], progress: float) -> tuple[Tensor, int]:
-        random = _generator(config.seed, state.epoch, state.batch)
-        X, targets = train.part(rows.to(device))
+        random = seeded_generator(config.seed, state.epoch, state.batch)
+        X, targets = train.part(rows.to(run.device))
         views = random_views(preparation.normalise(X), config.side(progress), config.views, random)
         wanted = soft_targets(targets, num_classes, config.label_smoothing)
         if float(torch.rand((), generator=random)) < config.mixed:
@@ -101,7 +93,7 @@ def train_classifier(
         state,
         config,
         checkpoint,
-        minutes=minutes,
+        minutes=run.minutes,
         plan=plan,
         loss_of=loss_of,
         validate=lambda: _validate(smooth, held_out, preparation),
@@ -151,7 +143,7 @@ def hold_out(pictures: Pictures, config: ClassifierConfig) -> tuple[Pictures, Pi
     n = len(pictures.labels)
     if not 0 < config.held_out < n:
         raise ValueError(f"expected more than {config.held_out:,} pictures to train on and to hold out, got {n:,}")
-    order = torch.randperm(n, generator=_generator(config.seed, -1))
+    order = torch.randperm(n, generator=seeded_generator(config.seed, -1))
     return pictures.part(order[config.held_out :]), pictures.part(order[: config.held_out])
 
 
@@ -159,11 +151,3 @@ def _validate(model: ViT, held_out: Pictures, preparation: Preparation) -> dict[
     log_p = predict(model, held_out, preparation)
     loss = float(F.nll_loss(log_p, held_out.labels.cpu()))
     return {"validation_loss": loss, "validation_accuracy": accuracy(log_p, held_out.labels)}
-
-
-def _generator(*seeds: int) -> torch.Generator:
-    """Random numbers of one epoch and batch, whenever it is reached: a resumed run draws those of an unbroken one."""
-    mixed = 0
-    for seed in seeds:
-        mixed = (mixed * 1_000_003 + seed + 1) % 2**63
-    return torch.Generator().manual_seed(mixed)

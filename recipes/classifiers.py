@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
-
-import torch
 
 from recipes.augmentation import Views
 from recipes.classification import ClassifierConfig, train_classifier
 from recipes.export_classifier import export_classifier
+from recipes.loop import RunOptions
 from recipes.picture_sets import CIFAR10, FASHION_MNIST, Pictures, PictureSet
 from viz_core.images.preprocessing import Preparation
 from viz_core.pretrained.classifier import build_classification_model
@@ -100,31 +100,15 @@ CLASSIFIERS = {
 }
 
 
-def train(
-    name: str,
-    data: Path,
-    out: Path,
-    device: torch.device,
-    minutes: float | None,
-    epochs: int | None,
-    resume: bool,
-) -> None:
-    """Train one of CLASSIFIERS, evaluate it on the test pictures and write the checkpoint with its card into `out`."""
+def train(name: str, data: Path, run: RunOptions, epochs: int | None) -> None:
+    """Train one of CLASSIFIERS, evaluate it on the test pictures and write the checkpoint with its card."""
     spec = CLASSIFIERS[name]
-    config = spec.cpu_config if device.type == "cpu" else spec.config
+    config = spec.cpu_config if run.device.type == "cpu" else spec.config
     config = config if epochs is None else replace(config, epochs=epochs)
     split = spec.data.load(data)
     preparation = measure(split.train, spec.data.form)
-    model, state = train_classifier(
-        lambda: build_classification_model(spec.architecture),
-        split.train,
-        preparation,
-        out,
-        config,
-        device,
-        minutes,
-        resume,
-    )
+    build = partial(build_classification_model, spec.architecture)
+    model, state = train_classifier(build, split.train, preparation, config, run)
     export_classifier(
         name,
         spec.title,
@@ -136,8 +120,8 @@ def train(
         preparation,
         state,
         config,
-        out,
-        device,
+        run.out,
+        run.device,
     )
 
 

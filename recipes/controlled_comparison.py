@@ -23,6 +23,7 @@ from jaxtyping import Float
 from recipes.by_length import EDGES, PER_BIN, balanced
 from recipes.evaluation import translate_all
 from recipes.files import write_json
+from recipes.loop import RunOptions
 from recipes.sentence_pairs import LICENCE, SOURCE, Split, group_references, load_pairs, split_pairs
 from recipes.translation import TranslationConfig, train_translation
 from viz_core.models.encoder_decoder import EncoderDecoder
@@ -83,9 +84,9 @@ def measure(
             print(f"{name}, seed {seed}", flush=True)
             folder = out / f"{name}-{seed}"
             build = partial(_build, architecture)
-            resume = (folder / "last.pt").exists()
+            run = RunOptions(folder, device, resume=(folder / "last.pt").exists())
             own = replace(config, seed=seed)
-            model, tokenizer, state = train_translation(build, split, folder, own, device, resume=resume)
+            model, tokenizer, state = train_translation(build, split, own, run)
             found = translate_all(model, tokenizer, english, greedy_search, device)
             texts[name].append(dict(zip(english, found, strict=True)))
             curves[name].append([point["validation_loss"] for point in state.curve])

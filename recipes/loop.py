@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,8 +14,10 @@ from torch import Tensor, nn
 from recipes.files import load_progress, save_progress
 from recipes.optimizer import Optimizers, learning_rate
 from recipes.progress import Clock
+from viz_core.runtime.memory import reuse_freed_memory
 
 B = TypeVar("B")
+State = TypeVar("State", bound="TrainingState")
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,53 @@ class TrainingCheckpoint:
         save_progress(
             self.path, {name: part.state_dict() for name, part in self.parts.items()} | {"state": asdict(state)}
         )
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """Where a model is trained, and for how long.
+
+    Attributes:
+        out: folder of the run: last.pt, to resume from, and what else training writes.
+        minutes: of training; None for all epochs.
+        resume: whether to continue from last.pt.
+    """
+
+    out: Path
+    device: torch.device
+    minutes: float | None = None
+    resume: bool = False
+
+    def begin(self, seed: int) -> None:
+        """Seed the random numbers and make the folder."""
+        reuse_freed_memory()
+        torch.manual_seed(seed)
+        self.out.mkdir(parents=True, exist_ok=True)
+
+    def open(self, state_class: type[State], **parts: Any) -> tuple[TrainingCheckpoint, State]:
+        """Return the checkpoint of these parts, and the state: new, or restored with the parts.
+
+        Raises:
+            ValueError: if there is nothing to resume from.
+        """
+        checkpoint = TrainingCheckpoint(self.out / "last.pt", parts)
+        return checkpoint, state_class(**checkpoint.load(self.device)) if self.resume else state_class()
+
+
+def seeded_generator(*seeds: int) -> torch.Generator:
+    """Random numbers of one epoch and batch, whenever it is reached: a resumed run draws those of an unbroken one."""
+    mixed = 0
+    for seed in seeds:
+        mixed = (mixed * 1_000_003 + seed + 1) % 2**63
+    return torch.Generator().manual_seed(mixed)
+
+
+def mean_over(parts: Iterable[tuple[Tensor, int]]) -> float:
+    """Sum of the losses divided by the sum of the counts."""
+    total, count = 0.0, 0
+    for loss, n in parts:
+        total, count = total + float(loss), count + n
+    return total / max(1, count)
 
 
 def run_epochs(

@@ -15,13 +15,12 @@ from torch import Tensor, nn
 
 from recipes import loop
 from recipes.fast_pass import fast_pass
-from recipes.loop import TrainingCheckpoint, TrainingState, run_epochs
+from recipes.loop import RunOptions, TrainingState, mean_over, run_epochs, seeded_generator
 from recipes.loss import smoothed_cross_entropy
 from recipes.optimizer import Optimizers
 from recipes.text_rows import SPECIAL, Sentence, TextBatch, collate, encode, hide_words, plan_rows
 from recipes.text_tokenizer import train_tokenizer
 from viz_core.runtime.device import fast_precision
-from viz_core.runtime.memory import reuse_freed_memory
 
 Loss = Callable[[Any, TextBatch, torch.Generator], tuple[Tensor, int]]
 """Summed loss of a batch, in nats, and its number of tokens to name."""
@@ -54,17 +53,14 @@ def train_text_model(
     loss: Loss,
     added: Callable[[Any], Sequence[nn.Module]],
     texts: Texts,
-    out: Path,
     config: TextConfig,
-    device: torch.device,
-    minutes: float | None = None,
-    resume: bool = False,
+    run: RunOptions,
     *,
     stop_between: bool,
 ) -> tuple[nn.Module, Tokenizer, TrainingState]:
     """Train the model that `build(vocabulary size)` makes, until its epochs or its minutes are spent.
 
-    Writes last.pt, to resume from, and vocabulary.json into `out`.
+    Writes last.pt, to resume from, and vocabulary.json into the folder of the run.
 
     Args:
         added: the modules whose output is added to the residual stream: dropout comes after them, for which the
@@ -77,24 +73,21 @@ def train_text_model(
     if not texts.train or not texts.validation:
         counts = f"{len(texts.train)} and {len(texts.validation)}"
         raise ValueError(f"expected sentences to train on and to validate with, got {counts}")
-    reuse_freed_memory()
-    torch.manual_seed(config.seed)
-    out.mkdir(parents=True, exist_ok=True)
-    tokenizer = _tokenizer(texts.train, out / "vocabulary.json", config, resume)
+    run.begin(config.seed)
+    tokenizer = _tokenizer(texts.train, run.out / "vocabulary.json", config, run.resume)
     train, held_out = encode(tokenizer, texts.train), encode(tokenizer, texts.validation)
-    model = build(tokenizer.get_vocab_size()).to(device)
+    model = build(tokenizer.get_vocab_size()).to(run.device)
     for module in added(model):
         module.register_forward_hook(lambda own, _, output: F.dropout(output, config.dropout, own.training))
     optimizers = Optimizers(model, config.muon_lr, config.adam_lr, config.weight_decay)
-    checkpoint = TrainingCheckpoint(out / "last.pt", {"model": model, "optimizers": optimizers})
-    state = TrainingState(**checkpoint.load(device)) if resume else TrainingState()
+    checkpoint, state = run.open(TrainingState, model=model, optimizers=optimizers)
 
     def plan(epoch: int) -> list[list[tuple[int, ...]]]:
         return plan_rows(train, config.batch_tokens, config.seed + epoch, config.in_pairs)
 
     def loss_of(rows: list[tuple[int, ...]], _: float) -> tuple[Tensor, int]:
         batch = collate(train, rows, stop_between)
-        total, count = loss(model, batch.to(device), _generator(config.seed, state.epoch, state.batch))
+        total, count = loss(model, batch.to(run.device), seeded_generator(config.seed, state.epoch, state.batch))
         return total / count, int((batch.ids != SPECIAL["<pad>"]).sum())
 
     run_epochs(
@@ -103,10 +96,10 @@ def train_text_model(
         state,
         config,
         checkpoint,
-        minutes=minutes,
+        minutes=run.minutes,
         plan=plan,
         loss_of=loss_of,
-        validate=lambda: {"validation_loss": mean_loss(model, loss, held_out, config, device, stop_between)},
+        validate=lambda: {"validation_loss": mean_loss(model, loss, held_out, config, run.device, stop_between)},
         unit="tokens",
     )
     return model.eval(), tokenizer, state
@@ -146,12 +139,9 @@ def mean_loss(
 ) -> float:
     """Nats a token that must be named, over held-out sentences; the same words are hidden every time."""
     model.eval()
-    total, count = 0.0, 0
-    generator = _generator(config.seed)
-    for rows in plan_rows(sentences, config.batch_tokens):
-        nats, n = loss(model, collate(sentences, rows, stop_between).to(device), generator)
-        total, count = total + float(nats), count + n
-    return total / max(1, count)
+    generator = seeded_generator(config.seed)
+    batches = (collate(sentences, rows, stop_between) for rows in plan_rows(sentences, config.batch_tokens))
+    return mean_over(loss(model, batch.to(device), generator) for batch in batches)
 
 
 def _nats(
@@ -159,14 +149,6 @@ def _nats(
 ) -> tuple[Tensor, int]:
     precision = fast_precision(hidden.device)
     return smoothed_cross_entropy(hidden.to(precision), weight, bias, wanted, 0.0), max(1, len(wanted))
-
-
-def _generator(*seeds: int) -> torch.Generator:
-    """Random numbers of one batch, whenever it is reached: a resumed run draws those of an unbroken one."""
-    mixed = 0
-    for seed in seeds:
-        mixed = (mixed * 1_000_003 + seed + 1) % 2**63
-    return torch.Generator().manual_seed(mixed)
 
 
 def _tokenizer(texts: Sequence[str], path: Path, config: TextConfig, resume: bool) -> Tokenizer:

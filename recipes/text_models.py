@@ -7,10 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import nn
 
 from recipes.export_text_model import export_text_model
+from recipes.loop import RunOptions
 from recipes.sentence_pairs import Pair, load_pairs, split_pairs
 from recipes.text_loop import Texts, filling_loss, train_text_model, writing_loss
 from recipes.text_model_spec import TextModelSpec
@@ -84,16 +84,8 @@ TEXT_MODELS = {
 }
 
 
-def train(
-    name: str,
-    data: Path,
-    out: Path,
-    device: torch.device,
-    minutes: float | None,
-    epochs: int | None,
-    resume: bool,
-) -> None:
-    """Train one of TEXT_MODELS on the English of the sentence pairs, measure it and write its folder into `out`."""
+def train(name: str, data: Path, run: RunOptions, epochs: int | None) -> None:
+    """Train one of TEXT_MODELS on the English of the sentence pairs, measure it and write its folder."""
     spec = TEXT_MODELS[name]
     config = spec.config if epochs is None else replace(spec.config, epochs=epochs)
     parts = [english(part) for part in split_pairs(load_pairs(data))]
@@ -102,14 +94,11 @@ def train(
         spec.loss,
         spec.added,
         Texts(*parts[:2]),
-        out,
         config,
-        device,
-        minutes,
-        resume,
+        run,
         stop_between=spec.ends,
     )
-    export_text_model(name, spec, model, tokenizer, parts, state, config, out, device)
+    export_text_model(name, spec, model, tokenizer, parts, state, config, run.out, run.device)
 
 
 def english(pairs: Sequence[Pair]) -> list[str]:

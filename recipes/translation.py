@@ -15,7 +15,7 @@ from recipes.batches import Example, PairBatch, collate, encode_pairs, plan_batc
 from recipes.copying import copying_cases, reserved
 from recipes.evaluation import translate_all
 from recipes.fast_pass import fast_pass
-from recipes.loop import TrainingCheckpoint, run_epochs
+from recipes.loop import RunOptions, mean_over, run_epochs
 from recipes.loss import smoothed_cross_entropy
 from recipes.optimizer import Optimizers
 from recipes.pair_augmentation import Variations
@@ -27,7 +27,6 @@ from viz_core.pretrained.decoding import greedy_search
 from viz_core.pretrained.tokenization import special_tokens, train_tokenizer
 from viz_core.pretrained.translator import Translator
 from viz_core.runtime.device import fast_precision
-from viz_core.runtime.memory import reuse_freed_memory
 
 
 @dataclass(frozen=True)
@@ -54,16 +53,13 @@ class TranslationState(loop.TrainingState):
 def train_translation(
     build: Callable[[int], EncoderDecoder],
     split: Split,
-    out: Path,
     config: TranslationConfig,
-    device: torch.device,
-    minutes: float | None = None,
-    resume: bool = False,
+    run: RunOptions,
     start_from: Translator | None = None,
 ) -> tuple[EncoderDecoder, Tokenizer, TranslationState]:
     """Train the model that `build(vocab_size)` makes, until its epochs, its minutes or its patience are spent.
 
-    Writes last.pt (to resume from), best.pt (lowest validation loss) and tokenizer.json into `out`.
+    Writes last.pt (to resume from), best.pt (lowest validation loss) and tokenizer.json into the folder of the run.
 
     Args:
         start_from: a trained model of the same sizes, whose weights it begins with; its vocabulary may be another.
@@ -78,21 +74,18 @@ def train_translation(
     if not split.train or not split.validation:
         counts = f"{len(split.train)} and {len(split.validation)}"
         raise ValueError(f"expected sentence pairs to train on and to validate with, got {counts}")
-    reuse_freed_memory()
-    torch.manual_seed(config.seed)
-    out.mkdir(parents=True, exist_ok=True)
-    tokenizer = _tokenizer(split.train, out, config, resume)
+    run.begin(config.seed)
+    tokenizer = _tokenizer(split.train, run.out / "tokenizer.json", config, run.resume)
     pad = special_tokens(tokenizer).pad
     examples = encode_pairs(tokenizer, split.train, config.max_tokens)
     held_out = encode_pairs(tokenizer, split.validation, config.max_tokens)
     model = build(tokenizer.get_vocab_size())
     if start_from is not None:
         warm_start(model, tokenizer, start_from)
-    model = model.to(device)
+    model = model.to(run.device)
     variations = Variations.of(split.train, reserved(copying_cases(split))) if config.vary_pairs else None
     optimizers = Optimizers(model, config.muon_lr, config.adam_lr, config.weight_decay)
-    checkpoint = TrainingCheckpoint(out / "last.pt", {"model": model, "optimizers": optimizers})
-    state = TranslationState(**checkpoint.load(device)) if resume else TranslationState()
+    checkpoint, state = run.open(TranslationState, model=model, optimizers=optimizers)
 
     def plan(epoch: int) -> list[list[Example]]:
         seed = config.seed + epoch
@@ -101,16 +94,16 @@ def train_translation(
         return [[every[i] for i in rows] for rows in plan_batches(every, config.batch_tokens, seed=seed)]
 
     def loss_of(chosen: list[Example], _: float) -> tuple[Tensor, int]:
-        loss, count = batch_loss(model, collate(chosen, pad).to(device), pad, config.label_smoothing)
+        loss, count = batch_loss(model, collate(chosen, pad).to(run.device), pad, config.label_smoothing)
         return loss / count, sum(len(each.source) + len(each.target) - 1 for each in chosen)
 
     def validate() -> dict[str, float]:
-        loss = mean_loss(model, held_out, config.batch_tokens, pad, device)
+        loss = mean_loss(model, held_out, config.batch_tokens, pad, run.device)
         state.epochs_since_best = 0 if loss < state.best_loss else state.epochs_since_best + 1
         if state.epochs_since_best == 0:
             state.best_loss = loss
-            torch.save(model.state_dict(), out / "best.pt")
-        bleu = _bleu(model, tokenizer, split.validation, config.curve_sentences, device)
+            torch.save(model.state_dict(), run.out / "best.pt")
+        bleu = _bleu(model, tokenizer, split.validation, config.curve_sentences, run.device)
         return {"validation_loss": loss, "validation_bleu": bleu}
 
     run_epochs(
@@ -119,14 +112,14 @@ def train_translation(
         state,
         config,
         checkpoint,
-        minutes=minutes,
+        minutes=run.minutes,
         plan=plan,
         loss_of=loss_of,
         validate=validate,
         unit="tokens",
         enough=lambda: state.epochs_since_best >= config.patience,
     )
-    model.load_state_dict(torch.load(out / "best.pt", map_location=device, weights_only=True))
+    model.load_state_dict(torch.load(run.out / "best.pt", map_location=run.device, weights_only=True))
     model.eval()
     return model, tokenizer, state
 
@@ -148,11 +141,8 @@ def batch_loss(model: EncoderDecoder, batch: PairBatch, pad: int, smoothing: flo
 def mean_loss(model: EncoderDecoder, examples: Sequence[Example], tokens: int, pad: int, device: torch.device) -> float:
     """-1/m sum log p(y_t | y_<t, x) over all m target tokens: cross-entropy in nats, without label smoothing."""
     model.eval()
-    total, count = 0.0, 0
-    for batch in token_batches(examples, tokens, pad):
-        loss, n = batch_loss(model, batch.to(device), pad, smoothing=0.0)
-        total, count = total + float(loss), count + n
-    return total / max(1, count)
+    batches = token_batches(examples, tokens, pad)
+    return mean_over(batch_loss(model, batch.to(device), pad, smoothing=0.0) for batch in batches)
 
 
 def _bleu(
@@ -165,8 +155,7 @@ def _bleu(
     return corpus_bleu(texts, [references[s] for s in sentences])
 
 
-def _tokenizer(pairs: Sequence[Pair], out: Path, config: TranslationConfig, resume: bool) -> Tokenizer:
-    path = out / "tokenizer.json"
+def _tokenizer(pairs: Sequence[Pair], path: Path, config: TranslationConfig, resume: bool) -> Tokenizer:
     if resume and path.exists():
         return Tokenizer.from_file(str(path))
     # An English sentence that comes with ten translations counts once.

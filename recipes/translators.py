@@ -6,9 +6,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from recipes.export import export_translator
+from recipes.loop import RunOptions
 from recipes.sentence_pairs import load_pairs, split_pairs
 from recipes.translation import TranslationConfig, train_translation
 from viz_core.pretrained import build_translation_model, load_translator
@@ -69,14 +68,11 @@ TRANSLATORS = {
 def train(
     name: str,
     data: Path,
-    out: Path,
-    device: torch.device,
-    minutes: float | None,
+    run: RunOptions,
     epochs: int | None,
-    resume: bool,
     start_from: str | None = None,
 ) -> None:
-    """Train one of TRANSLATORS, evaluate it on the test split and write the checkpoint with its card into `out`.
+    """Train one of TRANSLATORS, evaluate it on the test split and write the checkpoint with its card.
 
     Args:
         start_from: a translator that ships, to begin with its weights; the rates are half as high then.
@@ -91,11 +87,8 @@ def train(
     model, tokenizer, state = train_translation(
         lambda vocab_size: build_translation_model({"vocab_size": vocab_size, **spec.architecture}),
         split,
-        out,
         config,
-        device,
-        minutes,
-        resume,
+        run,
         start,
     )
     architecture = {"vocab_size": tokenizer.get_vocab_size(), **spec.architecture}
@@ -110,6 +103,6 @@ def train(
         split,
         state,
         config,
-        out,
-        device,
+        run.out,
+        run.device,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from recipes import classification
+from recipes import loop
 from recipes.sentence_pairs import Pair
 from tests.tiny_translator import CORPUS
 
@@ -19,4 +19,4 @@ def pairs() -> list[Pair]:
 def on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same on every machine, and memory is given back as always."""
     monkeypatch.setenv("ATLAS_DEVICE", "cpu")
-    monkeypatch.setattr(classification, "reuse_freed_memory", lambda: None)
+    monkeypatch.setattr(loop, "reuse_freed_memory", lambda: None)

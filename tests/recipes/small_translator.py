@@ -11,7 +11,8 @@ import pytest
 import torch
 from tokenizers import Tokenizer
 
-from recipes import translation as loop
+from recipes import loop
+from recipes.loop import RunOptions
 from recipes.sentence_pairs import Pair, Split
 from recipes.translation import TranslationConfig, TranslationState, train_translation
 from viz_core.models import EncoderDecoder
@@ -64,4 +65,4 @@ def train(
     pairs: list[Pair], out: Path, config: TranslationConfig, minutes: float | None = None, resume: bool = False
 ) -> Trained:
     split = Split(pairs, pairs, [])
-    return Trained(*train_translation(build, split, out, config, CPU, minutes, resume), out)
+    return Trained(*train_translation(build, split, config, RunOptions(out, CPU, minutes, resume)), out)

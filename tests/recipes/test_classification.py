@@ -12,7 +12,7 @@ import torch
 from PIL import Image
 from safetensors.torch import load as load_tensors
 
-from recipes import classification as loop
+from recipes import loop
 from recipes.__main__ import main
 from recipes.classifiers import CLASSIFIERS
 from recipes.picture_sets import FASHION_MNIST, PictureSplit

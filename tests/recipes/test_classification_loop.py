@@ -14,7 +14,7 @@ from recipes.__main__ import main
 from recipes.classification import ClassifierConfig, accuracy, hold_out, predict, train_classifier
 from recipes.classifiers import CLASSIFIERS, measure
 from recipes.export_classifier import when_it_ended
-from recipes.loop import TrainingState
+from recipes.loop import RunOptions, TrainingState
 from recipes.picture_sets import Pictures
 from tests.recipes.bars import CONFIG, CPU, SMALL, bars
 from viz_core.models import ViT
@@ -27,7 +27,7 @@ def train(out: Path, config: ClassifierConfig, resume: bool = False) -> tuple[Vi
     pictures = bars(160, 2)
     preparation = measure(pictures, "garment")
     return train_classifier(
-        lambda: build_classification_model(SMALL), pictures, preparation, out, config, CPU, resume=resume
+        lambda: build_classification_model(SMALL), pictures, preparation, config, RunOptions(out, CPU, resume=resume)
     )
 
 
@@ -87,10 +87,8 @@ def test_minutes_end_it_early_with_a_whole_curve(tmp_path: Path, monkeypatch: py
         lambda: build_classification_model(SMALL),
         pictures,
         measure(pictures, "garment"),
-        tmp_path,
         replace(CONFIG, epochs=1000, batch_size=25),
-        CPU,
-        minutes=0.1,
+        RunOptions(tmp_path, CPU, minutes=0.1),
     )
     assert [point["epoch"] for point in state.curve] == [1.0, 1.5]
     assert state.elapsed == 6

@@ -13,9 +13,9 @@ import pytest
 import torch
 
 from recipes import __main__ as command
-from recipes import book, translators
-from recipes import translation as loop
+from recipes import book, loop, translators
 from recipes.__main__ import main
+from recipes.loop import RunOptions
 from recipes.translators import TRANSLATORS
 from viz_core.pretrained import build_translation_model, load
 
@@ -107,8 +107,8 @@ def test_arguments_reach_the_recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert main([NAME, "--data", "d", "--out", "o"]) == 0
     assert main([NAME, "--data", "d", "--out", "o", "--minutes", "2.5", "--epochs", "4", "--resume"]) == 0
     assert seen == [
-        (Path("d"), Path("o"), cpu, None, None, False),
-        (Path("d"), Path("o"), cpu, 2.5, 4, True),
+        (Path("d"), RunOptions(Path("o"), cpu), None),
+        (Path("d"), RunOptions(Path("o"), cpu, 2.5, resume=True), 4),
     ]
 
 
@@ -116,7 +116,7 @@ def test_a_warm_start_reaches_the_recipe_with_lower_rates(tmp_path: Path, monkey
     seen: list[Any] = []
 
     def watched(*arguments: Any) -> None:
-        seen.extend((arguments[3], arguments[-1]))
+        seen.extend((arguments[2], arguments[-1]))
         raise ValueError("nothing is trained here")
 
     monkeypatch.setattr(translators, "train_translation", watched)

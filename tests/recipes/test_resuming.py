@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from recipes import translation as loop
+from recipes.loop import RunOptions
 from recipes.sentence_pairs import Pair, Split
 from recipes.translation import train_translation
 from tests.recipes.small_translator import CONFIG, CPU, SHORT, Trained, build, memory_left_alone, train
@@ -126,5 +127,5 @@ def test_there_must_be_pairs(parts: tuple[str, str], counts: str, tmp_path: Path
     pairs = [Pair("Go.", "Va !"), Pair("Hi.", "Salut !")]
     split = Split(pairs if parts[0] else [], pairs if parts[1] else [], [])
     with pytest.raises(ValueError, match=f"expected sentence pairs to train on and to validate with, got {counts}"):
-        train_translation(build, split, tmp_path, SHORT, CPU)
+        train_translation(build, split, SHORT, RunOptions(tmp_path, CPU))
     assert list(tmp_path.iterdir()) == []

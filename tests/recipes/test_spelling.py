@@ -12,6 +12,7 @@ from tokenizers import Tokenizer
 
 from recipes import translation as loop
 from recipes.batches import Example, encode_pairs
+from recipes.loop import RunOptions
 from recipes.sentence_pairs import Pair, Split
 from recipes.translation import train_translation
 from tests.recipes.small_translator import CONFIG, CPU, build, memory_left_alone, train
@@ -53,6 +54,6 @@ def test_a_warm_start_begins_where_the_other_ended(pairs: list[Pair], tmp_path: 
     known = Translator(ModelCard("known", "", "translation", {}, {}, "", "", {}), other.model, other.tokenizer, CPU)
     split = Split(pairs, pairs, [])
     config = replace(CONFIG, epochs=1, byte_fallback=True, muon_lr=1e-4, adam_lr=1e-4)
-    warm = train_translation(build, split, tmp_path / "warm", config, CPU, start_from=known)[2]
-    cold = train_translation(build, split, tmp_path / "cold", config, CPU)[2]
+    warm = train_translation(build, split, config, RunOptions(tmp_path / "warm", CPU), start_from=known)[2]
+    cold = train_translation(build, split, config, RunOptions(tmp_path / "cold", CPU))[2]
     assert warm.best_loss < 0.7 * cold.best_loss

@@ -11,7 +11,7 @@ import pytest
 import torch
 from transformers import AutoModelForMaskedLM
 
-from recipes import text_loop, text_models
+from recipes import loop, text_models
 from recipes.__main__ import main
 from recipes.text_measures import five_gram, five_gram_filled, five_gram_perplexity, hidden_words, perplexity
 from recipes.text_rows import encode
@@ -25,7 +25,7 @@ SMALL = {"hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 1, "nu
 def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """200 sentences, 7 of which fall to validation and 5 to test."""
     monkeypatch.setenv("ATLAS_DEVICE", "cpu")
-    monkeypatch.setattr(text_loop, "reuse_freed_memory", lambda: None)
+    monkeypatch.setattr(loop, "reuse_freed_memory", lambda: None)
     for name, design in text_models.TEXT_MODELS.items():
         small = {key: SMALL.get(key, value) for key, value in design.architecture.items()}
         config = replace(design.config, vocabulary_size=280, batch_tokens=512, adam_lr=0.02)
