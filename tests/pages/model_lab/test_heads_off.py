@@ -71,7 +71,7 @@ def test_classes_and_layers_that_share_their_weights(open_page: OpenPage) -> Non
     stands(app := open_page("model-lab", **{"ml-model": "sorter", "ml-without": ["encoder-2"]}))
     assert sum(drawn(app, "off-classes")[0]["x"]) == pytest.approx(1, abs=1e-5)
     app = open_page("model-lab", **{"ml-model": "albert", "head": "encoder-self.2.0"})
-    assert "Layers of this model share their weights" in texts(app)
+    assert "The layers of this model share their weights" in texts(app)
 
 
 def test_what_the_exercise_says_of_one_layer_is_so(folders: Path) -> None:
