@@ -70,7 +70,7 @@ HOSTILE: dict[str, list[Row]] = {
         ),
         (
             {"ml-model": "../../etc/passwd", "ml-measure": "99", "ml-temperature": "nan"},
-            ["Model = ../../etc/passwd", "Sampling temperature = nan"],
+            ["Model = ../../etc/passwd", "Measure = 99", "Sampling temperature = nan"],
         ),
         (
             {"ml-model": "gpt2", "ml-seed": "inf", "ml-place": "-5", "ml-topp": "0"},

@@ -39,7 +39,7 @@ def test_a_chapter_has_all_that_it_needs(chapter: str) -> None:
     assert page_file(chapter).is_file()
     assert find_spec(f"pages.{folder(chapter)}.card"), "its picture for the home page"
     assert (ROOT / "assets" / "gallery" / f"{chapter}.png").is_file(), "draw it: python -m pages.home.draw"
-    assert [name for name in ("alt", "teaser", "next") if not home.has(f"{name}.{chapter}")] == []
+    assert [name for name in ("alt", "teaser") if not home.has(f"{name}.{chapter}")] == []
     for language in languages():
         assert load_words(chapter, language).title
     assert all(script(component).address for component in entry.components)

@@ -72,12 +72,12 @@ def test_every_chapter_asks_twice(chapter: str) -> None:
 
 @pytest.mark.parametrize("chapter", all_chapters()[1:])
 def test_every_chapter_asks_before_it_proves(chapter: str) -> None:
-    """Once at its start: before its claims, and before the tabs in which one looks further."""
+    """Once at its start: before its claims, and before the sections in which one looks further."""
     path = page_file(chapter)
     asks = {*ASKS, *_functions_that_ask(path.parent)}
     calls = [node for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.Call)]
     first = min(call.lineno for call in calls if _called(call) in asks)
-    assert first < min(call.lineno for call in calls if _called(call) in ("claims", "tabs"))
+    assert first < min(call.lineno for call in calls if _called(call) in ("claims", "tabs", "deeper"))
 
 
 def _functions_that_ask(folder: Path) -> set[str]:
