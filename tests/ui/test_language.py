@@ -68,4 +68,4 @@ def test_a_choice_goes_into_the_address_and_along_to_other_pages() -> None:
 def test_what_is_not_spoken_is_told() -> None:
     app = opened("en", lang="tlh")
     captions = [caption.value for caption in app.sidebar.caption]
-    assert "The Atlas does not speak tlh yet; here is English." in captions
+    assert "The Atlas is not available in tlh yet; here is English." in captions
