@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import streamlit as st
+from streamlit.errors import StreamlitInvalidLayoutContextError
 
 from ui.text.words import Words, load_words
 from ui.widgets.component import component
@@ -30,7 +31,10 @@ class Sharing:
         """Note that the URL does not hold the text of this control, and offer a file that does."""
         self._unlinked[key] = (label, text)
         labels = [label for label, _ in self._unlinked.values()]
-        self._note.caption(self.common("share-but", label=labels))
+        try:
+            self._note.caption(self.common("share-but", label=labels))
+        except StreamlitInvalidLayoutContextError:  # a fragment by itself; in a run of the page it may write here
+            st.rerun()
         page = {
             "attention-atlas": VERSION,
             "chapter": self.words.chapter,
