@@ -77,7 +77,7 @@ def test_a_text_no_address_can_hold_is_saved_and_opened_as_a_file(page: Page, ap
     page.get_by_role("button", name="Open a saved view").click()
     chooser = page.get_by_test_id("stFileUploaderDropzoneInput")
     chooser.set_input_files({"name": "view.json", "mimeType": "application/json", "buffer": b"{}"})
-    expect(page.get_by_text("This file holds no saved view")).to_be_visible()
+    expect(page.get_by_text("This file is not a saved view")).to_be_visible()
     chooser.set_input_files(tmp_path / "view.json")
     page.wait_for_url(address)
     expect(scores).to_have_value(long)
