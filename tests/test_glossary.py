@@ -60,15 +60,14 @@ def test_a_term_has_one_word(language: str) -> None:
     found = dict.fromkeys(TERMS, 0)
     missing = []
     for file in FILES:
-        if is_due(file, language):
-            continue
         other = read_texts(file, language)
+        due = is_due(file, language)
         for name, text in read_texts(file, ENGLISH).items():
             english = prose(text)
             for term, words in TERMS.items():
                 if re.search(rf"(?<![\w-])(?:{term})(?![\w-])", english, re.IGNORECASE):
                     found[term] += 1
-                    if not re.search(words[language], other[name], re.IGNORECASE):
+                    if not due and not re.search(words[language], other[name], re.IGNORECASE):
                         missing.append((file, name, term))
     assert missing == []
     assert min(found.values()) > 2  # each is looked at somewhere
