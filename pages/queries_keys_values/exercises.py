@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from functools import partial
-
-import torch
 
 from pages.queries_keys_values.names import Database, QueryInputs
 from ui.chapter.chapter import Chapter
 from ui.text.markdown import escape
-from viz_core.lessons.queries_keys_values.approximate_weights import edit_kernels, edit_weights
+from viz_core.lessons.queries_keys_values.approximate_weights import count_matching_limits
 from viz_core.lessons.queries_keys_values.channel_gates import (
     channel_gates,
     channel_scores,
     taken_from_others,
     two_pictures,
 )
-from viz_core.lessons.queries_keys_values.edit_distance import edit_distance
-from viz_core.lessons.queries_keys_values.lookup import approximate_lookup, embed_query_and_keys
+from viz_core.lessons.queries_keys_values.lookup import embed_query_and_keys
 from viz_core.lessons.queries_keys_values.query_gradient import query_jacobian, weighted_covariance
 from viz_core.lessons.queries_keys_values.search_engine import ranks_while_learning
 
-_CLOSE = 0.01  # of the weight that a key should have
-_REACHES = range(7)  # edits
+_LIMITS = range(7)  # edits
 
 
 def section(chapter: Chapter, database: Database, question: QueryInputs) -> None:
@@ -34,18 +29,10 @@ def section(chapter: Chapter, database: Database, question: QueryInputs) -> None
 
 
 def approximate(chapter: Chapter, database: Database, question: QueryInputs) -> None:
-    """For how many edit limits each kernel gives equal weights to the keys within the limit, and none to the others."""
-    same = Counter[str]()
-    for most in _REACHES:
-        found = [each.place for each in approximate_lookup(question.query, database.keys, most, edit_distance)]
-        equal = [float(place in found) / max(1, len(found)) for place in range(len(database.keys))]
-        wanted = torch.tensor(equal, dtype=torch.float64)
-        for name, kernel in edit_kernels(most).items():
-            off = (edit_weights(question.query, database.keys, kernel, edit_distance) - wanted).abs().max()
-            same[name] += int(off <= _CLOSE)
-    values = {name: same[name] for name in edit_kernels(0)}
+    """Count the edit limits at which a kernel weighs the keys as the approximate lookup does."""
+    values = count_matching_limits(question.query, database.keys, _LIMITS)
     query = escape(question.query)
-    chapter.text("measured.approximate", query=query, last=_REACHES[-1], count=len(_REACHES), **values)
+    chapter.text("measured.approximate", query=query, last=_LIMITS[-1], count=len(_LIMITS), **values)
 
 
 def covariance(chapter: Chapter, database: Database, question: QueryInputs) -> None:

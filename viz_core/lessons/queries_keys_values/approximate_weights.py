@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 
 import torch
 from jaxtyping import Float
@@ -11,7 +12,9 @@ from torch import Tensor
 from viz_core.attention.kernel_pooling import kernel_weights
 from viz_core.attention.kernels import Kernel, boxcar, gaussian, with_width
 from viz_core.lessons.queries_keys_values.edit_distance import edit_distance
+from viz_core.lessons.queries_keys_values.lookup import approximate_lookup
 
+_CLOSE = 0.01  # of the weight that a key should have
 _COLD = 0.05  # edits; a Gaussian this narrow is a softmax at nearly no temperature
 
 
@@ -34,3 +37,15 @@ def edit_weights(
     """
     edits = torch.tensor([[distance(query, key) for key in keys]], dtype=torch.float64)
     return kernel_weights(edits, kernel)[0]
+
+
+def count_matching_limits(query: str, keys: Sequence[str], limits: Iterable[int]) -> dict[str, int]:
+    """For how many edit limits each kernel gives equal weights to the keys within the limit, and none to the others."""
+    counts = Counter(dict.fromkeys(edit_kernels(0), 0))
+    for most in limits:
+        found = [each.place for each in approximate_lookup(query, keys, most)]
+        equal = torch.zeros(len(keys), dtype=torch.float64)
+        equal[found] = 1 / max(1, len(found))
+        for name, kernel in edit_kernels(most).items():
+            counts[name] += int((edit_weights(query, keys, kernel) - equal).abs().max() <= _CLOSE)
+    return dict(counts)

@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from viz_core.lessons.queries_keys_values.approximate_weights import edit_kernels, edit_weights
+from viz_core.lessons.queries_keys_values.approximate_weights import count_matching_limits, edit_kernels, edit_weights
 from viz_core.lessons.queries_keys_values.channel_gates import channel_gates, taken_from_others
 from viz_core.lessons.queries_keys_values.query_gradient import query_jacobian, weighted_covariance
 from viz_core.lessons.queries_keys_values.search_engine import click_loss, ranks_while_learning
@@ -56,3 +56,8 @@ def test_gates_take_nothing_and_a_softmax_takes_all_it_gives() -> None:
     assert channel_gates(scores).tolist() == [0.5] * 3
     assert taken_from_others(scores, by_softmax=False) == 0
     assert taken_from_others(scores, by_softmax=True) == pytest.approx(2 / 3 - 2 / (2 + math.e**2))
+
+
+def test_limits_at_which_a_kernel_is_the_lookup() -> None:
+    """By hand: at 0 edits only the key itself is found, at 1 both; a wide Gaussian is neither (1, 0) nor (1/2, 1/2)."""
+    assert count_matching_limits("ab", ["ab", "abc"], range(2)) == {"boxcar": 2, "cold": 1, "wide": 0}
