@@ -14,7 +14,7 @@ from PIL import Image
 from streamlit.testing.v1 import AppTest
 
 from pages.model_lab.in_picture import over_patches_figure
-from tests.pages.reading import alts, claims, texts
+from tests.pages.reading import alts, claim_names, claims, texts
 from tests.viz_core.hub.tiny_models import build_all
 from tests.viz_core.images.hostile_pictures import BAD, GOOD, encode, quarters
 from ui.text.words import load_words
@@ -82,7 +82,7 @@ def test_every_look_of_the_vision_chapter(open_page: OpenPage, family: str, sect
 
 
 def test_the_answer_is_the_models(open_page: OpenPage, folders: Path) -> None:
-    app = open_page("vision-transformer", **{"vt-lab": "vit"})
+    app = open_page("vision-transformer", **{"vt-lab": "vit", "vt-sample": "airplane"})
     model = HubVision(load_hub(folders / "vit", device="cpu"))
     found = model.classify_prepared(model.prepare(drawn_picture("airplane")))
     assert f"Prediction: {found.label}, {100 * found.probabilities[found.label]:.1f}%" in texts(app)
@@ -91,9 +91,9 @@ def test_the_answer_is_the_models(open_page: OpenPage, folders: Path) -> None:
 def test_a_model_without_labels_says_so(open_page: OpenPage) -> None:
     link = {"vt-lab": "dinov2", "vt-section": "Shuffle test"}
     app = open_page("vision-transformer", **link)
-    assert "**dinov2** names nothing" in texts(app)
-    assert "there is no answer to compare" in texts(app)
-    assert "It says" not in texts(app)
+    assert "**dinov2** has no labels: it turns a picture into vectors" in texts(app)
+    assert "**dinov2** has no labels to compare" in texts(app)
+    assert "Prediction:" not in texts(app)
 
 
 def test_uploads_reach_a_lab_model(open_page: OpenPage, folders: Path) -> None:
@@ -154,8 +154,9 @@ def test_a_picture_and_a_question_in_the_lab(open_page: OpenPage, folders: Path,
     assert f"**{sum(grid.places.size for grid in run.patches)}** patches" in page_text
     assert run.frame is not None, "its vision tower is shown too"
     assert load_words("model-lab")("no-tower") not in page_text
-    assert any("read in both directions" in claim for claim in claims(app)) == (family == "paligemma")
-    assert len(claims(app)) == 2
+    future = "future-written" if family == "paligemma" else "future"  # it reads its prompt in both directions
+    assert claim_names(app) == ["rows", future, "score-products"]
+    assert len(claims(app)) == len(claim_names(app))
     assert all(claim.startswith(":green[") for claim in claims(app))
     token = run.num_prompt_tokens - 1
     row = run.trace["decoder.1.self"].weights(head=0, queries=slice(token, token + 1))[0, 0].flatten().numpy()
@@ -167,7 +168,7 @@ def test_a_picture_and_a_question_in_the_lab(open_page: OpenPage, folders: Path,
     assert [alt for alt in alts(app) if sentence in alt]
     if family == "paligemma":  # what it writes sees its future once there is no mask, and only that claim fails
         app.segmented_control(key="ml-break").set_value("no-mask").run()
-        assert ["read in both directions" in claim for claim in claims(app) if "material/close" in claim] == [True]
+        assert ["no written token" in claim for claim in claims(app) if "material/close" in claim] == [True]
         assert load_words("model-lab")("break.no-mask") in [warning.value for warning in app.warning]
 
 
