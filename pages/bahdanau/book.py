@@ -39,8 +39,6 @@ def diagrams(chapter: Chapter) -> None:
         chapter.figure("plain-model", lambda: plain_model(names), height=108)
     with attention:
         chapter.figure("attention-model", lambda: attention_model(names), height=171)
-    chapter.text("state")
-    chapter.text("differs")
 
 
 def printed(chapter: Chapter) -> None:

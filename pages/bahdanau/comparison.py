@@ -16,6 +16,8 @@ from ui.text.markdown import escape
 from ui.text.model_names import model_title
 from viz_core.pretrained import CheckpointError, samples
 
+CHANCE = 0.05  # half the 95% interval of a difference of alignment error rates over 100 resampled sentences
+
 
 def side_by_side(chapter: Chapter, request: TranslationInputs) -> None:
     """The same sentence by each model that ships, and each model's scores on the test sentences."""
@@ -48,7 +50,6 @@ def how_far_trained(chapter: Chapter) -> None:
             "trained.row",
             model=chapter.words(f"model.{name}"),
             epochs=f"{each.epochs:.2f}",
-            planned=each.planned,
             updates=f"{each.updates:,}",
             batch=f"{each.batch_tokens:,}",
             optimiser=chapter.words("trained.muon" if each.muon else "trained.adam"),
@@ -59,9 +60,7 @@ def how_far_trained(chapter: Chapter) -> None:
     if not {ATTENTION, PLAIN} <= there.keys():
         return
     attention, plain = there[ATTENTION], there[PLAIN]
-    chapter.finding("equal", attention == plain, attention=f"{attention.epochs:.2f}", plain=f"{plain.epochs:.2f}")
-    if attention != plain:
-        chapter.finding("leans", attention.epochs > plain.epochs)
+    chapter.finding("unequal", attention != plain, attention=f"{attention.epochs:.2f}", plain=f"{plain.epochs:.2f}")
     if transformer := there.get(TRANSFORMER):
         same = (transformer.batch_tokens, transformer.muon) == (attention.batch_tokens, attention.muon)
         chapter.finding("same-recipe", same, epochs=f"{transformer.epochs:.2f}")
@@ -81,7 +80,7 @@ def how_well_aligned(chapter: Chapter) -> None:
         values = {"pairs": measured["pairs"]}
         rates = {"written": written, "read": read, "diagonal": measured["diagonal"]}
         values |= {name: f"{rate:.1%}" for name, rate in rates.items()}
-        chapter.finding("aligned", written < measured["diagonal"], **values)
+        chapter.finding("aligned", abs(written - measured["diagonal"]) <= CHANCE, **values)
 
 
 def by_length(chapter: Chapter) -> None:

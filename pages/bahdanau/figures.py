@@ -40,7 +40,7 @@ def weights_figure(steps: DecoderSteps, step: int, source: Sequence[str], labels
         labels["weight"],
         height=230,
         xaxis={"tickmode": "array", "tickvals": places, "ticktext": escape_labels(list(source)), "tickangle": -35},
-        yaxis={"range": [0, 1.02]},
+        yaxis={"range": [0, 1.02 * max(1.0, float(weights[max(step - 1, 0) : step + 1].max()))]},
         barmode="overlay",
     )
 

@@ -1,8 +1,13 @@
-"""Stepping through the decoder: at each word, the weights over the source, the choice, and the states behind it."""
+"""Stepping through the decoder: at each step, the weights over the source, the token chosen, and the states."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+
 import streamlit as st
+import torch
 
 from pages.bahdanau import figures
 from pages.bahdanau.models import ATTENTION
@@ -10,80 +15,115 @@ from ui.blocks.translation import TranslationInputs
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate, sentence_request, translator
 from ui.text.markdown import escape
-from viz_core.lessons.bahdanau.decoder_steps import DecoderSteps, decoder_steps
-from viz_core.pretrained import Translation
+from viz_core.lessons.bahdanau.broken import undivided, undivided_weights, weights_without_tanh, without_tanh
+from viz_core.lessons.bahdanau.decoder_steps import DecoderSteps, decoder_steps, step_residuals
+from viz_core.pretrained import Translation, Translator
 
-LIKELIEST = 6  # next words shown
+TOP = 6  # next tokens shown
+FIRST = 3  # the step that is open: the first one has read nothing yet, and often attends to the full stop
+ROUNDING = 1e-5  # what float32 may lose in sums of a few hundred terms
+
+Measure = Callable[[Translator, Translation], float]
+Weights = Callable[[Translator, Translation], torch.Tensor]
+BROKEN: dict[str, tuple[str, Measure, Weights]] = {  # the claim that fails, its number, and the weights drawn
+    "undivided": ("rows", undivided, undivided_weights),
+    "no-tanh": ("formula", without_tanh, weights_without_tanh),
+}
 
 
-def step_through(chapter: Chapter, request: TranslationInputs, result: Translation) -> None:
-    """One step of the decoder, chosen by a slider or a button; a fragment, so that only this part runs again."""
-    chapter.fragment(lambda: _step(chapter, request, result))
-
-
-def _step(chapter: Chapter, request: TranslationInputs, result: Translation) -> None:
-    steps = evaluate(sentence_request(ATTENTION, request.text, request.beam), decoder_steps)
+def step_control(chapter: Chapter, result: Translation) -> int:
+    """Draw a slider and a button that choose the step, and the translation with this step's token marked; return it."""
     words, last = result.target_tokens, len(result.target_tokens)
-    with chapter.card("step"):
-        chapter.heading("step")
-        pictures, under = st.container(), st.container(horizontal=True, vertical_alignment="bottom")
-        step = 1
+    step = first = min(FIRST, last)
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         if last > 1:
-            with under:
-                with st.container():
-                    step = int(chapter.controls.slider("step", 1, last, 1))
-                st.button(
-                    chapter.words("next"),
-                    key=chapter.controls.key("next"),
-                    icon=":material/skip_next:",
-                    on_click=_next,
-                    args=(chapter.controls.key("step"), last),
-                )
-        with pictures:
-            st.markdown(_so_far(chapter, words, step - 1))
-            _pictures(chapter, steps, step - 1, result)
-        chapter.figure(
-            "states",
-            figures.states_figure(steps, step - 1, chapter.words.group("figure")),
-            step=step,
-            query=steps.queries.shape[1],
-            context=steps.contexts.shape[1],
-        )
+            with st.container():
+                step = int(chapter.controls.slider("step", 1, last, first))
+            st.button(
+                chapter.words("next"),
+                key=chapter.controls.key("next"),
+                icon=":material/skip_next:",
+                on_click=_next,
+                args=(chapter.controls.key("step"), first, last),
+            )
+    st.markdown(_so_far(chapter, words, step - 1))
+    return step - 1
 
 
-def _pictures(chapter: Chapter, steps: DecoderSteps, step: int, result: Translation) -> None:
-    """Weights over the source, and the word chosen."""
-    names, source = chapter.words.group("figure"), result.source_tokens
-    likeliest = steps.likeliest(step, LIKELIEST)
-    ids = [token for token, _ in likeliest]
-    readable = translator(ATTENTION).readable_tokens(ids)
-    written = result.target_ids[step]
+def draw_step(
+    chapter: Chapter, request: TranslationInputs, result: Translation, step: int, beside: bool, setting: str
+) -> None:
+    """Draw one step with this setting, and the claims about it: all of them intact, the one that fails if broken.
+
+    Args:
+        beside: whether the same step, broken, is drawn beside it; then both show the weights only.
+    """
+    run = sentence_request(ATTENTION, request.text, request.beam)
+    steps = evaluate(run, decoder_steps)
+    if setting:
+        claim, measure, weights = BROKEN[setting]
+        _weights(chapter, "weights-broken", replace(steps, weights=evaluate(run, weights)), step, result)
+        with chapter.claim_row("main"):
+            chapter.claim(claim, lambda: evaluate(run, measure), ROUNDING)
+        return
+    residuals = cache(lambda: evaluate(run, step_residuals))
+    if beside:
+        _weights(chapter, "weights", steps, step, result)
+    else:
+        wide, narrow = st.columns([3, 2])
+        with wide:
+            _weights(chapter, "weights", steps, step, result)
+        with narrow:
+            _choice(chapter, steps, step, result)
+    with chapter.claim_row("main"):
+        for name in ("rows", "formula", "contexts"):
+            chapter.claim(name, lambda name=name: residuals()[name], ROUNDING)
+
+
+def states(chapter: Chapter, request: TranslationInputs, step: int) -> None:
+    """The query and the context of the step chosen above."""
+    steps = evaluate(sentence_request(ATTENTION, request.text, request.beam), decoder_steps)
+    chapter.figure(
+        "states",
+        figures.states_figure(steps, step, chapter.words.group("figure")),
+        step=step + 1,
+        query=steps.queries.shape[1],
+        context=steps.contexts.shape[1],
+    )
+
+
+def _weights(chapter: Chapter, name: str, steps: DecoderSteps, step: int, result: Translation) -> None:
     weights = steps.weights[step]
     most = int(weights.argmax())
-    wide, narrow = st.columns([3, 2])
-    with wide:
-        chapter.figure(
-            "weights",
-            figures.weights_figure(steps, step, source, names),
-            step=step + 1,
-            word=escape(source[most]),
-            weight=f"{float(weights[most]):.2f}",
-        )
-    with narrow:
-        chapter.figure(
-            "choice",
-            figures.choice_figure(
-                list(zip(readable, (p for _, p in likeliest), strict=True)),
-                ids.index(written) if written in ids else None,
-                names,
-            ),
-            written=escape(result.target_tokens[step]),
-            summary=[f"{escape(word)} {p:.2f}" for word, (_, p) in zip(readable, likeliest, strict=True)],
-        )
+    chapter.figure(
+        name,
+        figures.weights_figure(steps, step, result.source_tokens, chapter.words.group("figure")),
+        step=step + 1,
+        word=escape(result.source_tokens[most]),
+        weight=f"{float(weights[most]):.2f}",
+        total=f"{float(weights.sum()):.2f}",
+    )
+
+
+def _choice(chapter: Chapter, steps: DecoderSteps, step: int, result: Translation) -> None:
+    top = steps.likeliest(step, TOP)
+    ids = [token for token, _ in top]
+    readable = translator(ATTENTION).readable_tokens(ids)
+    written = result.target_ids[step]
+    chapter.figure(
+        "choice",
+        figures.choice_figure(
+            list(zip(readable, (p for _, p in top), strict=True)),
+            ids.index(written) if written in ids else None,
+            chapter.words.group("figure"),
+        ),
+        written=escape(result.target_tokens[step]),
+        summary=[f"{escape(word)} {p:.2f}" for word, (_, p) in zip(readable, top, strict=True)],
+    )
 
 
 def _so_far(chapter: Chapter, words: tuple[str, ...], step: int) -> str:
-    """The translation with this step's word marked and later words pale."""
+    """The translation with this step's token marked and later tokens pale."""
     before = " ".join(escape(word) for word in words[:step])
     after = " ".join(escape(word) for word in words[step + 1 :])
     return chapter.words(
@@ -94,6 +134,6 @@ def _so_far(chapter: Chapter, words: tuple[str, ...], step: int) -> str:
     )
 
 
-def _next(key: str, last: int) -> None:
+def _next(key: str, first: int, last: int) -> None:
     """Go one step on; from the last step back to the first."""
-    st.session_state[key] = int(st.session_state.get(key, 1)) % last + 1
+    st.session_state[key] = int(st.session_state.get(key, first)) % last + 1

@@ -14,7 +14,6 @@ class Trained:
     """What a training.json says of how far a model was trained."""
 
     epochs: float
-    planned: int
     updates: int
     batch_tokens: int
     muon: bool  # whether Muon stepped the matrices, and AdamW the rest; else AdamW all
@@ -25,7 +24,6 @@ class Trained:
         recipe = training["recipe"]
         return cls(
             training["curve"][-1]["epoch"],
-            recipe["epochs"],
             training["updates"],
             recipe["batch_tokens"],
             recipe["muon_lr"] is not None,

@@ -115,7 +115,8 @@ def one_line(app: AppTest) -> str:
 def printed(app: AppTest) -> list[tuple[str, str]]:
     """The cards of what sources print: what each says is there, and whether ours agrees, differs or is another run."""
     marks = {"check": "agrees", "difference": "differs", "casino": "run"}
-    cards = (re.search(r"^[^`\n]*: `(.*)`  \n.*:material/(\w+):", markdown.value) for markdown in app.markdown)
+    card = re.compile(r"^[^`\n]*: `(.*)`  \n(?::gray.*\n)?.*:material/(\w+):")
+    cards = (card.search(markdown.value) for markdown in app.markdown)
     return [(found[1], marks[found[2]]) for found in cards if found]
 
 

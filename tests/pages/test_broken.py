@@ -29,9 +29,9 @@ BREAKS: dict[str, dict[str, list[str]]] = {
     },
     "bahdanau": {
         "undivided": ["every step's weights sum to one"],
-        "no-tanh": ["recorded weights are the formula's"],
-        "attended": ["does not change when all source states"],
+        "no-tanh": ["recorded weights equal the formula's"],
     },
+    "bahdanau: models": {"attended": ["does not change when all source states"]},
     "learning": {name: ["repeats unseen sequences", "an induction head forms"] for name in ("one-layer", "untrained")},
     "learning: claims": {
         "untrained": [
@@ -118,6 +118,7 @@ OPENED_AT: dict[str, dict[str, str]] = {
 }
 
 PARTS_WITH_A_CHOICE = (
+    "bahdanau: models",
     "scoring-functions: mask",
     "learning: claims",
     "vision-transformer: lab",

@@ -46,7 +46,7 @@ def test_it_opens_on_what_attention_gets_right_and_the_plain_model_loses(open_pa
     plain = load("seq2seq-en-fr").translate(sample.english).text
     assert plain not in sample.references
     app = open_page("bahdanau")
-    sentences = [each for each in findings(app) if "aligns best among those it gets right" in each.replace("\n", " ")]
+    sentences = [each for each in findings(app) if "is the one aligned best" in each.replace("\n", " ")]
     assert [plain in each for each in sentences] == [True]
     agree = {"(4, 7, 10)", "(4, 7, 16)", "(4, 16)", "0.658"}
     assert {what for what, verdict in printed(app) if verdict == "agrees"} == agree
@@ -60,7 +60,7 @@ def test_each_step_says_where_it_looks(open_page: OpenPage, translator: Translat
         app.slider(key="b-step").set_value(step).run()
         weights = steps.weights[step - 1]
         word = sample.source_tokens[int(weights.argmax())]
-        assert f"At step {step} the decoder looks most at **{word}** ({float(weights.max()):.2f})" in texts(app)
+        assert f"At step {step} **{word}** has the largest weight, {float(weights.max()):.2f}" in texts(app)
         assert f"**:primary[{sample.target_tokens[step - 1]}]**" in texts(app)
 
 
@@ -85,7 +85,7 @@ def test_the_map_shows_what_words_bring_in_place_of_weights(open_page: OpenPage,
 def test_next_goes_on_word_by_word_and_round(open_page: OpenPage, sample: Translation) -> None:
     app = open_page("bahdanau")
     app.button(key="b-next").click().run()
-    assert app.slider(key="b-step").value == 2
+    assert app.slider(key="b-step").value == 4
     app.slider(key="b-step").set_value(len(sample.target_tokens)).run()
     app.button(key="b-next").click().run()
     assert app.slider(key="b-step").value == 1

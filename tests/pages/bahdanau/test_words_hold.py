@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from pages.bahdanau.comparison import CHANCE
 from tests.pages.reading import drawn, finding, one_line, stands
 from viz_core.pretrained import available
 
@@ -26,11 +27,11 @@ def test_of_scores_by_length(app: AppTest) -> None:
     lines = {trace["name"]: np.array(trace["y"], dtype=float) for trace in drawn(app, "balanced")}
     gaps = lines["GRU with attention"] - lines["GRU, plain"]
     widens = all(after > before for before, after in pairwise(gaps))
-    assert finding(app, "the wider the gap", "the gap does not widen with every bin") == widens
+    assert finding(app, "grows from bin to bin", "the difference does not grow with every bin") == widens
     assert ", ".join(f"{gap:.1f}" for gap in gaps) in one_line(app)
     measured = {card.name: card.training for card in available()}["bahdanau-en-fr"]["alignments"]
-    better = measured["written"][0][0] < measured["diagonal"]
-    assert finding(app, "about as often as one would get by place alone", "is a poor alignment") == better
+    level = abs(measured["written"][0][0] - measured["diagonal"]) <= CHANCE
+    assert finding(app, "about as well as its place alone does", "Aligning by place alone gives") == level
 
 
 def test_of_unequal_training(app: AppTest) -> None:
@@ -39,14 +40,12 @@ def test_of_unequal_training(app: AppTest) -> None:
     page_text = one_line(app)
     for record in training.values():
         epochs, recipe = record["curve"][-1]["epoch"], record["recipe"]
-        row = f"| {epochs:.2f} | {recipe['epochs']} | {record['updates']:,} | {recipe['batch_tokens']:,} |"
+        row = f"| {epochs:.2f} | {record['updates']:,} | {recipe['batch_tokens']:,} |"
         assert row in page_text
     attention, plain, transformer = (training[f"{name}-en-fr"] for name in ("bahdanau", "seq2seq", "transformer"))
     same = [attention[key] for key in ("updates", "recipe")] == [plain[key] for key in ("updates", "recipe")]
-    assert finding(app, "had the same training", "did not have the same training") == same
-    longer = attention["updates"] > plain["updates"]
-    assert finding(app, "leans towards the model with attention", "leans towards the plain model") == longer
+    assert finding(app, "were trained equally", "were not trained equally") == same
     assert ("The Transformer had other batches" in page_text) == (
         transformer["recipe"]["batch_tokens"] != plain["recipe"]["batch_tokens"]
     )
-    assert "After epoch 2, the last that both have, the one with attention was ahead" in page_text
+    assert "After epoch 2, the last that both curves have, the model with attention was ahead" in page_text
