@@ -38,7 +38,7 @@ def weights_figure(steps: DecoderSteps, step: int, source: Sequence[str], labels
         figure,
         labels["source"],
         labels["weight"],
-        height=230,
+        height=200,
         xaxis={"tickmode": "array", "tickvals": places, "ticktext": escape_labels(list(source)), "tickangle": -35},
         yaxis={"range": [0, 1.02 * max(1.0, float(weights[max(step - 1, 0) : step + 1].max()))]},
         barmode="overlay",
@@ -69,7 +69,7 @@ def choice_figure(likeliest: Sequence[tuple[str, float]], chosen: int | None, la
         figure,
         labels["probability"],
         "",
-        height=230,
+        height=200,
         xaxis={"range": [0, 1.12], "tickvals": [0, 0.5, 1]},
         yaxis={"autorange": "reversed", "tickmode": "array", "tickvals": places, "ticktext": words},
     )

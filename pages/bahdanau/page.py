@@ -2,6 +2,8 @@
 
 from functools import partial
 
+import streamlit as st
+
 from pages.bahdanau.book import chosen_by_rule, diagrams, printed
 from pages.bahdanau.comparison import (
     as_many_of_each,
@@ -14,7 +16,7 @@ from pages.bahdanau.comparison import (
 from pages.bahdanau.controlled_comparison import all_else_alike
 from pages.bahdanau.exercises import other_cell, other_score
 from pages.bahdanau.models import ATTENTION, PLAIN
-from pages.bahdanau.stepping import BROKEN, draw_step, states, step_control
+from pages.bahdanau.stepping import BROKEN, draw_step, show_step, states, step_control
 from ui.blocks.translation import show_notes, show_result, translate, translation_inputs
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate, sentence_request, translation_maps
@@ -39,11 +41,17 @@ chapter.question()
 chapter.definition()
 with chapter.card("main"):
     request = translation_inputs(chapter, opening())
-    broken = chapter.break_it(*BROKEN)
     result = chapter.require(translate(chapter, ATTENTION, request))
     show_result(result)
+    pictures = st.container()  # above what moves them
+    tokens = st.container()
     step = step_control(chapter, result)
-    chapter.side_by_side(broken, partial(draw_step, chapter, request, result, step, bool(broken)))
+    with tokens:
+        show_step(chapter, result, step)
+    broken = chapter.break_it(*BROKEN)
+    badges = None if broken else st.container()
+    with pictures:
+        chapter.side_by_side(broken, partial(draw_step, chapter, request, result, step, badges))
 chapter.exercise("bottleneck")
 chapter.takeaways()
 chapter.next()

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import cache
 
 import streamlit as st
 import torch
+from streamlit.delta_generator import DeltaGenerator
 
 from pages.bahdanau import figures
 from pages.bahdanau.models import ATTENTION
@@ -32,8 +34,8 @@ BROKEN: dict[str, tuple[str, Measure, Weights]] = {  # the claim that fails, its
 
 
 def step_control(chapter: Chapter, result: Translation) -> int:
-    """Draw a slider and a button that choose the step, and the translation with this step's token marked; return it."""
-    words, last = result.target_tokens, len(result.target_tokens)
+    """Draw a slider and a button that choose the step; return it, counted from 0."""
+    last = len(result.target_tokens)
     step = first = min(FIRST, last)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         if last > 1:
@@ -46,17 +48,22 @@ def step_control(chapter: Chapter, result: Translation) -> int:
                 on_click=_next,
                 args=(chapter.controls.key("step"), first, last),
             )
-    st.markdown(_so_far(chapter, words, step - 1))
     return step - 1
 
 
 def draw_step(
-    chapter: Chapter, request: TranslationInputs, result: Translation, step: int, beside: bool, setting: str
+    chapter: Chapter,
+    request: TranslationInputs,
+    result: Translation,
+    step: int,
+    badges: DeltaGenerator | None,
+    setting: str,
 ) -> None:
     """Draw one step with this setting, and the claims about it: all of them intact, the one that fails if broken.
 
     Args:
-        beside: whether the same step, broken, is drawn beside it; then both show the weights only.
+        badges: where the claims are drawn; None if the same step, broken, is drawn beside it: then each copy shows
+            the weights only, with its claims below.
     """
     run = sentence_request(ATTENTION, request.text, request.beam)
     steps = evaluate(run, decoder_steps)
@@ -67,7 +74,7 @@ def draw_step(
             chapter.claim(claim, lambda: evaluate(run, measure), ROUNDING)
         return
     residuals = cache(lambda: evaluate(run, step_residuals))
-    if beside:
+    if badges is None:
         _weights(chapter, "weights", steps, step, result)
     else:
         wide, narrow = st.columns([3, 2])
@@ -75,7 +82,7 @@ def draw_step(
             _weights(chapter, "weights", steps, step, result)
         with narrow:
             _choice(chapter, steps, step, result)
-    with chapter.claim_row("main"):
+    with badges or nullcontext(), chapter.claim_row("main"):
         for name in ("rows", "formula", "contexts"):
             chapter.claim(name, lambda name=name: residuals()[name], ROUNDING)
 
@@ -122,16 +129,12 @@ def _choice(chapter: Chapter, steps: DecoderSteps, step: int, result: Translatio
     )
 
 
-def _so_far(chapter: Chapter, words: tuple[str, ...], step: int) -> str:
-    """The translation with this step's token marked and later tokens pale."""
+def show_step(chapter: Chapter, result: Translation, step: int) -> None:
+    """Draw the translation with this step's token marked and later tokens pale."""
+    words = result.target_tokens
     before = " ".join(escape(word) for word in words[:step])
     after = " ".join(escape(word) for word in words[step + 1 :])
-    return chapter.words(
-        "so-far",
-        before=before,
-        word=escape(words[step]),
-        after=f":gray[{after}]" if after else "",
-    )
+    chapter.text("so-far", before=before, word=escape(words[step]), after=f":gray[{after}]" if after else "")
 
 
 def _next(key: str, first: int, last: int) -> None:
