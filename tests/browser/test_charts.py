@@ -15,7 +15,7 @@ from ui.text.words import load_words
 from ui.widgets import downloads
 
 PAGE = "relative-projection"
-CHARTS = load_words(PAGE).group("alt").keys() - {"fit"}  # that one is in a tab that is not open
+CHARTS = load_words(PAGE).group("alt").keys() - {"mirrored"}  # which is drawn once it is broken
 DRAWN = "[data-drawn]"
 RESIDUAL, PAIRS = b'relative-projection-residual"', b'relative-projection-pairs"'  # what these charts are called
 AT_REST = "[data-testid=stApp][data-test-script-state=notRunning]"
@@ -24,7 +24,7 @@ MOUNT = Path(__file__).resolve().parents[2] / "assets" / "components" / "shared"
 
 def open_page(page: Page, app_url: str) -> None:
     """The page with the charts near the window drawn."""
-    page.goto(f"{app_url}/{PAGE}")
+    page.goto(f"{app_url}/{PAGE}?open-all=true")
     expect(page.locator(DRAWN).first).to_be_visible()
     expect(page.locator(AT_REST)).to_be_attached()
 
@@ -42,7 +42,7 @@ def move_offset(page: Page) -> None:
     offset = page.locator('input[aria-label="Offset δ"]')
     offset.focus()
     offset.press("ArrowRight")
-    expect(rotation(page).get_by_text("turn: 61.1°")).to_be_visible()  # 6 times 0.1778 rad
+    expect(rotation(page).get_by_text("rotation: 61.1°")).to_be_visible()  # 6 times 0.1778 rad
 
 
 def button(page: Page, name: str) -> Locator:
@@ -55,11 +55,12 @@ def test_a_chart_far_below_sends_nothing_until_it_is_scrolled_to(page: Page, app
     sent: list[bytes] = []
     page.on("websocket", lambda socket: socket.on("framereceived", lambda frame: sent.append(bytes(frame))))
     open_page(page, app_url)
-    while not any(PAIRS in frame for frame in sent):  # the last of the parts that are nearly visible
-        page.wait_for_timeout(250)
+    page.locator(".st-key-section-pairs").scroll_into_view_if_needed()
+    expect(page.locator(f".st-key-figure-pairs {DRAWN}")).to_be_visible()
+    assert any(PAIRS in frame for frame in sent)
     far = page.locator('[class*="st-key-part-relative-projection-residuals"]')
-    below = page.get_by_text("The first badge above, position by position:")
-    claims = page.locator('[class*="st-key-part-relative-projection-claims"]')
+    below = page.get_by_text("The largest entry of").first
+    claims = page.locator('[class*="st-key-part-relative-projection-claims-proof"]')
     assert not any(RESIDUAL in frame for frame in sent)
     expect(below).to_be_attached()  # words are there
     expect(claims).to_contain_text("off by …")

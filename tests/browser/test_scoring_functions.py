@@ -93,6 +93,7 @@ def test_a_row_of_weights_is_shaded_in_its_own_cells(page: Page, app_url: str) -
     page.goto(f"{app_url}/scoring-functions?sf-open-mask=true&sf-guess-row-drawn=true")
     card, grid = page.locator(".st-key-exercise-row"), page.locator(".st-key-figure-weights .js-plotly-plot")
     paper = card.get_by_role("slider", name="Your row of weights")
+    card.scroll_into_view_if_needed()  # figures are drawn once they are near
     expect(paper).to_be_visible()
     cell = grid.evaluate(
         """({ _fullLayout: { xaxis, yaxis } }) => ({

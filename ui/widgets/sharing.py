@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import streamlit as st
-from streamlit.errors import StreamlitInvalidLayoutContextError
 
+from ui.streamlit_internals.types import StreamlitInvalidLayoutContextError
 from ui.text.words import Words, load_words
 from ui.widgets.component import component
 from ui.widgets.page_file import VERSION, PageFile, PageFileError, read_page_file
