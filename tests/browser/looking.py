@@ -57,9 +57,10 @@ def open_sheets(page: Page, *, code: bool = True) -> None:
     )
     for _ in range(_MOST_SHEETS):
         expect_rest(page)
-        if not (count := closed.count()):
+        if not closed.count():
             return
-        closed.first.click()
-        expect(closed).not_to_have_count(count)
+        sheet = closed.first.element_handle()  # a sheet in it may come to light closed: count no sheets
+        sheet.click()
+        page.wait_for_function("(summary) => !summary.isConnected || summary.parentNode.open", arg=sheet)
         expect(page.locator(_EMPTY)).to_have_count(0)  # some are filled once they are open
     raise AssertionError("sheets do not open")

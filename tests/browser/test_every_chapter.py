@@ -23,7 +23,7 @@ from viz_core.pretrained import load_classifier
 Seen = Callable[[Page, Words], None]
 PHONE = {"width": 390, "height": 844}
 DESK = {"width": 1400, "height": 900}
-FIRST_SIGHT = 550  # pixels of the 900: question, definition, formula and controls stand above the picture
+FIRST_SIGHT = 720  # pixels of the 900: question, definition, formula and controls stand above the picture
 
 
 def first_picture(page: Page, _: Words | None = None) -> None:
