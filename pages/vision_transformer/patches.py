@@ -17,10 +17,13 @@ from viz_core.lessons.vision_transformer.patches import book_shape, embed_patche
 from viz_core.pretrained import Classification
 
 _FILTERS = 28  # as in the paper's figure 7
+_PINNED = "vt-pinned"  # in the session, until the page has run
 
 
 def patches(chapter: Chapter, picture_inputs: PictureInputs, token: int) -> None:
     """The grid, one patch as the vector it is and the token it becomes, and the filters."""
+    if st.session_state.pop(_PINNED, False):
+        st.rerun()
     found, facts, names = picture_inputs.found, picture_inputs.facts, chapter.words.group("figure")
     rows, columns = found.grid
     row, column = place_of(found, token) or (rows // 2, columns // 2)
@@ -60,5 +63,6 @@ def patches(chapter: Chapter, picture_inputs: PictureInputs, token: int) -> None
 
 
 def _pin(found: Classification, point: Point) -> None:
-    """A click on the grid pins that patch in the view above."""
+    """A click on the grid pins that patch in the view above, which this section's own run does not draw."""
     st.query_params["pin"] = pin_of(point, found.num_special, found.grid)
+    st.session_state[_PINNED] = True

@@ -51,7 +51,7 @@ def _prediction(chapter: Chapter, picture_inputs: PictureInputs, setting: str) -
     left, right = st.columns([1, 2], gap="medium")
     with left:
         percent = f"{100 * probabilities[label]:.1f}"
-        st.markdown(f"#### {chapter.words('answer', label=escape(label), percent=percent)}")
+        st.markdown(f"## {chapter.words('answer', label=escape(label), percent=percent)}")
         st.image(enlarged(picture), width=_PICTURE, alt=chapter.words("alt.picture"))
     with right:
         top = sorted(probabilities, key=lambda name: -probabilities[name])[:_SHOWN_LABELS]

@@ -39,7 +39,7 @@ def test_upload_click_a_patch_change_the_head(page: Page, app_url: str, model: I
     """A drawing that only says it is a picture gets a sentence; then a picture."""
     content = encode(drawn_picture("bag"), "PNG")
     found = model.classify(open_picture(content))
-    page.goto(f"{app_url}/vision-transformer?vt-source=Upload&vt-model=Garments")
+    page.goto(f"{app_url}/vision-transformer?vt-source=Upload&vt-model=Garments&vt-open-lab=true")
     svg = b'<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>'
     page.locator("input[type=file]").set_input_files({"name": "x.png", "mimeType": "image/png", "buffer": svg})
     expect(page.get_by_text("This is an SVG drawing, whatever its name says.")).to_be_visible()
@@ -56,7 +56,7 @@ def test_upload_click_a_patch_change_the_head(page: Page, app_url: str, model: I
     expect_read(page, found, 4, 0, token)
     patch = overlay(page)
     assert np.abs(patch - class_token).max() > 10
-    expect(page.get_by_text("what is the patch in row 3, column 6 made of")).to_be_visible()
+    expect(page.get_by_text("Three measures of what the patch in row 3, column 6 is made of.")).to_be_visible()
 
     page.locator('button[data-layer="1"][data-head="3"]').click()
     expect_read(page, found, 1, 3, token)
@@ -79,7 +79,7 @@ def test_a_photo_as_a_phone_stores_it(page: Page, app_url: str) -> None:
 
 def test_draw_undo_and_clear(page: Page, app_url: str) -> None:
     page.goto(f"{app_url}/vision-transformer?vt-source=Draw")
-    paper = page.get_by_role("application", name=re.compile("Paper to draw on"))
+    paper = page.get_by_role("application", name=re.compile("Drawing area"))
     expect(paper).to_be_visible()
     expect(page.get_by_text("Draw a garment, large and filled in")).to_be_visible()
     page.get_by_role("button", name="Brush 54").click()
@@ -110,9 +110,9 @@ def test_a_click_on_the_grid_pins_the_patch_above_and_through_the_layers_plays(
     assert box
     page.mouse.click(box["x"] + box["width"] * 1.5 / 7, box["y"] + box["height"] * 4.5 / 7)
     expect(page.locator("[data-part=sentenceNote]")).to_contain_text("Pinned: row 5, column 2.")
-    page.get_by_role("tab", name="Through the layers").click()
+    page.locator(".st-key-section-depth summary").first.click()
     found = model.classify(drawn_picture("ankle-boot"))
-    expect(page.get_by_text("Press play, or drag through the layers.")).to_be_visible()
+    expect(page.get_by_text("Press play or drag through the layers.")).to_be_visible()
     chart(page, "depth").get_by_text("▶ Play").click()
     last = f"layer {len(found.trace)}"
     expect(page.locator(".slider-label").first).to_have_text(last)
