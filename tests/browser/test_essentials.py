@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.browser.looking import expect_rest
 from ui.chapter.contents import all_chapters
 from ui.text.words import load_words
 
@@ -43,6 +44,8 @@ def test_essentials_fit_their_bounds(page: Page, app_url: str, chapter: str) -> 
     for part in ("definition", "takeaways", "next"):
         expect(page.locator(f".st-key-{part}")).to_be_visible()
     assert not page.locator(".st-key-deeper details[open]").count(), "sections cost nothing until they are opened"
+    expect_rest(page)
+    page.wait_for_timeout(1_000)  # figures that draw themselves take their height
     found = page.evaluate(_COUNT)
     assert found["end"] <= _SCREENS * DESK["height"], found
     assert found["words"] <= _WORDS, found
