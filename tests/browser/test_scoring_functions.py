@@ -57,6 +57,7 @@ def test_a_text_no_address_can_hold_is_saved_and_opened_as_a_file(page: Page, ap
     page.goto(f"{app_url}/scoring-functions?sf-open-mask=true")
     still = page.locator(STILL)
     expect(still).to_be_attached()
+    expect(scores).not_to_have_value("")
     start = scores.input_value()
     long = "\n".join(" ".join(f"{i * j % 7:.80f}" for j in range(8)) for i in range(8))
     scores.fill(long)

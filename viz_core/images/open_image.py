@@ -69,15 +69,12 @@ def open_picture(content: bytes, max_bytes: int = MAX_BYTES, max_pixels: int = M
         image.load()
     except Exception:
         raise PictureError(_CUT_SHORT) from None
-    try:
-        return ImageOps.exif_transpose(image)
-    except Exception:  # broken EXIF: leave it unrotated
-        return image
+    return _upright(image)
 
 
 def as_rgb(image: Image.Image) -> Image.Image:
     """Return any picture as 8-bit RGB: rotated by its EXIF note, transparency on white, 16 bits scaled."""
-    image = ImageOps.exif_transpose(image)
+    image = _upright(image)
     if image.mode.startswith("I") or image.mode == "F":
         values = np.asarray(image, dtype=np.float32)
         sixteen = image.mode.startswith("I;16") or values.max(initial=0) > 255
@@ -88,6 +85,14 @@ def as_rgb(image: Image.Image) -> Image.Image:
         background = Image.new("RGBA", image.size, "white")
         image = Image.alpha_composite(background, image)
     return image.convert("RGB")
+
+
+def _upright(image: Image.Image) -> Image.Image:
+    """Rotated by its EXIF note; a broken note rotates nothing."""
+    try:
+        return ImageOps.exif_transpose(image)
+    except Exception:  # Pillow raises a dozen kinds of error
+        return image
 
 
 def preview(image: Image.Image, side: int = 512) -> Image.Image:

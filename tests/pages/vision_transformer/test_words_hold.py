@@ -59,6 +59,6 @@ def test_of_the_first_sample_whose_answer_depends_on_positions(open_page: OpenPa
     """Shuffling the patches of the airplane changed almost nothing, so the default did not show it."""
     shuffled = {"vt-model": model, "vt-break": "shuffled patches", "open-all": "false"}
     app = open_page("vision-transformer", **shuffled)
-    intact, broken = (element.value for element in app.markdown if element.value.startswith("#### Prediction: "))
+    intact, broken = (element.value for element in app.markdown if element.value.startswith("## Prediction: "))
     assert intact.split(",")[0] != broken.split(",")[0]
     assert "of the boot" not in one_line(app)
