@@ -141,6 +141,7 @@ def test_a_picture_in_the_lab_and_the_way_to_the_vision_chapter(page: Page, lab_
 def test_a_question_about_a_picture(page: Page, lab_url: str, folders: Path) -> None:
     """The picture under the map shows the row of the word that is chosen."""
     page.goto(f"{lab_url}?ml-model=llava&ml-asked=Where+is+the+cat%3F&ml-new=3")
+    expect(page.get_by_role("slider", name=re.compile("Query token"))).to_be_visible(timeout=SLOW)  # of the sample
     page.locator("input[type=file]").first.set_input_files(
         {"name": "quarters.png", "mimeType": "image/png", "buffer": PICTURE}, timeout=SLOW
     )
