@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from viz_core.attention.masking import masked_softmax
+from viz_core.attention.masking import masked_softmax, valid_keys
 from viz_core.attention.projection import check_width
 from viz_core.trace import record_weights, site_of
 from viz_core.trace.arguments import check_axes, check_device, check_number, check_tensors, check_whole
@@ -57,7 +57,8 @@ class AdditiveAttention(nn.Module):
         if values.shape[:2] != keys.shape[:2]:
             raise ValueError(f"expected one value for each key, got shapes {tuple(keys.shape)}, {tuple(values.shape)}")
         weights = self.weigh(queries, self.W_k(keys), valid_lens)
-        record_weights(weights[:, None], site_of(self), values[:, None])
+        tokens = valid_keys(valid_lens, keys.shape[1])
+        record_weights(weights[:, None], site_of(self), values[:, None], tokens)
         return self.pool(weights, values)
 
     def score(

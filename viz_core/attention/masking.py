@@ -79,6 +79,16 @@ def length_mask(
     return torch.arange(num_keys, device=valid_lens.device) < lengths[..., None]
 
 
+def valid_keys(
+    valid_lens: Int[Tensor, "batch"] | Int[Tensor, "batch queries"] | None, num_keys: int
+) -> Bool[Tensor, "batch keys"] | None:
+    """Return True where some query may attend to a key, as recordings note their padding; None where all may."""
+    if valid_lens is None:
+        return None
+    longest = valid_lens if valid_lens.dim() == 1 else valid_lens.amax(dim=1)
+    return torch.arange(num_keys, device=valid_lens.device) < longest[:, None]
+
+
 def window_mask(
     num_queries: int, num_keys: int, window: int, device: torch.device | None = None
 ) -> Bool[Tensor, "queries keys"]:

@@ -8,6 +8,8 @@ from torch import Tensor, nn
 
 from viz_core.trace import AttentionCall
 from viz_core.trace.indexing import index_range
+from viz_core.trace.one_text import OneText
+from viz_core.trace.source import Projected
 
 
 @torch.no_grad()
@@ -86,16 +88,26 @@ def contribution_sum(call: AttentionCall, W_o: nn.Linear | None) -> Float[Tensor
 
 
 def _added(call: AttentionCall, W_o: nn.Linear | None) -> list[Float[Tensor, "batch keys d"]]:
-    """W_o^h v_j of each head h, with the values of its group where queries are grouped."""
+    """W_o^h v_j of each head h, with the values of its group where queries are grouped, times what its edits factor."""
     if not isinstance(call, AttentionCall):
         raise ValueError(f"call: expected a recorded attention call, got {type(call).__name__}")
     values = call.values.float().cpu()
-    if W_o is None and call.num_heads == 1:
-        return [values[:, 0]]
-    expected = call.num_heads * values.shape[-1]
-    if not isinstance(W_o, nn.Linear) or W_o.in_features != expected:
-        came = f"{W_o.in_features} inputs" if isinstance(W_o, nn.Linear) else type(W_o).__name__
-        raise ValueError(f"W_o: expected an nn.Linear with {expected} inputs, got {came}")
     group = call.num_heads // values.shape[1]
-    columns = W_o.weight.float().cpu().chunk(call.num_heads, dim=1)
-    return [values[:, h // group] @ W.T for h, W in enumerate(columns)]
+    of_heads = [values[:, h // group] for h in range(call.num_heads)]
+    if isinstance(call.source, Projected | OneText):
+        of_heads = [own * call.source.value_factor(h)[:, None, None] for h, own in enumerate(of_heads)]
+    if W_o is None and call.num_heads == 1:
+        return of_heads
+    expected = call.num_heads * values.shape[-1]
+    weight = _weight(W_o)
+    if weight is None or weight.shape[1] != expected:
+        came = type(W_o).__name__ if weight is None else f"{weight.shape[1]} inputs"
+        raise ValueError(f"W_o: expected an nn.Linear with {expected} inputs, got {came}")
+    return [own @ W.T for own, W in zip(of_heads, weight.float().cpu().chunk(call.num_heads, dim=1), strict=True)]
+
+
+def _weight(W_o: nn.Module | None) -> Float[Tensor, "d inputs"] | None:
+    """Return the weight of a linear layer; of GPT-2's `Conv1D`, which stores it transposed; None of others."""
+    if isinstance(W_o, nn.Linear):
+        return W_o.weight
+    return W_o.weight.T if type(W_o).__name__ == "Conv1D" else None  # type: ignore

@@ -16,6 +16,7 @@ from viz_core.maps.residuals import row_error
 from viz_core.runtime.interruption import may_end
 from viz_core.runtime.parallel import parallel_map
 from viz_core.trace import AttentionCall
+from viz_core.trace.indexing import index_range
 from viz_core.trace.thumbnail import max_pooled
 
 # A block of at most so many weights is measured at a time: 1 MB.
@@ -49,12 +50,12 @@ def measure_layer(
     patches: Patches | None = None,
     size: int = 64,
 ) -> LayerMeasures:
-    """Measure every head of a call, block of queries by block of queries.
+    """Measure every head of a call for one text, without its padding, block of queries by block of queries.
 
     Args:
-        row: of the batch.
+        row: of the batch: the text.
         on_itself: whether queries and keys are positions of one sequence.
-        separators: keys that separate or end.
+        separators: keys that separate or end, numbered as in the call.
         patches: where the tokens lie on a picture.
         size: of the overview, at most so many on a side.
 
@@ -68,11 +69,19 @@ def measure_layer(
         raise ValueError(f"call: expected {expected}, got {queries} and {keys}")
     if patches is not None:
         check_tokens((queries, keys), patches.grid, patches.num_special)
-    info = MapInfo(queries, keys, on_itself, tuple(separators), patches)
+    row = index_range(row, len(call.key_mask), "row")[0]
+    tokens = call.key_mask[row].tolist()
+    before = tokens.index(True) if True in tokens else 0
+    call = call.text(row, on_itself)
+    queries, keys = call.num_queries, call.num_keys
+    if not queries or not keys:
+        raise ValueError(f"call: expected a text with a token, got padding alone in row {row}")
+    own_separators = tuple(i - before for i in separators if tokens[i])
+    info = MapInfo(queries, keys, on_itself, own_separators, patches)
     # Few large heads or many small ones at a time: what is measured together stays in the processor's cache.
     together = max(1, _BLOCK_WEIGHTS // (queries * keys))
     groups = [slice(head, min(head + together, call.num_heads)) for head in range(0, call.num_heads, together)]
-    parts = parallel_map(lambda heads: _measure_heads(call, row, heads, info, size), groups)
+    parts = parallel_map(lambda heads: _measure_heads(call, heads, info, size), groups)
     return LayerMeasures(
         tuple(fingerprint for part in parts for fingerprint in part.fingerprints),
         torch.cat([part.overview for part in parts]),
@@ -87,7 +96,7 @@ def measure_maps(weights: Float[Tensor, "heads queries keys"], info: MapInfo) ->
     return _fingerprints(sums, info)
 
 
-def _measure_heads(call: AttentionCall, row: int, heads: slice, info: MapInfo, size: int) -> LayerMeasures:
+def _measure_heads(call: AttentionCall, heads: slice, info: MapInfo, size: int) -> LayerMeasures:
     """Measure and pool some heads in one pass over their rows."""
     sums: dict[str, Tensor] = {}
     errors = [torch.zeros(())]
@@ -96,7 +105,7 @@ def _measure_heads(call: AttentionCall, row: int, heads: slice, info: MapInfo, s
     def blocks() -> Iterator[Float[Tensor, "heads some keys"]]:
         for first in range(0, info.num_queries, height):
             may_end()
-            weights = call.weights(head=heads, queries=slice(first, first + height))[row]
+            weights = call.weights(head=heads, queries=slice(first, first + height))[0]
             _add_sums(sums, MapBlock(weights, first, info))
             errors.append(row_error(weights))
             yield weights

@@ -84,7 +84,7 @@ def key_mass(weights: Float[Tensor, "*batch queries keys"], keys: Sequence[int])
     check_tensors(weights=weights)
     if weights.dim() < 2 or not weights.shape[-2]:
         raise ValueError(f"weights: expected at least one query, got shape {tuple(weights.shape)}")
-    places = indices_of("keys", keys)
+    places = dict.fromkeys(indices_of("keys", keys))
     if any(place >= weights.shape[-1] for place in places):
         raise ValueError(f"keys: expected 0 to {weights.shape[-1] - 1}, got {list(places)}")
     return weights[..., list(places)].sum(dim=-1).mean(dim=-1)

@@ -68,7 +68,7 @@ class RoleTargets:
                 f"expected queries and keys, as many where on_itself, got {len(queries)} and {len(keys)}, {on_itself=}"
             )
         rows, columns = ([text.casefold() for text in side] for side in (queries, keys))
-        same = equal_tokens(rows, columns) & torch.tensor([is_word(text) for text in columns])
+        same = equal_tokens(rows, columns) & torch.tensor([is_word(text) for text in keys])
         if on_itself:
             same.fill_diagonal_(False)
         visible = torch.ones_like(same).tril() if causal else torch.ones_like(same)

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from viz_core.attention.additive import AdditiveAttention
-from viz_core.attention.masking import length_mask
+from viz_core.attention.masking import length_mask, valid_keys
 from viz_core.attention.projection import check_tokens
 from viz_core.models.encoder_decoder import Decoder, TokenReader
 from viz_core.trace import name_site, record_weights, site_of
@@ -270,7 +270,8 @@ class Seq2SeqAttentionDecoder(Decoder):
             states.append(output)
             contexts.append(context)
             maps.append(weights.detach())
-        record_weights(torch.cat(maps, dim=1)[:, None], site_of(self.attention), enc_outputs[:, None])
+        tokens = valid_keys(enc_valid_lens, enc_outputs.shape[1])
+        record_weights(torch.cat(maps, dim=1)[:, None], site_of(self.attention), enc_outputs[:, None], tokens)
         outputs = self.output(torch.cat(states, dim=1), embedded, torch.cat(contexts, dim=1))
         return outputs, AttentionState(enc_outputs, hidden_state, enc_valid_lens, projected)
 

@@ -16,6 +16,7 @@ from torch import Tensor
 from viz_core.trace.arguments import check_number
 from viz_core.trace.autocast import cast_inputs
 from viz_core.trace.intervene import edits_at, is_editing, no_editing
+from viz_core.trace.padding import TokenMask, allowed_keys
 from viz_core.trace.pooling import edited_output, pooled, pooled_in_blocks
 from viz_core.trace.record import Trace, current_trace, no_recording
 from viz_core.trace.references import detached, refuse_transformed, snapshot
@@ -70,9 +71,15 @@ def attend(
     check_number(0, 1, dropout=dropout)
     scale = queries.shape[-1] ** -0.5 if scale is None else scale
     _, num_heads, num_queries, _ = queries.shape
-    edits = edits_at(site, num_heads, num_queries, keys.shape[2], causal)
-    causal = causal and queries.shape[2] > 1  # one new step attends to everything before it
     trace = current_trace()
+    given = (None, None) if trace is None else trace.tokens_given(site, queries.shape[0], num_queries, keys.shape[2])
+    shape = queries.shape[0], num_heads, num_queries, keys.shape[2]
+
+    def tokens() -> TokenMask | None:
+        return allowed_keys(mask, bias, shape[0], shape[3]) if given[1] is None else given[1]
+
+    edits = edits_at(site, shape, causal, tokens, queries.device)
+    causal = causal and queries.shape[2] > 1  # one new step attends to everything before it
     if trace is not None and trace.differentiable:
         projected = Projected(queries, keys, mask, bias, causal, scale, softcap, edits=edits)
         return _attend_in_graph(projected, values, dropout, trace, site)
@@ -87,6 +94,8 @@ def attend(
             softcap=softcap,
             values=snapshot(values, queries) if trace.values else None,
             edits=edits,
+            query_tokens=given[0],
+            key_tokens=given[1],
         )
         trace.add(source, site)
     if softcap is not None:

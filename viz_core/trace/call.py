@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from viz_core.trace.arguments import check_whole
 from viz_core.trace.autocast import without_autocast
 from viz_core.trace.indexing import Index, index_range, is_index
+from viz_core.trace.one_text import OneText, source_of_text
+from viz_core.trace.padding import TokenMask
 from viz_core.trace.source import Direct, Projected, Source, row_blocks
 from viz_core.trace.thumbnail import max_pooled
 
@@ -21,6 +23,7 @@ class AttentionCall:
 
     site: str
     source: Source
+    self_attention: AttentionCall | None = None  # of a cross-attention: the one before, with the same queries
 
     def __repr__(self) -> str:
         """Return site and size in a line."""
@@ -60,6 +63,47 @@ class AttentionCall:
         return self.source.shape[3]
 
     @property
+    def key_mask(self) -> TokenMask:
+        """True where a key is a token, (batch, keys): from the first to the last that its text may attend to."""
+        batch, _, _, num_keys = self.source.shape
+        tokens = self.source.tokens if isinstance(self.source, Direct | Projected) else None
+        return torch.ones(batch, num_keys, dtype=torch.bool) if tokens is None else tokens.cpu()
+
+    @property
+    def query_mask(self) -> TokenMask:
+        """True where a query is a token, (batch, queries).
+
+        As given by `record(token_mask=...)`; else queries of self-attention are the last of the keys, and those of
+        cross-attention are those of the self-attention before it. Of a layer by itself, all are tokens.
+        """
+        batch, _, num_queries, num_keys = self.source.shape
+        given = getattr(self.source, "query_tokens", None)
+        if given is not None:
+            return given.cpu()  # type: ignore[no-any-return]
+        if self.self_attention is not None:
+            return self.self_attention.query_mask
+        on_itself = self.kind == "self" or getattr(self.source, "causal", False)
+        if on_itself and num_queries <= num_keys:
+            return self.key_mask[:, num_keys - num_queries :]
+        return torch.ones(batch, num_queries, dtype=torch.bool)
+
+    def text(self, row: int, on_itself: bool = False) -> AttentionCall:
+        """Return the call of one text of the batch, without its padding: a batch of 1.
+
+        Args:
+            on_itself: whether queries and keys are the same tokens where the site does not say so.
+
+        Raises:
+            IndexError: if the batch has no such row.
+        """
+        row = index_range(row, self.source.shape[0], "row")[0]
+        keys, queries = self.key_mask[row], self.query_mask[row]
+        queries = keys if on_itself and len(queries) == len(keys) else queries
+        if self.source.shape[0] == 1 and bool(keys.all()) and bool(queries.all()):
+            return self
+        return AttentionCall(self.site, source_of_text(self.source, row, _span(queries), _span(keys)))
+
+    @property
     def graph_weights(self) -> Float[Tensor, "batch heads queries keys"]:
         """The weights from which the output was computed, in its graph, for `torch.autograd.grad`.
 
@@ -78,7 +122,7 @@ class AttentionCall:
             ValueError: unless the call was recorded by `record(values=True)`, or if they have been changed in place.
         """
         source = self.source
-        if not isinstance(source, Projected | Direct) or source.values is None:
+        if not isinstance(source, Projected | Direct | OneText) or source.values is None:
             raise ValueError(
                 f"site {self.site!r}: expected a call recorded by record(values=True); of plain PyTorch's none are kept"
             )
@@ -139,3 +183,9 @@ class AttentionCall:
         with without_autocast(self.source.tensors()):
             rows = (self.source.rows(every, block) for block in blocks)
             return max_pooled(rows, self.num_queries, self.num_keys, size).float().cpu()
+
+
+def _span(tokens: Bool[Tensor, " n"]) -> range:
+    """Return the places from the first to the last token."""
+    places = tokens.nonzero().flatten().tolist()
+    return range(places[0], places[-1] + 1) if places else range(0)

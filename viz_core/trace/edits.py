@@ -1,6 +1,7 @@
 """Edits of heads: functions of a head's scores before the softmax, and of its output.
 
-Positions of queries and keys are those of the whole text, also when a decoder with a cache takes one step at a time.
+Positions of queries and keys are counted from the first token of each text, without its padding, also when a decoder
+with a cache takes one step at a time.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, TypeAlias, TypeGuard
+from typing import ClassVar, NamedTuple, TypeAlias, TypeGuard
 
 import numpy as np
 import torch
@@ -20,6 +21,14 @@ from viz_core.trace.arguments import is_whole
 Heads: TypeAlias = int | Iterable[int] | None
 Scores: TypeAlias = Float[Tensor, "batch rows keys"]
 HeadOutput: TypeAlias = Float[Tensor, "batch rows v"]
+QueryPositions: TypeAlias = Int[Tensor, "#batch rows"]
+
+
+class Positions(NamedTuple):
+    """Positions in each text, from 0 at its first token; -1 at padding."""
+
+    queries: QueryPositions
+    keys: Int[Tensor, "#batch keys"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,13 +44,26 @@ class Edit:
     changes_weights: ClassVar[bool] = False
     replaces_output: ClassVar[bool] = False  # whether the output no longer depends on the weights
 
-    def scores(self, scores: Scores, head: int, rows: Int[Tensor, "rows"]) -> Scores:  # noqa: ARG002
-        """Return a head's scores before the softmax, -inf at masked keys; `rows` are the positions of the queries."""
+    def scores(self, scores: Scores, head: int, at: Positions) -> Scores:  # noqa: ARG002
+        """Return a head's scores before the softmax, -inf at masked keys."""
         return scores
 
-    def output(self, output: HeadOutput, head: int, rows: Int[Tensor, "rows"]) -> HeadOutput:  # noqa: ARG002
+    def output(self, output: HeadOutput, head: int, queries: QueryPositions) -> HeadOutput:  # noqa: ARG002
         """Return the head's output, before the output projection."""
         return output
+
+    def check(self, shape: tuple[int, int, int, int]) -> None:
+        """Raise ValueError if the edit does not fit a call of this batch, heads, queries and keys."""
+        if self.heads is not None and max(self.heads) >= shape[1]:
+            raise ValueError(f"expected heads 0 to {shape[1] - 1}, got {self.heads}")
+
+    def value_factor(self, head: int, batch: int) -> Float[Tensor, "batch"]:  # noqa: ARG002
+        """Return what the edit multiplies each value of a head by.
+
+        Raises:
+            ValueError: if the head's output is no longer a sum over keys.
+        """
+        return torch.ones(batch)
 
     def __post_init__(self) -> None:
         if self.heads is not None and (not self.heads or any(not is_nonnegative(head) for head in self.heads)):
@@ -50,10 +72,10 @@ class Edit:
 
 @dataclass(frozen=True, eq=False)
 class Edits:
-    """All edits of one call, in order, and the position of its first query."""
+    """All edits of one call, in order, and the positions of its queries and keys."""
 
     edits: tuple[Edit, ...]
-    start: int
+    positions: Positions
 
     def of(self, head: int) -> tuple[Edit, ...]:
         """Return the edits of one head."""
@@ -64,18 +86,14 @@ class Edits:
         return [head for head in range(num_heads) if self.of(head)]
 
     def edit_scores(
-        self,
-        scores: Float[Tensor, "batch some_heads rows keys"],
-        heads: Sequence[int],
-        queries: slice,
-        num_queries: int,
+        self, scores: Float[Tensor, "batch some_heads rows keys"], heads: Sequence[int], queries: slice
     ) -> Float[Tensor, "batch some_heads rows keys"]:
-        """Return the scores of these heads and queries after all edits."""
-        rows = self.rows(queries, num_queries, scores.device)
+        """Return the scores of these heads and queries after all edits; the last keys may be left out."""
+        at = Positions(self.positions.queries[:, queries], self.positions.keys[:, : scores.shape[-1]])
         edited = list(scores.unbind(dim=1))
         for i, head in enumerate(heads):
             for edit in self.of(head):
-                edited[i] = edit.scores(edited[i], head, rows)
+                edited[i] = edit.scores(edited[i], head, at)
         return torch.stack(edited, dim=1) if edited else scores
 
     def needs_weights(self, head: int) -> bool:
@@ -85,14 +103,20 @@ class Edits:
 
     def edit_output(self, output: HeadOutput, head: int) -> HeadOutput:
         """Return a head's output after all edits."""
-        rows = self.rows(slice(None), output.shape[1], output.device)
         for edit in self.of(head):
-            output = edit.output(output, head, rows)
+            output = edit.output(output, head, self.positions.queries)
         return output
 
-    def rows(self, queries: slice, num_queries: int, device: torch.device) -> Int[Tensor, "rows"]:
-        """Return the positions of these queries."""
-        return torch.arange(num_queries, device=device)[queries] + self.start
+    def value_factor(self, head: int, batch: int) -> Float[Tensor, "batch"]:
+        """Return what the edits multiply each value of a head by.
+
+        Raises:
+            ValueError: if one replaces the head's output by something that is no sum over keys.
+        """
+        factor = torch.ones(batch)
+        for edit in self.of(head):
+            factor = factor * edit.value_factor(head, batch)
+        return factor
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,9 +126,13 @@ class Replacement(Edit):
     changes_weights: ClassVar[bool] = True
     replaces_output: ClassVar[bool] = True
 
-    def scores(self, scores: Scores, head: int, rows: Int[Tensor, "rows"]) -> Scores:  # noqa: ARG002
+    def scores(self, scores: Scores, head: int, at: Positions) -> Scores:  # noqa: ARG002
         """Return scores that mask every key."""
         return torch.full_like(scores, -torch.inf)
+
+    def value_factor(self, head: int, batch: int) -> Float[Tensor, "batch"]:  # noqa: ARG002
+        """Raise ValueError: what replaces the output is no sum over keys."""
+        raise ValueError(f"expected heads whose output is a sum over keys; the output of head {head} was replaced")
 
 
 def heads_tuple(heads: Heads) -> tuple[int, ...] | None:

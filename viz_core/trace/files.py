@@ -22,7 +22,7 @@ from viz_core.trace.source import Direct, Projected, Source, view_key
 
 _FORMAT = "attention-atlas trace"
 _VERSION = "2"
-_TENSORS = ("queries", "keys", "mask", "bias", "values")
+_TENSORS = ("queries", "keys", "mask", "bias", "values", "query_tokens", "key_tokens")
 
 
 def save_trace(trace: Trace, path: str | Path) -> None:
@@ -102,7 +102,7 @@ def saved_source(call: AttentionCall) -> Direct | Projected:
     source = call.source
     if isinstance(source, Direct) or (isinstance(source, Projected) and source.edits is None):
         return source
-    return Direct(call.weights(), getattr(source, "values", None))
+    return Direct(call.weights(), getattr(source, "values", None), call.query_mask, call.key_mask)
 
 
 def _parts(source: Direct | Projected, site: str) -> tuple[str, dict[str, Tensor], dict[str, Any]]:
@@ -111,8 +111,9 @@ def _parts(source: Direct | Projected, site: str) -> tuple[str, dict[str, Tensor
     if any(tensor.is_meta for tensor in source.tensors()):
         raise ValueError(f"site {site!r}: expected numbers to save, got tensors on the device meta, which have none")
     if isinstance(source, Direct):
-        own_values = {} if source.values is None else {"added_up": source.values}
-        return "direct", {"values": source.weights} | own_values, {}  # the names of version 2
+        optional = {"added_up": source.values, "query_tokens": source.query_tokens, "key_tokens": source.key_tokens}
+        own = {name: tensor for name, tensor in optional.items() if tensor is not None}
+        return "direct", {"values": source.weights} | own, {}  # the names of version 2
     stored = {name: getattr(source, name) for name in _TENSORS if getattr(source, name) is not None}
     softcap = None if source.softcap is None else float(source.softcap)  # JSON takes no numpy numbers
     return "projected", stored, {"causal": bool(source.causal), "scale": float(source.scale), "softcap": softcap}
@@ -134,11 +135,12 @@ def _calls(header: dict[str, str], path: str | Path) -> list[_Call]:
 
 def _source(call: _Call, stored: dict[str, Tensor]) -> Source:
     """Return the source of which `_parts` gave kind, tensors and settings."""
-    if call.kind == "direct" and {"values"} <= stored.keys() <= {"values", "added_up"}:
+    masks = {name: stored.get(name) for name in ("query_tokens", "key_tokens")}
+    if call.kind == "direct" and {"values"} <= stored.keys() <= {"values", "added_up", *masks}:
         check_tensors(weights=stored["values"])
         if stored["values"].dim() != 4:
             raise ValueError(f"weights of shape {tuple(stored['values'].shape)}")
-        return Direct(stored["values"], stored.get("added_up"))
+        return Direct(stored["values"], stored.get("added_up"), **masks)
     if call.kind != "projected" or not stored.keys() <= {*_TENSORS}:
         raise ValueError(f"a {call.kind} of {sorted(stored)}")
     settings = call.settings
@@ -151,6 +153,8 @@ def _source(call: _Call, stored: dict[str, Tensor]) -> Source:
         scale=float(settings["scale"]),
         softcap=None if settings["softcap"] is None else float(settings["softcap"]),
         values=stored.get("values"),
+        query_tokens=masks["query_tokens"],
+        key_tokens=masks["key_tokens"],
     )
     check_scores(source.queries, source.keys, source.mask, source.bias, source.softcap)
     if source.values is not None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
+from functools import cache
 from typing import Any
 
 import torch
@@ -14,7 +15,8 @@ from torch import nn
 from viz_core.torch_internals.compiler import break_graph, must_break_graph, run_eagerly
 from viz_core.trace.arguments import described
 from viz_core.trace.context import set_in_block
-from viz_core.trace.edits import Edit, Edits
+from viz_core.trace.edits import Edit, Edits, Positions, QueryPositions
+from viz_core.trace.padding import TokenMask, text_positions
 from viz_core.trace.torch_edits import EditingMode
 from viz_core.trace.torch_layers import edits_of_call
 
@@ -30,9 +32,10 @@ def intervene(edits: Mapping[str, Edit | Sequence[Edit]], torch_calls: bool | nn
     head are applied in order, and those of a nested block after those of the outer one. Sites are named as in a trace;
     layers without a name are "attention.0", "attention.1", ... in the order of this block.
 
-    Queries count from the start of the text, also step by step with a cache that holds all of it; a cache that drops
-    keys or overwrites them (a sliding window, a static cache) shifts them. Queries of cross-attention have the
-    positions of the self-attention before it.
+    Positions count from the first token of each text: keys that no query of a text may attend to are its padding. They
+    do so step by step too, with a cache that holds the whole text; a cache that drops keys or overwrites them (a
+    sliding window, a static cache) shifts them. Queries of cross-attention have the positions of the self-attention
+    before it.
 
     Args:
         torch_calls: edit plain PyTorch too (`F.scaled_dot_product_attention`, `nn.MultiheadAttention` and what is built
@@ -47,7 +50,7 @@ def intervene(edits: Mapping[str, Edit | Sequence[Edit]], torch_calls: bool | nn
     block, torch_mode = _Block(edits), _torch_mode(torch_calls)
     with (
         set_in_block(_blocks, (*_blocks.get(), block)),
-        set_in_block(_first_query, 0),
+        set_in_block(_self_queries, None),
         set_in_block(edits_of_call, None),
         run_eagerly(),
         torch_mode,
@@ -56,26 +59,47 @@ def intervene(edits: Mapping[str, Edit | Sequence[Edit]], torch_calls: bool | nn
     block.check_all_called()
 
 
-def edits_at(site: str | None, num_heads: int, num_queries: int, num_keys: int, causal: bool) -> Edits | None:
+def edits_at(
+    site: str | None,
+    shape: tuple[int, int, int, int],
+    causal: bool,
+    tokens: Callable[[], TokenMask | None],
+    device: torch.device | None = None,
+) -> Edits | None:
     """Return the edits of this call by the blocks around it; None without any.
 
+    Args:
+        shape: batch, heads, queries and keys.
+        tokens: gives True where a key is a token; only called if a position counts.
+
     Raises:
-        ValueError: if one names a head that the call does not have.
+        ValueError: if one does not fit the call, or names a head that it does not have.
     """
     blocks = _current()
     if not blocks:
         return None
+    num_queries, num_keys = shape[2:]
     kind = None if site is None else site.rsplit(".", 1)[-1]
-    if kind == "cross":
-        start = _first_query.get()
+    keys = cache(lambda: text_positions(tokens(), num_keys, device))
+    before = _self_queries.get()
+    if kind == "cross" and before is not None:
+        queries = before
+    elif num_queries == num_keys or (num_queries < num_keys and (causal or kind == "self")):
+        queries = cache(lambda: keys()[:, num_keys - num_queries :])
     else:
-        start = max(0, num_keys - num_queries) if causal or kind == "self" else 0
-        _first_query.set(start)
+        queries = cache(lambda: text_positions(None, num_queries, device))
+    if kind != "cross":
+        _self_queries.set(queries)
     found = tuple(edit for block in blocks for edit in block.at(site))
+    if not found:
+        return None
     for edit in found:
-        if edit.heads is not None and max(edit.heads) >= num_heads:
-            raise ValueError(f"site {site!r}: expected heads 0 to {num_heads - 1}, got {edit.heads}")
-    return Edits(found, start) if found else None
+        try:
+            edit.check(shape)
+        except ValueError as error:
+            raise ValueError(f"site {site!r}: {error}") from None
+    own = queries() if queries().shape[-1] == num_queries else text_positions(None, num_queries, device)
+    return Edits(found, Positions(own.to(device), keys()))
 
 
 def refuse_edits(site: str | None) -> None:
@@ -101,7 +125,7 @@ def _torch_mode(torch_calls: bool | nn.Module) -> AbstractContextManager[Any]:
     if torch_calls is not True and not isinstance(torch_calls, nn.Module):
         raise ValueError(f"torch_calls: expected True, False or a model, got {type(torch_calls).__name__}")
     return EditingMode(
-        lambda source, site: edits_at(site, *source.shape[1:], source.causal),
+        lambda source, site: edits_at(site, source.shape, source.causal, lambda: source.tokens, source.queries.device),
         lambda: not _edited_by_caller.get(),
         None if torch_calls is True else torch_calls,
     )
@@ -142,7 +166,7 @@ def _as_tuple(site: str, given: Edit | Sequence[Edit]) -> tuple[Edit, ...]:
 
 _blocks: ContextVar[tuple[_Block, ...]] = ContextVar("interventions", default=())
 _edited_by_caller: ContextVar[bool] = ContextVar("edited_by_caller", default=False)
-_first_query: ContextVar[int] = ContextVar("first_query", default=0)  # of the last self-attention
+_self_queries: ContextVar[Callable[[], QueryPositions] | None] = ContextVar("self_queries", default=None)
 
 
 def _current() -> tuple[_Block, ...]:

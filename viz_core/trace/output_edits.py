@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
 from viz_core.trace.arguments import check_axes, check_number, check_tensors
-from viz_core.trace.edits import Edit, HeadOutput, Heads, Replacement, heads_tuple, indices_of
+from viz_core.trace.edits import Edit, HeadOutput, Heads, QueryPositions, Replacement, heads_tuple, indices_of
 
 HeadsOff: TypeAlias = tuple[tuple[str, int], ...]  # (site, head) pairs
 
@@ -45,13 +45,16 @@ def gate(heads: Heads, factor: float | Tensor) -> Edit:
 
     Raises:
         ValueError: if a head is no integer from 0 on, or the factor neither a finite number nor a floating-point
-            tensor.
+            tensor with a factor for each head; where it is applied, if it has another batch or other heads.
     """
+    chosen = heads_tuple(heads)
     if isinstance(factor, Tensor):
         check_tensors(factor=factor)
+        if factor.dim() > 2 or (factor.dim() and chosen is not None and factor.shape[-1] != len(chosen)):
+            raise ValueError(f"factor: expected one for each of heads {chosen}, got shape {tuple(factor.shape)}")
     else:
         check_number(factor=factor)
-    return _Gate(heads_tuple(heads), torch.as_tensor(factor))
+    return _Gate(chosen, torch.as_tensor(factor))
 
 
 def mean(heads: Heads, of: Float[Tensor, "all_heads v"]) -> Edit:
@@ -72,15 +75,25 @@ def mean(heads: Heads, of: Float[Tensor, "all_heads v"]) -> Edit:
 
 
 class _Off(Replacement):
-    def output(self, output: HeadOutput, head: int, rows: Int[Tensor, "rows"]) -> HeadOutput:  # noqa: ARG002
+    def output(self, output: HeadOutput, head: int, queries: QueryPositions) -> HeadOutput:  # noqa: ARG002
         return torch.zeros_like(output)
+
+    def value_factor(self, head: int, batch: int) -> Float[Tensor, "batch"]:  # noqa: ARG002
+        return torch.zeros(batch)
 
 
 @dataclass(frozen=True, eq=False)
 class _Mean(Replacement):
     means: Float[Tensor, "heads v"]
 
-    def output(self, output: HeadOutput, head: int, rows: Int[Tensor, "rows"]) -> HeadOutput:  # noqa: ARG002
+    def check(self, shape: tuple[int, int, int, int]) -> None:
+        super().check(shape)
+        if self.heads is None and len(self.means) != shape[1]:
+            raise ValueError(f"expected a mean for each of {shape[1]} heads, got {len(self.means)}")
+
+    def output(self, output: HeadOutput, head: int, queries: QueryPositions) -> HeadOutput:  # noqa: ARG002
+        if self.means.shape[1] != output.shape[-1]:
+            raise ValueError(f"mean: expected heads {output.shape[-1]} wide, got {self.means.shape[1]}")
         return self.means[head].to(output).expand_as(output)
 
 
@@ -88,7 +101,21 @@ class _Mean(Replacement):
 class _Gate(Edit):
     factor: Tensor
 
-    def output(self, output: HeadOutput, head: int, rows: Int[Tensor, "rows"]) -> HeadOutput:  # noqa: ARG002
+    def check(self, shape: tuple[int, int, int, int]) -> None:
+        super().check(shape)
+        heads = shape[1] if self.heads is None else len(self.heads)
+        expected = ((), (heads,), (1, heads), (shape[0], heads))
+        if tuple(self.factor.shape) not in expected:
+            raise ValueError(
+                f"expected a factor for each of {heads} heads in a batch of {shape[0]}, got {tuple(self.factor.shape)}"
+            )
+
+    def output(self, output: HeadOutput, head: int, queries: QueryPositions) -> HeadOutput:  # noqa: ARG002
+        return output * self._of(head).to(output)[..., None, None]
+
+    def value_factor(self, head: int, batch: int) -> Float[Tensor, "batch"]:
+        return self._of(head).detach().float().cpu().expand(batch)
+
+    def _of(self, head: int) -> Float[Tensor, "*batch"]:
         i = head if self.heads is None else self.heads.index(head)
-        factor = self.factor[..., min(i, self.factor.shape[-1] - 1)] if self.factor.dim() else self.factor
-        return output * factor.to(output)[..., None, None]
+        return self.factor[..., i] if self.factor.dim() else self.factor

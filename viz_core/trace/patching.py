@@ -11,21 +11,24 @@ from torch import Tensor
 
 from viz_core.trace.arguments import described
 from viz_core.trace.call import AttentionCall
-from viz_core.trace.edits import Edit, HeadOutput, Heads, Replacement, heads_tuple
-from viz_core.trace.weight_edits import GivenWeights
+from viz_core.trace.edits import Edit, HeadOutput, Heads, Positions, QueryPositions, Replacement, heads_tuple
+from viz_core.trace.one_text import OneText
+from viz_core.trace.padding import without_padding_before
+from viz_core.trace.weight_edits import GivenWeights, Places, Selected, among, places_of
 
 
 @torch.no_grad()
-def patch(heads: Heads, call: AttentionCall, what: str = "weights") -> Edit:
+def patch(heads: Heads, call: AttentionCall, what: str = "weights", queries: Places = None) -> Edit:
     """Return an edit to the weights or outputs that heads had in a recorded call.
 
-    Queries past its last one, such as the later steps of a longer translation, are unchanged. Keys past its last one
-    get no weight.
+    Positions count from the first token of each text, here and there. Queries past its last one, such as the later
+    steps of a longer translation, are unchanged. Keys past its last one get no weight.
 
     Args:
         call: of another run, of the same site or one with heads of the same size; its batch is 1 or the same.
         what: "weights", or "output", which needs a call recorded by `record(values=True)`. With "output" the maps of
             the replaced queries are zeros.
+        queries: positions of the queries that are patched, or a slice of them; None is all.
 
     Raises:
         ValueError: if what is neither, the call has no such head, or it has no values.
@@ -34,31 +37,40 @@ def patch(heads: Heads, call: AttentionCall, what: str = "weights") -> Edit:
     chosen = heads_tuple(heads)
     if chosen is not None and max(chosen, default=0) >= call.num_heads:
         raise ValueError(f"heads: expected 0 to {call.num_heads - 1}, as {call.site!r} has, got {chosen}")
+    selected = places_of("queries", queries)
     if what == "weights":
-        return GivenWeights(chosen, call.weights())
+        keys_first = without_padding_before(call.weights().mT, call.key_mask).mT
+        return _Weights(chosen, without_padding_before(keys_first, call.query_mask), _lengths(call), selected)
     if what == "output":
-        return _Output(chosen, head_outputs(call))
+        return _Output(chosen, without_padding_before(head_outputs(call), call.query_mask), _lengths(call), selected)
     raise ValueError(f"what: expected 'weights' or 'output', got {what!r}")
 
 
 @torch.no_grad()
 def head_outputs(call: AttentionCall) -> Float[Tensor, "batch heads queries v"]:
-    """Return sum_j a_ij v_j of each head, the input of the output projection; float32 on the CPU.
+    """Return sum_j a_ij v_j of each head after its edits, the input of the output projection; float32 on the CPU.
 
     Raises:
         ValueError: unless the call was recorded by `record(values=True)`.
     """
     _check_call(call)
+    source = call.source
+    if isinstance(source, OneText):  # edits of what heads write are those of the whole batch
+        whole = head_outputs(AttentionCall(call.site, source.source))
+        return whole[source.row : source.row + 1, :, source.queries.start : source.queries.stop]
     values = call.values.float().cpu()
-    group = call.num_heads // values.shape[1]
-    return torch.stack([call.weights(head=h) @ values[:, h // group] for h in range(call.num_heads)], dim=1)
+    group, edits = call.num_heads // values.shape[1], getattr(call.source, "edits", None)
+    outputs = [call.weights(head=h) @ values[:, h // group] for h in range(call.num_heads)]
+    if edits is not None:
+        outputs = [edits.edit_output(output, head) for head, output in enumerate(outputs)]
+    return torch.stack(outputs, dim=1)
 
 
 def mean_outputs(call: AttentionCall, counted: Bool[Tensor, "batch queries"] | None = None) -> Float[Tensor, "heads v"]:
     """Return the mean output of each head over the queries that are not padding, for `mean`.
 
     Args:
-        counted: False where a query is padding; by default no query is.
+        counted: False where a query does not count; by default `call.query_mask`: all but padding.
 
     Raises:
         ValueError: unless the call was recorded by `record(values=True)` and counted are booleans (batch, queries).
@@ -68,7 +80,7 @@ def mean_outputs(call: AttentionCall, counted: Bool[Tensor, "batch queries"] | N
         raise ValueError(f"counted: expected booleans, False where a query is padding, got {described(counted)}")
     if counted is not None and counted.shape != outputs.shape[:2]:
         raise ValueError(f"counted: expected shape {tuple(outputs.shape[:2])}, got {tuple(counted.shape)}")
-    return (outputs.flatten(0, 1) if counted is None else outputs[counted.cpu()]).mean(dim=0)
+    return outputs[(call.query_mask if counted is None else counted).cpu()].mean(dim=0)
 
 
 def _check_call(call: object) -> None:
@@ -76,15 +88,48 @@ def _check_call(call: object) -> None:
         raise ValueError(f"call: expected a recorded attention call, as trace['encoder.0.self'], got {described(call)}")
 
 
+def _lengths(call: AttentionCall) -> Int[Tensor, "batch"]:
+    return call.query_mask.sum(dim=-1)
+
+
+@dataclass(frozen=True, eq=False)
+class _Weights(GivenWeights):
+    lengths: Int[Tensor, "batch"]  # tokens among the recorded queries of each text
+    queries: Selected
+
+    def scores(self, scores: Tensor, head: int, at: Positions) -> Tensor:
+        patched = _is_patched(at.queries, self.queries, self.lengths)
+        return torch.where(patched[..., None], super().scores(scores, head, at), scores)
+
+
 @dataclass(frozen=True, eq=False)
 class _Output(Replacement):
     replaces_output: ClassVar[bool] = False  # queries past its last one are unchanged
-    recorded: Float[Tensor, "batch heads queries v"]
+    recorded: Float[Tensor, "#batch heads queries v"]
+    lengths: Int[Tensor, "#batch"]
+    queries: Selected
 
-    def scores(self, scores: Tensor, head: int, rows: Int[Tensor, "rows"]) -> Tensor:  # noqa: ARG002
-        return torch.where((rows < self.recorded.shape[2])[:, None], -torch.inf, scores)
+    def check(self, shape: tuple[int, int, int, int]) -> None:
+        super().check(shape)
+        batch, heads, queries, _ = self.recorded.shape
+        if batch not in (1, shape[0]) or (self.heads is None and heads != shape[1]) or not queries:
+            came = tuple(self.recorded.shape)
+            raise ValueError(f"expected outputs of a batch of 1 or {shape[0]}, for {shape[1]} heads, got {came}")
 
-    def output(self, output: HeadOutput, head: int, rows: Int[Tensor, "rows"]) -> HeadOutput:
-        known = (rows < self.recorded.shape[2])[:, None]
-        recorded = self.recorded[:, head].to(output)[:, rows.clamp(max=self.recorded.shape[2] - 1)]
-        return torch.where(known, recorded, output)
+    def scores(self, scores: Tensor, head: int, at: Positions) -> Tensor:  # noqa: ARG002
+        return torch.where(_is_patched(at.queries, self.queries, self.lengths)[..., None], -torch.inf, scores)
+
+    def output(self, output: HeadOutput, head: int, queries: QueryPositions) -> HeadOutput:
+        if self.recorded.shape[-1] != output.shape[-1]:
+            raise ValueError(f"patch: expected heads {output.shape[-1]} wide, got {self.recorded.shape[-1]}")
+        recorded = self.recorded[:, head].to(output)
+        rows = queries.clamp(0, recorded.shape[1] - 1)[..., None].expand(len(output), -1, output.shape[-1])
+        taken = recorded.expand(len(output), -1, -1).gather(1, rows)
+        return torch.where(_is_patched(queries, self.queries, self.lengths)[..., None], taken, output)
+
+
+def _is_patched(
+    queries: QueryPositions, selected: Selected, lengths: Int[Tensor, "#batch"]
+) -> Bool[Tensor, "#batch rows"]:
+    """Whether each query is a token that the recorded text has, and one of those selected."""
+    return (queries >= 0) & (queries < lengths.to(queries.device)[:, None]) & among(queries, selected)

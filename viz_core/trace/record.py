@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -22,8 +23,9 @@ from viz_core.trace.arguments import check_axes, check_device, check_tensors
 from viz_core.trace.call import AttentionCall
 from viz_core.trace.context import set_in_block
 from viz_core.trace.intervene import refuse_edits
+from viz_core.trace.padding import TokenMask, check_token_mask
 from viz_core.trace.references import detached, refuse_transformed
-from viz_core.trace.source import Direct, Source, StoredTensors
+from viz_core.trace.source import Direct, Projected, Source, StoredTensors
 from viz_core.trace.torch_layers import LayerTracker
 from viz_core.trace.torch_mode import RecordingMode
 
@@ -32,11 +34,13 @@ def record_weights(
     weights: Float[Tensor, "batch heads queries keys"],
     site: str | None = None,
     values: Float[Tensor, "batch key_heads keys v"] | None = None,
+    key_mask: TokenMask | None = None,
 ) -> None:
     """Record weights that do not come from scaled dot products (additive attention, kernels).
 
     Args:
         values: one for each key; stored if the recorder stores values.
+        key_mask: False where a key is padding.
 
     Raises:
         ValueError: if weights are no floating-point tensor of four axes, or there is not a value for each key; within
@@ -56,7 +60,7 @@ def record_weights(
     trace = current_trace()
     if trace is not None:
         own_values = detached(values) if trace.values and values is not None else None
-        trace.add(Direct(detached(weights), own_values), site)
+        trace.add(Direct(detached(weights), own_values, key_tokens=key_mask), site)
 
 
 @contextmanager
@@ -65,6 +69,7 @@ def record(
     torch_calls: bool | nn.Module = False,
     *,
     values: bool = False,
+    token_mask: TokenMask | Mapping[str, TokenMask] | None = None,
     kind: Callable[[bool, bool], Trace] | None = None,
 ) -> Iterator[Trace]:
     """Record every attention call of this thread or task in this block.
@@ -84,13 +89,17 @@ def record(
             A nested batch is recorded at the length of its longest member. Where a named layer computes attention by
             matrix products of its own, the result of its softmax is stored as the map.
         values: also store references to values, for `viz_core.maps.contributions`; not those of plain PyTorch's calls.
+        token_mask: True where there is a token, (batch, n), or one for each stack: {"encoder": ..., "decoder": ...}.
+            Only where no mask of the model says so, as for the padded targets of a decoder.
         kind: makes the trace from the arguments of `Trace`: a subclass may store fewer calls.
 
     Raises:
         ValueError: if torch_calls is neither a truth value nor a model, or comes with differentiable: torch's own
-            kernels keep no weights in the graph; if values come with differentiable.
+            kernels keep no weights in the graph; if values come with differentiable; if token_mask is not boolean
+            (batch, n), or an attention in the block is of another size.
     """
     trace = (kind or Trace)(differentiable, values or (_stores_values.get() and not differentiable))
+    trace.token_mask = {} if token_mask is None else check_token_mask(token_mask)
     trace._torch_mode = _torch_mode(trace, torch_calls)
     try:
         with trace.adopt():
@@ -149,6 +158,7 @@ class Trace:
             raise ValueError("values: expected False with differentiable, which keeps weights alone")
         self.differentiable = differentiable
         self.values = values
+        self.token_mask: dict[str | None, TokenMask] = {}
         self._torch_mode: RecordingMode | None = None  # within its `record()` block
         self._backward = current_backward()  # -1, or the backward pass in whose hook it was made
         self._calls: dict[str, AttentionCall] = {}
@@ -165,7 +175,33 @@ class Trace:
         if current_backward() not in (-1, self._backward):  # a second run, for the backward pass
             return
         refuse_transformed(source.tensors())
+        if self.token_mask and isinstance(source, Direct | Projected):
+            batch, _, num_queries, num_keys = source.shape
+            queries, keys = self.tokens_given(site, batch, num_queries, num_keys)
+            source = replace(source, query_tokens=queries, key_tokens=source.key_tokens if keys is None else keys)
         self._add(source, site)
+
+    def tokens_given(
+        self, site: str | None, batch: int, num_queries: int, num_keys: int
+    ) -> tuple[TokenMask | None, TokenMask | None]:
+        """Return the token masks of a call's queries and keys that `record(token_mask=...)` was given.
+
+        Raises:
+            ValueError: if they are of another size.
+        """
+        stack, _, rest = (site or "").partition(".")
+        masks = self.token_mask.get(stack, self.token_mask.get(None))
+        is_cross = rest.endswith("cross")
+        keys = self.token_mask.get("encoder", self.token_mask.get(None)) if is_cross else masks
+        if masks is not None and not is_cross:
+            masks = masks[:, -num_queries:]  # the newest steps of a decoder
+        for name, tokens, n in (("queries", masks, num_queries), ("keys", keys, num_keys)):
+            if tokens is not None and tokens.shape != (batch, n):
+                raise ValueError(
+                    f"token_mask: expected ({batch}, {n}), as site {site!r} has {name}, got {tuple(tokens.shape)}; "
+                    'stacks of several lengths take one each: {"encoder": ..., "decoder": ...}'
+                )
+        return masks, keys
 
     def _add(self, source: Source, site: str | None) -> None:
         with _adding:  # threads may have adopted this trace
@@ -176,7 +212,27 @@ class Trace:
             while name in self._calls:
                 count += 1
                 name = f"{site}@{count}"
-            self._calls[name] = AttentionCall(name, source)
+            self._calls[name] = AttentionCall(name, source, self._self_attention(name, source))
+
+    def _self_attention(self, site: str, source: Source) -> AttentionCall | None:
+        """Return the self-attention before a cross-attention, whose queries are those of the same tokens."""
+        stack, _, rest = site.partition(".")
+        if not rest.partition("@")[0].endswith("cross"):
+            return None
+        rows = source.shape[0], source.shape[2]
+        before = (call for call in reversed(self._calls.values()) if (call.stack, call.kind) == (stack, "self"))
+        return next((call for call in before if (call.source.shape[0], call.num_queries) == rows), None)
+
+    def text(self, row: int) -> Trace:
+        """Return the recording of one text of the batch, without its padding: each call's `AttentionCall.text`.
+
+        Raises:
+            IndexError: if the batch has no such row.
+        """
+        alone = Trace(self.differentiable, self.values)
+        for call in self:
+            alone._add(call.text(row).source, call.site)
+        return alone
 
     @contextmanager
     def adopt(self) -> Iterator[Trace]:
@@ -200,6 +256,7 @@ class Trace:
         Tensors that calls share, as one mask for all layers, are shared there too.
         """
         copied = Trace(self.differentiable, self.values)
+        copied.token_mask = {stack: tokens.to(device) for stack, tokens in self.token_mask.items()}
         copies: dict[Hashable, Tensor] = {}
         for call in self:
             source = call.source
@@ -248,12 +305,15 @@ class Trace:
         """Names of the recorded calls, in call order."""
         return tuple(self._calls)
 
-    def __getitem__(self, site: str) -> AttentionCall:
-        """Return the call recorded under this site.
+    def __getitem__(self, site: str | int) -> AttentionCall:
+        """Return the call recorded under this site, or the call of this number.
 
         Raises:
             KeyError: naming the sites there are.
+            IndexError: if there are fewer calls.
         """
+        if isinstance(site, int):
+            return self._calls[self.sites[site]]
         try:
             return self._calls[site]
         except KeyError:

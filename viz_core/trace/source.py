@@ -13,6 +13,7 @@ from torch import Tensor
 
 from viz_core.torch_internals.tensors import version
 from viz_core.trace.edits import Edits
+from viz_core.trace.padding import TokenMask, allowed_keys
 from viz_core.trace.weights import Bias, Mask, attention_weights, causal_mask
 
 # A block of rows is recomputed at a time; 2**23 float32 scores are 32 MB.
@@ -108,6 +109,14 @@ class Projected(StoredTensors):
     softcap: float | None = None
     values: Float[Tensor, "batch key_heads keys v"] | None = None  # for contributions; weights do not depend on them
     edits: Edits | None = None  # of an intervention
+    query_tokens: TokenMask | None = None  # where the caller says which are tokens
+    key_tokens: TokenMask | None = None
+
+    @property
+    def tokens(self) -> TokenMask | None:
+        """True where a key is a token: as the caller says, or where some query may attend to it; None for all."""
+        batch, _, _, num_keys = self.shape
+        return allowed_keys(self.mask, self.bias, batch, num_keys) if self.key_tokens is None else self.key_tokens
 
     @property
     def shape(self) -> tuple[int, int, int, int]:
@@ -116,8 +125,14 @@ class Projected(StoredTensors):
         return batch, heads, num_queries, self.keys.shape[2]
 
     def tensors(self) -> list[Tensor]:
-        """Return queries and keys, and mask, bias and values if there are any."""
-        return [t for t in (self.queries, self.keys, self.mask, self.bias, self.values) if t is not None]
+        """Return queries and keys, and mask, bias, values and token masks if there are any."""
+        optional = (self.mask, self.bias, self.values, self.query_tokens, self.key_tokens)
+        return [self.queries, self.keys, *(tensor for tensor in optional if tensor is not None)]
+
+    def value_factor(self, head: int) -> Float[Tensor, "batch"]:
+        """Return what edits multiply each value of a head by; ValueError if they replace its output."""
+        batch = self.queries.shape[0]
+        return torch.ones(batch) if self.edits is None else self.edits.value_factor(head, batch)
 
     def rows(self, heads: slice, queries: slice) -> Float[Tensor, "batch some_heads rows keys"]:
         """`attention_weights` of these heads and queries over all keys."""
@@ -158,10 +173,10 @@ class Projected(StoredTensors):
 
     def _edit(self, heads: range, queries: slice) -> Callable[[Tensor], Tensor] | None:
         """Return the edit of the scores of these heads; None without any."""
-        edits, num_queries = self.edits, self.shape[2]
+        edits = self.edits
         if edits is None or not any(edits.of(head) for head in heads):
             return None
-        return lambda scores: edits.edit_scores(scores, heads, queries, num_queries)
+        return lambda scores: edits.edit_scores(scores, heads, queries)
 
     def _num_visible(self, queries: slice) -> int:
         """Return how many keys the last of these queries can attend to: with a causal mask, those up to itself."""
@@ -176,6 +191,13 @@ class Direct(StoredTensors):
 
     weights: Float[Tensor, "batch heads queries keys"]
     values: Float[Tensor, "batch key_heads keys v"] | None = None  # for contributions
+    query_tokens: TokenMask | None = None
+    key_tokens: TokenMask | None = None
+
+    @property
+    def tokens(self) -> TokenMask | None:
+        """True where a key is a token, as the caller says; None for all."""
+        return self.key_tokens
 
     @property
     def shape(self) -> tuple[int, int, int, int]:
@@ -184,8 +206,9 @@ class Direct(StoredTensors):
         return batch, heads, queries, keys
 
     def tensors(self) -> list[Tensor]:
-        """Return the weights, and values if there are any."""
-        return [t for t in (self.weights, self.values) if t is not None]
+        """Return the weights, and values and token masks if there are any."""
+        optional = (self.values, self.query_tokens, self.key_tokens)
+        return [self.weights, *(tensor for tensor in optional if tensor is not None)]
 
     def rows(self, heads: slice, queries: slice) -> Float[Tensor, "batch some_heads rows keys"]:
         """Return a copy of these rows: changing it must not change the trace.

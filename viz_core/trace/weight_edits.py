@@ -7,14 +7,15 @@ from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from viz_core.trace.arguments import check_axes, check_positive_number, check_tensors, check_whole
-from viz_core.trace.edits import Edit, Heads, Scores, heads_tuple, indices_of, is_nonnegative
+from viz_core.trace.edits import Edit, Heads, Positions, Scores, heads_tuple, indices_of, is_nonnegative
 from viz_core.trace.weights import is_masked
 
-Positions: TypeAlias = int | slice | Iterable[int] | None
+Places: TypeAlias = int | slice | Iterable[int] | None
+Selected: TypeAlias = slice | tuple[int, ...]
 
 
 def uniform(heads: Heads = None) -> Edit:
@@ -39,6 +40,8 @@ def sharpen(heads: Heads, temperature: float) -> Edit:
 def pattern(heads: Heads, what: str | Float[Tensor, "queries keys"]) -> Edit:
     """Return an edit to a fixed pattern: "diagonal" (key i), "previous" (key i - 1), "first" (key 0), or a matrix.
 
+    Positions count from the first token of each text, without its padding.
+
     Masked keys stay masked, and the rest of the row is scaled to sum to 1; a row without any weight left is zeros. The
     first query's previous key is itself.
 
@@ -58,17 +61,18 @@ def pattern(heads: Heads, what: str | Float[Tensor, "queries keys"]) -> Edit:
     return GivenWeights(heads_tuple(heads), weights[None, None])
 
 
-def knock_out(heads: Heads, *, query: Positions = None, key: Positions = None) -> Edit:
+def knock_out(heads: Heads, *, query: Places = None, key: Places = None) -> Edit:
     """Return an edit that cuts pairs of query and key: their scores are -inf before the softmax (Geva 2023, section 5).
 
     Args:
         heads: None cuts them in all heads, as Geva does.
-        query, key: numbers counted from 0, or a slice of them; None is all. Each query named is cut from each key.
+        query, key: positions counted from the first token of each text, or a slice of them; None is all. Each query
+            named is cut from each key.
 
     Raises:
         ValueError: if a number is below 0.
     """
-    return _KnockOut(heads_tuple(heads), *(_positions(name, each) for name, each in (("query", query), ("key", key))))
+    return _KnockOut(heads_tuple(heads), *(places_of(name, each) for name, each in (("query", query), ("key", key))))
 
 
 def window(heads: Heads, size: int, *, first: int = 0) -> Edit:
@@ -91,7 +95,7 @@ def window(heads: Heads, size: int, *, first: int = 0) -> Edit:
 class _Uniform(Edit):
     changes_weights: ClassVar[bool] = True
 
-    def scores(self, scores: Scores, head: int, rows: Int[Tensor, "rows"]) -> Scores:  # noqa: ARG002
+    def scores(self, scores: Scores, head: int, at: Positions) -> Scores:  # noqa: ARG002
         return torch.where(is_masked(scores), -torch.inf, 0.0)
 
 
@@ -100,7 +104,7 @@ class _Sharpen(Edit):
     changes_weights: ClassVar[bool] = True
     temperature: float
 
-    def scores(self, scores: Scores, head: int, rows: Int[Tensor, "rows"]) -> Scores:  # noqa: ARG002
+    def scores(self, scores: Scores, head: int, at: Positions) -> Scores:  # noqa: ARG002
         return scores / self.temperature
 
 
@@ -112,10 +116,10 @@ class _Pattern(Edit):
     changes_weights: ClassVar[bool] = True
     what: str
 
-    def scores(self, scores: Scores, head: int, rows: Int[Tensor, "rows"]) -> Scores:  # noqa: ARG002
-        back, keys = _STEPS_BACK[self.what], torch.arange(scores.shape[-1], device=scores.device)
-        target = torch.zeros_like(rows) if back is None else (rows - back).clamp(min=0)
-        return torch.where(~is_masked(scores) & (keys == target[:, None]), 0.0, -torch.inf)
+    def scores(self, scores: Scores, head: int, at: Positions) -> Scores:  # noqa: ARG002
+        back = _STEPS_BACK[self.what]
+        target = torch.zeros_like(at.queries) if back is None else (at.queries - back).clamp(min=0)
+        return torch.where(~is_masked(scores) & (at.keys[:, None] == target[..., None]), 0.0, -torch.inf)
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,31 +127,42 @@ class GivenWeights(Edit):
     """Heads with given weights: their logarithms as scores, and -inf at masked keys.
 
     Attributes:
-        weights: a matrix for each head and batch row, or one for all. Queries past its last row are unchanged.
+        weights: a matrix for each head and batch row, or one for all, without padding. Queries past its last row, and
+            padding, are unchanged.
     """
 
     changes_weights: ClassVar[bool] = True
     weights: Float[Tensor, "#batch #heads queries keys"]
 
-    def scores(self, scores: Scores, head: int, rows: Int[Tensor, "rows"]) -> Scores:
+    def check(self, shape: tuple[int, int, int, int]) -> None:
+        """Raise ValueError unless there are weights for each head and row of the batch."""
+        super().check(shape)
+        batch, heads, rows, columns = self.weights.shape
+        if batch not in (1, shape[0]) or (self.heads is None and heads not in (1, shape[1])) or not rows * columns:
+            raise ValueError(
+                f"expected weights of a batch of 1 or {shape[0]}, for {shape[1]} heads, got {tuple(self.weights.shape)}"
+            )
+
+    def scores(self, scores: Scores, head: int, at: Positions) -> Scores:
         """Return scores whose softmax is the given weights, scaled to sum to 1 over the allowed keys."""
         given = self.weights[:, head if self.weights.shape[1] > 1 else 0].to(scores)
-        known = rows < given.shape[1]
-        logs = torch.full_like(scores, -torch.inf)
-        width = min(given.shape[2], scores.shape[-1])
-        logs[..., :width] = given[:, rows.clamp(max=given.shape[1] - 1), :width].log()
-        return torch.where(known[:, None], torch.where(is_masked(scores), -torch.inf, logs), scores)
+        rows, columns = (each.clamp(0, size - 1) for each, size in zip(at, given.shape[1:], strict=True))
+        batch = max(len(given), len(rows), len(columns))
+        taken = given.expand(batch, -1, -1).gather(1, rows[..., None].expand(batch, -1, given.shape[2]))
+        taken = taken.gather(2, columns[:, None].expand(batch, taken.shape[1], -1))
+        has_column = (at.keys == columns)[:, None]
+        logs = torch.where(has_column & ~is_masked(scores), taken.log(), -torch.inf)
+        return torch.where((at.queries == rows)[..., None], logs, scores)
 
 
 @dataclass(frozen=True, eq=False)
 class _KnockOut(Edit):
     changes_weights: ClassVar[bool] = True
-    query: slice | tuple[int, ...]
-    key: slice | tuple[int, ...]
+    query: Selected
+    key: Selected
 
-    def scores(self, scores: Scores, head: int, rows: Int[Tensor, "rows"]) -> Scores:  # noqa: ARG002
-        keys = torch.arange(scores.shape[-1], device=scores.device)
-        cut = _among(rows, self.query)[:, None] & _among(keys, self.key)
+    def scores(self, scores: Scores, head: int, at: Positions) -> Scores:  # noqa: ARG002
+        cut = among(at.queries, self.query)[..., None] & among(at.keys, self.key)[:, None]
         return scores.masked_fill(cut, -torch.inf)
 
 
@@ -157,9 +172,9 @@ class _Window(Edit):
     size: int
     first: int
 
-    def scores(self, scores: Scores, head: int, rows: Int[Tensor, "rows"]) -> Scores:  # noqa: ARG002
-        keys = torch.arange(scores.shape[-1], device=scores.device)
-        far = (rows[:, None] - keys).abs() >= self.size
+    def scores(self, scores: Scores, head: int, at: Positions) -> Scores:  # noqa: ARG002
+        keys = at.keys[:, None]
+        far = (at.queries[..., None] - keys).abs() >= self.size
         return scores.masked_fill(far & (keys >= self.first), -torch.inf)
 
 
@@ -178,7 +193,7 @@ def checked_weights(weights: Float[Tensor, "*batch queries keys"]) -> Float[Tens
     return weights
 
 
-def _positions(name: str, positions: Positions) -> slice | tuple[int, ...]:
+def places_of(name: str, positions: Places) -> Selected:
     """Return integers from 0 on as a tuple, or a slice of them with start and step."""
     if positions is None:
         return slice(0, None)
@@ -194,7 +209,8 @@ def _positions(name: str, positions: Positions) -> slice | tuple[int, ...]:
     return indices_of(name, positions)
 
 
-def _among(numbers: Int[Tensor, "n"], positions: slice | tuple[int, ...]) -> Tensor:
+def among(numbers: Int[Tensor, "*n"], positions: Selected) -> Bool[Tensor, "*n"]:
+    """Whether each number is one of these positions."""
     if isinstance(positions, tuple):
         return torch.isin(numbers, torch.tensor(positions, device=numbers.device, dtype=numbers.dtype))
     inside = (numbers >= positions.start) & ((numbers - positions.start) % (positions.step or 1) == 0)
