@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import NamedTuple
 
 import torch
-from jaxtyping import Float, Real
+from jaxtyping import Float, Int, Real
 from torch import Tensor
 
 from viz_core.positional.entry import SchemeCost, SchemeEntry, SchemeSizes
 from viz_core.positional.scheme import PositionScheme
 from viz_core.positional.sinusoidal import angular_frequencies
+from viz_core.torch_internals.tensors import is_transformed
 from viz_core.trace.arguments import check_axes, check_device, check_tensors, described, is_whole
 
 
@@ -50,16 +53,47 @@ def apply_rotary(
     check_device(x=x, positions=positions if positions.is_meta else None)
     if tuple(positions.shape) not in ((n,), (batch, n)):  # no set: an exporter's sizes have no hash
         raise ValueError(f"positions: expected shape ({n},) or ({batch}, {n}), got {tuple(positions.shape)}")
+    return _rotated(x, _table(positions, d, base, interleaved, x.device, _compute_type(x)))
+
+
+class _Table(NamedTuple):
+    """What `_rotated` needs of some positions, for each of the d components of x."""
+
+    cos: Float[Tensor, "*positions d"]
+    sin: Float[Tensor, "*positions d"]  # with its sign: -sin for a, +sin for b
+    partner: Int[Tensor, "d"]  # the other component of each pair (a, b)
+
+
+def _rotated(x: Tensor, table: _Table) -> Tensor:
+    cos, sin, partner = table
+    return torch.addcmul(x * cos, x.index_select(-1, partner), sin).to(x.dtype)
+
+
+def _table(
+    positions: Tensor, d: int, base: float, interleaved: bool, device: torch.device, dtype: torch.dtype
+) -> _Table:
     # On the CPU: some accelerators have no float64, and every device rotates by the same angles.
     angles = positions.to("cpu", torch.float64)[..., None] * angular_frequencies(d, base)
-    if positions.dim() == 2:
-        angles = angles[:, None]  # the same for every head
-    compute = torch.promote_types(x.dtype, torch.float32)
-    cos, sin = angles.cos().to(x.device, compute), angles.sin().to(x.device, compute)
-    a, b = (x[..., 0::2], x[..., 1::2]) if interleaved else x.chunk(2, dim=-1)
-    rotated = (a * cos - b * sin, a * sin + b * cos)
-    out = torch.stack(rotated, dim=-1).flatten(-2) if interleaved else torch.cat(rotated, dim=-1)
-    return out.to(x.dtype)
+    angles = angles[:, None] if positions.dim() == 2 else angles  # the same for every head
+    pairs = (angles.cos(), angles.cos()), (-angles.sin(), angles.sin())
+    join = (lambda pair: torch.stack(pair, dim=-1).flatten(-2)) if interleaved else partial(torch.cat, dim=-1)
+    cos, sin = (join(pair).to(device, dtype) for pair in pairs)
+    own = torch.arange(d // 2), torch.arange(d // 2, d)
+    partner = torch.arange(d).view(-1, 2).flip(1).flatten() if interleaved else torch.cat(own[::-1])
+    return _Table(cos, sin, partner.to(device))
+
+
+@lru_cache(maxsize=64)
+def _cached_table(
+    start: int, n: int, d: int, base: float, interleaved: bool, device: torch.device, dtype: torch.dtype
+) -> _Table:
+    """`_table` of positions in a row: every layer, and queries as well as keys, rotate by the same angles."""
+    with torch.inference_mode(False):  # else the table of a first call without gradients could not be trained with
+        return _table(torch.arange(start, start + n), d, base, interleaved, device, dtype)
+
+
+def _compute_type(x: Tensor) -> torch.dtype:
+    return torch.promote_types(x.dtype, torch.float32)
 
 
 @dataclass(frozen=True)
@@ -90,7 +124,11 @@ class Rotary(PositionScheme):
         check_axes("batch heads n d", x=x)
         if not is_whole(start) or start < 0:
             raise ValueError(f"start: expected at least 0, with as many keys as queries or more, got {start}")
-        return apply_rotary(x, torch.arange(start, start + x.shape[2]), self.base, self.interleaved)
+        n, d = x.shape[2:]
+        if d % 2 or torch.compiler.is_compiling() or is_transformed(x) or x.is_meta or type(x) is not Tensor:
+            return apply_rotary(x, torch.arange(start, start + n), self.base, self.interleaved)
+        table = _cached_table(int(start), n, d, self.base, self.interleaved, x.device, _compute_type(x))
+        return _rotated(x, table)
 
 
 def _cost(sizes: SchemeSizes) -> SchemeCost:

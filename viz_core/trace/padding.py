@@ -12,7 +12,7 @@ from torch import Tensor
 from viz_core.trace.arguments import check_axes, described
 from viz_core.trace.weights import Bias, Mask, is_masked
 
-TokenMask: TypeAlias = Bool[Tensor, "batch n"]
+TokenMask: TypeAlias = Bool[Tensor, "batch _"]
 """True where there is a token, False at padding."""
 
 
