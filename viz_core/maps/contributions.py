@@ -13,7 +13,7 @@ from viz_core.trace.source import Projected
 
 
 @torch.no_grad()
-def contribution_norms(call: AttentionCall, W_o: nn.Linear | None) -> Float[Tensor, "batch heads queries keys"]:
+def contribution_norms(call: AttentionCall, W_o: nn.Module | None) -> Float[Tensor, "batch heads queries keys"]:
     """Norm |a_ij W_o^h v_j| of the vector that key j adds to output i by head h (Kobayashi 2020).
 
     The layer's output without its bias is the sum of these vectors, `contribution_sum`. A key with a large weight and
@@ -34,7 +34,7 @@ def contribution_norms(call: AttentionCall, W_o: nn.Linear | None) -> Float[Tens
 
 
 @torch.no_grad()
-def value_lengths(call: AttentionCall, W_o: nn.Linear | None) -> Float[Tensor, "batch heads keys"]:
+def value_lengths(call: AttentionCall, W_o: nn.Module | None) -> Float[Tensor, "batch heads keys"]:
     """Norm |W_o^h v_j| of the vector that a key would add with weight 1, for each head.
 
     Raises:
@@ -44,7 +44,7 @@ def value_lengths(call: AttentionCall, W_o: nn.Linear | None) -> Float[Tensor, "
 
 
 @torch.no_grad()
-def layer_contribution_norms(call: AttentionCall, W_o: nn.Linear | None) -> Float[Tensor, "batch queries keys"]:
+def layer_contribution_norms(call: AttentionCall, W_o: nn.Module | None) -> Float[Tensor, "batch queries keys"]:
     """Norm |sum_h a^h_ij W_o^h v^h_j| of the vector that key j adds to output i by all heads together.
 
     Heads that pull against each other add less than their lengths say (Kobayashi 2020). No vector of a
@@ -62,7 +62,7 @@ def layer_contribution_norms(call: AttentionCall, W_o: nn.Linear | None) -> Floa
 
 @torch.no_grad()
 def contribution_vectors(
-    call: AttentionCall, W_o: nn.Linear | None, query: int, head: int | None = None
+    call: AttentionCall, W_o: nn.Module | None, query: int, head: int | None = None
 ) -> Float[Tensor, "batch keys d"]:
     """Vectors a_ij W_o^h v_j that the keys add to one query i, by one head or by all heads together.
 
@@ -77,7 +77,7 @@ def contribution_vectors(
 
 
 @torch.no_grad()
-def contribution_sum(call: AttentionCall, W_o: nn.Linear | None) -> Float[Tensor, "batch queries d"]:
+def contribution_sum(call: AttentionCall, W_o: nn.Module | None) -> Float[Tensor, "batch queries d"]:
     """Sum over heads h and keys j of a_ij W_o^h v_j: the layer's output without its bias.
 
     Raises:
@@ -87,7 +87,7 @@ def contribution_sum(call: AttentionCall, W_o: nn.Linear | None) -> Float[Tensor
     return torch.stack(parts).sum(dim=0)
 
 
-def _added(call: AttentionCall, W_o: nn.Linear | None) -> list[Float[Tensor, "batch keys d"]]:
+def _added(call: AttentionCall, W_o: nn.Module | None) -> list[Float[Tensor, "batch keys d"]]:
     """W_o^h v_j of each head h, with the values of its group where queries are grouped, times what its edits factor."""
     if not isinstance(call, AttentionCall):
         raise ValueError(f"call: expected a recorded attention call, got {type(call).__name__}")
@@ -107,7 +107,24 @@ def _added(call: AttentionCall, W_o: nn.Linear | None) -> list[Float[Tensor, "ba
 
 
 def _weight(W_o: nn.Module | None) -> Float[Tensor, "d inputs"] | None:
-    """Return the weight of a linear layer; of GPT-2's `Conv1D`, which stores it transposed; None of others."""
-    if isinstance(W_o, nn.Linear):
-        return W_o.weight
-    return W_o.weight.T if type(W_o).__name__ == "Conv1D" else None  # type: ignore
+    """Return the matrix of a linear layer, also with adapters (LoRA) or quantised weights; None of others.
+
+    GPT-2's `Conv1D` stores it transposed. Of a layer of another class it is what the layer makes of each unit vector.
+    """
+    if not isinstance(W_o, nn.Module):
+        return None
+    if type(W_o) is nn.Linear or type(W_o).__name__ == "Conv1D":
+        weight: Tensor = W_o.weight  # type: ignore[assignment]
+        return weight if isinstance(W_o, nn.Linear) else weight.T
+    inputs, known = getattr(W_o, "in_features", None), next(W_o.parameters(), torch.empty(0))
+    if not isinstance(inputs, int):
+        return None
+    dtype = known.dtype if known.is_floating_point() else torch.float32
+    unit, nothing = torch.eye(inputs, device=known.device, dtype=dtype), torch.zeros(1, inputs).to(known.device, dtype)
+    bias = W_o(nothing)
+    matrix: Tensor = (W_o(unit) - bias).T
+    tried = torch.linspace(-1, 1, inputs, device=known.device, dtype=dtype)[None]
+    off = (W_o(tried) - bias - tried @ matrix.T).abs().max()
+    if not off <= 1e-3 * matrix.abs().sum(dim=1).max():
+        raise ValueError(f"W_o: expected a layer that is linear, got {type(W_o).__name__}, which rounds its inputs")
+    return matrix

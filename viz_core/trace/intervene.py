@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from contextvars import ContextVar
-from functools import cache
-from typing import Any
+from functools import cache, partial
 
 import torch
 from torch import nn
 
+from viz_core.torch_internals.checkpointing import run_again_within
 from viz_core.torch_internals.compiler import break_graph, must_break_graph, run_eagerly
+from viz_core.torch_internals.tensors import current_backward
 from viz_core.trace.arguments import described
 from viz_core.trace.context import set_in_block
 from viz_core.trace.edits import Edit, Edits, Positions, QueryPositions
@@ -32,6 +33,9 @@ def intervene(edits: Mapping[str, Edit | Sequence[Edit]], torch_calls: bool | nn
     head are applied in order, and those of a nested block after those of the outer one. Sites are named as in a trace;
     layers without a name are "attention.0", "attention.1", ... in the order of this block.
 
+    What activation checkpointing runs a second time, for the backward pass, is edited as it was the first time,
+    wherever the backward pass is called. Layers without a name are refused there: their numbers would go on.
+
     Positions count from the first token of each text: keys that no query of a text may attend to are its padding. They
     do so step by step too, with a cache that holds the whole text; a cache that drops keys or overwrites them (a
     sliding window, a static cache) shifts them. Queries of cross-attention have the positions of the self-attention
@@ -47,16 +51,28 @@ def intervene(edits: Mapping[str, Edit | Sequence[Edit]], torch_calls: bool | nn
         ValueError: if torch_calls is neither a boolean nor a model; if edits are not edits by site, or a site has no
             such head; at the end of the block, if a site was never called. It names the sites that were.
     """
-    block, torch_mode = _Block(edits), _torch_mode(torch_calls)
+    block = _Block(edits, _torch_mode(torch_calls))
+    with _active((*_blocks.get(), block)):
+        yield
+    block.check_all_called()
+
+
+@contextmanager
+def _active(blocks: tuple[_Block, ...], again: bool = False) -> Iterator[None]:
+    """Apply the edits of these blocks; `again` when activation checkpointing runs a layer a second time."""
     with (
-        set_in_block(_blocks, (*_blocks.get(), block)),
+        set_in_block(_blocks, blocks),
+        set_in_block(_runs_again, again),
         set_in_block(_self_queries, None),
         set_in_block(edits_of_call, None),
         run_eagerly(),
-        torch_mode,
+        ExitStack() as modes,
     ):
+        for block in blocks:
+            if block.torch_mode is not None and block.torch_mode not in _modes.get():
+                modes.enter_context(set_in_block(_modes, (*_modes.get(), block.torch_mode)))
+                modes.enter_context(block.torch_mode)
         yield
-    block.check_all_called()
 
 
 def edits_at(
@@ -93,6 +109,8 @@ def edits_at(
     found = tuple(edit for block in blocks for edit in block.at(site))
     if not found:
         return None
+    if not torch.compiler.is_compiling():
+        run_again_within(partial(_active, blocks, again=True))
     for edit in found:
         try:
             edit.check(shape)
@@ -118,10 +136,10 @@ def no_editing() -> AbstractContextManager[None]:
     return set_in_block(_edited_by_caller, True)
 
 
-def _torch_mode(torch_calls: bool | nn.Module) -> AbstractContextManager[Any]:
-    """Return the mode that edits plain PyTorch; an empty context without `torch_calls`."""
+def _torch_mode(torch_calls: bool | nn.Module) -> EditingMode | None:
+    """Return the mode that edits plain PyTorch; None without `torch_calls`."""
     if torch_calls is False:
-        return nullcontext()
+        return None
     if torch_calls is not True and not isinstance(torch_calls, nn.Module):
         raise ValueError(f"torch_calls: expected True, False or a model, got {type(torch_calls).__name__}")
     return EditingMode(
@@ -134,17 +152,21 @@ def _torch_mode(torch_calls: bool | nn.Module) -> AbstractContextManager[Any]:
 class _Block:
     """The edits of one `intervene` block, and the sites called in it."""
 
-    def __init__(self, edits: Mapping[str, Edit | Sequence[Edit]]) -> None:
+    def __init__(self, edits: Mapping[str, Edit | Sequence[Edit]], torch_mode: EditingMode | None) -> None:
         if not isinstance(edits, Mapping):
             raise ValueError(
                 f"edits: expected edits by site, such as {{'encoder.0.self': off(3)}}, got {described(edits)}"
             )
         self._edits = {site: _as_tuple(site, given) for site, given in edits.items()}
+        self.torch_mode = torch_mode
+        self.backward = current_backward()  # -1, or the backward pass in whose hook it was made
         self._called: set[str] = set()
         self._unnamed = itertools.count()
 
     def at(self, site: str | None) -> tuple[Edit, ...]:
         """Return the edits of a site, and note that it was called."""
+        if site is None and _runs_again.get() and any(name.startswith("attention.") for name in self._edits):
+            raise ValueError("intervene: expected layers with names under activation checkpointing, got one without")
         name = f"attention.{next(self._unnamed)}" if site is None else site
         self._called.add(name)
         return self._edits.get(name, ())
@@ -166,6 +188,8 @@ def _as_tuple(site: str, given: Edit | Sequence[Edit]) -> tuple[Edit, ...]:
 
 _blocks: ContextVar[tuple[_Block, ...]] = ContextVar("interventions", default=())
 _edited_by_caller: ContextVar[bool] = ContextVar("edited_by_caller", default=False)
+_runs_again: ContextVar[bool] = ContextVar("runs_again", default=False)
+_modes: ContextVar[tuple[EditingMode, ...]] = ContextVar("editing_modes", default=())
 _self_queries: ContextVar[Callable[[], QueryPositions] | None] = ContextVar("self_queries", default=None)
 
 
@@ -174,4 +198,7 @@ def _current() -> tuple[_Block, ...]:
         if not must_break_graph():
             return ()
         break_graph("expected no fullgraph=True where heads are edited")
-    return _blocks.get()
+    blocks = _blocks.get()
+    if not blocks or _runs_again.get() or (backward := current_backward()) == -1:
+        return blocks
+    return tuple(block for block in blocks if block.backward == backward)  # else a second run of what was not edited

@@ -22,7 +22,7 @@ from viz_core.maps.contributions import (
 )
 from viz_core.models import TransformerEncoder
 from viz_core.positional import ALiBi
-from viz_core.trace import AttentionCall, attend, load_trace, record, save_trace
+from viz_core.trace import AttentionCall, attend, head_outputs, load_trace, record, save_trace
 
 
 def recorded(layer: MultiHeadAttention, *inputs: Any, **options: Any) -> tuple[AttentionCall, torch.Tensor]:
@@ -176,3 +176,38 @@ def test_what_has_no_contributions_is_refused() -> None:
         contribution_norms(trace["attention.0"], None)
     with pytest.raises(ValueError, match="values: expected False with differentiable"), record(True, values=True):
         pass
+
+
+class WithAdapter(torch.nn.Module):
+    """A linear layer as LoRA leaves it: its output and a product of two narrow matrices (Hu 2021, equation 3)."""
+
+    def __init__(self, base: torch.nn.Linear) -> None:
+        super().__init__()
+        self.base, self.in_features = base, base.in_features
+        self.A, self.B = torch.nn.Linear(base.in_features, 2, False), torch.nn.Linear(2, base.out_features, False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.base(x) + 0.5 * self.B(self.A(x))
+
+
+def test_projections_with_adapters_and_those_of_gpt2() -> None:
+    layer, X = MultiHeadAttention(12, 4, bias=True), torch.randn(2, 5, 12)
+    call, _ = recorded(layer, X, X, X)
+    adapted = WithAdapter(layer.W_o)
+    pooled = head_outputs(call).transpose(1, 2).flatten(2)
+    expected = (adapted(pooled) - layer.W_o.bias).detach()
+    torch.testing.assert_close(contribution_sum(call, adapted), expected, atol=1e-5, rtol=0)
+    transposed = transformers.pytorch_utils.Conv1D(12, 12)
+    expected = (transposed(pooled) - transposed.bias).detach()
+    torch.testing.assert_close(contribution_sum(call, transposed), expected, atol=1e-5, rtol=0)
+
+
+def test_a_projection_that_rounds_its_inputs_is_refused() -> None:
+    class Rounding(WithAdapter):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.base((8 * x).round() / 8)
+
+    layer, X = MultiHeadAttention(12, 4), torch.randn(2, 5, 12)
+    call, _ = recorded(layer, X, X, X)
+    with pytest.raises(ValueError, match="expected a layer that is linear, got Rounding"):
+        contribution_sum(call, Rounding(layer.W_o))

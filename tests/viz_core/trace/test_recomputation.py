@@ -13,7 +13,7 @@ from torch.utils.checkpoint import checkpoint
 from tests.viz_core.trace.attention_cases import B, H, K, brute_force, random_bias, tensors
 from viz_core.attention import AdditiveAttention, DotProductAttention, MultiHeadAttention
 from viz_core.models import TransformerEncoderBlock
-from viz_core.trace import Trace, attend, name_site, record
+from viz_core.trace import Trace, attend, gate, intervene, knock_out, name_site, off, record, uniform
 
 LAYERS: dict[str, Callable[[], nn.Module]] = {
     "dot product": DotProductAttention,
@@ -89,6 +89,76 @@ def test_weights_in_the_graph_of_a_checkpointed_layer() -> None:
         (found,) = torch.autograd.grad(run(layer, X, use_reentrant=False).sin().sum(), [X])
     torch.testing.assert_close(found, expected)
     assert trace.sites == ("attention.0",)
+
+
+@pytest.mark.parametrize("use_reentrant", [False, True])
+@pytest.mark.parametrize("within", [False, True])
+@pytest.mark.parametrize("name", ["off", "gate", "uniform", "knock out"])
+def test_edits_of_a_checkpointed_layer_are_in_its_gradients(name: str, within: bool, use_reentrant: bool) -> None:
+    """Wherever the backward pass is called: the second run is edited as the first was."""
+    edit = {"off": off(1), "gate": gate(0, 3.0), "uniform": uniform(1), "knock out": knock_out(None, key=0)}[name]
+    blocks = [MultiHeadAttention(8, 2) for _ in range(2)]
+    for i, block in enumerate(blocks):
+        name_site(block, f"encoder.{i}.self")
+    X = torch.randn(2, 5, 8, requires_grad=True)
+
+    def loss(**how: Any) -> Tensor:
+        return run(blocks[1], run(blocks[0], X, **how), **how).sin().sum()
+
+    with intervene({"encoder.0.self": edit}):
+        (expected,) = torch.autograd.grad(loss(), [X])
+    (plain,) = torch.autograd.grad(loss(), [X])
+    assert float((plain - expected).abs().max()) > 1e-4
+    with intervene({"encoder.0.self": edit}):
+        edited = loss(use_reentrant=use_reentrant)
+        if within:
+            edited.backward()
+    if not within:
+        edited.backward()
+    assert X.grad is not None
+    torch.testing.assert_close(X.grad, expected)
+
+
+@pytest.mark.parametrize("use_reentrant", [False, True])
+def test_edits_around_the_backward_pass_alone_change_nothing(use_reentrant: bool) -> None:
+    layer, X = MultiHeadAttention(8, 2), torch.randn(2, 5, 8, requires_grad=True)
+    name_site(layer, "encoder.0.self")
+    (expected,) = torch.autograd.grad(run(layer, X).sin().sum(), [X])
+    loss = run(layer, X, use_reentrant=use_reentrant).sin().sum()
+    with pytest.raises(ValueError, match="there was none"), intervene({"encoder.0.self": off(0)}):
+        loss.backward()
+    assert X.grad is not None
+    torch.testing.assert_close(X.grad, expected)
+
+
+@pytest.mark.parametrize("use_reentrant", [False, True])
+def test_edits_of_checkpointed_plain_pytorch_are_in_its_gradients(use_reentrant: bool) -> None:
+    layers = nn.ModuleList([nn.ModuleDict({"self_attn": nn.MultiheadAttention(8, 2, batch_first=True)})])
+    model = nn.ModuleDict({"layers": layers})
+    X = torch.randn(2, 5, 8, requires_grad=True)
+
+    def forward(x: Tensor) -> Tensor:
+        return layers[0]["self_attn"](x, x, x, need_weights=False)[0]  # type: ignore[index]
+
+    with record(torch_calls=model) as trace:
+        forward(X)
+    (site,) = trace.sites
+    with intervene({site: off(1)}, torch_calls=model):
+        (expected,) = torch.autograd.grad(forward(X).sin().sum(), [X])
+    with intervene({site: off(1)}, torch_calls=model):
+        loss = checkpoint(forward, X, use_reentrant=use_reentrant).sin().sum()
+    loss.backward()
+    assert X.grad is not None
+    torch.testing.assert_close(X.grad, expected)
+
+
+@pytest.mark.parametrize("use_reentrant", [False, True])
+def test_edits_of_checkpointed_layers_without_names_are_refused(use_reentrant: bool) -> None:
+    layer, X = MultiHeadAttention(8, 2), torch.randn(2, 5, 8, requires_grad=True)
+    with intervene({"attention.0": off(1)}):
+        loss = run(layer, X, use_reentrant=use_reentrant).sum()
+    with pytest.raises(ValueError, match="layers with names"):
+        loss.backward()
 
 
 @pytest.mark.parametrize("softcap", [None, 0.5])
