@@ -14,6 +14,7 @@ from viz_core.trace.arguments import check_axes, check_tensors
 
 _STARTS = ("\u2581", "\u0120", " ")  # SentencePiece, byte-level BPE, plain
 _CONTINUES = "##"  # WordPiece
+_APOSTROPHES = ("'", "\u2019")
 _SPECIAL = re.compile(r"<(?!0x[0-9A-F]{2}>)[^<>\s]+>|\[[A-Z]+\d*\]")  # a byte, as <0xE2>, is a piece like any other
 # Tokens that separate or end, as the common tokenizers write them.
 _SEPARATORS = re.compile(r"\[SEP\]|</s>|<eos>|<sep>|<\|endoftext\|>|<\|im_end\|>|<\|eot_id\|>|<end_of_turn>")
@@ -38,19 +39,21 @@ def word_numbers(pieces: Sequence[str]) -> tuple[int, ...]:
     """Return the number of the word that each piece belongs to, counted from 0.
 
     Tokenizers mark either where a word goes on ("##ing") or where one starts ("▁the", "Ġthe");
-    whichever mark is there is followed. Special tokens and signs are words of their own, and
-    without any mark every piece is. Give pieces as the vocabulary has them: tokens made readable
+    whichever mark is there is followed. Special tokens and signs are words of their own, but for
+    an apostrophe within a word where word starts are marked; without any mark every piece is. Give pieces as the vocabulary has them: tokens made readable
     have lost their marks.
     """
     continues = any(piece.startswith(_CONTINUES) for piece in pieces)
     starts = not continues and any(piece.startswith(_STARTS) for piece in pieces)
     numbers: list[int] = []
     alone = True  # whether the piece before lets nothing join it
-    for piece in pieces:
+    for i, piece in enumerate(pieces):
         text = piece.lstrip("".join(_STARTS))
         sign = bool(_SPECIAL.fullmatch(text)) or not any(c.isalnum() for c in text)
         joins = piece.startswith(_CONTINUES) if continues else starts and not piece.startswith(_STARTS)
         joins = joins and not alone and not (sign and not continues)
+        if starts and not alone and piece in _APOSTROPHES and pieces[i + 1 : i + 2] and pieces[i + 1][:1].isalpha():
+            sign, joins = False, True  # within a word: don't
         numbers.append(0 if not numbers else numbers[-1] + (not joins))
         alone = bool(_SPECIAL.fullmatch(text)) or (sign and bool(text))
     return tuple(numbers)

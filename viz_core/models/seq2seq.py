@@ -52,15 +52,19 @@ class GRU(nn.Module):
         """States of the last layer at every step, and of every layer after each row's last valid step.
 
         Read in both directions, outputs are [forward; backward], and the states of each layer are its forward state
-        after the last valid step and its backward state after the first (Bahdanau 2015, section 3.2).
+        after the last valid step and its backward state after the first (Bahdanau 2015, section 3.2). A row with a
+        valid length of 0 has outputs of 0 and the state it began with.
         """
         if valid_lens is None:
             return self.rnn(inputs, hidden_state)
         packed = pack_padded_sequence(
             inputs, valid_lens.flatten().cpu().clamp(min=1), batch_first=True, enforce_sorted=False
         )
-        outputs, hidden_state = self.rnn(packed, hidden_state)
-        return pad_packed_sequence(outputs, batch_first=True, total_length=inputs.shape[1])[0], hidden_state
+        outputs, last = self.rnn(packed, hidden_state)
+        outputs = pad_packed_sequence(outputs, batch_first=True, total_length=inputs.shape[1])[0]
+        empty = (valid_lens == 0)[:, None].to(inputs.device)  # torch packs no empty row: of it, nothing was read
+        first = torch.zeros_like(last) if hidden_state is None else hidden_state
+        return outputs.masked_fill(empty[..., None], 0.0), torch.where(empty, first, last)
 
 
 class Encoded(NamedTuple):

@@ -69,6 +69,8 @@ def attend(
     check_scores(queries, keys, mask, bias, softcap, scale)
     check_values(keys, values)
     check_number(0, 1, dropout=dropout)
+    if bias is not None and bias.dtype != queries.dtype:
+        bias = bias.to(queries.dtype)  # as the kernel adds it: in float16, what lies below -65,504 masks
     scale = queries.shape[-1] ** -0.5 if scale is None else scale
     _, num_heads, num_queries, _ = queries.shape
     trace = current_trace()
@@ -158,5 +160,5 @@ def _combine(mask: Mask | None, bias: Bias | None, causal: bool, queries: Tensor
         past = causal_mask(queries.shape[2], keys.shape[2], queries.device)
         mask = past if mask is None else mask & past
     if bias is None or mask is None:
-        return mask if bias is None else bias.to(queries.dtype)
-    return torch.where(mask, bias, -torch.inf).to(queries.dtype)
+        return mask if bias is None else bias
+    return torch.where(mask, bias, -torch.inf)

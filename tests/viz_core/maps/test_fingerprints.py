@@ -161,3 +161,7 @@ def test_one_wrong_row_of_one_head_is_noticed_wherever_it_is(queries: int, keys:
 def test_a_row_that_may_see_no_key_is_no_error() -> None:
     weights = torch.tensor([[[0.0, 0.0], [0.25, 0.75]], [[1.0, 0.0], [0.5, 0.5]]])
     assert measure_layer(call_of(weights)).row_error == 0.0
+
+
+def test_a_key_that_is_named_twice_counts_once() -> None:
+    assert key_mass(torch.full((2, 3), 1 / 3), [0, 0, 0, 0]).item() == pytest.approx(1 / 3)

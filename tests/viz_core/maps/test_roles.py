@@ -35,6 +35,17 @@ def test_each_role_is_the_measure_it_is_named_for() -> None:
     assert ours == pytest.approx(induction_mass(weights[:, :5, :5], again).tolist())
 
 
+def test_special_tokens_are_no_words() -> None:
+    tokens = ["[CLS]", "the", "cat", "[SEP]", "the", "dog", "[SEP]"]
+    targets = RoleTargets.of(tokens, tokens, on_itself=True)
+    assert targets.same_word.nonzero().tolist() == [[1, 4], [4, 1]]
+    same_word, separator = torch.zeros(2, 1, 7, 7)
+    same_word[0, 1, 4] = same_word[0, 4, 1] = 1.0
+    separator[0, 3, 6] = separator[0, 6, 3] = 1.0
+    assert named(role_masses(same_word, targets))["same-word"] == [1.0]
+    assert named(role_masses(separator, targets))["same-word"] == [0.0]
+
+
 def test_offsets_are_measured_as_far_as_the_text_goes() -> None:
     weights = torch.eye(3).roll(2, dims=1)[None]  # 0 looks at 2, 1 at 0, 2 at 1
     found = role_masses(weights, RoleTargets.of([*"abc"], [*"abc"], on_itself=True))[0, : len(OFFSETS)]

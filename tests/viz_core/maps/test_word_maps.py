@@ -15,6 +15,8 @@ from viz_core.maps.word_maps import is_word, merge_words, punctuation, separator
         (["▁The", "▁sleep", "w", "alk", "er", ".", "<eos>"], (0, 1, 1, 1, 1, 2, 3)),
         (["The", "Ġcat", "s", ",", "Ġtoo"], (0, 1, 1, 2, 3)),
         (["▁was", "n't", "▁j'", "ai"], (0, 0, 1, 1)),
+        (["▁I", "▁don", "'", "t", "▁go", "."], (0, 1, 1, 1, 2, 3)),  # as byte-level BPE's "Ġdon", "'t"
+        (["▁the", "▁boys", "'", "▁dog"], (0, 1, 2, 3)),
         (["<bos>", "in", "▁a"], (0, 1, 2)),  # nothing joins a special token
         (["a", "b", "c"], (0, 1, 2)),  # no mark: every token is a word
         ([], ()),

@@ -161,6 +161,17 @@ def test_padding_changes_nothing(decoder: type[nn.Module]) -> None:
     torch.testing.assert_close(model(source, target), model(source, target, lengths), atol=1e-6, rtol=1e-6)
 
 
+@pytest.mark.parametrize("bidirectional", [False, True])
+def test_nothing_is_read_of_an_empty_source_row(bidirectional: bool) -> None:
+    encoder = Seq2SeqEncoder(*SIZES, bidirectional=bidirectional).eval()
+    ids, lengths = random_ids(3, 4), torch.tensor([0, 4, 2])
+    outputs, states = encoder(ids, lengths)
+    assert not outputs[0].any()
+    assert not states[:, 0].any()
+    alone = encoder(ids[1:], lengths[1:])
+    torch.testing.assert_close((outputs[1:], states[:, 1:]), tuple(alone))
+
+
 @pytest.mark.parametrize("decoder", EVERY_DECODER)
 def test_an_empty_source_row_does_not_crash(decoder: type[nn.Module]) -> None:
     model = random_model(decoder)

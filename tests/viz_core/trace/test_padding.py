@@ -263,3 +263,15 @@ def test_contributions_see_what_edits_of_the_output_write() -> None:
 def test_edits_that_do_not_fit_the_call_are_refused(edit: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message), intervene({SITE: edit()}):
         attend(*text_of(5), site=SITE)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_a_bias_beyond_the_range_of_half_precision_is_recorded_as_it_acted(dtype: torch.dtype) -> None:
+    inputs = [x.to(dtype) for x in text_of(3)]
+    bias = torch.full((1, 1, 3, 3), -70_000.0)
+    bias[..., 0, 0] = 0.5
+    output, call = recorded(inputs, bias=bias)
+    expected = call.weights() @ inputs[2].float()
+    torch.testing.assert_close(output.float(), expected, atol=2e-2, rtol=1e-2)
+    if dtype == torch.float16:
+        assert not call.weights()[:, :, 1:].any()
