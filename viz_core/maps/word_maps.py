@@ -38,10 +38,10 @@ def is_word(token: str) -> bool:
 def word_numbers(pieces: Sequence[str]) -> tuple[int, ...]:
     """Return the number of the word that each piece belongs to, counted from 0.
 
-    Tokenizers mark either where a word goes on ("##ing") or where one starts ("▁the", "Ġthe");
-    whichever mark is there is followed. Special tokens and signs are words of their own, but for
-    an apostrophe within a word where word starts are marked; without any mark every piece is. Give pieces as the vocabulary has them: tokens made readable
-    have lost their marks.
+    Tokenizers mark either where a word goes on ("##ing") or where one starts ("▁the", "Ġthe"); whichever mark is there
+    is followed. Special tokens and signs are words of their own, but for an apostrophe within a word where word starts
+    are marked; without any mark every piece is. Give pieces as the vocabulary has them: tokens made readable have lost
+    their marks.
     """
     continues = any(piece.startswith(_CONTINUES) for piece in pieces)
     starts = not continues and any(piece.startswith(_STARTS) for piece in pieces)
