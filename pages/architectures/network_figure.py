@@ -9,27 +9,36 @@ import plotly.graph_objects as go
 
 from viz_core.figures.style import ACCENT, KEYS, QUERIES, Labels, lay_out
 from viz_core.lessons.architectures.costs import LayerSizes
-from viz_core.lessons.architectures.paths import Edge, Unit, connections, longest_path, shortest_path
+from viz_core.lessons.architectures.paths import Edge, Unit, connections, path_length, shortest_path
 
 QUIET = "rgba(128,128,128,0.55)"
 FAINT = "rgba(128,128,128,0.28)"
 
 
-def connection_figure(name: str, first: int, last: int, sizes: LayerSizes, labels: Labels) -> go.Figure:
-    """A stack deep enough for its longest path, the tokens at its foot, and the way from one token to another.
+def connection_figure(
+    name: str, first: int, last: int, sizes: LayerSizes, labels: Labels, extra_layers: int = 0
+) -> go.Figure:
+    """A stack as deep as the path from one token to another is long, the tokens at its foot, and the path.
 
     Tokens are counted from 0 here and from 1 in the picture.
+
+    Args:
+        extra_layers: layers more (or, below 0, fewer) than the path needs; without enough there is no path.
 
     Raises:
         ValueError: if there is no such layer, or a token is not within 0 to n - 1.
     """
     way = shortest_path(name, first, last, sizes)
-    deepest = longest_path(name, sizes)
-    depth = int(deepest) if np.isfinite(deepest) and name != "recurrent" else 1
-    edges = connections(name, sizes, depth)
+    length = path_length(name, first, last, sizes)
+    if name == "recurrent":
+        depth, way = 1, way[: len(way) + min(0, extra_layers)]
+    else:
+        depth = max(0, int(length if np.isfinite(length) else 1) + extra_layers)
+        way = way if depth >= length else []
+    edges = connections(name, sizes, depth) if depth else []
     figure = go.Figure()
     _edges(figure, edges, FAINT, 1)
-    top = way[-1] if way else Unit(depth, last)  # without a path, its receptive field shows why
+    top = Unit(depth, last) if name == "recurrent" or not way else way[-1]  # without a path: what it can see
     seen = _receptive_field(edges, top)
     _edges(figure, [edge for edge in edges if set(edge) <= seen], QUIET, 1.4)
     _way(figure, way)
@@ -49,10 +58,49 @@ def connection_figure(name: str, first: int, last: int, sizes: LayerSizes, label
         labels["token"],
         labels["layer"],
         height=250,
-        xaxis={"range": [0.4, sizes.n + 0.6], "dtick": 1, "showgrid": False, "zeroline": False},
+        xaxis={"range": [0.4, sizes.n + 0.6], "dtick": max(1, sizes.n // 8), "showgrid": False, "zeroline": False},
         yaxis={"range": [-0.4, depth + 0.4], "dtick": every, "showgrid": False, "zeroline": False},
         margin={"t": 8},
     )
+
+
+def centred_figure(labels: Labels) -> go.Figure:
+    """Two layers of a convolution that reads one token on each side: the middle unit has seen five tokens."""
+    edges = [
+        (Unit(layer, t + side), Unit(layer + 1, t)) for layer in (0, 1) for t in range(7) for side in (-1, 0, 1)
+        if 0 <= t + side < 7
+    ]
+    seen = _receptive_field(edges, Unit(2, 3))
+    figure = go.Figure()
+    _edges(figure, edges, FAINT, 1)
+    _edges(figure, [edge for edge in edges if set(edge) <= seen], ACCENT, 2)
+    _units(figure, 7, 2, seen, labels)
+    axis = {"showgrid": False, "zeroline": False, "dtick": 1}
+    return lay_out(figure, labels["token"], labels["layer"], height=240, xaxis=axis, yaxis=axis, margin={"t": 8})
+
+
+def graph_figure(num_tokens: int, labels: Labels) -> go.Figure:
+    """Self-attention as a graph: the tokens on a circle, and an edge between every two."""
+    angles = np.linspace(np.pi / 2, np.pi / 2 - 2 * np.pi, num_tokens, endpoint=False)
+    x, y = np.cos(angles), np.sin(angles)
+    figure = go.Figure()
+    for i in range(num_tokens):
+        for j in range(i):
+            figure.add_scatter(
+                x=x[[i, j]], y=y[[i, j]], mode="lines", line={"color": QUIET, "width": 1.4}, hoverinfo="skip"
+            )
+    figure.add_scatter(
+        x=x,
+        y=y,
+        mode="markers+text",
+        marker={"size": 30, "color": ACCENT},
+        text=[str(i + 1) for i in range(num_tokens)],
+        textfont={"color": "white"},
+        hovertemplate=labels["token"] + " %{text}<extra></extra>",
+    )
+    hidden = {"visible": False, "range": [-1.25, 1.25]}
+    figure.update_traces(showlegend=False)
+    return lay_out(figure, "", "", height=280, xaxis=hidden, yaxis={**hidden, "scaleanchor": "x"}, margin={"t": 8})
 
 
 def _edges(figure: go.Figure, edges: Sequence[Edge], colour: str, width: float) -> None:

@@ -1,43 +1,60 @@
-"""Every architecture as a network, and whether real layers carry a signal as far as the drawing says."""
+"""Layers as networks, and whether real layers carry a signal as far as the drawings say."""
 
 from __future__ import annotations
 
 import math
-from functools import partial
 
 import streamlit as st
 
 from pages.architectures.network_figure import connection_figure
 from pages.architectures.sizes import SizeInputs, number
 from ui.chapter.chapter import Chapter
-from viz_core.lessons.architectures import ARCHITECTURES, LayerSizes, longest_path, path_length
+from viz_core.lessons.architectures import ARCHITECTURES, LayerSizes, path_length
 from viz_core.lessons.architectures.experiments import signal_strength
 
-WINDOWED = ("convolution", "dilated", "restricted")  # those that see a few tokens a layer
+WINDOWED = ("convolution", "dilated", "restricted")  # layers that see a few tokens each
+BREAKS = ("shallow", "deep")
+_EXTRA_LAYERS = {"": 0, "shallow": -1, "deep": 1}
+_LEAST_SIGNAL = 1e-300
 
 
-def networks(chapter: Chapter, inputs: SizeInputs) -> None:
-    """Every architecture as a network, with the way between the two tokens."""
-    names, sizes = chapter.words.group("figure"), inputs.drawn
-    rows = (("readout", "recurrent"), ("convolution", "dilated"), ("attention", "restricted"))
-    for row in rows:
-        for column, name in zip(st.columns(2, gap="large"), row, strict=True):
-            with column:
-                if name == "readout":
-                    _readout(chapter, inputs)
-                else:
-                    _network(chapter, inputs, name, names, sizes)
-    if inputs.last < inputs.first:
+def main_figure(chapter: Chapter, inputs: SizeInputs, broken: str, setting: str) -> None:
+    """Draw the three kinds of network with the path between the two tokens, and the claims about their depth."""
+    names = ("recurrent", "convolution", "attention")
+    places = [st.container() for _ in names] if broken else st.columns(len(names), gap="medium")
+    for place, name in zip(places, names, strict=True):
+        with place:
+            _network(chapter, inputs, name, setting)
+    if inputs.first == inputs.last:
+        chapter.text("same-token")
+    elif inputs.last < inputs.first:
         chapter.text("backwards", first=inputs.first + 1, last=inputs.last + 1)
+    if inputs.first != inputs.last:
+        with chapter.claim_row("main"):
+            _claims(chapter, inputs, setting)
+
+
+def more_networks(chapter: Chapter, inputs: SizeInputs) -> None:
+    """Draw the two layers that the main figure leaves out, and the paths of all five as numbers."""
+    for column, name in zip(st.columns(2, gap="large"), ("dilated", "restricted"), strict=True):
+        with column:
+            _network(chapter, inputs, name, "")
+    lengths = {
+        f"{name}_path": number(path_length(name, inputs.first, inputs.last, inputs.drawn)) for name in ARCHITECTURES
+    }
+    s, distance = inputs.sizes, abs(inputs.last - inputs.first)
+    chapter.text("readout", first=inputs.first + 1, last=inputs.last + 1, distance=distance, k=s.k, r=s.r, **lengths)
     chapter.guidance("networks")
 
 
-def _network(chapter: Chapter, inputs: SizeInputs, name: str, names: dict[str, str], sizes: LayerSizes) -> None:
+def _network(chapter: Chapter, inputs: SizeInputs, name: str, setting: str) -> None:
+    sizes = inputs.drawn
     length = path_length(name, inputs.first, inputs.last, sizes)
     st.markdown(chapter.words(f"network-{name}", k=sizes.k, r=sizes.r, length=number(length)))
+    labels, extra = chapter.words.group("figure"), _EXTRA_LAYERS[setting]
     chapter.figure(
         f"network-{name}",
-        connection_figure(name, inputs.first, inputs.last, sizes, names),
+        connection_figure(name, inputs.first, inputs.last, sizes, labels, extra),
         n=sizes.n,
         first=inputs.first + 1,
         last=inputs.last + 1,
@@ -45,37 +62,30 @@ def _network(chapter: Chapter, inputs: SizeInputs, name: str, names: dict[str, s
     )
 
 
-def _readout(chapter: Chapter, inputs: SizeInputs) -> None:
-    """The paths between the two tokens as numbers."""
-    lengths = {
-        f"{name}_path": number(path_length(name, inputs.first, inputs.last, inputs.drawn)) for name in ARCHITECTURES
-    }
-    s = inputs.sizes
-    distance = abs(inputs.last - inputs.first)
-    chapter.text("readout", first=inputs.first + 1, last=inputs.last + 1, distance=distance, k=s.k, r=s.r, **lengths)
-
-
-def reach_claims(chapter: Chapter, inputs: SizeInputs) -> None:
-    """Gradients of real layers: nothing arrives a layer too early, something arrives in time."""
+def _claims(chapter: Chapter, inputs: SizeInputs, setting: str) -> None:
+    """Gradients of real stacks: with a layer too few nothing arrives, with enough layers something does in each."""
     sizes = LayerSizes(inputs.drawn.n, 8, inputs.sizes.k, inputs.sizes.r)
     pair = {"first": inputs.first + 1, "last": inputs.last + 1}
-    with chapter.claims():
-        broken = chapter.break_and_explain("shallow", "deep")
-        for name in WINDOWED:
-            length = path_length(name, inputs.first, inputs.last, sizes)
-            reach = partial(partial, _signal, name, inputs.first, inputs.last, sizes)
-            values = {"layer": chapter.words(f"figure.{name}"), "length": number(length), **pair}
-            if math.isinf(length):
-                deepest = longest_path(name, sizes)
-                layers = sizes.n if math.isinf(deepest) else int(deepest)
-                chapter.claim("never", reach(layers), 0.0, **values, layers=layers)
-                continue
-            if length > 1:
-                chapter.claim("too-early", reach(int(length) - (broken != "deep")), 0.0, **values)
-            if length > 0:
-                chapter.claim_at_least("in-time", reach(int(length) - (broken == "shallow")), 1e-300, **values)
-    if inputs.first == inputs.last:
-        chapter.text("same-token")
+    stacks = ("attention", *WINDOWED)
+    lengths = {name: path_length(name, inputs.first, inputs.last, sizes) for name in stacks}
+    joined = {name: int(length) for name, length in lengths.items() if math.isfinite(length)}
+    never = [name for name in stacks if name not in joined]
+
+    def signals(extra_layers: int) -> list[float]:
+        return [_signal(name, inputs.first, inputs.last, sizes, n + extra_layers) for name, n in joined.items()]
+
+    if joined:
+        chapter.claim("too-early", lambda: max(signals(1 if setting == "deep" else -1)), 0.0, **pair)
+        chapter.claim_at_least("in-time", lambda: min(signals(min(0, _EXTRA_LAYERS[setting]))), _LEAST_SIGNAL, **pair)
+    if never:
+        chapter.claim(
+            "never",
+            lambda: max(_signal(name, inputs.first, inputs.last, sizes, sizes.n) for name in never),
+            0.0,
+            **pair,
+            layers=sizes.n,
+            names=[chapter.words(f"figure.{name}") for name in never],
+        )
 
 
 @st.cache_data(max_entries=256, show_spinner=False)

@@ -2,12 +2,10 @@
 
 from functools import partial
 
-import streamlit as st
-
 from pages.architectures import exercises
-from pages.architectures.book import book_cards
+from pages.architectures.book import self_attention
 from pages.architectures.network_figure import connection_figure
-from pages.architectures.networks import WINDOWED, networks, reach_claims
+from pages.architectures.networks import BREAKS, WINDOWED, main_figure, more_networks
 from pages.architectures.predictions import sketch_the_climb
 from pages.architectures.shuffle import shuffle
 from pages.architectures.sizes import size_inputs
@@ -21,51 +19,65 @@ from viz_core.lessons.architectures.layers import Convolution, Recurrent, Restri
 from viz_core.lessons.architectures.paths import path_matrix, shortest_path
 from viz_core.runtime.stopwatch import measure
 
+
+def costs() -> None:
+    """Draw Table 1 with the reader's sizes, and a question on it."""
+    chapter.exercise("cheapest")
+    table(chapter, inputs)
+    chapter.sources({"table": None, "paths": None})
+
+
+def long_inputs() -> None:
+    """Draw the book's two exercises on long inputs."""
+    chapter.exercise("long", reveal=partial(exercises.long_inputs, chapter, inputs))
+    chapter.exercise("cheaper", reveal=partial(exercises.cheaper, chapter))
+
+
+def code() -> None:
+    """Draw source code and downloads."""
+    chapter.code(
+        MultiHeadAttention,
+        SelfAttention,
+        Recurrent,
+        Convolution,
+        RestrictedSelfAttention,
+        layer_cost,
+        path_length,
+        shortest_path,
+        signal_strength,
+        shuffled_residual,
+        measure,
+    )
+    names = chapter.words.group("figure")
+    chapter.downloads(
+        {f"path_{name}": partial(path_matrix, name, inputs.drawn) for name in WINDOWED},
+        figure=lambda: connection_figure("dilated", inputs.first, inputs.last, inputs.drawn, names),
+    )
+
+
 chapter = Chapter("architectures")
 chapter.question()
-with chapter.card("networks"):
-    pictures = st.container()  # above what moves them
-    inputs = size_inputs(chapter)
-    with pictures:
-        networks(chapter, inputs)
-chapter.exercise("cheapest")
-
-chapter.heading("self")
-chapter.text("self")
-book_cards(chapter)
-
-chapter.heading("table")
-table(chapter, inputs)
-reach_claims(chapter, inputs)
-sketch_the_climb(chapter)
-
-chapter.tabs(
-    curves=lambda: curves(chapter, inputs),
-    pairs=lambda: pairs(chapter, inputs),
-    stopwatch=lambda: timing(chapter, inputs),
-    shuffle=lambda: shuffle(chapter),
-)
+chapter.definition()
+with chapter.card("main"):
+    with chapter.main_controls():
+        inputs = size_inputs(chapter)
+        broken = chapter.break_it(*BREAKS)
+    chapter.side_by_side(broken, partial(main_figure, chapter, inputs, broken))
 
 chapter.exercise("twice")
-chapter.exercise("long", reveal=partial(exercises.long_inputs, chapter, inputs))
-chapter.exercise("cheaper", reveal=partial(exercises.cheaper, chapter))
-chapter.sources({"table": None, "paths": None})
-chapter.code(
-    MultiHeadAttention,
-    SelfAttention,
-    Recurrent,
-    Convolution,
-    RestrictedSelfAttention,
-    layer_cost,
-    path_length,
-    shortest_path,
-    signal_strength,
-    shuffled_residual,
-    measure,
-)
-names = chapter.words.group("figure")
-chapter.downloads(
-    {f"path_{name}": partial(path_matrix, name, inputs.drawn) for name in WINDOWED},
-    figure=lambda: connection_figure("dilated", inputs.first, inputs.last, inputs.drawn, names),
-)
+chapter.takeaways()
 chapter.next()
+chapter.deeper(
+    {
+        "networks": lambda: more_networks(chapter, inputs),
+        "self": lambda: self_attention(chapter),
+        "table": costs,
+        "climb": lambda: sketch_the_climb(chapter),
+        "curves": lambda: curves(chapter, inputs),
+        "pairs": lambda: pairs(chapter, inputs),
+        "stopwatch": lambda: timing(chapter, inputs),
+        "shuffle": lambda: shuffle(chapter),
+        "long": long_inputs,
+        "code": code,
+    }
+)

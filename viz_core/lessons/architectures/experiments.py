@@ -20,7 +20,7 @@ def signal_strength(name: str, first: int, last: int, sizes: LayerSizes, num_lay
     """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        stack = nn.Sequential(*(build_layer(name, sizes, depth) for depth in range(num_layers))).double()
+        stack = nn.Sequential(*(build_layer(name, sizes, depth, causal=True) for depth in range(num_layers))).double()
         X = torch.randn(1, sizes.n, sizes.d, dtype=torch.float64, requires_grad=True)
     (gradient,) = torch.autograd.grad(stack(X)[0, last].sum(), X)
     return float(gradient[0, first].abs().max())

@@ -14,15 +14,16 @@ from viz_core.trace import attend
 
 
 class SelfAttention(nn.Module):
-    """Self-attention of every token over all tokens: attention(X, X, X)."""
+    """Self-attention of every token over all tokens, or, causal, over itself and earlier ones: attention(X, X, X)."""
 
-    def __init__(self, num_hiddens: int, num_heads: int = 1) -> None:
+    def __init__(self, num_hiddens: int, num_heads: int = 1, causal: bool = False) -> None:
         super().__init__()
         self.attention = MultiHeadAttention(num_hiddens, num_heads)
+        self.causal = causal
 
     def forward(self, X: Float[Tensor, "batch n d"]) -> Float[Tensor, "batch n d"]:
         """softmax(Q K^T / sqrt(d)) V of the tokens with themselves (Vaswani 2017, equation 1)."""
-        return self.attention(X, X, X)
+        return self.attention(X, X, X, causal=self.causal)
 
 
 class Recurrent(nn.Module):
@@ -95,10 +96,15 @@ def window_mask(num_blocks: int, r: int, device: torch.device | None = None) -> 
     return in_window & real
 
 
-def build_layer(name: str, sizes: LayerSizes, depth: int = 0, num_heads: int = 1) -> nn.Module:
-    """A layer as the table names it; `depth` counts layers of a stack from 0 and sets the dilation k^depth."""
+def build_layer(name: str, sizes: LayerSizes, depth: int = 0, num_heads: int = 1, causal: bool = False) -> nn.Module:
+    """A layer as the table names it.
+
+    Args:
+        depth: index of the layer in a stack, which sets the dilation k^depth.
+        causal: whether self-attention sees no later token; the other layers never do.
+    """
     if name == "attention":
-        return SelfAttention(sizes.d, num_heads)
+        return SelfAttention(sizes.d, num_heads, causal)
     if name == "recurrent":
         return Recurrent(sizes.d)
     if name == "convolution":

@@ -1,8 +1,8 @@
 """How many layers or steps a signal needs from one token to another, counted exactly, and drawn as a network.
 
-Self-attention reads everything. Every other unit reads itself and what lies before it, as a reader does, and hears
-of nothing that comes later; a network that reads the same number of tokens around itself needs as many layers until
-some unit has seen both tokens.
+Every unit reads itself and earlier tokens, as in a decoder, so that all layers are compared alike: self-attention has
+a causal mask. A network that reads the same number of tokens on both sides needs as many layers until some unit has
+seen both tokens.
 """
 
 from __future__ import annotations
@@ -33,8 +33,7 @@ def path_length(name: str, first: int, last: int, sizes: LayerSizes) -> float:
     With the distance D = last - first:
     self-attention 1; recurrence D steps along the states; contiguous convolution ceil(D / (k - 1)), as each layer
     adds k - 1 tokens; dilated convolution ceil(log_k(D + 1)), as L layers with steps 1, k, k^2, ... see k^L tokens;
-    restricted self-attention ceil(D / (r - 1)). A token reaches itself at once: 0. Where D < 0, only self-attention
-    leads back.
+    restricted self-attention ceil(D / (r - 1)). A token reaches itself at once: 0. No layer leads back, where D < 0.
     """
     if name not in ARCHITECTURES:
         raise ValueError(f"name: expected one of {', '.join(ARCHITECTURES)}, got {name!r}")
@@ -43,10 +42,10 @@ def path_length(name: str, first: int, last: int, sizes: LayerSizes) -> float:
     distance = last - first
     if distance == 0:
         return 0
-    if name == "attention":
-        return 1
     if distance < 0:
         return math.inf
+    if name == "attention":
+        return 1
     if name == "recurrent":
         return distance
     window = sizes.r if name == "restricted" else sizes.k
@@ -111,7 +110,7 @@ def shortest_path(name: str, first: int, last: int, sizes: LayerSizes) -> list[U
 def _reads(name: str, layer: int, sizes: LayerSizes) -> range:
     """How far back a unit of this layer reads."""
     if name == "attention":
-        return range(-sizes.n + 1, sizes.n)
+        return range(sizes.n)
     if name == "dilated":
         step = sizes.k ** (layer - 1)
         return range(0, min(sizes.k * step, sizes.n + step), step)
