@@ -67,7 +67,10 @@ def connection_figure(
 def centred_figure(labels: Labels) -> go.Figure:
     """Two layers of a convolution that reads one token on each side: the middle unit has seen five tokens."""
     edges = [
-        (Unit(layer, t + side), Unit(layer + 1, t)) for layer in (0, 1) for t in range(7) for side in (-1, 0, 1)
+        (Unit(layer, t + side), Unit(layer + 1, t))
+        for layer in (0, 1)
+        for t in range(7)
+        for side in (-1, 0, 1)
         if 0 <= t + side < 7
     ]
     seen = _receptive_field(edges, Unit(2, 3))

@@ -15,7 +15,6 @@ from viz_core.lessons.architectures.experiments import signal_strength
 WINDOWED = ("convolution", "dilated", "restricted")  # layers that see a few tokens each
 BREAKS = ("shallow", "deep")
 _EXTRA_LAYERS = {"": 0, "shallow": -1, "deep": 1}
-_LEAST_SIGNAL = 1e-300
 
 
 def main_figure(chapter: Chapter, inputs: SizeInputs, broken: str, setting: str) -> None:
@@ -76,7 +75,7 @@ def _claims(chapter: Chapter, inputs: SizeInputs, setting: str) -> None:
 
     if joined:
         chapter.claim("too-early", lambda: max(signals(1 if setting == "deep" else -1)), 0.0, **pair)
-        chapter.claim_at_least("in-time", lambda: min(signals(min(0, _EXTRA_LAYERS[setting]))), _LEAST_SIGNAL, **pair)
+        chapter.claim("in-time", lambda: signals(min(0, _EXTRA_LAYERS[setting])).count(0.0), 0.0, **pair)
     if never:
         chapter.claim(
             "never",

@@ -31,15 +31,16 @@ class SizeInputs:
 def size_inputs(chapter: Chapter) -> SizeInputs:
     """Read two tokens and the sizes from the controls."""
     controls = chapter.controls
-    tokens = st.container()  # whose range is set by n, below
+    for_one, for_other = st.container(), st.container()  # whose range is set by n, below
     k = int(controls.slider("k", 1, 9, 3))
     with controls.more():
         n = controls.select_slider("n", _LENGTHS, 12)
         d = controls.select_slider("d", (8, 16, 32, 64, 128, 256, 512, 1024, 2048), 512)
         r = controls.select_slider("r", (1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 32, 64, 128, 256, 512), 4)
     most = min(n, MOST_DRAWN)
-    with tokens:
+    with for_one:
         one = int(controls.slider("from", 1, most, 1)) - 1
+    with for_other:
         other = int(controls.slider("to", 1, most, most)) - 1
     if n > MOST_DRAWN:
         st.caption(chapter.words("drawn", drawn=MOST_DRAWN, n=f"{n:,}"))

@@ -20,12 +20,14 @@ def start(page: Page, url: str) -> None:
 def test_pick_two_tokens_and_read_the_paths(page: Page, app_url: str) -> None:
     page.goto(app_url)
     page.get_by_test_id("stSidebarNav").get_by_role("link", name="CNN, RNN or attention", exact=True).click()
-    expect(page.get_by_text("From token 1 to token 12")).to_be_visible()
+    page.get_by_text("All five layers, and their paths").click()
+    expect(page.get_by_text("Path from token 1 to token 12")).to_be_visible()
+    page.get_by_text("Cost by length").click()
     chart(page, "curves")
     slider = page.locator('input[aria-label="To token"]')
     slider.focus()
     slider.press("ArrowLeft")
-    expect(page.get_by_text("From token 1 to token 11")).to_be_visible()
+    expect(page.get_by_text("Path from token 1 to token 11")).to_be_visible()
     expect(page).to_have_url(re.compile(r"a-to=11\b"))
     row = page.get_by_role("row").filter(has_text="Convolution, contiguous (k = 3)")
     expect(row.get_by_role("cell").last).to_have_text("5")
@@ -40,16 +42,16 @@ def test_the_stopwatch_runs_to_its_end(page: Page, app_url: str) -> None:
 
 def test_the_page_stays_alive_while_it_runs_and_it_stops_at_a_click_and_stays_stopped(page: Page, app_url: str) -> None:
     start(page, f"{app_url}/{STOPWATCH}")
-    slider = page.locator('input[aria-label="Kernel k of the convolution"]')
+    slider = page.locator('input[aria-label="Kernel k"]')
     slider.focus()
     slider.press("ArrowRight")
-    expect(page.get_by_text("Convolution, dilated (k = 4)")).to_be_visible()
+    expect(page.get_by_text("Convolution, kernel 4")).to_be_visible()
     page.locator(".st-key-a-stopwatch-stop button").click()
     stopped = page.get_by_text(re.compile(r"Stopped after \d+ of 45: width 256, k = 3"))
     expect(stopped).to_be_visible()
     message = stopped.inner_text()
     slider.focus()
     slider.press("ArrowRight")
-    expect(page.get_by_text("Convolution, dilated (k = 5)")).to_be_visible()  # the page has run again
+    expect(page.get_by_text("Convolution, kernel 5")).to_be_visible()  # the page has run again
     expect(stopped).to_have_text(message)
     expect(page.get_by_role("button", name="Start the stopwatch")).to_be_enabled()

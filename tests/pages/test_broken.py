@@ -16,7 +16,6 @@ from viz_core.positional.register import SCHEMES
 
 OpenPage = Callable[..., AppTest]
 SCHEME = load_words("position-embeddings", "en")
-REACHING = ("convolution, contiguous", "convolution, dilated", "self-attention, restricted")
 ORDERED = tuple(scheme.name for scheme in SCHEMES if scheme.enters != "nowhere")
 
 # Of each chapter, and of a part of it after a colon: for each setting, words of the claims that fail with it, and of
@@ -74,8 +73,8 @@ BREAKS: dict[str, dict[str, list[str]]] = {
         "single": ["pairs repeat every", "similarity depends on the offset alone, from"],
     },
     "architectures": {
-        "shallow": [f"{layer}: with a depth" for layer in REACHING],
-        "deep": [f"{layer}: with one layer" for layer in REACHING],
+        "shallow": ["as many layers as its path"],
+        "deep": ["one layer fewer than its path"],
     },
     "queries-keys-values": {
         "undivided": ["sum to 1", "gives itself all the weight", "all weights are equal"],

@@ -194,7 +194,11 @@ def checked_weights(weights: Float[Tensor, "*batch queries keys"]) -> Float[Tens
 
 
 def places_of(name: str, positions: Places) -> Selected:
-    """Return integers from 0 on as a tuple, or a slice of them with start and step."""
+    """Return integers from 0 on as a tuple, or a slice of them with start and step.
+
+    Raises:
+        ValueError: if a number is below 0, or they are no integers.
+    """
     if positions is None:
         return slice(0, None)
     if isinstance(positions, slice):

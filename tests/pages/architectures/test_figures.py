@@ -21,7 +21,7 @@ def test_a_network_with_its_connections_and_the_way(name: str) -> None:
     sizes = LayerSizes(10, 8, 3, 4)
     figure = connection_figure(name, 2, 8, sizes, LABELS)
     edges, seen, way, units, first, last = figure.data
-    depth = {"attention": 1, "recurrent": 1, "convolution": 5, "dilated": 3, "restricted": 3}[name]
+    depth = {"attention": 1, "recurrent": 1, "convolution": 3, "dilated": 2, "restricted": 2}[name]
     assert len(edges.x) == 3 * len(connections(name, sizes, depth))
     assert len(seen.x) < len(edges.x)
     wanted = shortest_path(name, 2, 8, sizes)

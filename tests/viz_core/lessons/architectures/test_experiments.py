@@ -34,6 +34,11 @@ def test_one_layer_of_attention_or_recurrence_is_enough() -> None:
     assert signal_strength("recurrent", 0, 12, sizes, 1) > 0
 
 
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_no_signal_goes_back(name: str) -> None:
+    assert signal_strength(name, 12, 0, LayerSizes(13, 4, 3, 3), 12) == 0
+
+
 def test_a_window_of_one_brings_nothing() -> None:
     for name in ("convolution", "dilated", "restricted"):
         assert signal_strength(name, 0, 1, LayerSizes(4, 4, 1, 1), 4) == 0
