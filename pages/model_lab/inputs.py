@@ -106,16 +106,16 @@ def ask_second(
     chapter: Chapter, offer: HubOffer, card: HubCard, first: HubRequest, result: HubRun
 ) -> HubRequest | None:
     """A second request: another model on the same input, or another input; None for neither."""
-    with st.expander(chapter.words("second"), icon=":material/compare_arrows:"):
-        other = ask_other_model(chapter, offer, first.model)
-        if other is not None:
-            return _same_for(chapter, other, card, first, result)
-        if first.picture is not None:
-            second = _uploaded(chapter, "picture-2", lambda: None)
-            return None if second is None else replace(first, picture=second)
-        if first.sound is not None:  # one sound at a time
-            return None
-        text = chapter.controls.text("second", "", placeholder=chapter.words("placeholder.second"))
+    st.markdown(f"**{chapter.words('second')}**")
+    other = ask_other_model(chapter, offer, first.model)
+    if other is not None:
+        return _same_for(chapter, other, card, first, result)
+    if first.picture is not None:
+        second = _uploaded(chapter, "picture-2", lambda: None)
+        return None if second is None else replace(first, picture=second)
+    if first.sound is not None:  # one sound at a time
+        return None
+    text = chapter.controls.text("second", "", placeholder=chapter.words("placeholder.second"))
     if not text.strip():
         return None
     return HubRequest(first.model, text, new_tokens=first.new_tokens, sampling=first.sampling)

@@ -22,7 +22,7 @@ from pages.model_lab.sinks import sinks
 from pages.model_lab.speech import speech
 from pages.model_lab.two_models import changed_heads, maps_of_other
 from serving.requests.lab_models import hub_offer
-from ui.blocks.heads_off import head_buttons, toggle_head
+from ui.blocks.heads_off import head_buttons, heads_menu, toggle_head
 from ui.blocks.score_products import open_pair, score_products
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate, evaluate_model
@@ -52,21 +52,17 @@ with main, st.container(gap="xsmall", key="asked"):
         link_to_vision(chapter, card)
 with main:
     # Named: where a wait stood over it before, a place without a name is built anew, and the view with it.
-    sound_place, maps, under = st.container(key="heard"), st.container(key="stage"), st.container(key="under")
+    with st.container(horizontal=True, vertical_alignment="bottom", key="options"):
+        broken = ask_broken(chapter, card)
+        menu = heads_menu(chapter)
+    sound_place, maps = st.container(key="heard"), st.container(key="stage")
 
 language = current_language()
 groups = hub_maps(request, language)
-with under:
-    switches, second_input = st.columns(2)
-    options = st.container(horizontal=True, vertical_alignment="bottom", gap="large", key="options")
-with switches:
+with menu():
     heads, off = ask_off(chapter, card, request)
-with second_input:
-    other = ask_second(chapter, offer, card, request, result)
-with options:
     show_contributions = evaluate(request, shows_contributions) and chapter.contributions_choice()
-    broken = ask_broken(chapter, card)
-    notes(chapter, request, result)
+    other = ask_second(chapter, offer, card, request, result)
 without = heads.read(off)
 beside: tuple[str, ...] = ()
 with maps:
@@ -94,7 +90,8 @@ with maps:
         with sound_place:
             speech(chapter, request, result, result.sound, view)
     if heads.sites:
-        head_buttons(chapter, heads, groups, view, off)
+        with menu():
+            head_buttons(chapter, heads, groups, view, off)
     if result.patches:
         in_picture(chapter, request, result, view)
     elif "similarities" in card.kind_class.features:
@@ -111,6 +108,7 @@ chapter.next()
 
 def about_model() -> None:
     """The model's card, and what a recording of a long text holds."""
+    notes(chapter, request, result)
     model_card(chapter, card)
     chapter.exercise("bytes")
 

@@ -12,7 +12,7 @@ from jaxtyping import Float
 from ui.blocks.translation import TranslationInputs
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate, sentence_request
-from ui.text.head_names import head_name
+from ui.text.head_names import head_name, head_title
 from viz_core.figures.style import WEIGHTS_SCALE, escape_labels, lay_out
 from viz_core.lessons.transformer.contributions import contributions_of, mark_by_layer
 from viz_core.pretrained import Translation
@@ -29,7 +29,7 @@ def contributions(
     Args:
         as_long: whether the claim about the mark is broken: as if the vectors of all keys were of one length.
     """
-    labels, here = chapter.words.group("figure"), head_name(site, head)
+    labels, here = chapter.words.group("figure"), head_title(head_name(site, head))
     translation_request = sentence_request(name, request.text, request.beam)
     found = evaluate(translation_request, contributions_of, site, head)
     rows = result.source_tokens if site.startswith("encoder") else result.target_tokens

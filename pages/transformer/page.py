@@ -15,7 +15,7 @@ from pages.transformer.score_parts import terms_of_scores
 from pages.transformer.training import parameters, training
 from pages.transformer.word_probabilities import about_words, show_words, table_of_words
 from ui.blocks.head_importance import head_importance_grid
-from ui.blocks.heads_off import head_buttons, head_switches, open_head, toggle_head
+from ui.blocks.heads_off import head_buttons, head_switches, heads_menu, open_head, toggle_head
 from ui.blocks.score_products import open_pair, score_products
 from ui.blocks.translation import second_sentence, show_notes, show_result, translate, translation_inputs
 from ui.chapter.chapter import Chapter
@@ -52,9 +52,16 @@ def causality(setting: str) -> None:
     with chapter.claim_row("main"):
         chapter.claim("future", lambda: residuals()["future"], 0.0)
         chapter.claim("leak", lambda: residuals()["leak"], ROUNDING)
-        chapter.claim("cache", lambda: residuals()["cache"], LOGIT_ROUNDING)
-        if not broken:
-            chapter.claim("rows", lambda: row_error(groups), ROUNDING, heads=sum(c.num_heads for c in result.trace))
+
+
+def search() -> None:
+    """How the words were chosen: log-probability, reference, doubtful and rare words, and two checks of decoding."""
+    show_notes(request, result)
+    about_words(chapter, MODEL, request, result)
+    with chapter.claim_row("search"):
+        found = cache(lambda: evaluate(translation_request, translation_residuals))
+        chapter.claim("cache", lambda: found()["cache"], LOGIT_ROUNDING)
+        chapter.claim("rows", lambda: row_error(groups), ROUNDING, heads=sum(c.num_heads for c in result.trace))
 
 
 def about_contributions() -> None:
@@ -119,23 +126,19 @@ chapter.question()
 chapter.definition()
 with chapter.card("main"):
     request = translation_inputs(chapter)
-    broken = chapter.break_it("no-mask")
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        broken = chapter.break_it("no-mask")
+        menu = heads_menu(chapter)
     result = chapter.require(translate(chapter, MODEL, request))
     # Named: where a wait stood over it before, a place without a name is built anew, and the view with it.
-    written, maps, under = (
-        st.container(gap="xsmall", key="result"),
-        st.container(key="stage"),
-        st.container(key="under"),
-    )
+    written, maps = st.container(gap="xsmall", key="result"), st.container(key="stage")
 
 model = translator(MODEL)
 heads = HeadNames.of(result.trace)
-with under:
+with menu():
     off = head_switches(chapter, heads)
     show_contributions = chapter.contributions_choice()
     second, inputs = second_sentence(chapter, MODEL, request, show_contributions)
-    show_notes(request, result)
-    about_words(chapter, MODEL, request, result)
 without = heads.read(off)
 groups = translation_maps(MODEL, request.text, request.beam, current_language())
 shown = (
@@ -166,7 +169,8 @@ with maps:
             on_cell=partial(open_pair, groups),
             show_contributions=show_contributions,
         )
-        head_buttons(chapter, heads, groups, view, off)
+        with menu():
+            head_buttons(chapter, heads, groups, view, off)
     chapter.side_by_side(broken, causality)
 
 chapter.exercise("shape")
@@ -174,6 +178,7 @@ chapter.takeaways()
 chapter.next()
 chapter.deeper(
     {
+        "search": search,
         "mask": mask,
         "inside": lambda: inside_the_encoder(chapter, MODEL, request, result),
         "lens": lambda: lens(chapter, MODEL, request, result),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import streamlit as st
 from PIL import Image
@@ -42,23 +43,38 @@ def shipped_card(picture_inputs: PictureInputs) -> ModelCard | None:
     return next((card for card in available() if picture_inputs.request.model == ShippedClassifier(card.name)), None)
 
 
-def choose_picture(chapter: Chapter) -> PictureInputs | None:
-    """Read the model and the picture from the controls; None, with a message, where one is missing."""
-    with chapter.main_controls():
-        name = _choose_model(chapter)
-        loaded = _load(chapter, name) if name else None
-        if loaded is None:
-            return None
-        model, facts = loaded
-        grey = facts.filters.shape[1] == 1
-        sources = ("sample", "upload", "camera", *(("draw",) if grey else ()))
-        source = str(chapter.controls.choice("source", sources, "sample"))
-    picture = _sample(chapter, grey) if source == "sample" else _brought(chapter, source)
+class Chosen(NamedTuple):
+    """A loaded model, facts about it, and where the picture comes from."""
+
+    model: ModelSpec[PictureModel]
+    facts: PictureFacts
+    source: str
+
+    @property
+    def grey(self) -> bool:
+        """Whether the model reads grey pictures."""
+        return self.facts.filters.shape[1] == 1
+
+
+def choose_model(chapter: Chapter) -> Chosen | None:
+    """Read the model and the kind of picture from the controls; None, with a message, without a model."""
+    name = _choose_model(chapter)
+    loaded = _load(chapter, name) if name else None
+    if loaded is None:
+        return None
+    drawable = ("draw",) if loaded[1].filters.shape[1] == 1 else ()
+    source = str(chapter.controls.choice("source", ("sample", "upload", "camera", *drawable), "sample"))
+    return Chosen(*loaded, source)
+
+
+def choose_picture(chapter: Chapter, chosen: Chosen) -> PictureInputs | None:
+    """Read the picture and classify it; None, with a message, where it is missing."""
+    picture = _sample(chapter, chosen.grey) if chosen.source == "sample" else _brought(chapter, chosen.source)
     if picture is None:
         return None
     try:
-        request = ClassificationRequest(model, picture)
-        return PictureInputs(request, facts, picture.open(), classification(request))
+        request = ClassificationRequest(chosen.model, picture)
+        return PictureInputs(request, chosen.facts, picture.open(), classification(request))
     except ValueError as error:  # the model cannot take this picture, and says why
         st.warning(explain(error), icon=":material/image:")
     return None

@@ -2,18 +2,20 @@
 
 from functools import partial
 
+import streamlit as st
+
 from pages.vision_transformer import exercises
 from pages.vision_transformer.ablated_prediction import maps_without, show_without
 from pages.vision_transformer.heads import heads
-from pages.vision_transformer.inputs import choose_picture, shipped_card
+from pages.vision_transformer.inputs import choose_model, choose_picture, shipped_card
 from pages.vision_transformer.order import permutation, positions
 from pages.vision_transformer.patches import patches
 from pages.vision_transformer.places import ROUNDING, token_read
-from pages.vision_transformer.prediction import input_and_prediction
+from pages.vision_transformer.prediction import prediction, reliability
 from pages.vision_transformer.token_maps import depth, patch_lab
 from pages.vision_transformer.training import training
 from ui.blocks.head_importance import head_importance_grid
-from ui.blocks.heads_off import head_buttons, head_switches, toggle_head
+from ui.blocks.heads_off import head_buttons, head_switches, heads_menu, toggle_head
 from ui.blocks.score_products import open_pair, score_products
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate, row_error
@@ -34,15 +36,21 @@ chapter = Chapter("vision-transformer")
 chapter.question()
 chapter.definition()
 with chapter.card("main"):
-    picture_inputs = chapter.require(choose_picture(chapter))
-    input_and_prediction(chapter, picture_inputs)
+    with chapter.main_controls():
+        chosen = chapter.require(choose_model(chapter))
+        menu = heads_menu(chapter)
+    with st.container(horizontal=True, vertical_alignment="bottom", key="picture"):
+        picture_inputs = chapter.require(choose_picture(chapter, chosen))
+        broken = chapter.break_it("shuffled", "no-positions") if picture_inputs.found.probabilities else ""
+    prediction(chapter, picture_inputs, broken)
 
 names = HeadNames.of(picture_inputs.found.trace)
-off = head_switches(chapter, names)
+with menu():
+    off = head_switches(chapter, names)
+    show_contributions = chapter.contributions_choice()
 without = names.read(off)
 if off:
     show_without(chapter, picture_inputs, off, without)
-show_contributions = chapter.contributions_choice()
 second, inputs = maps_without(chapter, picture_inputs, off, without, show_contributions) if off else ((), ("", ""))
 groups = picture_maps(picture_inputs.request, current_language())
 shown = (
@@ -59,7 +67,8 @@ view = chapter.attention_view(
     on_cell=partial(open_pair, groups),
     show_contributions=show_contributions,
 )
-head_buttons(chapter, names, groups, view, off)
+with menu():
+    head_buttons(chapter, names, groups, view, off)
 token = token_read(view)
 chapter.exercise("bag")
 chapter.takeaways()
@@ -76,10 +85,19 @@ def every_head() -> None:
 
 def worth() -> None:
     """Draw what each head is worth, where it was measured."""
+    if names.read(st.session_state.get(chapter.controls.key("without"), off)) != without:  # a click changes the page
+        st.rerun()
     card = shipped_card(picture_inputs)
     measured = head_importance(card.name, shipped.CHECKPOINTS) if card else None
     head_importance_grid(chapter, picture_inputs.facts.title, measured, names, off)
     chapter.exercise("layers")
+
+
+def training_and_reliability() -> None:
+    """Draw how reliable this prediction is, and how the model was trained."""
+    if picture_inputs.found.probabilities:
+        reliability(chapter, picture_inputs)
+    training(chapter, picture_inputs)
 
 
 def book() -> None:
@@ -112,7 +130,7 @@ chapter.deeper(
         "heads": every_head,
         "worth": worth,
         "products": lambda: score_products(chapter, picture_inputs.request, groups, view),
-        "training": lambda: training(chapter, picture_inputs),
+        "training": training_and_reliability,
         "book": book,
         "code": sources_and_code,
     }

@@ -19,21 +19,20 @@ from viz_core.images.open_image import preview
 from viz_core.lessons.vision_transformer.permutation import random_order
 from viz_core.lessons.vision_transformer.questions import patches_shuffled
 
-_SHOWN_LABELS = 10
-_PICTURE = 200
+_SHOWN_LABELS = 6
+_PICTURE = 176
 _THUMB = 156  # pixels; three side by side, two on a phone
 
 
-def input_and_prediction(chapter: Chapter, picture_inputs: PictureInputs) -> None:
+def prediction(chapter: Chapter, picture_inputs: PictureInputs, broken: str) -> None:
     """Draw the picture and its prediction; broken, beside it, with its patches shuffled or without positions."""
     found = picture_inputs.found
     if not found.probabilities:
         st.image(enlarged(found.prepared.seen), width=_PICTURE, alt=chapter.words("alt.picture"))
         chapter.text("no-labels", model=escape(picture_inputs.facts.title))
         return
-    broken = chapter.break_it("shuffled", "no-positions")
     chapter.side_by_side(broken, lambda setting: _prediction(chapter, picture_inputs, setting))
-    caution(chapter, picture_inputs)
+    _warn_of_unlike_picture(chapter, picture_inputs)
 
 
 def _prediction(chapter: Chapter, picture_inputs: PictureInputs, setting: str) -> None:
@@ -48,15 +47,15 @@ def _prediction(chapter: Chapter, picture_inputs: PictureInputs, setting: str) -
         change = float((test.positions - values).abs().max())
         probabilities = dict(zip(picture_inputs.facts.labels, values.tolist(), strict=True))
     label = max(probabilities, key=probabilities.__getitem__)
+    percent = f"{100 * probabilities[label]:.1f}"
+    st.markdown(f"## {chapter.words('answer', label=escape(label), percent=percent)}")
     left, right = st.columns([1, 2], gap="medium")
     with left:
-        percent = f"{100 * probabilities[label]:.1f}"
-        st.markdown(f"## {chapter.words('answer', label=escape(label), percent=percent)}")
         st.image(enlarged(picture), width=_PICTURE, alt=chapter.words("alt.picture"))
     with right:
         top = sorted(probabilities, key=lambda name: -probabilities[name])[:_SHOWN_LABELS]
         figure = bars_figure(top, [probabilities[name] for name in top], label, names["class"], names)
-        figure.update_layout(height=230)
+        figure.update_layout(height=190)
         probability = f"{probabilities[label]:.2f}"
         chapter.figure("labels", figure, bar=False, label=label, probability=probability)
     with chapter.claim_row("main"):
@@ -81,25 +80,38 @@ def preprocessing(chapter: Chapter, picture_inputs: PictureInputs) -> None:
             st.image(picture, width=_THUMB, caption=caption, alt=caption)
 
 
-def caution(chapter: Chapter, picture_inputs: PictureInputs) -> None:
-    """Show the calibration of this percentage, and whether the picture is unlike the test pictures."""
+def _warn_of_unlike_picture(chapter: Chapter, picture_inputs: PictureInputs) -> None:
+    distance, values = picture_inputs.found.distance, _familiarity(picture_inputs)
+    if values and distance is not None and distance.strange:
+        st.warning(chapter.words("strange", **values), icon=":material/help:")
+
+
+def reliability(chapter: Chapter, picture_inputs: PictureInputs) -> None:
+    """Show how often predictions of this confidence are correct, and how typical the picture is."""
+    found, card = picture_inputs.found, shipped_card(picture_inputs)
+    values = _familiarity(picture_inputs)
+    if not values or card is None or found.distance is None:
+        st.caption(chapter.words("unmeasured"))
+        return
+    if found.distance.strange:  # then what was measured on typical pictures does not count
+        return
+    if entry := bin_of(card.training["calibration"]["bins"], found.probabilities[found.label]):
+        shares = {"start": f"{entry['start']:.0%}", "stop": f"{entry['stop']:.0%}", "right": f"{entry['accuracy']:.1%}"}
+        st.caption(chapter.words("reliable", pictures=f"{entry['pictures']:,}", **shares))
+    st.caption(chapter.words("known", **values))
+
+
+def _familiarity(picture_inputs: PictureInputs) -> dict[str, str]:
+    """Return the picture's distance from the training pictures as words take it; empty where it was not measured."""
     found, card = picture_inputs.found, shipped_card(picture_inputs)
     record = card.training if card else {}
     if "calibration" not in record or "familiarity" not in record or found.distance is None:
-        st.caption(chapter.words("unmeasured"))
-        return
-    values = {
+        return {}
+    return {
         "distance": f"{found.distance.value:.1f}",
         "threshold": f"{found.distance.threshold:.1f}",
         "known": f"{record['familiarity']['known']:.0%}",
     }
-    if found.distance.strange:
-        st.warning(chapter.words("strange", **values), icon=":material/help:")
-        return
-    if entry := bin_of(record["calibration"]["bins"], found.probabilities[found.label]):
-        shares = {"start": f"{entry['start']:.0%}", "stop": f"{entry['stop']:.0%}", "right": f"{entry['accuracy']:.1%}"}
-        st.caption(chapter.words("reliable", pictures=f"{entry['pictures']:,}", **shares))
-    st.caption(chapter.words("known", **values))
 
 
 def bin_of(bins: Sequence[Mapping[str, float]], confidence: float) -> Mapping[str, float] | None:

@@ -7,7 +7,6 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.looking import expect_rest
 from ui.chapter.contents import all_chapters
-from ui.text.words import load_words
 
 DESK = {"width": 1400, "height": 900}
 _SCREENS = 2
@@ -26,16 +25,7 @@ _COUNT = """() => {
 }"""
 
 
-TALL = {"transformer": 2378, "vision-transformer": 2200, "model-lab": 1925}
-"""Chapters whose essentials still end lower than two screens, in pixels: all heads, and the switches of their model."""
-CHAPTERS = [
-    pytest.param(name, marks=pytest.mark.xfail(reason="taller than two screens", strict=True) if name in TALL else ())
-    for name in all_chapters()
-    if load_words(name, "en").has("definition")
-]
-
-
-@pytest.mark.parametrize("chapter", CHAPTERS)
+@pytest.mark.parametrize("chapter", all_chapters())
 def test_essentials_fit_their_bounds(page: Page, app_url: str, chapter: str) -> None:
     page.set_viewport_size(DESK)
     page.goto(f"{app_url}/{chapter}")

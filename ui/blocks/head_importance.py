@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 
 from ui.blocks.heads_off import toggle_head
 from ui.chapter.chapter import Chapter
-from ui.text.head_names import HeadNames, head_name, layer_name
+from ui.text.head_names import HeadNames, head_name, head_title, layer_name
 from ui.text.numbers import localised
 from ui.text.words import Words
 from viz_core.figures.style import SIGNED_SCALE, WEIGHTS_SCALE, lay_out
@@ -44,7 +44,7 @@ def head_importance_grid(
         _worth_figure(measured, measure, ordered, only_significant, set(heads.read(off)), chapter.words),
         on_click=lambda point: toggle_head(chapter, heads, str(point["customdata"][2]), int(point["customdata"][3])),
         measure=chapter.words(f"option.{measure}"),
-        lowest=head_name(lowest.site, lowest.head),
+        lowest=_title(lowest),
     )
     agreement = gradient_agreement(measured)
     chapter.finding("gradient-agrees", agreement > 0.5, correlation=f"{agreement:.2f}")
@@ -54,6 +54,10 @@ def _values(measured: HeadImportance, measure: str) -> dict[HeadWorth, float]:
     """Return the measured value of each head that has one."""
     values = {head: getattr(head, measure) for head in measured.heads}
     return {head: each if measure == "gradient" else each.value for head, each in values.items() if each is not None}
+
+
+def _title(head: HeadWorth) -> str:
+    return head_title(head_name(head.site, head.head))
 
 
 def _worth_figure(
@@ -76,15 +80,12 @@ def _worth_figure(
     figure = go.Figure(
         go.Heatmap(
             z=np.array(cells, dtype=np.float32),
-            y=[layer_name(site) for site in sites],
+            y=[head_title(layer_name(site)) for site in sites],
             x=list(range(1, len(rows[0]) + 1)),
             text=[[f"{h.head + 1} ×" if (h.site, h.head) in off else str(h.head + 1) for h in row] for row in rows],
             texttemplate="%{text}",
             customdata=[
-                [
-                    [head_name(h.site, h.head), localised(_with_interval(h, measure), words.language), h.site, h.head]
-                    for h in row
-                ]
+                [[_title(h), localised(_with_interval(h, measure), words.language), h.site, h.head] for h in row]
                 for row in rows
             ],
             zmin=-limit if signed else 0,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 
 import numpy as np
 import streamlit as st
@@ -10,7 +11,7 @@ import streamlit as st
 from serving.models.model_spec import ModelSpec
 from ui.chapter.chapter import Chapter
 from ui.compute.slots import compute_cached
-from ui.text.head_names import HeadNames, head_name
+from ui.text.head_names import HeadNames, head_name, head_title
 from ui.text.numbers import series
 from ui.text.words import current_language
 from viz_core.pretrained.bootstrap import paired_bootstrap
@@ -23,13 +24,17 @@ _MAX_NAMES = 6
 
 def head_switches(chapter: Chapter, heads: HeadNames) -> tuple[str, ...]:
     """Draw the list of heads; return the names of those that are off. The URL holds them."""
-    with st.expander(chapter.common("off"), icon=":material/toggle_off:"):
-        return tuple(chapter.controls.multiselect("without", heads.every, []))
+    return tuple(chapter.controls.multiselect("without", heads.every, [], labels=head_title))
+
+
+def heads_menu(chapter: Chapter) -> Callable[[], AbstractContextManager[None]]:
+    """Draw a popover for what changes the maps of a page; return a function that opens a block in it."""
+    return chapter.controls.menu(chapter.common("heads-menu"), ":material/toggle_off:")
 
 
 def name_heads(off: Sequence[str]) -> str:
-    """Return the first of these names, and how many there are if there are more."""
-    first = series(off[:_MAX_NAMES], current_language())
+    """Return the first of these heads in words, and how many there are if there are more."""
+    first = series([head_title(name) for name in off[:_MAX_NAMES]], current_language())
     return first if len(off) <= _MAX_NAMES else f"{first} … ({len(off)})"
 
 
@@ -42,7 +47,7 @@ def head_buttons(
         st.caption(chapter.common("shared-layers"))
         return
     is_off = (site, head) in heads.read(off)
-    with st.container(horizontal=True, key="switches"):
+    with st.container(key="switches"):
         for name, chosen, icon in (
             ("head-on" if is_off else "head-off", heads.toggled(off, site, head), ":material/toggle_off:"),
             ("only-of-layer", heads.but(site, head, of_layer=True), ":material/filter_1:"),
@@ -50,7 +55,7 @@ def head_buttons(
             ("all-on", [], ":material/restart_alt:"),
         ):
             st.button(
-                chapter.common(name, head=head_name(site, head)),
+                chapter.common(name, head=head_title(head_name(site, head), with_kind=False)),
                 key=chapter.controls.key(f"do-{name}"),
                 icon=icon,
                 on_click=st.session_state.update,

@@ -13,7 +13,7 @@ from ui.blocks.score_products_figure import products_figure
 from ui.chapter.chapter import Chapter
 from ui.chapter.claims import Claim
 from ui.compute.models import evaluate
-from ui.text.head_names import head_name
+from ui.text.head_names import head_name, head_title
 from ui.text.markdown import escape, unescape
 from ui.text.words import Words, load_words
 from ui.widgets.chart import draw_chart
@@ -51,7 +51,7 @@ def score_products(
     group = next(group for group in groups if group.id == view.group)
     queries, keys = _numbered(group.query_tokens), _numbered(group.key_tokens)
     site, head = open_head(groups, view)
-    st.markdown(words("about", head=head_name(site, head)))
+    st.markdown(words("about", head=head_title(head_name(site, head))))
     if rotated:
         st.caption(words("rotated"))
     left, right = st.columns(2)

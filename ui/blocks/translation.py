@@ -73,10 +73,9 @@ def second_sentence(
 ) -> tuple[tuple[MapGroup, ...], tuple[str, str]]:
     """Draw the input of a second sentence; return its maps, or none, and the names of both sentences."""
     words = load_words("translation")
-    with st.expander(words("second"), icon=":material/compare_arrows:"):
-        text = chapter.controls.text("second", "", placeholder=words("placeholder"))
-        inputs = TranslationInputs(text, request.search)
-        result = translate(chapter, model, inputs) if text.strip() else None
+    text = chapter.controls.text("second", "", placeholder=words("placeholder"))
+    inputs = TranslationInputs(text, request.search)
+    result = translate(chapter, model, inputs) if text.strip() else None
     if result is None:
         return (), ("", "")
     show_result(result)

@@ -1,10 +1,11 @@
-"""Names of heads in links: "cross-3.5" is the fifth head of the third layer, "cross-3" the whole layer."""
+"""Names of heads: "cross-3.5" in links is "head 5 of layer 3" on the page, "cross-3" the whole layer."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
+from ui.text.words import load_words
 from viz_core.trace import AttentionCall, HeadsOff
 from viz_core.view.map_group import MapGroup
 
@@ -18,6 +19,20 @@ def layer_name(site: str) -> str:
 def head_name(site: str, head: int) -> str:
     """The name of a head that the library knows by its site and number."""
     return f"{layer_name(site)}.{head + 1}"
+
+
+def head_title(name: str, with_kind: bool = True) -> str:
+    """Return a head or a layer, named as in links, in words: "head 5 of layer 3 (cross-attention)".
+
+    Args:
+        with_kind: whether the kind of attention is told, where several have a layer of this number.
+    """
+    words = load_words("common")
+    kind, _, place = name.partition("-")
+    layer, _, head = place.partition(".")
+    title = words("head-title", layer=layer, head=head) if head else words("layer-title", layer=layer)
+    kinds = words.group("head-kind")
+    return words("with-kind", title=title, kind=kinds[kind]) if with_kind and kind in kinds else title
 
 
 def places_of(heads: Collection[tuple[str, int]], groups: Iterable[MapGroup]) -> list[str]:

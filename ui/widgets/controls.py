@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, TypeVar
 
 import streamlit as st
@@ -77,12 +77,21 @@ class Controls:
     @contextmanager
     def more(self) -> Iterator[None]:
         """Draw a popover for advanced controls; notes about the URL are below it, not inside."""
-        with st.popover(load_words("common")("more"), icon=":material/tune:"):
-            inside = st.container()
-        self._notes = st.container()
-        with inside:
+        with self.menu(load_words("common")("more"), ":material/tune:")():
             yield
-        self._notes = None
+
+    def menu(self, label: str, icon: str) -> Callable[[], AbstractContextManager[None]]:
+        """Draw a popover; return a function that opens a block in it, as often as needed, for `with`."""
+        inside, notes = st.popover(label, icon=icon).container(), st.container()
+
+        @contextmanager
+        def block() -> Iterator[None]:
+            self._notes = notes
+            with inside:
+                yield
+            self._notes = None
+
+        return block
 
     def choice(
         self, name: str, options: Sequence[Option], default: Option, labels: Mapping[Option, str] | None = None
@@ -118,9 +127,18 @@ class Controls:
         )
 
     def multiselect(
-        self, name: str, options: Sequence[Option], default: Sequence[Option], most: int | None = None
+        self,
+        name: str,
+        options: Sequence[Option],
+        default: Sequence[Option],
+        most: int | None = None,
+        labels: Callable[[Option], str] | None = None,
     ) -> list[Option]:
-        """Draw a list of options; return the chosen ones, at most `most`."""
+        """Draw a list of options; return the chosen ones, at most `most`.
+
+        Args:
+            labels: gives the label of an option; `option.OPTION` of the words unless given.
+        """
         known = self._known(options)
 
         def read(requested: Names) -> list[Option] | None:
@@ -135,7 +153,7 @@ class Controls:
             lambda chosen: tuple(map(str, chosen)) or ("",),
             lambda chosen: all(each in options for each in chosen),
             lambda key, label, value: st.multiselect(
-                label, options, value, max_selections=most, format_func=self._option, key=key
+                label, options, value, max_selections=most, format_func=labels or self._option, key=key
             ),
         )
 

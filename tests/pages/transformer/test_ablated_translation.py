@@ -70,7 +70,7 @@ def test_the_open_head_is_switched_by_a_button_and_all_are_on_again(open_page: O
     assert app.button(key="t-do-all-on").disabled
     app.button(key="t-do-head-off").click().run()
     assert app.multiselect(key="t-without").value == ["decoder-1.5"]
-    assert "**Without decoder-1.5**" in texts(app)
+    assert "**Without head 5 of layer 1 (decoder)**" in texts(app)
     app.button(key="t-do-head-on").click().run()
     assert app.multiselect(key="t-without").value == []
     app.button(key="t-do-only-of-layer").click().run()
@@ -126,7 +126,7 @@ def test_the_grid_of_what_heads_are_worth(open_page: OpenPage, measured: HeadImp
     assert finding(app, "ranks heads much as", "ranks heads differently")
     grid = drawn(app, "worth")[0]
     assert grid["text"][8][1] == "2 ×"
-    assert grid["customdata"][0][0][0] == "encoder-1.1"
+    assert grid["customdata"][0][0][0] == "head 1 of layer 1 (encoder)"
     assert list(grid["z"][0][:3]) == pytest.approx([-2, 0.5, -0.02])
     app.toggle(key="t-ordered").set_value(True)
     app.toggle(key="t-only-sure").set_value(True).run()

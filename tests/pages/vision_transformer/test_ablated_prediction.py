@@ -79,7 +79,7 @@ def test_the_grid_of_what_heads_are_worth(open_page: OpenPage) -> None:
     app = open_page("vision-transformer", **{"vt-section": "What heads are worth", "vt-without": ["encoder-2.3"]})
     stands(app)
     grid = drawn(app, "worth")[0]
-    assert list(grid["y"]) == [f"encoder-{layer}" for layer in range(1, 7)]
+    assert list(grid["y"]) == [f"layer {layer} (encoder)" for layer in range(1, 7)]
     assert grid["text"][1][2] == "3 ×"
     assert grid["z"][0][0] == pytest.approx(measured.heads[0].without[0], abs=1e-5)
     assert f"on the {measured.examples:,} pictures of the test split" in one_line(app)
