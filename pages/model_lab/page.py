@@ -48,6 +48,7 @@ with main, st.container(gap="xsmall", key="asked"):
         model_card(chapter, card)
     request, result = chapter.require(inputs), chapter.require(found)
     outcome(chapter, card, result)
+    notes(chapter, request, result)
     if "vision-chapter" in card.kind_class.features:
         link_to_vision(chapter, card)
 with main:
@@ -108,7 +109,6 @@ chapter.next()
 
 def about_model() -> None:
     """The model's card, and what a recording of a long text holds."""
-    notes(chapter, request, result)
     model_card(chapter, card)
     chapter.exercise("bytes")
 

@@ -89,7 +89,7 @@ def test_the_aligning_head_is_switched_off_on_its_thumbnail_and_the_translation_
     thumbnail = page.get_by_role("switch", name="Switch off Layer 3, head 3").first
     thumbnail.click()
     page.wait_for_url(re.compile(r"t-without=cross-3\.3"))
-    expect(page.locator(".st-key-translation-without")).to_contain_text("Without cross-3.3")
+    expect(page.locator(".st-key-translation-without")).to_contain_text("Without head 3 of layer 3 (cross-attention)")
     for name, word in (("with", "n'"), ("without", "ne")):
         expect(page.locator(f".st-key-translation-{name}")).to_contain_text(word)
     expect(head).to_have_class(re.compile(r"\boff\b"))
