@@ -188,7 +188,6 @@ TRUE_AT_ANY_SETTING = {
     },
     "position-embeddings": {
         "collapse": "numbers, and a theorem",
-        "cost": "how to read two logarithmic axes",
         "cost-table": "the formulas of the costs",
         "pairs": "which pairs are drawn",
         "penalty": "slopes are positive",

@@ -133,7 +133,7 @@ ELSEWHERE = {
     "attention-pooling": ["for the error $e_i$ without point"],
     "queries-keys-values": ["in the cone", "in the convex hull"],
     "model-lab": ["every row of", "no token sees a later one", "no written token sees"],
-    "position-embeddings": ["a part of that without positions", "share of its variance that offsets explain"],
+    "position-embeddings": ["a share of that without positions", "share of its variance explained"],
     "transformer": ["more of the weight than of the length"],
 }
 

@@ -256,7 +256,7 @@ def test_deep_stacks_collapse_without_skips(open_page: OpenPage) -> None:
 
 def test_a_table_is_trained_when_asked_and_kept(open_page: OpenPage) -> None:
     app = open_at(open_page, section=EXPERIMENTS, exercise="2 · a learnable encoding", steps=500)
-    assert "Nothing trained yet" in app.info[0].value
+    assert "Not trained yet" in app.info[0].value
     assert not figures(app)
     app.button(key="pe-train").click().run()
     assert not app.exception
@@ -270,7 +270,7 @@ def test_a_table_is_trained_when_asked_and_kept(open_page: OpenPage) -> None:
     assert [claim for claim in claims(app) if "material/check" in claim] == []
     assert load_words(CHAPTER)("break.untrained") in [warning.value for warning in app.warning]
     app.segmented_control(key="pe-reach").set_value(3).run()
-    assert "Nothing trained yet" in app.info[0].value
+    assert "Not trained yet" in app.info[0].value
 
 
 def test_one_score_for_each_offset(open_page: OpenPage) -> None:
@@ -298,7 +298,7 @@ def test_a_long_text_says_what_is_shown(open_page: OpenPage) -> None:
     app = open_at(open_page, source="one word")
     app.text_input(key="pe-text").set_value("cat dog " * 200).run()
     assert not app.exception
-    assert "400 tokens; every map here shows the first 64" in app.warning[0].value
+    assert "400 tokens; the maps show the first 64" in app.warning[0].value
     assert small_maps(app)["relative"].shape == (64, 64)
 
 
@@ -316,7 +316,7 @@ def test_a_shipped_picture_models_table_is_used_for_pictures(no_checkpoints: Pat
     table = torch.randn(1, 50, 64)
     save_file({"pos_embedding": table}, str(folder / "model.safetensors"))
     app = open_at(open_page, source="picture", height=7, width=7, section=CLOSER, scheme="Learned")
-    assert "table that a picture model that ships, A ViT, has learned" in texts(app)
+    assert "learned table of the shipped picture model A ViT" in texts(app)
     tokens = picture_tokens(7, 7, 64)
     s = SharedLayer(tokens.X, SchemeSizes(49, 64, 8, 7, 7), table[0, 1:])
     drawn = array(figures(app)[-1]["data"][0]["z"])

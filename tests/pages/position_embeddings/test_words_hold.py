@@ -43,8 +43,8 @@ def test_of_all_schemes_side_by_side(open_page: OpenPage, source: str, shown: st
         spread = max(np.ptp(values.diagonal(k)) for k in range(1 - len(values), len(values)))
         if spread <= 1e-5 * (1 + np.abs(values).max()):
             striped.append(alt.split(":")[0])
-    if finding(app, "One value for each offset", "No map here has one value for each offset"):
-        assert f"is in these maps: {', '.join(striped)}." in one_line(app)
+    if finding(app, "These maps have one value per offset", "No map has constant diagonals"):
+        assert f"(constant diagonals): {', '.join(striped)}." in one_line(app)
         assert shown != "what positions add" or {"ALiBi", "T5 buckets"} <= set(striped)
     else:
         assert not striped
@@ -55,7 +55,7 @@ def test_of_all_schemes_side_by_side(open_page: OpenPage, source: str, shown: st
 def test_of_what_is_trained(open_page: OpenPage, source: str, task: str, scheme: str | None) -> None:
     """Models ship, so the page names the one that has learned what is shown, with a link to its chapter."""
     app = opened(open_page, source=source, **({"section": CLOSER, "scheme": scheme} if scheme else {}))
-    assert any(f"ships, {card.title}" in one_line(app) for card in available(task=task))
+    assert any(re.search(f"shipped (picture )?model {re.escape(card.title)}", one_line(app)) for card in available(task=task))
     assert "No picture model ships" not in one_line(app)
     assert "Nothing" not in one_line(app)
     links = [link.proto.page for link in app.get("page_link")]
@@ -65,7 +65,7 @@ def test_of_what_is_trained(open_page: OpenPage, source: str, task: str, scheme:
 def test_without_models_nothing_is_trained(no_checkpoints: object, open_page: OpenPage) -> None:
     assert "Nothing in these maps is trained" in one_line(opened(open_page, text="one two"))
     app = opened(open_page, source="picture", section=CLOSER, scheme="Learned")
-    assert "No shipped model could be read, so this table is freshly drawn" in one_line(app)
+    assert "No shipped model could be read, so this table is random" in one_line(app)
 
 
 @pytest.mark.parametrize(("m", "n", "d", "base"), [(0, 100, 64, 10_000), (8, 3, 4, 2), (50, 0, 128, 1_000_000)])
@@ -74,10 +74,10 @@ def test_of_rotary(open_page: OpenPage, m: int, n: int, d: int, base: int) -> No
     above, below, products = drawn(app, "decay")
     assert (products["y"] <= above["y"] + 1e-6).all()
     assert (products["y"] >= below["y"] - 1e-6).all()
-    assert number(app, "hands; that is") == pytest.approx(above["y"][list(above["x"]).index(n - m)], abs=6e-4)
+    assert number(app, "first $j$ hands: ") == pytest.approx(above["y"][list(above["x"]).index(n - m)], abs=6e-4)
     sizes, distance = np.abs(products["y"]), np.abs(products["x"])
     close, far = (sizes[(distance >= low) & (distance <= high)].mean() for low, high in ((1, 50), (151, 200)))
-    assert finding(app, "It fades with distance", "it hardly fades") == (far < 0.8 * close)
+    assert finding(app, "It decreases with distance", "it hardly decreases") == (far < 0.8 * close)
 
 
 @pytest.mark.parametrize(("both", "buckets", "most"), [("true", 32, 128), ("false", 32, 128), ("true", 64, 256)])
@@ -90,21 +90,21 @@ def test_of_t5(open_page: OpenPage, both: str, buckets: int, most: int) -> None:
     assert last == 91 or (both, buckets, most) != ("true", 32, 128)
     alone = [bucket for bucket, count in Counter(before["y"].tolist()).items() if count == 1]
     assert number(app, "each of the") == len(alone)
-    assert finding(app, "Steep near 0", "a decoder never looks at them") == (len(set(after["y"])) > 1)
+    assert finding(app, "far away many share one", "a decoder never sees them") == (len(set(after["y"])) > 1)
 
 
 @pytest.mark.parametrize(("heads", "head"), [(8, 1), (1, 1), (16, 16)])
 def test_of_alibi(open_page: OpenPage, heads: int, head: int) -> None:
     app = opened(open_page, section=CLOSER, scheme="ALiBi", alibi_heads=heads, alibi_head=head)
     slope = -drawn(app, "penalty")[0]["z"][0, 1]
-    assert math.exp(-slope * number(app, "of a weight halves every")) == pytest.approx(0.5, abs=0.01)
+    assert math.exp(-slope * number(app, "weight of this head halves every")) == pytest.approx(0.5, abs=0.01)
 
 
 @pytest.mark.parametrize(("heads", "per_head"), [(8, "false"), (1, "false"), (8, "true")])
 def test_of_costs(open_page: OpenPage, heads: int, per_head: str) -> None:
     app = opened(open_page, section="Cost and reach", cost_heads=heads, per_head=per_head)
     parameters = dict(zip(app.dataframe[0].value["scheme"], app.dataframe[0].value["parameters"], strict=True))
-    cheap = finding(app, "its vectors are only as wide as one head", "no saving")
+    cheap = finding(app, "its vectors are only as wide as one of", "it saves parameters only")
     assert cheap == (parameters["Relative, 1-D"] < parameters["Learned"])
     assert number(app, "Relative, 1-D* learns") == parameters["Relative, 1-D"]
 
@@ -118,7 +118,7 @@ def test_of_shuffled_words(open_page: OpenPage, text: str, backwards: str) -> No
     blind = [name for name in reversed(residuals) if residuals[name] <= 1e-5]
     assert f"At rounding error: {', '.join(blind)}." in one_line(app)
     least = min(residual for name, residual in residuals.items() if name not in blind)
-    gap = "more than a hundred times as large" in one_line(app)
+    gap = "over a hundred times as large" in one_line(app)
     assert gap == (least > 100 * max(residuals[name] for name in blind))
 
 
@@ -127,7 +127,7 @@ def test_of_deep_stacks(open_page: OpenPage, depth: int) -> None:
     app = opened(open_page, section=EXPERIMENTS, depth=depth)
     alone, mlp, skip, both = (trace["y"] for trace in drawn(app, "collapse"))
     alike = np.flatnonzero(alone <= 1e-12)
-    if finding(app, "With attention alone every token is the same", "do not yet make every token the same"):
+    if finding(app, "With attention alone every token is the same", "do not yet make all tokens equal"):
         assert alike[0] == number(app, "every token is the same after")
     else:
         assert not len(alike)
@@ -160,8 +160,8 @@ def test_of_learning(open_page: OpenPage) -> None:
     app.button(key="pe-train").click().run()
     losses, sinusoids, none = (trace["y"] for trace in drawn(app, "loss"))
     assert number(app, "begins at a loss of") == pytest.approx(losses[0], abs=6e-5)
-    assert number(app, "with no positions it is") == pytest.approx(none[0], abs=6e-5)
-    below = finding(app, "It is below the sinusoids", "It is not below the sinusoids")
+    assert number(app, "without positions it is") == pytest.approx(none[0], abs=6e-5)
+    below = finding(app, "It is below that of the best sinusoids", "It is not below that of the best sinusoids")
     assert below == (number(app, "steps the loss is **") < sinusoids[0])
 
 
