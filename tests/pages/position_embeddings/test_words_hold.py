@@ -55,7 +55,9 @@ def test_of_all_schemes_side_by_side(open_page: OpenPage, source: str, shown: st
 def test_of_what_is_trained(open_page: OpenPage, source: str, task: str, scheme: str | None) -> None:
     """Models ship, so the page names the one that has learned what is shown, with a link to its chapter."""
     app = opened(open_page, source=source, **({"section": CLOSER, "scheme": scheme} if scheme else {}))
-    assert any(re.search(f"shipped (picture )?model {re.escape(card.title)}", one_line(app)) for card in available(task=task))
+    assert any(
+        re.search(f"shipped (picture )?model {re.escape(card.title)}", one_line(app)) for card in available(task=task)
+    )
     assert "No picture model ships" not in one_line(app)
     assert "Nothing" not in one_line(app)
     links = [link.proto.page for link in app.get("page_link")]
@@ -89,7 +91,7 @@ def test_of_t5(open_page: OpenPage, both: str, buckets: int, most: int) -> None:
     assert last == min(-before["x"][before["y"] == max(before["y"])])
     assert last == 91 or (both, buckets, most) != ("true", 32, 128)
     alone = [bucket for bucket, count in Counter(before["y"].tolist()).items() if count == 1]
-    assert number(app, "each of the") == len(alone)
+    assert number(app, "ach of the") == len(alone)
     assert finding(app, "far away many share one", "a decoder never sees them") == (len(set(after["y"])) > 1)
 
 

@@ -48,7 +48,7 @@ def test_a_link_with_heads_off_shows_both_translations_and_their_scores(
     assert number(app, "With all heads** · log-probability") == pytest.approx(plain.log_probability, abs=0.01)
     assert f"log-probability {without.log_probability:.2f}" in texts(app)
     assert any("predicted-changed" in element.proto.body for element in app.get("html"))
-    assert not finding(app, "The translation does not change", "Words that only one")
+    assert not finding(app, "The translation does not change", "Words in only one")
 
     assert badges(app)["the parts add up to the logit"]
     assert badges(app)["the last row is the model's own output"]
@@ -162,7 +162,7 @@ def test_weights_beside_what_they_carry(
     share = float((norms[:, mark] / norms.sum(dim=-1)).mean())
     less = finding(app, "of this head's weight, but ", "of this head's weight, and ")
     assert less == (share < float(weights[:, mark].mean()))
-    assert f"{share:.0%} of the added length, where each row's lengths are divided by their sum" in texts(app)
+    assert f"{share:.0%} of the added length (each row's lengths divided by their sum, then averaged)" in texts(app)
     assert badges(app)["the vectors of all heads and keys add up to the layer's output"]
 
     percentages = [(float(weight), float(norm)) for weight, norm in _LAYER.findall(texts(app))]
