@@ -198,3 +198,9 @@ def test_the_ground_truth_has_no_row_without_a_place() -> None:
     lines = re.findall(r"^(?:- .*|\| (?!where|---).*)$", GROUND_TRUTH.read_text(encoding="utf-8"), flags=re.MULTILINE)
     left = [line for line in lines if not any(line.removeprefix("- ").startswith(row) for row in TRUTH)]
     assert not left
+
+
+def test_a_printed_value_is_quoted_and_one_that_follows_from_a_formula_says_so() -> None:
+    for row in everything_printed():
+        assert row.kind in ("printed", "formula"), row
+        assert row.quote or row.kind == "formula", row

@@ -9,7 +9,7 @@ import streamlit as st
 from pages.architectures.network_figure import connection_figure
 from pages.architectures.sizes import SizeInputs, number
 from ui.chapter.chapter import Chapter
-from viz_core.lessons.architectures import ARCHITECTURES, LayerSizes, path_length
+from viz_core.lessons.architectures import ARCHITECTURES, LayerSizes, longest_path, path_length
 from viz_core.lessons.architectures.experiments import signal_strength
 
 WINDOWED = ("convolution", "dilated", "restricted")  # layers that see a few tokens each
@@ -79,12 +79,21 @@ def _claims(chapter: Chapter, inputs: SizeInputs, setting: str) -> None:
     if never:
         chapter.claim(
             "never",
-            lambda: max(_signal(name, inputs.first, inputs.last, sizes, sizes.n) for name in never),
+            lambda: max(_signal(name, inputs.first, inputs.last, sizes, _deepest(name, sizes)) for name in never),
             0.0,
             **pair,
-            layers=sizes.n,
+            layers=max(_deepest(name, sizes) for name in never),
             names=[chapter.words(f"figure.{name}") for name in never],
         )
+
+
+def _deepest(name: str, sizes: LayerSizes) -> int:
+    """Return as many layers as join the first token to the last; where none do, as many as there are tokens.
+
+    More would cost without end: each dilated layer reaches k times as far as the one before.
+    """
+    length = longest_path(name, sizes)
+    return int(length) if math.isfinite(length) else sizes.n
 
 
 @st.cache_data(max_entries=256, show_spinner=False)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 from playwright.sync_api import Page, expect
+from playwright.sync_api import TimeoutError as PlaywrightTimeout
 
 _FITTING, _REACH = (Path(__file__).with_name(name) for name in ("fitting.js", "reach.js"))
 _LOOKS = 120  # a page that has been made narrower is drawn anew: what does not fit at once may, a moment later
@@ -47,6 +49,9 @@ def expect_rest(page: Page) -> None:
     expect(page.locator("[data-stale=true], [data-testid=stSkeleton]")).to_have_count(0)
 
 
+_IS_OPEN = "(summary) => !summary.isConnected || summary.parentNode.open"
+
+
 def open_sheets(page: Page, *, code: bool = True) -> None:
     """Everything that is folded, and what is folded in it; without the code, say, which is long.
 
@@ -59,8 +64,11 @@ def open_sheets(page: Page, *, code: bool = True) -> None:
         expect_rest(page)
         if not closed.count():
             return
+        closed.first.scroll_into_view_if_needed()
+        expect_rest(page)  # parts that come into view are drawn, and move what is below them
         sheet = closed.first.element_handle()  # a sheet in it may come to light closed: count no sheets
         sheet.click()
-        page.wait_for_function("(summary) => !summary.isConnected || summary.parentNode.open", arg=sheet)
+        with suppress(PlaywrightTimeout):  # a part that was drawn late moved it away from the pointer: once more
+            page.wait_for_function(_IS_OPEN, arg=sheet, timeout=10_000)
         expect(page.locator(_EMPTY)).to_have_count(0)  # some are filled once they are open
     raise AssertionError("sheets do not open")

@@ -37,7 +37,7 @@ def exercise(page: Page, words: Words) -> None:
 
 
 def stopwatch(page: Page, words: Words) -> None:
-    page.get_by_role("tab", name=words("option.stopwatch")).click()
+    page.locator(".st-key-section-stopwatch").scroll_into_view_if_needed()
     expect(page.get_by_role("button", name=words("stopwatch.start"))).to_be_visible()
 
 

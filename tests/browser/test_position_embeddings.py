@@ -18,7 +18,7 @@ def test_the_arrow_keys_step_through_the_skew(page: Page, app_url: str) -> None:
     page.locator(".st-key-section-closer summary").first.click()
     slider = page.locator('input[aria-label="Step of the skew"]')
     expect(page.get_by_text("Step 0: scores by offset.")).to_be_visible()
-    for step, sentence in ((1, "Step 1: pad."), (2, "Step 2: flatten."), (3, "Step 3: extend.")):
+    for step, sentence in ((1, "Step 1: pad."), (2, "Step 2: flatten"), (3, "Step 3: extend")):
         slider.focus()
         slider.press("ArrowRight")
         expect(page.get_by_text(sentence)).to_be_visible()
@@ -62,4 +62,4 @@ def test_a_table_is_trained_live(page: Page, app_url: str) -> None:
     page.goto(f"{app_url}/position-embeddings?pe-section=Three+experiments&pe-exercise=2+%C2%B7+a+learnable+encoding")
     page.get_by_role("button", name="Train it now").click()
     expect(page.get_by_text(re.compile(r"After [\d,]+ of 2,000 steps the loss is"))).to_be_visible()
-    expect(page.get_by_text("the loss, as a part of that without positions")).to_be_visible()
+    expect(page.get_by_text("the loss, as a share of that without positions")).to_be_visible()

@@ -31,8 +31,8 @@ HOSTILE: dict[str, list[Row]] = {
     "architectures": _rows(
         a_n=[("1", "Tokens n"), ("1e99", "Tokens n")],
         a_d=[("0", "Width d")],
-        a_k=[("0", "Kernel k of the convolution"), ("nan", "Kernel k of the convolution")],
-        a_r=[("-3", "Window r of restricted attention")],
+        a_k=[("0", "Kernel k"), ("nan", "Kernel k")],
+        a_r=[("-3", "Window r")],
         a_from=[("0", "From token")],
         a_to=[("99", "To token")],
         a_show=[("<script>", "What to compare")],

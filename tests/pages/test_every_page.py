@@ -121,7 +121,7 @@ def test_a_tab_opens_from_a_link_and_its_claims_hold(open_page: OpenPage, chapte
 @pytest.mark.parametrize(
     ("chapter", "params", "guess", "option", "answer"),
     [
-        ("architectures", {}, "a-guess-twice", "4, since each layer adds only two tokens", "**Yes.**"),
+        ("architectures", {}, "a-guess-twice", "4, since each layer adds two tokens", "**Yes.**"),
         ("attention-pooling", {}, "ap-guess-narrow", 2, "**Yes.** The Gaussian falls so fast"),
         ("learning", {}, "l-guess-one-layer", 2, "**Yes.** In one layer a key is computed from its own token alone"),
         ("multi-head", {}, "mh-guess-double", "Nothing: 16,384 before and after", "**Yes.**"),
@@ -130,7 +130,7 @@ def test_a_tab_opens_from_a_link_and_its_claims_hold(open_page: OpenPage, chapte
             {"pe-section": "Cost and reach"},
             "pe-guess-echo",
             1,
-            "**Yes.** Relative positions change the weights and leave the values alone",
+            "**Yes.** Relative positions change weights, not values",
         ),
         (
             "queries-keys-values",
@@ -152,7 +152,7 @@ def test_a_tab_opens_from_a_link_and_its_claims_hold(open_page: OpenPage, chapte
             {"t-text": "Go."},
             "t-guess-swap",
             0,
-            "**Not quite.** Among what it may see. Earlier steps may not see the last word. Steps before it never",
+            "**Not quite.** Earlier steps cannot see the last word. Earlier steps never",
         ),
         (
             "vision-transformer",
