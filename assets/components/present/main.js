@@ -60,7 +60,10 @@ function show(figure) {
   updateBar(figure);
 }
 
-/** Open the chapter's optional sections: all its figures are presented, also those that nobody has opened yet. */
+/**
+ * Open the chapter's optional sections: all its figures are presented, also those that nobody has opened yet.
+ * A link may begin before their switch exists, or before it takes a click: it is tried again when the page changes.
+ */
 function openSections() {
   const box = document.querySelector(".st-key-open-all input");
   if (box && !box.checked) box.click();
@@ -74,7 +77,9 @@ function updateBarSoon() {
   updates = true;
   setTimeout(() => {
     updates = false;
-    if (bar && presented()) updateBar(presented());
+    if (!bar || !presented()) return;
+    openSections();
+    updateBar(presented());
   }, 200);
 }
 
