@@ -204,15 +204,12 @@ def test_the_ground_truth_has_no_row_without_a_place() -> None:
 NOT_QUOTED_YET = {
     ("bahdanau", "mouille"),
     ("bahdanau", "translations"),
-    ("learning", "grokking"),
-    ("position-embeddings", "clipping"),
     ("position-embeddings", "longer"),
     ("position-embeddings", "small-tasks"),
     ("transformer", "clark"),
     ("transformer", "norms"),
     ("transformer", "translations"),
     ("vision-transformer", "abnar"),
-    ("vision-transformer", "positions"),
 }
 
 
