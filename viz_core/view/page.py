@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import base64
 import html
+from collections.abc import Sequence
 
 from viz_core.view.components import read_component
+from viz_core.view.figure_caption import made_lines
 from viz_core.view.payload import View, encode_view
 from viz_core.view.preload import every_request
 from viz_core.view.state import ViewState
@@ -18,6 +20,9 @@ _THEME = f"""
 :root {{ color-scheme: light dark; {LIGHT}}}
 @media (prefers-color-scheme: dark) {{ :root {{ {DARK}}} }}
 body {{ margin: 0; padding: 1rem; background: var(--st-background-color); }}
+header {{ margin-bottom: 1rem; color: var(--st-text-color); font: 0.9rem sans-serif; overflow-wrap: anywhere; }}
+h1 {{ margin: 0; font-size: 1.2rem; }}
+header p {{ margin: 0.25rem 0 0; }}
 footer {{ margin-top: 1rem; font: 0.8rem sans-serif; overflow-wrap: anywhere; }}
 footer a {{ color: var(--st-primary-color); }}
 """
@@ -30,7 +35,7 @@ _PAGE = """<!doctype html>
 <title>{title}</title>{canonical}
 <style>{theme}{style}</style>
 </head>
-<body>
+<body>{head}
 <main id="here">{markup}</main>{foot}
 <script type="application/octet-stream" id="data">{data}</script>
 <script type="module">
@@ -45,15 +50,13 @@ matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
 """
 
 
-def view_page(
-    view: View, state: ViewState, title: str = "Attention", most_bytes: int = PAGE_BYTES, link: str = ""
-) -> str:
+def view_page(view: View, state: ViewState, title: str = "", most_bytes: int = PAGE_BYTES, link: str = "") -> str:
     """Return an HTML page that shows the view and loads nothing from elsewhere.
 
     Args:
         view: what there is.
         state: what it opens with.
-        title: of the page.
+        title: stands above the view with the model and the text of each input; without it the page has no heading.
         most_bytes: so many bytes of exact maps go in; the other heads stay thumbnails.
         link: where the same view opens, if it does; told at the foot and by what is saved from the page.
     """
@@ -65,7 +68,8 @@ def view_page(
     component = read_component("attention_view")
     return _PAGE.format(
         language=html.escape(view.language, quote=True),
-        title=html.escape(title),
+        title=html.escape(title or "Attention"),
+        head=_heading(title, made_lines(view, state, range(2 if view.second else 1))) if title else "",
         canonical=f'<link rel="canonical" href="{address}">' if link else "",
         foot=f'<footer><a href="{address}">{address}</a></footer>' if link else "",
         theme=_THEME,
@@ -74,3 +78,8 @@ def view_page(
         data=base64.b64encode(data).decode("ascii"),
         show=component.show,
     )
+
+
+def _heading(title: str, lines: Sequence[str]) -> str:
+    made = "".join(f"<p>{html.escape(line)}</p>" for line in lines)
+    return f"\n<header><h1>{html.escape(title)}</h1>{made}</header>"

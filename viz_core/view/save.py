@@ -25,7 +25,7 @@ def write_view(view: View, state: ViewState, path: Path, grid: bool = False, lin
 
 
 def _write_page(view: View, state: ViewState, path: Path, _grid: bool, link: str) -> None:
-    path.write_text(view_page(view, state, link=link), encoding="utf-8", errors="surrogatepass")
+    path.write_text(view_page(view, state, "Attention", link=link), encoding="utf-8", errors="surrogatepass")
 
 
 def _write_figure(view: View, state: ViewState, path: Path, grid: bool, link: str) -> None:

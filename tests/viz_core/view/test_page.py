@@ -10,6 +10,7 @@ import torch
 
 from tests.viz_core.view.attention_groups import make_group
 from viz_core.hub import Token
+from viz_core.runtime.provenance import Provenance
 from viz_core.trace import attend, record
 from viz_core.view.components import module_sources, read_component
 from viz_core.view.grouping import group_calls
@@ -55,6 +56,16 @@ def test_where_the_same_view_opens_is_told_and_is_an_address_of_the_web():
     assert "<footer>" not in view_page(view, state)
     with pytest.raises(ValueError, match="link: expected an address that begins with https"):
         view_page(view, state, link="javascript:alert(1)")
+
+
+def test_the_page_is_headed_by_its_title_the_model_and_the_text():
+    made = Provenance("<b>small</b>", "", "He is calm.")
+    view, state = View([make_group(2, 2, "self", made=made)], view_words()), ViewState("self", 0, 0)
+    header = view_page(view, state, "A page").split("<header>")[1].split("</header>")[0]
+    assert header.startswith("<h1>A page</h1>")
+    assert "&lt;b&gt;small&lt;/b&gt;" in header
+    assert "He is calm." in header
+    assert "<header>" not in view_page(view, state)
 
 
 def test_maps_that_do_not_fit_stay_thumbnails():
