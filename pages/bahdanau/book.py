@@ -11,10 +11,8 @@ from ui.chapter.chapter import Chapter
 from ui.compute.models import translation, translator
 from ui.text.markdown import escape
 from viz_core.lessons.bahdanau.book_examples import decoder_shapes
-from viz_core.pretrained.bleu import book_bleu, book_sentence_bleu
-from viz_core.pretrained.samples import opening, sentences
-
-_BOOKS = ("go", "lost", "calm", "home")  # the four sentences it translates
+from viz_core.pretrained.bleu import book_bleu
+from viz_core.pretrained.samples import opening
 
 
 def chosen_by_rule(chapter: Chapter, request: TranslationInputs) -> None:
@@ -42,7 +40,7 @@ def diagrams(chapter: Chapter) -> None:
 
 
 def printed(chapter: Chapter) -> None:
-    """The shapes the book checks, its model's translations, and its settings."""
+    """The shapes the book checks, its BLEU, and its settings."""
     chapter.lazy("book", lambda: _printed(chapter), 520)
 
 
@@ -56,17 +54,6 @@ def _printed(chapter: Chapter) -> None:
         chapter.source_card("keys-shape", shapes["keys"])
         chapter.source_card("hidden-shape", shapes["hidden"])
     with right:
-        chapter.source_card("translations", _ours())
         chapter.source_card("mouille", book_bleu("il est mouillé .".split(), "il est calme .".split()))
         settings = [sizes[name] for name in ("embed_size", "num_hiddens", "num_layers", "dropout")]
         chapter.source_card("settings", [*settings, recipe["adam_lr"]], vocabulary=f"{sizes['vocab_size']:,}")
-
-
-def _ours() -> str:
-    """Our translations of the book's four sentences, each with its BLEU as the book counts it."""
-    found = []
-    for sample in sentences():
-        if sample.id in _BOOKS:
-            text = translation(ATTENTION, sample.english, 1).text
-            found.append(f"{text} {book_sentence_bleu(text, sample.references):.3f}")
-    return "; ".join(found)
