@@ -32,12 +32,7 @@ class DotProductAttention(nn.Module):
         values: Float[Tensor, "batch keys v"],
         valid_lens: Int[Tensor, "batch"] | Int[Tensor, "batch queries"] | None = None,
     ) -> Float[Tensor, "batch queries v"]:
-        """softmax(Q K^T / sqrt(d)) V over the valid keys (Vaswani 2017, equation 1); zeros for a valid length of 0.
-
-        Raises:
-            ValueError: if queries, keys and values are not floating-point tensors of one type and device whose shapes
-                fit together, or valid_lens does not fit them.
-        """
+        """softmax(Q K^T / sqrt(d)) V over the valid keys (Vaswani 2017, equation 1); zeros for a valid length of 0."""
         check_tensors(queries=queries, keys=keys, values=values)
         check_axes("batch n width", queries=queries, keys=keys, values=values)
         check_device(queries=queries, valid_lens=valid_lens)

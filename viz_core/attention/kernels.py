@@ -22,9 +22,6 @@ def boxcar(distances: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
     """K(u) = 1 if |u| <= 1, else 0: every key within distance 1 has the same weight.
 
     (Dive into Deep Learning, section "Kernels and Data"; its text has <= 1 as here, its code < 1.)
-
-    Raises:
-        ValueError: if distances are no floating-point tensor.
     """
     check_tensors(distances=distances)
     return (distances.abs() <= 1).to(distances.dtype)
@@ -34,30 +31,19 @@ def constant(distances: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
     """K(u) = 1 at any distance: every key has the same weight.
 
     (Average pooling: Dive into Deep Learning, section "Attention Pooling by Similarity".)
-
-    Raises:
-        ValueError: if distances are no floating-point tensor.
     """
     check_tensors(distances=distances)
     return torch.ones_like(distances)
 
 
 def triangular(distances: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
-    """K(u) = max(0, 1 - |u|), which Dive into Deep Learning calls "Epanechikov" (section "Kernels and Data").
-
-    Raises:
-        ValueError: if distances are no floating-point tensor.
-    """
+    """K(u) = max(0, 1 - |u|), which Dive into Deep Learning calls "Epanechikov" (section "Kernels and Data")."""
     check_tensors(distances=distances)
     return (1 - distances.abs()).clamp_min(0)
 
 
 def epanechnikov(distances: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
-    """K(u) = max(0, 3/4 (1 - u^2)): a parabola cut off at 0 (Epanechnikov 1969).
-
-    Raises:
-        ValueError: if distances are no floating-point tensor.
-    """
+    """K(u) = max(0, 3/4 (1 - u^2)): a parabola cut off at 0 (Epanechnikov 1969)."""
     check_tensors(distances=distances)
     return 0.75 * (1 - distances.square()).clamp_min(0)
 
@@ -73,11 +59,7 @@ class Gaussian:
         return self.log(distances).exp()
 
     def log(self, distances: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
-        """-1/2 (u / sigma)^2: the score whose softmax is the weights.
-
-        Raises:
-            ValueError: if distances are no floating-point tensor.
-        """
+        """-1/2 (u / sigma)^2: the score whose softmax is the weights."""
         check_tensors(distances=distances)
         return -0.5 * (distances / self.sigma).square()
 

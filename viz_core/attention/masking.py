@@ -38,10 +38,6 @@ def masked_softmax(
 
     Returns:
         New weights; the input is not changed.
-
-    Raises:
-        ValueError: if scores are no floating-point tensor (batch, queries, keys), or valid_lens does not fit them or is
-            on another device.
     """
     check_tensors(scores=scores)
     check_axes("batch queries keys", scores=scores)

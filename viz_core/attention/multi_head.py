@@ -108,21 +108,13 @@ class MultiHeadAttention(nn.Module):
         Args:
             valid_lens: number of keys, from the first on, that each row of the batch or each query attends to.
             causal, mask, bias: as in `attend`; a key must be allowed by all of them.
-
-        Raises:
-            ValueError: if queries, keys and values are not floating-point tensors of the layer's widths, type and
-                device whose shapes fit together, or valid_lens, mask or bias do not fit them.
         """
         return self.attend_to(queries, self.project(keys, values), valid_lens, causal=causal, mask=mask, bias=bias)
 
     def project(
         self, keys: Float[Tensor, "batch keys key_size"], values: Float[Tensor, "batch keys v"], start: int = 0
     ) -> KeysValues:
-        """Return W_k K and W_v V, split into heads; the keys have positions start, start + 1, ...
-
-        Raises:
-            ValueError: if keys or values are not floating-point tensors of the layer's widths, type and device.
-        """
+        """Return W_k K and W_v V, split into heads; the keys have positions start, start + 1, ..."""
         check_width("keys", keys, self.W_k)
         check_width("values", values, self.W_v)
         return KeysValues(self.positions.rotate(self._split(self.W_k(keys)), start), self._split(self.W_v(values)))
@@ -140,7 +132,7 @@ class MultiHeadAttention(nn.Module):
         """Return W_o [head_1; ...; head_h] for projected keys and values, as in a decoder with a cache.
 
         Raises:
-            ValueError: as `forward`.
+            ValueError: if valid_lens, mask or bias do not fit queries and keys.
         """
         check_width("queries", queries, self.W_q)
         batch, num_queries, num_keys = *queries.shape[:2], projected.keys.shape[2]

@@ -156,11 +156,7 @@ def _leave(part: Any) -> None:
 
 
 def _transformers_parts(model: nn.Module) -> list[Any]:
-    """The model itself, or the models of transformers that lie within it, none within another.
-
-    Raises:
-        ValueError: if there are none.
-    """
+    """The model itself, or the models of transformers that lie within it, none within another."""
     parts = list(_outermost(model)) if isinstance(model, nn.Module) else []
     if not parts:
         raise ValueError(

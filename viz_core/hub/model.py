@@ -78,9 +78,6 @@ class HubModel:
         Args:
             max_new_tokens: as in `run`.
             max_tokens: as in `run`.
-
-        Raises:
-            ValueError: if max_new_tokens is negative.
         """
         for text in texts:
             try:

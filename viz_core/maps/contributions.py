@@ -35,11 +35,7 @@ def contribution_norms(call: AttentionCall, W_o: nn.Module | None) -> Float[Tens
 
 @torch.no_grad()
 def value_lengths(call: AttentionCall, W_o: nn.Module | None) -> Float[Tensor, "batch heads keys"]:
-    """Norm |W_o^h v_j| of the vector that a key would add with weight 1, for each head.
-
-    Raises:
-        ValueError: as `contribution_norms`.
-    """
+    """Norm |W_o^h v_j| of the vector that a key would add with weight 1, for each head."""
     return torch.stack([vectors.norm(dim=-1) for vectors in _added(call, W_o)], dim=1)
 
 
@@ -49,9 +45,6 @@ def layer_contribution_norms(call: AttentionCall, W_o: nn.Module | None) -> Floa
 
     Heads that pull against each other add less than their lengths say (Kobayashi 2020). No vector of a
     pair is made: with u_h = W_o^h v^h_j its square is sum_hg a^h_ij a^g_ij u_h . u_g, and u_h . u_g is a key's alone.
-
-    Raises:
-        ValueError: as `contribution_norms`.
     """
     vectors, weights = torch.stack(_added(call, W_o)), call.weights()
     products = torch.einsum("hbkd,gbkd->bhgk", vectors, vectors)
@@ -78,11 +71,7 @@ def contribution_vectors(
 
 @torch.no_grad()
 def contribution_sum(call: AttentionCall, W_o: nn.Module | None) -> Float[Tensor, "batch queries d"]:
-    """Sum over heads h and keys j of a_ij W_o^h v_j: the layer's output without its bias.
-
-    Raises:
-        ValueError: as `contribution_norms`.
-    """
+    """Sum over heads h and keys j of a_ij W_o^h v_j: the layer's output without its bias."""
     parts = [call.weights(head=h) @ vectors for h, vectors in enumerate(_added(call, W_o))]
     return torch.stack(parts).sum(dim=0)
 

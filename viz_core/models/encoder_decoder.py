@@ -26,11 +26,7 @@ class TokenReader(nn.Module):
         self.embedding = nn.Embedding(vocab_size, embed_size)
 
     def embed(self, X: Int[Tensor, "batch n"]) -> Float[Tensor, "batch n d"]:
-        """embed_scale E[x]: the embedding of each token, scaled.
-
-        Raises:
-            ValueError: unless X are token ids (batch, n), integers of the vocabulary on the embedding's device.
-        """
+        """embed_scale E[x]: the embedding of each token, scaled."""
         check_tokens(X, self.embedding)
         return self.embedding(X) * self.embed_scale
 
@@ -67,12 +63,7 @@ class EncoderDecoder(nn.Module):
         target: Int[Tensor, "batch queries"],
         valid_lens: Int[Tensor, "batch"] | None = None,
     ) -> Float[Tensor, "batch queries d"]:
-        """Return the decoder's hidden states, the inputs of `dense`.
-
-        Raises:
-            ValueError: if source or target are no token ids of their vocabularies, their batches differ, or valid_lens
-                does not fit the source.
-        """
+        """Return the decoder's hidden states, the inputs of `dense`."""
         state = self.decoder.init_state(self.encoder(source, valid_lens), valid_lens)
         states, _ = self.decoder.hidden(target, state)
         return states

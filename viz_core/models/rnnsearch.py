@@ -21,9 +21,6 @@ class RNNSearchDecoder(Seq2SeqAttentionDecoder):
     Args:
         attend_to_end: whether the last valid position of the source, where a sentence has its end mark, is a key as in
             the paper; without it, each step has to look at words.
-
-    Raises:
-        ValueError: if a size is no whole number, at least 1, or dropout not from 0 to 1.
     """
 
     def __init__(

@@ -110,9 +110,6 @@ class Seq2SeqEncoder(TokenReader):
         """h_t = GRU(E[x_t], h_(t-1)) for each step (Cho 2014, section 2.3).
 
         Padding past a row's valid length does not change its final state.
-
-        Raises:
-            ValueError: if X are no token ids of the vocabulary, or valid_lens does not fit them.
         """
         if valid_lens is not None:
             check_tokens(X, self.embedding)

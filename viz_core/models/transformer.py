@@ -109,11 +109,7 @@ class PositionWiseFFN(nn.Module):
         self.dense2 = nn.Linear(ffn_num_hiddens, ffn_num_outputs)
 
     def forward(self, X: Float[Tensor, "*batch d_in"]) -> Float[Tensor, "*batch d_out"]:
-        """W_2 relu(W_1 x + b_1) + b_2 of each vector x (Vaswani 2017, equation 2).
-
-        Raises:
-            ValueError: if X is no floating-point tensor of the layer's width, type and device.
-        """
+        """W_2 relu(W_1 x + b_1) + b_2 of each vector x (Vaswani 2017, equation 2)."""
         check_features("X", X, self.dense1)
         return self.dense2(self.relu(self.dense1(X)))
 
@@ -146,9 +142,6 @@ class TransformerEncoderBlock(nn.Module):
         ffn_num_hiddens: width inside the feed-forward net.
         use_bias: whether the projections of attention have biases.
         options: what differs from the book's block.
-
-    Raises:
-        ValueError: as `MultiHeadAttention` and `PositionWiseFFN`.
     """
 
     def __init__(
@@ -181,10 +174,6 @@ class TransformerEncoderBlock(nn.Module):
 
         Args:
             valid_lens, causal, mask, bias: as in `MultiHeadAttention`.
-
-        Raises:
-            ValueError: if X is no floating-point tensor (batch, n, d) of the layer's width, type and device, or
-                valid_lens, mask or bias do not fit it.
         """
         Z = self.addnorm1.branch(X)
         Y = self.addnorm1(X, self.attention(Z, Z, Z, valid_lens, causal=causal, mask=mask, bias=bias))

@@ -61,9 +61,6 @@ class TransformerDecoderBlock(nn.Module):
         i: index of the block, and of its cache in the state.
         options: what differs from the book's block. Positions and window are for self-attention alone: the encoder's
             tokens are another sequence.
-
-    Raises:
-        ValueError: as `MultiHeadAttention` and `PositionWiseFFN`.
     """
 
     def __init__(
@@ -205,10 +202,6 @@ class TransformerDecoder(Decoder):
     def forward(
         self, X: Int[Tensor, "batch n"], state: DecoderState, *, mask: Mask | None = None, bias: Bias | None = None
     ) -> tuple[Float[Tensor, "batch n vocab"], DecoderState]:
-        """Return the logits of the token after each of these n, and the state after them; mask and bias as in `hidden`.
-
-        Raises:
-            ValueError: as `hidden`.
-        """
+        """Return the logits of the token after each of these n, and the state after them; arguments as of `hidden`."""
         H, state = self.hidden(X, state, mask=mask, bias=bias)
         return self.dense(H), state

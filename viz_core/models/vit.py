@@ -93,11 +93,7 @@ class ViTMLP(nn.Module):
         self.dropout2 = nn.Dropout(dropout)
 
     def forward(self, x: Float[Tensor, "*batch d_in"]) -> Float[Tensor, "*batch d_out"]:
-        """W_2 gelu(W_1 x + b_1) + b_2 of each token x (Dosovitskiy 2021, section 3.1).
-
-        Raises:
-            ValueError: if x is no floating-point tensor of the layer's width, type and device.
-        """
+        """W_2 gelu(W_1 x + b_1) + b_2 of each token x (Dosovitskiy 2021, section 3.1)."""
         check_features("x", x, self.dense1)
         return self.dropout2(self.dense2(self.dropout1(F.gelu(self.dense1(x)))))
 
@@ -146,10 +142,6 @@ class ViTBlock(nn.Module):
 
         Args:
             mask, bias: as in `MultiHeadAttention`.
-
-        Raises:
-            ValueError: if X is no floating-point tensor (batch, n, d) of the layer's width, type and device, or mask or
-                bias do not fit it.
         """
         check_width("X", X, self.attention.W_q)
         if not self.norm_first:

@@ -51,11 +51,7 @@ class ALiBi(PositionScheme):
     """The penalty of `alibi_bias` inside attention, for as many heads as the queries have; it has no parameters."""
 
     def bias(self, queries: Float[Tensor, "batch heads queries d"], num_keys: int) -> Bias:
-        """-slope * |distance| (Press 2022, section 3).
-
-        Raises:
-            ValueError: if queries are no floating-point tensor (batch, heads, queries, d), or more than the keys.
-        """
+        """-slope * |distance| (Press 2022, section 3)."""
         check_queries(queries, None, None)
         return alibi_bias(queries.shape[1], queries.shape[2], num_keys)[None].to(queries.device)
 

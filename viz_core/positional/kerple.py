@@ -41,12 +41,7 @@ class KerpleLog(nn.Module, PositionScheme):
         return (-r1 * torch.log1p(r2 * distances))[None]
 
     def bias(self, queries: Float[Tensor, "batch heads queries d"], num_keys: int) -> Bias:
-        """The penalty for these queries, the last of the keys.
-
-        Raises:
-            ValueError: if queries are no floating-point tensor of as many heads as there are parameters, or more
-                queries than keys.
-        """
+        """The penalty for these queries, the last of the keys."""
         check_queries(queries, None, None, self.num_heads)
         return self(queries.shape[2], num_keys)
 

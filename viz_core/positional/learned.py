@@ -65,11 +65,7 @@ class AbsolutePositionEmbedding1d(nn.Module, PositionScheme):
         self.weight = nn.Parameter(head_dim**-0.5 * torch.randn(num_tokens, head_dim))
 
     def forward(self, q: Float[Tensor, "batch heads n d"]) -> Float[Tensor, "batch heads n n"]:
-        """Entry (i, j) is q_i . e_j, not yet divided by sqrt(d).
-
-        Raises:
-            ValueError: if q is not (batch, heads, num_tokens, head_dim).
-        """
+        """Entry (i, j) is q_i . e_j, not yet divided by sqrt(d)."""
         check_queries(q, *self.weight.shape)
         check_like("q", q, self.weight)
         return q @ self.weight.T

@@ -38,9 +38,6 @@ def relative_to_absolute(scores: Float[Tensor, "*batch n offsets"]) -> Float[Ten
 
     Args:
         scores: (batch, heads, n, 2n - 1), or any other leading axes.
-
-    Raises:
-        ValueError: if scores are no floating-point tensor, or its last axis is not 2n - 1 long.
     """
     return relative_to_absolute_steps(scores).result
 
@@ -119,11 +116,7 @@ class RelativePositionEmbedding1d(nn.Module, PositionScheme):
         self.register_buffer("offset_rows", offset_rows, persistent=False)
 
     def forward(self, q: Float[Tensor, "batch heads n d"]) -> Float[Tensor, "batch heads n n"]:
-        """Entry (i, j) is q_i . r_(j - i), not yet divided by sqrt(d).
-
-        Raises:
-            ValueError: if q is not (batch, heads, num_tokens, head_dim), with num_heads heads where each has its table.
-        """
+        """Entry (i, j) is q_i . r_(j - i), not yet divided by sqrt(d)."""
         check_queries(q, self.num_tokens, self.head_dim, self.num_heads)
         check_like("q", q, self.weight)
         table = self.weight[..., self.offset_rows, :]

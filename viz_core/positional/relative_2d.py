@@ -39,12 +39,7 @@ class RelativePositionEmbedding2d(nn.Module, PositionScheme):
         self.columns = RelativePositionEmbedding1d(width, head_dim, num_heads)
 
     def forward(self, q: Float[Tensor, "batch heads tokens d"]) -> Float[Tensor, "batch heads tokens tokens"]:
-        """Entry (i, j) is q_i . (r_(row of j - row of i) + c_(column of j - column of i)), not yet divided by sqrt(d).
-
-        Raises:
-            ValueError: if q is not (batch, heads, height * width, head_dim), with num_heads heads
-                where each has its tables.
-        """
+        """Entry (i, j) is q_i . (r_(row of j - row of i) + c_(column of j - column of i)), not divided by sqrt(d)."""
         check_queries(q, self.height * self.width, self.rows.head_dim, self.rows.num_heads)
         grid = rearrange(q, "b h (row col) d -> b h row col d", row=self.height)
         # Along a column only the row changes, along a row only the column: each is a line of tokens.

@@ -112,12 +112,7 @@ class T5RelativeBias(nn.Module, PositionScheme):
         return rearrange(bias, "queries keys heads -> 1 heads queries keys")
 
     def bias(self, queries: Float[Tensor, "batch heads queries d"], num_keys: int) -> Bias:
-        """The bias for these queries, the last of the keys.
-
-        Raises:
-            ValueError: if queries are no floating-point tensor of as many heads as there are biases, or more queries
-                than keys.
-        """
+        """The bias for these queries, the last of the keys."""
         check_queries(queries, None, None, self.num_heads)
         return self(queries.shape[2], num_keys)
 

@@ -60,11 +60,7 @@ def gradient_agreement(measured: HeadImportance) -> float:
 
 
 def read_importance(folder: Path, card: ModelCard) -> HeadImportance | None:
-    """The measurement that lies beside a checkpoint; None where there is none, or one of other weights.
-
-    Raises:
-        CheckpointError: if it cannot be read.
-    """
+    """The measurement that lies beside a checkpoint; None where there is none, or one of other weights."""
     path = folder / IMPORTANCE
     if not path.is_file():
         return None

@@ -36,11 +36,7 @@ class SpecialTokens:
 
 
 def special_tokens(tokenizer: Tokenizer) -> SpecialTokens:
-    """The ids of padding, beginning and end.
-
-    Raises:
-        ValueError: if the tokenizer lacks one of them.
-    """
+    """The ids of padding, beginning and end."""
     return SpecialTokens(*(token_id(tokenizer, token) for token in (PAD, BOS, EOS)))
 
 

@@ -161,21 +161,12 @@ class Translator:
     def translate_all(
         self, texts: Sequence[str], max_new_tokens: int = MAX_NEW_TOKENS, beam: int = 1
     ) -> list[Translation]:
-        """`translate` for several texts; greedy search decodes them as one batch, each to its own length.
-
-        Raises:
-            TextError: if one of the texts cannot be translated.
-            ValueError: if beam or max_new_tokens is out of range.
-        """
+        """`translate` for several texts; greedy search decodes them as one batch, each to its own length."""
         return self.translate_ids([self.encode(text) for text in texts], max_new_tokens, beam)
 
     @torch.inference_mode()
     def translate_texts(self, texts: Sequence[str]) -> list[str]:
-        """The greedy translations of many texts, as texts alone: nothing is recorded, all are decoded as one batch.
-
-        Raises:
-            TextError: if one of the texts cannot be translated.
-        """
+        """The greedy translations of many texts, as texts alone: nothing is recorded, all are decoded as one batch."""
         sources = [self.encode(text) for text in texts]
         limits = _limits(sources, MAX_NEW_TOKENS)
         found = self._search(sources, max(limits), 1) if sources else []

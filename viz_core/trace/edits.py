@@ -108,11 +108,7 @@ class Edits:
         return output
 
     def value_factor(self, head: int, batch: int) -> Float[Tensor, "batch"]:
-        """Return what the edits multiply each value of a head by.
-
-        Raises:
-            ValueError: if one replaces the head's output by something that is no sum over keys.
-        """
+        """Return what the edits multiply each value of a head by."""
         factor = torch.ones(batch)
         for edit in self.of(head):
             factor = factor * edit.value_factor(head, batch)

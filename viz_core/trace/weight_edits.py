@@ -19,11 +19,7 @@ Selected: TypeAlias = slice | tuple[int, ...]
 
 
 def uniform(heads: Heads = None) -> Edit:
-    """Return an edit that gives all allowed keys the same weight.
-
-    Raises:
-        ValueError: if a head is no integer from 0 on.
-    """
+    """Return an edit that gives all allowed keys the same weight."""
     return _Uniform(heads_tuple(heads))
 
 
