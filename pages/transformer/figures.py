@@ -17,6 +17,7 @@ from viz_core.figures.style import (
     WEIGHTS_SCALE,
     escape_labels,
     lay_out,
+    log_ticks,
 )
 from viz_core.models.anatomy import Step, mean_norms
 
@@ -24,8 +25,9 @@ Labels = Mapping[str, str]
 
 
 def depth_figure(steps: tuple[Step, ...], labels: Labels) -> go.Figure:
-    """Mean length of the token vectors after each step; a layer's branches stand apart from its main path."""
+    """Mean length of the token vectors after each step, on a logarithmic scale, with the main path and its branches."""
     norms = mean_norms(steps)
+    ticks = log_ticks(min(norms), max(norms))
     names = [step_name(step.name, step.block, labels) for step in steps]
     branch = [step.name in {"attention", "ffn"} for step in steps]
     figure = go.Figure()
@@ -45,6 +47,7 @@ def depth_figure(steps: tuple[Step, ...], labels: Labels) -> go.Figure:
         labels["norm"],
         height=400,
         xaxis={"categoryorder": "array", "categoryarray": names, "tickangle": -40},
+        yaxis={"type": "log", "tickvals": ticks, "ticktext": [f"{tick:g}" for tick in ticks]},
     )
 
 

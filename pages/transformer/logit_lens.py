@@ -18,6 +18,7 @@ from viz_core.lessons.transformer.logit_lens import LogitSplit, split_of_the_log
 from viz_core.pretrained import Translation
 
 _ROUNDING = 1e-4
+_MOST_HEADS = 12  # that a picture shows
 
 
 def lens(chapter: Chapter, name: str, request: TranslationInputs, result: Translation) -> None:
@@ -26,19 +27,30 @@ def lens(chapter: Chapter, name: str, request: TranslationInputs, result: Transl
     translation_request = sentence_request(name, request.text, request.beam)
     seen, split = evaluate(translation_request, through_the_layers), evaluate(translation_request, split_of_the_logits)
     chapter.text("lens")
-    first = [next(i for i, row in enumerate(seen.tokens) if row[j] == t) for j, t in enumerate(result.target_tokens)]
-    early = sum(layer < len(seen.tokens) - 1 for layer in first)
-    figure = lens_figure(seen.tokens, seen.probabilities, seen.written, result.target_tokens, labels["said"], labels)
-    chapter.figure("lens", figure, steps=len(result.target_tokens), early=early)
+    steps, last = len(result.target_tokens), len(seen.tokens) - 1
+    early, before, after = seen.before_and_after(result.target_tokens)
+    final = result.target_tokens
+    figure = lens_figure(
+        seen.tokens, seen.probabilities, seen.written, final, labels["said"], labels, layers_across=True
+    )
+    chapter.figure("lens", figure, steps=steps, early=early)
+    chapter.finding(
+        "early", early > 0, early=early, steps=steps, before=f"{before:.1%}", after=f"{after:.1%}", last=last
+    )
     chapter.text("split")
-    steps = [f"{i + 1} · {token}" for i, token in enumerate(result.target_tokens)]
-    step = steps.index(chapter.controls.select("word", steps, steps[0]))
+    words = [f"{i + 1} · {token}" for i, token in enumerate(result.target_tokens)]
+    step = words.index(chapter.controls.select("word", words, words[0]))
     part, linked = _strongest(split, step, labels)
     chapter.figure(
         "split",
         _split_figure(split, step, labels),
-        word=escape(steps[step]),
-        logit=f"{split.logits[step]:.2f}",
+        word=escape(result.target_tokens[step]),
+        rival=escape(split.rivals[step]),
+        difference=f"{split.differences[step]:.2f}",
+        heads=f"{split.of_heads(step):.2f}",
+        rest=f"{split.differences[step] - split.of_heads(step):.2f}",
+        count=len(split.heads),
+        most=_MOST_HEADS,
         part=part,
         linked=linked,
     )
@@ -48,37 +60,38 @@ def lens(chapter: Chapter, name: str, request: TranslationInputs, result: Transl
 
 
 def _split_figure(split: LogitSplit, step: int, labels: Labels) -> go.Figure:
-    """What each part adds to the logit, largest first, coloured by sign."""
-    order = np.argsort(-split.parts[:, step], kind="stable")
-    parts, names = split.parts[order, step].astype(np.float32), np.array(_names(split, labels))[order].tolist()
+    """What the strongest heads add to the difference of the two logits, largest first, coloured by sign."""
+    heads = split.strongest(step, _MOST_HEADS)
+    parts = split.parts[heads, step].astype(np.float32)
     limit = float(np.abs(parts).max())
     figure = go.Figure(
         go.Bar(
-            x=names,
-            y=parts,
+            x=parts,
+            y=[_name(split, head, labels, "<br>") for head in heads],
+            orientation="h",
             marker={"color": parts, "colorscale": SIGNED_SCALE, "cmin": -limit, "cmax": limit},
-            hovertemplate="%{x}: %{y:+.3f}<extra></extra>",
+            text=[f"{part:+.2f}" for part in parts],
+            textposition="outside",
+            cliponaxis=False,
+            hovertemplate="%{y}: %{x:+.3f}<extra></extra>",
         )
     )
-    return lay_out(figure, labels["part"], labels["added"], height=420, xaxis={"tickangle": -60})
+    low, high = min(0.0, float(parts.min())), max(0.0, float(parts.max()))
+    room = 0.35 * (high - low)  # for the numbers beside the bars, also on a phone
+    wide = {"range": [low - room if low < 0 else 0.0, high + room if high > 0 else 0.0]}
+    return lay_out(figure, labels["added"], "", height=480, xaxis=wide, yaxis={"autorange": "reversed"})
 
 
 def _strongest(split: LogitSplit, step: int, labels: Labels) -> tuple[str, str]:
-    """The name of the part that adds most, biases excluded, and a link to it if it is a head."""
-    parts = [
-        -np.inf if name[0] == "constant" else part for name, part in zip(split.names, split.parts[:, step], strict=True)
-    ]
-    most = int(np.argmax(parts))
-    (kind, layer, head), part = split.names[most], _names(split, labels)[most]
+    """The name of the head that adds most, and a link to it."""
+    most = split.most_for(step)
+    (kind, layer, head), name = split.names[most], _name(split, most, labels)
     group = {"self": "decoder-self"}.get(kind, kind)
-    return part, part if layer is None or head is None else head_link(group, layer, head, part)
+    return name, name if layer is None or head is None else head_link(group, layer, head, name)
 
 
-def _names(split: LogitSplit, labels: Labels) -> list[str]:
-    """ "2 · cross-attention 5": layer, kind and head, from 1; what has no layer by its kind alone."""
-    kinds = {"constant": "biases", "embedding": "input", "self": "decoder.self", "cross": "decoder.cross", "ffn": "ffn"}
-    found = []
-    for kind, layer, head in split.names:
-        place = "" if layer is None else f"{layer + 1} · "
-        found.append(f"{place}{labels[kinds[kind]]}{'' if head is None else f' {head + 1}'}")
-    return found
+def _name(split: LogitSplit, part: int, labels: Labels, between: str = ", ") -> str:
+    """Name of a head: "cross-attention, layer 2, head 5"."""
+    kind, layer, head = split.names[part]
+    place = f"{labels['layer']} {(layer or 0) + 1}, {labels['head']} {(head or 0) + 1}"
+    return f"{labels[f'decoder.{kind}']}{between}{place}"

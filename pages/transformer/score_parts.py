@@ -13,6 +13,7 @@ from pages.transformer.figures import Labels
 from ui.blocks.translation import TranslationInputs
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate, sentence_request
+from ui.text.markdown import escape
 from viz_core.figures.style import SIGNED_SCALE, escape_labels, lay_out
 from viz_core.lessons.transformer.score_parts import TERMS, score_parts
 from viz_core.pretrained import Translation
@@ -35,7 +36,15 @@ def terms_of_scores(chapter: Chapter, name: str, request: TranslationInputs, res
                 chapter.figure("term", figure, term=title, head=head, spread=f"{spreads[term]:.2f}")
     words, places = spreads["word_word"], spreads["place_place"]
     largest = max(spreads, key=lambda term: spreads[term])
-    chapter.text("terms-largest", head=head, term=labels[largest], spread=f"{spreads[largest]:.2f}")
+    key, rows = found.highest_key(largest)
+    chapter.text(
+        "terms-largest",
+        head=head,
+        term=labels[largest],
+        spread=f"{spreads[largest]:.2f}",
+    )
+    queries, highest = len(result.source_tokens), escape(result.source_tokens[key])
+    chapter.finding("terms-sink", rows == queries, key=highest, rows=rows, queries=queries)
     chapter.finding("terms-places", places > words, head=head, words=f"{words:.2f}", places=f"{places:.2f}")
     with chapter.claim_row("claims-terms"):
         chapter.claim("terms", found.residual, _ROUNDING)

@@ -1,4 +1,4 @@
-"""Logit lens: the most likely token of each layer (rows) and position (columns)."""
+"""Logit lens: the most likely token of each layer and position."""
 
 from __future__ import annotations
 
@@ -18,27 +18,30 @@ def lens_figure(
     columns: Sequence[str],
     title: str,
     labels: Labels,
+    layers_across: bool = False,
 ) -> go.Figure:
     """Figure of the most likely token of each layer and position, coloured by its probability.
 
     Args:
         tokens: of what enters, then of each layer.
         chosen: the probability of the token that the model chose.
-        columns: what stands under each column.
-        title: what the columns are.
+        columns: label of each position.
+        title: what the positions are.
         labels: names "input", "layer", "said", "probability" and "read-after".
+        layers_across: layers as columns and positions as rows, which a phone can show where layers are few.
     """
     rows = [labels["input"], *(f"{labels['layer']} {i}" for i in range(1, len(tokens)))]
-    places = list(range(len(columns)))
+    places, text = list(range(len(columns))), np.array([escape_labels(list(row)) for row in tokens], dtype=object)
+    z, chosen = probabilities.astype(np.float32), chosen.astype(np.float32)
     figure = go.Figure(
         go.Heatmap(
-            z=probabilities.astype(np.float32),
-            y=rows,
-            x=places,
-            text=[escape_labels(list(row)) for row in tokens],
+            z=z.T if layers_across else z,
+            x=rows if layers_across else places,
+            y=places if layers_across else rows,
+            text=(text.T if layers_across else text).tolist(),
             texttemplate="%{text}",
             textfont={"size": 12},
-            customdata=chosen.astype(np.float32),
+            customdata=chosen.T if layers_across else chosen,
             zmin=0,
             zmax=1,
             xgap=1,
@@ -49,6 +52,15 @@ def lens_figure(
         )
     )
     ticks = {"tickmode": "array", "tickvals": places, "ticktext": escape_labels(list(columns))}
+    if layers_across:
+        return lay_out(
+            figure,
+            labels["read-after"],
+            title,
+            height=120 + 30 * len(columns),
+            xaxis={"side": "top"},
+            yaxis={**ticks, "autorange": "reversed"},
+        )
     return lay_out(
         figure,
         title,

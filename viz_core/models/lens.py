@@ -1,4 +1,4 @@
-"""The logit lens of a decoder, and its logits as a sum over heads and layers."""
+"""The logit lens of a decoder, and its logits, or differences of two, as a sum over heads and layers."""
 
 from __future__ import annotations
 
@@ -43,7 +43,11 @@ class Part(NamedTuple):
 
 @torch.inference_mode()
 def logit_parts(
-    decoder: TransformerDecoder, X: Int[Tensor, "batch n"], state: DecoderState, tokens: Int[Tensor, "batch n"]
+    decoder: TransformerDecoder,
+    X: Int[Tensor, "batch n"],
+    state: DecoderState,
+    tokens: Int[Tensor, "batch n"],
+    against: Int[Tensor, "batch n"] | None = None,
 ) -> tuple[Part, ...]:
     """Return the logit of one token at each step as a sum over the input, heads, feed-forward nets and biases.
 
@@ -55,14 +59,16 @@ def logit_parts(
 
     Args:
         tokens: the token whose logit is split, at each step.
+        against: a token at each step whose logit is subtracted, part by part: what decides between the two.
 
     Raises:
         ValueError: as the decoder's own call, or if tokens are not one token id for each of X.
     """
     check_tokens(X, decoder.embedding)
-    check_tokens(tokens, decoder.embedding)
-    if tokens.shape != X.shape:
-        raise ValueError(f"tokens: expected one for each of X, {tuple(X.shape)}, got shape {tuple(tokens.shape)}")
+    for name, given in {"tokens": tokens, "against": tokens if against is None else against}.items():
+        check_tokens(given, decoder.embedding)
+        if given.shape != X.shape:
+            raise ValueError(f"{name}: expected one for each of X, {tuple(X.shape)}, got shape {tuple(given.shape)}")
     H = decoder.pos_encoding(decoder.embed(X), offset=state.num_steps)
     names: list[tuple[str, int | None, int | None]] = [("constant", None, None), ("embedding", None, None)]
     parts = torch.stack([torch.zeros_like(H), H])
@@ -80,9 +86,12 @@ def logit_parts(
         H = following
     if not isinstance(decoder.norm, nn.Identity):
         parts = _normalised(decoder.norm, parts)
-    logits = torch.einsum("pbnd,bnd->pbn", parts, decoder.dense.weight[tokens])
-    if decoder.dense.bias is not None:
-        logits[0] += decoder.dense.bias[tokens]
+    rows, bias = decoder.dense.weight[tokens], decoder.dense.bias
+    if against is not None:
+        rows = rows - decoder.dense.weight[against]
+    logits = torch.einsum("pbnd,bnd->pbn", parts, rows)
+    if bias is not None:
+        logits[0] += bias[tokens] if against is None else bias[tokens] - bias[against]
     return tuple(Part(*name, each) for name, each in zip(names, logits, strict=True))
 
 

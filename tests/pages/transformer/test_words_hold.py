@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from tests.pages.reading import drawn, finding, number, one_line, stands
+from tests.pages.reading import drawn, figures, finding, number, one_line, stands
 from viz_core.pretrained import load
 
 OpenPage = Callable[..., AppTest]
@@ -27,6 +27,40 @@ def test_of_lengths_through_the_encoder(open_page: OpenPage, text: str) -> None:
     assert f"{min(after):.1f} to {max(after):.1f}" in one_line(app)
     assert number(app, "takes the embedding from") == pytest.approx(main[0], abs=0.06)
     assert number(app, "with its position a token has length") == pytest.approx(main[2], abs=0.06)
+
+
+def test_of_one_value_that_would_flatten_all_others(open_page: OpenPage) -> None:
+    """Lengths from 1.4 to 405 are drawn on a logarithmic axis."""
+    app = open_page("transformer", **{"t-section": "Inside the encoder"})
+    layout = figures(app, "depth")[0]["layout"]
+    lengths = [length for trace in drawn(app, "depth") for length in trace["y"]]
+    assert max(lengths) > 100 * min(lengths)
+    assert layout["yaxis"]["type"] == "log"
+    assert min(layout["yaxis"]["tickvals"]) < 2 < 100 < max(layout["yaxis"]["tickvals"])
+
+
+def test_of_heads_that_moved_a_logit(open_page: OpenPage) -> None:
+    """The answer was the feed-forward net or the bias, among sixty unsorted bars."""
+    app = open_page("transformer", **{"t-text": "I'm home.", "t-section": "Through the layers"})
+    stands(app)
+    bars = drawn(app, "split")[0]
+    assert list(bars["x"]) == sorted(bars["x"], reverse=True)
+    assert all("attention" in name for name in bars["y"])
+    assert "minus that of **J" in one_line(app)
+    first = bars["y"][0].replace("<br>", ", ")
+    assert f"[{first}](#head=" in one_line(app)
+    total = number(app, "Logit of **Je** minus that of **J'**:")
+    assert total == pytest.approx(number(app, f"{total} =") + number(app, "from 48 heads,"), abs=0.011)
+    assert finding(app, "final words are the most likely before layer 3", "None of the")
+    assert number(app, "a probability of") < 20 < 80 < number(app, "layer 3 raises it to")
+
+
+def test_of_the_term_that_decides(open_page: OpenPage) -> None:
+    """A head was said to look by word, and the largest term of its scores was left out."""
+    app = open_page("transformer", **{"t-section": "What scores are made of"})
+    stands(app)
+    assert "is *place asks for word* (standard deviation 92.44)" in one_line(app)
+    assert finding(app, "In every row it is highest for the key <eos>: an attention sink", "rows it is highest for")
 
 
 def test_of_scores_by_length_and_of_heads_that_align(open_page: OpenPage) -> None:

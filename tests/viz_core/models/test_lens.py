@@ -88,5 +88,22 @@ def test_a_head_that_is_off_carries_nothing() -> None:
     torch.testing.assert_close(sum(part.logits for part in parts), logits, atol=1e-4, rtol=1e-5)
 
 
+def test_parts_of_a_difference_are_differences_of_parts() -> None:
+    decoder, X, state = small(norm_first=True, bias=True)
+    tokens, rivals = torch.randint(0, 30, (2, 2, 6))
+    differences = logit_parts(decoder, X, state, tokens, rivals)
+    for both, one, other in zip(
+        differences, logit_parts(decoder, X, state, tokens), logit_parts(decoder, X, state, rivals), strict=True
+    ):
+        torch.testing.assert_close(both.logits, one.logits - other.logits, atol=1e-4, rtol=1e-4)
+
+
+def test_each_token_needs_one_to_be_compared_with(shapes_unchecked: None) -> None:
+    decoder, X, state = small(norm_first=True, bias=True)
+    tokens, rivals = torch.randint(0, 30, (2, 2, 6))
+    with pytest.raises(ValueError, match="against: expected one for each of X"):
+        logit_parts(decoder, X, state, tokens, rivals[:1])
+
+
 def by_name(parts: tuple[Part, ...], *name: object) -> Part:
     return next(part for part in parts if part[:3] == name)

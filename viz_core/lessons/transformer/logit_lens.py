@@ -1,7 +1,8 @@
-"""The logit lens on a translation: each layer's prediction, and the parts of a word's logit."""
+"""The logit lens on a translation: each layer's prediction, and the parts of a word's logit minus its rival's."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -20,14 +21,42 @@ class Lens(NamedTuple):
     written: Float[np.ndarray, "layers steps"]  # of the token that was written in the end
     residual: float  # max |logits of the last row - logits of the model|
 
+    def before_and_after(self, final: Sequence[str]) -> tuple[int, float, float]:
+        """Number of final tokens that are likeliest before the last layer, and their mean probability before and after.
+
+        (0, 0, 0) where there are none.
+        """
+        early = [j for j, token in enumerate(final) if any(row[j] == token for row in self.tokens[:-1])]
+        before, after = self.written[-2:, early].mean(axis=-1).tolist() if early else (0.0, 0.0)
+        return len(early), before, after
+
 
 class LogitSplit(NamedTuple):
-    """The logit of each written token as a sum of parts."""
+    """The logit of each written token minus that of its rival, the most likely other token, as a sum of parts."""
 
     names: tuple[tuple[str, int | None, int | None], ...]  # kind, layer and head
     parts: Float[np.ndarray, "parts steps"]
-    logits: Float[np.ndarray, "steps"]
-    residual: float  # max |sum of parts - logit|
+    differences: Float[np.ndarray, "steps"]
+    rivals: tuple[str, ...]
+    residual: float  # max |sum of parts - difference|
+
+    @property
+    def heads(self) -> tuple[int, ...]:
+        """Which of the parts are heads."""
+        return tuple(i for i, (_, _, head) in enumerate(self.names) if head is not None)
+
+    def of_heads(self, step: int) -> float:
+        """The sum over all heads at a step."""
+        return float(self.parts[list(self.heads), step].sum())
+
+    def strongest(self, step: int, most: int) -> list[int]:
+        """The heads with the largest effects at a step, in either direction, sorted from for to against."""
+        heads = sorted(self.heads, key=lambda head: -abs(self.parts[head, step]))[:most]
+        return sorted(heads, key=lambda head: -self.parts[head, step])
+
+    def most_for(self, step: int) -> int:
+        """The head that adds most at a step."""
+        return max(self.heads, key=lambda head: self.parts[head, step])
 
 
 @torch.inference_mode()
@@ -50,13 +79,26 @@ def through_the_layers(translator: Translator, translation: Translation) -> Lens
 
 @torch.inference_mode()
 def split_of_the_logits(translator: Translator, translation: Translation) -> LogitSplit:
-    """Split the logit of each written token into what the input, heads, feed-forward nets and biases add."""
+    """Split the logit of each written token, minus its rival's, over input, heads, feed-forward nets and biases.
+
+    What raises both logits alike decides nothing between the two words.
+    """
     model = translator.model
     source, target, lengths = translator.teacher_forced(translation.source_ids, translation.target_ids)
     wanted = torch.tensor([translation.target_ids], device=target.device)
     state = model.decoder.init_state(model.encoder(source, lengths), lengths)
-    parts = logit_parts(model.decoder, target, state, wanted)
+    logits = model(source, target, lengths)[0]
+    special = translator.special
+    never = torch.tensor([special.pad, special.bos], device=target.device)
+    others = logits.index_fill(-1, never, -torch.inf).scatter(-1, wanted[0, :, None], -torch.inf)
+    best, rivals = others.max(dim=-1)
+    parts = logit_parts(model.decoder, target, state, wanted, rivals[None])
     added = torch.stack([part.logits[0] for part in parts])
-    logits = model(source, target, lengths)[0].gather(-1, wanted[0, :, None])[:, 0]
-    residual = float((added.sum(dim=0) - logits).abs().max())
-    return LogitSplit(tuple(part[:3] for part in parts), added.cpu().numpy(), logits.cpu().numpy(), residual)
+    differences = logits.gather(-1, wanted[0, :, None])[:, 0] - best
+    return LogitSplit(
+        tuple(part[:3] for part in parts),
+        added.cpu().numpy(),
+        differences.cpu().numpy(),
+        translator.readable_tokens(rivals.tolist()),
+        float((added.sum(dim=0) - differences).abs().max()),
+    )

@@ -28,6 +28,11 @@ class ScoreParts(NamedTuple):
         """How far each term's scores differ over the keys of a query: what the softmax sees, mean over queries."""
         return dict(zip(TERMS, self.terms.std(axis=-1).mean(axis=-1).tolist(), strict=True))
 
+    def highest_key(self, term: str) -> tuple[int, int]:
+        """The key for which a term is highest in most rows, and in how many."""
+        highest = np.bincount(self.terms[TERMS.index(term)].argmax(axis=-1))
+        return int(highest.argmax()), int(highest.max())
+
 
 @torch.inference_mode()
 def score_parts(translator: Translator, translation: Translation, head: int) -> ScoreParts:

@@ -26,5 +26,9 @@ def test_each_term_is_the_product_of_its_two_parts(translator: Translator) -> No
         K = parts[key_part] @ W_k.T + (biases[1] if key_part == "word" else 0)
         np.testing.assert_allclose(scores, (Q @ K.T / h**0.5).numpy(), atol=1e-4, rtol=1e-3)
         assert found.spreads[term] == np.std(scores, axis=-1).mean()
+    for term, scores in zip(TERMS, found.terms, strict=True):
+        highest = scores.argmax(axis=-1).tolist()
+        key, rows = found.highest_key(term)
+        assert rows == highest.count(key) == max(map(highest.count, highest))
     assert found.residual < 1e-5
     assert found.later > 1e-2, "a later layer reads no sum of word and place"
