@@ -24,15 +24,7 @@ from viz_core.hub.runs.run_inputs import RunInputs
 from viz_core.hub.runs.token_text import SPACE, Token, visible
 from viz_core.hub.store.errors import HubError
 from viz_core.hub.store.local_models import LocalModel
-from viz_core.pretrained import (
-    MAX_SOURCE_TOKENS,
-    ImageClassifier,
-    ModelCard,
-    TextError,
-    Translator,
-    available,
-    load,
-)
+from viz_core.pretrained import MAX_SOURCE_TOKENS, ImageClassifier, ModelCard, TextError, Translator, available, load
 from viz_core.pretrained.decoding import greedy_search
 from viz_core.pretrained.tokenization import UNK, WORD_START, clean, token_id
 from viz_core.runtime.device import describe_device

@@ -7,7 +7,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from viz_core.positional._checks import check_queries
-from viz_core.positional.entry import SchemeCost, SchemeEntry, SchemeSizes
+from viz_core.positional.entry import SchemeCost, SchemeEntry
 from viz_core.positional.offsets import relative_positions
 from viz_core.positional.scheme import PositionScheme
 from viz_core.trace.arguments import check_whole
@@ -60,11 +60,6 @@ def _geometric(num_heads: int) -> Float[Tensor, "heads"]:
     return 2.0 ** (-8.0 * torch.arange(1, num_heads + 1, dtype=torch.float64) / num_heads)
 
 
-def _cost(sizes: SchemeSizes) -> SchemeCost:
-    """h slopes stored; h n^2 penalties (Press 2022, section 3)."""
-    return SchemeCost(stored=sizes.num_heads, computed=sizes.score_map)
-
-
 ALIBI = SchemeEntry(
     "alibi",
     order=8,
@@ -72,7 +67,8 @@ ALIBI = SchemeEntry(
     enters="scores",
     depends_on="distance",
     extrapolates=True,
-    cost=_cost,
+    # h slopes stored; h n^2 penalties (Press 2022, section 3).
+    cost=lambda sizes: SchemeCost(stored=sizes.num_heads, computed=sizes.score_map),
     make=lambda _: ALiBi(),
     task_name="alibi",
     code=(alibi_slopes, alibi_bias),

@@ -101,14 +101,6 @@ class SchemeCost:
         return _BYTES * self.computed
 
 
-def _no_positions(_sizes: SchemeSizes) -> PositionScheme:
-    return PositionScheme()
-
-
-def _never(_sizes: SchemeSizes) -> bool:
-    return False
-
-
 @dataclass(frozen=True)
 class SchemeEntry:
     """One position scheme in the register. A constant of this type in a module of this package is found by itself.
@@ -141,9 +133,9 @@ class SchemeEntry:
     depends_on: Literal["nothing", "distance", "offset", "grid-offset", "position"]
     extrapolates: bool
     cost: Callable[[SchemeSizes], SchemeCost]
-    make: Callable[[SchemeSizes], PositionScheme] = _no_positions
+    make: Callable[[SchemeSizes], PositionScheme] = lambda _sizes: PositionScheme()
     make_input: Callable[[int, int], nn.Module] | None = None
-    is_constant: Callable[[SchemeSizes], bool] = _never
+    is_constant: Callable[[SchemeSizes], bool] = lambda _sizes: False
     std: float = 1.0
     seed: int = 0
     task_name: str | None = None

@@ -7,7 +7,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from viz_core.positional._checks import check_queries
-from viz_core.positional.entry import SchemeCost, SchemeEntry, SchemeSizes
+from viz_core.positional.entry import SchemeCost, SchemeEntry
 from viz_core.positional.offsets import relative_positions
 from viz_core.positional.scheme import PositionScheme
 from viz_core.trace.arguments import check_whole
@@ -46,11 +46,6 @@ class KerpleLog(nn.Module, PositionScheme):
         return self(queries.shape[2], num_keys)
 
 
-def _cost(sizes: SchemeSizes) -> SchemeCost:
-    """2 h learned, r1 and r2 of each head; h n^2 penalties."""
-    return SchemeCost.learned(2 * sizes.num_heads, sizes.score_map)
-
-
 KERPLE = SchemeEntry(
     "kerple",
     order=10,
@@ -58,7 +53,8 @@ KERPLE = SchemeEntry(
     enters="scores",
     depends_on="distance",
     extrapolates=True,
-    cost=_cost,
+    # 2 h learned, r1 and r2 of each head; h n^2 penalties.
+    cost=lambda sizes: SchemeCost.learned(2 * sizes.num_heads, sizes.score_map),
     make=lambda sizes: KerpleLog(sizes.num_heads),
     std=0.5,  # of log r1 and log r2
     seed=9,

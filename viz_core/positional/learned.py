@@ -7,7 +7,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from viz_core.positional._checks import check_learned, check_queries, check_span
-from viz_core.positional.entry import SchemeCost, SchemeEntry, SchemeSizes
+from viz_core.positional.entry import SchemeCost, SchemeEntry
 from viz_core.positional.scheme import PositionScheme
 from viz_core.trace.arguments import check_device, check_like, check_whole
 from viz_core.trace.weights import Bias
@@ -82,16 +82,6 @@ class AbsolutePositionEmbedding1d(nn.Module, PositionScheme):
         return queries @ self.weight[:num_keys].T * self.weight.shape[1] ** -0.5
 
 
-def _learned_cost(sizes: SchemeSizes) -> SchemeCost:
-    """n d learned: a table, added to the input (Devlin 2019, Dosovitskiy 2021)."""
-    return SchemeCost.learned(sizes.num_tokens * sizes.num_hiddens)
-
-
-def _absolute_cost(sizes: SchemeSizes) -> SchemeCost:
-    """n w learned, a vector of a head's width w for each key, shared by heads; h n^2 scores q . e."""
-    return SchemeCost.learned(sizes.num_tokens * sizes.head_dim, sizes.score_map)
-
-
 LEARNED = SchemeEntry(
     "learned",
     order=2,
@@ -99,7 +89,8 @@ LEARNED = SchemeEntry(
     enters="input",
     depends_on="position",
     extrapolates=False,
-    cost=_learned_cost,
+    # n d learned: a table, added to the input (Devlin 2019, Dosovitskiy 2021).
+    cost=lambda sizes: SchemeCost.learned(sizes.num_tokens * sizes.num_hiddens),
     make_input=LearnedPositionalEmbedding,
     std=0.5**0.5,  # the variance of sinusoids is 1/2
     seed=3,
@@ -114,7 +105,8 @@ ABSOLUTE = SchemeEntry(
     enters="scores",
     depends_on="position",
     extrapolates=False,
-    cost=_absolute_cost,
+    # n w learned, a vector of a head's width w for each key, shared by heads; h n^2 scores q . e.
+    cost=lambda sizes: SchemeCost.learned(sizes.num_tokens * sizes.head_dim, sizes.score_map),
     make=lambda sizes: AbsolutePositionEmbedding1d(sizes.num_tokens, sizes.head_dim),
     seed=4,
     code=(AbsolutePositionEmbedding1d,),

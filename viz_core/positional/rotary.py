@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float, Int, Real
 from torch import Tensor
 
-from viz_core.positional.entry import SchemeCost, SchemeEntry, SchemeSizes
+from viz_core.positional.entry import SchemeCost, SchemeEntry
 from viz_core.positional.scheme import PositionScheme
 from viz_core.positional.sinusoidal import angular_frequencies
 from viz_core.torch_internals.tensors import is_transformed
@@ -131,11 +131,6 @@ class Rotary(PositionScheme):
         return _rotated(x, table)
 
 
-def _cost(sizes: SchemeSizes) -> SchemeCost:
-    """n w stored: a cosine and a sine for each position and pair (Su 2021, equation 34)."""
-    return SchemeCost(stored=sizes.num_tokens * sizes.head_dim)
-
-
 ROTARY = SchemeEntry(
     "rotary",
     order=7,
@@ -143,7 +138,8 @@ ROTARY = SchemeEntry(
     enters="rotation",
     depends_on="offset",
     extrapolates=True,
-    cost=_cost,
+    # n w stored: a cosine and a sine for each position and pair (Su 2021, equation 34).
+    cost=lambda sizes: SchemeCost(stored=sizes.num_tokens * sizes.head_dim),
     make=lambda _: Rotary(),
     task_name="rotary",
     code=(apply_rotary,),

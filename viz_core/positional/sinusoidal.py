@@ -7,7 +7,7 @@ from jaxtyping import Float, Real
 from torch import Tensor, nn
 
 from viz_core.positional._checks import check_span
-from viz_core.positional.entry import SchemeCost, SchemeEntry, SchemeSizes
+from viz_core.positional.entry import SchemeCost, SchemeEntry
 from viz_core.trace.arguments import (
     check_axes,
     check_device,
@@ -103,11 +103,6 @@ class PositionalEncoding(nn.Module):
         return encoded
 
 
-def _cost(sizes: SchemeSizes) -> SchemeCost:
-    """n d stored: a fixed table, added to the input (Vaswani 2017, section 3.5)."""
-    return SchemeCost(stored=sizes.num_tokens * sizes.num_hiddens)
-
-
 SINUSOIDAL = SchemeEntry(
     "sinusoidal",
     order=1,
@@ -115,7 +110,8 @@ SINUSOIDAL = SchemeEntry(
     enters="input",
     depends_on="position",
     extrapolates=True,
-    cost=_cost,
+    # n d stored: a fixed table, added to the input (Vaswani 2017, section 3.5).
+    cost=lambda sizes: SchemeCost(stored=sizes.num_tokens * sizes.num_hiddens),
     make_input=lambda num_tokens, num_hiddens: PositionalEncoding(num_hiddens, 0.0, num_tokens),
     task_name="sinusoidal",
 )

@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from viz_core.positional._checks import check_queries
-from viz_core.positional.entry import SchemeCost, SchemeEntry, SchemeSizes
+from viz_core.positional.entry import SchemeCost, SchemeEntry
 from viz_core.positional.offsets import relative_positions
 from viz_core.positional.scheme import PositionScheme
 from viz_core.trace.arguments import check_integers, check_whole
@@ -127,11 +127,6 @@ def _check_buckets(bidirectional: bool, num_buckets: int, max_distance: int) -> 
         raise ValueError(f"max_distance: expected more than {exact}, below which buckets are exact, got {max_distance}")
 
 
-def _cost(sizes: SchemeSizes) -> SchemeCost:
-    """B h learned, a number for each bucket and head; h n^2 biases (Raffel 2020, section 2.1)."""
-    return SchemeCost.learned(sizes.num_buckets * sizes.num_heads, sizes.score_map)
-
-
 T5 = SchemeEntry(
     "t5",
     order=9,
@@ -139,7 +134,8 @@ T5 = SchemeEntry(
     enters="scores",
     depends_on="offset",
     extrapolates=True,
-    cost=_cost,
+    # B h learned, a number for each bucket and head; h n^2 biases (Raffel 2020, section 2.1).
+    cost=lambda sizes: SchemeCost.learned(sizes.num_buckets * sizes.num_heads, sizes.score_map),
     make=lambda sizes: T5RelativeBias(sizes.num_heads, sizes.num_buckets, bidirectional=sizes.bidirectional),
     seed=8,
     task_name="t5",

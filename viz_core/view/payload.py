@@ -60,10 +60,7 @@ from viz_core.figures.framing import Sections, frame, unframe
 from viz_core.view.map_group import MapGroup
 from viz_core.view.map_source import Part
 from viz_core.view.preload import initial_requests
-from viz_core.view.requests import (
-    FileRequest,
-    Request,
-)
+from viz_core.view.requests import FileRequest, Request
 from viz_core.view.responses import answer
 from viz_core.view.state import ViewState
 from viz_core.view.words import WORD_NAMES

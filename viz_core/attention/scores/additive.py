@@ -5,15 +5,7 @@ from __future__ import annotations
 import torch
 
 from viz_core.attention.additive import AdditiveAttention
-from viz_core.attention.scores.function import (
-    Keys,
-    Queries,
-    ScoreCost,
-    Scores,
-    ScoreSizes,
-    ScoreWidths,
-    ScoringFunction,
-)
+from viz_core.attention.scores.function import ScoreCost, ScoreSizes, ScoreWidths, ScoringFunction
 
 
 def make_additive(widths: ScoreWidths, seed: int = 0) -> AdditiveAttention:
@@ -32,10 +24,6 @@ def make_additive(widths: ScoreWidths, seed: int = 0) -> AdditiveAttention:
     return layer
 
 
-def _scores(layer: AdditiveAttention, queries: Queries, keys: Keys) -> Scores:
-    return layer.score(queries, layer.W_k(keys))
-
-
 def _cost(sizes: ScoreSizes) -> ScoreCost:
     """Each query and each key is projected once; every pair is multiplied by w_v."""
     batch, n, m, (d_q, d_k, h) = sizes
@@ -46,7 +34,7 @@ ADDITIVE = ScoringFunction(
     "additive",
     order=3,
     formula=r"w_v^\top \tanh(W_q q + W_k k)",
-    scores=_scores,
+    scores=lambda layer, q, k: layer.score(q, layer.W_k(k)),
     cost=_cost,
     make=make_additive,
     code=(AdditiveAttention,),

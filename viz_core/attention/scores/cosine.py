@@ -9,15 +9,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from viz_core.attention.scores.function import (
-    Keys,
-    Queries,
-    ScoreCost,
-    Scores,
-    ScoreSizes,
-    ScoreWidths,
-    ScoringFunction,
-)
+from viz_core.attention.scores.function import Keys, Queries, ScoreCost, Scores, ScoreSizes, ScoringFunction
 from viz_core.attention.scores.products import batch_product, check_same_width
 
 _LARGEST = 100.0  # the scale's limit, a temperature of 0.01 (Liu 2022, section 3.2)
@@ -51,10 +43,6 @@ class CosineScale(nn.Module):
         return self.log_scale.clamp(max=math.log(_LARGEST)).exp()
 
 
-def _make(_widths: ScoreWidths, _seed: int) -> CosineScale:
-    return CosineScale()
-
-
 def _cost(sizes: ScoreSizes) -> ScoreCost:
     """Each vector is squared and divided by its norm once; every pair is multiplied, and its sum by s."""
     batch, n, m, (_, d, _) = sizes
@@ -67,7 +55,7 @@ COSINE = ScoringFunction(
     formula=r"s\, q^\top k / (\lVert q \rVert \lVert k \rVert)",
     scores=lambda learned, q, k: cosine_scores(q, k, learned()),
     cost=_cost,
-    make=_make,
+    make=lambda _widths, _seed: CosineScale(),
     one_width=True,
     code=(cosine_scores, CosineScale),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import nn
 
-from viz_core.attention.scores.function import Keys, Queries, ScoreCost, Scores, ScoreSizes, ScoringFunction
+from viz_core.attention.scores.function import Keys, Queries, ScoreCost, Scores, ScoringFunction
 from viz_core.attention.scores.products import batch_product, check_same_width
 
 
@@ -18,16 +18,12 @@ def dot_scores(queries: Queries, keys: Keys) -> Scores:
     return batch_product(queries, keys.transpose(1, 2))
 
 
-def _cost(sizes: ScoreSizes) -> ScoreCost:
-    return ScoreCost(0, sizes.batch * sizes.queries * sizes.keys * sizes.widths.key_size)
-
-
 DOT: ScoringFunction[nn.Module] = ScoringFunction(
     "dot",
     order=0,
     formula=r"q^\top k",
     scores=lambda _, q, k: dot_scores(q, k),
-    cost=_cost,
+    cost=lambda sizes: ScoreCost(0, sizes.batch * sizes.queries * sizes.keys * sizes.widths.key_size),
     one_width=True,
     code=(dot_scores,),
 )

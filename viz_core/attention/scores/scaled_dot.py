@@ -7,7 +7,7 @@ import math
 from torch import nn
 
 from viz_core.attention.scores.dot import dot_scores
-from viz_core.attention.scores.function import Keys, Queries, ScoreCost, Scores, ScoreSizes, ScoringFunction
+from viz_core.attention.scores.function import Keys, Queries, ScoreCost, Scores, ScoringFunction
 
 
 def scaled_dot_scores(queries: Queries, keys: Keys) -> Scores:
@@ -18,16 +18,12 @@ def scaled_dot_scores(queries: Queries, keys: Keys) -> Scores:
     return dot_scores(queries, keys) / math.sqrt(queries.shape[-1])
 
 
-def _cost(sizes: ScoreSizes) -> ScoreCost:
-    return ScoreCost(0, sizes.batch * sizes.queries * sizes.keys * (sizes.widths.key_size + 1))
-
-
 SCALED: ScoringFunction[nn.Module] = ScoringFunction(
     "scaled",
     order=1,
     formula=r"q^\top k / \sqrt d",
     scores=lambda _, q, k: scaled_dot_scores(q, k),
-    cost=_cost,
+    cost=lambda sizes: ScoreCost(0, sizes.batch * sizes.queries * sizes.keys * (sizes.widths.key_size + 1)),
     one_width=True,
     code=(scaled_dot_scores,),
 )
