@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 from jaxtyping import Float
 from plotly.subplots import make_subplots
 
-from viz_core.figures.spread import milliseconds
+from ui.blocks.measured_times import milliseconds
 from viz_core.figures.style import ACCENT, CATEGORIES, Labels, lay_out, mark_on_log_axis
 from viz_core.lessons.architectures.costs import ARCHITECTURES, LayerSizes, layer_cost
 from viz_core.runtime.stopwatch import Measurement

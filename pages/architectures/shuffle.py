@@ -5,11 +5,11 @@ from __future__ import annotations
 import streamlit as st
 from torch import Tensor, nn
 
+from ui.blocks.residual_figure import residual_figure
 from ui.blocks.sentence import sentence_input
 from ui.chapter.chapter import Chapter
 from ui.compute.models import translator_or_none
 from ui.text.markdown import escape
-from viz_core.figures.residuals import residual_figure
 from viz_core.figures.token_map import token_map
 from viz_core.lessons.architectures.experiments import (
     first_head_weights,

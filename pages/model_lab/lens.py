@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from serving.requests.hub import HubRequest
+from ui.blocks.lens_figure import lens_figure
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate
 from ui.text.markdown import escape
-from viz_core.figures.lens import lens_figure
 from viz_core.hub import HubCard
 from viz_core.hub.lens import through_the_layers
 

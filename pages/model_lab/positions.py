@@ -8,9 +8,9 @@ import streamlit as st
 from torch import Tensor
 
 from pages.model_lab import position_figures as figures
+from ui.blocks.alibi_figures import penalty_figure, slopes_figure
+from ui.blocks.rotary_hands_figure import hands_figure
 from ui.chapter.chapter import Chapter
-from viz_core.figures.alibi import penalty_figure, slopes_figure
-from viz_core.figures.rotary_hands import hands_figure
 from viz_core.hub import HubCard, Positions
 from viz_core.lessons.model_lab.position_measures import (
     MOST_ROWS,

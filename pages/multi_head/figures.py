@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 from jaxtyping import Float
 from plotly.subplots import make_subplots
 
-from viz_core.figures.spread import milliseconds
+from ui.blocks.measured_times import milliseconds
 from viz_core.figures.style import ACCENT, KEYS, QUERIES, VALUES, WEIGHTS_SCALE, lay_out, mark_on_log_axis
 from viz_core.runtime.stopwatch import Measurement
 

@@ -11,8 +11,8 @@ from pages.position_embeddings.offset_figures import bucket_figure
 from pages.position_embeddings.own_figures import own_figures
 from pages.position_embeddings.predictions import sketch_the_penalty
 from pages.position_embeddings.tokens import ROUNDING, TokenInputs
+from ui.blocks.alibi_figures import penalty_figure, slopes_figure
 from ui.chapter.chapter import Chapter
-from viz_core.figures.alibi import penalty_figure, slopes_figure
 from viz_core.lessons.position_embeddings.broken import (
     logarithmic_penalty,
     one_way_bucket_errors,

@@ -6,7 +6,7 @@ import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Float, Int
 
-from viz_core.figures.rotary_hands import hands_figure
+from ui.blocks.rotary_hands_figure import hands_figure
 from viz_core.figures.style import ACCENT, KEYS, QUERIES, Labels, lay_out
 from viz_core.positional import angular_frequencies
 

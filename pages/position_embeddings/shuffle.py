@@ -8,9 +8,9 @@ import streamlit as st
 from torch import Tensor
 
 from pages.position_embeddings.tokens import ROUNDING, TokenInputs
+from ui.blocks.residual_figure import residual_figure
 from ui.chapter.chapter import Chapter
 from ui.text.markdown import escape
-from viz_core.figures.residuals import residual_figure
 from viz_core.lessons.position_embeddings.order import is_equivariant, order_residuals, reversed_order
 from viz_core.positional.register import SCHEMES
 from viz_core.pretrained.token_vectors import shuffled_order

@@ -7,12 +7,12 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from pages.transformer.figures import Labels
+from ui.blocks.lens_figure import lens_figure
 from ui.blocks.translation import TranslationInputs
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate, sentence_request
 from ui.text.head_link import head_link
 from ui.text.markdown import escape
-from viz_core.figures.lens import lens_figure
 from viz_core.figures.style import SIGNED_SCALE, lay_out
 from viz_core.lessons.transformer.logit_lens import LogitSplit, split_of_the_logits, through_the_layers
 from viz_core.pretrained import Translation

@@ -6,7 +6,7 @@ from collections import defaultdict
 
 import numpy as np
 
-from viz_core.figures.alibi import penalty_figure, slopes_figure
+from ui.blocks.alibi_figures import penalty_figure, slopes_figure
 from viz_core.figures.style import ACCENT
 from viz_core.positional import alibi_slopes
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from viz_core.figures.residuals import residual_figure
+from ui.blocks.residual_figure import residual_figure
 from viz_core.figures.style import ACCENT
 
 
