@@ -31,15 +31,9 @@ __all__ = [
 ]
 
 _MODULES = {
-    "attend": "viz_core.trace",
-    "attention_weights": "viz_core.trace",
-    "available": "viz_core.pretrained",
-    "instrument": "viz_core.hub",
-    "intervene": "viz_core.trace",
-    "load": "viz_core.pretrained",
-    "load_hub": "viz_core.hub",
-    "record": "viz_core.trace",
-    "restore": "viz_core.hub",
+    **dict.fromkeys(("attend", "attention_weights", "intervene", "record"), "viz_core.trace"),
+    **dict.fromkeys(("available", "load"), "viz_core.pretrained"),
+    **dict.fromkeys(("instrument", "load_hub", "restore"), "viz_core.hub"),
     "view": "viz_core.view",
 }
 

@@ -12,7 +12,7 @@ from ui.compute.models import evaluate_model
 from viz_core.lessons.model_lab.mixed_batch import TASKS, mixed_batch
 from viz_core.lessons.model_lab.one_sequence import one_stack, with_encoder
 from viz_core.lessons.model_lab.readout import questions_and_statements, read_at
-from viz_core.lessons.model_lab.sentence_choice import PAIRS, right_choices
+from viz_core.lessons.model_lab.sentence_choice import right_choices, sentence_pairs
 from viz_core.lessons.model_lab.which_half import TEXTS, leak, perplexity
 
 WRITER, READER, BOTH = (OwnModelSpec(name, offline=True) for name in ("writer-en", "reader-en", "transformer-en-fr"))
@@ -68,7 +68,7 @@ def _jobs(chapter: Chapter) -> None:
     """How often the likelier sentence is the right one, by what is wrong with the other."""
     right = evaluate_model(WRITER, right_choices)
     values = {name: f"{sum(found)}/{len(found)}" for name, found in right.items()}
-    examples = {f"{name}_{i}": text for name, pairs in PAIRS.items() for i, text in enumerate(pairs[0], 1)}
+    examples = {f"{name}_{i}": text for name, pairs in sentence_pairs().items() for i, text in enumerate(pairs[0], 1)}
     chapter.text("measured.jobs", **values, **examples)
 
 

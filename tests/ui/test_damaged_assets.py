@@ -20,6 +20,7 @@ from ui.chapter import source_cards as book
 from ui.text.markdown import unescape
 from viz_core.hub import HubError, load_hub
 from viz_core.images import drawn
+from viz_core.lessons.model_lab import sentence_choice
 from viz_core.pretrained import picture_samples, samples
 from viz_core.runtime.assets import ASSETS, AssetError, reading
 from viz_core.view import components
@@ -79,12 +80,14 @@ def read_view_words(file: Path) -> None:
 
 
 def read_samples(file: Path) -> None:
-    for function in (samples.sentences, samples.by_length, samples.held_out, picture_samples.shipped_pictures):
+    cached = (samples.sentences, samples.by_length, samples.held_out, picture_samples.shipped_pictures)
+    for function in (*cached, sentence_choice.sentence_pairs):
         function.cache_clear()
     readers: dict[str, Callable[[], object]] = {
         "alignments-en-fr.tsv": aligned_samples.aligned_samples,
         "by-length.json": samples.by_length,
         "held-out.json": samples.held_out,
+        "sentence-pairs.json": sentence_choice.sentence_pairs,
         "sentences.json": samples.sentences,
         "fashion-mnist-test.json": picture_samples.shipped_pictures,
         "fashion-mnist-test.png": picture_samples.shipped_pictures,
@@ -175,6 +178,7 @@ def test_a_file_of_a_kind(
     monkeypatch.setattr(alike, "MEASURED", shipped / "book/alike.json")
     monkeypatch.setattr(book_exercises, "RECORDED", shipped / "book/exercises.json")
     monkeypatch.setattr(aligned_samples, "_PAIRS", shipped / "samples/alignments-en-fr.tsv")
+    monkeypatch.setattr(sentence_choice, "_PAIRS", shipped / "samples/sentence-pairs.json")
     monkeypatch.setattr(picture_samples, "_SHEET", shipped / "samples/fashion-mnist-test")
     monkeypatch.setattr(drawn, "FOLDER", shipped / "samples/drawn")
     for name, file in (("_SENTENCES", "sentences"), ("_HELD_OUT", "held-out"), ("BY_LENGTH", "by-length")):

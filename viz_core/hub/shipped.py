@@ -25,7 +25,6 @@ from viz_core.hub.runs.token_text import SPACE, Token, visible
 from viz_core.hub.store.errors import HubError
 from viz_core.hub.store.local_models import LocalModel
 from viz_core.pretrained import MAX_SOURCE_TOKENS, ImageClassifier, ModelCard, TextError, Translator, available, load
-from viz_core.pretrained.decoding import greedy_search
 from viz_core.pretrained.tokenization import UNK, WORD_START, clean, token_id
 from viz_core.runtime.device import describe_device
 from viz_core.trace import Trace, no_recording, record
@@ -102,7 +101,7 @@ class ShippedTranslation(ShippedKind):
             )
         model, source_ids = self.shipped, self.encode(inputs.text or "", inputs.max_tokens)
         if inputs.target is None:
-            return _recorded(model, source_ids, _searched(model, [source_ids], inputs.budget)[0])
+            return _recorded(model, source_ids, model.search([source_ids], max(1, inputs.budget))[0])
         return _recorded(model, source_ids, [*model.tokenizer.encode(clean(inputs.target)).ids, model.special.eos])
 
     def encode(self, text: str, most: int | None) -> list[int]:
@@ -202,20 +201,12 @@ class ShippedHubModel(HubModel):
                 encoded.append(error)
         sources = [ids for ids in encoded if not isinstance(ids, HubError)]
         budget = engine.new_tokens if max_new_tokens is None else max_new_tokens
-        written = iter(_searched(model, sources, budget) if sources else ())
+        written = iter(model.search(sources, max(1, budget)) if sources else ())
         for text, ids in zip(texts, encoded, strict=True):
             if isinstance(ids, HubError):
                 yield ids
             else:
                 yield replace(_recorded(model, ids, next(written)), made=self.made_of(text))
-
-
-def _searched(model: Translator, sources: Sequence[list[int]], budget: int) -> list[list[int]]:
-    """The greedy translation of each; all are decoded as one batch, the shorter ones padded."""
-    lengths = [len(ids) for ids in sources]
-    X = torch.tensor([[*ids, *[model.special.pad] * (max(lengths) - len(ids))] for ids in sources], device=model.device)
-    valid_lens = torch.tensor(lengths, device=model.device)
-    return greedy_search(model.model, X, valid_lens, model.special, max(1, budget))
 
 
 @torch.inference_mode()

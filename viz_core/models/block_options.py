@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from torch import nn
@@ -59,9 +59,7 @@ class BlockOptions:
 
     def cross_attention(self, num_hiddens: int, num_heads: int, dropout: float, use_bias: bool) -> MultiHeadAttention:
         """Return a layer of cross-attention: no positions and no window, as its keys are another sequence."""
-        return MultiHeadAttention(
-            num_hiddens, num_heads, dropout, use_bias, num_key_heads=self.num_key_heads, softcap=self.softcap
-        )
+        return replace(self, positions=None, window=None).self_attention(num_hiddens, num_heads, dropout, use_bias)
 
 
 BOOK = BlockOptions()

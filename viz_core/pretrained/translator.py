@@ -169,7 +169,7 @@ class Translator:
         """The greedy translations of many texts, as texts alone: nothing is recorded, all are decoded as one batch."""
         sources = [self.encode(text) for text in texts]
         limits = _limits(sources, MAX_NEW_TOKENS)
-        found = self._search(sources, max(limits), 1) if sources else []
+        found = self.search(sources, max(limits)) if sources else []
         return [self.tokenizer.decode(ids[:limit]) for ids, limit in zip(found, limits, strict=True)]
 
     @torch.inference_mode()
@@ -188,14 +188,14 @@ class Translator:
         limits = _limits(sources, max_new_tokens)
         logits: list[Logits] = []
         if beam > 1:  # its last step depends on the limit, so each by itself
-            targets = [self._search([ids], limit, beam, logits)[0] for ids, limit in zip(sources, limits, strict=True)]
+            targets = [self.search([ids], limit, beam, logits)[0] for ids, limit in zip(sources, limits, strict=True)]
         else:
-            found = self._search(sources, max(limits), beam, logits) if sources else []
+            found = self.search(sources, max(limits), beam, logits) if sources else []
             targets = [ids[:limit] for ids, limit in zip(found, limits, strict=True)]
         return [self._recorded(*written) for written in zip(sources, targets, logits, strict=True)]
 
-    def _search(
-        self, sources: Sequence[list[int]], limit: int, beam: int, logits: list[Logits] | None = None
+    def search(
+        self, sources: Sequence[list[int]], limit: int, beam: int = 1, logits: list[Logits] | None = None
     ) -> list[list[int]]:
         """Target ids of each source, whose logits are added to those there are; the shorter sources are padded."""
         lengths = [len(ids) for ids in sources]

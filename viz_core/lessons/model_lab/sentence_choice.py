@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
+from functools import cache
 
 import torch
 from jaxtyping import Float
@@ -10,66 +12,23 @@ from torch import Tensor
 
 from viz_core.hub import HubModel
 from viz_core.hub.kinds.decoder import DecoderKind
+from viz_core.runtime.assets import ASSETS, reading
 
-PAIRS: Mapping[str, tuple[tuple[str, str], ...]] = {
-    "agreement": (
-        ("She is at home.", "She are at home."),
-        ("They are very tired.", "They is very tired."),
-        ("He doesn't like fish.", "He don't likes fish."),
-        ("I was born in Boston.", "I were born in Boston."),
-        ("These books are mine.", "This books are mine."),
-        ("Tom has two brothers.", "Tom has two brother."),
-        ("We were waiting for you.", "We was waiting for you."),
-        ("My parents live here.", "My parents lives here."),
-    ),
-    "order": (
-        ("Where do you live?", "Where you do live?"),
-        ("I have never seen it.", "I never have it seen."),
-        ("He is not a doctor.", "He not is a doctor."),
-        ("Give me the key.", "Give the me key."),
-        ("What time is it?", "What it time is?"),
-        ("I want to sleep.", "I to want sleep."),
-        ("It is raining again.", "Raining it again is."),
-        ("Can you help me?", "You help can me?"),
-    ),
-    "spelling": (
-        ("I forgot my umbrella.", "I forgot my umbrela."),
-        ("See you tomorrow.", "See you tommorow."),
-        ("She is beautiful.", "She is beutiful."),
-        ("I believe you.", "I beleive you."),
-        ("We are friends.", "We are freinds."),
-        ("It is necessary.", "It is neccesary."),
-        ("I received a letter.", "I recieved a letter."),
-        ("That is different.", "That is diffrent."),
-    ),
-    "sense": (
-        ("I drink coffee every morning.", "I drink chairs every morning."),
-        ("The dog is barking.", "The door is barking."),
-        ("He drives a car.", "He drives a song."),
-        ("She reads a book.", "She reads a fish."),
-        ("The sun is shining.", "The spoon is shining."),
-        ("I ate an apple.", "I ate an hour."),
-        ("Birds can fly.", "Stones can fly."),
-        ("He opened the window.", "He opened the water."),
-    ),
-    "world": (
-        ("Paris is the capital of France.", "Paris is the capital of Japan."),
-        ("The sky is blue.", "The sky is green."),
-        ("A week has seven days.", "A week has nine days."),
-        ("Ice is cold.", "Ice is hot."),
-        ("Winter is cold.", "Winter is warm."),
-        ("Two and two are four.", "Two and two are five."),
-        ("The sun rises in the east.", "The sun rises in the west."),
-        ("Cats eat mice.", "Mice eat cats."),
-    ),
-}
-"""Sentences written for this page, by what is wrong with the second of each pair."""
+_PAIRS = ASSETS / "samples" / "sentence-pairs.json"
+Pairs = Mapping[str, Sequence[tuple[str, str]]]
 
 
-def right_choices(
-    model: HubModel, pairs: Mapping[str, Sequence[tuple[str, str]]] = PAIRS
-) -> dict[str, tuple[bool, ...]]:
-    """Whether the first of each pair is the likelier one."""
+@cache
+def sentence_pairs() -> Pairs:
+    """Sentences written for this page, by what is wrong with the second of each pair."""
+    with reading(_PAIRS):
+        content: dict[str, list[list[str]]] = json.loads(_PAIRS.read_text(encoding="utf-8"))
+        return {name: tuple((right, wrong) for right, wrong in pairs) for name, pairs in content.items()}
+
+
+def right_choices(model: HubModel, pairs: Pairs | None = None) -> dict[str, tuple[bool, ...]]:
+    """Whether the first of each pair is the likelier one; of `sentence_pairs` unless given."""
+    pairs = sentence_pairs() if pairs is None else pairs
     texts = [text for group in pairs.values() for pair in group for text in pair]
     found = iter(log_probabilities(model, texts).tolist())
     return {name: tuple(next(found) > next(found) for _ in group) for name, group in pairs.items()}

@@ -11,7 +11,7 @@ from viz_core.trace import attention_weights
 
 def pooled(query: Float[Tensor, "d"], keys: Float[Tensor, "keys d"], temperature: float = 1.0) -> Float[Tensor, "d"]:
     """sum_i a_i k_i with a = softmax(K q / T): the keys are their own values."""
-    return _weights(query, keys, temperature) @ keys
+    return query_weights(query, keys, temperature) @ keys
 
 
 def query_jacobian(
@@ -28,10 +28,13 @@ def weighted_covariance(
 
     (Dive into Deep Learning, section 11.1, exercise 2.)
     """
-    weights = _weights(query, keys, temperature)
+    weights = query_weights(query, keys, temperature)
     centred = keys - weights @ keys
     return centred.T @ (weights[:, None] * centred)
 
 
-def _weights(query: Tensor, keys: Tensor, temperature: float) -> Tensor:
+def query_weights(
+    query: Float[Tensor, "d"], keys: Float[Tensor, "keys d"], temperature: float
+) -> Float[Tensor, "keys"]:
+    """a = softmax(K q / T)."""
     return attention_weights(query[None, None, None], keys[None, None], scale=1 / temperature)[0, 0, 0]

@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from viz_core.trace import attention_weights
+from viz_core.lessons.queries_keys_values.query_gradient import query_weights
 
 _RATE = 0.25  # of the way that the gradient at temperature 1 shows
 
@@ -15,7 +15,7 @@ def click_loss(
     query: Float[Tensor, "d"], documents: Float[Tensor, "documents d"], clicked: int, temperature: float = 1.0
 ) -> Float[Tensor, ""]:
     """-log a_c with a = softmax(K q / T): small where the document that was clicked has most of the weight."""
-    return -_weights(query, documents, temperature)[clicked].log()
+    return -query_weights(query, documents, temperature)[clicked].log()
 
 
 def ranks_while_learning(
@@ -38,7 +38,3 @@ def ranks_while_learning(
         gradient = torch.func.grad(lambda q: click_loss(q, documents, clicked, temperature))(query)
         query = query - _RATE * temperature * gradient
     return ranks
-
-
-def _weights(query: Tensor, documents: Tensor, temperature: float) -> Tensor:
-    return attention_weights(query[None, None, None], documents[None, None], scale=1 / temperature)[0, 0, 0]

@@ -12,7 +12,7 @@ from viz_core.lessons.model_lab import mixed_batch
 from viz_core.lessons.model_lab.mixed_batch import TASKS
 from viz_core.lessons.model_lab.one_sequence import one_stack, with_encoder
 from viz_core.lessons.model_lab.readout import linear_accuracy, questions_and_statements, read_at, token_states
-from viz_core.lessons.model_lab.sentence_choice import PAIRS, log_probabilities, right_choices
+from viz_core.lessons.model_lab.sentence_choice import log_probabilities, right_choices, sentence_pairs
 from viz_core.lessons.model_lab.which_half import TEXTS, leak, perplexity
 
 
@@ -45,7 +45,7 @@ def test_a_sentences_probability_is_that_of_its_tokens(writer: HubModel) -> None
 
 
 def test_of_two_sentences_the_same_one_is_chosen_whichever_comes_first(writer: HubModel) -> None:
-    pairs = PAIRS["order"][:3]
+    pairs = sentence_pairs()["order"][:3]
     turned = [(wrong, right) for right, wrong in pairs]
     found = right_choices(writer, {"right": pairs, "turned": turned})
     assert found["turned"] == tuple(not right for right in found["right"])
