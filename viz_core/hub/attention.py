@@ -76,7 +76,8 @@ def attention_forward(
     if block_indices is not None:
         name = type(module).__name__
         raise ValueError(f"{name}: expected attention to all keys, got blocks chosen for each query; restore the model")
-    mask, bias = (attention_mask, None) if _is_boolean(attention_mask) else (None, attention_mask)
+    is_bias = attention_mask is not None and attention_mask.dtype != torch.bool
+    mask, bias = (None, attention_mask) if is_bias else (attention_mask, None)
     if position_bias is not None:
         bias = position_bias if bias is None else bias + position_bias
     causal = bool(getattr(module, "is_causal", True) if is_causal is None else is_causal) and attention_mask is None
@@ -132,7 +133,3 @@ def _chosen(indices: Int[Tensor, "batch queries chosen"], num_keys: int) -> Bool
     """A mask of the keys that each query has chosen."""
     mask = torch.zeros(*indices.shape[:2], num_keys, dtype=torch.bool, device=indices.device)
     return mask.scatter(-1, indices.long(), True)[:, None]
-
-
-def _is_boolean(mask: Tensor | None) -> bool:
-    return mask is None or mask.dtype == torch.bool

@@ -59,6 +59,11 @@ class ShippedKind(ModelKind):
 
     shipped: Any
 
+    def __init_subclass__(cls, like: type[ModelKind]) -> None:
+        """Offer what a registered kind offers, under its name."""
+        for attribute in ("name", "stack", "takes", "reads", "controls", "features", "new_tokens"):
+            setattr(cls, attribute, getattr(like, attribute))
+
     @classmethod
     def recognise(cls, facts: ConfigFacts) -> None:  # noqa: ARG003  # no config of transformers
         return None
@@ -78,15 +83,8 @@ class ShippedKind(ModelKind):
 
 
 @dataclass(frozen=True, eq=False)
-class ShippedTranslation(ShippedKind):
+class ShippedTranslation(ShippedKind, like=EncoderDecoderKind):
     """A translator that ships, run as the lab runs its encoder-decoders."""
-
-    name = EncoderDecoderKind.name
-    stack = EncoderDecoderKind.stack
-    takes = EncoderDecoderKind.takes
-    controls = EncoderDecoderKind.controls
-    features = EncoderDecoderKind.features
-    new_tokens = EncoderDecoderKind.new_tokens
 
     shipped: Translator
 
@@ -129,15 +127,8 @@ class ShippedTranslation(ShippedKind):
 
 
 @dataclass(frozen=True, eq=False)
-class ShippedClassification(ShippedKind):
+class ShippedClassification(ShippedKind, like=Vision):
     """A classifier of pictures that ships, run as the lab runs its vision models."""
-
-    name = Vision.name
-    stack = Vision.stack
-    takes = Vision.takes
-    reads = Vision.reads
-    controls = Vision.controls
-    features = Vision.features
 
     shipped: ImageClassifier
 

@@ -61,10 +61,6 @@ class MapBlock:
         return attention_entropy(self.weights)
 
 
-def _mean(sums: Tensor, info: MapInfo) -> Tensor:
-    return sums / info.num_queries
-
-
 @dataclass(frozen=True)
 class Example:
     """A map small enough to measure by hand, and its value."""
@@ -100,5 +96,5 @@ class Measure:
     applies: Callable[[MapInfo], bool]
     maximum: Callable[[MapInfo], float]
     sums: Callable[[MapBlock], Tensor] | None = None
-    value: Callable[[Tensor, MapInfo], Tensor] = _mean
+    value: Callable[[Tensor, MapInfo], Tensor] = lambda sums, info: sums / info.num_queries
     example: Example | None = None

@@ -88,14 +88,15 @@ def score_products(call: AttentionCall, head: int, query: int, key: int, row: in
     group = source.queries.shape[1] // source.keys.shape[1]
     q, k = source.queries[row, head, query].double().cpu(), source.keys[row, head // group, key].double().cpu()
     products = source.scale * q * k
-    capped = _capped(float(products.sum()), source.softcap)
+    total, cap = float(products.sum()), source.softcap
+    capped = total if cap is None else cap * float(np.tanh(total / cap))
     score = source.scores(slice(head, head + 1), slice(query, query + 1))[row, 0, 0, key]
     return ScoreProducts(
         q.numpy(),
         k.numpy(),
         source.scale,
         products.numpy(),
-        capped - float(products.sum()),
+        capped - total,
         0.0 if source.bias is None else _at(source.bias, row, head, query, key),
         float(score),
         float(call.weights(head=head, queries=query, keys=key)[row]),
@@ -115,10 +116,6 @@ def products_of_pair(_model: Any, run: Any, site: str, head: int, query: int, ke
 def keeps_queries_and_keys(_model: Any, run: Any) -> bool:
     """Whether a run's calls have queries and keys for `score_products`; some models record whole maps only."""
     return all(isinstance(call.source, Projected) for call in run.trace)
-
-
-def _capped(total: float, softcap: float | None) -> float:
-    return total if softcap is None else softcap * float(np.tanh(total / softcap))
 
 
 def _at(tensor: Tensor, *places: int) -> float:

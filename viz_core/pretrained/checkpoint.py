@@ -3,13 +3,37 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any, TypeVar
 
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load as load_tensors
 
 from viz_core.pretrained.card import CheckpointError, read_bytes
+
+Network = TypeVar("Network", bound=torch.nn.Module)
+
+
+def build_network(config: Any, builders: Mapping[str, Callable[..., Network]]) -> Network:
+    """Build the model that a config describes: "architecture", one of `builders`, and the sizes that one takes.
+
+    Raises:
+        CheckpointError: if the config names no known architecture, lacks a field, names one the architecture
+            has not, or gives one an impossible value.
+    """
+    name: Any = config.get("architecture") if isinstance(config, dict) else None
+    if name not in builders:
+        raise CheckpointError(
+            "config.json does not describe a known architecture, got {got!r}; those known: {known}",
+            got=name,
+            known=tuple(builders),
+        )
+    try:
+        return builders[name](**{field: size for field, size in config.items() if field != "architecture"})
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise CheckpointError("config.json does not describe this architecture: {detail}", detail=str(error)) from None
 
 
 def load_weights(model: torch.nn.Module, path: Path, sha256: str | None = None) -> None:

@@ -16,7 +16,7 @@ from viz_core.maps.relevance import relevance_maps
 from viz_core.models.patch_grid import interpolate_positions
 from viz_core.models.vit import ViT
 from viz_core.pretrained.card import CheckpointError, ModelCard
-from viz_core.pretrained.checkpoint import load_weights
+from viz_core.pretrained.checkpoint import build_network, load_weights
 from viz_core.pretrained.familiarity import Distance, Familiarity, read_familiarity
 from viz_core.runtime.provenance import UNKNOWN, Provenance
 from viz_core.runtime.viewer import show
@@ -198,20 +198,5 @@ def _patch_mean(tokens: Float[Tensor, "batch tokens d"]) -> Float[Tensor, "batch
 
 
 def build_classification_model(config: dict[str, Any]) -> ViT:
-    """The model a config describes: "architecture" (vit) and the sizes it takes.
-
-    Raises:
-        CheckpointError: if the config names no known architecture, lacks a field, names one the architecture
-            has not, or gives one an impossible value.
-    """
-    name = config.get("architecture") if isinstance(config, dict) else None
-    if name != "vit":
-        raise CheckpointError(
-            "config.json does not describe a known architecture, got {got!r}; those known: {known}",
-            got=name,
-            known=("vit",),
-        )
-    try:
-        return ViT(**{field: size for field, size in config.items() if field != "architecture"})
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise CheckpointError("config.json does not describe this architecture: {detail}", detail=str(error)) from None
+    """The model a config describes: "architecture" (vit) and the sizes it takes."""
+    return build_network(config, {"vit": ViT})

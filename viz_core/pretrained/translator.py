@@ -21,7 +21,7 @@ from viz_core.models.seq2seq import Seq2SeqAttentionDecoder, Seq2SeqDecoder, Seq
 from viz_core.models.transformer import TransformerEncoder
 from viz_core.models.transformer_decoder import TransformerDecoder
 from viz_core.pretrained.card import CheckpointError, ModelCard, read_bytes
-from viz_core.pretrained.checkpoint import load_weights
+from viz_core.pretrained.checkpoint import build_network, load_weights
 from viz_core.pretrained.decoding import Logits, beam_search, greedy_search
 from viz_core.pretrained.tokenization import UNK, SpecialTokens, clean, is_spelled, readable, special_tokens, token_id
 from viz_core.pretrained.word_probabilities import WordProbability, likeliest_others, word_probabilities
@@ -298,24 +298,12 @@ def build_translation_model(config: dict[str, Any]) -> EncoderDecoder:
 
     Args:
         config: "architecture", one of TRANSLATION_ARCHITECTURES, and the sizes its encoder and decoder take.
-
-    Raises:
-        CheckpointError: if the config names no known architecture, lacks a field, names one the architecture
-            has not, or gives one an impossible value.
     """
-    name = config.get("architecture") if isinstance(config, dict) else None
-    if name not in TRANSLATION_ARCHITECTURES:
-        raise CheckpointError(
-            "config.json does not describe a known architecture, got {got!r}; those known: {known}",
-            got=name,
-            known=tuple(TRANSLATION_ARCHITECTURES),
-        )
-    encoder, decoder = TRANSLATION_ARCHITECTURES[name]
-    sizes = {field: size for field, size in config.items() if field != "architecture"}
-    try:
-        return share_embeddings(EncoderDecoder(encoder(**sizes), decoder(**sizes)))
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise CheckpointError("config.json does not describe this architecture: {detail}", detail=str(error)) from None
+    return build_network(config, {name: partial(_joined, *pair) for name, pair in TRANSLATION_ARCHITECTURES.items()})
+
+
+def _joined(encoder: Callable[..., nn.Module], decoder: Callable[..., nn.Module], **sizes: Any) -> EncoderDecoder:
+    return share_embeddings(EncoderDecoder(encoder(**sizes), decoder(**sizes)))
 
 
 def _read_tokenizer(path: Path) -> Tokenizer:

@@ -106,9 +106,9 @@ def check_positive_number(**named: object) -> None:
 
 def is_whole(number: object) -> bool:
     """Whether it is an integer, Python's or numpy's; no boolean and no tensor."""
-    return (
-        isinstance(number, int | torch.SymInt) or _is_numpy_integer(number) if not isinstance(number, bool) else False
-    )
+    if isinstance(number, bool):
+        return False
+    return isinstance(number, int | torch.SymInt) or (isinstance(number, Real) and hasattr(number, "__index__"))
 
 
 def is_number(number: object) -> bool:
@@ -123,10 +123,6 @@ def can_be_read(tensor: Tensor) -> bool:
     if torch.compiler.is_compiling() or not tensor.numel() or tensor.is_meta:
         return False
     return not is_transformed(tensor)
-
-
-def _is_numpy_integer(number: object) -> bool:
-    return isinstance(number, Real) and hasattr(number, "__index__")
 
 
 def _check_alike(named: dict[str, object], what: str) -> None:

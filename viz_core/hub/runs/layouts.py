@@ -163,10 +163,6 @@ def _packed(context: LayoutContext, inputs: Mapping[str, Tensor]) -> CallSelecto
     return Packed.of(context.config.vision_config, grid).laid_out if int(grid.prod()) <= MOST_PATCHES else None
 
 
-def _first_frame(_context: LayoutContext, _inputs: Mapping[str, Tensor]) -> CallSelector:
-    return partial(one_frame, which=0)
-
-
 _QWEN = Layout(
     _qwen,
     f"<|im_start|>user\n{MARK}{{text}}<|im_end|>\n<|im_start|>assistant\n",
@@ -181,7 +177,7 @@ _VICUNA = (
 
 LAYOUTS: Mapping[str, Layout] = {
     "llava": Layout(_llava, f"USER: {MARK}\n{{text}} ASSISTANT:"),
-    "llava_next": Layout(_llava_next, _VICUNA, tower=_first_frame, whole=0),
+    "llava_next": Layout(_llava_next, _VICUNA, tower=lambda _context, _inputs: partial(one_frame, which=0), whole=0),
     "idefics3": Layout(_idefics, f"User:{MARK}{{text}}<end_of_utterance>\nAssistant:"),
     "smolvlm": Layout(_idefics, f"<|im_start|>User:{MARK}{{text}}<end_of_utterance>\nAssistant:"),
     "qwen2_vl": _QWEN,

@@ -95,7 +95,8 @@ class Reader:
             return piece.removeprefix(b" "), piece.startswith(b" ")
         if self._scheme == "wordpiece":
             text = name.removeprefix("##")
-            return text.encode("utf-8", "replace"), text == name and not _is_punctuation(text)
+            is_punctuation = unicodedata.category(text[:1] or " ")[0] in "PSZ"
+            return text.encode("utf-8", "replace"), text == name and not is_punctuation
         if self._scheme == "suffix":
             return name.removesuffix("</w>").encode("utf-8", "replace"), word_ended
         if self._scheme == "metaspace":
@@ -154,10 +155,6 @@ def _stray(number: int, piece: bytes, starts: bool) -> Token:
     """Bytes that are no character, as a model may write them: "<F0 9F>"."""
     label = f"<{piece.hex(' ').upper()}>"
     return Token(number, piece.decode("utf-8", "replace"), f"{SPACE if starts else ''}{label}", starts)
-
-
-def _is_punctuation(text: str) -> bool:
-    return unicodedata.category(text[:1] or " ")[0] in "PSZ"
 
 
 def _scheme(tokenizer: Any) -> Scheme:

@@ -22,17 +22,12 @@ def _sums(block: MapBlock) -> Float[Tensor, "heads 2"]:
     return torch.stack([distances.sum(dim=-1), attending.sum(dim=-1)], dim=-1)
 
 
-def _maximum(info: MapInfo) -> float:
-    """Diagonal of the grid, an upper bound."""
-    return 1.0 if info.patches is None else math.hypot(*info.patches.grid)
-
-
 MEASURE = Measure(
     name="distance",
     unit="patches",
     order=7,
     applies=lambda info: info.patches is not None,
-    maximum=_maximum,
+    maximum=lambda info: 1.0 if info.patches is None else math.hypot(*info.patches.grid),  # the grid's diagonal
     sums=_sums,
     value=lambda sums, _: sums[:, 0] / sums[:, 1].clamp_min(1),
     example=Example(
