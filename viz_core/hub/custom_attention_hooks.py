@@ -15,11 +15,12 @@ from torch.utils.hooks import RemovableHandle
 from viz_core.torch_internals.compiler import must_break_graph
 from viz_core.trace import site_of
 from viz_core.trace.intervene import refuse_edits
-from viz_core.trace.record import Trace, current_trace
+from viz_core.trace.record import current_trace
 from viz_core.trace.references import detached
 from viz_core.trace.source import Direct, Source
 from viz_core.trace.torch_layers import TrackedLayer
 from viz_core.trace.torch_mode import RecordingMode
+from viz_core.trace.trace import Trace
 
 Handles = tuple[RemovableHandle, RemovableHandle]
 

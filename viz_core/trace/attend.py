@@ -18,10 +18,11 @@ from viz_core.trace.autocast import cast_inputs
 from viz_core.trace.intervene import edits_at, is_editing, no_editing
 from viz_core.trace.padding import TokenMask, allowed_keys
 from viz_core.trace.pooling import edited_output, pooled, pooled_in_blocks
-from viz_core.trace.record import Trace, current_trace, no_recording
+from viz_core.trace.record import current_trace, no_recording
 from viz_core.trace.references import detached, refuse_transformed, snapshot
 from viz_core.trace.shapes import check_scores, check_values
 from viz_core.trace.source import Direct, Projected
+from viz_core.trace.trace import Trace
 from viz_core.trace.weights import Bias, Mask, causal_mask
 
 

@@ -16,9 +16,9 @@ from torch import Tensor
 
 from viz_core.trace.arguments import check_tensors
 from viz_core.trace.call import AttentionCall
-from viz_core.trace.record import Trace
 from viz_core.trace.shapes import check_scores, check_values
 from viz_core.trace.source import Direct, Projected, Source, view_key
+from viz_core.trace.trace import Trace
 
 _FORMAT = "attention-atlas trace"
 _VERSION = "2"

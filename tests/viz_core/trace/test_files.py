@@ -14,7 +14,7 @@ from torch import Tensor
 
 from viz_core.trace import attend, intervene, off, pattern, record, record_weights
 from viz_core.trace.files import _check_sums, load_trace, save_trace
-from viz_core.trace.record import Trace
+from viz_core.trace.trace import Trace
 
 
 @pytest.fixture

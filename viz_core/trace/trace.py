@@ -1,0 +1,231 @@
+"""The attention calls of one recorded block, by site."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Hashable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from contextvars import ContextVar
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from viz_core.torch_internals.compiler import run_eagerly
+from viz_core.torch_internals.tensors import current_backward
+from viz_core.trace.call import AttentionCall
+from viz_core.trace.context import set_in_block
+from viz_core.trace.padding import TokenMask
+from viz_core.trace.references import refuse_transformed
+from viz_core.trace.source import Direct, Projected, Source, StoredTensors
+from viz_core.trace.torch_mode import RecordingMode
+
+EMPTY_TRACE_HINT = (
+    "record() sees a model of transformers after instrument(model), and plain PyTorch with record(torch_calls=model)"
+)
+"""Why a recording may be empty, for error messages."""
+
+_adding = threading.Lock()  # one for all traces: a trace with a lock of its own could not be pickled
+
+
+class Trace:
+    """The attention calls of one `record()` block, by site, in call order.
+
+    A site called again in the same block is "SITE@2", "SITE@3", ...
+
+    Raises:
+        ValueError: if both differentiable and values are True.
+    """
+
+    def __init__(self, differentiable: bool = False, values: bool = False) -> None:
+        if differentiable and values:
+            raise ValueError("values: expected False with differentiable, which keeps weights alone")
+        self.differentiable = differentiable
+        self.values = values
+        self.token_mask: dict[str | None, TokenMask] = {}
+        self.torch_mode: RecordingMode | None = None  # within its `record()` block
+        self._backward = current_backward()  # -1, or the backward pass in whose hook it was made
+        self._calls: dict[str, AttentionCall] = {}
+        self._unnamed = 0
+
+    def add(self, source: Source, site: str | None) -> None:
+        """Add a call under its site, or under "attention.N" without one.
+
+        What activation checkpointing runs a second time, for the backward pass, was added the first time.
+
+        Raises:
+            ValueError: within `torch.func.vmap`, whose tensors do not outlast it.
+        """
+        if current_backward() not in (-1, self._backward):  # a second run, for the backward pass
+            return
+        refuse_transformed(source.tensors())
+        if self.token_mask and isinstance(source, Direct | Projected):
+            batch, _, num_queries, num_keys = source.shape
+            queries, keys = self.tokens_given(site, batch, num_queries, num_keys)
+            source = replace(source, query_tokens=queries, key_tokens=source.key_tokens if keys is None else keys)
+        self._add(source, site)
+
+    def tokens_given(
+        self, site: str | None, batch: int, num_queries: int, num_keys: int
+    ) -> tuple[TokenMask | None, TokenMask | None]:
+        """Return the token masks of a call's queries and keys that `record(token_mask=...)` was given.
+
+        Raises:
+            ValueError: if they are of another size.
+        """
+        stack, _, rest = (site or "").partition(".")
+        masks = self.token_mask.get(stack, self.token_mask.get(None))
+        is_cross = rest.endswith("cross")
+        keys = self.token_mask.get("encoder", self.token_mask.get(None)) if is_cross else masks
+        if masks is not None and not is_cross:
+            masks = masks[:, -num_queries:]  # the newest steps of a decoder
+        for name, tokens, n in (("queries", masks, num_queries), ("keys", keys, num_keys)):
+            if tokens is not None and tokens.shape != (batch, n):
+                raise ValueError(
+                    f"token_mask: expected ({batch}, {n}), as site {site!r} has {name}, got {tuple(tokens.shape)}; "
+                    'stacks of several lengths take one each: {"encoder": ..., "decoder": ...}'
+                )
+        return masks, keys
+
+    def _add(self, source: Source, site: str | None) -> None:
+        with _adding:  # threads may have adopted this trace
+            if site is None:
+                site = f"attention.{self._unnamed}"
+                self._unnamed += 1
+            name, count = site, 1
+            while name in self._calls:
+                count += 1
+                name = f"{site}@{count}"
+            self._calls[name] = AttentionCall(name, source, self._self_attention(name, source))
+
+    def _self_attention(self, site: str, source: Source) -> AttentionCall | None:
+        """Return the self-attention before a cross-attention, whose queries are those of the same tokens."""
+        stack, _, rest = site.partition(".")
+        if not rest.partition("@")[0].endswith("cross"):
+            return None
+        rows = source.shape[0], source.shape[2]
+        before = (call for call in reversed(self._calls.values()) if (call.stack, call.kind) == (stack, "self"))
+        return next((call for call in before if (call.source.shape[0], call.num_queries) == rows), None)
+
+    def text(self, row: int) -> Trace:
+        """Return the recording of one text of the batch, without its padding: each call's `AttentionCall.text`.
+
+        Raises:
+            IndexError: if the batch has no such row.
+        """
+        alone = Trace(self.differentiable, self.values)
+        for call in self:
+            alone._add(call.text(row).source, call.site)
+        return alone
+
+    @contextmanager
+    def adopt(self) -> Iterator[Trace]:
+        """Record into this trace in another thread or task too: a new thread has no recorder.
+
+        with record() as trace:
+            def work():
+                with trace.adopt():
+                    model(...)
+            Thread(target=work).start()
+
+        Or start it in a copy of the context, `contextvars.copy_context().run(model, ...)`; that does not record plain
+        PyTorch (`torch_calls`), as each thread has its own modes of torch.
+        """
+        with set_in_block(recorder, self), run_eagerly(), self.torch_mode or nullcontext():
+            yield self
+
+    def to(self, device: torch.device | str) -> Trace:
+        """Return the same recording with its tensors on another device.
+
+        Tensors that calls share, as one mask for all layers, are shared there too.
+        """
+        copied = Trace(self.differentiable, self.values)
+        copied.token_mask = {stack: tokens.to(device) for stack, tokens in self.token_mask.items()}
+        copies: dict[Hashable, Tensor] = {}
+        for call in self:
+            source = call.source
+            if isinstance(source, StoredTensors):
+                source = source.to(torch.device(device), copies)
+            copied._add(source, call.site)
+        return copied
+
+    @classmethod
+    def merge(cls, runs: Mapping[str, Trace]) -> Trace:
+        """Return several runs as one recording: "RUN/SITE" for each call of each run.
+
+        Raises:
+            ValueError: if runs are not traces by name, or a name is empty or contains "." or "/", the separators of a
+                site.
+        """
+        if not isinstance(runs, Mapping) or not all(isinstance(run, Trace) for run in runs.values()):
+            raise ValueError(f"runs: expected traces by name, got {type(runs).__name__}: {runs!r:.80}")
+        merged = cls()
+        for name, run in runs.items():
+            if not isinstance(name, str) or not name or "." in name or "/" in name:
+                raise ValueError(f"runs: expected names without '.' and '/', got {name!r}")
+            for call in run:
+                merged._add(call.source, f"{name}/{call.site}")
+        return merged
+
+    def __contains__(self, site: object) -> bool:
+        return site in self._calls
+
+    def __repr__(self) -> str:
+        if not self._calls:
+            return f"Trace(0 attention calls: {EMPTY_TRACE_HINT})"
+        return f"Trace({len(self)} attention calls, {self.nbytes / 2**20:.1f} MB)"
+
+    def summary(self) -> str:
+        """Return a line for each call: its site, heads, queries and keys."""
+        width = max((len(site) for site in self.sites), default=0)
+        lines = [
+            f"{call.site:<{width}}  {call.num_heads:>3} heads {call.num_queries:>6} queries {call.num_keys:>6} keys"
+            for call in self
+        ]
+        return "\n".join([repr(self), *lines])
+
+    @property
+    def sites(self) -> tuple[str, ...]:
+        """Names of the recorded calls, in call order."""
+        return tuple(self._calls)
+
+    def __getitem__(self, site: str | int) -> AttentionCall:
+        """Return the call recorded under this site, or the call of this number.
+
+        Raises:
+            KeyError: naming the sites there are.
+            IndexError: if there are fewer calls.
+        """
+        if isinstance(site, int):
+            return self._calls[self.sites[site]]
+        try:
+            return self._calls[site]
+        except KeyError:
+            sites = ", ".join(self.sites) or f"none: {EMPTY_TRACE_HINT}"
+            raise KeyError(f"no site {site!r} in this trace; it has {sites}") from None
+
+    def __iter__(self) -> Iterator[AttentionCall]:
+        """Iterate over the calls so far, in order; a thread that adopted this trace may add more."""
+        return iter(tuple(self._calls.values()))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state of a copy: the calls, without the mode of the block that records."""
+        return {**self.__dict__, "torch_mode": None, "_calls": dict(self._calls)}
+
+    def __len__(self) -> int:
+        return len(self._calls)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the storages that this recording refers to, each counted once."""
+        storages = {}
+        for call in self:
+            for tensor in call.source.tensors():
+                storage = tensor.untyped_storage()
+                storages[storage.data_ptr()] = storage.nbytes()
+        return sum(storages.values())
+
+
+recorder: ContextVar[Trace | None] = ContextVar("recorder", default=None)
+"""The trace that this thread or task records into."""
