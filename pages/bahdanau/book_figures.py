@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import plotly.graph_objects as go
 
-from viz_core.figures.diagram import Arrow, Box, diagram
+from ui.blocks.diagram import Arrow, Box, diagram
 from viz_core.figures.style import ACCENT, KEYS, QUERIES, VALUES, Labels
 
 _STEPS = 3

@@ -9,9 +9,9 @@ import pandas as pd
 import streamlit as st
 
 from pages.scoring_functions.book_figures import sentences_figure, toy_figure
+from ui.blocks.diagram import attention_diagram, attention_height
 from ui.chapter.chapter import Chapter
 from ui.text.numbers import separators
-from viz_core.figures.diagram import attention_diagram, attention_height
 from viz_core.lessons.scoring_functions.book_examples import (
     LENGTHS,
     SENTENCES,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from viz_core.figures.diagram import Arrow, Box, attention_diagram, diagram
+from ui.blocks.diagram import Arrow, Box, attention_diagram, diagram
 
 LABELS = {f"diagram-{name}": name for name in ("query", "keys", "scores", "weights", "values", "output")}
 
