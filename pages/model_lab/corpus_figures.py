@@ -7,10 +7,10 @@ from collections.abc import Mapping
 import numpy as np
 import plotly.graph_objects as go
 
+from ui.text.numbers import ENGLISH, with_separators
 from viz_core.figures.style import ACCENT, CATEGORIES, WEIGHTS_SCALE, lay_out
 from viz_core.hub.corpus_kind import KindFound, Measured
 from viz_core.maps.roles import OFFSETS, ROLES
-from viz_core.runtime.numbers import ENGLISH, with_separators
 
 Labels = Mapping[str, str]
 

@@ -9,8 +9,8 @@ import plotly.graph_objects as go
 from jaxtyping import Float
 
 from pages.scoring_functions.number_grid import number_grid
+from ui.text.numbers import ENGLISH, with_separators
 from viz_core.figures.style import Labels
-from viz_core.runtime.numbers import ENGLISH, with_separators
 
 
 def sentences_figure(

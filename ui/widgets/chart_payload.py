@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
+from ui.text.numbers import ENGLISH, is_formatted_number, with_separators
 from viz_core.figures.framing import Sections, frame
-from viz_core.runtime.numbers import ENGLISH, is_formatted_number, with_separators
 
 DEFAULT_HEIGHT = 450
 """Pixels of a figure that asks for no height, as plotly has it."""

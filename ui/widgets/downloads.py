@@ -13,8 +13,8 @@ import pandas as pd  # imported before any page runs: plotly fails in a thread w
 import plotly.graph_objects as go
 
 from serving.http.static_scripts import PLOTLY_FILE
+from ui.text.numbers import ENGLISH
 from viz_core.runtime.assets import reading
-from viz_core.runtime.numbers import ENGLISH
 
 _LINE = "\r\n"  # RFC 4180; with it pandas quotes a cell that contains either character
 _FORMULA, _NUMBER = re.compile(r"[=+\-@\t\r]"), re.compile(r"[+-]?[\d.]+(e[+-]?\d+)?")
