@@ -13,11 +13,7 @@ from pages.position_embeddings.predictions import sketch_the_penalty
 from pages.position_embeddings.tokens import ROUNDING, TokenInputs
 from ui.blocks.alibi_figures import penalty_figure, slopes_figure
 from ui.chapter.chapter import Chapter
-from viz_core.lessons.position_embeddings.broken import (
-    logarithmic_penalty,
-    one_way_bucket_errors,
-    slopes_from_one,
-)
+from viz_core.lessons.position_embeddings.broken import logarithmic_penalty, slopes_from_one
 from viz_core.lessons.position_embeddings.bucket_ranges import bucket_map
 from viz_core.lessons.position_embeddings.scheme_proofs import (
     PUBLISHED_SLOPES,
@@ -83,5 +79,4 @@ def t5(chapter: Chapter, _inputs: TokenInputs) -> None:
     chapter.text("bucket-table", max_distance=max_distance, last=ranges[-1][1])
     st.dataframe(pd.DataFrame([cells], index=[chapter.words("distances")], columns=[str(b) for b, _, _ in ranges]))
     with chapter.claims():
-        errors = one_way_bucket_errors if chapter.break_and_explain("one-way") else bucket_errors
-        chapter.claim("buckets", errors(), 0)
+        chapter.claim("buckets", bucket_errors(bidirectional=not chapter.break_and_explain("one-way")), 0)

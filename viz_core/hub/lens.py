@@ -32,7 +32,7 @@ class LayerWords:
         read: the token of each column.
         tokens: the likeliest one in each place.
         probabilities: of the likeliest one.
-        said: of the token that the last row finds likeliest.
+        final_word: of the token that the last row finds likeliest.
         residual: max |logits of the last row - logits of the model|.
     """
 

@@ -56,7 +56,7 @@ class Windowed:
     Attributes:
         full: each word given all before it.
         sliding: given the last tokens alone.
-        kept: given the first four, and as many fewer of the last.
+        with_first: given the first four, and as many fewer of the last.
         counted: the words it was taken over.
     """
 

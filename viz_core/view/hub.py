@@ -85,7 +85,7 @@ def initial_state(groups: Sequence[MapGroup], run: HubRun) -> ViewState:
 def _within_sound(maps: Maps, num_keys: int) -> Maps:
     """The maps without the silence that follows the sound, as keys and, of the encoder, as queries."""
     num_queries = num_keys if maps.id == "encoder-self" else len(maps.query_tokens)
-    calls = tuple(_cropped(call, num_queries, num_keys) for call in maps.calls)
+    calls = tuple(AttentionCall(call.site, _Cropped(call.source, num_queries, num_keys)) for call in maps.calls)
     return replace(
         maps, query_tokens=maps.query_tokens[:num_queries], key_tokens=maps.key_tokens[:num_keys], calls=calls
     )
@@ -121,8 +121,3 @@ class _Cropped:
     def rows(self, heads: slice, queries: slice) -> Float[Tensor, "batch some_heads rows keys"]:
         """The weights of these heads and queries over the keys that are left."""
         return self.whole.rows(heads, queries)[..., : self.num_keys]
-
-
-def _cropped(call: AttentionCall, num_queries: int, num_keys: int) -> AttentionCall:
-    """Crop a call to its first queries and keys."""
-    return AttentionCall(call.site, _Cropped(call.source, num_queries, num_keys))

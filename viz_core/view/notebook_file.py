@@ -112,7 +112,7 @@ def write_notebook(view: View, state: ViewState, default: ViewState, run_source:
         view: what is shown; its words say what the notebook is and needs.
         state: what is open.
         default: what `viz_core.view` opens by itself.
-        recipe: how the run was made.
+        run_source: how the run was made.
     """
     words, group = view.words, next(group for group in view.groups if group.id == state.group)
     number = group.calls[state.layer].layer + 1

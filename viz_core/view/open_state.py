@@ -36,7 +36,7 @@ def reopened(
         site: which call.
         head: which of its heads, counted from 0.
         pins: queries or keys held fast, by their positions from 0: ["q3", "q4"], or "k0".
-        look: a `DisplayOptions`, or the words of it that change.
+        display: a `DisplayOptions`, or the fields of it that change.
     """
     wanted = site_of_state(groups, state) if site is None else site
     group, layer = _find(groups, state, wanted)

@@ -17,21 +17,13 @@ def translation_groups(translation: Translation, labels: Mapping[str, str]) -> t
     A decoder row is named by the word its step writes. `labels` names "encoder-self", "decoder-self",
     "cross", "english", "french" and "written".
     """
-    source, target, written = translation.source_tokens, translation.target_tokens, translation.decoder_tokens
-    source_words, target_words = translation.source_words, translation.target_words
-    english, french = labels["english"], labels["french"]
-    written_words = translation.decoder_words
+    source = labels["english"], translation.source_tokens, translation.source_words
+    target = labels["french"], translation.target_tokens, translation.target_words
+    written = labels["written"], translation.decoder_tokens, translation.decoder_words
     sides = {
-        "encoder-self": ("encoder", "self", english, english, (source, source), (source_words, source_words)),
-        "decoder-self": (
-            "decoder",
-            "self",
-            french,
-            labels["written"],
-            (target, written),
-            (target_words, written_words),
-        ),
-        "cross": ("decoder", "cross", french, english, (target, source), (target_words, source_words)),
+        "encoder-self": ("encoder", "self", source, source),
+        "decoder-self": ("decoder", "self", target, written),
+        "cross": ("decoder", "cross", target, source),
     }
     calls = {
         name: tuple(call for call in translation.trace if (call.stack, call.kind) == (stack, kind))
@@ -41,16 +33,17 @@ def translation_groups(translation: Translation, labels: Mapping[str, str]) -> t
         MapGroup(
             name,
             labels[name],
-            rows,
-            columns,
-            *tokens,
+            queries,
+            keys,
+            query_tokens,
+            key_tokens,
             calls[name],
-            query_words=words[0],
-            key_words=words[1],
+            query_words=query_words,
+            key_words=key_words,
             errors=translation.alignment_errors if name == "cross" else (),
             made=translation.made,
         )
-        for name, (_, _, rows, columns, tokens, words) in sides.items()
+        for name, (_, _, (queries, query_tokens, query_words), (keys, key_tokens, key_words)) in sides.items()
         if calls[name]  # a recurrent model attends from decoder to encoder alone
     )
 

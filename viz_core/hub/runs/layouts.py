@@ -70,8 +70,8 @@ class Layout:
     """What is the same for all models of a family.
 
     Attributes:
-        show: a picture as its models take it.
-        form: a prompt as they were trained on, `{text}` for what is asked.
+        encode: a picture as its models take it.
+        template: a prompt as they were trained on, `{text}` for what is asked.
         closing: ends every prompt.
         bare: whether the tokenizer puts no tokens of its own around the prompt.
         both_ways: whether the prompt sees itself in both directions, and only what is written sees no future.

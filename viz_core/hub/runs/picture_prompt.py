@@ -49,7 +49,7 @@ class PicturePrompt:
 
     Attributes:
         layout: of the family.
-        eyes: what it knows of the model.
+        context: what it knows of the model.
         text: its tokenizer.
         patch_id: the token that stands for a patch.
     """

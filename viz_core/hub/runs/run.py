@@ -105,7 +105,7 @@ class HubRun:
         patches: where the picture's patches are among `tokens`, and on the picture.
         frame: what the vision tower beside a text saw, where its maps are recorded; of a picture in tiles all of it
             once more, small: the maps of the tiles are not kept.
-        heard: the sound as the model was given it; None for text and pictures.
+        sound: as the model was given it; None for text and pictures.
     """
 
     tokens: tuple[Token, ...]

@@ -8,11 +8,10 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional as F
 
-from viz_core.lessons.position_embeddings.scheme_proofs import PUBLISHED_BUCKETS, PUBLISHED_SLOPES
+from viz_core.lessons.position_embeddings.scheme_proofs import PUBLISHED_SLOPES
 from viz_core.positional.alibi import alibi_bias, alibi_slopes
 from viz_core.positional.offsets import relative_positions
 from viz_core.positional.sinusoidal import sinusoidal_table
-from viz_core.positional.t5 import t5_bucket_ranges
 
 
 def skew_of_left_padding(num_tokens: int, seed: int = 0) -> float:
@@ -52,9 +51,3 @@ def logarithmic_penalty(num_heads: int, num_tokens: int) -> float:
     distance = relative_positions(num_tokens, num_tokens).abs().double()
     penalty = -alibi_slopes(num_heads)[:, None, None] * distance.log1p()
     return float((penalty - alibi_bias(num_heads, num_tokens, num_tokens)).abs().max())
-
-
-def one_way_bucket_errors() -> int:
-    """How many of the 16 ranges begin elsewhere where all 32 buckets lie in one direction, as in a decoder."""
-    nearest = {bucket: start for bucket, start, _ in t5_bucket_ranges(bidirectional=False)}
-    return sum(nearest.get(bucket) != start for bucket, start in enumerate(PUBLISHED_BUCKETS))

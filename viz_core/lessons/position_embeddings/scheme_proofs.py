@@ -55,7 +55,11 @@ def evenness_error(num_heads: int, num_tokens: int) -> float:
     return float((alibi_bias(num_heads, num_tokens, num_tokens) - expected).abs().max())
 
 
-def bucket_errors() -> int:
-    """How many of T5's 16 buckets of one direction begin at another distance than published."""
-    nearest = {bucket: start for bucket, start, _ in t5_bucket_ranges()}
+def bucket_errors(bidirectional: bool = True) -> int:
+    """How many of T5's 16 buckets of one direction begin at another distance than published.
+
+    Args:
+        bidirectional: False puts all 32 buckets in one direction, as in a decoder, where they begin elsewhere.
+    """
+    nearest = {bucket: start for bucket, start, _ in t5_bucket_ranges(bidirectional)}
     return sum(nearest.get(bucket) != start for bucket, start in enumerate(PUBLISHED_BUCKETS))
