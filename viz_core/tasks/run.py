@@ -17,6 +17,7 @@ from viz_core.tasks.frequencies import embedding_spectrum
 from viz_core.tasks.generating import MODULUS, TASKS, Examples, Task
 from viz_core.tasks.model import Shape, TaskTransformer
 from viz_core.trace import Trace, record
+from viz_core.trace.arguments import check_whole
 
 _TRAIN, _TEST, _PROBE = range(3)  # what numbers are drawn for: each has a stream of its own
 _seeding = threading.Lock()  # first weights are drawn from torch's one stream, which threads share
@@ -53,9 +54,7 @@ class Plan:
     def __post_init__(self) -> None:
         if self.task not in TASKS:
             raise ValueError(f"task: expected one of {', '.join(TASKS)}, got {self.task!r}")
-        for name in ("steps", "batch_size", "warm_up", "every"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name}: expected at least 1, got {getattr(self, name)}")
+        check_whole(steps=self.steps, batch_size=self.batch_size, warm_up=self.warm_up, every=self.every)
         least, most = TASKS[self.task].shortest, TASKS[self.task].longest
         if not least <= self.shortest <= self.longest <= most:
             got = f"{self.shortest}, {self.longest}"

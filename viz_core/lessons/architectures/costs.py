@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from viz_core.trace.arguments import check_whole
+
 # In the order of the table; the two convolutions differ in nothing but their path.
 ARCHITECTURES = ("attention", "recurrent", "convolution", "dilated", "restricted")
 
@@ -27,9 +29,7 @@ class LayerSizes:
     r: int
 
     def __post_init__(self) -> None:
-        for name in ("n", "d", "k", "r"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name}: expected at least 1, got {getattr(self, name)}")
+        check_whole(n=self.n, d=self.d, k=self.k, r=self.r)
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,7 @@ def held(n: int, num_hiddens: int, num_heads: int) -> Mapping[str, int]:
 
     Counted by tensors that have a shape and no content, so that no length is too long.
     """
-    if n < 1:
-        raise ValueError(f"n: expected at least 1, got {n}")
+    sizes = LayerSizes(n, num_hiddens, 1, 1)
     layer = MultiHeadAttention(num_hiddens, num_heads).to("meta")
     X = torch.empty(1, n, num_hiddens, device="meta")
     with torch.no_grad():
@@ -28,5 +27,5 @@ def held(n: int, num_hiddens: int, num_heads: int) -> Mapping[str, int]:
         "parameters": sum(p.numel() for p in layer.parameters()),
         "keys": keys.numel() + values.numel(),
         "weights": weights.numel(),
-        "path": int(longest_path("attention", LayerSizes(n, num_hiddens, 1, 1))),
+        "path": int(longest_path("attention", sizes)),
     }

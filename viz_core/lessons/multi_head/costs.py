@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from viz_core.trace.arguments import check_whole
+
 
 @dataclass(frozen=True)
 class MultiHeadCost:
@@ -36,10 +38,8 @@ def multi_head_cost(num_tokens: int, num_hiddens: int, num_heads: int, head_widt
     Args:
         head_width: w; d / h unless given.
     """
-    sizes = {"num_tokens": num_tokens, "num_hiddens": num_hiddens, "num_heads": num_heads}
-    for name, size in {**sizes, "head_width": 1 if head_width is None else head_width}.items():
-        if size < 1:
-            raise ValueError(f"{name}: expected at least 1, got {size}")
+    check_whole(num_tokens=num_tokens, num_hiddens=num_hiddens, num_heads=num_heads)
+    check_whole(head_width=1 if head_width is None else head_width)
     if head_width is None and num_hiddens % num_heads:
         raise ValueError(f"num_heads: expected a divisor of num_hiddens={num_hiddens}, got {num_heads}")
     together = num_heads * (num_hiddens // num_heads if head_width is None else head_width)
@@ -53,6 +53,5 @@ def multi_head_cost(num_tokens: int, num_hiddens: int, num_heads: int, head_widt
 
 def divisors(number: int) -> list[int]:
     """Every whole number that divides a positive one, in order: the numbers of heads a width can be cut into."""
-    if number < 1:
-        raise ValueError(f"number: expected at least 1, got {number}")
+    check_whole(number=number)
     return [candidate for candidate in range(1, number + 1) if number % candidate == 0]

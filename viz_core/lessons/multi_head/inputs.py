@@ -11,6 +11,7 @@ from viz_core.models.anatomy import encoder_steps
 from viz_core.pretrained import Translator
 from viz_core.pretrained.token_vectors import Tokens
 from viz_core.trace import name_site
+from viz_core.trace.arguments import check_whole
 
 # From one seed, tokens and weights would be the same random numbers, and scores would show that.
 _LAYER_SEEDS, _TOKEN_SEEDS, _WIDTH_SEED = 1_000_000, 2_000_000, 3_000_000
@@ -21,8 +22,6 @@ def fresh_layer(num_hiddens: int, num_heads: int, sharpness: float = 1.0, seed: 
 
     Entries are N(0, 1/d), so that projections keep the variance; W_q is multiplied by the sharpness.
     """
-    if num_hiddens < 1:
-        raise ValueError(f"num_hiddens: expected at least 1, got {num_hiddens}")
     generator = torch.Generator().manual_seed(_LAYER_SEEDS + seed)
     layer = MultiHeadAttention(num_hiddens, num_heads)
     with torch.no_grad():
@@ -34,8 +33,7 @@ def fresh_layer(num_hiddens: int, num_heads: int, sharpness: float = 1.0, seed: 
 
 def random_tokens(num_tokens: int, num_hiddens: int, seed: int = 0) -> Tokens:
     """Random tokens: vectors from N(0, I), named by their numbers."""
-    if min(num_tokens, num_hiddens) < 1:
-        raise ValueError(f"expected num_tokens and num_hiddens of at least 1, got {num_tokens} and {num_hiddens}")
+    check_whole(num_tokens=num_tokens, num_hiddens=num_hiddens)
     X = torch.randn(num_tokens, num_hiddens, generator=torch.Generator().manual_seed(_TOKEN_SEEDS + seed))
     return Tokens(tuple(map(str, range(num_tokens))), X, 1, num_tokens, num_tokens)
 
@@ -45,8 +43,7 @@ def resize_width(X: Float[Tensor, "n d"], num_hiddens: int) -> Float[Tensor, "n 
 
     Products between vectors keep their expected value (Johnson and Lindenstrauss 1984): words that are alike stay so.
     """
-    if num_hiddens < 1:
-        raise ValueError(f"num_hiddens: expected at least 1, got {num_hiddens}")
+    check_whole(num_hiddens=num_hiddens)
     d = X.shape[1]
     if d == num_hiddens:
         return X

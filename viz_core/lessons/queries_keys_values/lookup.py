@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
@@ -13,6 +12,7 @@ from torch import Tensor
 
 from viz_core.lessons.queries_keys_values.edit_distance import edit_distance
 from viz_core.trace import attend
+from viz_core.trace.arguments import check_positive_number, check_whole
 
 BOOK_DATABASE = (
     ("Zhang", "Aston"),
@@ -49,8 +49,7 @@ def approximate_lookup(
     Args:
         distance: `edit_distance` for whole keys, `beginning_distance` for their best beginning.
     """
-    if most_edits < 0:
-        raise ValueError(f"most_edits: expected at least 0, got {most_edits}")
+    check_whole(0, most_edits=most_edits)
     found = [Found(place, distance(query, key)) for place, key in enumerate(keys)]
     within = [f for f in found if f.edits <= most_edits]
     return sorted(within, key=lambda f: (f.edits, edit_distance(query, keys[f.place]), f.place))
@@ -83,16 +82,9 @@ def similarity(queries: Sequence[str], keys: Sequence[str]) -> Float[Tensor, "qu
     return vectors[: len(queries)] @ vectors[len(queries) :].T
 
 
-def check_temperature(temperature: float) -> None:
-    """Raise ValueError unless the temperature is a positive number."""
-    if not (math.isfinite(temperature) and temperature > 0):
-        raise ValueError(f"temperature: expected a positive number, got {temperature}")
-
-
 def top_lookup(query: str, keys: Sequence[str], most: int) -> list[tuple[int, float]]:
     """Places and scores q . k of the `most` keys that score highest, the best first; equal scores in their order."""
-    if most < 0:
-        raise ValueError(f"most: expected at least 0, got {most}")
+    check_whole(0, most=most)
     if not keys:
         return []
     scores = similarity([query], keys)[0]
@@ -108,7 +100,7 @@ def soft_lookup(queries: Sequence[str], keys: Sequence[str], temperature: float)
     """
     if not queries or not keys:
         raise ValueError(f"expected at least one query and one key, got {len(queries)} and {len(keys)}")
-    check_temperature(temperature)
+    check_positive_number(temperature=temperature)
     vectors = embed_words([*queries, *keys])
     q, k = vectors[: len(queries)], vectors[len(queries) :]
     identity = torch.eye(len(keys), dtype=q.dtype)
@@ -117,7 +109,7 @@ def soft_lookup(queries: Sequence[str], keys: Sequence[str], temperature: float)
 
 def undivided(queries: Sequence[str], keys: Sequence[str], temperature: float) -> Float[Tensor, "queries keys"]:
     """exp(q_i . k_j / temperature), a softmax without its division: positive, but rows do not sum to 1."""
-    check_temperature(temperature)
+    check_positive_number(temperature=temperature)
     return (similarity(queries, keys) / temperature).exp()
 
 

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from viz_core.lessons.scoring_functions.softmax_gradient import jacobian_norm
 from viz_core.maps.measures import attention_entropy
+from viz_core.trace.arguments import check_whole
 from viz_core.trace.weights import row_softmax
 
 # Quantiles of a distribution that a band shows: 90% and 50% of all lie within, and the median.
@@ -22,8 +23,7 @@ def dot_products(d: int, count: int, seed: int = 0) -> Float[Tensor, "count"]:
 
     E[q_i k_i] = 0 and E[(q_i k_i)^2] = 1, and d such terms are added (Vaswani 2017, footnote 4).
     """
-    if d < 1 or count < 1:
-        raise ValueError(f"d and count: expected at least 1, got {d} and {count}")
+    check_whole(d=d, count=count)
     generator = torch.Generator().manual_seed(seed)
     queries = torch.randn(count, d, generator=generator)
     keys = torch.randn(count, d, generator=generator)
@@ -36,8 +36,7 @@ def query_scores(d: int, num_queries: int, num_keys: int, seed: int = 0) -> Floa
     The scores in a row share their query. Over its keys their variance is |q|^2: d on average, and spread widely
     around it where d is small.
     """
-    if min(d, num_queries, num_keys) < 1:
-        raise ValueError(f"d, num_queries and num_keys: expected at least 1, got {d}, {num_queries} and {num_keys}")
+    check_whole(d=d, num_queries=num_queries, num_keys=num_keys)
     generator = torch.Generator().manual_seed(seed)
     queries = torch.randn(num_queries, 1, d, generator=generator)
     keys = torch.randn(num_queries, num_keys, d, generator=generator)

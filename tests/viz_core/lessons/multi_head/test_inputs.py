@@ -78,5 +78,5 @@ def test_wrong_arguments_say_what_was_expected(translator: Translator) -> None:
         fresh_layer(0, 1)
     with pytest.raises(ValueError, match="num_hiddens: expected at least 1, got 0"):
         resize_width(torch.ones(1, 4), 0)
-    with pytest.raises(ValueError, match="expected num_tokens and num_hiddens of at least 1, got 0 and 4"):
+    with pytest.raises(ValueError, match="num_tokens: expected at least 1, got 0"):
         random_tokens(0, 4)

@@ -66,12 +66,12 @@ def test_one_key_is_always_chosen() -> None:
 
 @pytest.mark.parametrize("arguments", [(0, 5), (3, 0)])
 def test_refuses_no_width_and_no_pairs(arguments: tuple[int, int]) -> None:
-    with pytest.raises(ValueError, match="d and count: expected at least 1"):
+    with pytest.raises(ValueError, match="^(d|count): expected at least 1, got 0"):
         dot_products(*arguments)
 
 
 def test_no_key_is_refused() -> None:
-    with pytest.raises(ValueError, match="at least 1, got 4, 4096 and 0"):
+    with pytest.raises(ValueError, match="num_keys: expected at least 1, got 0"):
         measure_width(4, 0)
 
 
