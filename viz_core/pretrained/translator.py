@@ -168,7 +168,7 @@ class Translator:
     def translate_texts(self, texts: Sequence[str]) -> list[str]:
         """The greedy translations of many texts, as texts alone: nothing is recorded, all are decoded as one batch."""
         sources = [self.encode(text) for text in texts]
-        limits = _limits(sources, MAX_NEW_TOKENS)
+        limits = length_limits(sources, MAX_NEW_TOKENS)
         found = self.search(sources, max(limits)) if sources else []
         return [self.tokenizer.decode(ids[:limit]) for ids, limit in zip(found, limits, strict=True)]
 
@@ -185,7 +185,7 @@ class Translator:
             raise ValueError(f"max_new_tokens: expected 1 to {MAX_NEW_TOKENS}, got {max_new_tokens}")
         if not 1 <= beam <= 16:
             raise ValueError(f"beam: expected 1 to 16, got {beam}")
-        limits = _limits(sources, max_new_tokens)
+        limits = length_limits(sources, max_new_tokens)
         logits: list[Logits] = []
         if beam > 1:  # its last step depends on the limit, so each by itself
             targets = [self.search([ids], limit, beam, logits)[0] for ids, limit in zip(sources, limits, strict=True)]
@@ -269,7 +269,7 @@ class Translator:
         return [self.tokenizer.id_to_token(i) or UNK for i in ids]
 
 
-def _limits(sources: Sequence[list[int]], most: int) -> list[int]:
+def length_limits(sources: Sequence[list[int]], most: int) -> list[int]:
     """Maximum number of tokens of each translation."""
     return [min(most, 2 * len(ids) + 20) for ids in sources]
 
