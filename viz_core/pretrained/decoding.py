@@ -149,7 +149,7 @@ def beam_search(
 
 
 def _candidates(
-    ranked: Float[Tensor, "ranks"], best_first: Int[Tensor, "ranks"], vocab: int, width: int
+    ranked: Float[Tensor, "hypotheses"], best_first: Int[Tensor, "hypotheses"], vocab: int, width: int
 ) -> list[Candidate]:
     """The candidates of a step, the most likely first; impossible ones are left out."""
     pairs = zip(ranked.tolist(), best_first.tolist(), strict=True)
