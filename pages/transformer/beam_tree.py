@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import plotly.graph_objects as go
 
 from pages.transformer.figures import Labels
@@ -24,7 +26,7 @@ def hypotheses(chapter: Chapter, name: str, request: TranslationInputs) -> None:
     chapter.text("tree", beam=BEAM)
     text = request.text if chapter.controls.choice("tree", ("sample", "own"), "sample") == "own" else sample()
     tree = evaluate(sentence_request(name, text, BEAM), beam_tree)
-    values = {}
+    values: dict[str, Any] = {}
     for search, found in (("beam", tree.beam), ("greedy", tree.greedy)):
         values[f"{search}_text"] = escape(found.text)
         values[f"{search}_sum"], values[f"{search}_score"] = f"{found.log_probability:.2f}", f"{found.score:.2f}"
