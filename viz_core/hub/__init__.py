@@ -10,6 +10,7 @@ transformers is imported when the first model is loaded, not before.
 
 from viz_core.hub.attention import ATTENTION_IMPLEMENTATION, register
 from viz_core.hub.card import HubCard
+from viz_core.hub.coverage import coverage
 from viz_core.hub.instrument import instrument, restore
 from viz_core.hub.load import load_hub
 from viz_core.hub.model import HubModel
@@ -24,6 +25,7 @@ from viz_core.hub.store.memory import human_bytes
 from viz_core.hub.store.names import check_name, check_revision, find_folder, own_folder
 from viz_core.hub.vision import HubVision
 from viz_core.hub.word_timestamps import TimedWord, word_times
+from viz_core.trace.coverage import LayerCoverage
 
 __all__ = [
     "ATTENTION_IMPLEMENTATION",
@@ -34,6 +36,7 @@ __all__ = [
     "HubRun",
     "HubVision",
     "Label",
+    "LayerCoverage",
     "LocalModel",
     "Maps",
     "NextWord",
@@ -44,6 +47,7 @@ __all__ = [
     "Token",
     "check_name",
     "check_revision",
+    "coverage",
     "find_folder",
     "human_bytes",
     "instrument",

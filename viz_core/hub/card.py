@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from viz_core.hub.coverage import coverage
 from viz_core.hub.kinds import Head, ModelKind, kind_named
 from viz_core.hub.store.files import ModelFiles
 from viz_core.hub.store.local_models import SHIPPED_FOLDER, LocalModel
 from viz_core.runtime.device import describe_device
+from viz_core.trace.coverage import LayerCoverage
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,7 @@ class HubCard:
         sound_seconds: how much a speech model hears at once; None for the others.
         languages: that a speech model can be told are spoken, as codes like "en"; () where it knows but one.
         tasks: that it can be told: "transcribe", "translate" into English; () where it has but one.
+        unrecorded: its layers, and parts of layers, that have no map, with the reason.
     """
 
     name: str
@@ -79,6 +82,7 @@ class HubCard:
     sound_seconds: float | None = None
     languages: tuple[str, ...] = ()
     tasks: tuple[str, ...] = ()
+    unrecorded: tuple[LayerCoverage, ...] = ()
 
     @property
     def kind_class(self) -> type[ModelKind]:
@@ -112,6 +116,7 @@ def describe(place: LocalModel, files: ModelFiles, engine: ModelKind, sites: tup
         memory=sum(t.untyped_storage().nbytes() for t in tensors.values()),
         recording="maps" if engine.holds_maps else "queries and keys",
         picture_channels=getattr(config, "num_channels", 3),
+        unrecorded=tuple(row for row in coverage(model, engine.stack) if row.reason),
         **engine.card_fields(),
     )
 
@@ -125,8 +130,8 @@ def _source(place: LocalModel) -> str:
 def _count_layers(config: Any, sites: tuple[str, ...]) -> dict[str, int]:
     layers: dict[str, set[str]] = {}
     for site in sites:
-        stack, layer, _ = site.split(".")
-        layers.setdefault(stack, set()).add(layer)
+        stack, *place = site.split(".")[:-1]
+        layers.setdefault(stack, set()).add(".".join(place))
     counts = {stack: len(numbers) for stack, numbers in layers.items()}
     if len(counts) == 1:  # layers may share their weights
         counts = {stack: max(count, getattr(config, "num_hidden_layers", count)) for stack, count in counts.items()}

@@ -24,6 +24,7 @@ from viz_core.hub.transformers_internals.attention_settings import (
 )
 from viz_core.runtime.extras import require
 from viz_core.trace import find_sites, name_site, site_of
+from viz_core.trace.coverage import cover_layers, describe_uncovered
 
 
 def instrument(model: nn.Module) -> tuple[str, ...]:
@@ -46,8 +47,8 @@ def instrument(model: nn.Module) -> tuple[str, ...]:
 
     Raises:
         ValueError: if it is no transformers model, has no attention, or no layer weighs all keys at once, as in
-            Longformer (windows) and Reformer (hashes); nothing is changed then. Where only some do not, a warning names
-            them, and they are not recorded.
+            Longformer (windows) and Reformer (hashes); nothing is changed then. A warning names
+            the layers that are not recorded, and why (`coverage`).
         ImportError: if transformers is not installed, or another version than we know.
     """
     require("hub", "transformers")
@@ -66,12 +67,9 @@ def instrument(model: nn.Module) -> tuple[str, ...]:
     with _changing:
         for part in parts:
             _enter(part, {layer: sites[layer] for layer in part.modules() if layer in sites})
-    if hidden:
-        warnings.warn(
-            f"instrument: {', '.join(hidden)} of {type(model).__name__} weigh parts of the keys in code of their own, "
-            "or none, and are not recorded",
-            stacklevel=2,
-        )
+    missing = describe_uncovered(row for part in parts for row in cover_layers(part, sites, frozenset(hidden)))
+    if missing:
+        warnings.warn(f"instrument: not recorded of {type(model).__name__}: {missing}", stacklevel=2)
     return seen
 
 

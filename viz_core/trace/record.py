@@ -85,7 +85,8 @@ def record(
             `nn.Transformer` and its parts with their fast path, timm. Given the model itself, its layers have their
             names as sites ("encoder.0.self"); with True each call is "attention.N". Outputs are the same, bit for bit.
             A nested batch is recorded at the length of its longest member. Where a named layer computes attention by
-            matrix products of its own, the result of its softmax is stored as the map.
+            matrix products of its own, the result of its softmax is stored as the map; a warning names the layers
+            that ran and have no map, and why.
         values: also store references to values, for `viz_core.maps.contributions`; not those of plain PyTorch's calls.
         token_mask: True where there is a token, (batch, n), or one for each stack: {"encoder": ..., "decoder": ...}.
             Only where no mask of the model says so, as for the padded targets of a decoder.
@@ -102,6 +103,8 @@ def record(
     try:
         with trace.adopt():
             yield trace
+        if trace._torch_mode is not None:
+            trace._torch_mode.warn_of_missing(trace.sites)
     finally:
         trace.torch_mode = None
 

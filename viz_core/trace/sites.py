@@ -7,6 +7,9 @@ Hugging Face alike; a layer without a name is "attention.N" in a trace.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from typing import NamedTuple
 
 from torch import nn
 
@@ -14,7 +17,9 @@ from viz_core.trace.arguments import described
 
 _LAYER = re.compile(r"(?:^|\.)(?:block|encoder_layer_)?(\d+)\.")  # "layer.2.", "blks.block2.", "encoder_layer_2."
 # MLA: DeepSeek's multi-head latent attention. Talking heads mix the result of their softmax.
-_ATTENTION = re.compile(r"attention|(?<!TalkingHead)attn(?!Adapter|Block)|(M[HS]+A|MLA)$", re.IGNORECASE)
+_ATTENTION = re.compile(
+    r"attention(?!Output|Residual|\w*Projection)|(?<!TalkingHead)attn(?!Adapter|Block)|(M[HS]+A|MLA)$", re.IGNORECASE
+)
 _CROSS = re.compile(r"cross|encoder_attn|encdec|attention2|multihead_attn", re.IGNORECASE)
 
 
@@ -36,9 +41,9 @@ def name_sites(model: nn.Module, stack: str | None = None) -> tuple[str, ...]:
 def find_sites(model: nn.Module, stack: str | None = None) -> dict[nn.Module, str]:
     """Return the site of each attention layer of a model, in the order of its modules, without setting it.
 
-    Layer and kind follow from the module's path ("decoder.block.2.layer.1.EncDecAttention"); an attention layer within
-    another has the name of the outer one, whichever of the two makes the call. torch's own decoders are recognised by
-    their class.
+    Layer and kind follow from the module's path ("decoder.block.2.layer.1.EncDecAttention"); attention layers within
+    one another share a name, whichever makes the call. Different layers have different names ("encoder.2.5.self" for
+    block 5 of stage 2). torch's own decoders are recognised by their class.
 
     Args:
         stack: as in `name_sites`.
@@ -48,17 +53,85 @@ def find_sites(model: nn.Module, stack: str | None = None) -> dict[nn.Module, st
     """
     if not isinstance(model, nn.Module):
         raise ValueError(f"model: expected an nn.Module, got {described(model)}")
-    sites: dict[nn.Module, str] = {}
+    places: dict[str, _Place] = {}
     decoders: list[str] = []
-    for path, module in model.named_modules():
+    modules = dict(model.named_modules())
+    for path, module in modules.items():
         if isinstance(module, nn.TransformerDecoder | nn.TransformerDecoderLayer):
             decoders.append(path and path + ".")
-        layer = _LAYER.search(path + ".")
-        if layer is None or not _ATTENTION.search(type(module).__name__):
-            continue
-        known = stack or ("decoder" if any(path.startswith(prefix) for prefix in decoders) else None)
-        sites[module] = f"{stack_of(path, known)}.{layer[1]}.{'cross' if _CROSS.search(path) else 'self'}"
+        if is_attention(module) and _LAYER.search(path + "."):
+            known = stack or ("decoder" if any(path.startswith(prefix) for prefix in decoders) else None)
+            places[path] = _Place.of(path, stack_of(path, known))
+    inner = {path: [other for other in places if other.startswith(path + ".")] for path in places}
+    named = _distinct_sites({path: place for path, place in places.items() if not inner[path]})
+    sites: dict[nn.Module, str] = {}
+    for path in places:
+        names = {named[leaf] for leaf in inner[path] or [path] if leaf in named}
+        if len(names) == 1:  # else a block that holds several attention layers
+            sites[modules[path]] = names.pop()
     return sites
+
+
+def is_attention(module: nn.Module) -> bool:
+    """Return whether a module is an attention layer, judged by the name of its class."""
+    return _ATTENTION.search(type(module).__name__) is not None
+
+
+class _Place(NamedTuple):
+    """Where an attention layer is: its stack, its numbers in lists, the other parts of its path, and its kind."""
+
+    stack: str
+    numbers: tuple[str, ...]
+    names: tuple[str, ...]
+    kind: str
+
+    @classmethod
+    def of(cls, path: str, stack: str) -> _Place:
+        parts = path.split(".")
+        numbers = {part: found[1] for part in parts if (found := _LAYER.match(part + "."))}
+        return cls(
+            stack,
+            tuple(numbers[part] for part in parts if part in numbers),
+            tuple(part for part in parts if part not in numbers),
+            "cross" if _CROSS.search(path) else "self",
+        )
+
+    def site(self, depth: int, without: AbstractSet[str] | None = None) -> str:
+        """Return the site with so many numbers, and with the names that it does not share if some are given."""
+        names = () if without is None else (name for name in self.names if name not in without)
+        return ".".join((self.stack, *self.numbers[:depth], *names, self.kind))
+
+
+def _distinct_sites(places: Mapping[str, _Place]) -> dict[str, str]:
+    """Return a site for each path, each its own: "encoder.2.self", or "encoder.2.5.self" for block 5 of stage 2.
+
+    Layers whose paths differ in numbers alone are alike. If two of them share their first number, all have all of
+    theirs; where different ones would still share a site, all of both have the parts of their paths that differ.
+    """
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for path, place in places.items():
+        alike.setdefault((place.stack, place.kind, *place.names), []).append(path)
+    depths: dict[str, int | None] = {}
+    for paths in alike.values():
+        first = {places[path].numbers[0] for path in paths}
+        depths |= dict.fromkeys(paths, 1 if len(first) == len(paths) else None)
+    sites = {path: place.site(depths[path] or len(place.numbers)) for path, place in places.items()}
+    for group in _groups_that_share(list(alike.values()), sites):
+        shared = frozenset.intersection(*(frozenset(places[path].names) for path in group))
+        for path in group:
+            sites[path] = places[path].site(depths[path] or len(places[path].numbers), shared)
+    return sites
+
+
+def _groups_that_share(groups: list[list[str]], sites: Mapping[str, str]) -> list[list[str]]:
+    """Return the groups of paths that share sites with others, merged."""
+    merged: list[list[list[str]]] = []
+    for group in groups:
+        names = {sites[path] for path in group}
+        touched = [each for each in merged if any(sites[path] in names for other in each for path in other)]
+        merged = [each for each in merged if each not in touched]
+        merged.append([group, *(other for each in touched for other in each)])
+    return [[path for group in each for path in group] for each in merged if len(each) > 1]
 
 
 def name_site(layer: nn.Module, site: str) -> None:

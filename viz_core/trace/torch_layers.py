@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 from contextvars import ContextVar
 from typing import Any
 
 from torch import Tensor, nn
 
+from viz_core.trace.coverage import cover_layers, describe_uncovered
 from viz_core.trace.edits import Edits
-from viz_core.trace.sites import find_sites
+from viz_core.trace.sites import find_sites, site_of
 from viz_core.trace.softmax_calls import possible_head_counts, spans_all_keys
 
 edits_of_call: ContextVar[Edits | None] = ContextVar("edits_of_call", default=None)
@@ -33,13 +35,19 @@ class TrackedLayer:
     def follow(self, arguments: Iterable[Any]) -> None:
         """Ignore the weights: the layer is known."""
 
+    def describe_missing(self, recorded: AbstractSet[str]) -> str:  # noqa: ARG002  # as of a `LayerTracker`
+        """Return nothing: there is no model whose other layers could be missing."""
+        return ""
+
 
 class LayerTracker:
     """Tracks, for each thread, the attention layer whose weights were used last."""
 
     def __init__(self, model: nn.Module | None) -> None:
+        self._model = model
         self._weights = {} if model is None else _weights_of_layers(model)
         self._thread = threading.local()
+        self._used = set[str]()
 
     @property
     def layer(self) -> TrackedLayer:
@@ -52,7 +60,18 @@ class LayerTracker:
         if self._weights:
             known = [self._weights[id(each)][1] for each in arguments if id(each) in self._weights]
             if known:
-                self._thread.layer = next((layer for layer in known if layer is not _NO_LAYER), _NO_LAYER)
+                layer = next((layer for layer in known if layer is not _NO_LAYER), _NO_LAYER)
+                self._thread.layer = layer
+                self._used.add(layer.site or "")
+
+    def describe_missing(self, recorded: AbstractSet[str]) -> str:
+        """Return which layers of the model ran, or mix tokens in another way, without a recorded map, and why."""
+        if self._model is None or not self._used:
+            return ""
+        sites = find_sites(self._model)
+        known = recorded | {site for layer, site in sites.items() if site_of(layer) in recorded}
+        rows = cover_layers(self._model, sites, self._used - known)
+        return describe_uncovered(row for row in rows if row.code in ("parts", "mixer"))
 
 
 _NO_LAYER = TrackedLayer()

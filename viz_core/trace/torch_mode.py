@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
@@ -63,6 +64,12 @@ class RecordingMode(FastPathMode):
             elif (weights := softmax_weights(result, layer.heads, args, kwargs)) is not None:
                 self._add(Direct(self.stored(weights)), layer.site)
         return result
+
+    def warn_of_missing(self, sites: Iterable[str]) -> None:
+        """Warn of the layers that ran and are not among the recorded sites."""
+        missing = self._layers.describe_missing({site.partition("@")[0] for site in sites})
+        if missing:
+            warnings.warn(f"record: not recorded: {missing}", stacklevel=4)
 
     def stored(self, weights: Tensor) -> Tensor:
         """Return what is stored of weights that a model computed."""
