@@ -6,6 +6,7 @@ from ui.chapter.chapter import Chapter
 from ui.text.markdown import escape
 from ui.text.words import Words
 from viz_core.hub import HubCard, human_bytes
+from viz_core.trace.coverage import group_uncovered, ranges
 
 
 def model_card(chapter: Chapter, card: HubCard) -> None:
@@ -39,6 +40,9 @@ def model_card(chapter: Chapter, card: HubCard) -> None:
         memory=human_bytes(card.memory),
         recording=words("recording-maps" if card.recording == "maps" else "recording-keys"),
     )
+    for row, numbers in group_uncovered(card.unrecorded).items():
+        layers = ranges(number + 1 for number in numbers).replace(" to ", "–")
+        chapter.text(f"unrecorded.{row.code}", layers=layers, stack=escape(row.stack), module=escape(row.module))
 
 
 def _reads(words: Words, card: HubCard) -> str:

@@ -99,11 +99,11 @@ def _with_hooks(base: nn.Module, states: list[Tensor]) -> Any:
 
 
 def _layers(base: nn.Module) -> tuple[str, nn.ModuleList]:
-    """Path and layers: the first module list each of whose members has attention."""
+    """Path and layers: the first module list of whose members some attend, as in hybrids."""
     for path, part in base.named_modules():
-        if isinstance(part, nn.ModuleList) and len(part) and all(any(map(site_of, each.modules())) for each in part):
+        if isinstance(part, nn.ModuleList) and any(any(map(site_of, each.modules())) for each in part):
             return path, part
-    raise HubError("{name} has no list of layers that each have attention.", name=type(base).__name__)
+    raise HubError("{name} has no list of layers with attention.", name=type(base).__name__)
 
 
 def _last_norm(base: nn.Module) -> nn.Module:

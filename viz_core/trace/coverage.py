@@ -73,19 +73,23 @@ def cover_layers(
     return tuple(rows)
 
 
+def group_uncovered(rows: Iterable[LayerCoverage]) -> dict[LayerCoverage, list[int]]:
+    """Return the numbers of the layers that have no map for the same reason, by the first row of each reason."""
+    groups: dict[tuple[str, str], tuple[LayerCoverage, list[int]]] = {}
+    for row in rows:
+        if row.code:
+            _, numbers = groups.setdefault((row.stack, row.reason), (row, []))
+            numbers += [] if row.layer is None else [row.layer]
+    return dict(groups.values())
+
+
 def describe_uncovered(rows: Iterable[LayerCoverage]) -> str:
     """Return what is not recorded as one text: the layers of each stack with the same reason together."""
-    layers: dict[tuple[str, str], list[int]] = {}
-    others = []
-    for row in rows:
-        if row.reason and row.layer is not None:
-            layers.setdefault((row.stack, row.reason), []).append(row.layer)
-        elif row.reason:
-            others.append(row.reason)
-    found = [
-        f"layers {ranges(numbers)} of {stack or 'the list'}: {reason}" for (stack, reason), numbers in layers.items()
-    ]
-    return "; ".join(text.rstrip(".") for text in (*found, *others))
+    found = []
+    for row, numbers in group_uncovered(rows).items():
+        where = f"layers {ranges(numbers)} of {row.stack or 'the list'}: " if numbers else ""
+        found.append(where + row.reason.rstrip("."))
+    return "; ".join(found)
 
 
 def _covered(

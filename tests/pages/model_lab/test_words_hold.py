@@ -7,10 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import transformers
 from streamlit.testing.v1 import AppTest
 
 from tests.pages.reading import drawn, number, one_line, stands
-from tests.viz_core.hub.tiny_models import build_all
+from tests.viz_core.hub.tiny_models import SIZES, build_all, save_tokenizer
 from ui.text.words import load_words
 from viz_core.positional import alibi_slopes
 
@@ -20,7 +21,21 @@ pytestmark = pytest.mark.usefixtures("offline_lab")
 
 @pytest.fixture(scope="session")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build_all(("bert", "bloom"), tmp_path_factory.mktemp("models"))
+    root = build_all(("bert", "bloom"), tmp_path_factory.mktemp("models"))
+    sizes = {**SIZES, "num_hidden_layers": 4, "num_key_value_heads": 2, "head_dim": 8, "vocab_size": 400}
+    experts = {"num_experts": 2, "num_experts_per_tok": 1, "moe_intermediate_size": 16}
+    linear = {"linear_num_key_heads": 2, "linear_num_value_heads": 2, "linear_key_head_dim": 8}
+    config = transformers.Qwen3NextConfig(**sizes, **experts, **linear, linear_value_head_dim=8)
+    transformers.Qwen3NextForCausalLM(config).save_pretrained(root / "hybrid")
+    save_tokenizer("bytes", root / "hybrid", ends=False)
+    return root
+
+
+def test_of_layers_without_a_map(open_page: OpenPage) -> None:
+    app = open_page("model-lab", **{"ml-model": "hybrid", "ml-new": "1", "ml-section": "The model"})
+    stands(app)
+    said = "Not recorded: layers 1–3 of model.layers. Qwen3NextGatedDeltaNet has no softmax over keys"
+    assert said in one_line(app)
 
 
 @pytest.mark.parametrize(
