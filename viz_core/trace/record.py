@@ -103,8 +103,8 @@ def record(
     try:
         with trace.adopt():
             yield trace
-        if trace._torch_mode is not None:
-            trace._torch_mode.warn_of_missing(trace.sites)
+        if trace.torch_mode is not None:
+            trace.torch_mode.warn_of_missing(trace.sites)
     finally:
         trace.torch_mode = None
 
