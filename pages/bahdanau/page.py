@@ -61,12 +61,12 @@ def alignment_map() -> None:
     """All steps as one map, how well it aligns, and how its first sentence was chosen."""
     groups = translation_maps(ATTENTION, request.text, request.beam, current_language())
     run_source = sentence_request(ATTENTION, request.text, request.beam).run_source
-    show_contributions = chapter.contributions_choice()
+    contribution_kind = chapter.contributions_choice()
     shown = translation_maps(
-        ATTENTION, request.text, request.beam, current_language(), show_contributions=show_contributions
+        ATTENTION, request.text, request.beam, current_language(), contribution_kind=contribution_kind
     )
     view = chapter.attention_view(
-        shown, aligning_head(groups), run_source=run_source, show_contributions=show_contributions
+        shown, aligning_head(groups), run_source=run_source, contribution_kind=contribution_kind
     )
     show_notes(request, result)
     chosen_by_rule(chapter, request)

@@ -12,6 +12,7 @@ from jaxtyping import Float
 
 from ui.text.words import Words
 from viz_core.lessons.learning.heads_over_time import head_measures, shares_at, shot_weights, strongest_head
+from viz_core.maps.contribution_shares import ContributionKind
 from viz_core.runtime.assets import ASSETS, reading
 from viz_core.tasks.film import Film, load_film
 from viz_core.trace import AttentionCall
@@ -32,7 +33,7 @@ class MeasuredRun:
 
     def __init__(self, film: Film, earlier: MeasuredRun | None = None) -> None:
         self.film = film
-        self._groups: dict[tuple[int, str, bool], MapGroup] = {} if earlier is None else earlier._groups
+        self._groups: dict[tuple[int, str, ContributionKind], MapGroup] = {} if earlier is None else earlier._groups
         self._known = {} if earlier is None else earlier.measures
         self._opened = None if earlier is None else earlier.opens_with
 
@@ -49,21 +50,24 @@ class MeasuredRun:
         """The last shot that was taken by this step."""
         return max(0, bisect_right(self.film.shots, step) - 1)
 
-    def group(self, shot: int, words: Words, show_contributions: bool = False) -> MapGroup:
+    def group(self, shot: int, words: Words, contribution_kind: ContributionKind = "") -> MapGroup:
         """The maps of every head at a snapshot; the same object at each call, so that its numbers are sent once.
 
         Args:
-            show_contributions: of each key's share of what a head adds, in place of its weight.
+            contribution_kind: of what each key adds in place of its weight, as shares or as lengths.
         """
         label = words("maps-of", step=f"{self.film.shots[shot]:,}")
-        key = shot, label, show_contributions
+        key = shot, label, contribution_kind
         if key not in self._groups:
             weights = shot_weights(self.film, shot)[:, None]
-            sources: Iterable[Source] = shares_at(self.film, shot) if show_contributions else map(Direct, weights)
+            in_lengths = contribution_kind == "lengths"
+            shares = shares_at(self.film, shot, in_lengths) if contribution_kind else None
+            sources: Iterable[Source] = map(Direct, weights) if shares is None else shares
             stack = "decoder" if self.film.plan.shape.causal else "encoder"
             calls = (AttentionCall(f"{stack}.{i}.self", source) for i, source in enumerate(sources))
             names = words("queries"), words("keys")
-            self._groups[key] = MapGroup(GROUP, label, *names, self.film.read, self.film.read, tuple(calls))
+            read = self.film.read
+            self._groups[key] = MapGroup(GROUP, label, *names, read, read, tuple(calls), rows_sum_to_one=not in_lengths)
         return self._groups[key]
 
     @property

@@ -13,6 +13,7 @@ from pages.learning.measured_run import MeasuredRun
 from ui.chapter.chapter import Chapter
 from ui.widgets.attention_view import SliderFrames, attention_view
 from viz_core.lessons.learning.heads_over_time import HEAD_MEASURES, largest_jump, strongest_head
+from viz_core.maps.contribution_shares import ContributionKind
 from viz_core.tasks.film import Film
 from viz_core.view.map_group import MapGroup
 
@@ -29,20 +30,20 @@ def show_runs(chapter: Chapter, runs: Mapping[str, MeasuredRun], follow: bool = 
     _say(chapter, runs, step)
     stage, under = st.container(), st.container()
     with under:
-        show_contributions = chapter.contributions_choice()
+        contribution_kind = chapter.contributions_choice()
 
     def frames(run: MeasuredRun) -> SliderFrames | None:
-        return None if follow else _frames_by_step(chapter, run, show_contributions)
+        return None if follow else _frames_by_step(chapter, run, contribution_kind)
 
     with stage:
-        maps = [run.group(run.shot(step), chapter.words, show_contributions)]
-        chapter.attention_view(maps, run.opens_with, show_contributions=show_contributions, frames=frames(run))
+        maps = [run.group(run.shot(step), chapter.words, contribution_kind)]
+        chapter.attention_view(maps, run.opens_with, contribution_kind=contribution_kind, frames=frames(run))
     for other, second in [*runs.items()][1:]:
         st.markdown(f"**{other}**")
-        maps = [second.group(second.shot(step), chapter.words, show_contributions)]
+        maps = [second.group(second.shot(step), chapter.words, contribution_kind)]
         own: dict[str, Any] = {"head_param": "head2", "pin_param": "pin2", "display_param": "look2"}
         attention_view(
-            maps, second.opens_with, key="maps2", show_contributions=show_contributions, frames=frames(second), **own
+            maps, second.opens_with, key="maps2", contribution_kind=contribution_kind, frames=frames(second), **own
         )
     if not follow:
         chapter.flush()
@@ -57,11 +58,11 @@ def _time_line(chapter: Chapter, film: Film) -> int:
     return int(chapter.controls.slider("step", 0, last, last, film.shots[1] - film.shots[0]))
 
 
-def _frames_by_step(chapter: Chapter, run: MeasuredRun, show_contributions: bool) -> SliderFrames:
+def _frames_by_step(chapter: Chapter, run: MeasuredRun, contribution_kind: ContributionKind) -> SliderFrames:
     """The maps of every snapshot, for a slider in the view."""
 
     def maps(shot: int) -> list[MapGroup]:
-        return [run.group(shot, chapter.words, show_contributions)]
+        return [run.group(shot, chapter.words, contribution_kind)]
 
     stops = {step: partial(maps, shot) for shot, step in enumerate(run.film.shots)}
     return SliderFrames(chapter.controls.key("step"), stops)

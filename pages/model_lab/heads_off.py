@@ -20,6 +20,7 @@ from ui.text.markdown import escape
 from ui.text.words import current_language
 from viz_core.hub import HubCard, HubRun
 from viz_core.hub.heads_off import Without, switchable, without_heads
+from viz_core.maps.contribution_shares import ContributionKind
 from viz_core.trace import HeadsOff
 from viz_core.view.map_group import MapGroup
 
@@ -53,10 +54,10 @@ def show_without(
 
 
 def maps_without(
-    chapter: Chapter, request: HubRequest, off: tuple[str, ...], heads: HeadsOff, show_contributions: bool
+    chapter: Chapter, request: HubRequest, off: tuple[str, ...], heads: HeadsOff, contribution_kind: ContributionKind
 ) -> tuple[tuple[MapGroup, ...], tuple[str, str]]:
     """The maps of a run without these heads, to compare with, and what both runs are."""
-    maps = hub_maps(replace(request, off=heads), current_language(), show_contributions)
+    maps = hub_maps(replace(request, off=heads), current_language(), contribution_kind)
     return maps, (chapter.common("with-all"), f"− {name_heads(off)}")
 
 

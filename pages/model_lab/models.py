@@ -7,6 +7,7 @@ from serving.requests.hub import HubModelSpec, HubRequest
 from ui.compute.models import map_groups, run, runner
 from viz_core.hub import HubCard, HubRun
 from viz_core.lessons.model_lab.queries import read_card
+from viz_core.maps.contribution_shares import ContributionKind
 from viz_core.view.map_group import MapGroup
 
 CURATED = (
@@ -44,6 +45,6 @@ def hub_run(request: HubRequest) -> HubRun:
     return run(request, "hub_run")
 
 
-def hub_maps(request: HubRequest, language: str, show_contributions: bool = False) -> tuple[MapGroup, ...]:
+def hub_maps(request: HubRequest, language: str, contribution_kind: ContributionKind = "") -> tuple[MapGroup, ...]:
     """The maps of a run as an attention view shows them."""
-    return map_groups(request, "model-lab", language, show_contributions)
+    return map_groups(request, "model-lab", language, contribution_kind)

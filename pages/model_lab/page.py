@@ -62,7 +62,7 @@ language = current_language()
 groups = hub_maps(request, language)
 with menu():
     heads, off = ask_off(chapter, card, request)
-    show_contributions = evaluate(request, shows_contributions) and chapter.contributions_choice()
+    contribution_kind = chapter.contributions_choice() if evaluate(request, shows_contributions) else ""
     other = ask_second(chapter, offer, card, request, result)
 without = heads.read(off)
 beside: tuple[str, ...] = ()
@@ -70,13 +70,13 @@ with maps:
     if off:
         show_without(chapter, card, request, result, off, without)
     if other and run(chapter, other):
-        second, beside = maps_of_other(request, other, groups, language, show_contributions)
+        second, beside = maps_of_other(request, other, groups, language, contribution_kind)
         names = input_names(chapter, request, other)
     else:
         other = None
-        second, names = maps_without(chapter, request, off, without, show_contributions) if off else ((), ("", ""))
+        second, names = maps_without(chapter, request, off, without, contribution_kind) if off else ((), ("", ""))
     view = chapter.attention_view(
-        hub_maps(request, language, show_contributions),
+        hub_maps(request, language, contribution_kind),
         initial_state(groups, result),
         second=second,
         inputs=names,
@@ -85,7 +85,7 @@ with maps:
         off=without if heads.sites else None,
         on_switch=partial(toggle_head, chapter, heads),
         on_cell=partial(open_pair, groups),
-        show_contributions=show_contributions,
+        contribution_kind=contribution_kind,
     )
     if result.sound is not None:
         with sound_place:

@@ -16,18 +16,23 @@ from ui.text.markdown import escape
 from ui.text.numbers import localised
 from viz_core.hub.model_comparison import KindCompared, compare_heads
 from viz_core.lessons.model_lab.queries import shows_contributions
+from viz_core.maps.contribution_shares import ContributionKind
 from viz_core.view.map_group import MapGroup
 
 _MOST = 12
 
 
 def maps_of_other(
-    request: HubRequest, other: HubRequest, groups: tuple[MapGroup, ...], language: str, show_contributions: bool
+    request: HubRequest,
+    other: HubRequest,
+    groups: tuple[MapGroup, ...],
+    language: str,
+    contribution_kind: ContributionKind,
 ) -> tuple[tuple[MapGroup, ...], tuple[str, ...]]:
     """The other input's maps, and the kinds that cannot be subtracted from the first's; none where the kinds differ."""
     if request.model == other.model:
-        return hub_maps(other, language, show_contributions), ()
-    second = hub_maps(other, language, show_contributions and evaluate(other, shows_contributions))
+        return hub_maps(other, language, contribution_kind), ()
+    second = hub_maps(other, language, contribution_kind if evaluate(other, shows_contributions) else "")
     if len(second) == len(groups) == 1 and second[0].id != groups[0].id:  # one is causal, the other is not
         return (replace(second[0], id=groups[0].id),), (groups[0].id,)
     if [group.id for group in second] != [group.id for group in groups]:

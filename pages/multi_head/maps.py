@@ -50,15 +50,24 @@ def _row_error(layer_inputs: LayerInputs, setting: str) -> float:
 def _view(chapter: Chapter, layer_inputs: LayerInputs) -> None:
     labels = chapter.words.group("view")
     names = layer_inputs.tokens.labels
-    show_contributions = chapter.contributions_choice()
+    contribution_kind = chapter.contributions_choice()
     call = layer_inputs.steps.call
-    if show_contributions:
-        call = shares_of_call(call, layer_inputs.layer.W_o)
-    group = MapGroup("heads", labels["heads"], labels["tokens"], labels["tokens"], names, names, (call,))
+    if contribution_kind:
+        call = shares_of_call(call, layer_inputs.layer.W_o, in_lengths=contribution_kind == "lengths")
+    group = MapGroup(
+        "heads",
+        labels["heads"],
+        labels["tokens"],
+        labels["tokens"],
+        names,
+        names,
+        (call,),
+        rows_sum_to_one=contribution_kind != "lengths",
+    )
     chapter.attention_view(
         (group,),
         run_source=lambda: recording_source((group,)),
-        show_contributions=show_contributions,
+        contribution_kind=contribution_kind,
         head_param=chapter.controls.key("head"),
         pin_param=chapter.controls.key("pin"),
     )

@@ -13,6 +13,7 @@ from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate_model, translation, translation_maps
 from ui.text.words import current_language
 from viz_core.lessons.transformer.ablated_translation import held_out_statistics, words_changed
+from viz_core.maps.contribution_shares import ContributionKind
 from viz_core.pretrained import Translation
 from viz_core.pretrained.bleu import bleu_of
 from viz_core.pretrained.samples import held_out
@@ -45,8 +46,8 @@ def show_both(
 
 
 def maps_without(
-    model: str, request: TranslationInputs, off: tuple[str, ...], heads: HeadsOff, show_contributions: bool
+    model: str, request: TranslationInputs, off: tuple[str, ...], heads: HeadsOff, contribution_kind: ContributionKind
 ) -> tuple[tuple[MapGroup, ...], tuple[str, str]]:
     """The maps of the run without these heads, and labels of both runs."""
-    maps = translation_maps(model, request.text, request.beam, current_language(), heads, show_contributions)
+    maps = translation_maps(model, request.text, request.beam, current_language(), heads, contribution_kind)
     return maps, (clean(request.text), f"{clean(request.text)} − {name_heads(off)}")

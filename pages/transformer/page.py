@@ -139,13 +139,13 @@ model = translator(MODEL)
 heads = HeadNames.of(result.trace)
 with menu():
     off = head_switches(chapter, heads)
-    show_contributions = chapter.contributions_choice()
-    second, inputs = second_sentence(chapter, MODEL, request, show_contributions)
+    contribution_kind = chapter.contributions_choice()
+    second, inputs = second_sentence(chapter, MODEL, request, contribution_kind)
 without = heads.read(off)
 groups = translation_maps(MODEL, request.text, request.beam, current_language())
 shown = (
-    translation_maps(MODEL, request.text, request.beam, current_language(), show_contributions=True)
-    if show_contributions
+    translation_maps(MODEL, request.text, request.beam, current_language(), contribution_kind=contribution_kind)
+    if contribution_kind
     else groups
 )
 translation_request = sentence_request(MODEL, request.text, request.beam)
@@ -157,7 +157,7 @@ with written:
         show_words(chapter, "said", result.words)
 with maps:
     if off and not second:
-        second, inputs = maps_without(MODEL, request, off, without, show_contributions)
+        second, inputs = maps_without(MODEL, request, off, without, contribution_kind)
     view = aligning_head(groups)
     if not broken:
         view = chapter.attention_view(
@@ -169,7 +169,7 @@ with maps:
             off=without,
             on_switch=partial(toggle_head, chapter, heads),
             on_cell=partial(open_pair, groups),
-            show_contributions=show_contributions,
+            contribution_kind=contribution_kind,
         )
         with menu():
             head_buttons(chapter, heads, groups, view, off)

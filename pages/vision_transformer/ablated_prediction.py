@@ -15,6 +15,7 @@ from ui.compute.models import evaluate_model
 from ui.compute.pictures import classification, picture_maps
 from ui.text.markdown import escape
 from ui.text.words import current_language
+from viz_core.maps.contribution_shares import ContributionKind
 from viz_core.pretrained import Classification
 from viz_core.pretrained.bootstrap import percentage_right
 from viz_core.pretrained.picture_samples import count_samples, right_statistics
@@ -36,10 +37,14 @@ def show_without(chapter: Chapter, picture_inputs: PictureInputs, off: tuple[str
 
 
 def maps_without(
-    chapter: Chapter, picture_inputs: PictureInputs, off: tuple[str, ...], heads: HeadsOff, show_contributions: bool
+    chapter: Chapter,
+    picture_inputs: PictureInputs,
+    off: tuple[str, ...],
+    heads: HeadsOff,
+    contribution_kind: ContributionKind,
 ) -> tuple[tuple[MapGroup, ...], tuple[str, str]]:
     """The maps of the run without these heads, and labels of both runs."""
-    maps = picture_maps(replace(picture_inputs.request, off=heads), current_language(), show_contributions)
+    maps = picture_maps(replace(picture_inputs.request, off=heads), current_language(), contribution_kind)
     return maps, (chapter.common("with-all"), f"− {name_heads(off)}")
 
 

@@ -47,14 +47,16 @@ with chapter.card("main"):
 names = HeadNames.of(picture_inputs.found.trace)
 with menu():
     off = head_switches(chapter, names)
-    show_contributions = chapter.contributions_choice()
+    contribution_kind = chapter.contributions_choice()
 without = names.read(off)
 if off:
     show_without(chapter, picture_inputs, off, without)
-second, inputs = maps_without(chapter, picture_inputs, off, without, show_contributions) if off else ((), ("", ""))
+second, inputs = maps_without(chapter, picture_inputs, off, without, contribution_kind) if off else ((), ("", ""))
 groups = picture_maps(picture_inputs.request, current_language())
 shown = (
-    picture_maps(picture_inputs.request, current_language(), show_contributions=True) if show_contributions else groups
+    picture_maps(picture_inputs.request, current_language(), contribution_kind=contribution_kind)
+    if contribution_kind
+    else groups
 )
 view = chapter.attention_view(
     shown,
@@ -65,7 +67,7 @@ view = chapter.attention_view(
     off=without,
     on_switch=partial(toggle_head, chapter, names),
     on_cell=partial(open_pair, groups),
-    show_contributions=show_contributions,
+    contribution_kind=contribution_kind,
 )
 with menu():
     head_buttons(chapter, names, groups, view, off)

@@ -14,6 +14,7 @@ from ui.text.markdown import escape
 from ui.text.words import ENGLISH, Words, current_language, load_words
 from ui.widgets.shared_sentence import set_text, shared_text_input
 from viz_core.figures.raster import weights_image
+from viz_core.maps.contribution_shares import ContributionKind
 from viz_core.pretrained import Translation
 from viz_core.pretrained.bleu import book_sentence_bleu, sentence_bleu
 from viz_core.pretrained.samples import Sample, opening, sentence, sentences
@@ -69,7 +70,7 @@ def translate(chapter: Chapter, model: str, request: TranslationInputs) -> Trans
 
 
 def second_sentence(
-    chapter: Chapter, model: str, request: TranslationInputs, show_contributions: bool = False
+    chapter: Chapter, model: str, request: TranslationInputs, contribution_kind: ContributionKind = ""
 ) -> tuple[tuple[MapGroup, ...], tuple[str, str]]:
     """Draw the input of a second sentence; return its maps, or none, and the names of both sentences."""
     words = load_words("translation")
@@ -80,7 +81,7 @@ def second_sentence(
         return (), ("", "")
     show_result(result)
     show_notes(inputs, result)
-    maps = translation_maps(model, text, request.beam, current_language(), show_contributions=show_contributions)
+    maps = translation_maps(model, text, request.beam, current_language(), contribution_kind=contribution_kind)
     return maps, (clean(request.text), clean(text))
 
 

@@ -16,6 +16,7 @@ from ui.widgets.controls import Controls
 from ui.widgets.heatmap import draw_heatmap
 from ui.widgets.heatmap_payload import Heatmap, encode_heatmap
 from ui.widgets.map_cell import Cell
+from viz_core.maps.contribution_shares import ContributionKind
 from viz_core.trace import HeadsOff
 from viz_core.view.notebook_file import RunSource
 
@@ -94,7 +95,7 @@ class Figures:
         off: HeadsOff | None = None,
         on_switch: Callable[[str, int], None] | None = None,
         on_cell: Callable[[Cell], None] | None = None,
-        show_contributions: bool = False,
+        contribution_kind: ContributionKind = "",
         frames: SliderFrames | None = None,
         **params: str,
     ) -> ViewState:
@@ -109,22 +110,25 @@ class Figures:
             second=second,
             inputs=inputs,
             beside=beside,
-            run_source=None if show_contributions else run_source,
+            run_source=None if contribution_kind else run_source,
             off=off,
             on_switch=on_switch,
             on_cell=on_cell,
-            show_contributions=show_contributions,
+            contribution_kind=contribution_kind,
             frames=frames,
             **params,
         )
-        if show_contributions:
-            st.caption((self.words if self.words.has("about-carried") else self.common)("about-carried"))
+        if contribution_kind:
+            about = f"about-{contribution_kind}"
+            st.caption((self.words if self.words.has(about) else self.common)(about))
         self.guidance("maps")
         return view
 
-    def contributions_choice(self) -> bool:
-        """Whether the maps show contributions, the keys' shares of what a head adds, instead of weights."""
-        return self.controls.choice("quantity", ("weights", "carried"), "weights") == "carried"
+    def contributions_choice(self) -> ContributionKind:
+        """What the maps show: weights, contributions as shares of a row, or contributions as lengths on one scale."""
+        chosen = self.controls.choice("quantity", ("weights", "carried", "lengths"), "weights")
+        kinds: dict[str, ContributionKind] = {"carried": "carried", "lengths": "lengths"}
+        return kinds.get(chosen, "")
 
     def guidance(self, name: str, **values: object) -> None:
         """Draw what to look for in a figure (`look.NAME`), if there is such a section."""

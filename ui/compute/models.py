@@ -19,6 +19,7 @@ from serving.runners.runner import Answer, Arguments, Model, Run, Runner
 from serving.settings import settings
 from ui.compute.slots import cached, compute_cached, results, run_in_slot
 from ui.text.words import load_words
+from viz_core.maps.contribution_shares import ContributionKind
 from viz_core.pretrained import Translation, Translator
 from viz_core.trace import HeadsOff
 from viz_core.view.map_group import MapGroup
@@ -104,15 +105,15 @@ def evaluate_model(
 
 @cached()
 def map_groups(
-    request: Request[Any, Any], words: str, language: str, show_contributions: bool = False
+    request: Request[Any, Any], words: str, language: str, contribution_kind: ContributionKind = ""
 ) -> tuple[MapGroup, ...]:
     """Return the maps of a run for an attention view; they cache their thumbnails.
 
     Args:
         words: chapter whose words name the maps.
-        show_contributions: maps of each key's share of what a head adds, instead of its weight.
+        contribution_kind: maps of what each key adds instead of its weight, as shares or as lengths.
     """
-    maps_request = ContributionRequest(request) if show_contributions else request
+    maps_request = ContributionRequest(request, contribution_kind == "lengths") if contribution_kind else request
     return runner().groups(maps_request, load_words(words, language).group("view"))
 
 
@@ -145,7 +146,7 @@ def translation(name: str, text: str, beam: int, off: HeadsOff = ()) -> Translat
 
 
 def translation_maps(
-    name: str, text: str, beam: int, language: str, off: HeadsOff = (), show_contributions: bool = False
+    name: str, text: str, beam: int, language: str, off: HeadsOff = (), contribution_kind: ContributionKind = ""
 ) -> tuple[MapGroup, ...]:
     """Return the maps of a translation for an attention view."""
-    return map_groups(sentence_request(name, text, beam, off), "translation", language, show_contributions)
+    return map_groups(sentence_request(name, text, beam, off), "translation", language, contribution_kind)

@@ -12,6 +12,7 @@ from ui.compute.lab_models import lab_vision_model
 from ui.compute.models import map_groups, run
 from viz_core.images.drawn import drawn_picture
 from viz_core.images.open_image import open_picture
+from viz_core.maps.contribution_shares import ContributionKind
 from viz_core.pretrained import Classification
 from viz_core.pretrained.picture_model import PictureModel
 from viz_core.view.map_group import MapGroup
@@ -51,7 +52,7 @@ def classification(request: ClassificationRequest) -> Classification:
 
 
 def picture_maps(
-    request: ClassificationRequest, language: str, show_contributions: bool = False
+    request: ClassificationRequest, language: str, contribution_kind: ContributionKind = ""
 ) -> tuple[MapGroup, ...]:
     """Return the maps of a picture for an attention view."""
-    return map_groups(request, "vision-transformer", language, show_contributions)
+    return map_groups(request, "vision-transformer", language, contribution_kind)

@@ -17,6 +17,7 @@ from ui.widgets.component import component
 from ui.widgets.flipbook import encode_flipbook, is_small
 from ui.widgets.map_cell import Cell, read_cell
 from ui.widgets.view_link import ViewLink, read_link, write_link
+from viz_core.maps.contribution_shares import ContributionKind
 from viz_core.trace import HeadsOff
 from viz_core.view.map_group import MapGroup
 from viz_core.view.notebook_file import RunSource, write_notebook
@@ -28,13 +29,9 @@ from viz_core.view.state import ViewState, read_message
 __all__ = ["MapGroup", "SliderFrames", "ViewState", "attention_view"]
 
 _mount = component("attention_view")
-# What a map's numbers are called where they are shares of what a head adds, in place of weights.
-_SHARE_WORDS = {
-    "weight": "share",
-    "bar_weight_linear": "bar_share_linear",
-    "bar_weight_sqrt": "bar_share_sqrt",
-    "bar_weight_log": "bar_share_log",
-}
+# What a map's numbers are called where they are not weights, and the words that name them.
+_QUANTITIES = {"carried": "share", "lengths": "length"}
+_WEIGHT_WORDS = ("weight", "bar_weight_linear", "bar_weight_sqrt", "bar_weight_log")
 
 
 @dataclass(frozen=True)
@@ -65,7 +62,7 @@ def attention_view(
     off: HeadsOff | None = None,
     on_switch: Callable[[str, int], None] | None = None,
     on_cell: Callable[[Cell], None] | None = None,
-    show_contributions: bool = False,
+    contribution_kind: ContributionKind = "",
     frames: SliderFrames | None = None,
 ) -> ViewState:
     """Draw the view; return the open head, the pinned tokens and the options, all of which the URL holds.
@@ -87,15 +84,19 @@ def attention_view(
         off: the heads that are off, if heads can be switched.
         on_switch: receives site and number of a head that the reader switches, before the page reruns.
         on_cell: receives a cell that the reader clicks, before the page reruns.
-        show_contributions: whether the maps hold shares of what a head adds instead of weights.
+        contribution_kind: whether the maps hold what a head adds instead of weights, as shares or as lengths.
+            Lengths of two inputs have scales of their own, so they are never subtracted.
         frames: the slider that selects `groups`: while it is dragged, the browser animates its stops if they are small.
 
     Raises:
         ValueError: if there are no groups, or the default is not among them.
     """
     words = load_words("attention-view").sections
-    if show_contributions:
-        words = {**words, **{name: words[share] for name, share in _SHARE_WORDS.items()}}
+    if contribution_kind:
+        quantity = _QUANTITIES[contribution_kind]
+        words = {**words, **{name: words[name.replace("weight", quantity)] for name in _WEIGHT_WORDS}}
+    if contribution_kind == "lengths":
+        beside = tuple(group.id for group in groups) if second else ()
     view = View(groups, words, second, inputs, current_language(), beside)
     default = default or ViewState(groups[0].id, 0, 0)
     names = {"head": head_param, "pin": pin_param, "display": display_param}

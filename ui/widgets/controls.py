@@ -305,8 +305,9 @@ class Controls:
 
 
 def _label(words: Words, option: object) -> str:
-    """Return the label of an option."""
+    """Return the label of an option, in the words of the chapter or of all chapters."""
     name = f"option.{option}"
-    if words.has(name):
-        return words(name)
+    for known in (words, load_words("common", words.language)):
+        if known.has(name):
+            return known(name)
     return localised(str(option), words.language) if isinstance(option, float) else str(option)

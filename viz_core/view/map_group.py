@@ -70,6 +70,7 @@ class MapGroup:
         source: what answers for the maps; unless given, they are worked out from `calls`.
         errors: the alignment error rates of the heads, where they were measured for the model.
         seen: the picture the tokens are patches of, so that attention can lie over it; None for text.
+        rows_sum_to_one: False for contribution lengths, which have no measures of heads.
         made: by which model, of which text: files that are saved say so.
     """
 
@@ -84,6 +85,7 @@ class MapGroup:
     query_words: tuple[int, ...] | None = None
     key_words: tuple[int, ...] | None = None
     errors: HeadErrors = ()
+    rows_sum_to_one: bool = True
     seen: MapPicture | None = field(default=None, compare=False, repr=False)
     source: MapSource | None = field(default=None, compare=False, repr=False)
     made: Provenance = field(default=UNKNOWN, compare=False, repr=False)
@@ -171,6 +173,8 @@ class MapGroup:
     @property
     def measures(self) -> tuple[Measure, ...]:
         """The measures that heads of this group have: those of its maps, and those that its model was measured by."""
+        if not self.rows_sum_to_one:
+            return ()
         known = {name: bool(self.errors) for name in get_args(Reading)}
         return tuple(each for each in MEASURES.values() if known.get(each.name, True) and each.applies(self.map_info))
 

@@ -79,6 +79,16 @@ def test_maps_show_what_keys_bring_in_place_of_weights(open_page: OpenPage) -> N
     assert "that its head adds to a query" in texts(app)
 
 
+def test_lengths_are_on_one_scale_for_all_steps(open_page: OpenPage) -> None:
+    film = load_film(RECORDED / "repeat-two-layers-0.npz")
+    unit = float(film.lengths.max())
+    for step in (0, 200):
+        app = open_page(CHAPTER, **{"l-quantity": "lengths", "l-step": str(step)})
+        shot = film.shots.index(step)
+        added = film.maps[shot].astype(np.float32) * film.lengths[shot].astype(np.float32)[:, :, None]
+        np.testing.assert_allclose(maps(app).reshape(added.shape), added / unit, atol=2e-3)
+
+
 def test_two_runs_side_by_side_are_at_the_same_step(open_page: OpenPage) -> None:
     app = open_page(CHAPTER, **{"l-beside": "repeat, two layers", "l-other-seed": "2", "l-step": "100"})
     assert "**repeat, two layers, seed 0**, seed 0, after **100**" in texts(app)

@@ -201,6 +201,24 @@ def test_the_view_shows_what_keys_bring_in_place_of_weights(open_page: OpenPage,
     assert "that its head adds to a query" in texts(app)
 
 
+def test_the_view_shows_lengths_on_one_scale(open_page: OpenPage, translator: Translator) -> None:
+    """Shares of a row hide that some rows get much less than others."""
+    app = open_page("transformer", **{"t-text": "Go.", "head": "cross.2.2", "t-quantity": "lengths"})
+    stands(app)
+    result = translator.translate("Go.")
+    with record(values=True) as trace:
+        translator.model(*translator.teacher_forced(result.source_ids, result.target_ids))
+    norms = contribution_norms(trace["decoder.2.cross"], translator.model.decoder.blocks[2].attention2.W_o)[0, 2]
+    shown = decode_view(components(app, "attention_view")[0].bytes)
+    found = next(part for name, part in shown.parts.items() if name.startswith("map") and "2.2" in name)
+    unit = float(norms.sum() / found.sum())
+    np.testing.assert_allclose(found * unit, norms, atol=1e-4)
+    assert np.ptp(found.sum(dim=-1)) > 0.01
+    assert shown.header["base"]["words"]["weight"] == "length added (1 = longest)"
+    assert all(not group["measures"] for group in shown.header["base"]["groups"][0]), "entropy is of rows that sum to 1"
+    assert "Nothing is averaged or divided by its row" in texts(app)
+
+
 def test_the_four_terms_of_a_score(open_page: OpenPage, translator: Translator) -> None:
     app = open_page("transformer", **{"t-text": "Go.", "t-section": "What scores are made of", "t-terms-head": "3"})
     stands(app)

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from viz_core.maps.contribution_shares import ContributionShares
+from viz_core.maps.contribution_shares import ContributionShares, longest
 from viz_core.maps.measures import attention_entropy, diagonal_mass, induction_mass, key_mass, offset_mass
 from viz_core.tasks.film import BLANK, Film
 from viz_core.trace.source import Direct
@@ -43,11 +43,16 @@ def shot_weights(film: Film, shots: int | slice) -> Float[Tensor, "*shots layers
     return weights / weights.sum(dim=-1, keepdim=True)
 
 
-def shares_at(film: Film, shot: int) -> list[ContributionShares]:
-    """What each key's share of what a head adds was at a shot, a source of maps for each layer."""
+def shares_at(film: Film, shot: int, in_lengths: bool = False) -> list[ContributionShares]:
+    """What each key's share of what a head adds was at a shot, a source of maps for each layer.
+
+    Args:
+        in_lengths: lengths in place of shares, on one scale for all shots.
+    """
+    unit = longest([torch.from_numpy(film.lengths.astype(np.float32))]) if in_lengths else None
     lengths = torch.from_numpy(film.lengths[shot].astype(np.float32))
     layers = zip(shot_weights(film, shot)[:, None], lengths[:, None], strict=True)
-    return [ContributionShares(Direct(weights), vectors) for weights, vectors in layers]
+    return [ContributionShares(Direct(weights), vectors, unit) for weights, vectors in layers]
 
 
 @dataclass(frozen=True)
