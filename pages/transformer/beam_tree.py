@@ -41,8 +41,8 @@ def _tree_figure(steps: tuple[tuple[Node, ...], ...], labels: Labels) -> go.Figu
     figure = go.Figure()
     every = [(i, j, node) for i, step in enumerate(steps) for j, node in enumerate(step)]
     for name, nodes, line in (
-        ("pruned", [each for each in every if not each[2].kept], {"color": _GREY, "width": 1, "dash": "dot"}),
-        ("kept", [each for each in every if each[2].kept], {"color": _GREY, "width": 1.5}),
+        ("pruned", [each for each in every if not each[2].in_beam], {"color": _GREY, "width": 1, "dash": "dot"}),
+        ("kept", [each for each in every if each[2].in_beam], {"color": _GREY, "width": 1.5}),
         ("tree-beam", [each for each in every if each[2].on_beam], {"color": QUERIES, "width": 4}),
         ("tree-greedy", [each for each in every if each[2].on_greedy], {"color": KEYS, "width": 3, "dash": "dash"}),
     ):
@@ -82,4 +82,4 @@ def _tree_figure(steps: tuple[tuple[Node, ...], ...], labels: Labels) -> go.Figu
 
 
 def _kind(node: Node) -> str:
-    return "pruned" if not node.kept else "ended" if node.ended else "kept"
+    return "pruned" if not node.in_beam else "ended" if node.ended else "kept"

@@ -24,7 +24,7 @@ class Candidate(NamedTuple):
     token: int
     log_probability: float  # of the whole hypothesis
     parent: int  # its place among the candidates of the step before; 0 at the first step
-    kept: bool
+    in_beam: bool
 
 
 @torch.inference_mode()

@@ -224,10 +224,10 @@ def test_candidates_are_those_of_the_search_on_plain_lists(beam: int, source: in
         expected = sorted(longer, reverse=True)[: width + PRUNED]
         assert [each.log_probability for each in step] == pytest.approx([s for s, _ in expected], abs=1e-4)
         assert [(*before[each.parent][1], each.token) for each in step] == [y for _, y in expected]
-        assert [each.kept for each in step] == [rank < width for rank in range(len(step))]
+        assert [each.in_beam for each in step] == [rank < width for rank in range(len(step))]
         before = [(each.log_probability, y) for each, (_, y) in zip(step, expected, strict=True)]
-        live = [i for i, each in enumerate(step) if each.kept and each.token != EOS]
-        width -= sum(each.kept and each.token == EOS for each in step)
+        live = [i for i, each in enumerate(step) if each.in_beam and each.token != EOS]
+        width -= sum(each.in_beam and each.token == EOS for each in step)
 
 
 @pytest.mark.parametrize("beam", [1, 2, 3, 4])

@@ -24,7 +24,7 @@ class Node(NamedTuple):
     token: str
     log_probability: float  # of the whole hypothesis
     parent: int  # its place among the nodes of the step before
-    kept: bool  # whether the beam kept it
+    in_beam: bool  # whether the beam keeps it
     ended: bool  # whether its last token is the end mark
     on_beam: bool  # whether it begins beam search's result
     on_greedy: bool  # whether it begins greedy search's result
@@ -58,7 +58,7 @@ class BeamTree(NamedTuple):
     @property
     def greedy_steps(self) -> int:
         """For so many steps the beam holds the beginning of greedy search's result."""
-        return sum(any(node.on_greedy and node.kept for node in step) for step in self.steps)
+        return sum(any(node.on_greedy and node.in_beam for node in step) for step in self.steps)
 
 
 def sample() -> str:
@@ -82,7 +82,7 @@ def beam_tree(translator: Translator, translation: Translation) -> BeamTree:
         ended = [each.token == translator.special.eos for each in step]
         nodes.append(
             tuple(
-                Node(names[j], each.log_probability, each.parent, each.kept, ended[j], (i, j) in beam, (i, j) in greedy)
+                Node(names[j], each.log_probability, each.parent, each.in_beam, ended[j], (i, j) in beam, (i, j) in greedy)
                 for j, each in enumerate(step)
             )
         )
@@ -98,6 +98,6 @@ def _beginnings(steps: Sequence[Sequence[Candidate]], ids: Sequence[int]) -> set
             break
         parent = ranks[0]
         found.add((i, parent))
-        if not step[parent].kept:
+        if not step[parent].in_beam:
             break
     return found

@@ -35,8 +35,8 @@ def test_the_ways_are_the_results(translator: Translator, text: str) -> None:
     assert way(tree, "on_greedy")[:held] == list(greedy.target_tokens[:held])
     assert tree.beam.score == pytest.approx(beam.log_probability / ((5 + len(beam.target_ids)) / 6))
     for step in tree.steps:
-        assert [node.kept for node in step] == sorted((node.kept for node in step), reverse=True)
-        assert sum(node.kept for node in step) <= BEAM
+        assert [node.in_beam for node in step] == sorted((node.in_beam for node in step), reverse=True)
+        assert sum(node.in_beam for node in step) <= BEAM
 
 
 def test_beam_search_finds_for_the_sample_what_greedy_search_misses() -> None:
@@ -54,4 +54,4 @@ def test_beam_search_finds_for_the_sample_what_greedy_search_misses() -> None:
     assert tree.steps[8][0].log_probability == pytest.approx(tree.beam.log_probability, abs=0.001)
     assert tree.steps[8][0].on_beam
     lost = next(node for node in tree.steps[5] if node.on_greedy)
-    assert not lost.kept
+    assert not lost.in_beam
