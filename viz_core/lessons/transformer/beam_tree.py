@@ -81,10 +81,7 @@ def beam_tree(translator: Translator, translation: Translation) -> BeamTree:
         names = translator.readable_tokens([each.token for each in step])
         ended = [each.token == translator.special.eos for each in step]
         nodes.append(
-            tuple(
-                Node(names[j], each.log_probability, each.parent, each.in_beam, ended[j], (i, j) in beam, (i, j) in greedy)
-                for j, each in enumerate(step)
-            )
+            tuple(Node(names[j], *each[1:], ended[j], (i, j) in beam, (i, j) in greedy) for j, each in enumerate(step))
         )
     return BeamTree(tuple(nodes), *(Found(each.text, each.target_ids, each.log_probability) for each in results))
 
