@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from PIL import Image
 
-from viz_core.figures.raster import tiles, weights_image
+from ui.blocks.raster import tiles, weights_image
 from viz_core.lessons.architectures import LayerSizes
 from viz_core.lessons.architectures.paths import path_matrix
 

@@ -7,10 +7,10 @@ from torch import Tensor, nn
 
 from ui.blocks.residual_figure import residual_figure
 from ui.blocks.sentence import sentence_input
+from ui.blocks.token_map import token_map
 from ui.chapter.chapter import Chapter
 from ui.compute.models import translator_or_none
 from ui.text.markdown import escape
-from viz_core.figures.token_map import token_map
 from viz_core.lessons.architectures.experiments import (
     first_head_weights,
     fresh_layers,

@@ -6,7 +6,7 @@ import torch
 from PIL import Image
 
 from pages.learning.measured_run import RECORDED
-from viz_core.figures.raster import tiles, weights_image
+from ui.blocks.raster import tiles, weights_image
 from viz_core.lessons.learning.heads_over_time import shot_weights
 from viz_core.tasks.film import load_film
 

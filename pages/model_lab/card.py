@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from PIL import Image
 
+from ui.blocks.raster import weights_image
 from ui.blocks.translation import sample_maps
-from viz_core.figures.raster import weights_image
 
 
 def picture() -> Image.Image:

@@ -8,10 +8,10 @@ import numpy as np
 from jaxtyping import Float
 
 from serving.requests.hub import HubRequest
+from ui.blocks.over_picture import over_picture_figure
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate
 from ui.text.markdown import escape
-from viz_core.figures.over_picture import over_picture_figure
 from viz_core.hub import Frame, HubRun
 from viz_core.lessons.model_lab.queries import likeness, pooling
 

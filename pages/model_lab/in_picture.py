@@ -12,11 +12,11 @@ from jaxtyping import Float
 
 from pages.model_lab.figures import fingerprint_figure
 from serving.requests.hub import HubRequest
+from ui.blocks.over_picture import over_picture_figure
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate
 from ui.text.head_link import head_link
 from ui.text.markdown import escape
-from viz_core.figures.over_picture import over_picture_figure
 from viz_core.figures.style import Labels
 from viz_core.hub import HubRun
 from viz_core.lessons.model_lab.queries import picture_shares, row_of_heads

@@ -7,10 +7,10 @@ import hashlib
 import streamlit as st
 
 from serving.requests.hub import HubRequest
+from ui.blocks.bars import bars_figure
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate
 from ui.text.markdown import escape
-from viz_core.figures.bars import bars_figure
 from viz_core.hub import HubRun, NextWord
 from viz_core.lessons.model_lab.queries import likeliest_words
 

@@ -8,12 +8,12 @@ import streamlit as st
 
 from pages.model_lab.figures import corner_figure
 from serving.requests.hub import HubRequest
+from ui.blocks.bars import bars_figure
 from ui.chapter.chapter import Chapter
 from ui.chapter.contents import page
 from ui.compute.models import evaluate
 from ui.text.markdown import escape
 from ui.text.words import Words
-from viz_core.figures.bars import bars_figure
 from viz_core.hub import HubCard, HubRun, human_bytes
 from viz_core.lessons.model_lab.queries import (
     CLAIMED_ROWS,

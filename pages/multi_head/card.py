@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from PIL import Image
 
+from ui.blocks.raster import tiles, weights_image
 from ui.blocks.translation import sample_maps
-from viz_core.figures.raster import tiles, weights_image
 
 
 def picture() -> Image.Image:

@@ -8,8 +8,8 @@ import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Float
 
+from ui.blocks.token_map import scale_of, token_heatmap, token_ticks
 from viz_core.figures.style import Labels, lay_out
-from viz_core.figures.token_map import scale_of, token_heatmap, token_ticks
 
 
 def small_maps(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from PIL import Image
 
+from ui.blocks.raster import weights_image
 from viz_core.attention import masked_softmax
-from viz_core.figures.raster import weights_image
 
 
 def picture() -> Image.Image:

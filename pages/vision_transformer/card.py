@@ -6,9 +6,9 @@ from PIL import Image
 
 from serving.models.model_spec import ShippedClassifier
 from serving.requests.classification import ClassificationRequest
+from ui.blocks.raster import tiles, weights_image
 from ui.compute.models import evaluate
 from ui.compute.pictures import sample_picture
-from viz_core.figures.raster import tiles, weights_image
 from viz_core.lessons.vision_transformer.questions import token_over_patches
 
 

@@ -13,7 +13,7 @@ from PIL import Image
 from plotly.subplots import make_subplots
 from torch import Tensor
 
-from viz_core.figures.over_picture import bare, heatmap_over, lay_under, outline, over_picture_figure
+from ui.blocks.over_picture import bare, heatmap_over, lay_under, outline, over_picture_figure
 from viz_core.lessons.vision_transformer.patches import shuffle_patches
 
 Labels = Mapping[str, str]

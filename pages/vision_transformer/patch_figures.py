@@ -11,7 +11,7 @@ from jaxtyping import Float
 from PIL import Image
 from torch import Tensor
 
-from viz_core.figures.raster import signed_image
+from ui.blocks.raster import signed_image
 from viz_core.figures.style import ACCENT, SIGNED_SCALE, VALUES, lay_out
 
 Labels = Mapping[str, str]

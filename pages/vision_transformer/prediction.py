@@ -10,11 +10,11 @@ import streamlit as st
 from pages.vision_transformer.inputs import PictureInputs, shipped_card
 from pages.vision_transformer.map_figures import shuffled_picture
 from pages.vision_transformer.places import ROUNDING, enlarged
+from ui.blocks.bars import bars_figure
+from ui.blocks.raster import signed_image
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate
 from ui.text.markdown import escape
-from viz_core.figures.bars import bars_figure
-from viz_core.figures.raster import signed_image
 from viz_core.images.open_image import preview
 from viz_core.lessons.vision_transformer.permutation import random_order
 from viz_core.lessons.vision_transformer.questions import patches_shuffled

@@ -9,9 +9,9 @@ from jaxtyping import Float
 from pages.vision_transformer import map_figures
 from pages.vision_transformer.inputs import PictureInputs
 from pages.vision_transformer.places import ROUNDING, name_of, over_grid, place_of
+from ui.blocks.over_picture import over_picture_figure
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate
-from viz_core.figures.over_picture import over_picture_figure
 from viz_core.figures.style import escape_labels
 from viz_core.lessons.vision_transformer.broken import columns_divided
 from viz_core.lessons.vision_transformer.questions import label_relevance, token_in_layer, token_through_layers

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import streamlit as st
 from PIL import Image
 
+from ui.blocks.raster import weights_image
 from ui.blocks.sentence import or_explain
 from ui.chapter.chapter import Chapter
 from ui.compute.models import translation, translation_maps
 from ui.text.markdown import escape
 from ui.text.words import ENGLISH, Words, current_language, load_words
 from ui.widgets.shared_sentence import set_text, shared_text_input
-from viz_core.figures.raster import weights_image
 from viz_core.maps.contribution_shares import ContributionKind
 from viz_core.pretrained import Translation
 from viz_core.pretrained.bleu import book_sentence_bleu, sentence_bleu

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from viz_core.figures.over_picture import over_picture_figure
+from ui.blocks.over_picture import over_picture_figure
 
 LABELS = {name: name for name in ("row", "column", "weight", "layer", "play", "pause")}
 
