@@ -29,7 +29,7 @@ test: $(VENV)/.peers
 
 # The library's tests by themselves: importing streamlit, playwright, plotly or any part of the app is an error.
 test-library: $(VENV)/.dev
-	OMP_NUM_THREADS=1 $(BIN)/pytest -p tests.library_only tests/viz_core --ignore=tests/viz_core/figures
+	OMP_NUM_THREADS=1 $(BIN)/pytest -p tests.library_only tests/viz_core
 
 # Check the layout of every chapter in every language, on wide and narrow screens, with every tab and sheet open.
 languages: $(VENV)/.dev

@@ -1,7 +1,6 @@
 """A pytest plugin that proves that the library's tests need no app: `make test-library`.
 
-Importing the app, the training programs or what only they need is an ImportError. Figures alone need plotly, so their
-tests are left out of that run.
+Importing the app, the training programs or what only they need is an ImportError.
 """
 
 import sys

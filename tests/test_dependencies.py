@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 import sys
 import tomllib
 from importlib.metadata import packages_distributions
@@ -16,7 +15,6 @@ from packaging.utils import canonicalize_name
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 OWN = {"viz_core", "attention_atlas", "serving", "ui", "pages"}
-FRAMING = "viz_core/figures/framing.py"
 IN_A_NOTEBOOK = {
     "viz_core/view/widget.py",
     "viz_core/view/matplotlib_figure.py",
@@ -51,14 +49,12 @@ def third_party(path: Path) -> set[str]:
 def extra_of(path: Path) -> str | None:
     """The extra that a file of the house comes to life with; None for the library by itself."""
     parts = path.relative_to(ROOT).parts
-    if path == ROOT / FRAMING:
-        return None
     if "/".join(parts) in IN_A_NOTEBOOK:
         return "notebook"
     if "/".join(parts) in FOR_THE_HUB:
         return "hub"
     if parts[0] == "viz_core":
-        return {"hub": "hub", "sounds": "hub", "figures": "notebook"}.get(parts[1])
+        return {"hub": "hub", "sounds": "hub"}.get(parts[1])
     return "serve" if path.name == "ray_serve.py" else "app"
 
 
@@ -79,12 +75,9 @@ def test_an_installation_has_what_its_part_of_the_house_imports(extra: str | Non
     assert missing == set()
 
 
-def test_nothing_of_the_library_needs_figures_but_figures() -> None:
-    """The attention view frames its numbers as heatmaps do, and needs no plotly for that."""
-    others = [path for path in (ROOT / "viz_core").rglob("*.py") if path.parent.name != "figures"]
-    texts = [path.read_text(encoding="utf-8") for path in others]
-    used = {name for text in texts for name in re.findall(r"viz_core\.figures[\w.]*", text)}
-    assert used == {"viz_core.figures.framing"}
+def test_nothing_of_the_library_needs_plotly() -> None:
+    """The attention view draws by itself; charts are the app's."""
+    assert not [path for path in (ROOT / "viz_core").rglob("*.py") if "plotly" in third_party(path)]
 
 
 def test_what_is_tested_lies_within_the_ranges() -> None:

@@ -12,7 +12,7 @@ from jaxtyping import Float
 from plotly.subplots import make_subplots
 
 from ui.blocks.measured_times import milliseconds
-from viz_core.figures.style import ACCENT, CATEGORIES, Labels, lay_out, mark_on_log_axis
+from ui.widgets.figure_style import ACCENT, CATEGORIES, Labels, lay_out, mark_on_log_axis
 from viz_core.lessons.architectures.costs import ARCHITECTURES, LayerSizes, layer_cost
 from viz_core.runtime.stopwatch import Measurement
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import plotly.graph_objects as go
 
-from viz_core.figures.style import ACCENT, KEYS, QUERIES, Labels, lay_out
+from ui.widgets.figure_style import ACCENT, KEYS, QUERIES, Labels, lay_out
 from viz_core.lessons.architectures.costs import LayerSizes
 from viz_core.lessons.architectures.paths import Edge, Unit, connections, path_length, shortest_path
 

@@ -10,7 +10,7 @@ from jaxtyping import Float
 from plotly.subplots import make_subplots
 from torch import Tensor
 
-from viz_core.figures.style import CATEGORIES, KEYS, QUERIES, VALUES, WEIGHTS_SCALE, Labels, lay_out
+from ui.widgets.figure_style import CATEGORIES, KEYS, QUERIES, VALUES, WEIGHTS_SCALE, Labels, lay_out
 from viz_core.lessons.attention_pooling.curve_fit import Fit
 
 TRUTH = CATEGORIES[7]

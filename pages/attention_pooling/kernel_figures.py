@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from pages.attention_pooling.fit_figures import TRUTH, to_array
-from viz_core.figures.style import ACCENT, CATEGORIES, QUERIES, Labels, lay_out
+from ui.widgets.figure_style import ACCENT, CATEGORIES, QUERIES, Labels, lay_out
 from viz_core.lessons.attention_pooling.curve_fit import kernel_curves
 from viz_core.lessons.attention_pooling.kernel_width import WidthSearch
 

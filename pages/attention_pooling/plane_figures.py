@@ -8,7 +8,7 @@ import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Float, Int
 
-from viz_core.figures.style import ACCENT, CATEGORIES, Labels, lay_out
+from ui.widgets.figure_style import ACCENT, CATEGORIES, Labels, lay_out
 
 _COLOURS = (CATEGORIES[0], CATEGORIES[1], CATEGORIES[2])
 _SYMBOLS = ("circle", "square", "diamond")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import plotly.graph_objects as go
 
 from ui.blocks.diagram import Arrow, Box, diagram
-from viz_core.figures.style import ACCENT, KEYS, QUERIES, VALUES, Labels
+from ui.widgets.figure_style import ACCENT, KEYS, QUERIES, VALUES, Labels
 
 _STEPS = 3
 

@@ -13,7 +13,7 @@ from plotly.subplots import make_subplots
 from torch import Tensor
 
 from pages.learning.reaches import Reach
-from viz_core.figures.style import ACCENT, CATEGORIES, WEIGHTS_SCALE, Labels, lay_out
+from ui.widgets.figure_style import ACCENT, CATEGORIES, WEIGHTS_SCALE, Labels, lay_out
 from viz_core.lessons.learning.heads_over_time import Jump
 from viz_core.tasks.film import Film
 

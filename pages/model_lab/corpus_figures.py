@@ -8,7 +8,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from ui.text.numbers import ENGLISH, with_separators
-from viz_core.figures.style import ACCENT, CATEGORIES, WEIGHTS_SCALE, lay_out
+from ui.widgets.figure_style import ACCENT, CATEGORIES, WEIGHTS_SCALE, lay_out
 from viz_core.hub.corpus_kind import KindFound, Measured
 from viz_core.maps.roles import OFFSETS, ROLES
 

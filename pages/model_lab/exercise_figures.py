@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 from jaxtyping import Bool
 from plotly.subplots import make_subplots
 
-from viz_core.figures.style import ACCENT, CATEGORIES, Labels, lay_out
+from ui.widgets.figure_style import ACCENT, CATEGORIES, Labels, lay_out
 
 
 def seen_figure(maps: Mapping[str, Bool[np.ndarray, "n n"]], source: int, labels: Labels) -> go.Figure:

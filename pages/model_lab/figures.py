@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 from jaxtyping import Float
 
 from ui.blocks.token_map import token_ticks
-from viz_core.figures.style import WEIGHTS_SCALE, lay_out
+from ui.widgets.figure_style import WEIGHTS_SCALE, lay_out
 from viz_core.view.map_group import MapGroup
 
 Labels = Mapping[str, str]

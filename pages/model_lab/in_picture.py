@@ -17,7 +17,7 @@ from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate
 from ui.text.head_link import head_link
 from ui.text.markdown import escape
-from viz_core.figures.style import Labels
+from ui.widgets.figure_style import Labels
 from viz_core.hub import HubRun
 from viz_core.lessons.model_lab.queries import picture_shares, row_of_heads
 from viz_core.view.state import ViewState

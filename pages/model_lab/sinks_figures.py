@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import plotly.graph_objects as go
 
-from viz_core.figures.style import ACCENT, CATEGORIES, Labels, lay_out
+from ui.widgets.figure_style import ACCENT, CATEGORIES, Labels, lay_out
 from viz_core.hub.sinks import Windowed
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import plotly.graph_objects as go
 
-from viz_core.figures.style import CATEGORIES, Labels, lay_out
+from ui.widgets.figure_style import CATEGORIES, Labels, lay_out
 
 
 def cost_figure(

@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 from jaxtyping import Float
 from plotly.subplots import make_subplots
 
-from viz_core.figures.style import CATEGORIES, QUERIES, SIGNED_SCALE, WEIGHTS_SCALE, Labels, lay_out, log_ticks
+from ui.widgets.figure_style import CATEGORIES, QUERIES, SIGNED_SCALE, WEIGHTS_SCALE, Labels, lay_out, log_ticks
 
 
 def collapse_figure(curves: Mapping[str, Float[np.ndarray, "layers"]], labels: Labels) -> go.Figure:

@@ -7,7 +7,7 @@ import plotly.graph_objects as go
 from jaxtyping import Int
 from plotly.subplots import make_subplots
 
-from viz_core.figures.style import QUERIES, SIGNED_SCALE, Labels, lay_out
+from ui.widgets.figure_style import QUERIES, SIGNED_SCALE, Labels, lay_out
 from viz_core.lessons.position_embeddings.grid_terms import GridTerms
 
 

@@ -11,7 +11,7 @@ import streamlit as st
 from pages.position_embeddings.shuffle import ORDER_MATTERS, chosen_order
 from pages.position_embeddings.tokens import TokenInputs
 from ui.chapter.chapter import Chapter
-from viz_core.figures.style import ACCENT, Labels, lay_out
+from ui.widgets.figure_style import ACCENT, Labels, lay_out
 from viz_core.lessons.position_embeddings.order import order_changes
 from viz_core.positional.register import BY_NAME
 

@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 from jaxtyping import Float
 
 from ui.blocks.token_map import scale_of, token_heatmap, token_ticks
-from viz_core.figures.style import Labels, lay_out
+from ui.widgets.figure_style import Labels, lay_out
 
 
 def small_maps(

@@ -6,7 +6,7 @@ import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Int
 
-from viz_core.figures.style import ACCENT, CATEGORIES, KEYS, QUERIES, SIGNED_SCALE, Labels, lay_out
+from ui.widgets.figure_style import ACCENT, CATEGORIES, KEYS, QUERIES, SIGNED_SCALE, Labels, lay_out
 from viz_core.positional import clipped_offsets
 
 # Shaw 2018, table 2: BLEU of English-German newstest 2013 by clipping distance k.

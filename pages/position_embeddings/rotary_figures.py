@@ -7,7 +7,7 @@ import plotly.graph_objects as go
 from jaxtyping import Float, Int
 
 from ui.blocks.rotary_hands_figure import hands_figure
-from viz_core.figures.style import ACCENT, KEYS, QUERIES, Labels, lay_out
+from ui.widgets.figure_style import ACCENT, KEYS, QUERIES, Labels, lay_out
 from viz_core.positional import angular_frequencies
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Int
 
-from viz_core.figures.style import SIGNED_SCALE, Labels, lay_out
+from ui.widgets.figure_style import SIGNED_SCALE, Labels, lay_out
 from viz_core.lessons.position_embeddings.skew import STAGES, offsets_of, skew_stages
 
 _PADDING = "#9aa0a6"

@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 from jaxtyping import Float
 from plotly.subplots import make_subplots
 
-from viz_core.figures.style import ACCENT, CATEGORIES, KEYS, WEIGHTS_SCALE, Labels, lay_out
+from ui.widgets.figure_style import ACCENT, CATEGORIES, KEYS, WEIGHTS_SCALE, Labels, lay_out
 
 _GREY = CATEGORIES[7]
 

@@ -8,7 +8,7 @@ import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Float
 
-from viz_core.figures.style import KEYS, QUERIES, WEIGHTS_SCALE, Labels, escape_labels, lay_out
+from ui.widgets.figure_style import KEYS, QUERIES, WEIGHTS_SCALE, Labels, escape_labels, lay_out
 from viz_core.lessons.queries_keys_values.edit_distance import cheapest_path, edit_table
 
 MOST_LETTERS = 16  # of a word beside a picture

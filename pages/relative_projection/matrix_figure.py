@@ -6,7 +6,7 @@ import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Float
 
-from viz_core.figures.style import ACCENT, SIGNED_SCALE, Labels, lay_out
+from ui.widgets.figure_style import ACCENT, SIGNED_SCALE, Labels, lay_out
 
 
 def matrix_figure(M: Float[np.ndarray, "rows rows"], first: int, pair: int, labels: Labels) -> go.Figure:

@@ -10,7 +10,7 @@ import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Float, Int
 
-from viz_core.figures.style import ACCENT, CATEGORIES, Labels, lay_out
+from ui.widgets.figure_style import ACCENT, CATEGORIES, Labels, lay_out
 from viz_core.lessons.relative_projection.fitted_projection import FitErrors
 
 Curve = tuple[Int[np.ndarray, "windows"], Float[np.ndarray, "windows"], Float[np.ndarray, "windows"]]

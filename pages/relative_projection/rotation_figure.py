@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 from jaxtyping import Float
 
 from ui.widgets.chart_payload import SQUARE
-from viz_core.figures.style import ACCENT, KEYS, QUERIES, Labels, lay_out
+from ui.widgets.figure_style import ACCENT, KEYS, QUERIES, Labels, lay_out
 
 Rows = Float[np.ndarray, "_ 2"]
 

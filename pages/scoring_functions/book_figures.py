@@ -10,7 +10,7 @@ from jaxtyping import Float
 
 from pages.scoring_functions.number_grid import number_grid
 from ui.text.numbers import ENGLISH, with_separators
-from viz_core.figures.style import Labels
+from ui.widgets.figure_style import Labels
 
 
 def sentences_figure(

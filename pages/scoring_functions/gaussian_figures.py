@@ -8,7 +8,7 @@ import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Float
 
-from viz_core.figures.style import ACCENT, CATEGORIES, KEYS, QUERIES, Labels, lay_out
+from ui.widgets.figure_style import ACCENT, CATEGORIES, KEYS, QUERIES, Labels, lay_out
 from viz_core.lessons.scoring_functions.gaussian_terms import GaussianTerms
 
 TERM_COLOURS = {"product": ACCENT, "key_term": KEYS, "query_term": QUERIES}

@@ -8,7 +8,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from pages.scoring_functions.number_grid import number_grid
-from viz_core.figures.style import CATEGORIES, KEYS
+from ui.widgets.figure_style import CATEGORIES, KEYS
 from viz_core.lessons.scoring_functions.mask_variants import MaskRun
 
 

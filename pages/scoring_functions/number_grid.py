@@ -9,7 +9,7 @@ import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Bool, Float
 
-from viz_core.figures.style import CATEGORIES, KEYS, QUERIES, SIGNED_SCALE, WEIGHTS_SCALE, lay_out
+from ui.widgets.figure_style import CATEGORIES, KEYS, QUERIES, SIGNED_SCALE, WEIGHTS_SCALE, lay_out
 
 EMPTY = "rgba(128,128,128,0.16)"  # of masked cells, in light and in dark
 

@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 from jaxtyping import Float
 from plotly.subplots import make_subplots
 
-from viz_core.figures.style import ACCENT, CATEGORIES, Labels, lay_out
+from ui.widgets.figure_style import ACCENT, CATEGORIES, Labels, lay_out
 from viz_core.lessons.scoring_functions.scaling import Width
 
 PLAIN = CATEGORIES[4]

@@ -17,7 +17,7 @@ from ui.blocks.sentence import or_explain, sentence_input
 from ui.chapter.chapter import Chapter
 from ui.compute.models import translator
 from ui.text.markdown import escape
-from viz_core.figures.style import ACCENT, KEYS, QUERIES, escape_labels, lay_out
+from ui.widgets.figure_style import ACCENT, KEYS, QUERIES, escape_labels, lay_out
 from viz_core.lessons.scoring_functions.broken import WEIGHTS, wrong_weights
 from viz_core.lessons.scoring_functions.scaling import variance_error_allowed
 from viz_core.lessons.scoring_functions.word_scores import WordScores, last_layer_input, word_scores

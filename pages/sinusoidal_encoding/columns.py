@@ -9,7 +9,7 @@ import streamlit as st
 from pages.sinusoidal_encoding.figures import CODE_POSITIONS, Table, binary_figure, curve_figure
 from pages.sinusoidal_encoding.predictions import COLUMN, THE_WAVE, sketch_the_wave
 from ui.chapter.chapter import Chapter
-from viz_core.figures.style import CATEGORIES
+from ui.widgets.figure_style import CATEGORIES
 from viz_core.lessons.sinusoidal_encoding import properties
 
 WIDEST = 512  # columns a table can have here

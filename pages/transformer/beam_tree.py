@@ -11,7 +11,7 @@ from ui.blocks.translation import TranslationInputs
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate, sentence_request
 from ui.text.markdown import escape
-from viz_core.figures.style import KEYS, QUERIES, escape_labels, lay_out
+from ui.widgets.figure_style import KEYS, QUERIES, escape_labels, lay_out
 from viz_core.lessons.transformer.beam_tree import BEAM, Node, beam_tree, sample
 
 _MOST_STEPS = 20

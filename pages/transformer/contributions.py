@@ -13,7 +13,7 @@ from ui.blocks.translation import TranslationInputs
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate, sentence_request
 from ui.text.head_names import head_name, head_title
-from viz_core.figures.style import WEIGHTS_SCALE, escape_labels, lay_out
+from ui.widgets.figure_style import WEIGHTS_SCALE, escape_labels, lay_out
 from viz_core.lessons.transformer.contributions import contributions_of, mark_by_layer
 from viz_core.pretrained import Translation
 

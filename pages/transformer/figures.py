@@ -8,7 +8,7 @@ import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Float
 
-from viz_core.figures.style import (
+from ui.widgets.figure_style import (
     ACCENT,
     CATEGORIES,
     KEYS,

@@ -13,7 +13,7 @@ from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate, sentence_request
 from ui.text.head_link import head_link
 from ui.text.markdown import escape
-from viz_core.figures.style import SIGNED_SCALE, lay_out
+from ui.widgets.figure_style import SIGNED_SCALE, lay_out
 from viz_core.lessons.transformer.logit_lens import LogitSplit, split_of_the_logits, through_the_layers
 from viz_core.pretrained import Translation
 

@@ -14,7 +14,7 @@ from ui.blocks.translation import TranslationInputs
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate, sentence_request
 from ui.text.markdown import escape
-from viz_core.figures.style import SIGNED_SCALE, escape_labels, lay_out
+from ui.widgets.figure_style import SIGNED_SCALE, escape_labels, lay_out
 from viz_core.lessons.transformer.score_parts import TERMS, score_parts
 from viz_core.pretrained import Translation
 

@@ -8,7 +8,7 @@ import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Float
 
-from viz_core.figures.style import ACCENT, CATEGORIES, lay_out
+from ui.widgets.figure_style import ACCENT, CATEGORIES, lay_out
 
 Labels = Mapping[str, str]
 

@@ -12,7 +12,7 @@ from PIL import Image
 from torch import Tensor
 
 from ui.blocks.raster import signed_image
-from viz_core.figures.style import ACCENT, SIGNED_SCALE, VALUES, lay_out
+from ui.widgets.figure_style import ACCENT, SIGNED_SCALE, VALUES, lay_out
 
 Labels = Mapping[str, str]
 

@@ -12,7 +12,7 @@ from pages.vision_transformer.places import ROUNDING, name_of, over_grid, place_
 from ui.blocks.over_picture import over_picture_figure
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate
-from viz_core.figures.style import escape_labels
+from ui.widgets.figure_style import escape_labels
 from viz_core.lessons.vision_transformer.broken import columns_divided
 from viz_core.lessons.vision_transformer.questions import label_relevance, token_in_layer, token_through_layers
 from viz_core.lessons.vision_transformer.token_maps import own_and_largest_other

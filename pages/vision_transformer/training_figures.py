@@ -8,7 +8,7 @@ import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Int
 
-from viz_core.figures.style import ACCENT, CATEGORIES, WEIGHTS_SCALE, lay_out
+from ui.widgets.figure_style import ACCENT, CATEGORIES, WEIGHTS_SCALE, lay_out
 
 Labels = Mapping[str, str]
 

@@ -18,8 +18,8 @@ from tests.pages.reading import components, figures
 from ui.chapter.contents import all_chapters
 from ui.text.numbers import separators
 from ui.text.words import languages
-from viz_core.figures.framing import unframe
 from viz_core.pretrained import available
+from viz_core.view.framing import unframe
 
 OpenPage = Callable[..., AppTest]
 

@@ -7,7 +7,7 @@ from collections import defaultdict
 import numpy as np
 
 from ui.blocks.alibi_figures import penalty_figure, slopes_figure
-from viz_core.figures.style import ACCENT
+from ui.widgets.figure_style import ACCENT
 from viz_core.positional import alibi_slopes
 
 LABELS: dict[str, str] = defaultdict(lambda: "label")

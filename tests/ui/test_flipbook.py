@@ -5,7 +5,7 @@ import torch
 
 from tests.viz_core.view.attention_groups import make_group
 from ui.widgets.flipbook import MOST_BYTES, encode_flipbook, is_small
-from viz_core.figures.framing import unframe
+from viz_core.view.framing import unframe
 from viz_core.view.payload import View, decode_view, encode_view
 from viz_core.view.state import ViewState
 from viz_core.view.words import WORD_NAMES

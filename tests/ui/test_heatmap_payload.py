@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from ui.widgets.heatmap_payload import WORD_NAMES, Exact, Heatmap, encode_heatmap, signed_heatmap, to_pixels
-from viz_core.figures.framing import unframe
+from viz_core.view.framing import unframe
 
 WORDS = {name: f"the {name}" for name in WORD_NAMES}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ui.blocks.residual_figure import residual_figure
-from viz_core.figures.style import ACCENT
+from ui.widgets.figure_style import ACCENT
 
 
 def test_residuals_say_their_number_even_where_log_has_none() -> None:

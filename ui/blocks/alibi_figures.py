@@ -6,7 +6,7 @@ import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Float
 
-from viz_core.figures.style import ACCENT, CATEGORIES, SIGNED_SCALE, Labels, lay_out
+from ui.widgets.figure_style import ACCENT, CATEGORIES, SIGNED_SCALE, Labels, lay_out
 
 
 def slopes_figure(slopes: Float[np.ndarray, "heads"], head: int, labels: Labels) -> go.Figure:

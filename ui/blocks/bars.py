@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import plotly.graph_objects as go
 
-from viz_core.figures.style import ACCENT, CATEGORIES, Labels, escape_labels, lay_out
+from ui.widgets.figure_style import ACCENT, CATEGORIES, Labels, escape_labels, lay_out
 
 
 def bars_figure(

@@ -9,7 +9,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from ui.text.numbers import ENGLISH, with_separators
-from viz_core.figures.style import ACCENT, KEYS, QUERIES, VALUES, Labels, escape_labels, lay_out
+from ui.widgets.figure_style import ACCENT, KEYS, QUERIES, VALUES, Labels, escape_labels, lay_out
 
 PLAIN = "#7f8a90"
 _ARROW = "rgba(128,128,128,0.85)"

@@ -12,7 +12,7 @@ from ui.chapter.chapter import Chapter
 from ui.text.head_names import HeadNames, head_name, head_title, layer_name
 from ui.text.numbers import localised
 from ui.text.words import Words
-from viz_core.figures.style import SIGNED_SCALE, WEIGHTS_SCALE, lay_out
+from ui.widgets.figure_style import SIGNED_SCALE, WEIGHTS_SCALE, lay_out
 from viz_core.pretrained.head_importance import HeadImportance, HeadWorth, gradient_agreement
 
 

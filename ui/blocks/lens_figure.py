@@ -8,7 +8,7 @@ import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Float
 
-from viz_core.figures.style import WEIGHTS_SCALE, Labels, escape_labels, lay_out
+from ui.widgets.figure_style import WEIGHTS_SCALE, Labels, escape_labels, lay_out
 
 
 def lens_figure(

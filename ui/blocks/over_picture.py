@@ -10,7 +10,7 @@ from jaxtyping import Float
 from PIL import Image
 from plotly.subplots import make_subplots
 
-from viz_core.figures.style import ACCENT, QUERIES, WEIGHTS_SCALE, Labels, lay_out
+from ui.widgets.figure_style import ACCENT, QUERIES, WEIGHTS_SCALE, Labels, lay_out
 
 _COVER = 0.5  # how much of the picture a colour hides, as in the attention view
 

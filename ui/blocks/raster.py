@@ -12,7 +12,7 @@ from PIL import Image
 from plotly.colors import get_colorscale, hex_to_rgb, sequential, unlabel_rgb
 from torch import Tensor
 
-from viz_core.figures.style import SIGNED_SCALE
+from ui.widgets.figure_style import SIGNED_SCALE
 
 
 def weights_image(weights: Float[np.ndarray, "queries keys"], side: int = 480, root: bool = True) -> Image.Image:

@@ -6,7 +6,7 @@ import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Float
 
-from viz_core.figures.style import CATEGORIES, KEYS, QUERIES, Labels, lay_out
+from ui.widgets.figure_style import CATEGORIES, KEYS, QUERIES, Labels, lay_out
 
 _PER_ROW, _SPACING, _MOST_PAIRS = 4, 2.7, 8
 

@@ -8,7 +8,7 @@ import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Float, Int
 
-from viz_core.figures.style import ACCENT, CATEGORIES, KEYS, QUERIES, Labels, lay_out
+from ui.widgets.figure_style import ACCENT, CATEGORIES, KEYS, QUERIES, Labels, lay_out
 from viz_core.maps.score_products import ScoreProducts
 
 _GREY = "#7f7f7f"

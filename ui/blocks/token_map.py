@@ -9,7 +9,7 @@ import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Float
 
-from viz_core.figures.style import SIGNED_SCALE, WEIGHTS_SCALE, Labels, escape_labels, lay_out
+from ui.widgets.figure_style import SIGNED_SCALE, WEIGHTS_SCALE, Labels, escape_labels, lay_out
 
 SCORE_LIMIT = 4.0  # a score 4 higher is a weight 55 times as large; beyond it colours no longer change
 

@@ -19,7 +19,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from ui.text.numbers import ENGLISH, is_formatted_number, with_separators
-from viz_core.figures.framing import Sections, frame
+from viz_core.view.framing import Sections, frame
 
 DEFAULT_HEIGHT = 450
 """Pixels of a figure that asks for no height, as plotly has it."""

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from viz_core.figures.framing import Sections, frame
+from viz_core.view.framing import Sections, frame
 from viz_core.view.map_group import MapGroup
 from viz_core.view.payload import View
 

@@ -24,8 +24,8 @@ from jaxtyping import Float, Num, UInt8
 from plotly.colors import get_colorscale, unlabel_rgb
 from torch import Tensor
 
-from viz_core.figures.framing import Sections, frame
-from viz_core.figures.style import SIGNED_SCALE, WEIGHTS_SCALE
+from ui.widgets.figure_style import SIGNED_SCALE, WEIGHTS_SCALE
+from viz_core.view.framing import Sections, frame
 
 WORD_NAMES = ("alt", "cell", "about", "whole", "hint")
 """Words of a heatmap: its text alternative; what is said of a cell, with {row}, {column} and {value};

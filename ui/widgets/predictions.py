@@ -12,9 +12,9 @@ import streamlit as st
 from ui.text.words import Words
 from ui.widgets.component import component
 from ui.widgets.draw_on_figure import OnFigure
+from ui.widgets.figure_style import ACCENT, CATEGORIES
 from ui.widgets.query_param import in_address
 from ui.widgets.sketch import Board, Numbers, fractions
-from viz_core.figures.style import ACCENT, CATEGORIES
 
 _mount = component("sketch")
 

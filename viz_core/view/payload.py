@@ -56,7 +56,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from viz_core.figures.framing import Sections, frame, unframe
+from viz_core.view.framing import Sections, frame, unframe
 from viz_core.view.map_group import MapGroup
 from viz_core.view.map_source import Part
 from viz_core.view.preload import initial_requests

@@ -5,7 +5,7 @@ import { luminance, rgbOf } from "../shared/canvas.js";
 const SMALL = 12; // pixels: ticks, legend, what the pointer reads
 export const MEDIUM = 14; // titles of axes
 
-// What figures say (viz_core/figures/style.py): the accent, then the categories in the order of the theme's.
+// What figures say (ui/widgets/figure_style.py): the accent, then the categories in the order of the theme's.
 const ACCENT = "#0b8a7f";
 const CATEGORIES = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7a6f00", "#7f7f7f"];
 

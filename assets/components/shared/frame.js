@@ -1,4 +1,4 @@
-// What Python sent as one run of bytes (viz_core/figures/framing.py).
+// What Python sent as one run of bytes (viz_core/view/framing.py).
 
 /** The header, and a buffer of our own in which the sections it names begin at `start`. */
 export function readFrame(bytes) {

@@ -9,9 +9,9 @@ import torch
 from pages.attention_pooling.fit_figures import Fit, fit_figure, map_figure, panels_figure
 from pages.attention_pooling.kernel_figures import kernels_figure, width_figure
 from ui.text.words import load_words
+from ui.widgets.figure_style import KEYS, QUERIES, VALUES
 from viz_core.attention import boxcar, gaussian, nadaraya_watson
 from viz_core.attention.kernels import KERNELS, Kernel, with_width
-from viz_core.figures.style import KEYS, QUERIES, VALUES
 from viz_core.lessons.attention_pooling.kernel_width import learn_width
 from viz_core.lessons.attention_pooling.noisy_points import book_curve, noisy_points
 

@@ -8,7 +8,7 @@ import torch
 
 from pages.bahdanau import figures
 from ui.text.words import load_words
-from viz_core.figures.style import ACCENT, KEYS
+from ui.widgets.figure_style import ACCENT, KEYS
 from viz_core.lessons.bahdanau.decoder_steps import DecoderSteps
 
 LABELS = load_words("bahdanau", "en").group("figure")

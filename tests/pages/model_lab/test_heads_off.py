@@ -12,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 
 from tests.pages.reading import badges, drawn, finding, number, stands, texts
 from tests.viz_core.hub.tiny_models import build_all
-from viz_core.figures.style import escape_labels
+from ui.widgets.figure_style import escape_labels
 from viz_core.hub import load_hub
 from viz_core.hub.heads_off import without_heads
 from viz_core.hub.lens import through_the_layers

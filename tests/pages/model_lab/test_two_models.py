@@ -11,9 +11,9 @@ from streamlit.testing.v1 import AppTest
 
 from tests.pages.reading import components, texts
 from tests.viz_core.hub.tiny_models import build_all
-from viz_core.figures.framing import unframe
 from viz_core.hub import load_hub
 from viz_core.hub.model_comparison import compare_heads
+from viz_core.view.framing import unframe
 
 OpenPage = Callable[..., AppTest]
 pytestmark = pytest.mark.usefixtures("offline_lab")

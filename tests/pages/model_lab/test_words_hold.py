@@ -34,8 +34,8 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_of_layers_without_a_map(open_page: OpenPage) -> None:
     app = open_page("model-lab", **{"ml-model": "hybrid", "ml-new": "1", "ml-section": "The model"})
     stands(app)
-    said = "Not recorded: layers 1–3 of model.layers. Qwen3NextGatedDeltaNet has no softmax over keys"
-    assert said in one_line(app)
+    sentence = "Not recorded: layers 1–3 of model.layers. Qwen3NextGatedDeltaNet has no softmax over keys"
+    assert sentence in one_line(app)
 
 
 @pytest.mark.parametrize(

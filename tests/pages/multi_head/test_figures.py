@@ -7,7 +7,7 @@ import pytest
 
 from pages.multi_head.figures import FLOW, batch_figure, cost_figure, flow_figure, heads_figure
 from ui.text.words import load_words
-from viz_core.figures.style import ACCENT, KEYS, QUERIES, VALUES
+from ui.widgets.figure_style import ACCENT, KEYS, QUERIES, VALUES
 from viz_core.runtime.stopwatch import Measurement
 
 LABELS = load_words("multi-head", "en").group("figure")

@@ -8,7 +8,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from tests.pages.reading import components, drawn, finding, number, stands
-from viz_core.figures.framing import unframe
+from viz_core.view.framing import unframe
 from viz_core.view.payload import decode_view
 
 OpenPage = Callable[..., AppTest]

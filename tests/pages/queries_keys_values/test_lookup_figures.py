@@ -6,7 +6,7 @@ import numpy as np
 
 from pages.queries_keys_values.lookup_figures import all_keys_figure, edits_figure, weights_figure
 from ui.text.words import load_words
-from viz_core.figures.style import KEYS
+from ui.widgets.figure_style import KEYS
 from viz_core.lessons.queries_keys_values.edit_distance import edit_table
 from viz_core.lessons.queries_keys_values.lookup import BOOK_DATABASE, soft_lookup
 

@@ -10,7 +10,7 @@ import torch
 from pages.relative_projection.matrix_figure import matrix_figure
 from pages.relative_projection.residual_figures import fit_figure, lift_zeros, precision_figure, residual_figure
 from ui.text.words import load_words
-from viz_core.figures.style import SIGNED_SCALE
+from ui.widgets.figure_style import SIGNED_SCALE
 from viz_core.lessons.relative_projection.fitted_projection import fit_errors
 from viz_core.lessons.relative_projection.precision import precision_curves
 from viz_core.lessons.relative_projection.proof import projection_residual

@@ -10,7 +10,7 @@ import torch
 
 from pages.relative_projection.rotation_figure import arc, in_turns, pairs_figure, rotation_figure, shown_pairs
 from ui.text.words import load_words
-from viz_core.figures.style import KEYS, QUERIES
+from ui.widgets.figure_style import KEYS, QUERIES
 from viz_core.positional import angular_frequencies, relative_projection, sinusoidal_table
 
 WORDS = load_words("relative-projection", "en")

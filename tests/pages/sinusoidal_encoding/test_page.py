@@ -11,11 +11,11 @@ import torch.nn.functional as F
 from streamlit.testing.v1 import AppTest
 
 from tests.pages.reading import claim_names, claims, components, figures, heatmap, texts
-from viz_core.figures.framing import unframe
 from viz_core.lessons.sinusoidal_encoding.added import add_positions
 from viz_core.lessons.sinusoidal_encoding.properties import nearest_rows, offset_error, similarity_by_offset
 from viz_core.positional import sinusoidal_table
 from viz_core.pretrained import load
+from viz_core.view.framing import unframe
 
 CHAPTER = "sinusoidal-encoding"
 OpenPage = Callable[..., AppTest]

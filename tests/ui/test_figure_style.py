@@ -5,7 +5,7 @@ from __future__ import annotations
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from viz_core.figures.style import lay_out
+from ui.widgets.figure_style import lay_out
 
 
 def test_as_if_told_bit_by_bit() -> None:

@@ -1,1 +1,0 @@
-"""Shared parts of plotly figures, and the encoding of what canvas components draw."""
