@@ -214,6 +214,7 @@ TRUE_AT_ANY_SETTING = {
         "depth": "a rollout is half of what was there before, by its definition",
         "entropy": "what a bit is",
         "vector": "which row is drawn below",
+        "worth": "what the colours mean",
     },
 }
 

@@ -34,18 +34,11 @@ def terms_of_scores(chapter: Chapter, name: str, request: TranslationInputs, res
                 title = labels[term]
                 figure = _term_figure(found.terms[TERMS.index(term)], limit, result.source_tokens, title, labels)
                 chapter.figure("term", figure, term=title, head=head, spread=f"{spreads[term]:.2f}")
-    words, places = spreads["word_word"], spreads["place_place"]
     largest = max(spreads, key=lambda term: spreads[term])
     key, rows = found.highest_key(largest)
-    chapter.text(
-        "terms-largest",
-        head=head,
-        term=labels[largest],
-        spread=f"{spreads[largest]:.2f}",
-    )
+    chapter.text("terms-largest", head=head, term=labels[largest], spread=f"{spreads[largest]:.2f}")
     queries, highest = len(result.source_tokens), escape(result.source_tokens[key])
     chapter.finding("terms-sink", rows == queries, key=highest, rows=rows, queries=queries)
-    chapter.finding("terms-places", places > words, head=head, words=f"{words:.2f}", places=f"{places:.2f}")
     with chapter.claim_row("claims-terms"):
         chapter.claim("terms", found.residual, _ROUNDING)
         chapter.claim_at_least("terms-later", found.later, _ROUNDING)

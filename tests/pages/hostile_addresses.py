@@ -238,7 +238,7 @@ HOSTILE: dict[str, list[Row]] = {
         ({"t-search": "<script>"}, ["Search = <script>"]),
         ({"t-section": "nowhere"}, []),
         ({"t-step": "99"}, ["Step of the encoder = 99"]),
-        ({"t-without": "cross-9.9"}, ["Heads switched off: kind and layer, or kind, layer and number = cross-9.9"]),
+        ({"t-without": "cross-9.9"}, ["Heads switched off: kind, layer, number = cross-9.9"]),
         ({"t-section": "Through the layers", "t-word": "99"}, ["Word of the translation = 99"]),
         ({"t-section": "What heads are worth", "t-measure": "luck"}, ["What is measured = luck"]),
         ({"t-guess-swap": "yes"}, []),

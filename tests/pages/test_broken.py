@@ -134,7 +134,7 @@ ELSEWHERE = {
     "queries-keys-values": ["in the cone", "in the convex hull"],
     "model-lab": ["every row of", "no token sees a later one", "no written token sees"],
     "position-embeddings": ["a share of that without positions", "share of its variance explained"],
-    "transformer": ["more of the weight than of the length"],
+    "transformer": ["more weight than length"],
 }
 
 

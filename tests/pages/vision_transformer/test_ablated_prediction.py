@@ -35,7 +35,7 @@ def test_probabilities_before_and_after_and_the_switches(open_page: OpenPage, vi
     assert finding(app, "The prediction is still", "Without these heads the prediction is") == (
         plain.label == without.label
     )
-    assert f"This was not measured for **{GREY}**" in texts(app)
+    assert f"Not measured for **{GREY}**" in texts(app)
     assert "1 pictures drawn for this project" in one_line(app)
     app.button(key="vt-do-head-off").click().run()
     assert app.multiselect(key="vt-without").value == ["encoder-1", "encoder-3"]
@@ -82,4 +82,4 @@ def test_the_grid_of_what_heads_are_worth(open_page: OpenPage) -> None:
     assert list(grid["y"]) == [f"layer {layer} (encoder)" for layer in range(1, 7)]
     assert grid["text"][1][2] == "3 ×"
     assert grid["z"][0][0] == pytest.approx(measured.heads[0].without[0], abs=1e-5)
-    assert f"on the {measured.examples:,} pictures of the test split" in one_line(app)
+    assert f"on {measured.examples:,} test pictures" in one_line(app)
