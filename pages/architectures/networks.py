@@ -82,8 +82,10 @@ def _claims(chapter: Chapter, inputs: SizeInputs, setting: str) -> None:
             lambda: max(_signal(name, inputs.first, inputs.last, sizes, _deepest(name, sizes)) for name in never),
             0.0,
             **pair,
-            layers=max(_deepest(name, sizes) for name in never),
-            names=[chapter.words(f"figure.{name}") for name in never],
+            names=[
+                chapter.words("never-tried", name=chapter.words(f"figure.{name}"), layers=_deepest(name, sizes))
+                for name in never
+            ],
         )
 
 

@@ -82,8 +82,8 @@ def test_windows_of_one_never_arrive(open_page: OpenPage) -> None:
     app = open_page(CHAPTER, **{"a-k": "1", "a-r": "1"})
     assert "| Convolution, dilated (k = 1) | ∞ |" in texts(app)
     (never,) = [words for words in badges(app) if "no signal from token" in words]
-    assert "convolution, contiguous" in never
-    assert "self-attention:" not in never
+    assert "convolution, contiguous (12 layers)" in never
+    assert "self-attention (" not in never
     assert all(badges(app).values())
 
 
