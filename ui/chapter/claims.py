@@ -108,8 +108,16 @@ class Claims:
         Args:
             part: of the page that has a choice of its own, labelled `break-PART`.
         """
+        self._move_former_choice()
         chosen = self.controls.choice(f"break-{part}" if part else "break", ("nothing", *names), "nothing")
         return "" if chosen == "nothing" else chosen
+
+    def _move_former_choice(self) -> None:
+        """Give a choice in the address to the part of the page that offers it now (`former-break.PART`)."""
+        key = self.controls.key("break")
+        for part, labels in self.words.group("former-break").items():
+            if st.query_params.get(key, "").casefold() in labels.casefold().splitlines():
+                st.query_params[self.controls.key(f"break-{part}")] = st.query_params.pop(key)
 
     def break_and_explain(self, *names: str, part: str = "") -> str:
         """Offer wrong formulas like `break_it` where no figure shows them; explain the chosen one."""

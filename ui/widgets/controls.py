@@ -208,7 +208,8 @@ class Controls:
         for language in languages():
             words = load_words(self.words.chapter, language)
             former = words.group("former-option")
-            known |= {former[str(option)].casefold(): option for option in options if str(option) in former}
+            former = {name: labels.casefold().splitlines() for name, labels in former.items()}
+            known |= {label: option for option in options for label in former.get(str(option), ())}
             known |= {_label(words, option).casefold(): option for option in options}
         return known | {str(option).casefold(): option for option in options}
 

@@ -1,0 +1,38 @@
+"""Links from before choices were moved or renamed open what they opened."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+OpenPage = Callable[..., AppTest]
+
+
+@pytest.mark.parametrize(
+    ("chapter", "former", "key", "value"),
+    [
+        ("architectures", {"a-break": "a layer too few"}, "a-break", "shallow"),
+        ("attention-pooling", {"ap-break": "a kernel below zero"}, "ap-break", "signed"),
+        ("attention-pooling", {"ap-break": "kept"}, "ap-break-shortcut", "kept"),
+        ("bahdanau", {"b-break": "erase with attention"}, "b-break-models", "attended"),
+        ("learning", {"l-break": "give what is lacking"}, "l-break-claims", "given"),
+        ("learning", {"l-source": "Train one here and now"}, "l-source", "own"),
+        ("position-embeddings", {"pe-break": "unshuffled"}, "pe-break-shuffle", "unshuffled"),
+        ("queries-keys-values", {"qkv-break": "negative"}, "qkv-break-plane", "negative"),
+        ("queries-keys-values", {"qkv-break": "not divided"}, "qkv-break", "undivided"),
+        ("scoring-functions", {"sf-break": "no delta"}, "sf-break-mask", "no-delta"),
+        ("transformer", {"t-break": "vectors of one length"}, "t-break-contributions", "as-long"),
+        ("vision-transformer", {"vt-break": "columns divided"}, "vt-break-lab", "columns"),
+        ("vision-transformer", {"vt-break": "positions kept"}, "vt-break-order", "with-positions"),
+    ],
+)
+def test_a_former_choice_is_the_choice_of_today(
+    open_page: OpenPage, chapter: str, former: dict[str, str], key: str, value: str
+) -> None:
+    app = open_page(chapter, **former)
+    assert not app.exception
+    assert app.session_state[key] == value
+    (label,) = former.values()
+    assert not [each.value for each in app.warning if f" = {label}" in each.value]  # none is called unknown
