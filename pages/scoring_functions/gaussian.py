@@ -7,7 +7,6 @@ from functools import partial
 import streamlit as st
 
 from pages.scoring_functions.gaussian_figures import plane_figure, softmax_figure, terms_figure
-from pages.scoring_functions.scaling import signed
 from ui.chapter.chapter import Chapter
 from viz_core.lessons.scoring_functions.gaussian_terms import gaussian_example
 
@@ -31,10 +30,10 @@ def gaussian(chapter: Chapter) -> None:
     plane, bars = st.columns(2)
     with plane:
         figure = partial(plane_figure, example.query[0].numpy(), example.keys.numpy(), weights["gaussian"], names)
-        chapter.figure("plane", figure, count=count, x=signed(x), y=signed(y), nearest=nearest + 1)
+        chapter.figure("plane", figure, count=count, x=_signed(x), y=_signed(y), nearest=nearest + 1)
     with bars:
         figure = partial(terms_figure, example.terms, names)
-        chapter.figure("terms", figure, query_term=signed(float(example.terms.query_term)), count=count)
+        chapter.figure("terms", figure, query_term=_signed(float(example.terms.query_term)), count=count)
     change = example.dot_change
     chapter.figure("kept", partial(softmax_figure, weights, names), moved=f"{change:.3f}")
     chapter.finding("kept", change >= 5e-4)  # as far as it is written
@@ -45,3 +44,7 @@ def gaussian(chapter: Chapter) -> None:
             chapter.claim("one-length", change, 1e-6)
         elif count > 1:
             chapter.claim_at_least("free-lengths", example.ratio_spread, 1e-5)
+
+
+def _signed(value: float) -> str:
+    return f"{value:.2f}".replace("-", "−")

@@ -47,7 +47,7 @@ def _pictures(chapter: Chapter, d: int, num_keys: int, seed: int) -> None:
     spread, one = st.columns(2)
     with spread:
         figure = spread_figure(widths, d, names)
-        chapter.figure("spread", figure, d=d, **_spread_words(widths, width))
+        chapter.figure("spread", figure, **_spread_words(widths))
     with one:
         figure = histogram_figure(products.numpy(), d, names)
         values: dict[str, Any] = {"d": d, "variance": f"{width.variance:.2f}", "scaled": f"{width.variance / d:.3f}"}
@@ -60,18 +60,15 @@ def _pictures(chapter: Chapter, d: int, num_keys: int, seed: int) -> None:
         most=f"{math.log2(num_keys):.2f}",
         **_sharpness_words(width),
     )
-    passed = {"plain": f"{width.plain.passed:.3f}", "scaled": f"{width.scaled.passed:.3f}"}
-    chapter.finding("gradient", width.scaled_passes_more, d=d, keys=num_keys, **passed)
+    chapter.finding("gradient", width.scaled_passes_more)
     plain, scaled = width.plain_weights.numpy(), width.scaled_weights.numpy()
     figure = weights_figure(plain, scaled, names)
     chapter.figure("one-query", figure, d=d, plain=f"{plain.max():.3f}", scaled=f"{scaled.max():.3f}")
 
 
-def _spread_words(widths: Sequence[Width], width: Width) -> dict[str, Any]:
+def _spread_words(widths: Sequence[Width]) -> dict[str, Any]:
     divided = [each.band / math.sqrt(each.d) for each in widths]
     return {
-        "low": signed(width.quantiles[0]),
-        "high": signed(width.quantiles[-1]),
         "first": f"{widths[0].band:.3g}",
         "last": f"{widths[-1].band:.3g}",
         "narrowest": f"{min(divided):.2f}",
@@ -105,7 +102,3 @@ def _entropy_span(num_keys: int, seed: int) -> float:
     """Largest minus smallest entropy over all widths, in bits, of scores divided by the root."""
     entropies = [width.scaled.entropy for width in _widths(num_keys, seed)]
     return max(entropies) - min(entropies)
-
-
-def signed(value: float) -> str:
-    return f"{value:.2f}".replace("-", "−")

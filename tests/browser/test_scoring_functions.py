@@ -40,7 +40,7 @@ def test_an_example_masks_one_query_and_the_debugger_tells(page: Page, app_url: 
     page.goto(f"{app_url}/scoring-functions?sf-open-mask=true")
     still = page.locator(STILL)
     page.get_by_role("button", name="A query with no key").click()
-    expect(page.get_by_text("batch 1, query 1: the valid length is 0")).to_be_visible()
+    expect(page.get_by_text("batch 1, query 1: every key is masked")).to_be_visible()
     expect(page.locator('input[aria-label^="Valid lengths"]')).to_have_value("0 4; 2 1")
     expect(page.locator(".st-key-card-book-float32")).to_contain_text("Changes its input")
     expect(page.locator(".st-key-card-bare-float32")).to_contain_text("NaN at length 0")

@@ -101,7 +101,7 @@ def test_examples_fill_the_boxes(open_page: OpenPage, name: str) -> None:
 
 def test_a_row_that_may_see_nothing_is_said_and_holds(open_page: OpenPage) -> None:
     app = open_page(CHAPTER, **{"sf-lengths": "0 4; 2 0"})
-    assert "batch 1, query 1, batch 2, query 2: the valid length is 0" in app.info[0].value
+    assert "batch 1, query 1, batch 2, query 2: every key is masked" in app.info[0].value
     assert "0.0000, 0.0000, 0.0000, 0.0000" in figures_alt(app)
     assert all(holds for holds, _ in marks(app).values())
 
@@ -109,16 +109,16 @@ def test_a_row_that_may_see_nothing_is_said_and_holds(open_page: OpenPage) -> No
 UNREADABLE = [
     ("0 1\n2 two", "", "Line 2 contains two, which is not a number"),
     ("0 <b>", "", "Line 1 contains <b>, which is not a number"),
-    ("0 1 2\n3 4", "", "Line 2 has 2 numbers and the first line has 3"),
-    ("0 1\n2 3\n\n4 5", "", "Batch row 2 has 1 lines and the first has 2"),
-    ("0 -inf", "", "Line 1 contains -inf. A score must be a finite number up to 3.4"),  # float32 has an infinity
-    ("1e39 0", "", "Line 1 contains 1e39. A score must be a finite number up to 3.4"),
+    ("0 1 2\n3 4", "", "Line 2 has 2 numbers instead of 3"),
+    ("0 1\n2 3\n\n4 5", "", "Batch row 2 has 1 line instead of 2"),
+    ("0 -inf", "", "Line 1 contains -inf. Scores must be finite, at most 3.4"),  # float32 has an infinity
+    ("1e39 0", "", "Line 1 contains 1e39. Scores must be finite, at most 3.4"),
     (" ", "", "There are no scores yet"),
     ("1 " * 40, "", "Number of keys: 40. At most 12"),
     ("1\n" * 9, "", "Number of queries in a batch row: 9. At most 8"),
-    ("0 1", "5", "The valid length 5 does not fit. There are 2 keys"),
+    ("0 1", "5", "The valid length 5 exceeds the number of keys, 2"),
     ("0 1", "one", "one is not a valid length"),
-    ("0 1\n2 3\n4 5", "1 2", "Valid lengths typed: 2. Type 1 (one per batch row), 3"),
+    ("0 1\n2 3\n4 5", "1 2", "Valid lengths: 2. Type 1 (one per batch row), 3"),
 ]
 
 
@@ -215,7 +215,7 @@ def test_the_gaussian_with_keys_of_one_length_is_the_dot_product(open_page: Open
     app.slider(key="sf-x").set_value(-2.0)
     app.number_input(key="sf-count").set_value(1).run()
     assert not app.exception
-    assert "The query at (-2.00, 0.50) in the plane and 1 key, each" in figures_alt(app).replace("−", "-")
+    assert "The query at (-2.00, 0.50) and 1 key, sized" in figures_alt(app).replace("−", "-")
     assert all(holds for holds, _ in marks(app).values())
 
 
@@ -230,7 +230,7 @@ def test_every_score_of_every_scene(open_page: OpenPage, scene: str) -> None:
     undefined = [info.value for info in app.info if "have no dot product" in info.value]
     assert len(undefined) == len(FUNCTIONS) - len(defined)
     if scene == "widths":
-        assert "A query of width 20 and a key of width 2" in undefined[0]
+        assert "Widths 20 and 2" in undefined[0]
     found = [f"own key: {entry.found:.0%}" for entry in defined if not math.isnan(entry.found)]
     assert re.findall(r"own key: \d+%", texts(app)) == found
     assert list(app.dataframe[0].value["Parameters"]) == [entry.parameters for entry in entries.values()]
@@ -255,7 +255,7 @@ def test_one_more_score_is_one_entry_and_its_words(
         file.write("\n## option.distance\nDistance\n\n## formula.distance\n**Distance** ${formula}$\n")
     app = open_page(CHAPTER, **{"sf-section": TABS[2], "sf-draw": "987"})  # results are kept: a draw of its own
     assert figure_names(app).count("scores") == len(FUNCTIONS) + 1
-    assert charts(app, "scores")[-1][0].startswith("Distance: a map with queries in rows")
+    assert charts(app, "scores")[-1][0].startswith("Distance: queries in rows")
     assert any(element.value == r"**Distance** $-\lVert q - k \rVert^2$" for element in app.markdown)
     assert re.findall(r"own key: (\d+)%", texts(app))[-1] == "100"
     table = app.dataframe[0].value
@@ -302,7 +302,7 @@ def test_the_books_product(open_page: OpenPage) -> None:
     app = open_page(CHAPTER, **{"sf-section": TABS[3]})
     assert "**(2, 3, 4) × (2, 4, 6) → (2, 3, 6)**" in texts(app)
     app.number_input(key="sf-inner").set_value(5).run()
-    assert "(2, 3, 4) × (2, 5, 6) does not exist: each row of X has 4 numbers" in app.warning[0].value
+    assert "(2, 3, 4) × (2, 5, 6) does not exist: rows of X have 4 numbers" in app.warning[0].value
     app.number_input(key="sf-m").set_value(5)
     app.number_input(key="sf-b").set_value(1).run()
     assert "**(1, 3, 5) × (1, 5, 6) → (1, 3, 6)**" in texts(app)

@@ -85,4 +85,4 @@ def test_of_shapes(open_page: OpenPage) -> None:
     text = one_line(app)
     assert "Matrix 1 of the queries is multiplied by matrix 1 of the keys" in text
     assert "multiplied by itself" not in text
-    assert "each result has 4 rows and 6 columns, whatever their number, here 4" in text
+    assert "The sum runs over the 4 columns of X, so each result has 4 rows and 6 columns" in text
