@@ -27,7 +27,7 @@ def test_type_scores_and_lose_nothing(page: Page, app_url: str) -> None:
     scores.fill("0 0 5\n1 2 3")
     scores.press("Control+Enter")
     expect(weights.get_by_text("0.500", exact=True)).to_have_count(2)
-    expect(page.get_by_text("batch 1, query 2: the valid length is 0")).to_be_visible()
+    expect(page.get_by_text("batch 1, query 2: every key is masked")).to_be_visible()
     expect(page).to_have_url(re.compile(r"sf-scores=0.0.5%0A1.2.3"))
     address = page.url
     page.goto("about:blank")
