@@ -56,7 +56,6 @@ def weights_and_claims(
         temperature=f"{question.temperature:g}",
         key=escape(keys[best]),
         largest=f"{float(given[best]):.3g}",
-        smallest=f"{float(given.min()):.3g}",
     )
     coldest, hottest = TEMPERATURES[0], TEMPERATURES[-1]
     with chapter.claim_row("lookup-claims"):
