@@ -123,7 +123,7 @@ def test_a_tab_opens_from_a_link_and_its_claims_hold(open_page: OpenPage, chapte
     [
         ("architectures", {}, "a-guess-twice", "4, since each layer adds two tokens", "**Yes.**"),
         ("attention-pooling", {}, "ap-guess-narrow", 2, "**Yes.** The Gaussian falls so fast"),
-        ("learning", {}, "l-guess-one-layer", 2, "**Yes.** In one layer a key is computed from its own token alone"),
+        ("learning", {}, "l-guess-one-layer", 2, "**Yes.** Such a key must contain the token before it"),
         ("multi-head", {}, "mh-guess-double", "Nothing: 16,384 before and after", "**Yes.**"),
         (
             "position-embeddings",
