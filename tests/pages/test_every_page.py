@@ -146,7 +146,7 @@ def test_a_tab_opens_from_a_link_and_its_claims_hold(open_page: OpenPage, chapte
             1,
             "**Yes.** After a whole number of turns",
         ),
-        ("scoring-functions", {}, "sf-guess-length-zero", 2, "**Yes.** The softmax depends on differences only"),
+        ("scoring-functions", {}, "sf-guess-length-zero", 2, "**Yes.** The output is the mean of four padding vectors"),
         (
             "transformer",
             {"t-text": "Go."},
