@@ -5,6 +5,7 @@ page discovery, and the first visitor of a fresh server who follows a link is to
 """
 
 import sys
+from importlib import import_module
 
 from serving.process.background import start_background_work
 from serving.process.garbage_collection import collect_periodically
@@ -19,6 +20,9 @@ try:
         page = enter()
         if "ui.chapter.chapter" not in sys.modules:
             flush_messages()  # the first chapter that is opened imports the libraries before it draws anything
+            import_module(
+                "torch"
+            )  # first the whole: a thread that begins with a part may lock another one out for good
         page.run()
 finally:
     start_background_work(after=1.5)

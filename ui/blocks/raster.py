@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import torch.nn.functional as F
+import torch
 from einops import rearrange
 from jaxtyping import Float
 from PIL import Image
@@ -44,5 +44,5 @@ def _paint(fractions: Float[np.ndarray, "rows columns"], colours: Sequence[str],
 
 def tiles(maps: Float[Tensor, "count n n"], columns: int) -> Float[Tensor, "rows columns"]:
     """Maps laid out in rows of so many, one empty cell between neighbours."""
-    apart = F.pad(maps, (0, 1, 0, 1))
+    apart = torch.nn.functional.pad(maps, (0, 1, 0, 1))
     return rearrange(apart, "(row column) i j -> (row i) (column j)", column=columns)[:-1, :-1]
