@@ -18,11 +18,9 @@ try:
         from ui.chapter.contents import enter  # in here: with it come the components, whose files may be damaged
 
         page = enter()
-        if "ui.chapter.chapter" not in sys.modules:
+        if page.url_path and "ui.chapter.chapter" not in sys.modules:  # home, at "", needs none of the libraries
             flush_messages()  # the first chapter that is opened imports the libraries before it draws anything
-            import_module(
-                "torch"
-            )  # first the whole: a thread that begins with a part may lock another one out for good
+            import_module("torch")  # whole: a thread that begins with a part may deadlock with another one
         page.run()
 finally:
     start_background_work(after=1.5)
