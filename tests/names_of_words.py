@@ -132,8 +132,8 @@ class Code:
                 yield from ((self.own, "section", made.format(name), True) for made in SECTIONS[method])
                 if method in MAY_BE:
                     yield self.own, "section", MAY_BE[method].format(name), False
-        elif method in ("group", "label", "has") and owner is not None and self._is_words(owner):
-            kind = {"group": "group", "label": "label", "has": "section"}[method]
+        elif method in ("group", "label", "has", "prose") and owner is not None and self._is_words(owner):
+            kind = {"group": "group", "label": "label", "has": "section", "prose": "section"}[method]
             yield from ((self._whose(owner), kind, name, method != "has") for name in self._first(call))
         elif self._is_words(call.func):
             yield from ((self._whose(call.func), "section", name, True) for name in self._first(call))

@@ -106,7 +106,8 @@ def _table(chapter: Chapter, words: Sequence[TimedWord]) -> bytes:
     return listing(
         {
             names["word"]: [word.text for word in words],
-            names["start"]: [f"{word.start:.3f}" for word in words],
-            names["end"]: [f"{word.end:.3f}" for word in words],
-        }
+            names["start"]: [round(word.start, 3) for word in words],
+            names["end"]: [round(word.end, 3) for word in words],
+        },
+        chapter.words.language,
     )

@@ -17,7 +17,7 @@ from ui.widgets import downloads
 
 
 def read(content: bytes) -> list[list[str]]:
-    return list(csv.reader(io.StringIO(content.decode(), newline="")))
+    return list(csv.reader(io.StringIO(content.decode("utf-8-sig"), newline="")))
 
 
 def test_rows_and_columns_are_named() -> None:
@@ -31,6 +31,23 @@ def test_without_names_places_from_0_stand_there_and_all_but_the_last_axis_go_do
     assert [row[0] for row in made[1:]] == ["0 · 0", "0 · 1", "0 · 2", "1 · 0", "1 · 1", "1 · 2"]
     assert made[4][1:] == ["6", "7"]
     assert read(downloads.table(np.array([0.5]), "key", ("Li",), ("weight",))) == [["key", "weight"], ["Li", "0.5"]]
+
+
+def test_a_file_opens_in_the_spreadsheet_of_its_language() -> None:
+    """Semicolons and decimal commas in Brazil; a byte order mark, without which Excel garbles other letters than ASCII."""
+    array = np.array([[0.5, 1234.25]])
+    assert downloads.table(array, "row", ("a",), ("x", "y")) == b"row,x,y\r\na,0.5,1234.25\r\n"
+    portuguese = downloads.table(array, "linha", ("não",), ("x", "y"), "pt-BR")
+    assert portuguese.decode("utf-8") == "\ufefflinha;x;y\r\nnão;0,5;1234,25\r\n"
+    chinese = downloads.csv(pd.DataFrame({"詞元": ["貓"], "權重": [0.5]}), "zh-TW")
+    assert chinese.decode("utf-8") == "\ufeff詞元,權重\r\n貓,0.5\r\n"
+    opened = pd.read_csv(io.BytesIO(portuguese), sep=";", decimal=",")
+    assert opened["y"].tolist() == [1234.25]
+
+
+def test_a_figure_s_page_names_its_language() -> None:
+    made = downloads.page(go.Figure(go.Bar(x=["a"], y=[1.5])), "título", "pt-BR").decode()
+    assert '<html lang="pt-BR">' in made and "<title>título</title>" in made
 
 
 def test_arrays_come_back_as_they_were() -> None:

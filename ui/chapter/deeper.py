@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 import streamlit as st
 
 from ui.chapter.parts import Parts
+from ui.text.terms import term_table
 from ui.text.words import Words
 from ui.widgets.controls import Controls
 
@@ -25,9 +26,10 @@ class Deeper:
         """Draw a row for each section: `section.NAME` is its title, `summary.NAME` its one-line summary.
 
         A section is drawn once it is open, and reruns by itself when its own controls change. A link to #NAME opens it.
+        The last section has the chapter's terms in every language.
         """
         opened = self._opened_by_link(sections)
-        keys = [self.controls.key(f"open-{name}") for name in sections]
+        keys = [self.controls.key(f"open-{name}") for name in (*sections, "terms")]
         with st.container(border=True, key="deeper"):
             with st.container(horizontal=True, vertical_alignment="center", key="deeper-head"):
                 st.header(self.common("deeper"), anchor="deeper")
@@ -36,10 +38,11 @@ class Deeper:
                 )
             for name, draw in sections.items():
                 with st.container(key=f"section-{name}"):
-                    self._parts.expander(f"open-{name}", self._label(name), None, draw, everything or name in opened)
-
-    def _label(self, name: str) -> str:
-        return f"**{self.words(f'section.{name}')}** :gray[{self.words(f'summary.{name}')}]"
+                    label = _label(self.words(f"section.{name}"), self.words(f"summary.{name}"))
+                    self._parts.expander(f"open-{name}", label, None, draw, everything or name in opened)
+            with st.container(key="section-terms"):
+                label = _label(self.common("terms"), self.common("terms.about"))
+                self._parts.expander("open-terms", label, None, lambda: st.markdown(term_table(self.words)), everything)
 
     def _opened_by_link(self, sections: Mapping[str, Callable[[], None]]) -> frozenset[str]:
         """Return the sections that a link from before there were sections opens; decided once a visit.
@@ -63,6 +66,10 @@ class Deeper:
             return frozenset()
         unread = [name for name in own if name not in st.session_state]
         return frozenset(sections) if unread else frozenset()
+
+
+def _label(title: str, summary: str) -> str:
+    return f"**{title}** :gray[{summary}]"
 
 
 def _open_or_close(keys: list[str]) -> None:

@@ -14,7 +14,6 @@ import streamlit as st
 from ui.chapter.parts import Deferred, resolve
 from ui.compute.slots import run_in_slot
 from ui.text.markdown import unescape
-from ui.text.numbers import separators
 from ui.text.words import Words
 from ui.widgets import downloads
 
@@ -45,8 +44,9 @@ class DownloadButtons:
             tables: each a CSV file of its own, whose button is labelled `download-table.NAME`.
         """
         first, axes = next(iter(arrays.values())), unescape(self.words(f"download.{corner}"))
+        language = self.words.language
         with st.container(horizontal=True, key="downloads"):
-            self._button("csv", lambda: downloads.table(resolve(first), axes, rows, columns), "text/csv")
+            self._button("csv", lambda: downloads.table(resolve(first), axes, rows, columns, language), "text/csv")
             self._button(
                 "npz",
                 lambda: downloads.archive({name: resolve(array) for name, array in arrays.items()}),
@@ -57,13 +57,13 @@ class DownloadButtons:
             if figure is not None:
                 self._button(
                     "html",
-                    lambda: downloads.page(resolve(figure), self.words.title, separators(self.words.language)),
+                    lambda: downloads.page(resolve(figure), self.words.title, language),
                     "text/html",
                 )
 
     def table(self, name: str, make: Callable[[], pd.DataFrame]) -> None:
         """Draw a button, `download-table.NAME`, for a table as CSV."""
-        self._button("csv", lambda: downloads.csv(make()), "text/csv", name)
+        self._button("csv", lambda: downloads.csv(make(), self.words.language), "text/csv", name)
 
     def _button(self, suffix: str, make: Callable[[], bytes], mime: str, part: str = "") -> None:
         section = f"download-table.{part}"

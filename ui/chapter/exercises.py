@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 import streamlit as st
 
@@ -74,12 +75,14 @@ class Exercises:
     @contextmanager
     def _prediction(self, name: str, collapsed: bool = False) -> Iterator[Prediction]:
         """Draw the question and yield it, inside its container; an expander is open if the URL holds an answer."""
-        prediction = read_prediction(self.words(f"exercise.{name}"))
-        question, key = f"**{self.common('exercise')}** {prediction.question}", f"exercise-{name}"
+        prediction, key = read_prediction(self.words(f"exercise.{name}")), f"exercise-{name}"
+        if self.words.second is not None:
+            prediction = replace(prediction, second=read_prediction(self.words.second(f"exercise.{name}")))
+        label = f"**{self.common('exercise')}**"
         if collapsed:
-            with st.expander(question, expanded=self._key(name) in st.query_params, key=key):
+            with st.expander(f"{label} {prediction.question}", expanded=self._key(name) in st.query_params, key=key):
                 yield prediction
             return
         with st.container(border=True, key=key):
-            st.markdown(question)
+            st.markdown(f"{label} {prediction.question_in_both}")
             yield prediction

@@ -120,7 +120,7 @@ class Figures:
         )
         if contribution_kind:
             about = f"about-{contribution_kind}"
-            st.caption((self.words if self.words.has(about) else self.common)(about))
+            st.caption((self.words if self.words.has(about) else self.common).prose(about))
         self.guidance("maps")
         return view
 
@@ -133,4 +133,4 @@ class Figures:
     def guidance(self, name: str, **values: object) -> None:
         """Draw what to look for in a figure (`look.NAME`), if there is such a section."""
         if self.words.has(f"look.{name}"):
-            st.caption(f"**{self.common('look-for')}** {self.words(f'look.{name}', **values)}")
+            st.caption(f"**{self.common('look-for')}** {self.words.prose(f'look.{name}', **values)}")

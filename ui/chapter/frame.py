@@ -17,9 +17,10 @@ from serving.process.garbage_collection import freeze_imported_modules
 from ui.chapter.contents import all_chapters, page
 from ui.chapter.tour import mount_tour, report_unknown_step
 from ui.text.errors import explain
+from ui.text.terms import translations
 from ui.text.words import Words, load_words
 from ui.widgets.component import component
-from ui.widgets.language import language_select
+from ui.widgets.language import chosen_language, language_select
 from ui.widgets.sharing import Sharing
 from viz_core.runtime.assets import ASSETS
 
@@ -28,6 +29,7 @@ _POLL_SECONDS = 0.5
 _MAX_POLLS = 20  # after which the page imports torch itself
 _mount_history = component("history")  # the Back button goes through what was typed
 _mount_presenter = component("present", in_page=True)
+_mount_terms = component("terms", in_page=True)  # what other languages call a term that is pointed at
 
 
 class Frame:
@@ -42,7 +44,8 @@ class Frame:
         self.scripts = st.container(key="scripts")  # for components that show nothing
         with self.scripts:
             seen = "" if name == "home" else name
-            _mount_history(key="history-mount", data={"seen": seen, "language": self.words.language})
+            languages = {"language": self.words.language, "chosen": chosen_language()}
+            _mount_history(key="history-mount", data={"seen": seen, **languages})
         self._sidebar()
         st.title(self.words.title, anchor=False)
         report_unknown_step(name)
@@ -50,18 +53,18 @@ class Frame:
     def question(self) -> None:
         """Draw the question that the page answers."""
         with st.container(key="question"):
-            st.markdown(self.words("question"))
+            st.markdown(self.words.prose("question"))
 
     def definition(self) -> None:
         """Draw the definition of the chapter's subject (`definition`) and, beside it, its formula (`formula`)."""
         with st.container(horizontal=True, vertical_alignment="center", key="definition"):
-            st.markdown(self.words("definition"))
+            st.markdown(self.words.prose("definition"))
             st.markdown(self.words("formula"))
 
     def takeaways(self) -> None:
         """Draw what to remember (`takeaways`, a list of three lines), side by side."""
         with st.container(key="takeaways"):
-            st.markdown(self.words("takeaways"))
+            st.markdown(self.words.prose("takeaways"))
 
     def heading(self, name: str) -> None:
         """Draw the heading `heading.NAME`, with a link of its own."""
@@ -69,7 +72,7 @@ class Frame:
 
     def text(self, name: str, **values: object) -> None:
         """Draw a section of prose or mathematics."""
-        st.markdown(self.words(name, **values))
+        st.markdown(self.words.prose(name, **values))
 
     def document(self, text: str) -> None:
         """Draw a text with headings, a model's card for example; its headings become smaller than the page's."""
@@ -78,6 +81,8 @@ class Frame:
 
     def next(self) -> None:
         """Draw the link to the next chapter, or home after the last one; all that a reader needs is above it."""
+        with self.scripts:
+            _mount_terms(key="terms-mount", data={"translations": translations(self.words.language)})
         order = all_chapters()
         after = order[(order.index(self.name) + 1) % len(order)]
         link = page(after)

@@ -6,7 +6,7 @@ import re
 import time
 import unicodedata
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ import frontmatter
 import streamlit as st
 
 from ui.streamlit_internals.script_run import in_script_run
+from ui.text.bilingual import interleave
 from ui.text.numbers import plural, series
 from viz_core.runtime.assets import ASSETS, AssetError, reading
 
@@ -22,6 +23,10 @@ TEXT = ASSETS / "text"
 ENGLISH = "en"
 LANGUAGE = "lang"
 """The query parameter that selects a language."""
+SECOND = "second"
+"""The query parameter that selects a second language, whose sentences are shown under those of the first."""
+COOKIE = "atlas-language"
+"""The cookie in which a browser keeps the language that its reader chose."""
 # "{count}", or a word in its plural forms, in the order of CLDR: "{count:token|tokens}".
 _PLACEHOLDER = re.compile(r"\{([\w-]+)(?::([^{}|]*(?:\|[^{}|]*)+))?\}")
 _MAX_AGE = 2.0  # seconds for which a file is not read again
@@ -36,6 +41,7 @@ class Words:
     front: dict[str, Any]
     sections: dict[str, str]
     language: str = ENGLISH
+    second: Words | None = None
 
     def __call__(self, name: str, /, **values: object) -> str:
         """Return the section of this name, with each {key} replaced by its value.
@@ -45,6 +51,11 @@ class Words:
         if name not in self.sections:
             raise AssetError("{file}.md has no section {name!r}", file=self.chapter, name=name)
         return fill(self.sections[name], values, self.language)
+
+    def prose(self, name: str, /, **values: object) -> str:
+        """Return the section of this name; if the reader chose a second language, with its sentences in between."""
+        text = self(name, **values)
+        return text if self.second is None else interleave(text, self.second(name, **values))
 
     def group(self, prefix: str) -> dict[str, str]:
         """Return every section PREFIX.NAME by its NAME, the labels of a figure for example."""
@@ -122,13 +133,20 @@ def _replaced(text: str, values: dict[str, str], numbers: dict[str, str], langua
 
 
 def load_words(chapter: str, language: str | None = None) -> Words:
-    """Return the words of a chapter in `language` (the visitor's unless given), in English where one is missing."""
-    return _words(TEXT, chapter, language or current_language(), int(time.monotonic() / _MAX_AGE))
+    """Return the words of a chapter in `language`, in English where one is missing.
+
+    Without `language`, in the visitor's language, and with the visitor's second language as `second`.
+    """
+    second = None if language else second_language()
+    return _words(TEXT, chapter, language or current_language(), second, int(time.monotonic() / _MAX_AGE))
 
 
 @lru_cache(maxsize=64)
-def _words(_folder: Path, chapter: str, language: str, _time: int) -> Words:
+def _words(folder: Path, chapter: str, language: str, second: str | None, time: int) -> Words:
     """Load words at most once in `_MAX_AGE`: a page needs them a hundred times, and each read yields the thread."""
+    if second is not None:
+        first, other = (_words(folder, chapter, each, None, time) for each in (language, second))
+        return replace(first, second=other)
     english = _read(chapter, ENGLISH)
     if language == ENGLISH:
         return english
@@ -149,12 +167,28 @@ def languages() -> tuple[str, ...]:
 
 
 def current_language() -> str:
-    """Return the language of the URL (?lang=), else the one chosen in this window, else the browser's."""
+    """Return the language of the URL (?lang=), else of this window, else the one this browser's reader chose before."""
     if not in_script_run():
         return ENGLISH
     if (requested := st.query_params.get(LANGUAGE)) in languages():
         st.session_state[LANGUAGE] = requested
     chosen = st.session_state.get(LANGUAGE)
+    return chosen if chosen in languages() else preferred_language()
+
+
+def second_language() -> str | None:
+    """Return the second language of the URL (?second=) or of this window, None without one."""
+    if not in_script_run():
+        return None
+    if (requested := st.query_params.get(SECOND)) in languages():
+        st.session_state[SECOND] = requested
+    chosen = st.session_state.get(SECOND)
+    return chosen if chosen in languages() and chosen != current_language() else None
+
+
+def preferred_language() -> str:
+    """Return the language that the reader chose in this browser at an earlier visit, else the browser's own."""
+    chosen = st.context.cookies.get(COOKIE)
     return chosen if chosen in languages() else browser_language()
 
 

@@ -13,7 +13,7 @@ import pandas as pd  # imported before any page runs: plotly fails in a thread w
 import plotly.graph_objects as go
 
 from serving.http.static_scripts import PLOTLY_FILE
-from ui.text.numbers import ENGLISH
+from ui.text.numbers import separators
 from viz_core.runtime.assets import reading
 
 _LINE = "\r\n"  # RFC 4180; with it pandas quotes a cell that contains either character
@@ -21,7 +21,11 @@ _FORMULA, _NUMBER = re.compile(r"[=+\-@\t\r]"), re.compile(r"[+-]?[\d.]+(e[+-]?\
 
 
 def table(
-    array: np.ndarray, corner: str, rows: Sequence[str] | None = None, columns: Sequence[str] | None = None
+    array: np.ndarray,
+    corner: str,
+    rows: Sequence[str] | None = None,
+    columns: Sequence[str] | None = None,
+    language: str = "en",
 ) -> bytes:
     """Return an array as CSV, with a name for each row and column.
 
@@ -31,6 +35,7 @@ def table(
         corner: header of the column of row names: what rows, columns and values are.
         rows: a name for each row; indices from 0 unless given.
         columns: a name for each column; indices from 0 unless given.
+        language: whose spreadsheets open the file: see `_written`.
     """
     array = np.asarray(array)
     flat = array.reshape(-1, 1) if array.ndim < 2 else array.reshape(-1, array.shape[-1])
@@ -39,13 +44,24 @@ def table(
     row_names = pd.Index(
         [_safe(row) for row in rows or (" · ".join(map(str, index)) for index in indices)], name=corner
     )
-    return pd.DataFrame(flat, row_names, [_safe(name) for name in names]).to_csv(lineterminator=_LINE).encode()
+    return _written(pd.DataFrame(flat, row_names, [_safe(name) for name in names]), language, index=True)
 
 
-def csv(frame: pd.DataFrame) -> bytes:
+def csv(frame: pd.DataFrame, language: str = "en") -> bytes:
     """Return a table as CSV, without its index."""
     safe = {_safe(name): frame[name].map(_safe) for name in frame.columns}
-    return pd.DataFrame(safe).to_csv(index=False, lineterminator=_LINE).encode()
+    return _written(pd.DataFrame(safe), language, index=False)
+
+
+def _written(frame: pd.DataFrame, language: str, index: bool) -> bytes:
+    """Return CSV as the spreadsheets of a language open it.
+
+    Where the comma is the decimal separator, columns are separated by semicolons. Excel reads other letters than ASCII
+    only after a byte order mark.
+    """
+    decimal = separators(language)[0]
+    text = frame.to_csv(sep=";" if decimal == "," else ",", decimal=decimal, index=index, lineterminator=_LINE)
+    return text.encode("utf-8" if text.isascii() else "utf-8-sig")
 
 
 def _safe(cell: Any) -> Any:
@@ -53,9 +69,9 @@ def _safe(cell: Any) -> Any:
     return f"'{cell}" if isinstance(cell, str) and _FORMULA.match(cell) and not _NUMBER.fullmatch(cell) else cell
 
 
-def listing(columns: Mapping[str, Sequence[str]]) -> bytes:
-    """Return columns of text as CSV, each under its name."""
-    return csv(pd.DataFrame(columns))
+def listing(columns: Mapping[str, Sequence[str | float]], language: str = "en") -> bytes:
+    """Return columns of text or numbers as CSV, each under its name."""
+    return csv(pd.DataFrame(columns), language)
 
 
 def archive(arrays: Mapping[str, np.ndarray]) -> bytes:
@@ -66,10 +82,10 @@ def archive(arrays: Mapping[str, np.ndarray]) -> bytes:
     return buffer.getvalue()
 
 
-def page(figure: go.Figure, title: str, numbers: str = ENGLISH) -> bytes:
-    """Return a figure as an HTML page that needs no network; `numbers`: decimal and thousands separators."""
-    layout = {"template": "plotly_white", "separators": numbers}
+def page(figure: go.Figure, title: str, language: str = "en") -> bytes:
+    """Return a figure as an HTML page that needs no network, with numbers in the format of a language."""
+    layout = {"template": "plotly_white", "separators": separators(language)}
     document = go.Figure(figure).update_layout(**layout).to_html(include_plotlyjs=False)
     with reading(PLOTLY_FILE):
         head = f"<head><title>{html.escape(title)}</title><script>{PLOTLY_FILE.read_text('utf-8')}</script>"
-    return document.replace("<head>", head, 1).encode()
+    return document.replace("<html>", f'<html lang="{language}">', 1).replace("<head>", head, 1).encode()

@@ -1,36 +1,84 @@
-"""The language: chosen in the sidebar, held in the URL and in the session."""
+"""The language, and a second one for teachers: chosen in the sidebar, held in the URL, the session and the browser."""
 
 from __future__ import annotations
 
 import streamlit as st
 
 from ui.text.markdown import escape
-from ui.text.words import LANGUAGE, Words, browser_language, current_language, languages, load_words
+from ui.text.words import (
+    LANGUAGE,
+    SECOND,
+    Words,
+    browser_language,
+    current_language,
+    languages,
+    load_words,
+    preferred_language,
+    second_language,
+)
 
-_SELECT = "language-switch"
+_SELECT, _SECOND_SELECT = "language-switch", "second-language-switch"
+_CHOSEN = "language-chosen"
 
 
 def language_select(common: Words) -> None:
     """Draw the list of languages, if there is more than one.
 
-    A language other than the browser's is in the URL, so that a copied link shows what its sender saw.
+    A language other than the browser's is in the URL, so that a copied link shows what its sender saw. The browser
+    keeps what was chosen here, and not what a link asked for.
     """
     if len(languages()) == 1:
         return
 
     def changed() -> None:
-        st.session_state[LANGUAGE] = st.query_params[LANGUAGE] = st.session_state[_SELECT]
+        chosen = st.session_state[_SELECT]
+        st.session_state[LANGUAGE] = st.session_state[_CHOSEN] = st.query_params[LANGUAGE] = chosen
 
     current = current_language()
     requested = st.query_params.get(LANGUAGE)
     if requested is not None and requested not in languages():
         st.caption(common("language-none", asked=escape(requested[:40]), shown=_name(current)))
-    if current == browser_language():
+    if current == browser_language() == preferred_language():
         st.query_params.pop(LANGUAGE, None)
     elif requested != current:
         st.query_params[LANGUAGE] = current
     st.session_state[_SELECT] = current
-    st.selectbox(common("language"), languages(), format_func=_name, key=_SELECT, on_change=changed)
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+        st.selectbox(common("language"), languages(), format_func=_name, key=_SELECT, on_change=changed)
+        with st.popover("", icon=":material/translate:", help=common("second-language"), type="tertiary"):
+            _second_language_select(common, current)
+
+
+def chosen_language() -> str:
+    """Return the language that the reader chose in this window, for the browser to keep; "" if none."""
+    return st.session_state.get(_CHOSEN, "")
+
+
+def _second_language_select(common: Words, current: str) -> None:
+    """Draw the list of second languages: their sentences are shown under those of the first."""
+
+    def changed() -> None:
+        chosen = st.session_state[_SECOND_SELECT]
+        if chosen is None:
+            st.session_state.pop(SECOND, None)
+            st.query_params.pop(SECOND, None)
+        else:
+            st.session_state[SECOND] = st.query_params[SECOND] = chosen
+
+    second = second_language()
+    if second is None:
+        st.query_params.pop(SECOND, None)
+    else:
+        st.query_params[SECOND] = second
+    st.session_state[_SECOND_SELECT] = second
+    st.selectbox(
+        common("second-language"),
+        [None, *(name for name in languages() if name != current)],
+        format_func=lambda name: common("second-language.none") if name is None else _name(name),
+        key=_SECOND_SELECT,
+        on_change=changed,
+    )
+    st.caption(common("second-language.about"))
 
 
 def _name(language: str) -> str:

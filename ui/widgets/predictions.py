@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import streamlit as st
 
+from ui.text.bilingual import interleave
+from ui.text.markdown import plain_text
 from ui.text.words import Words
 from ui.widgets.component import component
 from ui.widgets.draw_on_figure import OnFigure
@@ -38,11 +40,25 @@ class Prediction:
     question: str
     answers: tuple[Answer, ...]
     why: str
+    second: Prediction | None = None  # the same in the reader's second language
 
-    def reply(self, common: Words, answer: Answer) -> str:
-        """Return the full reply to an answer: right or wrong, its own reply, and the reason."""
-        right = answer.mark == "x"
-        return " ".join(part for part in (common("right" if right else "wrong"), answer.reply, self.why) if part)
+    @property
+    def question_in_both(self) -> str:
+        """The question, with its sentences in the second language in between."""
+        return self.question if self.second is None else interleave(self.question, self.second.question)
+
+    def reply(self, common: Words, number: int, drawn: bool = False) -> str:
+        """Return the full reply to an answer: right or wrong, its own reply, and the reason.
+
+        Args:
+            drawn: whether the reader drew; then the text of an answer is the reply to drawings like it.
+        """
+        answer = self.answers[number]
+        own = answer.text if drawn else answer.reply
+        text = " ".join(part for part in (common("right" if answer.mark == "x" else "wrong"), own, self.why) if part)
+        if self.second is None or common.second is None or len(self.second.answers) != len(self.answers):
+            return text
+        return interleave(text, self.second.reply(common.second, number, drawn))
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,17 +87,16 @@ def read_prediction(text: str) -> Prediction:
 
 def choose(common: Words, prediction: Prediction, key: str) -> bool:
     """Draw the answers, and the reply once one is chosen; return whether one is. The URL holds its number."""
-    choices = {answer.text: answer for answer in prediction.answers}
-    texts = list(choices)
+    texts = [answer.text for answer in prediction.answers]
     numbers = {text.casefold(): text for text in texts} | {str(i): text for i, text in enumerate(texts, 1)}
     guess, _ = in_address(
         key,
         None,
         lambda requested: numbers.get(requested[-1].casefold()),
         lambda text: (str(texts.index(text) + 1),) if text else (),
-        lambda text: text is None or text in choices,
+        lambda text: text is None or text in texts,
         lambda begin: st.radio(
-            prediction.question,
+            plain_text(prediction.question),  # read aloud, not shown
             texts,
             None if begin is None else texts.index(begin),
             key=key,
@@ -89,7 +104,7 @@ def choose(common: Words, prediction: Prediction, key: str) -> bool:
         ),
     )
     if guess is not None:
-        st.markdown(prediction.reply(common, choices[guess]))
+        st.markdown(prediction.reply(common, texts.index(guess)))
     return guess is not None
 
 
@@ -141,8 +156,8 @@ def draw(
     _mount(key=f"{key}-board", data=data, on_guess_change=revealed)
     if guess is not None and answer is not None:
         mark = board.judge(guess, answer.values, answer.mistakes)
-        reply = next(each for each in prediction.answers if each.mark == mark)
-        text = prediction.reply(common, Answer(mark, "", reply.text))
+        number = next(i for i, each in enumerate(prediction.answers) if each.mark == mark)
+        text = prediction.reply(common, number, drawn=True)
         st.markdown(f"{_score(common, board, guess, answer.values)} {text}")
 
 

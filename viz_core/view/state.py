@@ -26,7 +26,7 @@ _ALLOWED = {
     "compare": "off|side|difference",
     "other": rf"[01]\.{_HEAD}|none",
     "sort": "layer|changed|" + "|".join(MEASURES),
-    "filter": r"[\w .<>=,-]{0,40}",
+    "filter": r"[\w .<>=,;、-]{0,40}",
     "links": r"w[01](?:\.[0-9]{1,4})?|k[0-9]{1,2}",
     "patches": "exact|smooth|off",
     "zoom": r"whole|[0-9]{1,6}\.[0-9]{1,6}\.[0-9]{1,6}\.[0-9]{1,6}",

@@ -30,7 +30,7 @@ export function continueSaving(view) {
   view.parts.exportNote.textContent = left ? view.words.text("fetching", { done: total("done"), count: total("rows") }) : "";
   if (left) return;
   view.saving = null;
-  WRITE[ending](tables, stem + tables[0].suffix, about);
+  WRITE[ending](tables, stem + tables[0].suffix, about, view.words);
 }
 
 /** One table for each plot: all of a short map, the part shown of a long one; exact if it may be fetched. */
@@ -86,26 +86,36 @@ const namesOf = (side) => Array.from({ length: side.count }, (_, bin) => side.na
 /** A cell that is text for a spreadsheet too, which would run what begins as a formula does. */
 const quote = (text) => `"${text.replace(/^[=+\-@\t\r](?=.)/s, "'$&").replaceAll('"', '""')}"`;
 
-/** A table as pieces of text, so that a long one is never one string. */
-function csvOf({ corner, queries, keys, columns, strips }) {
-  const pieces = [`${[corner, ...namesOf(keys)].map(quote).join(",")}\r\n`];
+/**
+ * A table as pieces of text, so that a long one is never one string. As ui/widgets/downloads.py writes it: where the comma
+ * is the decimal separator, semicolons part columns; a byte order mark tells Excel that other letters than ASCII follow.
+ */
+function csvOf({ corner, queries, keys, columns, strips }, { decimal }) {
+  const separator = decimal === "," ? ";" : ",";
+  const written = (values) => {
+    const text = values.join(separator);
+    return decimal === "." ? text : text.replaceAll(".", decimal);
+  };
   const names = namesOf(queries);
+  const head = [corner, ...namesOf(keys)].map(quote).join(separator);
+  const mark = /^[\0-\x7f]*$/.test(head + names.join("")) ? "" : "\ufeff";
+  const pieces = [`${mark}${head}\r\n`];
   let row = 0;
   for (const strip of strips) {
     for (let from = 0; from < strip.length; from += columns, row += 1) {
-      pieces.push(`${quote(names[row])},${strip.subarray(from, from + columns).join(",")}\r\n`);
+      pieces.push(`${quote(names[row])}${separator}${written(strip.subarray(from, from + columns))}\r\n`);
     }
   }
   return new Blob(pieces, { type: "text/csv" });
 }
 
 const WRITE = {
-  async csv(tables, stem) {
+  async csv(tables, stem, about, words) {
     if (tables.length === 1) {
-      saveFile(csvOf(tables[0]), `${stem}.csv`);
+      saveFile(csvOf(tables[0], words), `${stem}.csv`);
       return;
     }
-    const bytes = await Promise.all(tables.map(async (table) => new Uint8Array(await csvOf(table).arrayBuffer())));
+    const bytes = await Promise.all(tables.map(async (table) => new Uint8Array(await csvOf(table, words).arrayBuffer())));
     saveFile(zip({ "first.csv": bytes[0], "second.csv": bytes[1] }), `${stem}.csv.zip`);
   },
   npz(tables, stem, { title, lines, link }) {

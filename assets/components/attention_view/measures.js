@@ -32,13 +32,18 @@ const COMPARE = {
   "<": (a, b) => a < b, ">": (a, b) => a > b, "<=": (a, b) => a <= b, ">=": (a, b) => a >= b, "=": (a, b) => Math.abs(a - b) < 0.005,
 };
 
+// Conditions are separated by commas, of any language, or semicolons; a comma between digits is a decimal comma.
+const SEPARATOR = /;|、|,(?!\d)|(?<!\d),/;
+
 /**
  * What a filter such as "previous > 0.5, layer < 4" lets through, as a function of [layer, head];
  * null where it cannot be read. Measures go by the beginning of their name, in English or the reader's language.
  */
 export function readFilter(view, text) {
   const tests = [];
-  for (const clause of text.normalize("NFKC").toLowerCase().replace(/−/g, "-").split(",").filter((part) => part.trim())) {
+  const plain = text.normalize("NFKC").toLowerCase().replace(/−/g, "-");
+  for (const part of plain.split(SEPARATOR).filter((each) => each.trim())) {
+    const clause = part.replace(",", ".");
     const found = clause.match(/^\s*([^\d<>=]+?)\s*(<=|>=|<|>|=)?\s*(-?(?:\d+\.?\d*|\.\d+))\s*$/);
     if (!found) return null;
     const [, word, sign = "=", number] = found;
@@ -58,7 +63,7 @@ export function filterExample(view) {
   const values = name ? allHeads(openGroup(view)).map((head) => printOf(view, ...head)?.[name]).filter((value) => typeof value === "number") : [];
   values.sort((a, b) => a - b);
   const [below, above] = [values[Math.floor((values.length - 1) / 2)], values[Math.floor(values.length / 2)]];
-  return values.length ? view.words.text("filter_hint", { name: measureWord(view, "measure", name), value: ((below + above) / 2).toFixed(2) }) : "";
+  return values.length ? view.words.text("filter_hint", { name: measureWord(view, "measure", name), value: view.words.plain((below + above) / 2) }) : "";
 }
 
 export const filterNames = (view) => [

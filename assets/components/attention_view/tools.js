@@ -174,7 +174,7 @@ export function renderLegendOfHeads(view) {
 export function listenToTools(view) {
   const { parts } = view;
   parts.filter.addEventListener("input", () => {
-    const text = parts.filter.value.replace(/−/g, "-").replace(/[^\p{L}\p{N}_ .<>=,-]/gu, "").slice(0, 40);
+    const text = parts.filter.value.normalize("NFKC").replace(/−/g, "-").replace(/[^\p{L}\p{N}_ .<>=,;、-]/gu, "").slice(0, 40);
     setDisplay(view, { filter: text }, PAUSE);
   });
   parts.filter.addEventListener("keydown", (event) => {

@@ -49,8 +49,9 @@ export function makeWords(templates, language) {
   /** A difference, with its sign. */
   const signed = (value) => (value > 0 ? `+${number(value)}` : value < 0 ? `−${number(-value)}` : number(0));
   const has = (name) => name in templates;
+  const decimal = plain.formatToParts(0.5).find(({ type }) => type === "decimal").value;
 
-  return { text, row, into, has, number, signed, plain: (value) => plain.format(value), tick: (value) => short.format(value) };
+  return { text, row, into, has, decimal, number, signed, plain: (value) => plain.format(value), tick: (value) => short.format(value) };
 }
 
 const SHOWN_INSTEAD = { "\n": "⏎", "\r": "⏎", "\t": "⇥" };

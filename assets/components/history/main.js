@@ -9,6 +9,8 @@
 
 import { addVisited } from "../shared/seen.js";
 
+const YEAR = 365 * 24 * 3600; // seconds
+
 const DONE = Symbol.for("atlas.history");
 const address = (url) => new URL(url ?? window.location.href, window.location.href);
 
@@ -41,6 +43,8 @@ function opened() {
 export default function ({ data }) {
   if (!data) return;
   document.documentElement.lang = data.language; // for screen readers, glyphs and line breaks
+  // The server reads the language that was chosen at the next visit: COOKIE in ui/text/words.py.
+  if (data.chosen) document.cookie = `atlas-language=${data.chosen}; path=/; max-age=${YEAR}; samesite=lax`;
   if (data.seen) addVisited(data.seen);
   if (history[DONE]) return;
   history[DONE] = true;

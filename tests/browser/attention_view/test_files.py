@@ -35,9 +35,22 @@ from viz_core.view.state import DisplayOptions
 from viz_core.view.words import view_words
 
 
+def test_numbers_are_saved_for_a_brazilian_spreadsheet(page: Page) -> None:
+    """Semicolons between columns, decimal commas, and the mark without which Excel garbles letters."""
+    live = LiveView(page, View([make_group(2, 3, layers=1, heads=1)], view_words(), language="pt-BR"))
+    live.wait_until_exact()
+    text = live.save("csv").decode("utf-8")
+    rows = list(csv.reader(io.StringIO(text.removeprefix("\ufeff")), delimiter=";"))
+    assert [len(row) for row in rows] == [4] * 3
+    assert text.startswith("\ufeff") == (not text.removeprefix("\ufeff").isascii())
+    sums = [sum(float(cell.replace(",", ".")) for cell in row[1:]) for row in rows[1:]]
+    np.testing.assert_allclose(sums, 1, atol=1e-5)
+    assert "." not in "".join(cell for row in rows[1:] for cell in row[1:])
+
+
 def test_numbers_are_saved(live: LiveView, cross: MapGroup) -> None:
     weights = weights_of(cross, 0, 0)
-    table = list(csv.reader(io.StringIO(live.save("csv").decode())))
+    table = list(csv.reader(io.StringIO(live.save("csv").decode("utf-8-sig"))))
     names = ["'=1+1" if key == "=1+1" else key for key in KEYS]  # a spreadsheet would run it
     assert table[0] == ["Layer 1, head 1, weight: queries (French) down, keys (English) across", *names]
     assert [row[0] for row in table[1:]] == list(QUERIES)

@@ -1,0 +1,91 @@
+// Terms of the field: pointing at one in a text, or touching it, shows what the other languages call it.
+//
+// Streamlit's text is React's, so nothing is put into it: the term is found at the pointer, and marked as a highlight.
+
+const TEXT = ".stMarkdown :is(p, li), [data-testid=stCaptionContainer] p";
+const NO_TEXT = "a, button, label, summary, code, pre, .katex, input, textarea";
+const REST = 150; // ms that the pointer rests before the term is looked up
+
+const state = { translations: {}, pattern: null, tip: null, timer: 0 };
+
+/** The term around a place in a text, as [start, end]. */
+export function termAt(text, offset, pattern) {
+  for (const match of text.matchAll(pattern)) {
+    const end = match.index + match[0].length;
+    if (match.index <= offset && offset <= end) return [match.index, end];
+  }
+  return null;
+}
+
+/** Every form of a term, the longest first; a Latin one only as a whole word. */
+export function patternOf(forms) {
+  const escaped = forms
+    .toSorted((a, b) => b.length - a.length)
+    .map((form) => form.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"))
+    .map((form) => (/[\u2e80-\u9fff]/.test(form) ? form : `(?<!\\p{L})${form}(?!\\p{L})`));
+  return new RegExp(escaped.join("|"), "giu");
+}
+
+function placeAt(x, y) {
+  if (document.caretPositionFromPoint) {
+    const found = document.caretPositionFromPoint(x, y);
+    return found && [found.offsetNode, found.offset];
+  }
+  const range = document.caretRangeFromPoint?.(x, y);
+  return range && [range.startContainer, range.startOffset];
+}
+
+function rangeAt({ clientX: x, clientY: y, target }) {
+  if (!target.closest?.(TEXT) || target.closest(NO_TEXT)) return null;
+  const [node, offset] = placeAt(x, y) ?? [];
+  const found = node?.nodeType === Node.TEXT_NODE && termAt(node.data, offset, state.pattern);
+  if (!found) return null;
+  const range = document.createRange();
+  range.setStart(node, found[0]);
+  range.setEnd(node, found[1]);
+  const inside = [...range.getClientRects()].some((box) => box.left <= x && x <= box.right && box.top <= y && y <= box.bottom);
+  return inside ? range : null;
+}
+
+function hide() {
+  clearTimeout(state.timer);
+  state.tip?.remove();
+  state.tip = null;
+  CSS.highlights?.delete("atlas-term");
+}
+
+function show(event) {
+  hide();
+  const range = rangeAt(event);
+  const text = range && state.translations[range.toString().toLowerCase()];
+  if (!text) return;
+  CSS.highlights?.set("atlas-term", new Highlight(range));
+  const tip = document.createElement("div");
+  tip.className = "atlas-term";
+  tip.setAttribute("role", "tooltip");
+  tip.textContent = text;
+  document.body.append(tip);
+  const { left, top, bottom } = range.getBoundingClientRect();
+  tip.style.left = `${Math.max(4, Math.min(left, innerWidth - tip.offsetWidth - 4))}px`;
+  tip.style.top = `${top > tip.offsetHeight + 8 ? top - tip.offsetHeight - 6 : bottom + 6}px`;
+  state.tip = tip;
+}
+
+function later(event) {
+  if (event.pointerType === "touch") return;
+  hide();
+  state.timer = setTimeout(show, REST, event);
+}
+
+export default function ({ data }) {
+  if (!data) return;
+  const first = !state.pattern;
+  const { translations } = data;
+  state.translations = Object.fromEntries(Object.entries(translations).map(([form, text]) => [form.toLowerCase(), text]));
+  state.pattern = patternOf(Object.keys(translations));
+  if (!first) return;
+  addEventListener("pointermove", later, { passive: true });
+  addEventListener("click", show);
+  addEventListener("scroll", hide, { capture: true, passive: true });
+  addEventListener("keydown", ({ key }) => key === "Escape" && hide());
+}

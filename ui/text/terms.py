@@ -1,0 +1,57 @@
+"""Terms of the field in each language: assets/text/LANGUAGE/terms.csv, the forms of a term separated by semicolons."""
+
+from __future__ import annotations
+
+import csv
+import re
+from functools import lru_cache
+from pathlib import Path
+
+import ui.text.words
+from ui.text.words import Words, languages, load_words
+from viz_core.runtime.assets import reading
+
+
+def load_terms(language: str) -> dict[str, tuple[str, ...]]:
+    """Return the forms of every term by its name, the one for headings first; empty where a language has no list."""
+    return _read(ui.text.words.TEXT / language / "terms.csv")
+
+
+def translations(language: str) -> dict[str, str]:
+    """Return for each form of a term in a language what the other languages say: "query": "consulta · 查詢"."""
+    others = [load_terms(other) for other in languages() if other != language]
+    return {
+        form: " · ".join(other[name][0] for other in others if name in other)
+        for name, forms in load_terms(language).items()
+        for form in forms
+    }
+
+
+def terms_in(words: Words) -> list[str]:
+    """Return the names of the terms that a chapter uses, in the order of the list."""
+    text = "\n".join(words.sections.values()).casefold()
+    return [name for name, forms in load_terms(words.language).items() if any(_says(text, form) for form in forms)]
+
+
+def term_table(words: Words) -> str:
+    """Return the terms of a chapter in every language as a Markdown table, the chapter's language first."""
+    order = sorted(languages(), key=words.language.__ne__)
+    lists = [load_terms(language) for language in order]
+    head = " | ".join(load_words("common", language)("language-name") for language in order)
+    rows = [" | ".join(each.get(name, ("",))[0] for each in lists) for name in terms_in(words)]
+    return "\n".join(f"| {row} |" for row in [head, " | ".join("---" for _ in order), *rows])
+
+
+def _says(text: str, form: str) -> bool:
+    """Whether a text has a form as a word; languages without spaces have no word boundaries."""
+    boundary = r"\b" if form.isascii() or form[0].isalpha() and ord(form[0]) < 0x2E80 else ""
+    return re.search(f"{boundary}{re.escape(form.casefold())}{boundary}", text) is not None
+
+
+@lru_cache(maxsize=16)
+def _read(path: Path) -> dict[str, tuple[str, ...]]:
+    if not path.is_file():
+        return {}
+    with reading(path):
+        rows = csv.DictReader(path.read_text(encoding="utf-8").splitlines())
+        return {row["name"]: tuple(row["forms"].split(";")) for row in rows}
