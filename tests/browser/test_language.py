@@ -1,4 +1,4 @@
-"""The language: kept by the browser, carried by a link; a second one under each sentence; terms of a text in the others."""
+"""The language: kept by the browser, carried by a link; a second one under each sentence; terms in the others."""
 
 from __future__ import annotations
 

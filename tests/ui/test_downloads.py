@@ -34,7 +34,7 @@ def test_without_names_places_from_0_stand_there_and_all_but_the_last_axis_go_do
 
 
 def test_a_file_opens_in_the_spreadsheet_of_its_language() -> None:
-    """Semicolons and decimal commas in Brazil; a byte order mark, without which Excel garbles other letters than ASCII."""
+    """Semicolons and decimal commas in Brazil; a byte order mark, which Excel needs."""
     array = np.array([[0.5, 1234.25]])
     assert downloads.table(array, "row", ("a",), ("x", "y")) == b"row,x,y\r\na,0.5,1234.25\r\n"
     portuguese = downloads.table(array, "linha", ("não",), ("x", "y"), "pt-BR")
@@ -47,7 +47,8 @@ def test_a_file_opens_in_the_spreadsheet_of_its_language() -> None:
 
 def test_a_figure_s_page_names_its_language() -> None:
     made = downloads.page(go.Figure(go.Bar(x=["a"], y=[1.5])), "título", "pt-BR").decode()
-    assert '<html lang="pt-BR">' in made and "<title>título</title>" in made
+    assert '<html lang="pt-BR">' in made
+    assert "<title>título</title>" in made
 
 
 def test_arrays_come_back_as_they_were() -> None:

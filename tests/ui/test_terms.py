@@ -29,7 +29,8 @@ def test_the_glossary_s_words() -> None:
 def test_a_chapter_s_table_has_its_terms_only(language: str) -> None:
     words = load_words("attention-pooling", language)
     names = terms_in(words)
-    assert "kernel" in names and "patch" not in names
+    assert "kernel" in names
+    assert "patch" not in names
     lines = term_table(words).splitlines()
     assert len(lines) == len(names) + 2
     assert lines[0].startswith(f"| {load_words('common', language)('language-name')} |")

@@ -12,7 +12,7 @@ _NO_PROSE = ("$$", "|", "```", "#", "<")
 
 
 def interleave(first: str, second: str) -> str:
-    """Return the Markdown of `first` with the translation `second` in block quotes, as close to each sentence as they agree.
+    """Return the Markdown of `first` with the translation `second` in block quotes in between.
 
     Sentences are paired where a paragraph has as many in both languages, otherwise whole paragraphs, otherwise whole
     texts. Formulas, tables and code, which are the same in both, are not repeated.

@@ -44,7 +44,7 @@ def term_table(words: Words) -> str:
 
 def _says(text: str, form: str) -> bool:
     """Whether a text has a form as a word; languages without spaces have no word boundaries."""
-    boundary = r"\b" if form.isascii() or form[0].isalpha() and ord(form[0]) < 0x2E80 else ""
+    boundary = r"\b" if form.isascii() or (form[0].isalpha() and ord(form[0]) < 0x2E80) else ""
     return re.search(f"{boundary}{re.escape(form.casefold())}{boundary}", text) is not None
 
 

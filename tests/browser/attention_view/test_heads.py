@@ -99,7 +99,12 @@ def test_the_grid_is_sorted_and_filtered_by_fingerprint(live: LiveView, cross: M
     live.part("filter").fill(example)
     expect(live.part("gridNote")).to_have_text(f"{len(above)} of {len(prints)} heads.")  # it shows what a filter does
     value = f"{middle:.3f}"
-    for text in (f"ｅｎｔｒｏｐｙ＞{value}，layer＞0", f"entropy > {value.replace('.', ',')}; layer > 0", f"entropy > {value},layer > 0"):
+    decimal_comma = value.replace(".", ",")
+    for text in (
+        f"ｅｎｔｒｏｐｙ＞{value}，layer＞0",
+        f"entropy > {decimal_comma}; layer > 0",
+        f"entropy>{value},layer>0",
+    ):
         live.part("filter").fill("")
         expect(buttons).to_have_count(len(prints))
         live.part("filter").fill(text)  # full-width signs, a decimal comma, no space after the comma
