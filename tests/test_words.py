@@ -201,8 +201,6 @@ TRUE_AT_ANY_SETTING = {
     },
     "scoring-functions": {
         "gradient": "a (1 - a) is at most a quarter, and 0 at 0 and 1",
-        "histogram": "the density of a product of two normal numbers",
-        "spread": "half and nine in ten are the quantiles; the widths are numbers",
     },
     "bahdanau": {"curves": "what a loss is"},
     "model-lab": {

@@ -34,7 +34,7 @@ def debugger(chapter: Chapter, masked: MaskedScores | None) -> dict[str, list[Ma
     if scores.isinf().any():
         st.warning(chapter.words("scale-overflow", scale=f"{scale:,}"), icon=":material/edit:")
         return None
-    chapter.text("debugger.row", row=row_names(chapter, masked)[row], scores=_numbers(scores), last=len(scores))
+    chapter.text("debugger.row", row=row_names(chapter, masked)[row], scores=_numbers(scores))
     runs = run_all(scores)
     names = chapter.words.group("figure")
     with st.container(horizontal=True, gap="small", key="mask-variants"):

@@ -56,7 +56,6 @@ def _pictures(chapter: Chapter, d: int, num_keys: int, seed: int) -> None:
         "sharpness",
         sharpness_figure(widths, num_keys, d, names),
         d=d,
-        keys=num_keys,
         most=f"{math.log2(num_keys):.2f}",
         **_sharpness_words(width),
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import pandas as pd
 import streamlit as st
@@ -67,25 +66,21 @@ def _contestants(chapter: Chapter, name: str, shown: str, hidden: int, steps: in
                 _score_map(chapter, entry, shown, batch)
                 if entry.scores is None:
                     st.info(chapter.words("undefined", d_q=d_q, d_k=d_k), icon=":material/block:")
-    _say_found(chapter, name, entries, steps)
+    _say_found(chapter, name, entries)
     _costs(chapter, entries)
     costs(chapter, batch * scene.queries.shape[1], scene.keys.shape[1], d_k, hidden)
 
 
-def _say_found(chapter: Chapter, scene: str, entries: dict[str, ScoreResult], steps: int) -> None:
-    """What the scores of a scene show: which of them find the pairs, untaught and taught."""
-    largest = {f"{e.name}_largest": f"{e.largest:.3f}" for e in entries.values() if e.weights is not None}
-    chapter.guidance(f"scene-{scene}", **largest)
-    if scene == "book":
-        return
-    found = {entry.name: entry.found for entry in entries.values()}
-    shares: dict[str, Any] = {name: f"{share:.0%}" for name, share in found.items()}
+def _say_found(chapter: Chapter, scene: str, entries: dict[str, ScoreResult]) -> None:
+    """What the scores of a scene show."""
     if scene == "alike":
-        chapter.finding("untaught", found["dot"] == 1, **shares)
+        largest = {f"{e.name}_largest": f"{e.largest:.3f}" for e in entries.values() if e.weights is not None}
+        chapter.guidance("scene-alike", **largest)
+    elif scene == "book":
+        chapter.guidance("scene-book")
     elif scene == "turned":
-        chapter.finding("lost", found["dot"] < 1, **shares)
-    learned = found["general"] == found["additive"] == 1
-    chapter.finding("learned", learned, steps=steps, guess=f"{1 / NUM_PAIRS:.0%}", **shares)
+        found = entries["dot"].found
+        chapter.finding("lost", found < 1, dot=f"{found:.0%}")
 
 
 def _score_map(chapter: Chapter, entry: ScoreResult, shown: str, batch: int) -> None:
@@ -101,7 +96,7 @@ def _score_map(chapter: Chapter, entry: ScoreResult, shown: str, batch: int) -> 
     figure = number_grid(flat.numpy(), rows, columns, names["key"], down, shown=allowed, limit=limit, digits=2, cell=34)
     chapter.figure("scores", figure, score=chapter.words(f"option.{entry.name}"))
     if not math.isnan(entry.found):
-        st.caption(chapter.words("found", share=f"{entry.found:.0%}"))
+        st.caption(chapter.words("found", share=f"{entry.found:.0%}", guess=f"{1 / NUM_PAIRS:.0%}"))
 
 
 def _costs(chapter: Chapter, entries: dict[str, ScoreResult]) -> None:
