@@ -38,16 +38,16 @@ def test_a_pair_by_link_and_another_by_choice(open_page: OpenPage, folders: Path
     np.testing.assert_allclose(key["z"][0], found.key, atol=1e-6)
     assert total["y"][-1] == pytest.approx(found.score, abs=1e-6)
     assert f"The score is **{found.score:+.3f}**" in one_line(app)
-    assert badges(app)["the bars add up to the score that the softmax was given"]
+    assert badges(app)["the bars add up to the score that enters the softmax"]
     assert "after the rotation" in texts(app)
     app.selectbox(key="sp-key").set_value("1 sink").run()
     bars, total, _, _ = drawn(app, "score-products")
     sink = score_products(run.trace["decoder.1.self"], 2, last - 1, 0)
     assert np.asarray(bars["y"]).tolist() == pytest.approx([*[0.0] * 8, sink.bias])
-    assert number(app, "a weight of **") == pytest.approx(sink.weight, abs=6e-4)
+    assert number(app, "gives the weight **") == pytest.approx(sink.weight, abs=6e-4)
     app.selectbox(key="sp-query").set_value(f"1 {run.tokens[0].label}")
     app.selectbox(key="sp-key").set_value(f"4 {run.tokens[2].label}").run()
-    assert "a mask hides this key" in texts(app)
+    assert "A mask hides this key" in texts(app)
     stands(app)
 
 

@@ -25,4 +25,4 @@ def test_a_pair_of_words(open_page: Callable[..., AppTest]) -> None:
     np.testing.assert_allclose(bars["y"], found.products[largest_first], atol=1e-5)
     np.testing.assert_allclose(query["z"][0], found.query[largest_first], atol=1e-5)
     assert abs(total["y"][-1] - found.score) < 1e-4
-    assert f"half of all that is pushed and pulled lies in {found.half} dimensions" in one_line(app)
+    assert f"Half of the total absolute value is in {found.half} dimensions" in one_line(app)
