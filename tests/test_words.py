@@ -195,7 +195,6 @@ TRUE_AT_ANY_SETTING = {
     },
     "queries-keys-values": {},
     "relative-projection": {
-        "fit": "numbers, and what the fit is held against",
         "rotation": "positions grow",
         "types": "float64 has more digits than any type here",
     },

@@ -67,15 +67,15 @@ def test_scores_can_be_edited_and_change_shape(open_page: OpenPage) -> None:
     assert not app.exception
     weights = masked_softmax(torch.tensor([[[1.0, 2, 3], [4, 5, 7]]]), torch.tensor([[1, 3]]))
     assert rows(weights) in figures_alt(app)
-    assert "One length for each query" in texts(app)
+    assert "One length per query" in texts(app)
     assert all(holds for holds, _ in marks(app).values())
 
 
 @pytest.mark.parametrize(
     ("lengths", "kind", "tensor"),
     [
-        ("2 3", "One length for each batch row", torch.tensor([2, 3])),
-        ("1 3; 2 4", "One length for each query", torch.tensor([[1, 3], [2, 4]])),
+        ("2 3", "One length per batch row", torch.tensor([2, 3])),
+        ("1 3; 2 4", "One length per query", torch.tensor([[1, 3], [2, 4]])),
         ("", "No mask", None),
     ],
 )
