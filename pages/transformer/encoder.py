@@ -37,8 +37,7 @@ def inside_the_encoder(chapter: Chapter, name: str, request: TranslationInputs, 
         chapter.claim("walk", lambda: walk()[1]["walk"], 1e-5)
         chapter.claim("twin", lambda: walk()[1]["twin"], 1e-6)
     layer, batch = normalised_examples()
-    rows = {"layer_1": layer[0], "layer_2": layer[1], "batch_1": batch[0], "batch_2": batch[1]}
-    chapter.text("norms", **{name: [f"{v:+.2f}" for v in row.tolist()] for name, row in rows.items()})
+    chapter.text("norms")
     chapter.source_card("norms", [*layer.flatten().tolist(), *batch.flatten().tolist()])
     chapter.lazy("shapes", lambda: _shapes(chapter), 110)
 

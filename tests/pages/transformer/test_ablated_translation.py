@@ -50,8 +50,8 @@ def test_a_link_with_heads_off_shows_both_translations_and_their_scores(
     assert any("predicted-changed" in element.proto.body for element in app.get("html"))
     assert not finding(app, "The translation does not change", "Words in only one")
 
-    assert badges(app)["the parts add up to the difference of the two logits"]
-    assert badges(app)["the last column is the model's own output"]
+    assert badges(app)["the parts sum to the logit difference"]
+    assert badges(app)["the last column is the model's output"]
     bars = drawn(app, "split")[0]
     assert all("attention" in name for name in bars["y"]), "heads only"
     assert [row[-1] for row in drawn(app, "lens")[0]["text"]][:-1] == list(plain.target_tokens[:-1])
@@ -60,7 +60,7 @@ def test_a_link_with_heads_off_shows_both_translations_and_their_scores(
     with intervene(edits):
         found = translator.translate_texts([sample.english for sample in held_out()[:30]])
     score = corpus_bleu(found, [sample.references for sample in held_out()[:30]])
-    assert f"**{score:.1f}** without" in texts(app)
+    assert f"**{score:.1f}** without these" in texts(app)
     assert finding(app, "The difference is significant", "The difference is not significant")
 
 
@@ -163,7 +163,7 @@ def test_weights_beside_what_they_carry(
     assert less == (share < float(weights[:, mark].mean()))
     assert "Averaged over rows" in texts(app)
     assert f"{share:.0%} of the added length" in texts(app)
-    assert badges(app)["the vectors of all heads and keys add up to the output"]
+    assert badges(app)["the vectors of all heads and keys sum to the output"]
 
     percentages = [(float(weight), float(norm)) for weight, norm in _LAYER.findall(texts(app))]
     parts = []
@@ -223,10 +223,10 @@ def test_the_view_shows_lengths_on_one_scale(open_page: OpenPage, translator: Tr
 def test_the_four_terms_of_a_score(open_page: OpenPage, translator: Translator) -> None:
     app = open_page("transformer", **{"t-text": "Go.", "t-section": "What scores are made of", "t-terms-head": "3"})
     stands(app)
-    assert badges(app)["the four terms add up to the first layer's score (parts of the largest)"]
+    assert badges(app)["the four terms sum to the score (relative error)"]
     found = score_parts(translator, translator.translate("Go."), 2)
     shown = [data[0]["z"] for _, data in charts(app, "term")]
     np.testing.assert_allclose(np.array(shown), found.terms, atol=1e-5)
     largest = max(found.spreads, key=lambda term: found.spreads[term])
     term = load_words("transformer", ENGLISH)(f"figure.{largest}")
-    assert f"is *{term}* (standard deviation {found.spreads[largest]:.2f})" in texts(app)
+    assert f"*{term}* varies most along a row (standard deviation {found.spreads[largest]:.2f})" in texts(app)

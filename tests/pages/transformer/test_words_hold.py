@@ -25,7 +25,7 @@ def test_of_lengths_through_the_encoder(open_page: OpenPage, text: str) -> None:
     level = finding(app, "have about the same length", "differ in length")
     assert level == (max(after) < 1.5 * min(after))
     assert f"{min(after):.1f} to {max(after):.1f}" in one_line(app)
-    assert number(app, "takes the embedding from") == pytest.approx(main[0], abs=0.06)
+    assert number(app, "takes the embedding's length from") == pytest.approx(main[0], abs=0.06)
     assert number(app, "with its position a token has length") == pytest.approx(main[2], abs=0.06)
 
 
@@ -33,7 +33,7 @@ def test_of_the_tree_of_beam_search(open_page: OpenPage) -> None:
     """Beam search could be chosen, and no beam was shown."""
     app = open_page("transformer", **{"t-text": "Go."})
     stands(app)
-    assert finding(app, "The beam holds its words until step 5", "Both searches find the same")
+    assert finding(app, "The beam keeps greedy search's words until step 5", "Both searches find the same")
     assert "| beam | Mon frère a poli l'argent. | -4.65 | -1.99 |" in one_line(app)
     nodes = {trace["name"]: trace for trace in drawn(app, "tree") if trace["mode"] == "markers+text"}
     assert {trace["marker"]["symbol"] for trace in nodes.values()} == {"circle", "square", "x"}
@@ -41,7 +41,7 @@ def test_of_the_tree_of_beam_search(open_page: OpenPage) -> None:
     assert "&lt;eos&gt;<br>-4.65" in nodes["ended"]["text"]
     assert len(nodes["kept"]["text"]) + len(nodes["ended"]["text"]) == 9 * 4
     own = open_page("transformer", **{"t-text": "Go.", "t-tree": "own"})
-    assert not finding(own, "The beam holds its words", "Both searches find the same")
+    assert not finding(own, "The beam keeps greedy", "Both searches find the same")
 
 
 def test_of_one_value_that_would_flatten_all_others(open_page: OpenPage) -> None:
@@ -67,14 +67,14 @@ def test_of_heads_that_moved_a_logit(open_page: OpenPage) -> None:
     total = number(app, "Logit of **Je** minus that of **J'**:")
     assert total == pytest.approx(number(app, f"{total} =") + number(app, "from 48 heads,"), abs=0.011)
     assert finding(app, "final words are the most likely before layer 3", "None of the")
-    assert number(app, "a probability of") < 20 < 80 < number(app, "layer 3 raises it to")
+    assert number(app, "mean probability") < 20 < 80 < number(app, "layer 3 raises it to")
 
 
 def test_of_the_term_that_decides(open_page: OpenPage) -> None:
     """A head was said to look by word, and the largest term of its scores was left out."""
     app = open_page("transformer", **{"t-section": "What scores are made of"})
     stands(app)
-    assert "is *place asks for word* (standard deviation 92.44)" in one_line(app)
+    assert "*place-word* varies most along a row (standard deviation 92.44)" in one_line(app)
     assert finding(app, "In every row it is highest for the key <eos>: an attention sink", "rows it is highest for")
 
 
@@ -106,9 +106,9 @@ def test_of_scores_by_length_and_of_heads_that_align(open_page: OpenPage) -> Non
 def test_of_parameters(open_page: OpenPage) -> None:
     app = open_page("transformer", **{"t-text": "Go.", "t-section": "Its parameters"})
     stands(app)
-    more = finding(app, "The feed-forward nets hold more", "The feed-forward nets hold no more")
+    more = finding(app, "have more parameters than attention", "have no more parameters than attention")
     counts = dict(zip(*(drawn(app, "parameters")[0][axis] for axis in ("y", "x")), strict=True))
     ffn = sum(count for part, count in counts.items() if "feed-forward" in part)
     attention = sum(count for part, count in counts.items() if "attention" in part)
     assert more == (ffn > attention > 0)
-    assert number(app, "than the attentions:") == ffn
+    assert number(app, "parameters than attention:") == ffn
