@@ -217,7 +217,7 @@ def test_the_view_shows_lengths_on_one_scale(open_page: OpenPage, translator: Tr
     assert np.ptp(found.sum(dim=-1)) > 0.01
     assert shown.header["base"]["words"]["weight"] == "length added (1 = longest)"
     assert all(not group["measures"] for group in shown.header["base"]["groups"][0]), "entropy is of rows that sum to 1"
-    assert "Nothing is averaged or divided by its row" in texts(app)
+    assert "on one scale for all heads and layers" in texts(app)
 
 
 def test_the_four_terms_of_a_score(open_page: OpenPage, translator: Translator) -> None:
