@@ -224,9 +224,9 @@ HOSTILE: dict[str, list[Row]] = {
         *(
             ({f"se-{name}": value}, [f"{label} = {value}, which cannot be shown here; {shown}."])
             for name, label, shown, values in (
-                ("n", "Positions n", "from 1 to 2,000 can. This is 60", ("2001", "0", "")),
-                ("d", "Dimensions d", "from 2 to 512 can. This is 32", ("5000", "1", "<script>")),
-                ("base", "Base", "from 1 to 1,000,000 can. This is 10000", ("0", "1e99", "nan")),
+                ("n", "Positions n", "use 1 to 2,000. This is 60", ("2001", "0", "")),
+                ("d", "Dimensions d", "use 2 to 512. This is 32", ("5000", "1", "<script>")),
+                ("base", "Base", "use 1 to 1,000,000. This is 10000", ("0", "1e99", "nan")),
                 ("columns", "Columns", "this is 6, 7, 8, 9", ("512", "-1")),
             )
             for value in values
