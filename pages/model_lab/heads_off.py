@@ -73,7 +73,6 @@ def _words(chapter: Chapter, request: HubRequest, result: HubRun, heads: HeadsOf
         return
     before, after = found.perplexity
     chapter.text("perplexity", before=f"{before:,.2f}", after=f"{after:,.2f}", count=f"{found.counted:,}")
-    chapter.finding("perplexity", after > before)
 
 
 def _beside(chapter: Chapter, found: Without, kind: str, token: str = "") -> None:

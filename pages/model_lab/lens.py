@@ -18,7 +18,7 @@ def lens(chapter: Chapter, card: HubCard, request: HubRequest) -> None:
     """Show the prediction after each layer, and that the last one equals the model's."""
     labels = chapter.words.group("figure")
     seen = evaluate(request, through_the_layers)
-    chapter.text("lens-masked" if card.head == "mask" else "lens")
+    chapter.text("lens")
     last = seen.tokens[-1][-_COLUMNS:]
     earlier = [row[-_COLUMNS:] for row in seen.tokens[:-1]]
     early = sum(token in {row[place] for row in earlier} for place, token in enumerate(last))

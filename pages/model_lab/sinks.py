@@ -136,4 +136,3 @@ def _hidden(chapter: Chapter, card: HubCard, request: HubRequest, result: HubRun
         others=f"{mean:.3f}",
         count=len(others),
     )
-    chapter.finding("hidden", float(distances[0]) > mean)

@@ -153,7 +153,7 @@ def test_a_question_about_a_picture(page: Page, lab_url: str, folders: Path) -> 
     def sentence(token: int) -> re.Pattern[str]:
         row = run.trace["decoder.1.self"].weights(head=0, queries=slice(token, token + 1))[0, 0].numpy()
         best = int(grid.places.ravel()[grid.over(row).argmax()])
-        return re.compile(rf"Most goes to {run.tokens[best].label}, {row[best]:.3f}")
+        return re.compile(rf"Largest: {run.tokens[best].label}, {row[best]:.3f}")
 
     token = run.num_prompt_tokens - 1
     expect(page.get_by_text(sentence(token))).to_be_visible(timeout=SLOW)

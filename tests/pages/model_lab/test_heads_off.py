@@ -10,7 +10,7 @@ import pytest
 import torch
 from streamlit.testing.v1 import AppTest
 
-from tests.pages.reading import badges, drawn, finding, number, stands, texts
+from tests.pages.reading import badges, drawn, number, stands, texts
 from tests.viz_core.hub.tiny_models import build_all
 from ui.widgets.figure_style import escape_labels
 from viz_core.hub import load_hub
@@ -38,9 +38,6 @@ def test_a_decoder_without_heads_and_through_its_layers(open_page: OpenPage, fol
     assert found.perplexity is not None
     assert number(app, f"Perplexity of {found.counted} tokens: **") == pytest.approx(found.perplexity[0], abs=0.06)
     assert number(app, "with all heads, **") == pytest.approx(found.perplexity[1], abs=0.06)
-    assert finding(
-        app, "Without these heads the perplexity of this text rises", "the perplexity of this text does not rise"
-    ) == (found.perplexity[1] > found.perplexity[0])
     after, before = drawn(app, "off-words")
     np.testing.assert_allclose(before["x"], [change.before for change in found.changes], atol=1e-6)
     np.testing.assert_allclose(after["x"], [change.after for change in found.changes], atol=1e-6)
@@ -63,7 +60,7 @@ def test_an_encoder_turns_and_fills_in(open_page: OpenPage, folders: Path) -> No
     run = model.run("The cat [MASK] here.")
     found = without_heads(model, run, (("encoder.0.self", 1),))
     np.testing.assert_allclose(drawn(app, "off-distance")[0]["y"], found.distances, atol=1e-6)
-    assert "which token would it predict here?" in texts(app).replace("\n", " ")
+    assert "what would the model predict there?" in texts(app).replace("\n", " ")
     assert badges(app)["the last row equals the model's output"]
 
 
@@ -71,7 +68,7 @@ def test_classes_and_layers_that_share_their_weights(open_page: OpenPage) -> Non
     stands(app := open_page("model-lab", **{"ml-model": "sorter", "ml-without": ["encoder-2"]}))
     assert sum(drawn(app, "off-classes")[0]["x"]) == pytest.approx(1, abs=1e-5)
     app = open_page("model-lab", **{"ml-model": "albert", "head": "encoder-self.2.0"})
-    assert "The layers of this model share their weights" in texts(app)
+    assert "layers share their weights" in texts(app)
 
 
 def test_what_the_exercise_says_of_one_layer_is_so(folders: Path) -> None:

@@ -48,7 +48,7 @@ def test_the_lab_opens_on_a_model_that_ships_and_has_said_something(open_page: O
     assert "1,262,720" in page_text
     assert "it ships with the Atlas" in page_text
     assert "BPE, 4,096 tokens" in page_text
-    assert "whole maps would need" not in page_text, "on a text this short the recording is the larger of the two"
+    assert "where whole maps need" not in page_text, "on a text this short the recording is the larger of the two"
     assert [name in claim for name, claim in zip(("every row of", "no token sees"), claims(app), strict=False)] == [
         True
     ] * 2
@@ -94,7 +94,7 @@ def test_what_a_decoder_writes_is_what_the_library_writes(open_page: OpenPage, f
     run = load_hub(folders / "gpt2", device="cpu").run("The cat", max_new_tokens=5)
     assert f"{len(run.tokens)} tokens" in texts(app)
     words = load_hub(folders / "gpt2", device="cpu").next_words(run, run.num_prompt_tokens - 1, 1)
-    assert f"came next: **{run.tokens[run.num_prompt_tokens].label}**" in texts(app).replace("\\", "")
+    assert f"Next came **{run.tokens[run.num_prompt_tokens].label}**" in texts(app).replace("\\", "")
     assert f"logit {words[0].logit:.2f}" in texts(app)
 
 
@@ -162,7 +162,7 @@ def test_what_was_written_is_told_once() -> None:
         return _written(words, HubRun(**{"tokens": (token,), "trace": Trace(), "output": torch.zeros(1)} | fields))
 
     assert "It writes: **b**" in page_text(text="b", target_tokens=(token, end))
-    assert "2 tokens written, all of them special" in page_text(target_tokens=(end, end))
+    assert "2 tokens written, all special or parts of characters" in page_text(target_tokens=(end, end))
     assert "1 tokens written" in page_text(tokens=(token, end), num_prompt_tokens=1)
     assert "writes nothing" in page_text(num_prompt_tokens=1)
 
@@ -172,9 +172,7 @@ def test_how_little_of_a_long_input_is_kept_is_told_and_of_a_short_one_not() -> 
     with record() as trace:
         attend(*torch.zeros(3, 1, 2, 50, 4), site="encoder.0.self")
     run = HubRun((Token(1, "a", "a"),) * 50, trace, torch.zeros(1))
-    assert (
-        _measured(words, run, 1_000) == "50 tokens · 2 maps · the recording holds 1.0 kB, whole maps would need 20 kB"
-    )
+    assert _measured(words, run, 1_000) == "50 tokens · 2 maps · 1.0 kB recorded, where whole maps need 20 kB"
     assert _measured(words, run, 20_000) == "50 tokens · 2 maps"
 
 

@@ -34,7 +34,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_of_layers_without_a_map(open_page: OpenPage) -> None:
     app = open_page("model-lab", **{"ml-model": "hybrid", "ml-new": "1", "ml-section": "The model"})
     stands(app)
-    sentence = "Not recorded: layers 1–3 of model.layers. Qwen3NextGatedDeltaNet has no softmax over keys"
+    sentence = "Not recorded: layers 1–3 of model.layers. Qwen3NextGatedDeltaNet has no readable softmax over keys"
     assert sentence in one_line(app)
 
 
