@@ -205,7 +205,7 @@ TRUE_AT_ANY_SETTING = {
     "model-lab": {
         "waves": "two numbers; a pair that turns less than once tells no order apart",
     },
-    "sinusoidal-encoding": {"code": "bits; the step of a column is a number"},
+    "sinusoidal-encoding": {},
     "transformer": {"worth": "what the colours mean"},
     "vision-transformer": {
         "depth": "a rollout is half of what was there before, by its definition",

@@ -24,8 +24,6 @@ def main_figure(chapter: Chapter, table: Table, base: float, broken: str) -> Non
     first = [f"{value:.6f}" for value in table[min(1, n - 1), :4].tolist()]
     chapter.heatmap("table", table_heatmap(table, base, names), n=n, d=d, first=first, longest=f"{lengths[-1]:,.0f}")
     if n > 1:
-        longest = f"{lengths[-1]:,.2f}"
-        chapter.finding("longer", bool(lengths[-1] > lengths[0]), longest=longest)
         change = largest_change(table[:, -2:])
         chapter.finding("still", change < 0.1, change=f"{change:.2g}", n=f"{n:,}")
     claims(chapter, table, base, broken)

@@ -67,10 +67,10 @@ BREAKS: dict[str, dict[str, list[str]]] = {
         "no-cosine": [
             "the same squared length",
             "pairs repeat every",
-            "similarity depends on the offset alone, from",
+            "similarity depends only on the offset, from",
         ],
-        "odd": ["the same squared length", "similarity depends on the offset alone, from"],
-        "single": ["pairs repeat every", "similarity depends on the offset alone, from"],
+        "odd": ["the same squared length", "similarity depends only on the offset, from"],
+        "single": ["pairs repeat every", "similarity depends only on the offset, from"],
     },
     "architectures": {
         "shallow": ["as many layers as its path"],

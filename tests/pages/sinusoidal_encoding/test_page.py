@@ -105,7 +105,7 @@ def test_similarity_has_the_published_numbers(open_page: OpenPage) -> None:
     )
     similarity = similarity_by_offset(sinusoidal_table(60, 32, dtype=torch.float64))
     rises = sum(similarity[k] > similarity[k - 1] for k in range(1, 60))
-    assert f"rises again at {rises} of 59 steps" in texts(app)
+    assert f"rises at {rises} of 59 steps" in texts(app)
     header, pixels = heatmap(app, 1)
     assert pixels.shape == (60, 60)
     assert header["high"] == pytest.approx(16)
@@ -118,10 +118,10 @@ def test_a_long_table_says_that_the_map_shows_its_beginning(open_page: OpenPage)
 
 
 def test_the_binary_code_says_where_the_table_is_too_slow(open_page: OpenPage) -> None:
-    assert "no column of that speed" not in texts(
+    assert "no column has that speed" not in texts(
         open_page(CHAPTER, **{"open-all": "false", "se-section": "Binary code"})
     )
-    assert "no column of that speed" in texts(
+    assert "no column has that speed" in texts(
         open_page(CHAPTER, **{"open-all": "false", "se-section": "Binary code", "se-d": "2"})
     )
 
@@ -133,7 +133,7 @@ def test_a_sentence_is_embedded_and_added_to(open_page: OpenPage) -> None:
     ids = model.encode("a cat and a dog")
     embedding, position, total = add_positions(model.model.encoder.embed(torch.tensor([ids]))[0].cpu())
     after = F.cosine_similarity(total[0], total[3], dim=0)
-    assert "*a* stands at positions 0 and 3. Its two embeddings are the same vector, cosine **1.000**" in texts(app)
+    assert "*a* is at positions 0 and 3. Its two embeddings are equal (cosine **1.000**)" in texts(app)
     assert f"cosine **{after:.3f}**" in texts(app)
     for place, part in enumerate((embedding, position, total), start=1):
         data = components(app, "heatmap")[place].bytes
@@ -145,7 +145,7 @@ def test_a_sentence_is_embedded_and_added_to(open_page: OpenPage) -> None:
 
 def test_words_that_come_once_have_no_twin(open_page: OpenPage) -> None:
     app = open_page(CHAPTER, **{"open-all": "false", "se-section": "On a sentence", "se-sentence": "one two"})
-    assert "Every token here appears once" in texts(app)
+    assert "Every token here is unique" in texts(app)
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_words_that_come_once_have_no_twin(open_page: OpenPage) -> None:
         ("a" * 2001, "2,001 characters"),
         ("😀🎉", "knows no word or sign"),
         ("cat " * 400, "first 64 of 401 tokens"),
-        ("<b>the</b> **the** [the](x) $x$", "stands at positions"),
+        ("<b>the</b> **the** [the](x) $x$", "is at positions"),
     ],
 )
 def test_any_sentence_gets_an_answer_and_stays(open_page: OpenPage, text: str, sentence: str) -> None:
@@ -172,7 +172,7 @@ def test_the_exercise_reveals_numbers_that_are_true(open_page: OpenPage) -> None
     assert "10.4709" not in texts(app)
     app.radio(key="se-guess-similar").set_value("Position 20").run()
     similarity = similarity_by_offset(sinusoidal_table(60, 32, dtype=torch.float64))
-    assert f"**Yes.** It is {similarity[20]:.4f} at 20 and {similarity[10]:.4f} at 10." in texts(app)
+    assert f"**Yes.** Similarity is {similarity[20]:.4f} at 20 and {similarity[10]:.4f} at 10." in texts(app)
     pair = sinusoidal_table(21, 32, dtype=torch.float64)[[10, 20], 5]  # the cosine of pair 2
     printed = [f"{value:+.3f}".replace("-", "−") for value in pair.tolist()]
     assert f"its cosine is {printed[0]} at 10 and {printed[1]} at 20" in texts(app)
