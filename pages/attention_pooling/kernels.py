@@ -28,8 +28,6 @@ def kernels(chapter: Chapter, pooling: Pooling) -> None:
         width=f"{pooling.width:g}",
         chosen=kernel_name(chapter, pooling.kernel),
     )
-    reaching = [kernel_name(chapter, name) for name in KERNELS if _with(pooling, name).fit(CURVE_QUERIES).reaches_all]
-    chapter.finding("reach", bool(reaching), kernels=reaching, width=f"{pooling.width:g}")
     triangular, epanechnikov = kernel_halfway()
     chapter.source_card("kernel", triangular, own=f"{epanechnikov:.4f}")
 

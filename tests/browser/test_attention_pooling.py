@@ -76,7 +76,7 @@ def test_draw_a_fit_by_mouse_and_keys_and_see_what_comes_out(page: Page, app_url
 
 def test_a_width_of_zero_is_a_sentence_and_the_slider_stays(page: Page, app_url: str) -> None:
     page.goto(f"{app_url}/attention-pooling?ap-width=0&ap-open-numbers=true")
-    expect(page.get_by_text("A kernel of width 0 reaches no key")).to_be_visible()
+    expect(page.get_by_text("A kernel of width 0 divides by zero")).to_be_visible()
     width = page.locator('input[aria-label="Width"]')
     width.focus()
     width.press("End")

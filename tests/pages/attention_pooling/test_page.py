@@ -79,7 +79,7 @@ def test_the_data_are_the_readers(open_page: OpenPage) -> None:
 
 def test_a_width_of_zero_is_a_sentence(open_page: OpenPage) -> None:
     app = open_page(CHAPTER, **{"ap-width": "0"})
-    assert "A kernel of width 0 reaches no key and divides by zero." in app.warning[0].value
+    assert "A kernel of width 0 divides by zero." in app.warning[0].value
     assert not figures(app)
     app.slider(key="ap-width").set_value(0.3).run()
     assert not app.warning

@@ -51,11 +51,6 @@ class Fit:
         return replace(self, weights=weights, y_hat=weights @ self.y_train)
 
     @property
-    def reaches_all(self) -> bool:
-        """Whether every query has a weight above 0, in float64, on every key."""
-        return bool((self.weights > 0).all())
-
-    @property
     def largest(self) -> float:
         """The largest weight of a query, averaged over the queries that reach a key."""
         return float(self.weights[~self.y_hat.isnan()].amax(dim=1).mean())
