@@ -5,9 +5,8 @@ from __future__ import annotations
 import streamlit as st
 
 from pages.bahdanau import figures
-from pages.bahdanau.length_bins import keeps_rising
 from pages.bahdanau.models import ATTENTION, PLAIN, TRANSFORMER, cards_there
-from pages.bahdanau.training_compared import Trained, meet
+from pages.bahdanau.training_compared import Trained
 from ui.blocks.translation import TranslationInputs
 from ui.chapter.chapter import Chapter
 from ui.compute.models import translation, translator
@@ -64,12 +63,6 @@ def how_far_trained(chapter: Chapter) -> None:
     if transformer := there.get(TRANSFORMER):
         same = (transformer.batch_tokens, transformer.muon) == (attention.batch_tokens, attention.muon)
         chapter.finding("same-recipe", same, epochs=f"{transformer.epochs:.2f}")
-    curves = [cards_there()[name].training["curve"] for name in (ATTENTION, PLAIN)]
-    if met := meet(*curves):
-        values = {"epoch": f"{met.epoch:.0f}"}
-        for side, bleu, done in zip(("attention", "plain"), met.bleu, met.done, strict=True):
-            values |= {side: f"{bleu:.1f}", f"{side}_done": f"{done:.0%}"}
-        chapter.finding("met", met.bleu[0] > met.bleu[1], **values)
 
 
 def how_well_aligned(chapter: Chapter) -> None:
@@ -81,14 +74,6 @@ def how_well_aligned(chapter: Chapter) -> None:
         rates = {"written": written, "read": read, "diagonal": measured["diagonal"]}
         values |= {name: f"{rate:.1%}" for name, rate in rates.items()}
         chapter.finding("aligned", abs(written - measured["diagonal"]) <= CHANCE, **values)
-
-
-def by_length(chapter: Chapter) -> None:
-    """BLEU by length of the source for plain, attention and Transformer, as the training script measured it."""
-    bins = {chapter.words(f"model.{name}"): card.training["bleu_by_length"] for name, card in cards_there().items()}
-    summary = {name: [f"{b['from']}–{b['to']} {b['bleu']:.0f}" for b in each] for name, each in bins.items()}
-    names = chapter.words.group("figure")
-    chapter.figure("lengths", lambda: figures.lengths_figure(bins, names), height=400, summary=summary)
 
 
 def as_many_of_each(chapter: Chapter) -> None:
@@ -112,9 +97,6 @@ def as_many_of_each(chapter: Chapter) -> None:
     value, low, high = over_all["difference"]
     sure = all(each["difference"][1] > 0 for each in measured["bins"])
     chapter.finding("balanced", sure, value=f"{value:.1f}", low=f"{low:.1f}", high=f"{high:.1f}")
-    gaps = [each["difference"][0] for each in measured["bins"]]
-    ratios = [each["bleu"][ATTENTION][0] / each["bleu"][PLAIN][0] for each in measured["bins"]]
-    chapter.finding("gap", keeps_rising(gaps), gaps=[f"{g:.1f}" for g in gaps], ratios=[f"{r:.1f}" for r in ratios])
 
 
 def how_trained(chapter: Chapter) -> None:

@@ -38,9 +38,8 @@ def all_else_alike(chapter: Chapter) -> None:
     rows.append(_row(chapter, chapter.words("alike.all", count=found.balanced.sentences), found.balanced))
     st.markdown("\n".join(rows))
     chapter.finding("alike", all(each.difference.low > 0 for each in found.bins.values()), **_added(found.balanced))
-    each = found.bins.values()
-    times = [f"{scores.times:.1f}" for scores in each]
-    chapter.finding("alike-grows", found.grows, values=[_added(scores)["value"] for scores in each], times=times)
+    times = [f"{scores.times:.1f}" for scores in found.bins.values()]
+    chapter.finding("alike-grows", found.grows, times=times)
     curves = {title: found.curve(name) for name, title in titles.items()}
     losses: dict[str, Any] = {name: f"{found.curve(name)[-1]['validation_loss']:.2f}" for name in titles}
     chapter.figure("alike-curves", lambda: curves_figure(curves, names["epoch"], names["loss"]), height=320, **losses)

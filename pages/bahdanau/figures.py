@@ -12,7 +12,6 @@ from ui.widgets.figure_style import ACCENT, CATEGORIES, KEYS, QUERIES, SIGNED_SC
 from viz_core.lessons.bahdanau.decoder_steps import DecoderSteps
 
 Labels = Mapping[str, str]
-Bins = Sequence[Mapping[str, float]]
 
 
 def weights_figure(steps: DecoderSteps, step: int, source: Sequence[str], labels: Labels) -> go.Figure:
@@ -97,23 +96,6 @@ def states_figure(steps: DecoderSteps, step: int, labels: Labels) -> go.Figure:
         figure.update_yaxes(tickvals=[0], ticktext=[name], tickfont={"color": colour, "size": 13}, row=place, col=1)
     lay_out(figure, "", "", height=190)
     return figure.update_xaxes(title=labels["dimension"], row=2, col=1)
-
-
-def lengths_figure(models: Mapping[str, Bins], labels: Labels) -> go.Figure:
-    """Test BLEU by length of the source sentence, one line a model; the first model is the plain one."""
-    figure = go.Figure()
-    for (name, bins), colour, symbol in zip(models.items(), (CATEGORIES[7], KEYS, QUERIES), _SYMBOLS, strict=False):
-        figure.add_scatter(
-            x=[f"{b['from']:.0f}–{b['to']:.0f}" for b in bins],
-            y=np.array([b["bleu"] for b in bins], dtype=np.float32),
-            customdata=[b["sentences"] for b in bins],
-            name=name,
-            mode="lines+markers",
-            line={"color": colour, "width": 3},
-            marker={"size": 9, "symbol": symbol},
-            hovertemplate=f"%{{x}}: %{{y:.1f}} · %{{customdata:,}} {labels['sentences']}<extra>{name}</extra>",
-        )
-    return lay_out(figure, labels["length"], labels["bleu"], height=400, yaxis={"rangemode": "tozero"})
 
 
 def balanced_figure(models: Mapping[str, Sequence[tuple[int, int, float, float, float]]], labels: Labels) -> go.Figure:

@@ -7,7 +7,6 @@ import streamlit as st
 from pages.bahdanau.book import chosen_by_rule, diagrams, printed
 from pages.bahdanau.comparison import (
     as_many_of_each,
-    by_length,
     how_far_trained,
     how_trained,
     how_well_aligned,
@@ -93,7 +92,6 @@ def worth() -> None:
     """Three models on the reader's sentence and on test sentences, unequally trained as they are."""
     chapter.text("worth")
     chapter.lazy("side-by-side", lambda: side_by_side(chapter, request), 155)
-    by_length(chapter)
     as_many_of_each(chapter)
     chapter.text("unequal")
     how_far_trained(chapter)

@@ -43,12 +43,12 @@ def test_states_are_shown_on_one_signed_scale() -> None:
 
 
 def test_one_line_a_model_by_length_and_by_epoch() -> None:
-    bins = [{"from": 1, "to": 4, "sentences": 9, "bleu": 50.0}, {"from": 5, "to": 7, "sentences": 3, "bleu": 20.5}]
-    lines = figures.lengths_figure({"plain": bins, "attention": bins[:1]}, LABELS).data
+    bins = [(1, 4, 50.0, 45.0, 56.0), (5, 7, 20.5, 19.5, 21.0)]
+    lines = figures.balanced_figure({"plain": bins, "attention": bins}, LABELS).data
     assert [line.name for line in lines] == ["plain", "attention"]
-    assert lines[0].x == ("1–4", "5–7")
     np.testing.assert_array_equal(lines[0].y, np.array([50.0, 20.5], dtype=np.float32))
-    assert lines[0].customdata == (9, 3)
+    np.testing.assert_array_equal(lines[0].error_y.array, [6.0, 0.5])
+    np.testing.assert_array_equal(lines[0].error_y.arrayminus, [5.0, 1.0])
     curve = [
         {"epoch": 1.0, "validation_loss": 2.5, "train_loss": 3.0},
         {"epoch": 1.5, "validation_loss": 2.0, "train_loss": 1.0},
