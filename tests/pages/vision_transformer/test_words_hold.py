@@ -23,7 +23,7 @@ def test_of_what_a_patch_has_of_itself(open_page: OpenPage, model: str, token: i
     stands(app)
     assert "The address asks for" not in one_line(app)
     keeps = finding(app, "this patch has more of itself", "has no more of itself")
-    own, other = (number(app, words) for words in ("of itself,", "any other (" if keeps else "some other ("))
+    own, other = (number(app, words) for words in ("of itself,", "any other (next: " if keeps else "some other ("))
     rollout = [trace["z"] for trace in drawn(app, "lab") if trace["type"] == "heatmap"][1].ravel().astype(float)
     assert own == pytest.approx(rollout[token - 1], abs=6e-4)
     assert other == pytest.approx(np.delete(rollout, token - 1).max(), abs=6e-4)
