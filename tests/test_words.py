@@ -188,8 +188,6 @@ TRUE_AT_ANY_SETTING = {
     },
     "position-embeddings": {
         "collapse": "numbers, and a theorem",
-        "cost-table": "the formulas of the costs",
-        "pairs": "which pairs are drawn",
         "penalty": "slopes are positive",
         "shaw": "numbers of a paper",
     },

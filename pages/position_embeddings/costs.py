@@ -45,7 +45,6 @@ def costs(chapter: Chapter, inputs: TokenInputs) -> None:
         height="content",
         column_config={**columns, chapter.words("column.formula"): wide, chapter.words("column.why"): why},
     )
-    chapter.guidance("cost-table")
     one = n**2 * WIDTH // h
     chapter.text("shared-cost", n=f"{n:,}", h=h, own=f"{h * one:,}", shared=f"{one:,}")
     sizes = _square(n, h, per_head)

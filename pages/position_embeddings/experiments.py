@@ -32,7 +32,6 @@ POSITIONS, DIMENSIONS = 24, 32  # of the table that is learned
 
 def experiments(chapter: Chapter, inputs: TokenInputs) -> None:
     """Three questions, one open at a time."""
-    chapter.text("experiments")
     question = chapter.controls.choice("exercise", ("deep", "learnable", "offsets"), "deep")
     chapter.text(f"exercise-{question}")
     if question == "learnable":

@@ -113,7 +113,7 @@ UNREADABLE = [
     ("0 1\n2 3\n\n4 5", "", "Batch row 2 has 1 line instead of 2"),
     ("0 -inf", "", "Line 1 contains -inf. Scores must be finite, at most 3.4"),  # float32 has an infinity
     ("1e39 0", "", "Line 1 contains 1e39. Scores must be finite, at most 3.4"),
-    (" ", "", "There are no scores yet"),
+    (" ", "", "Type one line of scores per query"),
     ("1 " * 40, "", "Number of keys: 40. At most 12"),
     ("1\n" * 9, "", "Number of queries in a batch row: 9. At most 8"),
     ("0 1", "5", "The valid length 5 exceeds the number of keys, 2"),
