@@ -44,7 +44,7 @@ MISSING = {
     "random keys beside equal ones": ("scoring-functions", "toy.random", "Random keys"),
     "dropout on weights": ("scoring-functions", "toy", "Srivastava 2014"),
     "additive attention as a network": ("scoring-functions", "claim.concatenation", "small network"),
-    "distances and additive scores in cost": ("scoring-functions", "distances", "slightly more"),
+    "distances and additive scores in cost": ("scoring-functions", "distances", "more additions"),
     "DotProductAttention itself": ("scoring-functions", "toy", "`DotProductAttention`"),
     "the network with one state": ("bahdanau", "alt.plain-model", "only the last"),
     "the network with attention": ("bahdanau", "alt.attention-model", "fed by every encoder state"),

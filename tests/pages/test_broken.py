@@ -54,7 +54,7 @@ BREAKS: dict[str, dict[str, list[str]]] = {
     "position-embeddings: shaw": {"unclipped": ["to one side"]},
     "position-embeddings: relative-2d": {"column-major": ["row term plus column term"]},
     "position-embeddings: rotary": {"summed": ["n − m alone", "changes no length"]},
-    "position-embeddings: alibi": {"from-one": ["of 8 heads", "of 16 heads"], "logarithm": ["every step further"]},
+    "position-embeddings: alibi": {"from-one": ["of 8 heads", "of 16 heads"], "logarithm": ["every step costs"]},
     "position-embeddings: t5": {"one-way": ["16 ranges"]},
     "position-embeddings: order": {"no-order": ["shuffling changes the outputs"]},
     "position-embeddings: shuffle": {"unshuffled": [f"{SCHEME(f'option.{name}')}: order" for name in ORDERED]},

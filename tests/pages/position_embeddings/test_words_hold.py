@@ -134,7 +134,7 @@ def test_of_deep_stacks(open_page: OpenPage, depth: int) -> None:
     else:
         assert not len(alike)
     sentence = re.search(
-        r"distance is (\S+) with attention alone, (\S+) with a.*?, (\S+) with skip.*?, (\S+) with both", one_line(app)
+        r"layers: (\S+) with attention alone, (\S+) with a.*?, (\S+) with skip.*?, (\S+) with both", one_line(app)
     )
     assert sentence
     for number_shown, curve in zip(sentence.groups(), (alone, mlp, skip, both), strict=True):
