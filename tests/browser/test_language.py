@@ -81,6 +81,6 @@ def test_a_term_that_is_pointed_at_is_named_in_the_other_languages(page: Page, a
 
 
 def test_the_terms_of_a_chapter_are_listed(page: Page, app_url: str) -> None:
-    page.goto(f"{app_url}/{CHAPTER}?qkv-open-terms=true")
-    table = page.locator(".st-key-section-terms table")
+    page.goto(f"{app_url}/{CHAPTER}?qkv-open-glossary=true")
+    table = page.locator(".st-key-section-glossary table")
     expect(table.get_by_role("cell", name="consulta", exact=True)).to_be_visible()

@@ -144,7 +144,7 @@ def test_a_tab_opens_from_a_link_and_its_claims_hold(open_page: OpenPage, chapte
             {},
             "rp-guess-wavelength",
             1,
-            "**Yes.** After a whole number of turns",
+            "44 positions are 7.003 turns",
         ),
         ("scoring-functions", {}, "sf-guess-length-zero", 2, "**Yes.** The output is the mean of four padding vectors"),
         (

@@ -29,7 +29,7 @@ class Deeper:
         The last section has the chapter's terms in every language.
         """
         opened = self._opened_by_link(sections)
-        keys = [self.controls.key(f"open-{name}") for name in (*sections, "terms")]
+        keys = [self.controls.key(f"open-{name}") for name in (*sections, "glossary")]
         with st.container(border=True, key="deeper"):
             with st.container(horizontal=True, vertical_alignment="center", key="deeper-head"):
                 st.header(self.common("deeper"), anchor="deeper")
@@ -40,9 +40,11 @@ class Deeper:
                 with st.container(key=f"section-{name}"):
                     label = _label(self.words(f"section.{name}"), self.words(f"summary.{name}"))
                     self._parts.expander(f"open-{name}", label, None, draw, everything or name in opened)
-            with st.container(key="section-terms"):
+            with st.container(key="section-glossary"):
                 label = _label(self.common("terms"), self.common("terms.about"))
-                self._parts.expander("open-terms", label, None, lambda: st.markdown(term_table(self.words)), everything)
+                self._parts.expander(
+                    "open-glossary", label, None, lambda: st.markdown(term_table(self.words)), everything
+                )
 
     def _opened_by_link(self, sections: Mapping[str, Callable[[], None]]) -> frozenset[str]:
         """Return the sections that a link from before there were sections opens; decided once a visit.
