@@ -71,7 +71,7 @@ def test_temperature_from_one_hot_to_average(open_page: OpenPage, temperature: f
     app = open_page(CHAPTER)
     app.select_slider(key="qkv-temperature").set_value(temperature).run()
     weights = soft_lookup(KEYS, KEYS, temperature)
-    assert f"every key gives itself at least {float(weights.diagonal().min()):.3f}" in one_line(app)
+    assert f"each gives itself at least {float(weights.diagonal().min()):.3f}" in one_line(app)
     assert all(badges(app).values())
 
 
@@ -88,7 +88,7 @@ def test_a_key_that_stands_twice(open_page: OpenPage) -> None:
     assert "The key Li is in the table 2 times." in page_text
     assert ":green[**Mu**]" in page_text
     assert ":green[**Fei-Fei**]" in page_text
-    assert "2 keys match. Exact lookup cannot choose between them." in page_text
+    assert "2 keys match: the answer is ambiguous." in page_text
     assert badges(app)["at T = 0.01 every key gives itself all the weight"] is False
 
 
@@ -98,7 +98,7 @@ def test_rows_that_cannot_be_asked_are_named_and_kept(open_page: OpenPage) -> No
     page_text = texts(app)
     assert "The value Nobody has no key" in page_text
     assert "The value Blank has no key" in page_text
-    assert "has 61 letters. At most 60 are allowed" in page_text
+    assert "has 61 letters; the limit is 60" in page_text
     assert ":orange[Noname] → :green[**(nothing)**]" in page_text
     assert app.dataframe[0].value.values.tolist() == table  # nothing is lost
 
@@ -184,7 +184,7 @@ def test_the_exercises_answer_is_true() -> None:
 def test_the_text_counts_what_the_vectors_count(open_page: OpenPage) -> None:
     """Letters and pairs alone would give Li 0.885 of its own query; with the ends of words it is 0.898."""
     page_text = " ".join(texts(open_page(CHAPTER)).split())
-    assert "counts its letters and its pairs of neighbouring letters, start and end included" in page_text
+    assert "counts its letters and pairs of neighbouring letters, start and end included" in page_text
     assert "*Li* has l, i, li, l at the start, and i at the end." in page_text
     assert letter_features("Li").keys() == {"l", "i", "li", "^l", "i$"}
     assert f"{float(soft_lookup(['Li'], [key for key, _ in BOOK_DATABASE], 0.2)[0, 2]):.3f}" == "0.898"

@@ -39,7 +39,7 @@ def test_of_misspelled_names(open_page: OpenPage, names: list[list[str]] | None,
         weights = {other: math.exp(likeness(query, other) / float(temperature)) for other in keys}
         found = key in keys and query not in keys and weights[key] == max(weights.values())
         first.append(weights[key] / sum(weights.values()) if found else 0)
-    if finding(app, "still gives the largest weights to", "still gives every key a weight"):
+    if finding(app, "still gives the largest weights to", "still weights every key"):
         printed = re.search(r"weights to Lipton \(([\d.]+)\) and Li \(([\d.]+)\)\.", one_line(app))
         assert printed
         assert list(map(float, printed.groups())) == pytest.approx(first, abs=6e-4)
@@ -54,7 +54,7 @@ def test_of_the_plane(open_page: OpenPage, weight: float) -> None:
     app = open_page(CHAPTER, **{"qkv-values": values, "qkv-case": "any"})
     stands(app)
     x = y = 0.5 + weight
-    assert number(app, "hull of the values and") == pytest.approx(0 if x >= 0 else math.hypot(x, y), abs=6e-4)
+    assert number(app, "from the convex hull and") == pytest.approx(0 if x >= 0 else math.hypot(x, y), abs=6e-4)
     inside = 0.5 <= x <= 1  # the triangle of the three values, on its diagonal
     assert (number(app, "ends at the star, which is") == 0) == inside
 
