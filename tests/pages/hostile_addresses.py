@@ -6,7 +6,7 @@ import json
 
 Row = tuple[dict[str, str], list[str]]
 
-NOT_HERE = "The address names a head, token or look that is not here; this is the view it opens with."
+NOT_HERE = "The address names a head, token or option that does not exist here. This is the default view."
 
 
 def _rows(**params: list[tuple[str, str]]) -> list[Row]:

@@ -76,8 +76,8 @@ def test_a_picture_is_read_alike_everywhere_and_says_what_it_is(
     assert tree.findtext("{*}title") == "Cross · Layer 1, head 1"
     for text in ("Model: some-model, revision 1a2b.", f"“{TEXT}”", "queries: French", "<eos>", page.url):
         assert text in metadata
-    grows = {"sqrt": "its square root", "linear": "", "log": "its logarithm"}[scale]
-    assert (f"colour grows with {grows}" in metadata) == bool(grows)
+    scaled_by = {"sqrt": "square root", "linear": "", "log": "logarithm"}[scale]
+    assert (f"colour: {scaled_by}" in metadata) == bool(scaled_by)
     colours = {value for node in tree.iter() for name in ("fill", "stroke") if (value := node.get(name))}
     assert all(re.fullmatch("#[0-9a-f]{6}|none", each) for each in colours)
 

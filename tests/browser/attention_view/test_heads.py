@@ -193,7 +193,7 @@ def test_two_inputs_are_compared(page: Page, cross: MapGroup) -> None:
     live.wait_until_exact()
     assert live.wants == ["map 1.cross:0.0:mean:tokens"]
     expect(page.locator("figcaption").nth(1)).to_have_text("Layer 1, head 1: two")
-    expect(live.part("mapNote")).to_contain_text("its partner in the other is marked too")
+    expect(live.part("mapNote")).to_contain_text("mark its partner in the other text too")
     live.page.set_viewport_size({"width": 1280, "height": 900})
     boxes = [figure.bounding_box() for figure in page.locator("figure").all()]
     assert boxes[0]
@@ -217,7 +217,7 @@ def test_two_texts_are_compared_token_by_token(page: Page) -> None:
     wide = np.insert(theirs, 1, 0, axis=1)  # a key that the second lacks has no weight there
     expected = np.stack([mine[0] - wide[0], 0 * mine[1], mine[2] - wide[1], mine[3] - wide[2]])
     np.testing.assert_allclose(saved["weights"], expected, atol=1e-6)
-    expect(live.part("mapNote")).to_contain_text("“cat | dog” stands where")
+    expect(live.part("mapNote")).to_contain_text("“cat | dog” replaces cat by dog")
     largest = np.abs(expected).max()
     expect(live.part("scale")).to_contain_text(f"+{largest:.2f}")  # the colours end at what there is
     point_at_cell(live, 1, 1)

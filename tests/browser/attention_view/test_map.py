@@ -66,7 +66,7 @@ def test_a_screen_reader_hears_the_map_in_a_sentence(live: LiveView, cross: MapG
     expect(live.announcement).to_contain_text(
         f"6 queries, 7 keys; the strongest pair is {QUERIES[row]} → {KEYS[column]}"
     )
-    assert "French looking at English" in (live.map.get_attribute("aria-label") or "")
+    assert "French attending to English" in (live.map.get_attribute("aria-label") or "")
 
 
 def test_pieces_are_merged_to_words(live: LiveView, cross: MapGroup) -> None:
@@ -75,7 +75,7 @@ def test_pieces_are_merged_to_words(live: LiveView, cross: MapGroup) -> None:
     np.testing.assert_allclose(saved["weights"], cross.maps.whole(MapRequest(((0, 0),), words=True)), atol=1e-6)
     assert list(saved["queries"]) == ["Le", "chat", "noir", "dormait", "<eos>"]
     assert saved["keys"][2] == "catslept"
-    expect(live.part("mapNote")).to_contain_text("the rows of their pieces are averaged, the columns summed")
+    expect(live.part("mapNote")).to_contain_text("rows of their pieces are averaged, columns summed")
 
 
 def test_a_box_drawn_by_the_mouse_is_enlarged_and_a_double_click_shows_all(live: LiveView) -> None:
@@ -94,7 +94,7 @@ def test_zooming_a_long_input_brings_exact_tiles(page: Page) -> None:
     group = make_group(1000, 700, "self", layers=2, heads=2)
     live = LiveView(page, View([group], view_words()))
     expect(live.map).to_have_attribute("data-exact", "false")
-    expect(live.part("mapNote")).to_contain_text("A long input")
+    expect(live.part("mapNote")).to_contain_text("Long input")
     assert all(want.startswith("tile") and " 0 0 " not in want for want in live.wants)
     live.map.focus()
     for _ in range(3):

@@ -101,7 +101,7 @@ def test_a_file_says_what_it_shows(ending: str, tmp_path: Path) -> None:
     if ending == "svg":
         caption = " ".join("".join(ET.fromstring(content).itertext()).split())
         cairosvg.svg2png(content)
-        wanted.append("colour grows with its square root")
+        wanted.append("colour: square root")
     else:
         caption = " ".join(Image.open(path).text.values())  # type: ignore[attr-defined]
     assert [text for text in wanted if text not in caption] == []
@@ -141,7 +141,7 @@ def test_a_difference_of_two_texts_is_over_tokens_that_stand_for_each_other(tmp_
     assert axes.collections[0].norm.vmax == pytest.approx(largest)
     shown.save(tmp_path / "map.svg")
     caption = " ".join("".join(ET.parse(tmp_path / "map.svg").getroot().itertext()).split())
-    wanted = [f"{largest:.3g}", "end at the largest there is here", "matched by the fewest insertions"]
+    wanted = [f"{largest:.3g}", "end at the largest difference here", "matched by the fewest insertions"]
     assert [text for text in wanted if text not in caption] == []
 
 
@@ -163,7 +163,7 @@ def test_every_head_is_drawn_as_one_figure(tmp_path: Path) -> None:
         "L2",
         "h3",
         "Model: some-model, revision 1a2b.",
-        "colour grows with its square root",
+        "colour: square root",
     ]
     assert [text for text in wanted if text not in caption] == []
     with pytest.raises(ValueError, match="grid: a page or notebook holds every head as it is"):
