@@ -66,7 +66,7 @@ def _draw_times(chapter: Chapter, run: StepwiseRun[Measurement]) -> None:
     with theory:
         chapter.figure("theory", theory_figure(sizes, lengths, names), d=sizes.d, k=sizes.k, r=sizes.r)
     if run.state != "running" and run.measurements:
-        number = st.column_config.NumberColumn(format="%.2f ×")
+        number = st.column_config.NumberColumn(format="localized")
         table = _growth_table(chapter, run.measurements, sizes)
         columns = dict.fromkeys(list(table.columns)[2:], number)
         st.dataframe(table, hide_index=True, height="content", column_config=columns)
@@ -88,9 +88,9 @@ def _growth_table(chapter: Chapter, measurements: list[Measurement], sizes: Laye
             {
                 words["layer"]: chapter.words(f"figure.{name}"),
                 words["tokens"]: f"{own[-2].n:,} → {own[-1].n:,}",
-                words["measured"]: growth(own[-2], own[-1]),
-                words["counted"]: after / before,
-                words["spread"]: max((m.slowest or 0) / (m.seconds or 1) for m in own[-2:]),
+                words["measured"]: round(growth(own[-2], own[-1]), 2),
+                words["counted"]: round(after / before, 2),
+                words["spread"]: round(max((m.slowest or 0) / (m.seconds or 1) for m in own[-2:]), 2),
             }
         )
     return pd.DataFrame(rows, columns=[words[name] for name in ("layer", "tokens", "measured", "counted", "spread")])

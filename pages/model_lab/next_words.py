@@ -59,7 +59,9 @@ def _likeliest(chapter: Chapter, request: HubRequest, run: HubRun, place: int, t
         came=escape(came.label) if came else chapter.words("not-yet"),
         share=f"{sum(word.probability for word in words):.2f}",
     )
-    st.dataframe(_table(chapter, words), hide_index=True, key=chapter.controls.key(f"logits-{_digest(names)}"))
+    table, number = _table(chapter, words), st.column_config.NumberColumn(format="localized")
+    key = chapter.controls.key(f"logits-{_digest(names)}")
+    st.dataframe(table, hide_index=True, key=key, column_config=dict.fromkeys(list(table)[1:], number))
 
 
 def _table(chapter: Chapter, words: tuple[NextWord, ...]) -> dict[str, list[object]]:

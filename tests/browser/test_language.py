@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from playwright.sync_api import Page, expect
 
 from tests.browser.looking import expect_rest
@@ -84,3 +86,16 @@ def test_the_terms_of_a_chapter_are_listed(page: Page, app_url: str) -> None:
     page.goto(f"{app_url}/{CHAPTER}?qkv-open-glossary=true")
     table = page.locator(".st-key-section-glossary table")
     expect(table.get_by_role("cell", name="consulta", exact=True)).to_be_visible()
+
+
+def test_numbers_are_those_of_the_page_and_not_of_the_browser(page: Page, app_url: str) -> None:
+    """Sliders and formulas: an English browser shows a Portuguese page with decimal commas."""
+    page.goto(f"{app_url}/{CHAPTER}?lang=pt-BR")
+    expect_title(page, "pt-BR")
+    expect(page.get_by_test_id("stSlider").first).to_contain_text("0,2")
+    page.goto(f"{app_url}/relative-projection?lang=pt-BR&rp-open-proof=true")
+    expect_rest(page)
+    formulas = page.locator(".katex-html")
+    expect(formulas.filter(has_text="0,").first).to_be_visible()
+    texts = formulas.all_inner_texts()
+    assert not [text for text in texts if re.search(r"\d\.\d", text)]

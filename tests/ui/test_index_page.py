@@ -81,7 +81,7 @@ def test_all_else_is_streamlits_to_answer(client: TestClient, path: str) -> None
 def test_the_scripts_that_stand_in_them_may_run_where_strangers_visit() -> None:
     pages = [index_page.index_page(name) for name in all_chapters()]
     inline = {script for page in pages for script in re.findall(r"<script>(.*?)</script>", page, flags=re.DOTALL)}
-    assert policy(pages="".join(pages)).count("'sha256-") == len(inline) == 3
+    assert policy(pages="".join(pages)).count("'sha256-") == len(inline) > 0
     assert all("window.__streamlit" in page for page in pages)
 
 

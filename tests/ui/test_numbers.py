@@ -100,4 +100,4 @@ def test_a_number_reads_back(number: float, digits: int) -> None:
 def test_words_fill_in_numbers_of_their_language() -> None:
     words = Words("x", {}, {"a": "{count} de {text}, $x = {count}$ e $$y = {count}$$, {count}"}, "pt-BR")
     formatted = words("a", count="1,234.5", text="3.5 maçãs")
-    assert formatted == "1.234,5 de 3.5 maçãs, $x = 1,234.5$ e $$y = 1,234.5$$, 1.234,5"
+    assert formatted == "1.234,5 de 3.5 maçãs, $x = 1.234{,}5$ e $$y = 1.234{,}5$$, 1.234,5"

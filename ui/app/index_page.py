@@ -17,7 +17,7 @@ from starlette.routing import Route
 from serving.http.static_scripts import PLOTLY, script
 from serving.process.background import start_background_work
 from ui.chapter.contents import all_chapters, chapter_entries
-from ui.streamlit_internals.front_end import CONNECT_AT_ONCE, READ_LATER, chunks, index_html
+from ui.streamlit_internals.front_end import CONNECT_AT_ONCE, NUMBERS_OF_PAGE, READ_LATER, chunks, index_html
 from viz_core.runtime.assets import AssetError
 
 _EVERYWHERE = ("BidiComponent", "Selectbox", "Html", "PageLink")
@@ -56,7 +56,7 @@ def index_page(name: str) -> str:
         ours = _addresses([*_COMPONENTS, *entry.components])
     else:
         scripts, ours = chunks([*_EVERYWHERE, *_AT_HOME]), _addresses(_COMPONENTS_AT_HOME)
-    lines = [CONNECT_AT_ONCE]
+    lines = [CONNECT_AT_ONCE, NUMBERS_OF_PAGE]
     lines += [f'<link rel="modulepreload" crossorigin href="./static/js/{chunk}">' for chunk in scripts]
     lines += [f'<link rel="modulepreload" crossorigin href="./{address}" data-read>' for address in ours]
     for address in _addresses([PLOTLY] if entry and "chart" in entry.components else []):

@@ -62,8 +62,10 @@ class DownloadButtons:
                 )
 
     def table(self, name: str, make: Callable[[], pd.DataFrame]) -> None:
-        """Draw a button, `download-table.NAME`, for a table as CSV."""
-        self._button("csv", lambda: downloads.csv(make(), self.words.language), "text/csv", name)
+        """Draw a button, `download-table.NAME`, for a table as CSV, with its columns named by `csv-column.COLUMN`."""
+        columns = self.words.group("csv-column")
+        language = self.words.language
+        self._button("csv", lambda: downloads.csv(make().rename(columns=columns), language), "text/csv", name)
 
     def _button(self, suffix: str, make: Callable[[], bytes], mime: str, part: str = "") -> None:
         section = f"download-table.{part}"

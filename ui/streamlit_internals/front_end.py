@@ -19,6 +19,18 @@ CONNECT_AT_ONCE = """<script>
         HOST_CONFIG: { allowedOrigins: [location.origin], useExternalAuthToken: false },
       };
     </script>"""
+NUMBERS_OF_PAGE = """<script>
+      // Streamlit writes numbers as the first of navigator.languages does: here as the page's language does, which is that
+      // of the address, else the one kept in the cookie, and then what the page's own script says.
+      (function () {
+        const kept = document.cookie.match(/(?:^|; )atlas-language=([\\w-]+)/);
+        const asked = new URLSearchParams(location.search).get("lang") ?? kept?.[1];
+        if (/^[a-zA-Z]{2,3}(-[a-zA-Z0-9]{2,8})*$/.test(asked ?? "")) document.documentElement.lang = asked;
+        const own = navigator.languages;
+        const get = () => (document.documentElement.lang ? [document.documentElement.lang, ...own] : own);
+        Object.defineProperty(navigator, "languages", { configurable: true, get });
+      })();
+    </script>"""
 READ_LATER = """<script>
       // A page that has asked the server for its chapter has nothing to do until the answer comes.
       (function wait() {

@@ -14,6 +14,7 @@ ENGLISH = ".,"
 # "0,123", which has its separators already.
 _ONE = r"(?:< )?[-−+≈~]?(?:[1-9]\d{0,2}(?:,\d{3})+|\d+)(?:\.\d+)?(?:e[-−+]?\d+)?(?: ?(?:%|[kMG]?B|M|m?s|×))?"
 _NUMBER = re.compile(rf"{_ONE}(?:–{_ONE})?(?: \({_ONE}(?:–| … ){_ONE}\))?")
+_DECIMAL_POINT = re.compile(r"(?<![\d.])(\d+)\.(\d+)(?![\d.])(?!\s*(?:em|ex|pt|cm|mm|mu)\b)")
 
 
 def is_formatted_number(text: str) -> bool:
@@ -41,6 +42,23 @@ def localised(text: str, language: str) -> str:
     '1.234,5 s'
     """
     return with_separators(text, separators(language))
+
+
+def in_formula(latex: str, language: str, is_number: bool = False) -> str:
+    r"""Return LaTeX with the separators of a language; lengths such as 0.5em keep their point.
+
+    Args:
+        is_number: whether the text is one number, as Python's format writes it; then thousands are separated too.
+
+    >>> in_formula(r"\omega = 0.5", "pt-BR"), in_formula("1,234.5", "pt-BR", is_number=True)
+    ('\\omega = 0{,}5', '1.234{,}5')
+    """
+    decimal = separators(language)[0]
+    if decimal == ".":
+        return latex
+    if is_number:
+        return localised(latex, language).replace(decimal, f"{{{decimal}}}")
+    return _DECIMAL_POINT.sub(rf"\1{{{decimal}}}\2", latex)
 
 
 def join_list(names: Iterable[object], language: str) -> str:

@@ -16,7 +16,7 @@ import streamlit as st
 
 from ui.streamlit_internals.script_run import in_script_run
 from ui.text.bilingual import interleave
-from ui.text.numbers import plural, series
+from ui.text.numbers import in_formula, plural, series
 from viz_core.runtime.assets import ASSETS, AssetError, reading
 
 TEXT = ASSETS / "text"
@@ -110,7 +110,7 @@ def stem_of(text: str) -> str:
 
 
 def fill(text: str, values: dict[str, object], language: str = ENGLISH) -> str:
-    """Return the text with each {key} replaced by its value; numbers in the language's format, except in formulas.
+    """Return the text with each {key} replaced by its value, numbers in the language's format.
 
     A value may be a list or a mapping. A word in the plural form of a number: "{count} {count:token|tokens}".
     """
@@ -118,8 +118,14 @@ def fill(text: str, values: dict[str, object], language: str = ENGLISH) -> str:
     if language == ENGLISH:
         return _replaced(text, english, english, language)
     local = {key: series(value, language) for key, value in values.items()}
-    parts = _FORMULA.split(text)
-    return "".join(_replaced(part, english if i % 2 else local, english, language) for i, part in enumerate(parts))
+    formulas = {key: in_formula(value, language, is_number=value != local[key]) for key, value in english.items()}
+    parts = [
+        _replaced(in_formula(part, language), formulas, english, language)
+        if i % 2
+        else _replaced(part, local, english, language)
+        for i, part in enumerate(_FORMULA.split(text))
+    ]
+    return "".join(parts)
 
 
 def _replaced(text: str, values: dict[str, str], numbers: dict[str, str], language: str) -> str:

@@ -45,7 +45,9 @@ class Controls:
         """Draw a slider; return its number, an integer if `low` is one."""
         return self._bound(
             name,
-            lambda key, label: st.slider(label, low, high, default, step, key=key, bind="query-params"),
+            lambda key, label: st.slider(
+                label, low, high, default, step, format="localized", key=key, bind="query-params"
+            ),
             allowed=(low, high),
         )
 
