@@ -20,7 +20,7 @@ CONNECT_AT_ONCE = """<script>
       };
     </script>"""
 NUMBERS_OF_PAGE = """<script>
-      // Streamlit writes numbers as the first of navigator.languages does: here as the page's language does, which is that
+      // Streamlit writes numbers as the first of navigator.languages does: here as the page does, whose language is that
       // of the address, else the one kept in the cookie, and then what the page's own script says.
       (function () {
         const kept = document.cookie.match(/(?:^|; )atlas-language=([\\w-]+)/);
