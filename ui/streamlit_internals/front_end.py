@@ -20,8 +20,8 @@ CONNECT_AT_ONCE = """<script>
       };
     </script>"""
 NUMBERS_OF_PAGE = """<script>
-      // Streamlit writes numbers as the first of navigator.languages does: here as the page does, whose language is that
-      // of the address, else the one kept in the cookie, and then what the page's own script says.
+      // Streamlit writes numbers as the first of navigator.languages does: here, as the language of the page does. That
+      // is the language of the address, else the one kept in the cookie, and then what the page's own script says.
       (function () {
         const kept = document.cookie.match(/(?:^|; )atlas-language=([\\w-]+)/);
         const asked = new URLSearchParams(location.search).get("lang") ?? kept?.[1];
