@@ -47,9 +47,9 @@ def show_found(chapter: Chapter, card: HubCard, found: CorpusFound, texts: tuple
     role = str(chapter.controls.choice("role", tuple(ROLES), next(iter(ROLES))))
     chapter.text(f"role.{role}")
     _grid(chapter, kind, role)
-    table, number = table_of(chapter, kind), st.column_config.NumberColumn(format="localized")
-    wide = {chapter.words("figure.role"): st.column_config.TextColumn(width=120)}
-    columns = dict.fromkeys(list(table)[2:], number) | wide
+    table, means = table_of(chapter, kind), st.column_config.NumberColumn(format="localized")
+    columns = dict.fromkeys(list(table)[2:], means)
+    columns[chapter.words("figure.role")] = st.column_config.TextColumn(width=120)
     st.dataframe(table, hide_index=True, column_config=columns, key=f"{chapter.controls.key('roles')}-{name}")
     ranked = sorted(range(len(kind.heads)), key=lambda place: -_number(kind, place, role))
     heads = {str(_name(kind, place)): place for place in ranked}

@@ -42,9 +42,10 @@ class Deeper:
                     self._parts.expander(f"open-{name}", label, None, draw, everything or name in opened)
             with st.container(key="section-glossary"):
                 label = _label(self.common("terms"), self.common("terms.about"))
-                self._parts.expander(
-                    "open-glossary", label, None, lambda: st.markdown(term_table(self.words)), everything
-                )
+                self._parts.expander("open-glossary", label, None, self._glossary, everything)
+
+    def _glossary(self) -> None:
+        st.markdown(term_table(self.words))
 
     def _opened_by_link(self, sections: Mapping[str, Callable[[], None]]) -> frozenset[str]:
         """Return the sections that a link from before there were sections opens; decided once a visit.
