@@ -24,10 +24,9 @@ from recipes.head_subjects import ClassifierSubject, Subject, TranslatorSubject
 from recipes.progress import format_seconds
 from viz_core.pretrained import CHECKPOINTS, Translator, load
 from viz_core.pretrained.bootstrap import paired_bootstrap
-from viz_core.pretrained.head_importance import IMPORTANCE
 from viz_core.trace import Trace, off
 
-MEANS = "head_means.safetensors"
+IMPORTANCE, MEANS = "heads.json", "head_means.safetensors"
 _HEADING = "\n## Heads\n"
 
 

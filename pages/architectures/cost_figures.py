@@ -12,9 +12,9 @@ from jaxtyping import Float
 from plotly.subplots import make_subplots
 
 from ui.blocks.measured_times import milliseconds
+from ui.compute.benchmark import Measurement
 from ui.widgets.figure_style import ACCENT, CATEGORIES, Labels, lay_out, mark_on_log_axis
 from viz_core.lessons.architectures.costs import ARCHITECTURES, LayerSizes, layer_cost
-from viz_core.runtime.stopwatch import Measurement
 
 # Every chart of the chapter: the layer's colour, and a mark for readers who do not tell colours apart.
 COLOURS = dict(zip(ARCHITECTURES, (ACCENT, *CATEGORIES[3:7]), strict=True))

@@ -12,12 +12,12 @@ from pages.architectures.sizes import size_inputs
 from pages.architectures.stopwatch import timing
 from pages.architectures.table import curves, pairs, table
 from ui.chapter.chapter import Chapter
+from ui.compute.benchmark import measure
 from viz_core.attention import MultiHeadAttention
 from viz_core.lessons.architectures import layer_cost, path_length
 from viz_core.lessons.architectures.experiments import shuffled_residual, signal_strength
 from viz_core.lessons.architectures.layers import Convolution, Recurrent, RestrictedSelfAttention, SelfAttention
 from viz_core.lessons.architectures.paths import path_matrix, shortest_path
-from viz_core.runtime.stopwatch import measure
 
 
 def costs() -> None:

@@ -12,11 +12,11 @@ from pages.architectures.cost_figures import measured_figure, theory_figure
 from pages.architectures.sizes import SizeInputs
 from ui.blocks.stopwatch import StepwiseRun, stopwatch
 from ui.chapter.chapter import Chapter
+from ui.compute.benchmark import Measurement, growth, measure
 from ui.text.errors import explain
 from viz_core.lessons.architectures import ARCHITECTURES, LayerSizes, layer_cost
 from viz_core.lessons.architectures.experiments import timed_call
 from viz_core.runtime.device import best_device, describe_device
-from viz_core.runtime.stopwatch import Measurement, growth, measure
 
 _TIMED_HEADS = 4
 

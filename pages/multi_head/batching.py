@@ -8,9 +8,9 @@ from pages.multi_head import figures
 from pages.multi_head.inputs import LayerInputs
 from ui.blocks.stopwatch import StepwiseRun, stopwatch
 from ui.chapter.chapter import Chapter
+from ui.compute.benchmark import Measurement, measure
 from viz_core.lessons.multi_head.inputs import fresh_layer, random_tokens
 from viz_core.lessons.multi_head.steps import one_head_at_a_time, rounding_bound
-from viz_core.runtime.stopwatch import Measurement, measure
 
 _TIMED_TOKENS = 128
 _MORE_HEADS = (1, 2, 4, 8, 16, 32, 64)

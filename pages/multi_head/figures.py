@@ -11,8 +11,8 @@ from jaxtyping import Float
 from plotly.subplots import make_subplots
 
 from ui.blocks.measured_times import milliseconds
+from ui.compute.benchmark import Measurement
 from ui.widgets.figure_style import ACCENT, KEYS, QUERIES, VALUES, WEIGHTS_SCALE, lay_out, mark_on_log_axis
-from viz_core.runtime.stopwatch import Measurement
 
 Labels = Mapping[str, str]
 _PLAIN = "#7f8a90"

@@ -6,6 +6,7 @@ import streamlit as st
 
 from pages.queries_keys_values import book, exercises, lookup, weights_plane
 from pages.queries_keys_values.names import is_answerable, is_the_books, query_input, table_input
+from pages.queries_keys_values.plane import cone_arcs, convex_hull, distance_to_hull
 from pages.queries_keys_values.predictions import THE_ROW, shade_the_row
 from ui.chapter.chapter import Chapter
 from viz_core.lessons.queries_keys_values.edit_distance import edit_table
@@ -17,7 +18,6 @@ from viz_core.lessons.queries_keys_values.lookup import (
     soft_lookup,
     top_lookup,
 )
-from viz_core.lessons.queries_keys_values.plane import cone_arcs, convex_hull, distance_to_hull
 from viz_core.lessons.queries_keys_values.weight_cases import weights_of_case
 from viz_core.trace import attend, attention_weights
 

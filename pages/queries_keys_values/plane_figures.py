@@ -9,8 +9,8 @@ import plotly.graph_objects as go
 import torch
 from jaxtyping import Float
 
+from pages.queries_keys_values.plane import cone_arcs, convex_hull
 from ui.widgets.figure_style import CATEGORIES, QUERIES, VALUES, Labels, lay_out
-from viz_core.lessons.queries_keys_values.plane import cone_arcs, convex_hull
 
 _REGION = "rgba(0, 158, 115, 0.14)"  # VALUES, thin
 

@@ -11,11 +11,11 @@ import torch
 
 from pages.queries_keys_values import predictions
 from pages.queries_keys_values.mixture import FIRST_ROWS, Mixture
+from pages.queries_keys_values.plane import distance_to_cone, distance_to_hull
 from pages.queries_keys_values.plane_figures import plane_figure
 from pages.queries_keys_values.rows import Rows, typed_rows
 from ui.chapter.chapter import Chapter
 from ui.text.markdown import escape
-from viz_core.lessons.queries_keys_values.plane import distance_to_cone, distance_to_hull
 from viz_core.lessons.queries_keys_values.weight_cases import CASES, cases_met, copy_error, read_number, weights_of_case
 
 MOST_VALUES = 8

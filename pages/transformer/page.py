@@ -20,6 +20,7 @@ from ui.blocks.heads_off import head_buttons, head_switches, heads_menu, open_he
 from ui.blocks.score_products import open_pair, score_products
 from ui.blocks.translation import second_sentence, show_notes, show_result, translate, translation_inputs
 from ui.chapter.chapter import Chapter
+from ui.compute.head_importance import head_importance
 from ui.compute.models import evaluate, row_error, sentence_request, translation_maps, translator
 from ui.text.head_names import HeadNames
 from ui.text.words import current_language
@@ -35,7 +36,6 @@ from viz_core.models import (
     TransformerEncoder,
     TransformerEncoderBlock,
 )
-from viz_core.pretrained.head_importance import head_importance
 from viz_core.trace import attend, attention_weights
 from viz_core.view.translation import aligning_head
 

@@ -18,6 +18,7 @@ from ui.blocks.head_importance import head_importance_grid
 from ui.blocks.heads_off import head_buttons, head_switches, heads_menu, toggle_head
 from ui.blocks.score_products import open_pair, score_products
 from ui.chapter.chapter import Chapter
+from ui.compute.head_importance import head_importance
 from ui.compute.models import evaluate, row_error
 from ui.compute.pictures import picture_maps
 from ui.text.head_names import HeadNames
@@ -29,7 +30,6 @@ from viz_core.maps.relevance import gradient_relevance
 from viz_core.maps.rollout import attention_rollout
 from viz_core.models.vit import PatchEmbedding, ViT, ViTBlock, ViTMLP
 from viz_core.pretrained import shipped
-from viz_core.pretrained.head_importance import head_importance
 from viz_core.view.picture import initial_state
 
 chapter = Chapter("vision-transformer")

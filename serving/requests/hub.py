@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from serving.models.model_folders import find_folder, own_folder
 from serving.models.model_spec import ModelAdapter, ModelSpec, Progress
 from serving.requests.request import Picture, Request, with_heads_off
 from serving.requests.sound import SoundInput
 from serving.settings import settings
-from viz_core.hub import HubError, HubModel, HubRun, HubVision, Sampling, find_folder, load_hub, own_folder
+from viz_core.hub import HubError, HubModel, HubRun, HubVision, Sampling, load_hub
 from viz_core.hub.load import import_transformers
 from viz_core.hub.shipped import ShippedHubModel, shipped_names
 from viz_core.pretrained import ImageClassifier

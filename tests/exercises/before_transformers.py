@@ -10,6 +10,7 @@ import torch
 
 from pages.bahdanau.book_variants import variants
 from tests.exercises.exercise import Exercise
+from ui.compute.head_importance import head_importance
 from viz_core.lessons.attention_pooling.consistency import errors_by_rate
 from viz_core.lessons.attention_pooling.in_the_plane import labelled_points
 from viz_core.lessons.attention_pooling.noisy_points import noisy_points
@@ -35,7 +36,6 @@ from viz_core.lessons.scoring_functions.exercises import KEY_SIZE, contributing_
 from viz_core.positional import sinusoidal_table
 from viz_core.positional.entry import SchemeSizes
 from viz_core.positional.register import BY_NAME
-from viz_core.pretrained.head_importance import head_importance
 
 _NAMES = [key for key, _ in BOOK_DATABASE]
 

@@ -14,17 +14,17 @@ import torch.nn.functional as F
 from safetensors.torch import load_file
 
 from recipes.__main__ import main
-from recipes.head_importance import MEANS
+from recipes.head_importance import IMPORTANCE, MEANS
 from recipes.head_subjects import ClassifierSubject, TranslatorSubject
 from recipes.picture_sets import Pictures, PictureSplit
 from recipes.sentence_pairs import Pair, load_pairs, split_pairs
 from tests.tiny_translator import TINY
+from ui.compute.head_importance import read_importance
 from viz_core.pretrained import Translator, load
 from viz_core.pretrained.bleu import bleu_of, bleu_statistics, corpus_bleu
 from viz_core.pretrained.bootstrap import paired_bootstrap, percentage_right
 from viz_core.pretrained.card import CheckpointError
 from viz_core.pretrained.decoding import greedy_search
-from viz_core.pretrained.head_importance import IMPORTANCE, read_importance
 from viz_core.trace import Trace, gate, intervene, mean
 
 

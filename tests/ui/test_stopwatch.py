@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from ui.blocks.stopwatch import StepwiseRun
-from viz_core.runtime.stopwatch import Measurement
+from ui.compute.benchmark import Measurement
 
 
 def series(count: int) -> Iterator[Measurement]:

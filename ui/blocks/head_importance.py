@@ -9,11 +9,11 @@ import plotly.graph_objects as go
 
 from ui.blocks.heads_off import toggle_head
 from ui.chapter.chapter import Chapter
+from ui.compute.head_importance import HeadImportance, HeadWorth, gradient_agreement
 from ui.text.head_names import HeadNames, head_name, head_title, layer_name
 from ui.text.numbers import localised
 from ui.text.words import Words
 from ui.widgets.figure_style import SIGNED_SCALE, WEIGHTS_SCALE, lay_out
-from viz_core.pretrained.head_importance import HeadImportance, HeadWorth, gradient_agreement
 
 
 def head_importance_grid(

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from viz_core.runtime.stopwatch import Measurement
+from ui.compute.benchmark import Measurement
 
 
 def milliseconds(measurements: Sequence[Measurement]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any
 import streamlit as st
 
 from serving.requests.request import Request
+from serving.requests.score_products import keeps_queries_and_keys, products_of_pair
 from ui.blocks.heads_off import open_head
 from ui.blocks.score_products_figure import products_figure
 from ui.chapter.chapter import Chapter
@@ -19,7 +20,7 @@ from ui.text.words import Words, load_words
 from ui.widgets.chart import draw_chart
 from ui.widgets.controls import Controls
 from ui.widgets.map_cell import Cell
-from viz_core.maps.score_products import ScoreProducts, keeps_queries_and_keys, products_of_pair
+from viz_core.maps.score_products import ScoreProducts
 from viz_core.view.map_group import MapGroup
 from viz_core.view.state import ViewState
 

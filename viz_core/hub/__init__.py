@@ -22,7 +22,7 @@ from viz_core.hub.runs.token_text import Token
 from viz_core.hub.store.errors import HubError
 from viz_core.hub.store.local_models import LocalModel, local_models
 from viz_core.hub.store.memory import human_bytes
-from viz_core.hub.store.names import check_name, check_revision, find_folder, own_folder
+from viz_core.hub.store.names import check_name, check_revision
 from viz_core.hub.vision import HubVision
 from viz_core.hub.word_timestamps import TimedWord, word_times
 from viz_core.trace.coverage import LayerCoverage
@@ -48,12 +48,10 @@ __all__ = [
     "check_name",
     "check_revision",
     "coverage",
-    "find_folder",
     "human_bytes",
     "instrument",
     "load_hub",
     "local_models",
-    "own_folder",
     "register",
     "restore",
     "word_times",

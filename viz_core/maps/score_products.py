@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -101,21 +100,6 @@ def score_products(call: AttentionCall, head: int, query: int, key: int, row: in
         float(score),
         float(call.weights(head=head, queries=query, keys=key)[row]),
     )
-
-
-def products_of_pair(_model: Any, run: Any, site: str, head: int, query: int, key: int, row: int = 0) -> ScoreProducts:
-    """`score_products` of a recorded run, in the form that a remote runner calls.
-
-    Raises:
-        KeyError: if the run has no such site.
-        IndexError, ValueError: as `score_products`.
-    """
-    return score_products(run.trace[site], head, query, key, row)
-
-
-def keeps_queries_and_keys(_model: Any, run: Any) -> bool:
-    """Whether a run's calls have queries and keys for `score_products`; some models record whole maps only."""
-    return all(isinstance(call.source, Projected) for call in run.trace)
 
 
 def _at(tensor: Tensor, *places: int) -> float:

@@ -7,11 +7,11 @@ import pytest
 
 from pages.architectures.cost_figures import curves_figure, measured_figure, pairs_figure, theory_figure
 from pages.architectures.network_figure import connection_figure
+from ui.compute.benchmark import Measurement
 from ui.text.words import load_words
 from ui.widgets.figure_style import ACCENT, KEYS, QUERIES
 from viz_core.lessons.architectures import ARCHITECTURES, LayerSizes, layer_cost
 from viz_core.lessons.architectures.paths import connections, path_matrix, shortest_path
-from viz_core.runtime.stopwatch import Measurement
 
 LABELS = load_words("architectures", "en").group("figure")
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from pages.multi_head.figures import FLOW, batch_figure, cost_figure, flow_figure, heads_figure
+from ui.compute.benchmark import Measurement
 from ui.text.words import load_words
 from ui.widgets.figure_style import ACCENT, KEYS, QUERIES, VALUES
-from viz_core.runtime.stopwatch import Measurement
 
 LABELS = load_words("multi-head", "en").group("figure")
 SHAPES = {block.name: (1, i, 2 * i) for i, block in enumerate(FLOW)}

@@ -10,6 +10,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from tests.pages.reading import badges, charts, components, drawn, finding, number, stands, texts
+from ui.compute.head_importance import HeadImportance, HeadWorth, head_importance
 from ui.text.words import ENGLISH, load_words
 from viz_core.lessons.transformer.score_parts import score_parts
 from viz_core.maps.alignments import best_aligner
@@ -17,7 +18,6 @@ from viz_core.maps.contributions import contribution_norms
 from viz_core.pretrained import Translator, load_translator
 from viz_core.pretrained.bleu import corpus_bleu
 from viz_core.pretrained.bootstrap import Difference
-from viz_core.pretrained.head_importance import HeadImportance, HeadWorth, head_importance
 from viz_core.pretrained.samples import held_out
 from viz_core.trace import intervene, off, record
 from viz_core.view.payload import decode_view
@@ -108,7 +108,7 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> HeadImportance:
             worth = Difference(value, value - 0.3, value + 0.3)
             heads.append(HeadWorth(site, head, worth, Difference(-5.0, -6.0, -4.0), 1.0 - value / 10))
     found = HeadImportance("bleu", 51.0, 2197, tuple(heads))
-    monkeypatch.setattr("viz_core.pretrained.head_importance.head_importance", lambda _: found)
+    monkeypatch.setattr("ui.compute.head_importance.head_importance", lambda _: found)
     return found
 
 
@@ -135,7 +135,7 @@ def test_the_grid_of_what_heads_are_worth(open_page: OpenPage, measured: HeadImp
 
 
 def test_a_model_that_nobody_measured_says_how(open_page: OpenPage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("viz_core.pretrained.head_importance.head_importance", lambda _: None)
+    monkeypatch.setattr("ui.compute.head_importance.head_importance", lambda _: None)
     app = open_page("transformer", **{"t-text": "Go.", "t-section": "What heads are worth"})
     assert "head-importance transformer-en-fr" in texts(app)
 

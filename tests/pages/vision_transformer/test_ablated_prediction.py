@@ -10,9 +10,9 @@ from streamlit.testing.v1 import AppTest
 
 from tests.pages.reading import drawn, finding, number, one_line, stands, texts
 from tests.tiny_vit import GREY
+from ui.compute.head_importance import head_importance
 from viz_core.images.drawn import SCENES, drawn_picture
 from viz_core.pretrained import load_classifier
-from viz_core.pretrained.head_importance import head_importance
 from viz_core.trace import intervene, off
 
 OpenPage = Callable[..., AppTest]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from viz_core.hub import HubError, check_name, check_revision, find_folder, load_hub
+from viz_core.hub import HubError, check_name, check_revision, load_hub
 
 
 @pytest.mark.parametrize(
@@ -90,29 +90,3 @@ def test_what_is_no_revision(revision: str) -> None:
         return
     with pytest.raises(HubError, match="is no revision"):
         check_revision(revision)
-
-
-def test_folders_the_host_allows(tmp_path: Path) -> None:
-    (tmp_path / "models" / "mine").mkdir(parents=True)
-    (tmp_path / "secret").mkdir()
-    (tmp_path / "models" / "way-out").symlink_to(tmp_path / "secret")
-    roots = [tmp_path / "models"]
-    assert find_folder("mine", roots) == tmp_path / "models" / "mine"
-    assert find_folder(str(tmp_path / "models" / "mine"), roots) == tmp_path / "models" / "mine"
-    refused = [
-        "",
-        "missing",
-        str(tmp_path / "secret"),
-        "../secret",
-        "way-out",
-        "mine/../../secret",
-        "/",
-        "a\0b",
-        "x" * 5000,
-        "~nobody-of-this-name/x",
-    ]
-    for typed in refused:
-        with pytest.raises(HubError, match="not among the folders"):
-            find_folder(typed, roots)
-    with pytest.raises(HubError):
-        find_folder("mine", [])

@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from viz_core.hub import HubModel
-from viz_core.maps.score_products import products_of_pair
+from viz_core.maps.score_products import score_products
 
 
 @pytest.mark.parametrize("family", ["bert", "llama", "qwen3", "gemma2", "gpt-oss", "t5", "vit"])
@@ -20,7 +20,7 @@ def test_the_softmax_of_what_the_terms_add_up_to_is_the_map(family: str, tiny_mo
     run = model.run(image=Image.new("RGB", (16, 16), "red")) if family == "vit" else model.run("The cat sat on the mat")
     call = next(call for call in run.trace if call.kind == "self")
     query, head = call.num_queries - 1, call.num_heads - 1
-    found = [products_of_pair(model, run, call.site, head, query, key) for key in range(call.num_keys)]
+    found = [score_products(call, head, query, key) for key in range(call.num_keys)]
     assert max(each.residual for each in found) < 1e-5
     parts = np.array([0.0 if each.hidden else math.exp(each.total) for each in found])
     np.testing.assert_allclose(parts / parts.sum(), call.weights(head=head, queries=query)[0], atol=1e-6)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from viz_core.runtime.stopwatch import Measurement, growth, measure, one_thread
+from ui.compute.benchmark import Measurement, growth, measure, one_thread
 
 
 class Clock:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from ui.compute.head_importance import HeadImportance, HeadWorth, gradient_agreement
 from viz_core.pretrained.bootstrap import Difference
-from viz_core.pretrained.head_importance import HeadImportance, HeadWorth, gradient_agreement
 
 
 @pytest.mark.parametrize(("order", "expected"), [((1, 2, 3, 4), 1.0), ((4, 3, 2, 1), -1.0), ((2, 1, 4, 3), 0.6)])
