@@ -56,7 +56,7 @@ def measure(samples: int = 11, trainings: int = 3) -> list[Row]:
     ):
         watched = tuple(_watch(browser, f"{server.url}/{OWN}&l-train-seed={seed}") for seed in range(trainings))
         idle, busy = _beside(browser, server.url, samples)
-        keyed, dragged = _looked_back(browser, f"{server.url}/learning", samples)
+        keyed, dragged = _scrubbed(browser, f"{server.url}/learning", samples)
     slider = "a slider of another chapter, key to paint, while one trains"
     return [
         Row("two layers learn to repeat, on one thread", "s", alone, target=LEARNED),
@@ -111,7 +111,7 @@ def _beside(browser: Browser, url: str, samples: int) -> tuple[tuple[float, ...]
     return idle, busy
 
 
-def _looked_back(browser: Browser, url: str, samples: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
+def _scrubbed(browser: Browser, url: str, samples: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Back from the last step of a recorded run, one snapshot after the other: by key, then with the mouse."""
     with visit(browser, url) as reader:
         reader.page.wait_for_function(_READY)

@@ -36,11 +36,11 @@ def measure(device: str = "cpu", sizes: Sequence[int] = SIZES, samples: int = 9,
         possible = fits(eager_bytes(n), device)
         maps = forward("eager", eager, tokens) if possible else None
         note = "" if possible else f"needs {eager_bytes(n) / 1e9:.0f} GB"
-        calls = {f"ours {name}": call for name, call in our_looks(trace).items()}
+        calls = {f"ours {name}": call for name, call in our_queries(trace).items()}
         if maps is not None:
-            calls |= {f"eager {name}": call for name, call in eager_looks(maps).items()}
+            calls |= {f"eager {name}": call for name, call in eager_queries(maps).items()}
         times = milliseconds(in_turns(calls, watch, samples=samples, most_seconds=10))
-        for name in our_looks(trace):
+        for name in our_queries(trace):
             what = f"{name}, {n:,} tokens"
             peer = times.get(f"eager {name}", ())
             rows.append(Row(what, "ms", times[f"ours {name}"], PEERS["eager"], peer, note=note))
@@ -79,7 +79,7 @@ def _peak(read: Callable[[], object], device: str) -> float | None:
     return peak.stop()
 
 
-def our_looks(trace: Trace) -> dict[str, object]:
+def our_queries(trace: Trace) -> dict[str, object]:
     """Return maps that a reader sees, from a trace, on the CPU."""
     call = list(trace)[LAYER]
     some = slice(0, TILE)
@@ -91,7 +91,7 @@ def our_looks(trace: Trace) -> dict[str, object]:
     }
 
 
-def eager_looks(maps: Sequence[Tensor]) -> dict[str, object]:
+def eager_queries(maps: Sequence[Tensor]) -> dict[str, object]:
     """The same from a tuple of maps."""
     layer = maps[LAYER]
     return {

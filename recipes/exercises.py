@@ -26,8 +26,8 @@ from recipes.book_pairs import prepare
 from recipes.book_translators import BOOK_TRANSLATORS, train_once
 from recipes.files import write_json
 from recipes.sentence_pairs import read_text
+from viz_core.images.fashion_mnist import shipped_pictures
 from viz_core.models.vit import ViT
-from viz_core.pretrained.picture_samples import shipped_pictures
 from viz_core.runtime.assets import ASSETS
 
 RECORDED = ASSETS / "book" / "exercises.json"

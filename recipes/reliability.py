@@ -20,7 +20,7 @@ from viz_core.pretrained.familiarity import FILE, Familiarity
 
 KNOWN = 0.95  # of held-out pictures are within the threshold
 TRAINING_PICTURES = 8000  # that the spread is measured on: enough for a covariance of some hundred numbers
-STRANGE = 64  # pictures of each kind that no data set holds
+UNFAMILIAR = 64  # pictures of each kind that no data set holds
 
 
 class Bin(TypedDict):
@@ -93,7 +93,7 @@ def record_reliability(model: ImageClassifier, split: PictureSplit, folder: Path
             "threshold": round(threshold, 3),
             "strange": {
                 name: round(float((known.distances(_features(model, pixels)) > threshold).float().mean()), 4)
-                for name, pixels in _strange(model).items()
+                for name, pixels in _unfamiliar(model).items()
             },
         },
     }
@@ -136,15 +136,15 @@ def _features(model: ImageClassifier, pictures: Sequence[Image.Image]) -> Float[
     return model.features_and_probabilities(pixels.to(model.device))[0]
 
 
-def _strange(model: ImageClassifier) -> dict[str, list[Image.Image]]:
+def _unfamiliar(model: ImageClassifier) -> dict[str, list[Image.Image]]:
     """Pictures unlike any data set: noise, one colour, and a red pixel on black or white."""
     random = np.random.default_rng(0)
     height, width = model.preparation.size
-    noise = random.integers(0, 256, (STRANGE, height, width, 3), dtype=np.uint8)
-    colours = np.broadcast_to(random.integers(0, 256, (STRANGE, 1, 1, 3), dtype=np.uint8), noise.shape)
+    noise = random.integers(0, 256, (UNFAMILIAR, height, width, 3), dtype=np.uint8)
+    colours = np.broadcast_to(random.integers(0, 256, (UNFAMILIAR, 1, 1, 3), dtype=np.uint8), noise.shape)
     dots = np.zeros_like(noise)
     dots[::2] = 255
-    dots[range(STRANGE), random.integers(0, height, STRANGE), random.integers(0, width, STRANGE)] = (255, 0, 0)
+    dots[range(UNFAMILIAR), random.integers(0, height, UNFAMILIAR), random.integers(0, width, UNFAMILIAR)] = (255, 0, 0)
     kinds = {"noise": noise, "one colour": colours, "one red pixel": dots}
     return {name: [Image.fromarray(np.ascontiguousarray(each)) for each in kind] for name, kind in kinds.items()}
 

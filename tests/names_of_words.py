@@ -58,7 +58,7 @@ class Name:
         wanted = f"{self.pattern}.{ANY}" if self.kind == "group" else self.pattern
         return any(True for name in sections for _ in _fillings(wanted, name))
 
-    def asks_for(self, name: str, code_strings: CodeStrings) -> bool:
+    def covers(self, name: str, code_strings: CodeStrings) -> bool:
         """Whether this may be the one who asks for `name`; what fills a star must stand somewhere in code."""
         if self.kind == "group":
             return name.startswith(f"{self.pattern}.") and code_strings.names(name.removeprefix(f"{self.pattern}."))

@@ -124,8 +124,8 @@ def test_every_section_is_named_by_code(chapter: str) -> None:
         own.append(Name(chapter, "section", "*", "all are handed to the browser"))
     section_names = [name for name in own if name.kind != "label"]
     labels = [name for name in own if name.kind == "label"]
-    dead = [section for section in words.sections if not any(name.asks_for(section, known) for name in section_names)]
-    dead += [label for label in words.front.get("controls", {}) if not any(n.asks_for(label, known) for n in labels)]
+    dead = [section for section in words.sections if not any(name.covers(section, known) for name in section_names)]
+    dead += [label for label in words.front.get("controls", {}) if not any(n.covers(label, known) for n in labels)]
     assert not dead
 
 

@@ -10,8 +10,8 @@ from pages.learning import figures
 from pages.learning.measured_run import recorded
 from ui.chapter.chapter import Chapter
 from viz_core.lessons.learning.memorisation import (
-    known_by_heart,
     main_frequencies,
+    memorised_at,
     mirrored_share,
     understood,
     waves_in_use,
@@ -35,7 +35,7 @@ def _seed(chapter: Chapter) -> None:
     step = int(chapter.controls.slider("circle-step", 0, film.shots[-1], film.shots[-1], film.shots[1]))
     shot = run.shot(step)
     left, right = st.columns(2, gap="medium")
-    first, then = known_by_heart(film), understood(film)
+    first, then = memorised_at(film), understood(film)
     with left:
         figure = figures.curve_figure({NAME: film}, step, None, names)
         chapter.figure("circle-curve", figure, right=f"{film.held_out[-1]:.0%}", last=f"{film.shots[-1]:,}")

@@ -12,11 +12,11 @@ from pages.learning.measured_run import MeasuredRun
 from pages.learning.recorded_run import whole_set
 from ui.chapter.chapter import Chapter
 from viz_core.lessons.learning.blanks import blank_spread
-from viz_core.lessons.learning.memorisation import known_by_heart, waves_in_use
+from viz_core.lessons.learning.memorisation import memorised_at, waves_in_use
 
 ROUNDING = 1e-5  # what float32 may lose in sums of a few hundred terms
 SOLVED, UNSOLVED = 0.85, 0.4
-LOOKS_THERE = 0.5
+LEAST_INDUCTION = 0.5
 ABOVE_CHANCE = 0.45
 FEW_WAVES = 15.0
 
@@ -30,15 +30,15 @@ def claims(chapter: Chapter) -> None:
         given = broken == "given"
         alone = "repeat-two-layers" if given else "repeat-one-layer"
         blind = "reverse-sinusoidal" if given else "reverse-none-encoder"
-        by_heart = right if broken == "later" else _while_by_heart
+        memorised = right if broken == "later" else _while_memorised
         chapter.claim_at_least("two-layers", _worst("repeat-two-layers", right), SOLVED)
         chapter.claim_at_most("one-layer", _best(alone, right), UNSOLVED)
-        chapter.claim_at_least("induction", _worst("repeat-two-layers", induction), LOOKS_THERE)
+        chapter.claim_at_least("induction", _worst("repeat-two-layers", induction), LEAST_INDUCTION)
         chapter.claim("blanks", lambda: blank_spread("sinusoidal" if given else "none"), ROUNDING)
         chapter.claim_at_most("encoder-blind", _best(blind, right), UNSOLVED)
         chapter.claim_at_least("decoder-counts", _worst("reverse-none-decoder", right), ABOVE_CHANCE)
         chapter.claim_at_least("reversed", _worst("reverse-sinusoidal", right), SOLVED)
-        chapter.claim_at_most("by-heart", _best("modular-addition", by_heart), 0.6)
+        chapter.claim_at_most("by-heart", _best("modular-addition", memorised), 0.6)
         chapter.claim_at_least("understood", _worst("modular-addition", right), 0.95)
         chapter.claim_at_most("sparse", _best("modular-addition", waves), FEW_WAVES)
     chapter.text("claims")
@@ -72,9 +72,9 @@ def _most_induction(run: MeasuredRun, shot: int) -> float:
     return float(run.measures["induction"][shot].max())
 
 
-def _while_by_heart(run: MeasuredRun) -> float:
+def _while_memorised(run: MeasuredRun) -> float:
     """The held-out accuracy at the step at which the training examples are memorised."""
-    shot = known_by_heart(run.film)
+    shot = memorised_at(run.film)
     return 1.0 if shot is None else float(run.film.held_out[shot])
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import streamlit as st
 
 from pages.learning import figures
-from pages.learning.claims import LOOKS_THERE, SOLVED
+from pages.learning.claims import LEAST_INDUCTION, SOLVED
 from pages.learning.measured_run import MeasuredRun, recorded
 from ui.chapter.chapter import Chapter
 from ui.widgets.chart import Point
@@ -44,7 +44,7 @@ def _draw(chapter: Chapter, step: int, narrow: bool, setting: str) -> None:
         chapter.figure("together", figure, bar=False, on_click=on_click, step=at, right=right, **values)
     with chapter.claim_row("main"):
         chapter.claim_at_least("learns", float(film.held_out[end]), SOLVED)
-        chapter.claim_at_least("finds", _most_induction(run, end), LOOKS_THERE)
+        chapter.claim_at_least("finds", _most_induction(run, end), LEAST_INDUCTION)
 
 
 def _most_induction(run: MeasuredRun, shot: int) -> float:

@@ -9,10 +9,11 @@ import streamlit as st
 
 from pages.learning.measured_run import MeasuredRun
 from pages.learning.run_display import show_runs
+from pages.learning.training import Training
 from ui.blocks.stopwatch import StepwiseRun, stopwatch
 from ui.chapter.chapter import Chapter
 from ui.compute.slots import is_hosted, time_limit
-from viz_core.lessons.learning.own_run import Training, plan_for
+from viz_core.lessons.learning.own_run import plan_for
 from viz_core.tasks import POSITIONS, TASKS, Plan, Shape, TaskRun
 from viz_core.tasks.film import Film
 

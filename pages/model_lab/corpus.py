@@ -28,13 +28,13 @@ _MOST = {
 def corpus(chapter: Chapter, card: HubCard, request: HubRequest) -> None:
     """Show what each head does over many sentences, once the reader starts it."""
     chapter.text("corpus")
-    texts = _ask_texts(chapter)
+    texts = _read_texts(chapter)
     found = None if texts is None else _read(chapter, request, texts)
     if texts is not None and found is not None:
         show_found(chapter, card, found, texts, request.text)
 
 
-def _ask_texts(chapter: Chapter) -> tuple[str, ...] | None:
+def _read_texts(chapter: Chapter) -> tuple[str, ...] | None:
     """The sentences; None, after a sentence, where there are none yet."""
     if chapter.controls.choice("sentences", ("shipped", "own"), "shipped") == "shipped":
         return tuple(sample.english for sample in held_out())

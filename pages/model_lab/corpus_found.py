@@ -180,7 +180,7 @@ def _word(chapter: Chapter, kind: KindFound, texts: tuple[str, ...]) -> None:
     word = chapter.controls.text("of-word", "", placeholder=chapter.words("placeholder.word")).strip()
     if not word:
         return
-    heads = kind.looks_at(word)
+    heads = kind.heads_attending_to(word)
     if not heads:
         st.caption(chapter.words("corpus-no-word", word=escape(word[:80]), words=f"{len(kind.words):,}"))
         return

@@ -25,7 +25,7 @@ from viz_core.trace import HeadsOff
 from viz_core.view.map_group import MapGroup
 
 
-def ask_off(chapter: Chapter, card: HubCard, request: HubRequest) -> tuple[HeadNames, tuple[str, ...]]:
+def choose_heads_off(chapter: Chapter, card: HubCard, request: HubRequest) -> tuple[HeadNames, tuple[str, ...]]:
     """Switches for heads: those of this model, and those that are off."""
     heads = HeadNames(evaluate(request, switchable))
     if not heads.sites:

@@ -18,7 +18,7 @@ from viz_core.lessons.model_lab.queries import likeness, pooling
 _ROUNDING = 1e-5
 
 
-def show_likeness(chapter: Chapter, request: HubRequest, run: HubRun) -> None:
+def show_similarity(chapter: Chapter, request: HubRequest, run: HubRun) -> None:
     """Cosines of the text with the picture and with each of its patches."""
     cosines, residual = evaluate(request, likeness)
     frame = run.frame

@@ -9,9 +9,9 @@ from typing import Any
 
 import streamlit as st
 
-from pages.model_lab.model_choice import ask_other_model, load, report_errors
+from pages.model_lab.model_choice import choose_second_model, load, report_errors
 from pages.model_lab.models import hub_run
-from pages.model_lab.sounds import ask_sound
+from pages.model_lab.sounds import choose_sound
 from serving.requests.hub import HubModelSpec, HubRequest
 from serving.requests.lab_models import HubOffer
 from serving.requests.request import Picture
@@ -30,7 +30,7 @@ _MOST_NEW = 256
 _ANY = "any-language"
 
 
-def ask_input(chapter: Chapter, model: HubModelSpec, card: HubCard) -> HubRequest | None:
+def read_inputs(chapter: Chapter, model: HubModelSpec, card: HubCard) -> HubRequest | None:
     """The request that the controls of the model's kind describe; None, after a message, while an input is missing."""
     controls = card.kind_class.controls
     writing = [control for control in controls if control.widget == "writing"]
@@ -77,7 +77,7 @@ def _picture(chapter: Chapter, card: HubCard, control: InputControl) -> dict[str
 
 
 def _sound(chapter: Chapter, _card: HubCard, _control: InputControl) -> dict[str, Any]:
-    return {"sound": ask_sound(chapter)}
+    return {"sound": choose_sound(chapter)}
 
 
 def _speech_options(chapter: Chapter, card: HubCard, control: InputControl) -> dict[str, Any]:
@@ -102,12 +102,12 @@ _WIDGETS: dict[str, Callable[[Chapter, HubCard, InputControl], dict[str, Any]]] 
 }
 
 
-def ask_second(
+def read_second_inputs(
     chapter: Chapter, offer: HubOffer, card: HubCard, first: HubRequest, result: HubRun
 ) -> HubRequest | None:
     """A second request: another model on the same input, or another input; None for neither."""
     st.markdown(f"**{chapter.words('second')}**")
-    other = ask_other_model(chapter, offer, first.model)
+    other = choose_second_model(chapter, offer, first.model)
     if other is not None:
         return _same_for(chapter, other, card, first, result)
     if first.picture is not None:

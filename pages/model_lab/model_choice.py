@@ -21,7 +21,7 @@ from viz_core.hub import HubCard, HubError, check_name, check_revision
 Result = TypeVar("Result")
 
 
-def ask_for_model(chapter: Chapter, offer: HubOffer) -> HubModelSpec | None:
+def choose_model(chapter: Chapter, offer: HubOffer) -> HubModelSpec | None:
     """The chosen model; None, after a message, where none can be loaded yet."""
     controls, words = chapter.controls, chapter.words
     here = load_or_stop(lambda: local_models(offer.folders))
@@ -50,7 +50,7 @@ def ask_for_model(chapter: Chapter, offer: HubOffer) -> HubModelSpec | None:
     return _as_typed(chapter, model, here)
 
 
-def ask_other_model(chapter: Chapter, offer: HubOffer, first: HubModelSpec) -> HubModelSpec | None:
+def choose_second_model(chapter: Chapter, offer: HubOffer, first: HubModelSpec) -> HubModelSpec | None:
     """A second model; None if the reader chooses none."""
     controls = chapter.controls
     here = load_or_stop(lambda: local_models(offer.folders))

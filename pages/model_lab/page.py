@@ -7,17 +7,17 @@ import streamlit as st
 from pages.model_lab.corpus import corpus
 from pages.model_lab.exercises import on_architectures, on_uses
 from pages.model_lab.fingerprints import fingerprints
-from pages.model_lab.heads_off import ask_off, maps_without, show_without
-from pages.model_lab.image_text_similarity import show_likeness
+from pages.model_lab.heads_off import choose_heads_off, maps_without, show_without
+from pages.model_lab.image_text_similarity import show_similarity
 from pages.model_lab.in_picture import in_picture
-from pages.model_lab.inputs import ask_input, ask_second, input_names, run
+from pages.model_lab.inputs import input_names, read_inputs, read_second_inputs, run
 from pages.model_lab.lens import lens
 from pages.model_lab.model_card import model_card
-from pages.model_lab.model_choice import ask_for_model, load
+from pages.model_lab.model_choice import choose_model, load
 from pages.model_lab.models import hub_maps
 from pages.model_lab.next_words import next_words
 from pages.model_lab.positions import positions
-from pages.model_lab.result import ask_broken, checked_maps, link_to_vision, notes, outcome
+from pages.model_lab.result import checked_maps, choose_error, link_to_vision, notes, outcome
 from pages.model_lab.sinks import sinks
 from pages.model_lab.speech import speech
 from pages.model_lab.two_models import changed_heads, maps_of_other
@@ -40,9 +40,9 @@ chapter.definition()
 offer = hub_offer()
 main = chapter.card("main")
 with main, st.container(gap="xsmall", key="asked"):
-    model = chapter.require(ask_for_model(chapter, offer))
+    model = chapter.require(choose_model(chapter, offer))
     card = chapter.require(load(chapter, model))
-    inputs = ask_input(chapter, model, card)
+    inputs = read_inputs(chapter, model, card)
     found = run(chapter, inputs) if inputs else None
     if found is None:
         model_card(chapter, card)
@@ -54,16 +54,16 @@ with main, st.container(gap="xsmall", key="asked"):
 with main:
     # Named: where a wait stood over it before, a place without a name is built anew, and the view with it.
     with st.container(horizontal=True, vertical_alignment="bottom", key="options"):
-        broken = ask_broken(chapter, card)
+        broken = choose_error(chapter, card)
         menu = heads_menu(chapter)
     sound_place, maps = st.container(key="heard"), st.container(key="stage")
 
 language = current_language()
 groups = hub_maps(request, language)
 with menu():
-    heads, off = ask_off(chapter, card, request)
+    heads, off = choose_heads_off(chapter, card, request)
     contribution_kind = chapter.contributions_choice() if evaluate(request, shows_contributions) else ""
-    other = ask_second(chapter, offer, card, request, result)
+    other = read_second_inputs(chapter, offer, card, request, result)
 without = heads.read(off)
 beside: tuple[str, ...] = ()
 with maps:
@@ -96,7 +96,7 @@ with maps:
     if result.patches:
         in_picture(chapter, request, result, view)
     elif "similarities" in card.kind_class.features:
-        show_likeness(chapter, request, result)
+        show_similarity(chapter, request, result)
     if other and other.model != model:
         changed_heads(chapter, request, other, groups)
 with main:

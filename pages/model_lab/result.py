@@ -97,7 +97,7 @@ def _measured(words: Words, run: HubRun, held: int) -> str:
     return words("measured", **sizes, held=human_bytes(held), whole=human_bytes(whole))
 
 
-def ask_broken(chapter: Chapter, card: HubCard) -> str:
+def choose_error(chapter: Chapter, card: HubCard) -> str:
     """What to break: "" for nothing."""
     return chapter.break_it("eight-bits", "no-mask") if card.kind_class.writes() else chapter.break_it("eight-bits")
 

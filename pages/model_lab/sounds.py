@@ -12,7 +12,7 @@ from ui.widgets.upload import sound_file
 from viz_core.sounds.open_sound import SoundError
 
 
-def ask_sound(chapter: Chapter) -> SoundInput | None:
+def choose_sound(chapter: Chapter) -> SoundInput | None:
     """The chosen sound, with a player; None, after a message, where there is none yet."""
     words = chapter.words
     source = chapter.controls.choice("sound", ("tones", "sound-file", "microphone"), "tones")

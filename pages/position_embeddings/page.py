@@ -10,7 +10,7 @@ from pages.position_embeddings.one_scheme import one_scheme
 from pages.position_embeddings.shuffle import shuffle
 from pages.position_embeddings.side_by_side import side_by_side
 from pages.position_embeddings.sources import sources
-from pages.position_embeddings.tokens import ask_tokens
+from pages.position_embeddings.tokens import choose_tokens
 from ui.chapter.chapter import Chapter
 from viz_core.lessons.position_embeddings.order import order_residual
 from viz_core.lessons.position_embeddings.shared_layer import SharedLayer
@@ -21,7 +21,7 @@ chapter.question()
 chapter.definition()
 with chapter.card("main"):
     with chapter.main_controls():
-        chosen = ask_tokens(chapter)
+        chosen = choose_tokens(chapter)
         shown = chapter.controls.select("main-scheme", tuple(BY_NAME), "sinusoidal")
         chapter.controls.slider("order", 1, 20, 1)
         broken = chapter.break_it("no-order", part="order")

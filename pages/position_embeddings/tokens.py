@@ -69,7 +69,7 @@ class TokenInputs:
         return compute(scheme)[self.head].numpy()
 
 
-def ask_tokens(chapter: Chapter) -> TokenInputs | None:
+def choose_tokens(chapter: Chapter) -> TokenInputs | None:
     """Controls for the sentence or the picture, the heads and the quantity; None while there are no tokens."""
     controls = chapter.controls
     with controls.more():

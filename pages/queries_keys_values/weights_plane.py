@@ -16,7 +16,7 @@ from pages.queries_keys_values.plane_figures import plane_figure
 from pages.queries_keys_values.rows import Rows, typed_rows
 from ui.chapter.chapter import Chapter
 from ui.text.markdown import escape
-from viz_core.lessons.queries_keys_values.weight_cases import CASES, cases_met, copy_error, read_number, weights_of_case
+from viz_core.lessons.queries_keys_values.weight_cases import CASES, cases_met, copy_error, weights_of_case
 
 MOST_VALUES = 8
 LARGEST = 1e6
@@ -152,3 +152,16 @@ def plane_claims(chapter: Chapter, mixture: Mixture) -> None:
 
 def _unreadable(rows: Rows) -> list[tuple[int, int]]:
     return [(i, j) for i, row in enumerate(rows) for j, cell in enumerate(row) if read_number(cell, LARGEST) is None]
+
+
+def read_number(text: str, largest: float) -> float | None:
+    """A number as people type it, "0.25", "0,25", "−1" or "1/3"; None where there is none of at most this size."""
+    parts = text.replace("−", "-").replace(",", ".").split("/")
+    try:
+        numbers = [float(part) for part in parts]
+    except ValueError:
+        return None
+    if len(numbers) > 2 or (len(numbers) == 2 and numbers[1] == 0):
+        return None
+    value = numbers[0] / numbers[1] if len(numbers) == 2 else numbers[0]
+    return value if abs(value) <= largest else None  # NaN is not at most anything

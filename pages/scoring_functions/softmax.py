@@ -40,7 +40,7 @@ def masked_softmax_card(chapter: Chapter) -> MaskedScores | None:
     with chapter.card("softmax"):
         typed, seen = st.columns([2, 3], gap="large")
         with typed:
-            scores, valid_lens = _ask(chapter)
+            scores, valid_lens = _read_scores(chapter)
         with seen:
             shade_the_row(chapter)
             if scores is None:
@@ -60,7 +60,7 @@ def masked_softmax_card(chapter: Chapter) -> MaskedScores | None:
     return masked
 
 
-def _ask(chapter: Chapter) -> tuple[Tensor | None, Tensor | None]:
+def _read_scores(chapter: Chapter) -> tuple[Tensor | None, Tensor | None]:
     """The typed scores and lengths; where they cannot be read, a warning and the text as typed."""
     controls = chapter.controls
     text = controls.text_area("scores", SCORES, 170)

@@ -24,10 +24,10 @@ from viz_core.pretrained.word_probabilities import NUM_RIVALS, WordProbability
 
 def about_words(chapter: Chapter, model: str, request: TranslationInputs, result: Translation) -> None:
     """Explain the words under the translation, and name the English words that were rare in training."""
-    unsure = [word.text for word in result.words if word.hesitates]
+    unsure = [word.text for word in result.words if word.is_uncertain]
     chapter.finding("hesitates", bool(unsure), count=len(unsure), words=len(result.words))
     counts = word_counts(model)
-    rare = counts.hardly_seen(request.text) if counts else ()
+    rare = counts.rare_words(request.text) if counts else ()
     if counts and rare:
         named = [
             chapter.words("rare-few" if count else "rare-never", word=escape_markdown(word), count=count)
@@ -48,7 +48,7 @@ def table_of_words(words: Sequence[WordProbability]) -> pd.DataFrame:
     """A row for each word: its probability, whether the model hesitates, and its rivals with theirs."""
     rows = []
     for word in words:
-        row: dict[str, object] = {"word": word.text, "probability": word.probability, "hesitates": word.hesitates}
+        row: dict[str, object] = {"word": word.text, "probability": word.probability, "hesitates": word.is_uncertain}
         for place, rival in enumerate(word.rivals, start=1):
             row |= {f"rival {place}": rival.text, f"p(rival {place})": rival.probability}
         rows.append(row)
@@ -56,8 +56,8 @@ def table_of_words(words: Sequence[WordProbability]) -> pd.DataFrame:
 
 
 def _word(words: Words, key: str, word: WordProbability, changed: bool) -> str:
-    classes = "predicted-word" + " predicted-unsure" * word.hesitates + " predicted-changed" * changed
-    mark = "<b>?</b>" if word.hesitates else ""
+    classes = "predicted-word" + " predicted-unsure" * word.is_uncertain + " predicted-changed" * changed
+    mark = "<b>?</b>" if word.is_uncertain else ""
     tip = f'<span class="predicted-tip" role="tooltip" id="{key}-tip">{_behind(words, word)}</span>'
     return (
         f'<span class="{classes}" tabindex="0" aria-describedby="{key}-tip">'
@@ -74,7 +74,7 @@ def _behind(words: Words, word: WordProbability) -> str:
     rivals = "".join(
         f"<span><bdi>{escape(text)}</bdi> <span>{_percent(words, p)}</span></span>" for text, p in word.rivals
     )
-    unsure = f"<i>{escape(words('said-unsure'))}</i>" if word.hesitates else ""
+    unsure = f"<i>{escape(words('said-unsure'))}</i>" if word.is_uncertain else ""
     return f"<b>{first}</b>{unsure}<i>{escape(words('said-rivals', count=NUM_RIVALS))}</i>{rivals}"
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from pages.vision_transformer.inputs import PictureInputs
 from pages.vision_transformer.patch_figures import probabilities_figure
 from serving.models.model_spec import ShippedClassifier
+from serving.requests.picture_samples import count_samples, right_statistics
 from ui.blocks.heads_off import name_heads, score_examples
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate_model
@@ -18,7 +19,6 @@ from ui.text.words import current_language
 from viz_core.maps.contribution_shares import ContributionKind
 from viz_core.pretrained import Classification
 from viz_core.pretrained.bootstrap import percentage_right
-from viz_core.pretrained.picture_samples import count_samples, right_statistics
 from viz_core.trace import HeadsOff
 from viz_core.view.map_group import MapGroup
 

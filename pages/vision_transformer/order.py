@@ -15,7 +15,7 @@ from pages.vision_transformer.places import ROUNDING, enlarged, place_of
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate, evaluate_model
 from ui.text.markdown import escape
-from viz_core.lessons.vision_transformer.patches import likeness_beside, position_similarity
+from viz_core.lessons.vision_transformer.patches import neighbour_similarity, position_similarity
 from viz_core.lessons.vision_transformer.permutation import random_order
 from viz_core.lessons.vision_transformer.questions import patch_positions, patches_shuffled
 from viz_core.pretrained import Classification
@@ -45,10 +45,10 @@ def _likenesses(chapter: Chapter, found: Classification, table: Tensor, token: i
         chapter.guidance("similarity")
     with right:
         one = similarity[row, column]
-        beside = likeness_beside(one, row, column)
+        beside = neighbour_similarity(one, row, column)
         chapter.figure(
             "likeness",
-            patch_figures.likeness_figure(one.numpy(), names),
+            patch_figures.similarity_figure(one.numpy(), names),
             beside=f"{beside:.2f}",
             least=f"{float(one.min()):.2f}",
             **place,

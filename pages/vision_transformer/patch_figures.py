@@ -83,7 +83,7 @@ def similarity_image(similarity: Float[Tensor, "rows columns rows columns"], sid
     return Image.fromarray(sheet)
 
 
-def likeness_figure(similarity: Float[np.ndarray, "rows columns"], labels: Labels) -> go.Figure:
+def similarity_figure(similarity: Float[np.ndarray, "rows columns"], labels: Labels) -> go.Figure:
     """Similarity of one patch's position to every other, -1 to 1.
 
     Args:

@@ -82,7 +82,7 @@ def preprocessing(chapter: Chapter, picture_inputs: PictureInputs) -> None:
 
 def _warn_of_unlike_picture(chapter: Chapter, picture_inputs: PictureInputs) -> None:
     distance, values = picture_inputs.found.distance, _familiarity(picture_inputs)
-    if values and distance is not None and distance.strange:
+    if values and distance is not None and distance.is_unfamiliar:
         st.warning(chapter.words("strange", **values), icon=":material/help:")
 
 
@@ -93,7 +93,7 @@ def reliability(chapter: Chapter, picture_inputs: PictureInputs) -> None:
     if not values or card is None or found.distance is None:
         st.caption(chapter.words("unmeasured"))
         return
-    if found.distance.strange:  # then what was measured on typical pictures does not count
+    if found.distance.is_unfamiliar:  # then what was measured on typical pictures does not count
         return
     if entry := bin_of(card.training["calibration"]["bins"], found.probabilities[found.label]):
         shares = {"start": f"{entry['start']:.0%}", "stop": f"{entry['stop']:.0%}", "right": f"{entry['accuracy']:.1%}"}

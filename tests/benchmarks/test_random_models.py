@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from benchmarks import picture_text, random_models
-from benchmarks.looking import eager_looks, our_looks
+from benchmarks.looking import eager_queries, our_queries
 from benchmarks.random_models import bert, forward, marian, our_translator, random_tokens, random_trace
 from benchmarks.recording import check_alike
 from benchmarks.translating import by_generate, with_cache, without_cache
@@ -25,7 +25,7 @@ def test_all_ways_compute_the_same() -> None:
     check_alike(trace, maps)
     with torch.inference_mode():
         torch.testing.assert_close(models["record"](tokens).last_hidden_state, output, atol=1e-5, rtol=1e-4)
-    ours, theirs = our_looks(trace), eager_looks(maps)
+    ours, theirs = our_queries(trace), eager_queries(maps)
     assert list(ours) == list(theirs)
     for name in ours:
         for mine, other in zip(ours[name](), theirs[name](), strict=True):

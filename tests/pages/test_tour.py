@@ -58,7 +58,7 @@ SEEN: dict[str, Callable[[AppTest], bool]] = {
 
 
 @pytest.fixture(autouse=True)
-def nobody_to_ask(monkeypatch: pytest.MonkeyPatch) -> None:
+def offline(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     monkeypatch.delenv("ATLAS_MODELS", raising=False)
 

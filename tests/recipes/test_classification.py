@@ -18,7 +18,7 @@ from recipes.classifiers import CLASSIFIERS
 from recipes.picture_sets import FASHION_MNIST, PictureSplit
 from recipes.reliability import calibration_bins
 from tests.recipes.bars import CONFIG, NAME, SMALL, bars
-from viz_core.maps.over_patches import token_attention
+from viz_core.lessons.vision_transformer.token_maps import token_attention
 from viz_core.maps.relevance import gradient_relevance
 from viz_core.maps.rollout import attention_rollout
 from viz_core.pretrained import CheckpointError, load, load_classifier, load_translator
@@ -149,7 +149,7 @@ def test_how_sure_and_how_far_are_those_of_the_files_asked_as_a_visitor_asks(shi
     assert training["calibration"]["pictures"] == 200
     distances = [each.distance for each in found if each.distance is not None]
     assert len(distances) == 200
-    assert sum(not each.strange for each in distances) == 190  # 95%
+    assert sum(not each.is_unfamiliar for each in distances) == 190  # 95%
     assert set(training["familiarity"]["strange"]) == {"noise", "one colour", "one red pixel"}
 
 

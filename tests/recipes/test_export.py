@@ -82,7 +82,7 @@ def test_the_words_of_the_training_half_are_counted(exported: Exported) -> None:
     counts = word_counts(NAME, exported.out.parent)
     assert counts is not None
     assert counts.sentences == len(exported.split.train)
-    assert counts.hardly_seen("dinosaur, here!") == (("dinosaur", 0), ("here", 1))
+    assert counts.rare_words("dinosaur, here!") == (("dinosaur", 0), ("here", 1))
     assert f"hold {len(counts.counts)} different words" in (exported.out / "card.md").read_text(encoding="utf-8")
 
 

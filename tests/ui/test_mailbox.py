@@ -73,7 +73,7 @@ def states(message: BackMsg) -> dict[str, object]:
     return {state.id: getattr(state, str(state.WhichOneof("value"))) for state in widgets}
 
 
-FOR_NOBODY = {
+UNADDRESSED = {
     "clear_cache": BackMsg(clear_cache=True),
     "set_run_on_save": BackMsg(set_run_on_save=True),
     "load_git_info": BackMsg(load_git_info=True),
@@ -82,13 +82,13 @@ FOR_NOBODY = {
     "empty": BackMsg(),
 }
 for _payload in ("install_skills", "dismiss_skills_nudge"):
-    FOR_NOBODY[_payload] = BackMsg()
-    getattr(FOR_NOBODY[_payload].backend_operation_request, _payload).SetInParent()
-FOR_NOBODY["a backend operation without a payload"] = BackMsg()
-FOR_NOBODY["a backend operation without a payload"].backend_operation_request.request_id = "1"
+    UNADDRESSED[_payload] = BackMsg()
+    getattr(UNADDRESSED[_payload].backend_operation_request, _payload).SetInParent()
+UNADDRESSED["a backend operation without a payload"] = BackMsg()
+UNADDRESSED["a backend operation without a payload"].backend_operation_request.request_id = "1"
 
 
-@pytest.mark.parametrize("message", FOR_NOBODY.values(), ids=list(FOR_NOBODY))
+@pytest.mark.parametrize("message", UNADDRESSED.values(), ids=list(UNADDRESSED))
 def test_dropped(message: BackMsg) -> None:
     box = mailbox()
     assert put(box, message) == ["not-offered"]
@@ -99,7 +99,7 @@ def test_dropped(message: BackMsg) -> None:
 def test_every_message_of_the_protocol_is_either_offered_or_dropped() -> None:
     """A new version of Streamlit may bring more: somebody has to say what becomes of it."""
     offered = {"rerun_script", "stop_script", "app_heartbeat", "file_urls_request", "backend_operation_request"}
-    assert {field.name for field in BackMsg.DESCRIPTOR.oneofs_by_name["type"].fields} == offered | set(FOR_NOBODY) - {
+    assert {field.name for field in BackMsg.DESCRIPTOR.oneofs_by_name["type"].fields} == offered | set(UNADDRESSED) - {
         "empty",
         "install_skills",
         "dismiss_skills_nudge",
@@ -239,7 +239,7 @@ MESSAGES = st.one_of(
     st.builds(click, st.sampled_from(["p", "q", "r"])),
     st.builds(download, st.sampled_from("123")),
     st.builds(files, st.sampled_from("123"), st.integers(0, 30)),
-    st.sampled_from(list(FOR_NOBODY.values())),
+    st.sampled_from(list(UNADDRESSED.values())),
     st.just(BackMsg(stop_script=True)),
 )
 

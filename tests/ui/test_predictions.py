@@ -26,7 +26,7 @@ Count.
 > Two it is.
 > Always."""
 
-ASKS = ("exercise", "sketch", "draw_on_figure")
+PREDICTION_METHODS = ("exercise", "sketch", "draw_on_figure")
 PREDICTIONS = [
     (chapter, name)
     for chapter in all_chapters()[1:]
@@ -67,20 +67,20 @@ def test_a_wrong_answer_has_a_reply_of_its_own(chapter: str, name: str) -> None:
 
 @pytest.mark.parametrize("chapter", all_chapters()[1:])
 def test_every_chapter_asks_twice(chapter: str) -> None:
-    assert len(_asks(page_file(chapter).parent)) >= 2
+    assert len(_predictions(page_file(chapter).parent)) >= 2
 
 
 @pytest.mark.parametrize("chapter", all_chapters()[1:])
 def test_every_chapter_asks_before_it_proves(chapter: str) -> None:
     """Once at its start: before its claims, and before the sections in which one looks further."""
     path = page_file(chapter)
-    asks = {*ASKS, *_functions_that_ask(path.parent)}
+    asks = {*PREDICTION_METHODS, *_functions_that_predict(path.parent)}
     calls = [node for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.Call)]
     first = min(call.lineno for call in calls if _called(call) in asks)
     assert first < min(call.lineno for call in calls if _called(call) in ("claims", "tabs", "deeper"))
 
 
-def _functions_that_ask(folder: Path) -> set[str]:
+def _functions_that_predict(folder: Path) -> set[str]:
     """The functions of a chapter that put a question, or call one that does."""
     defined = {
         node.name: {_called(call) for call in ast.walk(node) if isinstance(call, ast.Call)}
@@ -88,17 +88,17 @@ def _functions_that_ask(folder: Path) -> set[str]:
         for node in ast.parse(path.read_text("utf-8")).body
         if isinstance(node, ast.FunctionDef)
     }
-    asking: set[str] = set()
-    while more := {name for name, calls in defined.items() if calls & {*ASKS, *asking}} - asking:
-        asking |= more
-    return asking
+    found: set[str] = set()
+    while more := {name for name, calls in defined.items() if calls & {*PREDICTION_METHODS, *found}} - found:
+        found |= more
+    return found
 
 
 def _called(call: ast.Call) -> str:
     return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
 
 
-class Asking:
+class RecordedChapter:
     """Stands in for a chapter and notes what it is asked to draw."""
 
     def __init__(self, chapter: str) -> None:
@@ -115,11 +115,11 @@ class Asking:
 def _sketches() -> Iterator[tuple[str, str, Board, Callable[[], Truth]]]:
     for chapter in all_chapters()[1:]:
         if (page_file(chapter).parent / "predictions.py").is_file():
-            module, asking = import_module(f"pages.{folder(chapter)}.predictions"), Asking(chapter)
+            module, recorded = import_module(f"pages.{folder(chapter)}.predictions"), RecordedChapter(chapter)
             for draw in vars(module).values():
                 if isfunction(draw) and [*signature(draw).parameters] == ["chapter"]:
-                    inspect.unwrap(draw)(asking)
-            yield from ((chapter, *sketch) for sketch in asking.sketches)
+                    inspect.unwrap(draw)(recorded)
+            yield from ((chapter, *sketch) for sketch in recorded.sketches)
 
 
 SKETCHES = list(_sketches())
@@ -144,7 +144,7 @@ def test_who_draws_the_truth_is_right_and_each_mistake_is_known(
         assert board.judge(drawn, truth.values, truth.mistakes) == mark
 
 
-def _asks(folder: Path) -> list[str]:
+def _predictions(folder: Path) -> list[str]:
     """The predictions that a chapter's code asks for, by name."""
     calls = (node for path in sorted(folder.glob("*.py")) for node in ast.walk(ast.parse(path.read_text("utf-8"))))
     return [
@@ -152,6 +152,6 @@ def _asks(folder: Path) -> list[str]:
         for call in calls
         if isinstance(call, ast.Call)
         and isinstance(call.func, ast.Attribute)
-        and call.func.attr in ASKS
+        and call.func.attr in PREDICTION_METHODS
         and isinstance(call.args[0], ast.Constant)
     ]

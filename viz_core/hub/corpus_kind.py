@@ -127,7 +127,7 @@ class KindFound:
         best = max((name for name in sure if sure[name] >= SURE), key=lambda name: sure[name], default=None)
         return best
 
-    def looks_at(self, word: str, count: int = 8) -> tuple[tuple[int, float], ...]:
+    def heads_attending_to(self, word: str, count: int = 8) -> tuple[tuple[int, float], ...]:
         """The heads with most attention to a word, as index into `heads` and mean weight; () for an unknown word."""
         seen = self.words.get(word.strip().casefold())
         if seen is None:

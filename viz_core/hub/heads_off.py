@@ -79,7 +79,7 @@ def without_heads(model: HubModel, run: HubRun, off: HeadsOff, position: int = -
     words = _likeliest(*chances, count)
     labels = [model.read([i])[0].label for i in words]
     changes = tuple(Change(label, *(float(p[i]) for p in chances)) for i, label in zip(words, labels, strict=True))
-    came = _came(run)
+    came = _next_tokens(run)
     if not len(came):
         return Without(changes)
     return Without(changes, (perplexity(before, came), perplexity(after, came)), len(came))
@@ -91,7 +91,7 @@ def _likeliest(before: Float[Tensor, "n"], after: Float[Tensor, "n"], count: int
     return top[torch.maximum(before, after)[top].argsort(descending=True)][:count].tolist()
 
 
-def _came(run: HubRun) -> list[int]:
+def _next_tokens(run: HubRun) -> list[int]:
     """The next token of each position with logits, as far as there is one."""
     if run.target_tokens:
         return [token.id for token in run.target_tokens][-len(run.output) :]

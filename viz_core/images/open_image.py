@@ -17,7 +17,7 @@ MAX_PIXELS = 40_000_000
 _NAMES = ("PNG", "JPEG", "WebP", "GIF")
 _CUT_SHORT = "This picture cannot be read to its end: the file may be cut short. Save it again and try once more."
 # What people send by mistake, by how it begins; last, a picture that is one in its first bytes alone.
-_STRANGERS = (
+_OTHER_FORMATS = (
     (
         rb"%PDF",
         "This is a PDF document, whatever its name says. Only {formats} pictures can be opened: save a page as PNG.",
@@ -127,7 +127,7 @@ def _too_large(size: tuple[int, int] | None, max_pixels: int) -> PictureError:
 
 def _why_not(content: bytes) -> str:
     head = content[:4096].lstrip(b"\xef\xbb\xbf \t\r\n")
-    for pattern, sentence in _STRANGERS:
+    for pattern, sentence in _OTHER_FORMATS:
         if re.match(pattern, head, flags=re.DOTALL | re.IGNORECASE):
             return sentence
     return "This file is not a picture that can be read. Only {formats} pictures can be opened."

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from viz_core.trace.arguments import check_axes, check_tensors, is_number
+from viz_core.trace.arguments import check_tensors, is_number
 
 HeadFusion: TypeAlias = Literal["mean", "max", "min"]
 
@@ -64,26 +64,20 @@ def fuse_heads(weights: Float[Tensor, "heads n n"], how: HeadFusion) -> Float[Te
     """All heads as one map: 1/h sum_h W_h, max_h W_h or min_h W_h, entry by entry.
 
     Raises:
-        ValueError: if weights are no floating-point tensor (heads, n, n), or `how` is none of the three.
+        ValueError: if `how` is none of the three.
     """
-    check_tensors(weights=weights)
-    check_axes("heads n n", weights=weights)
-    if how == "mean":
-        return weights.mean(dim=0)
-    if how == "max":
-        return weights.amax(dim=0)
-    if how == "min":
-        return weights.amin(dim=0)
-    raise ValueError(f"head_fusion: expected 'mean', 'max' or 'min', got {how!r}")
+    fusions = {"mean": torch.mean, "max": torch.amax, "min": torch.amin}
+    if how not in fusions:
+        raise ValueError(f"head_fusion: expected 'mean', 'max' or 'min', got {how!r}")
+    return fusions[how](weights, dim=0)
 
 
 def discard_smallest(weights: Float[Tensor, "n n"], ratio: float) -> Float[Tensor, "n n"]:
     """The map with its floor(ratio n^2) smallest weights set to 0.
 
     Raises:
-        ValueError: if weights are no floating-point tensor, unless 0 <= ratio < 1.
+        ValueError: unless 0 <= ratio < 1.
     """
-    check_tensors(weights=weights)
     if not is_number(ratio) or not 0 <= ratio < 1:
         raise ValueError(f"discard_ratio: expected at least 0 and below 1, got {ratio}")
     flat = weights.flatten()
@@ -92,16 +86,6 @@ def discard_smallest(weights: Float[Tensor, "n n"], ratio: float) -> Float[Tenso
 
 
 def with_residual(weights: Float[Tensor, "n n"]) -> Float[Tensor, "n n"]:
-    """W + I with rows divided by their sums, where I stands for the residual connection.
-
-    (Abnar and Zuidema 2020, section 3.)
-
-    Raises:
-        ValueError: if weights are no floating-point tensor (..., n, n).
-    """
-    check_tensors(weights=weights)
-    check_axes("... n n", weights=weights)
-    if weights.shape[-1] != weights.shape[-2]:
-        raise ValueError(f"weights: expected as many queries as keys, got shape {tuple(weights.shape)}")
+    """W + I with rows divided by their sums, where I is the residual connection (Abnar and Zuidema 2020, section 3)."""
     mixed = weights + torch.eye(weights.shape[-1], dtype=weights.dtype, device=weights.device)
     return mixed / mixed.sum(dim=-1, keepdim=True)

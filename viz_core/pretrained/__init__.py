@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from viz_core.pretrained.checkpoint import load_weights
     from viz_core.pretrained.classifier import Classification, ImageClassifier, build_classification_model
     from viz_core.pretrained.loading import load, load_classifier, load_translator
+    from viz_core.pretrained.translation import Translation
     from viz_core.pretrained.translator import (
         MAX_CHARACTERS,
         MAX_NEW_TOKENS,
         MAX_SOURCE_TOKENS,
         TextError,
-        Translation,
         Translator,
         build_translation_model,
     )
@@ -50,7 +50,8 @@ __all__ = [
 _MODULES = {
     **dict.fromkeys(("Classification", "ImageClassifier", "build_classification_model"), f"{__name__}.classifier"),
     **dict.fromkeys(("MAX_CHARACTERS", "MAX_NEW_TOKENS", "MAX_SOURCE_TOKENS"), f"{__name__}.translator"),
-    **dict.fromkeys(("TextError", "Translation", "Translator", "build_translation_model"), f"{__name__}.translator"),
+    **dict.fromkeys(("TextError", "Translator", "build_translation_model"), f"{__name__}.translator"),
+    "Translation": f"{__name__}.translation",
     **dict.fromkeys(("load", "load_classifier", "load_translator"), f"{__name__}.loading"),
     "load_weights": f"{__name__}.checkpoint",
 }

@@ -23,7 +23,7 @@ class Distance:
     threshold: float
 
     @property
-    def strange(self) -> bool:
+    def is_unfamiliar(self) -> bool:
         """Whether it is farther than nearly all of them."""
         return self.value > self.threshold
 

@@ -38,7 +38,7 @@ class WordCounts:
             number += 1
         return cls(number, {word: min(FEW, count) for word, count in counts.items()})
 
-    def hardly_seen(self, text: str) -> tuple[tuple[str, int], ...]:
+    def rare_words(self, text: str) -> tuple[tuple[str, int], ...]:
         """Return the words of a text that occur in fewer than `FEW` sentences, each once, in order, with counts."""
         found = {word: self.counts.get(word, 0) for word in words_of(text)}
         return tuple((word, count) for word, count in found.items() if count < FEW)

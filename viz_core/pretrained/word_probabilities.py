@@ -38,7 +38,7 @@ class WordProbability:
     rivals: tuple[Rival, ...]  # the likeliest first
 
     @property
-    def hesitates(self) -> bool:
+    def is_uncertain(self) -> bool:
         """Return whether the word's probability is below one half."""
         return self.probability < 0.5
 

@@ -25,7 +25,7 @@ _NO_SOUND = "This file is not a sound that can be read. Only {formats} sounds ca
 _CUT_SHORT = "This sound cannot be read to its end: the file may be cut short. Save it again and try once more."
 _KNOWN = rb"RIFF....WAVE|fLaC|OggS|ID3|\xff[\xe0-\xff]"
 # What people send by mistake, by how it begins.
-_STRANGERS = (
+_OTHER_FORMATS = (
     (
         rb"....ftyp",
         "This is an MP4, M4A or MOV file. Only {formats} sounds can be opened: save its sound as WAV or MP3.",
@@ -126,7 +126,7 @@ def _too_long(seconds: float | None, most: float) -> SoundError:
 
 
 def _why_not(content: bytes) -> str:
-    for pattern, sentence in _STRANGERS:
+    for pattern, sentence in _OTHER_FORMATS:
         if re.match(pattern, content, flags=re.DOTALL):
             return sentence
     return _NO_SOUND

@@ -20,7 +20,7 @@ Opening = tuple[tuple[MapGroup, ...], ViewState]
 # Whose `open_run` knows a result. It is imported when such a result is shown: a model of Hugging Face brings much
 # along, and where none has run, what it takes may not even be installed.
 _KNOWN_BY = {
-    "viz_core.pretrained.translator.Translation": "viz_core.view.translation",
+    "viz_core.pretrained.translation.Translation": "viz_core.view.translation",
     "viz_core.pretrained.classifier.Classification": "viz_core.view.picture",
     "viz_core.hub.runs.run.HubRun": "viz_core.view.hub",
 }

@@ -1,49 +1,4 @@
-"""The messages between Python and the attention view, and their encoding as bytes.
-
-The browser says (a small JSON message, whenever the reader has moved)
-
-    {turn, id, have, wants, group, layer, head, pins, display}
-
-    turn    counts the reader's moves: Python keeps the newest, and says which it has seen
-    have    the stamp of the base the browser holds, or none
-    id      of this message, so that it is answered once
-    wants   names of requests: what is on the screen and not here yet
-    group.. the state (`state.ViewState`)
-
-and Python answers with one run of bytes (`framing.frame`): a JSON header, then parts.
-
-    version  3
-    stamp    names the base: the groups, their tokens and the words
-    turn     how many of the reader's moves are in `state`
-    state    {group, layer, head, pins: ["q3"], display: {name: word}}
-    offline  true in a file without Python behind it: what is not here cannot be asked for
-    switches the heads that are off, "GROUP.LAYER.HEAD" each; null where none can be switched
-    offers   what "Save" has that needs Python: "page", "notebook", and "link" where an address holds the state
-    along    the slider of the page whose stops are a flip book (ui/widgets/flipbook.py); null where there is none
-    base     only where the browser does not hold it; in a flip book without the words:
-             {language, words, inputs: [label, ...], beside: [group's id, ...],
-              groups: one list an input: [{id, label, queries_label, keys_label, query_tokens, key_tokens,
-                       query_words, key_words, exact, layers: [{number, heads}],
-                       measures: [{name, unit, maximum}],
-                       seen: {grid: [rows, columns], special} or null, made: {model, revision, text}}]}
-             query_words and key_words number the word of every token, or are null;
-             exact: whether whole maps are sent, or tiles (`MapGroup.sent_whole`)
-    parts    [{name, kind, offset, shape, ...}], each an answer by the name of its request (viz_core/view/requests.py):
-             picture    heads x rows x columns, kind "root", with measures: [{name: number}]
-             change     no numbers, with changes: [number, ...], one for each head
-             measures   no numbers, with measures: {name: number}
-             image      height x width x 3, kind "bytes"
-             token      heads x keys or queries, kind "exact"
-             map        rows x columns, kind "exact"
-             tile       rows x columns, kind "exact" at level 0, else "root": the largest weight of each bunch
-             rows       rows x columns, kind "exact"
-             page, notebook, flipbook: kind "bytes"
-    missing  names that were wanted and cannot be had
-
-"exact" is float32, little-endian; "root" is one byte round(255 sqrt(w)). Every part starts at a multiple of 4.
-
-A first answer holds what viz_core/view/preload.py lists; all else is requested.
-"""
+"""The messages between Python and the attention view, encoded as docs/attention-view.md specifies."""
 
 from __future__ import annotations
 
@@ -118,7 +73,7 @@ class DecodedView:
     """A view's bytes read back.
 
     Attributes:
-        header: as described above.
+        header: as docs/attention-view.md describes it.
         parts: exact ones as float32, others as bytes, by name.
     """
 

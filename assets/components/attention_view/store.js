@@ -1,4 +1,4 @@
-// The browser's side of the protocol in viz_core/view/payload.py:
+// The browser's side of the protocol in docs/attention-view.md:
 // what Python has sent, by name, and what is still wanted.
 
 const ANSWER_VERSION = 3;

@@ -13,7 +13,7 @@ from streamlit.testing.v1 import AppTest
 
 from serving.compute.singleton import reset_singletons
 from tests.pages.reading import claims, texts
-from tests.viz_core.hub.fake_hub import COMMIT, FakeHub, ask_only, serving
+from tests.viz_core.hub.fake_hub import COMMIT, FakeHub, serving, use_only
 from tests.viz_core.hub.tiny_models import build
 
 OpenPage = Callable[..., AppTest]
@@ -37,13 +37,13 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
     reset_singletons()
     fake = FakeHub()
     with serving(fake) as address:
-        ask_only(address, monkeypatch)
+        use_only(address, monkeypatch)
         yield fake
     st.cache_data.clear()
     reset_singletons()
 
 
-def ask_for(open_page: OpenPage, **parameters: str) -> AppTest:
+def open_model(open_page: OpenPage, **parameters: str) -> AppTest:
     app = open_page("model-lab", **{"ml-source": "Type a name", "ml-name": NAME, "ml-start": "The cat", **parameters})
     assert f"{NAME} is not on this machine" in texts(app)
     return app.button[0].click().run()
@@ -53,7 +53,7 @@ def test_a_model_is_downloaded_after_a_click_and_its_commit_is_shown(
     open_page: OpenPage, hub: FakeHub, files: dict[str, bytes]
 ) -> None:
     hub.repos[NAME] = files
-    app = ask_for(open_page)
+    app = open_model(open_page)
     assert not app.warning
     assert not app.exception
     assert COMMIT in texts(app)
@@ -78,7 +78,7 @@ def test_missing_private_gated_and_a_hub_that_is_ill(
     open_page: OpenPage, hub: FakeHub, status: int, code: str, message: str
 ) -> None:
     hub.errors[NAME] = (status, code)
-    app = ask_for(open_page)
+    app = open_model(open_page)
     assert message in texts(app)
     assert not claims(app)
     assert app.text_input(key="ml-name").value == NAME
@@ -102,7 +102,7 @@ def test_what_cannot_be_shown_is_a_sentence_and_the_session_goes_on(
 ) -> None:
     hub.repos[NAME] = {name: content for name, content in {**files, **changes}.items() if content is not None}
     hub.repos["someone/good"] = files
-    app = ask_for(open_page)
+    app = open_model(open_page)
     assert message in texts(app)
     assert app.warning
     assert not claims(app)
@@ -113,4 +113,4 @@ def test_what_cannot_be_shown_is_a_sentence_and_the_session_goes_on(
 
 def test_a_revision_that_is_not_there(open_page: OpenPage, hub: FakeHub, files: dict[str, bytes]) -> None:
     hub.repos[NAME] = files
-    assert "has no revision 'v9'" in texts(ask_for(open_page, **{"ml-revision": "v9"}))
+    assert "has no revision 'v9'" in texts(open_model(open_page, **{"ml-revision": "v9"}))

@@ -16,7 +16,7 @@ from viz_core.maps.score_products import score_products
 
 pytestmark = pytest.mark.usefixtures("offline_lab")
 OpenPage = Callable[..., AppTest]
-ASKS = {"ml-start": "The cat", "ml-new": "3", "ml-section": "Query times key", "head": "decoder-self.1.2"}
+PARAMETERS = {"ml-start": "The cat", "ml-new": "3", "ml-section": "Query times key", "head": "decoder-self.1.2"}
 
 
 @pytest.fixture(scope="session")
@@ -29,7 +29,7 @@ def test_a_pair_by_link_and_another_by_choice(open_page: OpenPage, folders: Path
     run = load_hub(folders / "gpt-oss", device="cpu").run("The cat", max_new_tokens=3)
     last = len(run.tokens)
     pair = {"sp-query": f"{last} {run.tokens[-1].label}", "sp-key": f"3 {run.tokens[1].label}"}
-    app = open_page("model-lab", **{"ml-model": "gpt-oss", **ASKS, **pair})
+    app = open_page("model-lab", **{"ml-model": "gpt-oss", **PARAMETERS, **pair})
     stands(app)
     found = score_products(run.trace["decoder.1.self"], 2, last - 1, 2)
     bars, total, key, query = drawn(app, "score-products")
@@ -52,5 +52,5 @@ def test_a_pair_by_link_and_another_by_choice(open_page: OpenPage, folders: Path
 
 
 def test_whole_maps_have_no_products(open_page: OpenPage) -> None:
-    app = open_page("model-lab", **{"ml-model": "bloom", **ASKS})
+    app = open_page("model-lab", **{"ml-model": "bloom", **PARAMETERS})
     assert "there are no queries and keys to multiply" in texts(app)

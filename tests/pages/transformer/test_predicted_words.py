@@ -39,7 +39,7 @@ def test_words_rivals_and_where_it_hesitates(open_page: OpenPage, translator: Tr
     for word in result.words:
         for rival in word.rivals:
             assert f"<bdi>{html.escape(rival.text)}</bdi> <span>{percent(rival.probability)}</span>" in line
-    unsure = sum(word.hesitates for word in result.words)
+    unsure = sum(word.is_uncertain for word in result.words)
     assert line.count("predicted-unsure") == unsure
     assert finding(app, f"{unsure} of {len(result.words)} words have less than 50%", "words have at least 50%")
     assert "fewer than 5 of 110,893 training sentences: **i** (never)" in texts(app)

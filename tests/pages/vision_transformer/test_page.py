@@ -22,9 +22,9 @@ from viz_core.images.drawn import SCENES, drawn_picture
 from viz_core.images.open_image import open_picture
 from viz_core.lessons.vision_transformer.patches import position_similarity
 from viz_core.lessons.vision_transformer.permutation import permutation_test, random_order
+from viz_core.lessons.vision_transformer.token_maps import token_attention
 from viz_core.maps.distance import mean_attention_distance
 from viz_core.maps.measures import attention_entropy
-from viz_core.maps.over_patches import token_attention
 from viz_core.maps.rollout import attention_rollout, rollout_by_layer
 from viz_core.pretrained import Classification, ImageClassifier, load_classifier
 

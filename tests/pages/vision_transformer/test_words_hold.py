@@ -38,13 +38,13 @@ def caution(app: AppTest, model: ImageClassifier) -> None:
     first = GARMENTS[0] if model.card.name == "vit-fashion-mnist" else "truck"
     found = model.classify(drawn_picture(first))
     assert found.distance is not None
-    assert ("**Unlike the training pictures.**" in one_line(app)) == found.distance.strange
+    assert ("**Unlike the training pictures.**" in one_line(app)) == found.distance.is_unfamiliar
     assert f"{found.distance.value:.1f} from the training mean" in one_line(app)
     confidence = found.probabilities[found.label]
     bins = model.card.training["calibration"]["bins"]
     own = next(each for each in bins if each["start"] <= confidence <= each["stop"])
     reliable = f"{own['accuracy']:.1%} of {own['pictures']:,} held-out predictions are correct" in one_line(app)
-    assert reliable != found.distance.strange, "no accuracy for pictures on which it was never measured"
+    assert reliable != found.distance.is_unfamiliar, "no accuracy for pictures on which it was never measured"
 
 
 def test_of_a_picture_unlike_the_training_pictures(open_page: OpenPage) -> None:

@@ -19,7 +19,7 @@ from ui.text.words import ENGLISH, load_words
 TIMEOUT = 300.0
 
 
-async def ask_and_tell_it_to_stop(url: str, server: subprocess.Popen[bytes]) -> None:
+async def request_and_stop(url: str, server: subprocess.Popen[bytes]) -> None:
     """Somebody waits for a translation, and sees that it is at work, when the signal comes."""
     translating = load_words("common", ENGLISH)("translating")
     async with visit(url, TIMEOUT) as visitor, asyncio.timeout(TIMEOUT):
@@ -43,7 +43,7 @@ def test_told_to_stop_in_the_middle_of_a_computation(tmp_path: Path, record_prop
         workers = psutil.Process(process.pid).children(recursive=True)
         assert len(workers) == 1
         workers[0].suspend()
-        asyncio.run(ask_and_tell_it_to_stop(url, process))
+        asyncio.run(request_and_stop(url, process))
         assert psutil.wait_procs(workers, TIMEOUT)[1] == []
         assert process.returncode == -signal.SIGTERM
     finally:

@@ -248,7 +248,7 @@ def test_work_that_nobody_wants_any_more_ends_between_two_steps() -> None:
             ended.set()
             raise
 
-    async def ask_and_leave() -> None:
+    async def request_and_leave() -> None:
         task = asyncio.create_task(_interruptible(work))
         while not steps.is_set():
             await asyncio.sleep(0.01)
@@ -257,4 +257,4 @@ def test_work_that_nobody_wants_any_more_ends_between_two_steps() -> None:
             await task
         assert await asyncio.to_thread(ended.wait, TIMEOUT)
 
-    asyncio.run(ask_and_leave())
+    asyncio.run(request_and_leave())

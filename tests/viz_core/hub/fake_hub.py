@@ -90,7 +90,7 @@ def serving(fake: FakeHub) -> Iterator[str]:
     server.server_close()
 
 
-def ask_only(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def use_only(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever asks the Hub in this process asks there."""
     monkeypatch.setattr(constants, "ENDPOINT", address)
     monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", address + "/{repo_id}/resolve/{revision}/{filename}")

@@ -201,9 +201,9 @@ def test_what_heads_look_at_in_a_word(planted: Planted) -> None:
     np.testing.assert_allclose(found.words["a"].mean, both / 2, atol=1e-6)
     assert (found.words["a"].count, found.words["a"].sentences) == (2, (0,))
     assert found.words.keys() == {"a", "b", "c", "d"}
-    (best, given), *_ = found.looks_at(" A ")
+    (best, given), *_ = found.heads_attending_to(" A ")
     assert given == max(found.words["a"].mean) == found.words["a"].mean[best]
-    assert found.looks_at("nowhere") == ()
+    assert found.heads_attending_to("nowhere") == ()
 
 
 def test_pieces_of_a_word_are_one_word(tiny_model: TinyModel) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from huggingface_hub import constants
 
-from tests.viz_core.hub.fake_hub import COMMIT, FakeHub, ask_only, serving
+from tests.viz_core.hub.fake_hub import COMMIT, FakeHub, serving, use_only
 from viz_core.hub import HubError, load_hub, local_models
 from viz_core.hub.store.download import fetch
 
@@ -25,7 +25,7 @@ EXTRA = {
 def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
     fake = FakeHub()
     with serving(fake) as address:
-        ask_only(address, monkeypatch)
+        use_only(address, monkeypatch)
         yield fake
 
 

@@ -32,7 +32,7 @@ def test_pictures_like_no_other_are_strange(name: str) -> None:
     for picture in (dot, noise, Image.new("RGB", (1, 1), (255, 0, 0))):
         found = model.classify(picture).distance
         assert found is not None
-        assert found.strange
+        assert found.is_unfamiliar
         assert found.threshold == model.card.training["familiarity"]["threshold"]
     assert min(model.card.training["familiarity"]["strange"].values()) > 0.8
 
@@ -41,7 +41,7 @@ def test_the_garment_that_the_chapter_opens_on_is_not() -> None:
     model = load_classifier("vit-fashion-mnist", "cpu")
     first = model.classify(drawn_picture(GARMENTS[0])).distance
     assert first is not None
-    assert not first.strange, "the chapter opens on a picture that the model is said not to know"
+    assert not first.is_unfamiliar, "the chapter opens on a picture that the model is said not to know"
 
 
 def test_a_file_that_is_cut_short_or_of_another_model_says_so(tmp_path: Path) -> None:

@@ -30,14 +30,14 @@ def test_sentences_are_counted_not_words() -> None:
     counts = WordCounts.of(["a cat, a cat", "A cat", *["a dog"] * (FEW + 3)])
     assert counts.sentences == FEW + 5
     assert counts.counts == {"a": FEW, "cat": 2, "A": 1, "dog": FEW}
-    assert counts.hardly_seen("The cat saw a dog; the cat ran") == (
+    assert counts.rare_words("The cat saw a dog; the cat ran") == (
         ("The", 0),
         ("cat", 2),
         ("saw", 0),
         ("the", 0),
         ("ran", 0),
     )
-    assert counts.hardly_seen("") == ()
+    assert counts.rare_words("") == ()
 
 
 def test_there_and_back() -> None:
@@ -58,8 +58,8 @@ def test_what_ships_with_the_translator(tmp_path: Path) -> None:
     counts = word_counts(NAME)
     assert counts is not None
     assert counts.sentences == 110_893
-    assert counts.hardly_seen("The cat is sleeping on my bed.") == ()
-    assert counts.hardly_seen("The cat saw sharks") == (("sharks", 0),)
+    assert counts.rare_words("The cat is sleeping on my bed.") == ()
+    assert counts.rare_words("The cat saw sharks") == (("sharks", 0),)
     assert counts is word_counts(NAME), "read once"
     assert word_counts("seq2seq-en-fr") is None
     folder = tmp_path / NAME

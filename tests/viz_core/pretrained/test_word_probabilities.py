@@ -36,13 +36,13 @@ def test_words_and_rivals_by_hand() -> None:
     assert [rival.text for rival in chat.rivals] == ["ma", "to", "chien", "ch dort"]
     assert [rival.probability for rival in chat.rivals] == pytest.approx([0.28, 0.2, 0.15, 0.05])
     assert [rival.text for rival in stop.rivals] == ["<eos>", "!"]
-    assert [word.hesitates for word in (le, chat, stop)] == [False, True, False]
+    assert [word.is_uncertain for word in (le, chat, stop)] == [False, True, False]
     assert len(word_probabilities(PIECES, WORDS, LOG_P, OTHERS, count=2)[1].rivals) == 2
 
 
 @pytest.mark.parametrize(("p", "hesitates"), [(0.5, False), (0.4999, True), (1.0, False)])
-def test_hesitating_begins_below_half(p: float, hesitates: bool) -> None:
-    assert WordProbability("chat", p, (("chat", p),), ()).hesitates is hesitates
+def test_hesitating_begins_below_half(p: float, is_uncertain: bool) -> None:
+    assert WordProbability("chat", p, (("chat", p),), ()).is_uncertain is is_uncertain
 
 
 def test_the_likeliest_others_by_hand() -> None:

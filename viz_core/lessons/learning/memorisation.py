@@ -11,13 +11,13 @@ from viz_core.tasks.frequencies import effective_number
 from viz_core.tasks.generating import modular_pairs
 
 _RIGHT = 0.99
-_LOOKED_AT = 10  # updates before a shot
+_AVERAGED = 10  # updates before a shot
 
 
-def known_by_heart(film: Film) -> int | None:
+def memorised_at(film: Film) -> int | None:
     """The first shot at which 99% of what is trained on is right, as a mean of the ten updates before; None if none."""
     for place, step in enumerate(film.shots):
-        if step >= _LOOKED_AT and film.accuracy[step - _LOOKED_AT : step].mean() >= _RIGHT:
+        if step >= _AVERAGED and film.accuracy[step - _AVERAGED : step].mean() >= _RIGHT:
             return place
     return None
 

@@ -19,8 +19,6 @@ def weights_of_case(raw: Float[Tensor, "values"], case: str) -> Float[Tensor, "v
     one-hot       1 for the largest (the first of equals), else 0: it is one of them
     uniform       1 / m for each of m: it is their mean, average pooling
     """
-    if case not in CASES:
-        raise ValueError(f"case: expected one of {', '.join(CASES)}, got {case!r}")
     if len(raw) == 0 or not raw.isfinite().all():
         raise ValueError(f"raw: expected at least one finite number, got {raw.tolist()}")
     if case == "free":
@@ -46,19 +44,6 @@ def cases_met(weights: Float[Tensor, "values"], tolerance: float = 1e-9) -> tupl
     uniform = convex and float(weights.max() - weights.min()) <= tolerance
     met = (True, non_negative, convex, one_hot, uniform)
     return tuple(case for case, holds in zip(CASES, met, strict=True) if holds)
-
-
-def read_number(text: str, largest: float) -> float | None:
-    """A number as people type it, "0.25", "0,25", "−1" or "1/3"; None where there is none of at most this size."""
-    parts = text.replace("−", "-").replace(",", ".").split("/")
-    try:
-        numbers = [float(part) for part in parts]
-    except ValueError:
-        return None
-    if len(numbers) > 2 or (len(numbers) == 2 and numbers[1] == 0):
-        return None
-    value = numbers[0] / numbers[1] if len(numbers) == 2 else numbers[0]
-    return value if abs(value) <= largest else None  # NaN is not at most anything
 
 
 def copy_error(weights: Float[Tensor, "values"]) -> float:

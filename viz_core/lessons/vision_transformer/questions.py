@@ -6,8 +6,13 @@ from jaxtyping import Float
 from torch import Tensor
 
 from viz_core.lessons.vision_transformer.permutation import PermutationTest, permutation_test, random_order
-from viz_core.lessons.vision_transformer.token_maps import TokenRollout, heads_by_depth, token_by_depth, token_rollout
-from viz_core.maps.over_patches import token_attention
+from viz_core.lessons.vision_transformer.token_maps import (
+    TokenRollout,
+    heads_by_depth,
+    token_attention,
+    token_by_depth,
+    token_rollout,
+)
 from viz_core.maps.rollout import HeadFusion
 from viz_core.pretrained import Classification
 from viz_core.pretrained.picture_model import PictureModel

@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
+from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor
 
 from viz_core.maps.distance import mean_attention_distance
 from viz_core.maps.measures import attention_entropy
 from viz_core.maps.rollout import HeadFusion, attention_rollout, fuse_heads, rollout_by_layer
+from viz_core.trace import Trace
 
 Layers = Sequence[Float[Tensor, "heads n n"]]
 
@@ -44,6 +46,26 @@ def token_rollout(
     rolled = attention_rollout(layers, head_fusion, discard_ratio)
     error = float((rolled.sum(dim=-1) - 1).abs().max())
     return TokenRollout(fuse_heads(layers[layer], head_fusion)[token], rolled[token], error)
+
+
+def token_attention(
+    trace: Trace, token: int, grid: tuple[int, int], num_special: int = 1
+) -> Float[Tensor, "layers heads rows columns"]:
+    """Weights of one token on the patches in every layer and head, as maps over the grid.
+
+    The maps sum to 1 less what goes to the special tokens: weights are not divided anew.
+
+    Args:
+        trace: of one picture: self-attention calls alone.
+        token: 0 for the class token, num_special + r C + c for the patch in row r and column c of C.
+        grid: rows and columns of patches.
+        num_special: tokens before the patches.
+    """
+    maps = []
+    for call in trace:
+        row = call.weights(queries=slice(token, token + 1))[0, :, 0, num_special:]
+        maps.append(rearrange(row, "heads (r c) -> heads r c", r=grid[0]))
+    return torch.stack(maps)
 
 
 def own_and_largest_other(row: Float[Tensor, "patches"], place: int) -> tuple[float, float]:

@@ -10,8 +10,8 @@ import pytest
 from tests.viz_core.lessons.learning.made_films import made_film
 from viz_core.lessons.learning.blanks import blank_spread
 from viz_core.lessons.learning.memorisation import (
-    known_by_heart,
     main_frequencies,
+    memorised_at,
     mirrored_share,
     understood,
     waves_in_use,
@@ -23,11 +23,11 @@ MAPS = np.ones((5, 1, 1, 1, 1))
 
 def test_by_heart_is_a_mean_of_ten_updates_and_understood_is_to_stay() -> None:
     film = made_film(MAPS, "a", [0, 0.1, 0.96, 0.5, 0.97], [0.5] * 10 + [0.98] * 10 + [1.0] * 20)
-    assert known_by_heart(film) == 3
+    assert memorised_at(film) == 3
     assert understood(film) == 4
     assert understood(replace(film, held_out=np.full(5, 0.96))) == 0
     never = made_film(MAPS, "a", [0, 0, 0, 0, 0.9])
-    assert (known_by_heart(never), understood(never)) == (None, None)
+    assert (memorised_at(never), understood(never)) == (None, None)
 
 
 def test_a_mirror_is_the_pair_the_other_way_round() -> None:

@@ -9,7 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from viz_core.lessons.queries_keys_values.weight_cases import CASES, cases_met, copy_error, read_number, weights_of_case
+from viz_core.lessons.queries_keys_values.weight_cases import CASES, cases_met, copy_error, weights_of_case
 
 
 def f64(*values: float) -> torch.Tensor:
@@ -64,30 +64,6 @@ def test_refuses() -> None:
     for bad in (f64(), f64(1, math.nan), f64(math.inf)):
         with pytest.raises(ValueError, match="at least one finite number"):
             weights_of_case(bad, "free")
-
-
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ("0.25", 0.25),
-        (" 3 ", 3),
-        ("0,25", 0.25),
-        ("−1", -1),
-        ("1/4", 0.25),
-        ("-1/4", -0.25),
-        ("1e2", 100),
-        ("1e7", None),
-        ("abc", None),
-        ("", None),
-        ("1/0", None),
-        ("1/2/3", None),
-        ("nan", None),
-        ("inf", None),
-        ("inf/inf", None),
-    ],
-)
-def test_numbers_as_they_are_typed(text: str, value: float | None) -> None:
-    assert read_number(text, 1e6) == value
 
 
 def test_copying_by_the_identity_is_exact() -> None:

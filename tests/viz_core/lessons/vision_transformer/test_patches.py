@@ -11,7 +11,7 @@ import torch
 from viz_core.lessons.vision_transformer.patches import (
     book_shape,
     embed_patches,
-    likeness_beside,
+    neighbour_similarity,
     patchify,
     position_similarity,
     principal_filters,
@@ -19,9 +19,9 @@ from viz_core.lessons.vision_transformer.patches import (
     unpatchify,
 )
 from viz_core.lessons.vision_transformer.permutation import permutation_test, random_order
-from viz_core.maps.over_patches import token_attention
+from viz_core.lessons.vision_transformer.token_maps import token_attention
 from viz_core.models.vit import ViT
-from viz_core.trace import Trace, record
+from viz_core.trace import record
 
 
 def test_patches_by_hand_and_back() -> None:
@@ -111,14 +111,6 @@ def test_what_is_refused(model: ViT, picture: torch.Tensor) -> None:
             shuffle_patches(picture, (3, 3), torch.tensor(order))
     with pytest.raises(ValueError, match="expected pictures of shape"):
         permutation_test(predictor(model), torch.zeros(1, 3, 6, 6), (3, 3), torch.arange(4))
-    with pytest.raises(ValueError, match="at least one attention call"):
-        token_attention(Trace(), 0, (2, 2))
-    with torch.no_grad(), record() as trace:
-        model(picture)
-    with pytest.raises(ValueError, match="token: expected 0 to 4, got 5"):
-        token_attention(trace, 5, (2, 2))
-    with pytest.raises(ValueError, match="1 special tokens and 3 x 2 patches, a side of 7, got maps of 5 x 5"):
-        token_attention(trace, 0, (3, 2))
     with pytest.raises(ValueError, match="expected 1 \\+ 2 x 3 positions, got 5"):
         position_similarity(model.pos_embedding, (2, 3))
     for count in (0, 10):
@@ -138,5 +130,5 @@ def test_patches_embedded_by_a_product_and_by_a_convolution_agree() -> None:
 
 def test_likeness_beside_a_position() -> None:
     similarity = torch.tensor([[1.0, 2.0, 4.0]])
-    assert [likeness_beside(similarity, 0, column) for column in range(3)] == [2.0, 2.5, 2.0]
-    assert likeness_beside(torch.tensor([[3.0]]), 0, 0) == 3.0
+    assert [neighbour_similarity(similarity, 0, column) for column in range(3)] == [2.0, 2.5, 2.0]
+    assert neighbour_similarity(torch.tensor([[3.0]]), 0, 0) == 3.0

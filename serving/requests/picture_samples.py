@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
-from functools import cache
 from typing import Literal
 
 import numpy as np
 import torch
-from jaxtyping import Float, UInt8
-from PIL import Image
+from jaxtyping import Float
 from torch import Tensor
 
 from viz_core.images.drawn import GARMENTS, SCENES, drawn_picture
+from viz_core.images.fashion_mnist import shipped_pictures
 from viz_core.pretrained.classifier import ImageClassifier
-from viz_core.runtime.assets import ASSETS, reading
 from viz_core.trace import HeadsOff, intervene, switched_off
 
-_SHEET = ASSETS / "samples" / "fashion-mnist-test"
 _MODEL = "vit-fashion-mnist"
 
 
@@ -68,20 +64,3 @@ def right_statistics(
 
 def _drawn(labels: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(name for name in (*GARMENTS, *SCENES) if name in labels)
-
-
-@cache
-def shipped_pictures() -> tuple[UInt8[Tensor, "n 1 side side"], tuple[int, ...]]:
-    """The pictures of Fashion-MNIST's test split that ship, row by row of their sheet, and their labels.
-
-    Raises:
-        AssetError: if their file is missing or damaged.
-    """
-    labels_file, drawn = _SHEET.with_suffix(".json"), _SHEET.with_suffix(".png")
-    with reading(labels_file):
-        about = json.loads(labels_file.read_text(encoding="utf-8"))
-        side, labels = int(about["side"]), tuple(map(int, about["labels"]))
-    with reading(drawn):
-        sheet = torch.from_numpy(np.array(Image.open(drawn)))
-        pictures = sheet.unfold(0, side, side).unfold(1, side, side).flatten(0, 1)
-        return pictures[:, None].contiguous(), labels

@@ -9,10 +9,10 @@ import pytest
 import torch
 from PIL import Image
 
+from serving.requests.picture_samples import count_samples, right_statistics, sample_pictures
 from viz_core.images.drawn import SCENES, drawn_picture
 from viz_core.pretrained import ImageClassifier, load_classifier
 from viz_core.pretrained.bootstrap import percentage_right
-from viz_core.pretrained.picture_samples import count_samples, right_statistics, sample_pictures
 from viz_core.runtime.assets import ASSETS
 from viz_core.trace import intervene, off
 
