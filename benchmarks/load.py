@@ -54,7 +54,7 @@ class Answer:
     error: str | None
 
 
-async def ask(visitor: Visitor, text: str) -> Answer:
+async def converse(visitor: Visitor, text: str) -> Answer:
     """Type a sentence; where the server says it is busy, try again as its page offers."""
     begun, retries = time.perf_counter(), 0
     try:
@@ -103,7 +103,7 @@ async def visitors(url: str, count: int, each: int, pid: int | None = None) -> t
             await together.wait()
             if not begun:
                 begun.append((time.perf_counter(), 0.0 if server is None else server.cpu_seconds()))
-            return [await ask(visitor, text) for text in mine]
+            return [await converse(visitor, text) for text in mine]
 
     answers = list(itertools.chain.from_iterable(await asyncio.gather(*map(one, texts))))
     seconds = time.perf_counter() - begun[0][0]

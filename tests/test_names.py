@@ -23,7 +23,7 @@ SCRIPTS = sorted(
 )
 _WORDS = (
     "heard hear hearing overheard unheard said told asked kept spared spare lasting near moved stayed light look "
-    "meanwhile patience patient impatient"
+    "meanwhile patience patient impatient looks looked asks asking elsewhere hesitates"
 )
 _FORBIDDEN = re.compile(rf"(?:^|_)(?:{'|'.join(_WORDS.split())})(?:_|$)")
 _SNAKE = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|-")

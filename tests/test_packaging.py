@@ -49,9 +49,9 @@ def pip(*arguments: str) -> None:
     assert run.returncode == 0, run.stderr
 
 
-def ask(programs: Path, elsewhere: Path, program: str) -> list[str]:
+def import_from(programs: Path, folder: Path, program: str) -> list[str]:
     """What a program prints, run from a folder that is no checkout."""
-    run = subprocess.run([programs / "python", "-c", program], cwd=elsewhere, capture_output=True, text=True)
+    run = subprocess.run([programs / "python", "-c", program], cwd=folder, capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
     return run.stdout.splitlines()
 
@@ -91,7 +91,7 @@ home = AppTest.from_file(str(app_path().parent / "ui" / "app" / "main.py"), defa
 from ui.chapter.contents import ROOT, all_chapters
 print(len(home.exception), len(home.markdown) > 3, ROOT == app_path().parent, len(all_chapters()))
 """
-    text, exact, recorded, models, app = ask(installed, tmp_path, program)
+    text, exact, recorded, models, app = import_from(installed, tmp_path, program)
     assert text == "Il est calme."
     assert exact == "True"
     assert recorded == "attention.0 (1, 2, 3, 3)"

@@ -24,7 +24,7 @@ from viz_core.lessons.attention_pooling.pooling_as_attention import gaussian_poo
 chapter = Chapter("attention-pooling")
 chapter.question()
 chapter.definition()
-asks = chapter.hides_answer("wide", THE_FIT)
+hides_answer = chapter.hides_answer("wide", THE_FIT)
 with chapter.card("fit"):
     with chapter.main_controls():
         inputs = choose_pooling(chapter)
@@ -32,7 +32,7 @@ with chapter.card("fit"):
     if inputs is None:
         st.warning(chapter.words("zero-width"), icon=":material/straighten:")
     pooling = chapter.require(inputs)
-    chapter.side_by_side("" if asks else broken, partial(picture, chapter, pooling, asks))
+    chapter.side_by_side("" if hides_answer else broken, partial(picture, chapter, pooling, hides_answer))
 draw_the_fit(chapter)
 chapter.takeaways()
 chapter.next()
@@ -97,7 +97,7 @@ def code() -> None:
 chapter.deeper(
     {
         "mathematics": mathematics,
-        "numbers": lambda: chapter.text("hidden") if asks else in_numbers(chapter, pooling),
+        "numbers": lambda: chapter.text("hidden") if hides_answer else in_numbers(chapter, pooling),
         "widths": lambda: widths(chapter, pooling),
         "kernels": five_kernels,
         "learn": learn,

@@ -101,8 +101,8 @@ def states_figure(steps: DecoderSteps, step: int, labels: Labels) -> go.Figure:
 def balanced_figure(models: Mapping[str, Sequence[tuple[int, int, float, float, float]]], labels: Labels) -> go.Figure:
     """BLEU by length of the source with 95% intervals, one line a model: (from, to, BLEU, low, high) for each bin."""
     figure = go.Figure()
-    looks = zip((CATEGORIES[7], KEYS, QUERIES), _SYMBOLS, (-0.08, 0.0, 0.08), strict=True)
-    for (name, bins), (colour, symbol, aside) in zip(models.items(), looks, strict=False):
+    styles = zip((CATEGORIES[7], KEYS, QUERIES), _SYMBOLS, (-0.08, 0.0, 0.08), strict=True)
+    for (name, bins), (colour, symbol, aside) in zip(models.items(), styles, strict=False):
         _, _, value, low, high = np.array(bins, dtype=np.float32).T
         figure.add_scatter(
             x=np.arange(len(bins), dtype=np.float32) + np.float32(aside),

@@ -72,8 +72,8 @@ def choose_second_model(chapter: Chapter, offer: HubOffer, first: HubModelSpec) 
 
 def _typed_sources(offer: HubOffer) -> tuple[str, ...]:
     """Where else a model may come from. Any folder may be opened from this machine only: others could try its paths."""
-    elsewhere = isinstance(st.context.ip_address, str)  # None on this machine
-    return ("hub",) if elsewhere and not offer.folders else ("hub", "folder")
+    is_remote = isinstance(st.context.ip_address, str)  # None on this machine
+    return ("hub",) if is_remote and not offer.folders else ("hub", "folder")
 
 
 def _typed_folder(chapter: Chapter, name: str) -> HubModelSpec:

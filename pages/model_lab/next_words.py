@@ -45,18 +45,20 @@ def _likeliest(chapter: Chapter, request: HubRequest, run: HubRun, place: int, t
     count = len(run.output)
     read, first = read[-count:], len(read) - count
     words = evaluate(request, likeliest_words, place, _NEXT_WORDS, temperature)
-    came = run.target_tokens[place] if run.target_tokens else read[place + 1] if place + 1 < count else None
+    after = run.target_tokens[place] if run.target_tokens else read[place + 1] if place + 1 < count else None
     names = [word.token.label for word in words]
     labels = chapter.words.group("figure")
     chapter.figure(
         "next",
-        bars_figure(names, [word.probability for word in words], came.label if came else None, labels["next"], labels),
+        bars_figure(
+            names, [word.probability for word in words], after.label if after else None, labels["next"], labels
+        ),
         token=escape(read[place].label),
         number=first + place + 1,
         first=escape(names[0]),
         probability=f"{words[0].probability:.3f}",
         logit=f"{words[0].logit:.2f}",
-        came=escape(came.label) if came else chapter.words("not-yet"),
+        came=escape(after.label) if after else chapter.words("not-yet"),
         share=f"{sum(word.probability for word in words):.2f}",
     )
     table, number = _table(chapter, words), st.column_config.NumberColumn(format="localized")

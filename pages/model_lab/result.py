@@ -153,5 +153,5 @@ def _open_map(
 
 def link_to_vision(chapter: Chapter, card: HubCard) -> None:
     """Link to the vision chapter with this model."""
-    label, asks = chapter.words("open-vision"), {"vt-lab": card.name}
-    st.page_link(page("vision-transformer"), label=label, icon=":material/arrow_forward:", query_params=asks)
+    label, parameters = chapter.words("open-vision"), {"vt-lab": card.name}
+    st.page_link(page("vision-transformer"), label=label, icon=":material/arrow_forward:", query_params=parameters)

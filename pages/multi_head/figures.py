@@ -139,9 +139,9 @@ def cost_figure(
     lines: Mapping[str, Sequence[int]], heads: Sequence[int], chosen: int, y_title: str, labels: Labels
 ) -> go.Figure:
     """A count by number of heads: heads that share the width, and heads that each have all of it."""
-    looks = {"shared": (ACCENT, "solid", "circle"), "whole": (_PLAIN, "dash", "square")}
+    styles = {"shared": (ACCENT, "solid", "circle"), "whole": (_PLAIN, "dash", "square")}
     figure = go.Figure()
-    for name, (colour, dash, symbol) in looks.items():
+    for name, (colour, dash, symbol) in styles.items():
         figure.add_scatter(
             x=np.array(heads, dtype=np.float32),
             y=np.array(lines[name], dtype=np.float32),

@@ -24,7 +24,7 @@ from viz_core.trace import attend, attention_weights
 chapter = Chapter("queries-keys-values")
 chapter.question()
 chapter.definition()
-asks = chapter.hides_answer("warm", THE_ROW)
+hides_answer = chapter.hides_answer("warm", THE_ROW)
 with chapter.card("lookup"):
     with chapter.main_controls():
         question = query_input(chapter)
@@ -34,10 +34,10 @@ with chapter.card("lookup"):
         database = table_input(chapter)
     with main_figure:
         answerable, the_books = is_answerable(chapter, database, question), is_the_books(database)
-        asks = asks and answerable and the_books
+        hides_answer = hides_answer and answerable and the_books
         if answerable:
-            draw = partial(lookup.weights_and_claims, chapter, database, question, asks)
-            chapter.side_by_side("" if asks else broken, draw)
+            draw = partial(lookup.weights_and_claims, chapter, database, question, hides_answer)
+            chapter.side_by_side("" if hides_answer else broken, draw)
 if the_books and answerable:
     shade_the_row(chapter)
 chapter.takeaways()
@@ -71,7 +71,7 @@ def code() -> None:
 
 of_the_table = {
     "softmax": partial(book.softmax, chapter, database, question),
-    "ways": partial(lookup.other_lookups, chapter, database, question, asks),
+    "ways": partial(lookup.other_lookups, chapter, database, question, hides_answer),
     "identity": partial(lookup.identities, chapter, database, question),
     "hard": partial(book.hard_and_soft, chapter, database, question),
 }

@@ -21,12 +21,12 @@ from viz_core.positional import relative_projection, sinusoidal_rows
 chapter = Chapter("relative-projection")
 chapter.question()
 chapter.definition()
-asks = chapter.hides_answer("hand", THE_HAND)
+hides_answer = chapter.hides_answer("hand", THE_HAND)
 with chapter.card("main"):
     with chapter.main_controls():
         move = choose_move(chapter)
-        broken = "" if asks else chapter.break_it("mirrored")
-    chapter.side_by_side(broken, lambda setting: rotation(chapter, move, setting, asks, bool(broken)))
+        broken = "" if hides_answer else chapter.break_it("mirrored")
+    chapter.side_by_side(broken, lambda setting: rotation(chapter, move, setting, hides_answer, bool(broken)))
 
 place_the_hand(chapter)
 chapter.takeaways()

@@ -9,7 +9,7 @@ from urllib.parse import urlencode, urlsplit
 
 from playwright.sync_api import Page, Request, Route, expect
 
-from tests.attacks.over_http import BOUNDARY, FOREIGN, Attack, ask, multipart
+from tests.attacks.over_http import BOUNDARY, FOREIGN, Attack, multipart, send_request
 from tests.viz_core.images.hostile_pictures import GOOD
 from ui.chapter.contents import all_chapters
 from ui.text.words import ENGLISH, load_words
@@ -124,11 +124,11 @@ def _replays(page: Page, url: str) -> str:
     mine["content-type"] = f"multipart/form-data; boundary={BOUNDARY}"
     tries = {
         "without its token": (_without_token(mine), 1000, 403),
-        "from another site": (_from_elsewhere(mine), 1000, 403),
+        "from another site": (_from_other_origin(mine), 1000, 403),
         "with 12 MB": (mine, 12 * 2**20, 413),
     }
     for headers, size, expected in tries.values():
-        status, allowed, _ = ask(url, "PUT", urlsplit(sent.url).path, multipart(size), headers)
+        status, allowed, _ = send_request(url, "PUT", urlsplit(sent.url).path, multipart(size), headers)
         assert status == expected, status
         assert allowed.get("access-control-allow-origin") not in ("*", FOREIGN)
     return ", ".join(f"{how}: {expected}" for how, (_, _, expected) in tries.items())
@@ -138,6 +138,6 @@ def _without_token(sent: dict[str, str]) -> dict[str, str]:
     return {name: value for name, value in sent.items() if name != "x-xsrftoken"}
 
 
-def _from_elsewhere(sent: dict[str, str]) -> dict[str, str]:
+def _from_other_origin(sent: dict[str, str]) -> dict[str, str]:
     """Another site knows neither the cookie nor, so, the token."""
     return {name: value for name, value in _without_token(sent).items() if name != "cookie"} | {"origin": FOREIGN}

@@ -72,7 +72,7 @@ def attacks() -> Iterator[Attack]:
     yield Attack("messages", "a thousand nonsense messages", _messenger(b"\x08\x01", times=1000))
 
 
-def ask(
+def send_request(
     url: str, method: str, path: str, body: bytes | None = None, headers: dict[str, str] | None = None
 ) -> tuple[int, dict[str, str], bytes]:
     """Status, headers and body; the path goes out as it is."""
@@ -90,7 +90,7 @@ def _sender(
 ) -> Callable[[str], str]:
     def run(url: str) -> str:
         try:
-            status, _, content = ask(url, method, path, body, headers)
+            status, _, content = send_request(url, method, path, body, headers)
         except (ConnectionError, http.client.HTTPException):
             return "the connection is closed"
         assert not any(secret in content for secret in SECRETS), content[:200]
@@ -120,7 +120,7 @@ def _uploader(size: int, headers: dict[str, str]) -> Callable[[str], str]:
 
 def _no_foreign_reader(path: str) -> Callable[[str], str]:
     def run(url: str) -> str:
-        status, headers, _ = ask(url, "GET", path, headers={"Origin": FOREIGN})
+        status, headers, _ = send_request(url, "GET", path, headers={"Origin": FOREIGN})
         allowed = headers.get("access-control-allow-origin")
         assert allowed not in ("*", FOREIGN), headers
         return f"{status}, and no leave for the other site to read it"

@@ -24,7 +24,7 @@ from benchmarks.memory import MB, resident
 from benchmarks.serving import HOSTED, Server, running
 from benchmarks.visitors import visit
 from tests.attacks.forged import page_run
-from tests.attacks.over_http import BOUNDARY, ask, multipart
+from tests.attacks.over_http import BOUNDARY, multipart, send_request
 
 CHAPTER = "sinusoidal-encoding"
 SETTINGS = {
@@ -95,7 +95,7 @@ async def uploads(server: Server, stack: AsyncExitStack) -> None:
     """300 uploads of 2 MB that nobody uses"""
     visitor = await stack.enter_async_context(visit(server.url, TIMEOUT))
     await visitor.open(CHAPTER)
-    token = ask(server.url, "GET", "/_stcore/health")[1]["set-cookie"].split(";")[0].partition("=")[2]
+    token = send_request(server.url, "GET", "/_stcore/health")[1]["set-cookie"].split(";")[0].partition("=")[2]
     headers = {
         "Content-Type": f"multipart/form-data; boundary={BOUNDARY}",
         "Cookie": f"_streamlit_xsrf={token}",
@@ -104,7 +104,7 @@ async def uploads(server: Server, stack: AsyncExitStack) -> None:
     body = multipart(2 * 2**20)
     for number in range(300):
         path = f"/_stcore/upload_file/{visitor.session}/{number}"
-        status, _, _ = await asyncio.to_thread(ask, server.url, "PUT", path, body, headers)
+        status, _, _ = await asyncio.to_thread(send_request, server.url, "PUT", path, body, headers)
         assert status == 204, status
 
 
@@ -246,7 +246,7 @@ async def soak(server: Server) -> tuple[list[str], bool]:
 
 def main() -> tuple[list[str], bool]:
     with tempfile.TemporaryDirectory() as folder, running(Path(folder), HOSTED, SETTINGS) as server:
-        while ask(server.url, "GET", "/readyz")[0] != 200:
+        while send_request(server.url, "GET", "/readyz")[0] != 200:
             time.sleep(0.5)
         return asyncio.run(soak(server))
 

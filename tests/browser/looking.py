@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 from playwright.sync_api import TimeoutError as PlaywrightTimeout
 
 _FITTING, _REACH = (Path(__file__).with_name(name) for name in ("fitting.js", "reach.js"))
-_LOOKS = 120  # a page that has been made narrower is drawn anew: what does not fit at once may, a moment later
+_TRIES = 120  # a page that has been made narrower is drawn anew: what does not fit at once may, a moment later
 _PAUSE = 250  # ms
 _MOST_SHEETS = 30
 _EMPTY = "[data-testid=stExpander] details[open]:not(:has([data-testid=stElementContainer])):visible"
@@ -35,7 +35,7 @@ def expect_keys_to_reach_all(page: Page) -> None:
 
 def _expect_none(page: Page, script: str) -> None:
     found = page.evaluate(script)
-    for _ in range(_LOOKS):
+    for _ in range(_TRIES):
         if not found:
             return
         page.wait_for_timeout(_PAUSE)

@@ -129,7 +129,7 @@ PARTS_WITH_A_CHOICE = (
 """Parts that are broken by a control of their own, `break-PART`."""
 
 # Broken on pages that another test opens: words of the claims.
-ELSEWHERE = {
+REMOTE = {
     "attention-pooling": ["for the error $e_i$ without point"],
     "queries-keys-values": ["in the cone", "in the convex hull"],
     "model-lab": ["every row of", "no token sees a later one", "no written token sees"],
@@ -188,7 +188,7 @@ def _may_say(claim: str, phrase: str) -> bool:
 def test_every_claim_has_a_setting_that_breaks_it_or_a_sentence_why_none_does(chapter: str) -> None:
     words = load_words(chapter, "en")
     breaks = [settings for place, settings in BREAKS.items() if place.partition(": ")[0] == chapter]
-    broken = [phrase for settings in breaks for failing in settings.values() for phrase in failing] + ELSEWHERE.get(
+    broken = [phrase for settings in breaks for failing in settings.values() for phrase in failing] + REMOTE.get(
         chapter, []
     )
     claims = {name.removeprefix("claim."): text for name, text in words.sections.items() if name.startswith("claim.")}

@@ -179,10 +179,10 @@ def heartbeat() -> BackMsg:
 
 
 FOLLOWED_A_LINK = [request(""), request("one", "part"), request("two"), request("one", "part"), request("two", "other")]
-CAME_BACK = [request("one"), request("two"), request("one"), request("one", "part"), heartbeat(), request("two", "x")]
+RETURNED = [request("one"), request("two"), request("one"), request("one", "part"), heartbeat(), request("two", "x")]
 VISITS = [
     pytest.param(FOLLOWED_A_LINK, [3], id="a link is followed while a part asks"),
-    pytest.param(CAME_BACK, [5], id="back again"),
+    pytest.param(RETURNED, [5], id="back again"),
     pytest.param([request("one", "part"), request("two", "other")], [], id="nobody has requested a page"),
 ]
 

@@ -74,9 +74,9 @@ def test_every_chapter_asks_twice(chapter: str) -> None:
 def test_every_chapter_asks_before_it_proves(chapter: str) -> None:
     """Once at its start: before its claims, and before the sections in which one looks further."""
     path = page_file(chapter)
-    asks = {*PREDICTION_METHODS, *_functions_that_predict(path.parent)}
+    predicts = {*PREDICTION_METHODS, *_functions_that_predict(path.parent)}
     calls = [node for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.Call)]
-    first = min(call.lineno for call in calls if _called(call) in asks)
+    first = min(call.lineno for call in calls if _called(call) in predicts)
     assert first < min(call.lineno for call in calls if _called(call) in ("claims", "tabs", "deeper"))
 
 

@@ -49,10 +49,10 @@ def read_link(link: ViewLink, groups: Sequence[MapGroup], default: ViewState) ->
     if link.display is not None:
         words = dict(item.split("-", 1) for item in link.display[:400].split("~") if "-" in item)
         display, known = read_display(words, state.display)
-        looking = replace(state, display=display)
-        fits = looking.fits(groups)
+        shown = replace(state, display=display)
+        fits = shown.fits(groups)
         understood = understood and known and fits and bool(words)
-        state = looking if fits else state
+        state = shown if fits else state
     return state, understood
 
 

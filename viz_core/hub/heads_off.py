@@ -79,10 +79,10 @@ def without_heads(model: HubModel, run: HubRun, off: HeadsOff, position: int = -
     words = _likeliest(*chances, count)
     labels = [model.read([i])[0].label for i in words]
     changes = tuple(Change(label, *(float(p[i]) for p in chances)) for i, label in zip(words, labels, strict=True))
-    came = _next_tokens(run)
-    if not len(came):
+    targets = _next_tokens(run)
+    if not len(targets):
         return Without(changes)
-    return Without(changes, (perplexity(before, came), perplexity(after, came)), len(came))
+    return Without(changes, (perplexity(before, targets), perplexity(after, targets)), len(targets))
 
 
 def _likeliest(before: Float[Tensor, "n"], after: Float[Tensor, "n"], count: int) -> list[int]:
@@ -98,6 +98,6 @@ def _next_tokens(run: HubRun) -> list[int]:
     return [token.id for token in run.tokens[len(run.tokens) - len(run.output) + 1 :]]
 
 
-def perplexity(logits: Float[Tensor, "places words"], came: list[int]) -> float:
+def perplexity(logits: Float[Tensor, "places words"], targets: list[int]) -> float:
     """exp of the mean of -log p over the words that came, one for each of the first rows of logits."""
-    return math.exp(float(F.cross_entropy(logits[: len(came)], torch.tensor(came))))
+    return math.exp(float(F.cross_entropy(logits[: len(targets)], torch.tensor(targets))))

@@ -115,9 +115,9 @@ def windowed(model: HubModel, run: HubRun, size: int) -> Windowed:
     ways = (window(None, size, first=learned), window(None, size - NUM_FIRST, first=learned + NUM_FIRST))
     first = len(run.tokens) - len(run.output)
     rows = range(max(first, size), run.num_prompt_tokens - 1)
-    came = [token.id for token in run.tokens[rows.start + 1 : rows.stop + 1]]
+    targets = [token.id for token in run.tokens[rows.start + 1 : rows.stop + 1]]
     logits = [run.output, *(_edited(model, run, way) for way in ways)]
-    full, sliding, with_first = (perplexity(each[rows.start - first : rows.stop - first], came) for each in logits)
+    full, sliding, with_first = (perplexity(each[rows.start - first : rows.stop - first], targets) for each in logits)
     return Windowed(full, sliding, with_first, len(rows))
 
 

@@ -92,7 +92,7 @@ def check_tokens(calls: Iterable[AttentionCall], tokens: Names | None, keys: Nam
     for call in calls:
         sizes.setdefault(call.stack, set()).update((call.num_queries, call.num_keys))
     unseen = (call for call in calls if call.kind == "cross" and other_stack(call.stack, list(sizes)) == call.stack)
-    elsewhere = {call.num_keys for call in unseen}  # of a stack that was not recorded
+    unrecorded = {call.num_keys for call in unseen}  # of a stack that was not recorded
     for name, given in (("tokens", tokens), ("keys", keys)):
         if given is None:
             continue
@@ -102,7 +102,7 @@ def check_tokens(calls: Iterable[AttentionCall], tokens: Names | None, keys: Nam
                 raise ValueError(f"{name}: expected those of each stack, {{{example}}}, got one sequence")
             given = dict.fromkeys(sizes, given)
         for stack, texts in given.items():
-            there = sizes.get(stack, elsewhere)
+            there = sizes.get(stack, unrecorded)
             if not there:
                 raise ValueError(f"{name}: expected stacks {', '.join(sizes)}, got {stack!r}")
             if len(texts) not in there:

@@ -33,7 +33,7 @@ export const matchSides = (first, second) => matchTokens(namesOf(first), namesOf
 const unitOf = (first, second, [i, j]) => (i === null ? first.axis.count + second.unit(j) : first.unit(i));
 
 /** Looking units up in bins by a list of their units. */
-function lookingUp(units) {
+function indexOf(units) {
   const bins = new Map(units.map((unit, bin) => [unit, bin]));
   return { unit: (bin) => units[bin], last: (bin) => units[bin], binOf: (at) => bins.get(at) ?? null };
 }
@@ -46,14 +46,14 @@ export function joinSides(first, second, pairs) {
     return own === other ? own : `${own} | ${other}`;
   };
   const units = pairs.map((pair) => unitOf(first, second, pair));
-  return { axis: first.axis, count: pairs.length, size: 1, from: 0, name: joined("name"), nameInText: joined("nameInText"), ...lookingUp(units) };
+  return { axis: first.axis, count: pairs.length, size: 1, from: 0, name: joined("name"), nameInText: joined("nameInText"), ...indexOf(units) };
 }
 
 /** The second side, known by the first one's units: pointing at a token of one text finds its partner in the other. */
 export function asFirst(first, second, pairs) {
   const units = [];
   for (const pair of pairs) if (pair[1] !== null) units[pair[1]] = unitOf(first, second, pair);
-  return { ...second, ...lookingUp(units) };
+  return { ...second, ...indexOf(units) };
 }
 
 /**

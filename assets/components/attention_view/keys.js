@@ -13,14 +13,14 @@ export function listenToKeys(view) {
   root.addEventListener("keydown", (event) => onKey(view, event));
   // In a notebook the page is not the view's: its cells have keys of their own.
   if (root.getRootNode().host?.dataset.lmSuppressShortcuts) return () => {};
-  const elsewhere = (event) => {
+  const onKeydown = (event) => {
     const path = event.composedPath();
     if (event.defaultPrevented || path.includes(root) || !root.clientWidth) return;
     if (path.some((node) => node instanceof Element && node.matches(TYPED_IN))) return;
     if (event.key !== "Escape") onKey(view, event);
   };
-  document.addEventListener("keydown", elsewhere);
-  return () => document.removeEventListener("keydown", elsewhere);
+  document.addEventListener("keydown", onKeydown);
+  return () => document.removeEventListener("keydown", onKeydown);
 }
 
 function onKey(view, event) {

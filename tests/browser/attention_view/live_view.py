@@ -9,7 +9,7 @@ from typing import Any
 
 from playwright.sync_api import Locator, Page
 
-from tests.viz_core.view.attention_groups import ask
+from tests.viz_core.view.attention_groups import read_requests
 from ui.widgets.map_cell import Cell, read_cell
 from viz_core.view.components import read_component
 from viz_core.view.page import view_page
@@ -107,6 +107,8 @@ class LiveView:
         self.wants += wants
         files = {FileRequest("page"): view_page(self.view, self.state, link=LINK).encode()} if "page" in wants else {}
         offers = ("page", "link")
-        data = encode_view(self.view, self.state, turn=turn, known=known, wants=ask(*wants), files=files, offers=offers)
+        data = encode_view(
+            self.view, self.state, turn=turn, known=known, wants=read_requests(*wants), files=files, offers=offers
+        )
         self.sent.append(len(data))
         return base64.b64encode(data).decode("ascii")

@@ -123,7 +123,7 @@ def test_the_whole_grid_is_one_figure(live: LiveView) -> None:
     assert Image.open(io.BytesIO(live.save("grid-png"))).size[0] > 3 * 400
 
 
-LOOKS = [
+DISPLAYS = [
     ({}, "layer-1-head-1", "csv"),
     ({"heads": "all", "how": "max"}, "largest-of-6-heads", "csv"),
     ({"heads": "layer"}, "layer-1-mean-of-3-heads", "csv"),
@@ -133,7 +133,7 @@ LOOKS = [
 ]
 
 
-@pytest.mark.parametrize(("display", "name", "ending"), LOOKS)
+@pytest.mark.parametrize(("display", "name", "ending"), DISPLAYS)
 def test_what_differs_has_another_name(
     page: Page, cross: MapGroup, display: dict[str, str], name: str, ending: str
 ) -> None:

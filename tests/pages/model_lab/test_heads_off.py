@@ -28,8 +28,10 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_decoder_without_heads_and_through_its_layers(open_page: OpenPage, folders: Path) -> None:
-    asks = {"ml-model": "gpt2", "ml-start": "The cat", "ml-new": "5", "ml-section": "Through the layers"}
-    app = open_page("model-lab", **asks, **{"ml-without": ["decoder-1", "decoder-2.3"], "head": "decoder-self.1.1"})
+    parameters = {"ml-model": "gpt2", "ml-start": "The cat", "ml-new": "5", "ml-section": "Through the layers"}
+    app = open_page(
+        "model-lab", **parameters, **{"ml-without": ["decoder-1", "decoder-2.3"], "head": "decoder-self.1.1"}
+    )
     stands(app)
     model = load_hub(folders / "gpt2", device="cpu")
     run = model.run("The cat", max_new_tokens=5)
@@ -53,8 +55,8 @@ def test_a_decoder_without_heads_and_through_its_layers(open_page: OpenPage, fol
 
 
 def test_an_encoder_turns_and_fills_in(open_page: OpenPage, folders: Path) -> None:
-    asks = {"ml-model": "bert-fills", "ml-text": "The cat [MASK] here.", "ml-without": ["encoder-1.2"]}
-    app = open_page("model-lab", **asks, **{"ml-section": "Through the layers"})
+    parameters = {"ml-model": "bert-fills", "ml-text": "The cat [MASK] here.", "ml-without": ["encoder-1.2"]}
+    app = open_page("model-lab", **parameters, **{"ml-section": "Through the layers"})
     stands(app)
     model = load_hub(folders / "bert-fills", device="cpu")
     run = model.run("The cat [MASK] here.")

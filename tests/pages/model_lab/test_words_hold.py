@@ -43,8 +43,8 @@ def test_of_layers_without_a_map(open_page: OpenPage) -> None:
 )
 def test_of_the_brightest_head(open_page: OpenPage, model: str, kind: str, measure: str) -> None:
     """And its name is a link that opens it."""
-    asks = {"ml-section": "All heads at a glance", "ml-measure": load_words("model-lab")(f"option.{measure}")}
-    app = open_page("model-lab", **{"ml-model": model, "ml-new": "2"}, **asks)
+    parameters = {"ml-section": "All heads at a glance", "ml-measure": load_words("model-lab")(f"option.{measure}")}
+    app = open_page("model-lab", **{"ml-model": model, "ml-new": "2"}, **parameters)
     stands(app)
     values = np.asarray(drawn(app, "fingerprints")[0]["z"])
     layer, head = np.unravel_index(values.argmax(), values.shape)
@@ -55,7 +55,7 @@ def test_of_the_brightest_head(open_page: OpenPage, model: str, kind: str, measu
 
 @pytest.mark.parametrize("head", [1, 4])
 def test_of_slopes(open_page: OpenPage, head: int) -> None:
-    asks = {"ml-model": "bloom", "ml-new": "1", "ml-section": "How it knows positions", "ml-head": str(head)}
-    app = open_page("model-lab", **asks)
+    parameters = {"ml-model": "bloom", "ml-new": "1", "ml-section": "How it knows positions", "ml-head": str(head)}
+    app = open_page("model-lab", **parameters)
     stands(app)
     assert number(app, f"Head {head} loses ") == pytest.approx(float(alibi_slopes(4)[head - 1]), rel=1e-2)

@@ -118,8 +118,8 @@ def translator_sites() -> list[str]:
 
 
 def test_the_grid_of_what_heads_are_worth(open_page: OpenPage, measured: HeadImportance) -> None:
-    asks = {"t-text": "Go.", "t-section": "What heads are worth", "t-without": ["cross-3.2"]}
-    app = open_page("transformer", **asks)
+    parameters = {"t-text": "Go.", "t-section": "What heads are worth", "t-without": ["cross-3.2"]}
+    app = open_page("transformer", **parameters)
     stands(app)
     assert "18 of 72 heads change it significantly, 9 for the better" in texts(app)
     assert finding(app, "ranks heads similarly", "ranks heads differently")
@@ -180,8 +180,8 @@ def test_weights_beside_what_they_carry(
 
 
 def test_vectors_of_one_length_leave_the_mark_no_place_to_rest(open_page: OpenPage) -> None:
-    asks = {"t-text": TEXT, "t-break-contributions": "vectors of one length"}
-    app = open_page("transformer", **asks)
+    parameters = {"t-text": TEXT, "t-break-contributions": "vectors of one length"}
+    app = open_page("transformer", **parameters)
     failed = [claim for claim, holds in badges(app).items() if not holds]
     assert ["more weight than length" in claim for claim in failed] == [True]
 

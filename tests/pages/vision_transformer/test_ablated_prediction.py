@@ -21,8 +21,8 @@ OpenPage = Callable[..., AppTest]
 @pytest.mark.usefixtures("small_vision_models")
 def test_probabilities_before_and_after_and_the_switches(open_page: OpenPage, vision_checkpoints: str) -> None:
     model = load_classifier(GREY, "cpu", vision_checkpoints)  # type: ignore[arg-type]
-    asks = {"vt-model": GREY, "vt-without": ["encoder-1", "encoder-3.2"], "head": "encoder-self.2.0"}
-    app = open_page("vision-transformer", **asks, **{"vt-section": "What heads are worth"})
+    parameters = {"vt-model": GREY, "vt-without": ["encoder-1", "encoder-3.2"], "head": "encoder-self.2.0"}
+    app = open_page("vision-transformer", **parameters, **{"vt-section": "What heads are worth"})
     stands(app)
     plain = model.classify(drawn_picture("ankle-boot"))
     with intervene({"encoder.0.self": off(0, 1), "encoder.2.self": off(1)}):
@@ -49,8 +49,8 @@ def drawn_names(app: AppTest) -> bool:
 
 
 def test_accuracy_over_what_ships_or_was_drawn_and_which(open_page: OpenPage) -> None:
-    asks = {"vt-model": "Animals, vehicles", "vt-without": ["encoder-1"]}
-    app = open_page("vision-transformer", **asks)
+    parameters = {"vt-model": "Animals, vehicles", "vt-without": ["encoder-1"]}
+    app = open_page("vision-transformer", **parameters)
     assert "pictures drawn for this project" in one_line(app)
     app.button(key="vt-held-out-go").click().run()
     model = load_classifier("vit-cifar10", "cpu")

@@ -254,7 +254,7 @@ def test_a_drawing_is_looked_at_and_nonsense_is_not(open_page: OpenPage, model: 
     sheet.save(file, "PNG")
     app = open_at(open_page, source="Draw")
     assert "Draw a garment" in texts(app)
-    for message, looked in (
+    for message, attended in (
         ("data:image/png;base64," + base64.b64encode(file.getvalue()).decode(), True),
         ("data:image/png;base64,%%%", False),
         ("data:text/html;base64,PGI+", False),
@@ -265,8 +265,8 @@ def test_a_drawing_is_looked_at_and_nonsense_is_not(open_page: OpenPage, model: 
         app.session_state["vt-draw"] = {"drawing": message}
         app.run()
         assert not app.exception
-        assert bool(claims(app)) == looked, str(message)[:40]
-        if looked:
+        assert bool(claims(app)) == attended, str(message)[:40]
+        if attended:
             found = model.classify(sheet)
             assert f"Prediction: {found.label}" in texts(app)
 

@@ -18,8 +18,8 @@ from viz_core.pretrained import load_classifier
 
 @pytest.mark.usefixtures("small_vision_models")
 def test_a_patch_in_the_middle_asks_the_one_before(open_page: Callable[..., AppTest], vision_checkpoints: Path) -> None:
-    asks = {"vt-model": GREY, "vt-section": "Query times key", "head": "encoder-self.1.1"}
-    app = open_page("vision-transformer", **asks)
+    parameters = {"vt-model": GREY, "vt-section": "Query times key", "head": "encoder-self.1.1"}
+    app = open_page("vision-transformer", **parameters)
     stands(app)
     call = (
         load_classifier(GREY, "cpu", vision_checkpoints).classify(drawn_picture("ankle-boot")).trace["encoder.1.self"]

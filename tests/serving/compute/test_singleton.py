@@ -22,12 +22,12 @@ def test_many_who_ask_at_once_get_the_same() -> None:
         made.append(object())
         return made[-1]
 
-    def ask(_number: int) -> object:
+    def create(_number: int) -> object:
         together.wait(60)
         return thing()
 
     with ThreadPoolExecutor(8) as threads:
-        assert set(threads.map(ask, range(8))) == set(made)
+        assert set(threads.map(create, range(8))) == set(made)
     assert len(made) == 1
 
 

@@ -46,8 +46,8 @@ def test_many_windows_of_one_address_share_what_it_may_send() -> None:
         sockets = [Socket(server, name) for name in ("one", "two")]
         for socket in sockets:
             socket.send(*[b"page"] * 100)
-        elsewhere = Socket(server, "elsewhere", "10.0.0.2")
-        elsewhere.send(*[b"page"] * 10)
+        other = Socket(server, "elsewhere", "10.0.0.2")
+        other.send(*[b"page"] * 10)
         await settled()
         assert sum(len(server.received[name]) for name in ("one", "two")) <= 12, "a burst of two seconds, and credit"
         assert len(server.received["elsewhere"]) == 10
@@ -68,8 +68,8 @@ def test_windows_of_one_address_share_how_much_is_read_of_them() -> None:
     async def test() -> None:
         server = Server(replace(BOUNDS, messages_an_address=5))
         sockets = [Socket(server, name) for name in ("one", "two")]
-        elsewhere = Socket(server, "elsewhere", "10.0.0.2")
-        for socket in (*sockets, elsewhere):
+        other = Socket(server, "elsewhere", "10.0.0.2")
+        for socket in (*sockets, other):
             socket.send(*[bytes(2**20)] * 3)
         await settled()
         assert [len(server.received[name]) for name in ("one", "two", "elsewhere")] == [1, 1, 1]

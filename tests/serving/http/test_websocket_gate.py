@@ -44,8 +44,8 @@ def test_one_more_than_an_address_may_have_is_told_in_words() -> None:
         assert third.kinds == ["websocket.http.response.start", "websocket.http.response.body"]
         assert (third.got[0]["status"], third.got[1]["body"]) == (503, b"<too-many-windows>")
         assert server.away == {"too-many-windows": 1}
-        elsewhere = Socket(server, "elsewhere", "10.0.0.2")
-        elsewhere.send(b"page")
+        other = Socket(server, "elsewhere", "10.0.0.2")
+        other.send(b"page")
         await settled()
         assert server.received["elsewhere"] == [b"page"]
         sockets[0].leave()

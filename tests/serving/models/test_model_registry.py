@@ -44,12 +44,12 @@ def test_a_model_is_loaded_once_whoever_asks() -> None:
     models = ModelRegistry()
     gate = threading.Barrier(8)
 
-    def ask(_number: int) -> Any:
+    def create(_number: int) -> Any:
         gate.wait()
         return models(Counted("a"))
 
     with ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(ask, range(8)))
+        found = list(pool.map(create, range(8)))
     assert len(set(map(id, found))) == 1
     assert Counted.loads == ["a"]
 

@@ -153,12 +153,12 @@ def test_vision_and_the_lab_run_on_the_pool(
     replicas: Pool,
     on_the_pool: None,
     page: str,
-    asks: dict[str, str],
+    parameters: dict[str, str],
     further: tuple[str, list[str]],
 ) -> None:
     for section in further[1]:
         app = AppTest.from_file(str(ROOT / "ui" / "app" / "main.py"), default_timeout=TIMEOUT)
-        for name, value in {**asks, further[0]: section}.items():
+        for name, value in {**parameters, further[0]: section}.items():
             app.query_params[name] = value
         follow_link(app, page).run()
         assert not app.exception, [error.message for error in app.exception]

@@ -18,7 +18,7 @@ from serving.runners.local_runner import LocalRunner
 from serving.runners.model_server import ModelServer
 from serving.runners.remote_runner import RemoteRunner
 from tests.serving.runners.wire import Wire
-from tests.viz_core.view.attention_groups import ask
+from tests.viz_core.view.attention_groups import read_requests
 from viz_core.lessons.transformer.encoder_walk import encoder_walk
 from viz_core.lessons.transformer.residuals import future_leak, translation_residuals
 from viz_core.models.anatomy import Step
@@ -65,8 +65,8 @@ def test_the_view_of_maps_elsewhere_is_byte_for_byte_that_of_maps_here(
     assert aligning_head(there) == state
     wants = ["map 0.cross:0.1_1.2:max:words", "tile 0.cross:0.0:mean:tokens 0 0 0 0"]
     wants += ["token 0 cross 1 q0", "token 0 cross 0 k1", "picture 0 encoder-self 1", "map 0.cross:9.9:mean:tokens"]
-    one = decode_view(encode_view(View(here, words), state, wants=ask(*wants)))
-    other = decode_view(encode_view(View(there, words), state, wants=ask(*wants)))
+    one = decode_view(encode_view(View(here, words), state, wants=read_requests(*wants)))
+    other = decode_view(encode_view(View(there, words), state, wants=read_requests(*wants)))
     assert one.parts.keys() == other.parts.keys()
     assert len(one.parts) > len(wants)
     for name, part in one.parts.items():
@@ -102,7 +102,7 @@ def test_a_second_input_elsewhere_is_asked_for_by_its_own_sentence(local: LocalR
         ("one", "two"),
     )
     name = "map 1.cross:1.3:mean:tokens"
-    sent = decode_view(encode_view(view, aligning_head(view.groups), wants=ask(name))).parts[name]
+    sent = decode_view(encode_view(view, aligning_head(view.groups), wants=read_requests(name))).parts[name]
     assert torch.equal(sent, local.run(other).trace["decoder.1.cross"].weights(head=3)[0])
 
 

@@ -19,7 +19,7 @@ from serving.runners.remote_runner import RemoteRunner
 from tests.serving.runners.wire import Wire
 from tests.viz_core.hub.tiny_models import build_all
 from tests.viz_core.images.hostile_pictures import quarters
-from tests.viz_core.view.attention_groups import ask
+from tests.viz_core.view.attention_groups import read_requests
 from viz_core.hub import HubError, Sampling
 from viz_core.lessons.model_lab.queries import likeliest_words, map_residuals, position_schemes, read_card
 from viz_core.sounds.tones import tone_sequence
@@ -73,8 +73,8 @@ def test_the_view_is_byte_for_byte_the_same(local: LocalRunner, remote: RemoteRu
     state = initial_state(here, local.run(hub_request))
     assert initial_state(there, remote.run(hub_request)) == state
     wants = [f"picture 0 {group.id} {layer}" for group in here for layer in range(len(group.calls))]
-    one = decode_view(encode_view(View(here, words), state, wants=ask(*wants)))
-    other = decode_view(encode_view(View(there, words), state, wants=ask(*wants)))
+    one = decode_view(encode_view(View(here, words), state, wants=read_requests(*wants)))
+    other = decode_view(encode_view(View(there, words), state, wants=read_requests(*wants)))
     assert one.header["parts"] == other.header["parts"]
     assert set(wants) <= one.parts.keys()
     for name, part in one.parts.items():

@@ -25,7 +25,7 @@ from serving.runners.remote_runner import RemoteRunner
 from tests.serving.runners.wire import Wire
 from tests.tiny_vit import COLOUR, write_tiny_vit
 from tests.viz_core.hub.tiny_models import build_all
-from tests.viz_core.view.attention_groups import ask
+from tests.viz_core.view.attention_groups import read_requests
 from viz_core.hub import HubError
 from viz_core.images.drawn import drawn_picture
 from viz_core.lessons.vision_transformer.questions import (
@@ -93,8 +93,8 @@ def test_the_view_is_byte_for_byte_the_same(
     state = initial_state(here)
     assert initial_state(there) == state
     wants = ["image 0 encoder-self", "token 0 encoder-self 1 q3", "map 0.encoder-self:0.1:mean:tokens"]
-    one = decode_view(encode_view(View(here, words), state, wants=ask(*wants)))
-    other = decode_view(encode_view(View(there, words), state, wants=ask(*wants)))
+    one = decode_view(encode_view(View(here, words), state, wants=read_requests(*wants)))
+    other = decode_view(encode_view(View(there, words), state, wants=read_requests(*wants)))
     assert one.parts.keys() == other.parts.keys()
     assert set(wants) <= one.parts.keys()
     for name, part in one.parts.items():

@@ -30,7 +30,7 @@ def planted_maps(tokens: list[str]) -> torch.Tensor:
     """A head of each role, whose queries look there most of the time, where there is such a key; and one of none."""
     n = len(tokens)
     spot = torch.eye(n)
-    looks = {
+    heads = {
         "previous": spot.roll(-1, 1).tril(),
         "next": spot.roll(1, 1).triu(),
         "diagonal": spot,
@@ -44,7 +44,7 @@ def planted_maps(tokens: list[str]) -> torch.Tensor:
     }
     maps = []
     for role in PLANTED:
-        target, noise = looks[role].clamp(min=0), torch.randn(n, n).softmax(dim=-1)
+        target, noise = heads[role].clamp(min=0), torch.randn(n, n).softmax(dim=-1)
         rows = target.sum(dim=-1, keepdim=True)
         maps.append(torch.where(rows > 0, 0.8 * target / rows.clamp(min=1) + 0.2 * noise, noise))
     return torch.stack(maps)

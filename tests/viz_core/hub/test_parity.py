@@ -170,8 +170,8 @@ def test_padding_in_a_batch(family: str, side: str, tiny: Tiny, tiny_model: Tiny
         difference = (ours[site] - weights).abs().amax(dim=(1, 3))[rows]
         assert float(difference.max()) < 1e-6, site
         if weights.shape[3] == 9:
-            looked_at = ours[site].amax(dim=1).masked_fill(~rows[:, :, None], 0).amax(dim=1)
-            assert bool((looked_at[~real] == 0).all()), f"{site}: padding is looked at"
+            attended = ours[site].amax(dim=1).masked_fill(~rows[:, :, None], 0).amax(dim=1)
+            assert bool((attended[~real] == 0).all()), f"{site}: padding is looked at"
 
 
 def test_the_fused_kernel_is_what_runs(tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch) -> None:

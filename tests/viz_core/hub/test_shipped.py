@@ -55,11 +55,11 @@ def test_its_heads_are_switched_off_as_those_of_any_model(translating: HubModel)
     assert {change.label: change.after for change in found.changes}["·Il"] == pytest.approx(float(after[195]), rel=1e-4)
     assert found.perplexity is not None
     image = drawn_picture("ankle-boot")
-    looking = load_hub("vit-fashion-mnist", device="cpu")
-    seen = looking.run(image=image)
-    torch.testing.assert_close(looking.again(seen), seen.output, atol=1e-5, rtol=1e-5)
+    classifier = load_hub("vit-fashion-mnist", device="cpu")
+    seen = classifier.run(image=image)
+    torch.testing.assert_close(classifier.again(seen), seen.output, atol=1e-5, rtol=1e-5)
     assert seen.labels[0].text in [
-        change.label for change in without_heads(looking, seen, (("encoder.0.self", 1),)).changes
+        change.label for change in without_heads(classifier, seen, (("encoder.0.self", 1),)).changes
     ]
 
 

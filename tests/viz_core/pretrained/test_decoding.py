@@ -82,7 +82,9 @@ def every_sentence(max_length: int) -> list[tuple[int, ...]]:
     return ended + list(itertools.product(words, repeat=max_length))
 
 
-def ask(search: Callable[..., list[list[int]]], model: EncoderDecoder, sources: list[int], *rest: object) -> list:
+def search_with(
+    search: Callable[..., list[list[int]]], model: EncoderDecoder, sources: list[int], *rest: object
+) -> list:
     source = torch.tensor(sources)[:, None]
     return search(model, source, torch.ones(len(sources), dtype=torch.long), SPECIAL, *rest)
 
@@ -130,8 +132,8 @@ def test_rows_end_by_themselves() -> None:
         wanted = EOS if len(prefix) == source else 3 + len(prefix) % 3
         return [99.0, 98.0, *(1.0 if t == wanted else 0.0 for t in WORDS)]
 
-    assert ask(greedy_search, scripted(rule), [0, 1, 5, 2], 4) == [[2], [3, 2], [3, 4, 5, 3], [3, 4, 2]]
-    assert ask(beam_search, scripted(rule), [0, 1, 5, 2], 4, 1, 0.0) == [[2], [3, 2], [3, 4, 5, 3], [3, 4, 2]]
+    assert search_with(greedy_search, scripted(rule), [0, 1, 5, 2], 4) == [[2], [3, 2], [3, 4, 5, 3], [3, 4, 2]]
+    assert search_with(beam_search, scripted(rule), [0, 1, 5, 2], 4, 1, 0.0) == [[2], [3, 2], [3, 4, 5, 3], [3, 4, 2]]
 
 
 def test_rows_that_have_ended_are_not_decoded_further() -> None:
@@ -142,11 +144,11 @@ def test_rows_that_have_ended_are_not_decoded_further() -> None:
         calls.append(source)
         return [0.0, 0.0, *(1.0 if t == (EOS if len(prefix) == source else 3) else 0.0 for t in WORDS)]
 
-    found = ask(greedy_search, scripted(rule), [3, 0, 1, 3], 9)
+    found = search_with(greedy_search, scripted(rule), [3, 0, 1, 3], 9)
     assert calls == [3, 0, 1, 3, 3, 1, 3, 3, 3, 3, 3]
     calls.clear()
     logits: list[Tensor] = []
-    assert ask(greedy_search, scripted(rule), [3, 0, 1, 3], 9, logits) == found
+    assert search_with(greedy_search, scripted(rule), [3, 0, 1, 3], 9, logits) == found
     assert calls == [3, 0, 1, 3] * 4
     assert [each.argmax(dim=-1).tolist() for each in logits] == found
 
@@ -159,10 +161,10 @@ def test_search_stops_when_every_row_has_ended() -> None:
         calls += 1
         return [0.0, 0.0, 50.0 if len(prefix) == 2 else -50.0, 1.0, 0.0, 0.0]
 
-    assert ask(greedy_search, scripted(rule), [0], 1000) == [[3, 3, 2]]
+    assert search_with(greedy_search, scripted(rule), [0], 1000) == [[3, 3, 2]]
     assert calls == 3
     calls = 0
-    assert ask(beam_search, scripted(rule), [0], 1000, 2, 0.0) == [[3, 3, 2]]
+    assert search_with(beam_search, scripted(rule), [0], 1000, 2, 0.0) == [[3, 3, 2]]
     assert calls <= 2 * 4
 
 
@@ -172,7 +174,7 @@ def test_max_new_tokens_cuts(search: Callable[..., list[list[int]]], limit: int)
     def endless(source: int, prefix: tuple[int, ...]) -> list[float]:
         return [0.0, 0.0, -50.0, 0.0, 1.0, 0.0]
 
-    assert ask(search, scripted(endless), [0, 0], limit) == [[4] * limit] * 2
+    assert search_with(search, scripted(endless), [0, 0], limit) == [[4] * limit] * 2
 
 
 # Beam
@@ -182,7 +184,7 @@ def test_max_new_tokens_cuts(search: Callable[..., list[list[int]]], limit: int)
 @pytest.mark.parametrize("max_length", [1, 2, 4])
 def test_a_beam_wide_enough_finds_the_best_of_all_sentences(length_penalty: float, max_length: int) -> None:
     sentences = every_sentence(max_length)
-    found = ask(beam_search, scripted(noise), list(range(8)), max_length, 3**max_length + 1, length_penalty)
+    found = search_with(beam_search, scripted(noise), list(range(8)), max_length, 3**max_length + 1, length_penalty)
     for source in range(8):
         best = max(sentences, key=lambda s: score(noise, source, s, length_penalty))
         assert tuple(found[source]) == best
@@ -206,7 +208,7 @@ def plain_beam_search(rule: Rule, source: int, max_length: int, beam: int, lengt
 @pytest.mark.parametrize("beam", [1, 2, 3, 5])
 @pytest.mark.parametrize("length_penalty", [0.0, 1.0])
 def test_a_narrow_beam_equals_the_search_on_plain_lists(beam: int, length_penalty: float) -> None:
-    found = ask(beam_search, scripted(noise), list(range(40)), 6, beam, length_penalty)
+    found = search_with(beam_search, scripted(noise), list(range(40)), 6, beam, length_penalty)
     assert found == [plain_beam_search(noise, source, 6, beam, length_penalty) for source in range(40)]
 
 
@@ -233,7 +235,7 @@ def test_candidates_are_those_of_the_search_on_plain_lists(beam: int, source: in
 @pytest.mark.parametrize("beam", [1, 2, 3, 4])
 def test_a_narrow_beam_returns_a_real_sentence_no_better_than_the_best(beam: int) -> None:
     sentences = set(every_sentence(5))
-    for source, found in enumerate(ask(beam_search, scripted(noise), list(range(12)), 5, beam)):
+    for source, found in enumerate(search_with(beam_search, scripted(noise), list(range(12)), 5, beam)):
         assert tuple(found) in sentences
         best = max(score(noise, source, s, 1.0) for s in sentences)
         assert score(noise, source, tuple(found), 1.0) <= best + 1e-9
@@ -248,9 +250,9 @@ def test_a_wider_beam_finds_what_greedy_misses() -> None:
         return [0.0, 0.0, *(math.log(p.get(t, 0.005)) for t in WORDS)]
 
     model = scripted(rule)
-    assert ask(greedy_search, model, [0], 2) == [[3, EOS]]
-    assert ask(beam_search, model, [0], 2, 1) == [[3, EOS]]
-    assert ask(beam_search, model, [0], 2, 2) == [[4, EOS]]
+    assert search_with(greedy_search, model, [0], 2) == [[3, EOS]]
+    assert search_with(beam_search, model, [0], 2, 1) == [[3, EOS]]
+    assert search_with(beam_search, model, [0], 2, 2) == [[4, EOS]]
 
 
 def test_length_penalty_weighs_long_against_short() -> None:
@@ -265,8 +267,8 @@ def test_length_penalty_weighs_long_against_short() -> None:
         return [0.0, 0.0, *(math.log({likely: p, other: 1 - p}.get(t, 1e-9)) for t in WORDS)]
 
     model = scripted(rule)
-    assert ask(beam_search, model, [0], 5, 3, 0.0) == [[EOS]]
-    assert ask(beam_search, model, [0], 5, 3, 2.0) == [[3, 3, 3, 3, EOS]]
+    assert search_with(beam_search, model, [0], 5, 3, 0.0) == [[EOS]]
+    assert search_with(beam_search, model, [0], 5, 3, 2.0) == [[3, 3, 3, 3, EOS]]
 
 
 @pytest.mark.parametrize("length_penalty", [0.0, 0.6, 1.0])
@@ -275,8 +277,8 @@ def test_a_beam_of_one_is_greedy(seed: int, length_penalty: float) -> None:
     model, (source, lengths) = transformer(seed), sources()
     greedy = greedy_search(model, source, lengths, SPECIAL, 12)
     assert beam_search(model, source, lengths, SPECIAL, 12, 1, length_penalty) == greedy
-    made_up = ask(greedy_search, scripted(noise), list(range(100)), 6)
-    assert ask(beam_search, scripted(noise), list(range(100)), 6, 1, length_penalty) == made_up
+    made_up = search_with(greedy_search, scripted(noise), list(range(100)), 6)
+    assert search_with(beam_search, scripted(noise), list(range(100)), 6, 1, length_penalty) == made_up
 
 
 @torch.no_grad()
@@ -303,14 +305,14 @@ def test_nothing_is_asked_after_the_last_hypothesis_has_ended() -> None:
         lengths.append(len(prefix))
         return [0.0, 0.0, 4.0, 5.0, -9.0, -9.0] if not prefix else [0.0, 0.0, 9.0, -9.0, -9.0, -9.0]
 
-    assert ask(beam_search, scripted(rule), [0], 1000, 2, 1.0) == [[3, EOS]]
+    assert search_with(beam_search, scripted(rule), [0], 1000, 2, 1.0) == [[3, EOS]]
     assert max(lengths) == 1
 
 
 @pytest.mark.parametrize("beam", [0, -1])
 def test_beam_needs_a_width(beam: int) -> None:
     with pytest.raises(ValueError, match=f"beam: expected at least 1, got {beam}"):
-        ask(beam_search, scripted(noise), [0], 3, beam)
+        search_with(beam_search, scripted(noise), [0], 3, beam)
 
 
 # Batches
@@ -330,6 +332,6 @@ def test_rows_of_a_batch_do_not_influence_each_other(seed: int) -> None:
 
 
 def test_beams_of_scripted_rows_do_not_mix() -> None:
-    together = ask(beam_search, scripted(noise), list(range(10)), 5, 3)
-    assert together == [ask(beam_search, scripted(noise), [source], 5, 3)[0] for source in range(10)]
+    together = search_with(beam_search, scripted(noise), list(range(10)), 5, 3)
+    assert together == [search_with(beam_search, scripted(noise), [source], 5, 3)[0] for source in range(10)]
     assert len({tuple(s) for s in together}) > 1

@@ -62,16 +62,16 @@ def test_a_layer(options: dict[str, Any], needs: str | None) -> None:
     inputs = (
         (queries, keys, values) if options.get("batch_first") else [x.transpose(0, 1) for x in (queries, keys, values)]
     )
-    asks = {"need_weights": needs is not None, "average_attn_weights": needs == "mean"}
+    calls_kernel = {"need_weights": needs is not None, "average_attn_weights": needs == "mean"}
     with intervene({"attention.0": off(2)}, torch_calls=True), record(torch_calls=True) as trace:
-        found, weights = layer(*inputs, **asks)
+        found, weights = layer(*inputs, **calls_kernel)
     recorded = trace["attention.0"].weights()
     assert not recorded[:, 2].any()
     assert (recorded[:, [0, 1, 3]].sum(dim=-1) - 1).abs().max() < 1e-6
     if needs is not None:
         torch.testing.assert_close(weights, recorded.mean(dim=1) if needs == "mean" else recorded, atol=1e-6, rtol=0)
     without_columns(layer.out_proj, 2)
-    torch.testing.assert_close(found, layer(*inputs, **asks)[0], atol=1e-5, rtol=0)
+    torch.testing.assert_close(found, layer(*inputs, **calls_kernel)[0], atol=1e-5, rtol=0)
 
 
 @pytest.mark.parametrize("first", ["recorder", "intervention"])

@@ -26,6 +26,6 @@ def make_group(queries: int, keys: int, name: str = "cross", layers: int = 2, he
     return MapGroup(name, name.title(), "French", "English", **(fields | changes))
 
 
-def ask(*names: str) -> list[Request]:
+def read_requests(*names: str) -> list[Request]:
     """What a browser asks for by these names."""
     return [read_request(name) for name in names]

@@ -5,7 +5,7 @@ from dataclasses import asdict
 import pytest
 import torch
 
-from tests.viz_core.view.attention_groups import ask, make_group
+from tests.viz_core.view.attention_groups import make_group, read_requests
 from viz_core.trace import record, record_weights
 from viz_core.view.computed_maps import TILE
 from viz_core.view.figure_caption import panels
@@ -65,14 +65,14 @@ def test_pictures_that_take_long_wait_until_they_are_asked_for(view, monkeypatch
     assert not {name for name in names(view) if name.startswith("picture")}
     monkeypatch.setattr("viz_core.view.preload.FIRST_WEIGHTS", 5 * 7 * 3)
     assert {name for name in names(view) if name.startswith("picture")} == {"picture 0 cross 1"}
-    assert names(view, known=True, wants=ask("picture 0 cross 0")) == {"picture 0 cross 0"}
+    assert names(view, known=True, wants=read_requests("picture 0 cross 0")) == {"picture 0 cross 0"}
     assert "picture 0 cross 0" in names(view)  # it costs nothing now
 
 
 def test_who_knows_the_base_is_sent_only_what_is_asked(view):
     assert len(encode_view(view, START, known=True)) < 600
     want = "map 0.cross:0.0_1.1:max:tokens"
-    decoded = decode_view(encode_view(view, START, known=True, wants=ask(want, want)))
+    decoded = decode_view(encode_view(view, START, known=True, wants=read_requests(want, want)))
     assert "base" not in decoded.header
     assert list(decoded.parts) == [want]
     assert torch.equal(decoded.parts[want], view.groups[1].maps.whole(MapRequest(((0, 0), (1, 1)), "max")))
@@ -83,7 +83,7 @@ def test_long_maps_come_in_tiles(long_view):
     group, name = long_view.groups[0], "0.self:0.1:mean:tokens"
     assert not any(part.startswith("map") for part in names(long_view, state))
     wants = [f"tile {name} 0 0 9 8", f"tile {name} 2 2 1 0", f"map {name}"]
-    decoded = decode_view(encode_view(long_view, state, known=True, wants=ask(*wants)))
+    decoded = decode_view(encode_view(long_view, state, known=True, wants=read_requests(*wants)))
     exact, pooled = decoded.parts[wants[0]], decoded.parts[wants[1]]
     assert torch.equal(exact, group.calls[0].weights(head=1)[0][9 * TILE :, 8 * TILE :])
     rows, columns = range(4 * TILE, 8 * TILE), range(4 * TILE)
@@ -102,12 +102,12 @@ def test_long_maps_come_in_tiles(long_view):
     ],
 )
 def test_what_cannot_be_had_is_named(view, want):
-    assert decode_view(encode_view(view, START, known=True, wants=ask(want))).header["missing"] == [want]
+    assert decode_view(encode_view(view, START, known=True, wants=read_requests(want))).header["missing"] == [want]
 
 
 @pytest.mark.attack("exports")
 def test_one_message_is_answered_only_so_much(view):
-    wants = ask(*(f"tile x {i}" for i in range(100)))
+    wants = read_requests(*(f"tile x {i}" for i in range(100)))
     assert len(decode_view(encode_view(view, START, known=True, wants=wants)).header["missing"]) == 64
 
 
@@ -147,7 +147,7 @@ def test_a_second_input_can_be_asked_for(view):
     second = (make_group(3, 3, "self", layers=1), make_group(4, 6))
     both = View(view.groups, WORDS, second, ("one", "two"))
     want = "map 1.cross:1.2:mean:tokens"
-    decoded = decode_view(encode_view(both, START, wants=ask(want)))
+    decoded = decode_view(encode_view(both, START, wants=read_requests(want)))
     assert torch.equal(decoded.parts[want], second[1].calls[1].weights(head=2)[0])
     assert decoded.header["base"]["inputs"] == ["one", "two"]
     assert [len(group["key_tokens"]) for group in decoded.header["base"]["groups"][1]] == [3, 6]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from tests.viz_core.view.attention_groups import ask, make_group
+from tests.viz_core.view.attention_groups import make_group, read_requests
 from viz_core.view.map_group import MapGroup, MapPicture
 from viz_core.view.payload import View, decode_view, encode_view
 from viz_core.view.picture import token_names
@@ -65,7 +65,7 @@ def test_a_first_answer_holds_the_picture_and_what_the_pinned_tokens_look_at(vie
 
 
 def test_who_looks_at_a_token(view: View, group: MapGroup) -> None:
-    parts = decode_view(encode_view(view, START, known=True, wants=ask("token 0 self 1 k5"))).parts
+    parts = decode_view(encode_view(view, START, known=True, wants=read_requests("token 0 self 1 k5"))).parts
     assert torch.equal(parts["token 0 self 1 k5"], group.calls[1].weights()[0, :, :, 5])
 
 
@@ -74,7 +74,7 @@ def test_who_looks_at_a_token(view: View, group: MapGroup) -> None:
     ["image 0 cross", "image 1 self", "token 0 self 2 q0", "token 0 self 0 q7", "token 0 self 0 z1", "token 0 no 0 q0"],
 )
 def test_what_is_not_there_is_named_as_missing(view: View, name: str) -> None:
-    decoded = decode_view(encode_view(view, START, known=True, wants=ask(name)))
+    decoded = decode_view(encode_view(view, START, known=True, wants=read_requests(name)))
     assert decoded.header["missing"] == [name]
 
 

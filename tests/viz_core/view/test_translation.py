@@ -31,11 +31,11 @@ def test_the_first_head_opened_aligns_the_words(translation: Translation) -> Non
     view = aligning_head(groups)
     assert (view.group, view.layer) == ("cross", 2)
     weights = translation.trace["decoder.2.cross"].weights(head=view.head)[0]
-    looked_at = {
+    attended = {
         french: translation.source_tokens[int(row.argmax())]
         for french, row in zip(translation.target_tokens, weights, strict=True)
     }
     # French puts the colour behind the animal: the head follows the words, not the places.
-    assert looked_at["chat"] == "cat"
-    assert looked_at["noir"] == "black"
-    assert looked_at["lit"] == "bed"
+    assert attended["chat"] == "cat"
+    assert attended["noir"] == "black"
+    assert attended["lit"] == "bed"

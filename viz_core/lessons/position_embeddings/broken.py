@@ -17,10 +17,10 @@ from viz_core.positional.sinusoidal import sinusoidal_table
 def skew_of_left_padding(num_tokens: int, seed: int = 0) -> float:
     """The error of a skew that pads on the left: every row is read one offset too early."""
     scores = torch.randn(num_tokens, 2 * num_tokens - 1, generator=torch.Generator().manual_seed(seed))
-    looked_up = scores.gather(1, relative_positions(num_tokens, num_tokens) + num_tokens - 1)
+    indexed = scores.gather(1, relative_positions(num_tokens, num_tokens) + num_tokens - 1)
     line = F.pad(rearrange(F.pad(scores, (1, 0)), "n width -> (n width)"), (0, num_tokens - 1))
     rows = rearrange(line, "(rows offsets) -> rows offsets", offsets=2 * num_tokens - 1)
-    return float((rows[:num_tokens, num_tokens - 1 :] - looked_up).abs().max())
+    return float((rows[:num_tokens, num_tokens - 1 :] - indexed).abs().max())
 
 
 def added_residuals(

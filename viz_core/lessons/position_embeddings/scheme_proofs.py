@@ -20,8 +20,8 @@ PUBLISHED_BUCKETS = (*range(8), 8, 12, 16, 23, 32, 46, 64, 91)
 def skew_error(num_tokens: int, seed: int = 0) -> float:
     """max |result of the skew - scores[i, j - i + n - 1] looked up one by one|, on random scores."""
     scores = torch.randn(num_tokens, 2 * num_tokens - 1, generator=torch.Generator().manual_seed(seed))
-    looked_up = scores.gather(1, relative_positions(num_tokens, num_tokens) + num_tokens - 1)
-    return float((relative_to_absolute(scores) - looked_up).abs().max())
+    indexed = scores.gather(1, relative_positions(num_tokens, num_tokens) + num_tokens - 1)
+    return float((relative_to_absolute(scores) - indexed).abs().max())
 
 
 def row_spread(bias: Float[Tensor, "heads n n"]) -> float:

@@ -68,8 +68,6 @@ def test_orders_are_orders() -> None:
     assert sorted(random_order(49, seed=1).tolist()) == list(range(49))
     assert torch.equal(random_order(49, seed=1), random_order(49, seed=1))
     assert not torch.equal(random_order(49, seed=1), random_order(49, seed=2))
-    with pytest.raises(ValueError, match="at least 1, got 0"):
-        random_order(0)
 
 
 def test_maps_of_a_token_are_rows_of_the_weights(model: ViT, picture: torch.Tensor) -> None:
@@ -104,11 +102,6 @@ def test_principal_filters_span_the_filters() -> None:
 def test_what_is_refused(model: ViT, picture: torch.Tensor) -> None:
     with pytest.raises(ValueError, match="divide, got 6 x 6"):
         patchify(picture, (4, 4))
-    with pytest.raises(ValueError, match="expected 2 x 2 patches of 3 x 3 pixels"):
-        unpatchify(torch.zeros(1, 3, 9), (2, 2), (3, 3))
-    for order in ([0, 1, 2], [0, 1, 2, 2], [0, 1, 2, 4]):
-        with pytest.raises(ValueError, match="order: expected each of 0 to 3 once"):
-            shuffle_patches(picture, (3, 3), torch.tensor(order))
     with pytest.raises(ValueError, match="expected pictures of shape"):
         permutation_test(predictor(model), torch.zeros(1, 3, 6, 6), (3, 3), torch.arange(4))
     with pytest.raises(ValueError, match="expected 1 \\+ 2 x 3 positions, got 5"):

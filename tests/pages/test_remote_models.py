@@ -42,7 +42,7 @@ def fresh() -> Iterator[None]:
 
 
 @pytest.fixture
-def elsewhere(monkeypatch: pytest.MonkeyPatch) -> Callable[[], Wire]:
+def remote_models(monkeypatch: pytest.MonkeyPatch) -> Callable[[], Wire]:
     """From now on, this process has no model to run: all are asked over a wire, which is returned."""
 
     def move() -> Wire:
@@ -72,7 +72,7 @@ VISION = ["Patch lab", "Through the layers", "Patches", "All heads", "Positions"
 )
 def test_the_vision_chapter(
     open_page: OpenPage,
-    elsewhere: Callable[[], Wire],
+    remote_models: Callable[[], Wire],
     model: dict[str, str],
     section: str,
     tmp_path: Path,
@@ -81,10 +81,10 @@ def test_the_vision_chapter(
     for name in (GREY, COLOUR):
         write_tiny_vit(tmp_path / "shipped", name)
     monkeypatch.setattr(shipped, "CHECKPOINTS", tmp_path / "shipped")
-    asks = {**model, "vt-section": section, "pin": "q7", "head": "encoder-self.0.1"}
-    local = shown(open_page("vision-transformer", **asks))
-    wire = elsewhere()
-    remote = shown(open_page("vision-transformer", **asks))
+    parameters = {**model, "vt-section": section, "pin": "q7", "head": "encoder-self.0.1"}
+    local = shown(open_page("vision-transformer", **parameters))
+    wire = remote_models()
+    remote = shown(open_page("vision-transformer", **parameters))
     assert remote == local
     assert local[1]
     assert {"load", "evaluate_model", "outline"} <= {question for question, _ in wire.received}
@@ -99,17 +99,17 @@ def test_the_vision_chapter(
         ("t5", "The next words"),
     ],
 )
-def test_the_model_lab(open_page: OpenPage, elsewhere: Callable[[], Wire], model: str, section: str) -> None:
-    asks = {"ml-model": model, "ml-section": section, "ml-new": "3", "ml-second": "A dog."}
-    local = shown(open_page("model-lab", **asks))
-    wire = elsewhere()
-    remote = shown(open_page("model-lab", **asks))
+def test_the_model_lab(open_page: OpenPage, remote_models: Callable[[], Wire], model: str, section: str) -> None:
+    parameters = {"ml-model": model, "ml-section": section, "ml-new": "3", "ml-second": "A dog."}
+    local = shown(open_page("model-lab", **parameters))
+    wire = remote_models()
+    remote = shown(open_page("model-lab", **parameters))
     assert remote == local
     assert local[1]
     assert {"load", "evaluate_model", "outline"} <= {question for question, _ in wire.received}
 
 
-def test_a_picture_in_the_model_lab(open_page: OpenPage, elsewhere: Callable[[], Wire]) -> None:
+def test_a_picture_in_the_model_lab(open_page: OpenPage, remote_models: Callable[[], Wire]) -> None:
     def upload() -> AppTest:
         app = open_page("model-lab", **{"ml-model": "vit"})
         app.file_uploader(key="ml-picture").upload("picture.png", PICTURE, "image/png").run()
@@ -117,7 +117,7 @@ def test_a_picture_in_the_model_lab(open_page: OpenPage, elsewhere: Callable[[],
         return app
 
     local = shown(upload())
-    elsewhere()
+    remote_models()
     assert shown(upload()) == local
     assert local[1]
 
@@ -135,14 +135,14 @@ def test_a_picture_in_the_model_lab(open_page: OpenPage, elsewhere: Callable[[],
 )
 def test_a_pool_without_room_is_a_sentence_and_a_button(
     open_page: OpenPage,
-    elsewhere: Callable[[], Wire],
+    remote_models: Callable[[], Wire],
     chapter: str,
-    asks: dict[str, str],
+    parameters: dict[str, str],
     question: str,
 ) -> None:
-    wire = elsewhere()
+    wire = remote_models()
     wire.refuses.add(question)
-    app = open_page(chapter, **asks)
+    app = open_page(chapter, **parameters)
     assert ["The server is busy" in warning.value for warning in app.warning] == [True]
     wire.refuses.clear()
     app.button(key="try-again").click().run()
@@ -151,9 +151,11 @@ def test_a_pool_without_room_is_a_sentence_and_a_button(
 
 
 @pytest.mark.parametrize("chapter", ["transformer", "bahdanau"])
-def test_the_chapters_of_the_shipped_models(open_page: OpenPage, elsewhere: Callable[[], Wire], chapter: str) -> None:
+def test_the_chapters_of_the_shipped_models(
+    open_page: OpenPage, remote_models: Callable[[], Wire], chapter: str
+) -> None:
     local = shown(open_page(chapter))
-    wire = elsewhere()
+    wire = remote_models()
     assert shown(open_page(chapter)) == local
     assert wire.received
 
@@ -166,9 +168,9 @@ def test_the_chapters_of_the_shipped_models(open_page: OpenPage, elsewhere: Call
     ],
 )
 def test_what_is_wrong_is_told_as_it_is_here(
-    open_page: OpenPage, elsewhere: Callable[[], Wire], asks: dict[str, str], sentence: str
+    open_page: OpenPage, remote_models: Callable[[], Wire], parameters: dict[str, str], sentence: str
 ) -> None:
-    local = texts(open_page("model-lab", **asks))
-    elsewhere()
-    assert texts(open_page("model-lab", **asks)) == local
+    local = texts(open_page("model-lab", **parameters))
+    remote_models()
+    assert texts(open_page("model-lab", **parameters)) == local
     assert sentence in local
