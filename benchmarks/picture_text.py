@@ -68,7 +68,7 @@ def measure(shape: Shape = SMALLEST, samples: int = 3) -> list[Row]:
     return [
         *rows,
         Row(f"peak memory with the model, {what}", "MB", *peaks, TARGET, relative=True),
-        Row(f"kept for looking, {what}", "MB", (ours.held / MB,)),
+        Row(f"stored for viewing, {what}", "MB", (ours.held / MB,)),
     ]
 
 

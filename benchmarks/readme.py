@@ -15,7 +15,7 @@ README = ROOT / "README.md"
 DOCUMENT = ROOT / "docs" / "benchmarks.md"
 HIGHLIGHTS = (
     ("forward and record, 2,048 tokens", "eager output_attentions"),
-    ("kept for looking, 2,048 tokens", "eager output_attentions"),
+    ("stored for viewing, 2,048 tokens", "eager output_attentions"),
     ("12 x 12 heads, 128 tokens: open", "BertViz model_view"),
     ("12 x 12 heads, 128 tokens: on the wire", "BertViz model_view"),
     ("sinusoid heatmap 2,000 x 512, slider to paint", "plotly Heatmap"),

@@ -82,7 +82,7 @@ def _memory(ways: list[str], n: int, device: str, note: str) -> list[Row]:
     peaks = {way: () if peak is None else (peak / MB,) for way, (peak, _) in found.items()}
     held = {way: (each / MB,) for way, (_, each) in found.items()}
     what, fused, eager = f"peak memory of it, {n:,} tokens", PEERS["fused"], PEERS["eager"]
-    name, target = f"kept for looking, {n:,} tokens", HELD_TARGETS.get(n)
+    name, target = f"stored for viewing, {n:,} tokens", HELD_TARGETS.get(n)
     return [
         Row(what, "MB", peaks["record"], fused, peaks["fused"], note=UNKNOWN),
         Row(what, "MB", peaks["record"], eager, peaks.get("eager", ()), headline=n == TELLING, note=note or UNKNOWN),

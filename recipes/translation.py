@@ -12,7 +12,6 @@ from torch import Tensor
 
 from recipes import loop
 from recipes.batches import Example, PairBatch, collate, encode_pairs, plan_batches, token_batches
-from recipes.bpe import train_bpe
 from recipes.copying import copying_cases, reserved
 from recipes.evaluation import translate_all
 from recipes.fast_pass import fast_pass
@@ -25,7 +24,7 @@ from recipes.warm_start import warm_start
 from viz_core.models.encoder_decoder import EncoderDecoder
 from viz_core.pretrained.bleu import corpus_bleu
 from viz_core.pretrained.decoding import greedy_search
-from viz_core.pretrained.tokenization import special_tokens
+from viz_core.pretrained.tokenization import special_tokens, train_tokenizer
 from viz_core.pretrained.translator import Translator
 from viz_core.runtime.device import fast_precision
 
@@ -161,6 +160,6 @@ def _tokenizer(pairs: Sequence[Pair], path: Path, config: TranslationConfig, res
         return Tokenizer.from_file(str(path))
     # An English sentence that comes with ten translations counts once.
     texts = [*dict.fromkeys(pair.english for pair in pairs), *dict.fromkeys(pair.french for pair in pairs)]
-    tokenizer = train_bpe(texts, config.vocab_size, config.byte_fallback)
+    tokenizer = train_tokenizer(texts, config.vocab_size, config.byte_fallback)
     tokenizer.save(str(path))
     return tokenizer

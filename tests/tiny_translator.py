@@ -7,9 +7,9 @@ from pathlib import Path
 
 import torch
 
-from recipes.bpe import train_bpe
 from tests.checkpoint_files import write_weights
 from viz_core.pretrained import build_translation_model
+from viz_core.pretrained.tokenization import train_tokenizer
 from viz_core.pretrained.word_counts import COUNTS, WordCounts
 
 TINY = "tiny-en-fr"
@@ -65,7 +65,7 @@ def write_tiny_translator(folder: Path) -> None:
     """Write the checkpoint `TINY` into `folder`."""
     out = folder / TINY
     out.mkdir()
-    tokenizer = train_bpe([text for pair in CORPUS for text in pair], vocab_size=300)
+    tokenizer = train_tokenizer([text for pair in CORPUS for text in pair], vocab_size=300)
     tokenizer.save(str(out / "tokenizer.json"))
     config = {"vocab_size": tokenizer.get_vocab_size(), **TINY_MODEL}
     with torch.random.fork_rng():

@@ -21,7 +21,7 @@ from ui.text.errors import explain
 from ui.widgets.shared_sentence import shared_text_input
 from ui.widgets.upload import picture_file
 from viz_core.hub import HubCard, HubRun, Sampling
-from viz_core.hub.kinds import InputControl
+from viz_core.hub.kinds import InputControl, ModelKind
 from viz_core.hub.runs.layouts import MARK
 from viz_core.images.drawn import GARMENTS, SCENES
 from viz_core.images.open_image import PictureError
@@ -121,15 +121,20 @@ def read_second_inputs(
     return HubRequest(first.model, text, new_tokens=first.new_tokens, sampling=first.sampling)
 
 
+def _read_one_text_each_way(*kinds: type[ModelKind]) -> bool:
+    """Whether both read texts alone, one of them causally and the other in both directions."""
+    only_texts = all("text" in kind.takes and "image" not in kind.takes for kind in kinds)
+    return only_texts and {kind.stack for kind in kinds} == {"encoder", "decoder"}
+
+
 def _same_for(
     chapter: Chapter, other: HubModelSpec, card: HubCard, first: HubRequest, result: HubRun
 ) -> HubRequest | None:
     """The same input for another model; None, after a message, where it is of another kind or cannot be loaded."""
     theirs = load(chapter, other)
-    if theirs is not None and {theirs.kind, card.kind} == {"encoder", "decoder"}:
-        return HubRequest(
-            other, f"{first.text} {result.text.strip()}".strip()
-        )  # all that the first has read or written
+    if theirs is not None and _read_one_text_each_way(theirs.kind_class, card.kind_class):
+        read_or_written = f"{first.text} {result.text.strip()}".strip()  # by the first
+        return HubRequest(other, read_or_written)
     if theirs is not None and theirs.kind != card.kind:
         kinds = {"first": chapter.words(f"kind.{card.kind}"), "second": chapter.words(f"kind.{theirs.kind}")}
         st.caption(chapter.words("two-kinds", **kinds))

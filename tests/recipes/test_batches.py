@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recipes.batches import Example, PairBatch, collate, encode_pairs, plan_batches, token_batches
-from recipes.bpe import train_bpe
 from recipes.sentence_pairs import Pair
+from viz_core.pretrained.tokenization import train_tokenizer
 
 PAD = 0
 
@@ -82,7 +82,7 @@ def test_collate_literally() -> None:
 @pytest.mark.parametrize(("max_tokens", "count"), [(100, 3), (4, 2), (3, 1), (2, 0)])
 def test_examples_begin_and_end_and_long_ones_are_left_out(max_tokens: int, count: int) -> None:
     pairs = [Pair("a a a", "b"), Pair("a", "b"), Pair("a", "b b b b")]
-    tokenizer = train_bpe([text for pair in pairs for text in pair], vocab_size=50)
+    tokenizer = train_tokenizer([text for pair in pairs for text in pair], vocab_size=50)
     a, b = (tokenizer.token_to_id(f"▁{letter}") for letter in "ab")
     expected = [Example([a, a, a, 2], [1, b, 2]), Example([a, 2], [1, b, 2]), Example([a, 2], [1, b, b, b, b, 2])]
     fitting = [e for e in expected if max(len(e.source), len(e.target)) <= max_tokens]

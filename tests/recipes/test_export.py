@@ -14,7 +14,6 @@ import torch
 from safetensors.torch import load as load_tensors
 from tokenizers import Tokenizer
 
-from recipes.bpe import train_bpe
 from recipes.evaluation import translate_all
 from recipes.export import BOOK_SENTENCES, BOOK_STRINGS, LENGTH_EDGES, export_translator, translation_card
 from recipes.sentence_pairs import Pair, Split
@@ -23,6 +22,7 @@ from viz_core.models import EncoderDecoder
 from viz_core.pretrained import build_translation_model, load
 from viz_core.pretrained.bleu import corpus_bleu
 from viz_core.pretrained.decoding import beam_search, greedy_search
+from viz_core.pretrained.tokenization import train_tokenizer
 from viz_core.pretrained.word_counts import word_counts
 
 NAME = "export-test"
@@ -57,7 +57,7 @@ def exported(pairs: list[Pair], tmp_path_factory: pytest.TempPathFactory) -> Exp
     out.mkdir()
     test = [*pairs[:10], Pair("Go.", "Allez !")]
     split = Split(pairs[10:], pairs[8:10], test)
-    tokenizer = train_bpe([text for pair in pairs for text in pair], vocab_size=200)
+    tokenizer = train_tokenizer([text for pair in pairs for text in pair], vocab_size=200)
     tokenizer.save(str(out / "tokenizer.json"))
     config = {"vocab_size": tokenizer.get_vocab_size(), **CONFIG}
     torch.manual_seed(5)

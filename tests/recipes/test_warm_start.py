@@ -7,16 +7,16 @@ from dataclasses import replace
 import pytest
 import torch
 
-from recipes.bpe import train_bpe
 from recipes.sentence_pairs import Pair
 from recipes.warm_start import rows_for, warm_start
 from tests.tiny_translator import TINY_MODEL
 from viz_core.pretrained import Translator, build_translation_model
+from viz_core.pretrained.tokenization import train_tokenizer
 
 
 def test_rows_by_hand() -> None:
-    old = train_bpe(["ab ab", "a b"], 40)
-    new = train_bpe(["abc abc abc", "a b c 1"], 40, byte_fallback=True)
+    old = train_tokenizer(["ab ab", "a b"], 40)
+    new = train_tokenizer(["abc abc abc", "a b c 1"], 40, byte_fallback=True)
     rows = torch.arange(old.get_vocab_size()).float()[:, None] * torch.tensor([1.0, -10.0])
     found = rows_for(rows, old, new)
     assert found.shape == (new.get_vocab_size(), 2)
@@ -45,7 +45,7 @@ def test_with_the_same_vocabulary_it_is_the_same_model(translator: Translator) -
 
 
 def test_with_another_vocabulary_known_tokens_keep_their_rows(translator: Translator, pairs: list[Pair]) -> None:
-    other = train_bpe([text for pair in pairs for text in pair], 200, byte_fallback=True)
+    other = train_tokenizer([text for pair in pairs for text in pair], 200, byte_fallback=True)
     model = build_translation_model({"vocab_size": other.get_vocab_size(), **TINY_MODEL})
     warm_start(model, other, translator)
     old = translator.model.decoder.dense

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 
-from recipes.bpe import train_bpe
 from tests.tiny_translator import CORPUS
 from viz_core.maps.word_maps import word_numbers
 from viz_core.pretrained.tokenization import (
@@ -24,12 +23,13 @@ from viz_core.pretrained.tokenization import (
     readable,
     special_tokens,
     token_id,
+    train_tokenizer,
 )
 
 
 @pytest.fixture(scope="module")
 def tokenizer() -> Tokenizer:
-    return train_bpe([text for pair in CORPUS for text in pair], vocab_size=300)
+    return train_tokenizer([text for pair in CORPUS for text in pair], vocab_size=300)
 
 
 # Cleaning
@@ -109,7 +109,7 @@ def test_no_token_crosses_a_piece(tokenizer: Tokenizer) -> None:
 
 
 def test_frequent_pieces_are_one_token() -> None:
-    tokenizer = train_bpe(["J'ai perdu.", "I'm home.", "I don't know."] * 3, vocab_size=500)
+    tokenizer = train_tokenizer(["J'ai perdu.", "I'm home.", "I don't know."] * 3, vocab_size=500)
     assert tokenizer.encode("J'ai perdu.").tokens == ["▁J'", "ai", "▁perdu", "."]
     assert tokenizer.encode("I'm").tokens == ["▁I", "'m"]
     assert tokenizer.encode("I don't know").tokens == ["▁I", "▁do", "n't", "▁know"]
@@ -144,7 +144,7 @@ def test_unknown_characters_are_unknown(tokenizer: Tokenizer) -> None:
 
 @pytest.fixture(scope="module")
 def spelling() -> Tokenizer:
-    tokenizer = train_bpe([text for pair in CORPUS for text in pair], vocab_size=300, byte_fallback=True)
+    tokenizer = train_tokenizer([text for pair in CORPUS for text in pair], vocab_size=300, byte_fallback=True)
     tokenizer.encode_special_tokens = True
     return tokenizer
 
@@ -192,12 +192,12 @@ def test_the_first_ids_have_a_meaning(tokenizer: Tokenizer) -> None:
 
 def test_vocabulary_size_is_a_bound_and_training_repeats() -> None:
     texts = ["the cat sat on the mat", "the dog sat on the log"] * 2
-    small, large = train_bpe(texts, 25), train_bpe(texts, 500)
+    small, large = train_tokenizer(texts, 25), train_tokenizer(texts, 500)
     assert small.get_vocab_size() == 25
     assert small.get_vocab_size() < large.get_vocab_size() < 500
-    assert train_bpe(texts, 500).to_str() == large.to_str()
+    assert train_tokenizer(texts, 500).to_str() == large.to_str()
     # a pair seen once is not worth a token
-    assert "▁cat" not in train_bpe(["the cat sat", "the dog ran"], 500).get_vocab()
+    assert "▁cat" not in train_tokenizer(["the cat sat", "the dog ran"], 500).get_vocab()
 
 
 def test_a_saved_tokenizer_splits_alike(tokenizer: Tokenizer) -> None:
