@@ -123,7 +123,7 @@ def test_a_picture_in_the_model_lab(open_page: OpenPage, remote_models: Callable
 
 
 @pytest.mark.parametrize(
-    ("chapter", "asks", "question"),
+    ("chapter", "parameters", "question"),
     [
         ("transformer", {}, "outline"),
         ("vision-transformer", {}, "load"),
@@ -161,7 +161,7 @@ def test_the_chapters_of_the_shipped_models(
 
 
 @pytest.mark.parametrize(
-    ("asks", "sentence"),
+    ("parameters", "sentence"),
     [
         ({"ml-model": "gpt2", "ml-start": " "}, "nothing to read"),
         ({"ml-source": "A folder here", "ml-folder": "../../etc"}, "../../etc"),

@@ -142,7 +142,7 @@ def test_the_chapter_runs_on_the_pool(replicas: Pool, on_the_pool: None) -> None
 
 
 @pytest.mark.parametrize(
-    ("page", "asks", "further"),
+    ("page", "parameters", "further"),
     [
         ("vision-transformer", {"pin": "q7"}, ("vt-section", ["Patch lab", "All heads", "Shuffle test"])),
         ("vision-transformer", {"vt-lab": "vit"}, ("vt-section", ["Patch lab", "Through the layers"])),

@@ -40,7 +40,7 @@ def test_words_and_rivals_by_hand() -> None:
     assert len(word_probabilities(PIECES, WORDS, LOG_P, OTHERS, count=2)[1].rivals) == 2
 
 
-@pytest.mark.parametrize(("p", "hesitates"), [(0.5, False), (0.4999, True), (1.0, False)])
+@pytest.mark.parametrize(("p", "is_uncertain"), [(0.5, False), (0.4999, True), (1.0, False)])
 def test_hesitating_begins_below_half(p: float, is_uncertain: bool) -> None:
     assert WordProbability("chat", p, (("chat", p),), ()).is_uncertain is is_uncertain
 
