@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 import torch
 from jaxtyping import Float
@@ -66,10 +66,11 @@ def fuse_heads(weights: Float[Tensor, "heads n n"], how: HeadFusion) -> Float[Te
     Raises:
         ValueError: if `how` is none of the three.
     """
-    fusions = {"mean": torch.mean, "max": torch.amax, "min": torch.amin}
-    if how not in fusions:
+    if how not in get_args(HeadFusion):
         raise ValueError(f"head_fusion: expected 'mean', 'max' or 'min', got {how!r}")
-    return fusions[how](weights, dim=0)
+    if how == "mean":
+        return weights.mean(dim=0)
+    return weights.amax(dim=0) if how == "max" else weights.amin(dim=0)
 
 
 def discard_smallest(weights: Float[Tensor, "n n"], ratio: float) -> Float[Tensor, "n n"]:
