@@ -4,6 +4,7 @@ from functools import partial
 
 from pages.architectures import exercises
 from pages.architectures.book import self_attention
+from pages.architectures.network import shortest_path
 from pages.architectures.network_figure import connection_figure
 from pages.architectures.networks import BREAKS, WINDOWED, main_figure, more_networks
 from pages.architectures.predictions import sketch_the_climb
@@ -17,7 +18,7 @@ from viz_core.attention import MultiHeadAttention
 from viz_core.lessons.architectures import layer_cost, path_length
 from viz_core.lessons.architectures.experiments import shuffled_residual, signal_strength
 from viz_core.lessons.architectures.layers import Convolution, Recurrent, RestrictedSelfAttention, SelfAttention
-from viz_core.lessons.architectures.paths import path_matrix, shortest_path
+from viz_core.lessons.architectures.paths import path_matrix
 
 
 def costs() -> None:

@@ -12,9 +12,9 @@ from plotly.colors import hex_to_rgb
 from plotly.subplots import make_subplots
 from torch import Tensor
 
+from pages.learning.jumps import Jump
 from pages.learning.reaches import Reach
 from ui.widgets.figure_style import ACCENT, CATEGORIES, WEIGHTS_SCALE, Labels, lay_out
-from viz_core.lessons.learning.heads_over_time import Jump
 from viz_core.tasks.film import Film
 
 _GREY = "rgba(128,128,128,0.8)"

@@ -9,10 +9,11 @@ import streamlit as st
 
 from pages.learning import figures
 from pages.learning.claims import LEAST_INDUCTION, SOLVED
+from pages.learning.jumps import strongest_head
 from pages.learning.measured_run import MeasuredRun, recorded
 from ui.chapter.chapter import Chapter
 from ui.widgets.chart import Point
-from viz_core.lessons.learning.heads_over_time import shot_weights, strongest_head
+from viz_core.lessons.learning.heads_over_time import shot_weights
 
 
 def induction(chapter: Chapter) -> None:

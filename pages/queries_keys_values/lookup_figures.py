@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 from jaxtyping import Float
 
 from ui.widgets.figure_style import KEYS, QUERIES, WEIGHTS_SCALE, Labels, escape_labels, lay_out
-from viz_core.lessons.queries_keys_values.edit_distance import cheapest_path, edit_table
+from viz_core.lessons.queries_keys_values.edit_distance import edit_table
 
 MOST_LETTERS = 16  # of a word beside a picture
 _LARGEST = 1e37  # that float32 holds with room to spare
@@ -134,3 +134,14 @@ def _escaped(names: Sequence[tuple[str, str]]) -> list[list[str]]:
 
 def _short(label: str) -> str:
     return label if len(label) <= MOST_LETTERS else f"{label[: MOST_LETTERS - 1]}…"
+
+
+def cheapest_path(table: list[list[int]], end: int) -> list[tuple[int, int]]:
+    """The cells (i, j) of one cheapest way through the table, from (0, 0) to column `end` of the last row."""
+    i, j = len(table) - 1, end
+    path = [(i, j)]
+    while (i, j) != (0, 0):
+        before = [(i - 1, j - 1), (i - 1, j), (i, j - 1)]  # a letter kept or replaced first
+        i, j = min((cell for cell in before if min(cell) >= 0), key=lambda cell: table[cell[0]][cell[1]])
+        path.append((i, j))
+    return path[::-1]

@@ -11,6 +11,7 @@ from PIL import Image
 from pages.vision_transformer.drawing import drawing
 from serving.models.model_spec import ModelSpec, ShippedClassifier
 from serving.requests.classification import ClassificationRequest
+from serving.requests.picture_facts import PictureFacts, picture_facts
 from serving.requests.request import Picture
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate_model, runner
@@ -22,7 +23,7 @@ from ui.widgets.upload import picture_file
 from viz_core.images.drawn import GARMENTS, SCENES
 from viz_core.images.open_image import PictureError
 from viz_core.pretrained import Classification, ModelCard, available
-from viz_core.pretrained.picture_model import PictureFacts, PictureModel, picture_facts
+from viz_core.pretrained.picture_model import PictureModel
 
 _FIRST = "vit-fashion-mnist"
 _FIRST_SCENE = "truck"  # its answer changes when its patches are shuffled: positions matter

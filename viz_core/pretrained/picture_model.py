@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from jaxtyping import Float
@@ -53,19 +52,3 @@ class PictureModel(Protocol):
 
     def position_table(self, grid: tuple[int, int]) -> Float[Tensor, "1 patches num_hiddens"] | None:
         """The learned positions of a grid of patches; None where none are learned."""
-
-
-@dataclass(frozen=True, eq=False)
-class PictureFacts:
-    """The properties of a `PictureModel` that need no run."""
-
-    title: str
-    labels: tuple[str, ...]
-    patch_size: tuple[int, int]
-    filters: Float[Tensor, "num_hiddens channels height width"]
-    filter_bias: Float[Tensor, "num_hiddens"]
-
-
-def picture_facts(model: PictureModel) -> PictureFacts:
-    """Return the facts of a model."""
-    return PictureFacts(model.title, model.labels, model.patch_size, model.filters, model.filter_bias)

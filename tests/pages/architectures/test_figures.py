@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 
 from pages.architectures.cost_figures import curves_figure, measured_figure, pairs_figure, theory_figure
+from pages.architectures.network import connections, shortest_path
 from pages.architectures.network_figure import connection_figure
 from ui.compute.benchmark import Measurement
 from ui.text.words import load_words
 from ui.widgets.figure_style import ACCENT, KEYS, QUERIES
 from viz_core.lessons.architectures import ARCHITECTURES, LayerSizes, layer_cost
-from viz_core.lessons.architectures.paths import connections, path_matrix, shortest_path
+from viz_core.lessons.architectures.paths import path_matrix
 
 LABELS = load_words("architectures", "en").group("figure")
 

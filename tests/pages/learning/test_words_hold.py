@@ -13,12 +13,13 @@ from jaxtyping import Float
 from streamlit.testing.v1 import AppTest
 
 from pages.learning.claims import LEAST_INDUCTION
+from pages.learning.jumps import strongest_head
 from pages.learning.measured_run import RECORDED
 from recipes.task_recordings import SEEDS
 from tests.pages.reading import figures_alt, finding, findings, one_line, stands
 from ui.text.words import load_words
 from ui.widgets.predictions import read_prediction
-from viz_core.lessons.learning.heads_over_time import head_measures, strongest_head
+from viz_core.lessons.learning.heads_over_time import head_measures
 from viz_core.maps.measures import equal_tokens, offset_mass, target_mass
 from viz_core.tasks import Shape, TaskTransformer
 from viz_core.tasks.film import Film, load_film

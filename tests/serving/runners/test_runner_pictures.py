@@ -18,6 +18,7 @@ from serving.models.model_spec import ModelSpec, ShippedClassifier
 from serving.requests.classification import ClassificationRequest
 from serving.requests.contributions import ContributionRequest
 from serving.requests.hub import HubModelSpec, HubVisionSpec
+from serving.requests.picture_facts import picture_facts
 from serving.requests.request import PayloadMissingError, Picture
 from serving.runners.local_runner import LocalRunner
 from serving.runners.model_server import ModelServer
@@ -39,7 +40,7 @@ from viz_core.lessons.vision_transformer.questions import (
 )
 from viz_core.maps.rollout import attention_rollout
 from viz_core.pretrained import shipped
-from viz_core.pretrained.picture_model import PictureModel, picture_facts
+from viz_core.pretrained.picture_model import PictureModel
 from viz_core.view.payload import View, decode_view, encode_view
 from viz_core.view.picture import initial_state
 from viz_core.view.words import WORD_NAMES

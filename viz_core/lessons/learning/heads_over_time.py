@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-
 import numpy as np
 import torch
 from jaxtyping import Float
@@ -53,27 +50,3 @@ def shares_at(film: Film, shot: int, in_lengths: bool = False) -> list[Contribut
     lengths = torch.from_numpy(film.lengths[shot].astype(np.float32))
     layers = zip(shot_weights(film, shot)[:, None], lengths[:, None], strict=True)
     return [ContributionShares(Direct(weights), vectors, unit) for weights, vectors in layers]
-
-
-@dataclass(frozen=True)
-class Jump:
-    """Where a number changes most from one shot to the next: after update `before`, until `after`, by `change`."""
-
-    before: int
-    after: int
-    change: float
-
-
-def largest_jump(shots: Sequence[int], values: Float[np.ndarray, " shots"]) -> Jump | None:
-    """The largest change of a number between two shots; the earlier of two as large; None with fewer than two."""
-    if len(shots) < 2:
-        return None
-    changes = np.diff(values.astype(np.float64))
-    place = int(np.abs(changes).argmax())
-    return Jump(shots[place], shots[place + 1], float(changes[place]))
-
-
-def strongest_head(measured: Float[np.ndarray, "shots layers heads"]) -> tuple[int, int]:
-    """Layer and head with the most of a measure at the last shot."""
-    layer, head = np.unravel_index(int(measured[-1].argmax()), measured.shape[1:])
-    return int(layer), int(head)

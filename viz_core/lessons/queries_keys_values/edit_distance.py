@@ -30,14 +30,3 @@ def edit_distance(query: str, key: str) -> int:
 def beginning_distance(query: str, key: str) -> int:
     """The fewest edits that make some beginning of the key of the query: 0 where the key starts with it."""
     return min(edit_table(query, key)[-1])
-
-
-def cheapest_path(table: list[list[int]], end: int) -> list[tuple[int, int]]:
-    """The cells (i, j) of one cheapest way through the table, from (0, 0) to column `end` of the last row."""
-    i, j = len(table) - 1, end
-    path = [(i, j)]
-    while (i, j) != (0, 0):
-        before = [(i - 1, j - 1), (i - 1, j), (i, j - 1)]  # a letter kept or replaced first
-        i, j = min((cell for cell in before if min(cell) >= 0), key=lambda cell: table[cell[0]][cell[1]])
-        path.append((i, j))
-    return path[::-1]

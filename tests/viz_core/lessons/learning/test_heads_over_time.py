@@ -7,11 +7,8 @@ import pytest
 
 from tests.viz_core.lessons.learning.made_films import made_film
 from viz_core.lessons.learning.heads_over_time import (
-    Jump,
     head_measures,
-    largest_jump,
     shot_weights,
-    strongest_head,
 )
 
 EVEN = np.tril(np.ones((3, 3))) / np.arange(1, 4)[:, None]
@@ -26,7 +23,6 @@ def test_measures_of_each_shot_and_head() -> None:
     np.testing.assert_allclose(found["diagonal"][1, 0], [11 / 18, 1 / 3], atol=1e-3)
     np.testing.assert_allclose(found["first"][1, 0], [11 / 18, 2 / 3], atol=1e-3)
     np.testing.assert_allclose(found["entropy"][1, 0], [(1 + np.log2(3)) / 3, 0], atol=1e-2)
-    assert strongest_head(found["previous"]) == (0, 1)
 
 
 def test_later_shots_alone_are_the_end_of_all() -> None:
@@ -43,9 +39,3 @@ def test_where_no_token_comes_twice_there_is_no_induction(read: str | list[str])
 def test_rows_sum_to_one_again_after_rounding() -> None:
     weights = shot_weights(made_film(MAPS, "aba", [0, 1]), 0)
     np.testing.assert_allclose(weights.sum(dim=-1), 1, atol=1e-6)
-
-
-def test_the_jump_is_the_largest_change_up_or_down() -> None:
-    assert largest_jump((0, 10, 20, 30), np.array([0, 0.25, 1.0, 0.5])) == Jump(10, 20, 0.75)
-    assert largest_jump((0, 10, 15), np.array([3.0, 1.0, 2.0])) == Jump(0, 10, -2.0)
-    assert largest_jump((0,), np.array([3.0])) is None

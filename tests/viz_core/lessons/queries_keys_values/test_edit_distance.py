@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cache
-from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -11,7 +10,6 @@ from hypothesis import strategies as st
 
 from viz_core.lessons.queries_keys_values.edit_distance import (
     beginning_distance,
-    cheapest_path,
     edit_distance,
     edit_table,
 )
@@ -64,16 +62,3 @@ def test_is_a_distance(a: str, b: str, c: str) -> None:
 def test_the_best_beginning(query: str, key: str) -> None:
     assert beginning_distance(query, key) == min(edit_distance(query, key[:j]) for j in range(len(key) + 1))
     assert (beginning_distance(query, key) == 0) == key.startswith(query)
-
-
-@given(query=words, key=words, data=st.data())
-def test_a_path_costs_what_the_table_says(query: str, key: str, data: st.DataObject) -> None:
-    table = edit_table(query, key)
-    end = data.draw(st.integers(0, len(key)))
-    path = cheapest_path(table, end)
-    assert (path[0], path[-1]) == ((0, 0), (len(query), end))
-    cost = 0
-    for (i, j), (k, m) in pairwise(path):
-        assert (k - i, m - j) in {(0, 1), (1, 0), (1, 1)}
-        cost += 0 if (k - i, m - j) == (1, 1) and query[i] == key[j] else 1
-    assert cost == table[-1][end]

@@ -11,8 +11,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pages.architectures.network import Unit, connections, shortest_path
 from viz_core.lessons.architectures import ARCHITECTURES, LayerSizes, longest_path, path_length
-from viz_core.lessons.architectures.paths import Unit, connections, path_matrix, shortest_path
+from viz_core.lessons.architectures.paths import path_matrix
 
 LAYERED = ("attention", "convolution", "dilated", "restricted")
 
