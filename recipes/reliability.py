@@ -16,6 +16,7 @@ from torch import Tensor
 from recipes.files import record
 from recipes.picture_sets import PictureSplit
 from viz_core.pretrained import ImageClassifier
+from viz_core.pretrained.classifier import patch_mean
 from viz_core.pretrained.familiarity import FILE, Familiarity
 
 KNOWN = 0.95  # of held-out pictures are within the threshold
@@ -125,7 +126,7 @@ def save_familiarity(known: Familiarity, folder: Path) -> None:
 def _predictions(model: ImageClassifier, pixels: UInt8[Tensor, "n c h w"], rows: int = 250) -> tuple[Tensor, Tensor]:
     """Features and probabilities of pictures of the model's size."""
     prepared = (model.preparation.normalise(part.to(model.device)) for part in pixels.split(rows))
-    found = [model.features_and_probabilities(part) for part in prepared]
+    found = [_features_and_probabilities(model, part) for part in prepared]
     features, probabilities = zip(*found, strict=True)
     return torch.cat(features), torch.cat(probabilities)
 
@@ -133,7 +134,15 @@ def _predictions(model: ImageClassifier, pixels: UInt8[Tensor, "n c h w"], rows:
 def _features(model: ImageClassifier, pictures: Sequence[Image.Image]) -> Float[Tensor, "n d"]:
     """Features of pictures of any size."""
     pixels = torch.cat([model.prepare(picture).pixels for picture in pictures])
-    return model.features_and_probabilities(pixels.to(model.device))[0]
+    return _features_and_probabilities(model, pixels.to(model.device))[0]
+
+
+@torch.inference_mode()
+def _features_and_probabilities(
+    model: ImageClassifier, pixels: Float[Tensor, "batch channels height width"]
+) -> tuple[Float[Tensor, "batch d"], Float[Tensor, "batch classes"]]:
+    tokens = model.model.tokens(pixels)
+    return patch_mean(tokens).cpu(), model.model.head(tokens[:, 0]).float().softmax(dim=-1).cpu()
 
 
 def _unfamiliar(model: ImageClassifier) -> dict[str, list[Image.Image]]:
@@ -167,6 +176,6 @@ pictures. Expected calibration error (Guo 2017): {100 * calibration["error"]:.1f
 {bins}
 
 Pictures unlike its training pictures are told by the Mahalanobis distance of the mean of their patches after the last
-block: {familiarity["known"]:.0%} of the test pictures are within {familiarity["threshold"]:.1f}. Of {STRANGE} pictures
+block: {familiarity["known"]:.0%} of the test pictures are within {familiarity["threshold"]:.1f}. Of {UNFAMILIAR} pictures
 each of kinds that no data set holds, these are farther: {strange}.
 """

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from difflib import SequenceMatcher
+
 import numpy as np
 import streamlit as st
 
@@ -12,7 +14,7 @@ from ui.blocks.translation import TranslationInputs, show_result
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate_model, translation, translation_maps
 from ui.text.words import current_language
-from viz_core.lessons.transformer.ablated_translation import held_out_statistics, words_changed
+from viz_core.lessons.transformer.ablated_translation import held_out_statistics
 from viz_core.maps.contribution_shares import ContributionKind
 from viz_core.pretrained import Translation
 from viz_core.pretrained.bleu import bleu_of
@@ -51,3 +53,12 @@ def maps_without(
     """The maps of the run without these heads, and labels of both runs."""
     maps = translation_maps(model, request.text, request.beam, current_language(), heads, contribution_kind)
     return maps, (clean(request.text), f"{clean(request.text)} − {name_heads(off)}")
+
+
+def words_changed(one: Translation, other: Translation) -> tuple[frozenset[int], frozenset[int]]:
+    """Places of the words of two translations that no longest common subsequence of the two pairs."""
+    first, second = ([word.text for word in each.words] for each in (one, other))
+    matcher = SequenceMatcher(None, first, second, autojunk=False)
+    same = [(block.a + i, block.b + i) for block in matcher.get_matching_blocks() for i in range(block.size)]
+    unchanged = [{pair[side] for pair in same} for side in (0, 1)]
+    return frozenset(range(len(first))) - unchanged[0], frozenset(range(len(second))) - unchanged[1]

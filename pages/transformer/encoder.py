@@ -12,7 +12,7 @@ from ui.blocks.translation import TranslationInputs
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate, sentence_request, translator
 from viz_core.lessons.transformer.book_examples import encoder_shapes, normalised_examples
-from viz_core.lessons.transformer.encoder_walk import encoder_walk
+from viz_core.lessons.transformer.residuals import encoder_walk
 from viz_core.models import anatomy
 from viz_core.pretrained import Translation
 

@@ -132,14 +132,6 @@ class ImageClassifier:
         distance = self._distance(tokens)
         return Classification(self.labels[order[0]], probabilities, grid, trace, prepared, made, distance)
 
-    @torch.inference_mode()
-    def features_and_probabilities(
-        self, pixels: Float[Tensor, "batch channels height width"]
-    ) -> tuple[Float[Tensor, "batch d"], Float[Tensor, "batch classes"]]:
-        """The mean of each picture's patches after the last block, and the probabilities of every label."""
-        tokens = self.model.tokens(pixels)
-        return _patch_mean(tokens).cpu(), self._probabilities(tokens)
-
     def _probabilities(self, tokens: Float[Tensor, "batch tokens d"]) -> Float[Tensor, "batch classes"]:
         return self.model.head(tokens[:, 0]).float().softmax(dim=-1).cpu()
 
@@ -147,7 +139,7 @@ class ImageClassifier:
         if self.familiarity is None:
             return None
         known, threshold = self.familiarity
-        return Distance(float(known.distances(_patch_mean(tokens))[0]), threshold)
+        return Distance(float(known.distances(patch_mean(tokens))[0]), threshold)
 
     def relevance(self, prepared: Prepared, label: str) -> Float[Tensor, "tokens tokens"]:
         """Gradient-weighted relevance of each token (columns) to each (rows, the class token's first) for this label.
@@ -193,7 +185,8 @@ def read_classifier(card: ModelCard, folder: Path, device: torch.device) -> Imag
     return ImageClassifier(card, frozen, tuple(map(str, labels)), preparation, device, known)
 
 
-def _patch_mean(tokens: Float[Tensor, "batch tokens d"]) -> Float[Tensor, "batch d"]:
+def patch_mean(tokens: Float[Tensor, "batch tokens d"]) -> Float[Tensor, "batch d"]:
+    """Mean of the patches after the last block, by which `Familiarity` knows a picture."""
     return tokens[:, 1:].mean(dim=1).float()
 
 

@@ -7,7 +7,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from viz_core.maps.residuals import future_weight
-from viz_core.models.anatomy import encoder_steps
+from viz_core.models.anatomy import Step, encoder_steps
 from viz_core.models.transformer import TransformerEncoder
 from viz_core.pretrained import Translation, Translator
 
@@ -45,3 +45,14 @@ def position_wise_error(encoder: TransformerEncoder, num_positions: int = 8) -> 
     twins = encoder.embedding.weight[:1].expand(1, num_positions, -1)
     outputs = encoder.blocks[0].ffn(twins)
     return float((outputs - outputs[:, :1]).abs().max())
+
+
+def encoder_walk(translator: Translator, translation: Translation) -> tuple[tuple[Step, ...], dict[str, float]]:
+    """Every step of the encoder for this sentence, and residuals against the encoder's own output.
+
+    "walk": the last step against the encoder's own output; "twin": one vector at several positions.
+    """
+    encoder = translator.model.encoder
+    source = torch.tensor([translation.source_ids], device=translator.device)
+    residuals = {"walk": walk_error(encoder, source), "twin": position_wise_error(encoder)}
+    return encoder_steps(encoder, source), residuals
