@@ -176,6 +176,6 @@ pictures. Expected calibration error (Guo 2017): {100 * calibration["error"]:.1f
 {bins}
 
 Pictures unlike its training pictures are told by the Mahalanobis distance of the mean of their patches after the last
-block: {familiarity["known"]:.0%} of the test pictures are within {familiarity["threshold"]:.1f}. Of {UNFAMILIAR} pictures
-each of kinds that no data set holds, these are farther: {strange}.
+block: {familiarity["known"]:.0%} of the test pictures are within {familiarity["threshold"]:.1f}. Of {UNFAMILIAR}
+pictures each of kinds that no data set holds, these are farther: {strange}.
 """
