@@ -170,7 +170,7 @@ CIFAR10 = PictureSet(
     CIFAR_LABELS,
     "CIFAR-10 (Krizhevsky 2009, “Learning Multiple Layers of Features from Tiny Images”, "
     "https://www.cs.toronto.edu/~kriz/cifar.html)",
-    "the data set states none; it was trained on and is cited, none of its pictures is passed on",
+    "the data set states none; it is cited, and none of its pictures is included",
     "photograph",
     load_cifar10,
 )
