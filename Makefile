@@ -35,7 +35,7 @@ test-library: $(VENV)/.dev
 languages: $(VENV)/.dev
 	OMP_NUM_THREADS=1 $(BIN)/pytest tests/browser/every_language.py
 
-# Run all benchmarks, or some: make bench ONLY="recording looking". Ctrl-C skips to the next part.
+# Run all benchmarks, or some: make bench ONLY="recording map_queries". Ctrl-C skips to the next part.
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks $(ONLY)
 

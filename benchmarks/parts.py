@@ -11,7 +11,7 @@ from benchmarks.report import Row
 PARTS = (
     "recording",
     "picture_text",
-    "looking",
+    "map_queries",
     "attention_view",
     "long_inputs",
     "sinusoid_heatmap",

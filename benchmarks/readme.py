@@ -44,7 +44,7 @@ def everything(found: Sequence[Result]) -> str:
     parts = [
         "# Benchmarks",
         "`make bench` measures the app and its peers side by side in one run, in about 25 minutes on two cores;\n"
-        '`make bench ONLY="recording looking"` runs some of it, `make load` sends 50 visitors at once.\n'
+        '`make bench ONLY="recording map_queries"` runs some of it, `make load` sends 50 visitors at once.\n'
         "`python -m benchmarks.readme` writes this page. Cells show the median, with the smallest and largest sample\n"
         "in brackets. Smaller is better.",
         "## Targets and comparisons",

@@ -58,17 +58,17 @@ def test_a_gpu_is_used_by_the_parts_that_can(monkeypatch: pytest.MonkeyPatch) ->
 def test_what_was_measured_is_kept_and_shown(
     monkeypatch: pytest.MonkeyPatch, saved: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    part(monkeypatch, "looking", lambda sizes=(7,): [Row(f"look {sizes[0]}", "s", (1.0,))])
-    command.main(["looking"])
-    assert saved == ["looking cpu", "tables"]
+    part(monkeypatch, "map_queries", lambda sizes=(7,): [Row(f"look {sizes[0]}", "s", (1.0,))])
+    command.main(["map_queries"])
+    assert saved == ["map_queries cpu", "tables"]
     assert "look 7" in capsys.readouterr().out
 
 
 def test_a_try_out_keeps_nothing(
     monkeypatch: pytest.MonkeyPatch, saved: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    part(monkeypatch, "looking", lambda sizes=(7,): [Row(f"look {sizes[0]}", "s", (1.0,))])
-    command.main(["looking", "--quick"])
+    part(monkeypatch, "map_queries", lambda sizes=(7,): [Row(f"look {sizes[0]}", "s", (1.0,))])
+    command.main(["map_queries", "--quick"])
     assert saved == []
     assert "look 1" in capsys.readouterr().out
 
@@ -80,9 +80,9 @@ def test_an_interrupted_part_leaves_what_was_saved_and_the_next_runs(
         raise KeyboardInterrupt
 
     part(monkeypatch, "starting", interrupted)
-    part(monkeypatch, "looking", lambda: [Row("look", "s", (1.0,))])
-    command.main(["starting", "looking"])
-    assert saved == ["looking cpu", "tables"]
+    part(monkeypatch, "map_queries", lambda: [Row("look", "s", (1.0,))])
+    command.main(["starting", "map_queries"])
+    assert saved == ["map_queries cpu", "tables"]
     assert "what was saved before stays" in capsys.readouterr().out
 
 
@@ -93,8 +93,8 @@ def test_a_part_that_fails_is_told_at_the_end(
         raise RuntimeError("this benchmark needs Chromium, and found none")
 
     part(monkeypatch, "starting", fails)
-    part(monkeypatch, "looking", lambda: [Row("look", "s", (1.0,))])
+    part(monkeypatch, "map_queries", lambda: [Row("look", "s", (1.0,))])
     with pytest.raises(SystemExit, match="not measured: starting"):
-        command.main(["starting", "looking"])
-    assert saved == ["looking cpu", "tables"]
+        command.main(["starting", "map_queries"])
+    assert saved == ["map_queries cpu", "tables"]
     assert "needs Chromium, and found none" in capsys.readouterr().out

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from benchmarks import picture_text, random_models
-from benchmarks.looking import eager_queries, our_queries
+from benchmarks.map_queries import eager_queries, our_queries
 from benchmarks.random_models import bert, forward, marian, our_translator, random_tokens, random_trace
 from benchmarks.recording import check_alike
 from benchmarks.translating import by_generate, with_cache, without_cache

@@ -1,4 +1,4 @@
-"""Looking at what was recorded: one head's exact map, one tile, all thumbnails; against maps that are all there."""
+"""Times of what a view requests of a recording: one head's exact map, one tile, all thumbnails; against maps that are all there."""
 
 from __future__ import annotations
 
