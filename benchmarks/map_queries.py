@@ -1,4 +1,4 @@
-"""Times of what a view requests of a recording: one head's exact map, one tile, all thumbnails; against maps that are all there."""
+"""Times of a view's requests: one head's exact map, one tile, all thumbnails; against maps that are all stored."""
 
 from __future__ import annotations
 
