@@ -19,11 +19,14 @@ _EXTRA_LAYERS = {"": 0, "shallow": -1, "deep": 1}
 
 def main_figure(chapter: Chapter, inputs: SizeInputs, broken: str, setting: str) -> None:
     """Draw the three kinds of network with the path between the two tokens, and the claims about their depth."""
-    names = ("recurrent", "convolution", "attention")
-    places = [st.container() for _ in names] if broken else st.columns(len(names), gap="medium")
-    for place, name in zip(places, names, strict=True):
-        with place:
-            _network(chapter, inputs, name, setting)
+    if broken:  # in one column beside the intact ones: first those that every error changes
+        for name in ("convolution", "attention", "recurrent"):
+            _network(chapter, inputs, name, setting, height=190)
+    else:
+        names = ("recurrent", "convolution", "attention")
+        for column, name in zip(st.columns(len(names), gap="medium"), names, strict=True):
+            with column:
+                _network(chapter, inputs, name, setting)
     if inputs.first == inputs.last:
         chapter.text("same-token")
     elif inputs.last < inputs.first:
@@ -46,14 +49,14 @@ def more_networks(chapter: Chapter, inputs: SizeInputs) -> None:
     chapter.guidance("networks")
 
 
-def _network(chapter: Chapter, inputs: SizeInputs, name: str, setting: str) -> None:
+def _network(chapter: Chapter, inputs: SizeInputs, name: str, setting: str, height: int = 250) -> None:
     sizes = inputs.drawn
     length = path_length(name, inputs.first, inputs.last, sizes)
     st.markdown(chapter.words(f"network-{name}", k=sizes.k, r=sizes.r, length=number(length)))
     labels, extra = chapter.words.group("figure"), _EXTRA_LAYERS[setting]
     chapter.figure(
         f"network-{name}",
-        connection_figure(name, inputs.first, inputs.last, sizes, labels, extra),
+        connection_figure(name, inputs.first, inputs.last, sizes, labels, extra).update_layout(height=height),
         n=sizes.n,
         first=inputs.first + 1,
         last=inputs.last + 1,

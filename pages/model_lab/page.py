@@ -56,7 +56,7 @@ with main:
     with st.container(horizontal=True, vertical_alignment="bottom", key="options"):
         broken = choose_error(chapter, card)
         menu = heads_menu(chapter)
-    sound_place, maps = st.container(key="heard"), st.container(key="stage")
+    above_maps, maps = st.container(key="heard"), st.container(key="stage")
 
 language = current_language()
 groups = hub_maps(request, language)
@@ -88,7 +88,7 @@ with maps:
         contribution_kind=contribution_kind,
     )
     if result.sound is not None:
-        with sound_place:
+        with above_maps:
             speech(chapter, request, result, result.sound, view)
     if heads.sites:
         with menu():
@@ -99,7 +99,7 @@ with maps:
         show_similarity(chapter, request, result)
     if other and other.model != model:
         changed_heads(chapter, request, other, groups)
-with main:
+with above_maps if broken else main:
     checked_maps(chapter, card, request, result, groups, view, broken)
 
 chapter.exercise("same-layer")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import plotly.graph_objects as go
@@ -11,7 +12,7 @@ from plotly.subplots import make_subplots
 from torch import Tensor
 
 from ui.widgets.figure_style import ACCENT, CATEGORIES, SIGNED_SCALE, Labels, lay_out
-from ui.widgets.heatmap_payload import Exact, Heatmap, ranged_heatmap, to_pixels
+from ui.widgets.heatmap_payload import Exact, Heatmap, ranged_heatmap, signed_heatmap, to_pixels
 from viz_core.lessons.sinusoidal_encoding.properties import (
     binary_code,
     doubling_columns,
@@ -40,6 +41,11 @@ def plain_heatmap(table: Table, labels: Labels) -> Heatmap:
     rows = table[:MAP_POSITIONS]
     cells = Exact("cells", rows.float().numpy())
     return Heatmap(to_pixels(rows, -1.0, 1.0), -1.0, 1.0, labels["position"], labels["dimension"], cells)
+
+
+def error_heatmap(errors: Table, labels: Labels) -> Heatmap:
+    """Errors of the first positions, in colours up to the largest error."""
+    return replace(signed_heatmap(errors[:MAP_POSITIONS], labels["position"], labels["dimension"]), digits=9)
 
 
 def table_figure(table: Table, labels: Labels) -> go.Figure:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pages.sinusoidal_encoding.figures import Table, plain_heatmap, table_heatmap
+from pages.sinusoidal_encoding.figures import Table, error_heatmap, plain_heatmap, table_heatmap
 from pages.sinusoidal_encoding.properties import claims
 from ui.chapter.chapter import Chapter
 from viz_core.lessons.sinusoidal_encoding.broken import lone_sine, single_precision, without_cosines
@@ -16,9 +16,14 @@ def main_figure(chapter: Chapter, table: Table, base: float, broken: str) -> Non
     names = chapter.words.group("figure")
     n, d = table.shape
     if broken:
-        table = _BROKEN[broken](n, d, base)
-        chapter.heatmap("broken-table", plain_heatmap(table, names), n=n, d=table.shape[1])
-        claims(chapter, table, base, broken)
+        wrong = _BROKEN[broken](n, d, base)
+        if broken == "single":  # no colour shows errors of a millionth: draw the errors
+            errors = wrong - table
+            largest = f"{float(errors.abs().max()):.1e}"
+            chapter.heatmap("errors", error_heatmap(errors, names), n=n, d=d, largest=largest)
+        else:
+            chapter.heatmap("broken-table", plain_heatmap(wrong, names), n=n, d=wrong.shape[1])
+        claims(chapter, wrong, base, broken)
         return
     lengths = wavelengths(d, base)
     first = [f"{value:.6f}" for value in table[min(1, n - 1), :4].tolist()]

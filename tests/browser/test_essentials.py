@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from urllib.parse import urlencode
+
 import pytest
 from playwright.sync_api import Page, expect
 
@@ -12,6 +14,23 @@ from ui.text.words import load_words
 DESK = {"width": 1400, "height": 900}
 _SCREENS = 2
 _WORDS = 420  # "about 350", with the labels of controls and badges
+
+_BROKEN = {
+    "queries-keys-values": "undivided",
+    "attention-pooling": "signed",
+    "scoring-functions": "no-softmax",
+    "bahdanau": "no-tanh",
+    "multi-head": "undivided",
+    "architectures": "shallow",
+    "sinusoidal-encoding": "single",
+    "relative-projection": "mirrored",
+    "position-embeddings": "no-order",
+    "transformer": "no-mask",
+    "vision-transformer": "shuffled",
+    "learning": "untrained",
+    "model-lab": "no-mask",
+}
+"""By chapter, a wrong formula that its main figure offers."""
 
 _COUNT = """() => {
   const deeper = document.querySelector('.st-key-deeper');
@@ -40,3 +59,22 @@ def test_essentials_fit_their_bounds(page: Page, app_url: str, chapter: str) -> 
     found = page.evaluate(_COUNT)
     assert found["end"] <= _SCREENS * DESK["height"], found
     assert found["words"] <= _WORDS, found
+
+
+@pytest.mark.parametrize(("chapter", "setting"), _BROKEN.items())
+def test_what_a_wrong_formula_breaks_is_in_view_beside_the_intact_figure(
+    page: Page, app_url: str, chapter: str, setting: str
+) -> None:
+    page.set_viewport_size(DESK)
+    key = "".join(part[0] for part in chapter.split("-")) + "-break"
+    key += "-order" if chapter == "position-embeddings" else ""
+    page.goto(f"{app_url}/{chapter}?{urlencode({key: load_words(chapter, 'en')(f'option.{setting}')})}")
+    intact, broken = page.locator(".st-key-intact").first, page.locator(".st-key-broken").first
+    failing = broken.locator("[class*=-fails]")
+    expect(failing.first).to_be_visible(timeout=60_000)
+    expect_rest(page)
+    expect(intact.locator("[class*=-fails]")).to_have_count(0)
+    expect(intact.locator("[class*=st-key-claim-]").first).to_be_visible()
+    for each in failing.all():
+        bottom = each.evaluate("badge => badge.getBoundingClientRect().bottom")
+        assert bottom <= DESK["height"], "the failing badge is below the fold"

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from ui.chapter.parts import Deferred, Parts, resolve
 from ui.text.words import Words
@@ -69,6 +70,7 @@ class Claims:
         self.words, self.common, self.controls = words, common, controls
         self._parts = parts
         self._row: list[Claim] | None = None  # the claims of the row that is being filled
+        self._above_figure: DeltaGenerator | None = None  # for rows beside a broken figure
 
     @contextmanager
     def section(self) -> Iterator[None]:
@@ -79,7 +81,10 @@ class Claims:
 
     @contextmanager
     def row(self, name: str) -> Iterator[None]:
-        """Draw the claims made inside the block side by side; deferred numbers are computed once visible."""
+        """Draw the claims made inside the block side by side; deferred numbers are computed once visible.
+
+        Beside a broken figure they are drawn above it: what fails is in view with the choice that breaks it.
+        """
         name = self._parts.unique_key(name)
         row: list[Claim] = []
         self._row = row
@@ -89,16 +94,17 @@ class Claims:
             self._row = None
 
         def draw(badges: Iterable[Callable[[Words], None]]) -> None:
-            with st.container(horizontal=True, key=name):
+            with st.container(horizontal=True, gap="xsmall", key=name):
                 for badge in badges:
                     badge(self.common)
 
         measured = [claim.draw for claim in row]
-        if any(claim.is_deferred for claim in row):
-            pending = [claim.draw_pending if claim.is_deferred else claim.draw for claim in row]
-            self._parts.lazy(name, lambda: draw(measured), 0, lambda: draw(pending))
-        else:
-            draw(measured)
+        with self._above_figure or nullcontext():
+            if any(claim.is_deferred for claim in row):
+                pending = [claim.draw_pending if claim.is_deferred else claim.draw for claim in row]
+                self._parts.lazy(name, lambda: draw(measured), 0, lambda: draw(pending))
+            else:
+                draw(measured)
 
     def break_it(self, *names: str, part: str = "") -> str:
         """Offer wrong formulas that each make a claim fail (`option.NAME`); return the chosen one, or "".
@@ -127,7 +133,7 @@ class Claims:
         return chosen
 
     def side_by_side(self, broken: str, draw: Callable[[str], None]) -> None:
-        """Draw a figure and its claims intact; if something is broken, also broken, beside it, and say why it fails.
+        """Draw a figure and its claims intact; if something is broken, say why it fails, and draw it beside it.
 
         Args:
             broken: what `break_it` returned; `break.NAME` says what is wrong with it.
@@ -136,12 +142,16 @@ class Claims:
         if not broken:
             draw("")
             return
+        st.warning(self.words(f"break.{broken}"), icon=":material/build_circle:")
         for column, setting in zip(st.columns(2, gap="medium"), ("", broken), strict=True):
             with column, st.container(key="broken" if setting else "intact"):
                 name = self.common("broken", name=self.words(f"option.{setting}")) if setting else self.common("intact")
                 st.markdown(f"**{name}**")
-                draw(setting)
-        st.warning(self.words(f"break.{broken}"), icon=":material/build_circle:")
+                self._above_figure = st.container()
+                try:
+                    draw(setting)
+                finally:
+                    self._above_figure = None
 
     def finding(self, name: str, holds: bool, **values: object) -> None:
         """Draw `finding.NAME` if it holds for the data shown, else `finding.NAME-not`.
