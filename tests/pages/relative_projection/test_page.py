@@ -116,7 +116,7 @@ def test_the_fit_is_honest_about_what_it_learned(open_page: OpenPage, reach: str
 def test_the_narrowest_and_the_widest_encoding(open_page: OpenPage, width: str, section: str) -> None:
     app = open_page(CHAPTER, **{"rp-width": width, "rp-section": section, "rp-offset": "-100"})
     assert set(figure_names(app)) >= {"rotation", "pairs", "matrix", "residual", "fit" if section == LEARN else "types"}
-    assert f"of {width}:" in texts(app)
+    assert f"of {width}. Red" in texts(app)
 
 
 def test_the_exercises_answer_is_true(open_page: OpenPage) -> None:
