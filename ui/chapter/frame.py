@@ -87,7 +87,8 @@ class Frame:
         after = order[(order.index(self.name) + 1) % len(order)]
         link = page(after)
         with st.container(horizontal=True, vertical_alignment="center", key="next"):
-            st.page_link(link, label=self.common("next", title=link.title), icon=":material/arrow_forward:")
+            label = self.common("start" if self.name == "home" else "next", title=link.title)
+            st.page_link(link, label=label, icon=":material/arrow_forward:")
             if "minutes" in self.words.front:
                 st.caption(self.common("minutes", minutes=self.words.front["minutes"]))
 

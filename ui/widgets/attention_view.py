@@ -114,6 +114,8 @@ def attention_view(
 
     offers = [*map(str, writers), "link"]
     header: dict[str, Any] = {"offers": offers, "switches": None if off is None else places_of(off, groups)}
+    if requests:  # Streamlit does not pass on an answer equal to the last one, and a file may be requested twice
+        header["message_id"] = _field(message, "id")
     if frames is not None and is_small(groups, len(frames.stops)):
         header["along"], stops = frames.slider, frames.stops
         page = partial(encode_view, state=state, turn=-1, words=False, **header)  # turn -1 keeps what is open

@@ -95,6 +95,7 @@ def encode_view(
     along: str | None = None,
     switches: Sequence[str] | None = None,
     offline: bool = False,
+    message_id: str | None = None,
 ) -> bytes:
     """Encode the next answer to the browser.
 
@@ -112,6 +113,7 @@ def encode_view(
         along: the key of the slider that a flip book of the view goes along with.
         switches: the heads that are off (`switch_names`); None where none can be switched.
         offline: whether nothing can be asked for later.
+        message_id: of the message with the requests; two answers to the same requests must differ to be shown.
     """
     if not state.fits(view.groups):
         ids = ", ".join(group.id for group in view.groups)
@@ -131,6 +133,7 @@ def encode_view(
         "turn": turn,
         "state": write_state(state),
         "offline": offline,
+        "message_id": message_id,
         "offers": list(offers),
         "along": along,
         "switches": switches,

@@ -25,18 +25,23 @@ const WRITTEN = {
   notebook: { type: "application/x-ipynb+json", ending: "ipynb" },
 };
 
+// What is being written. A run that waited for something builds the view anew; then the same map in the new view takes it.
+let pending = null;
+
 function requestFile(view, kind) {
   view.store.parts.delete(kind);
-  view.pendingFile = kind;
+  pending = { view, kind, name: fileName(view, WRITTEN[kind].ending) };
   view.render();
 }
 
 export function deliverFile(view) {
-  const kind = view.pendingFile;
-  const file = kind && partOf(view, kind);
+  if (!pending) return;
+  const { type, ending } = WRITTEN[pending.kind];
+  if (pending.view !== view && pending.name !== fileName(view, ending)) return;
+  const file = partOf(view, pending.kind);
   if (!file) return;
-  view.pendingFile = null;
-  saveFile(new Blob([file.values], { type: WRITTEN[kind].type }), fileName(view, WRITTEN[kind].ending));
+  pending = null;
+  saveFile(new Blob([file.values], { type }), fileName(view, ending));
 }
 
 /** The address holds the state; it is copied once Python has written the newest there. */

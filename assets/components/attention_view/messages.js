@@ -23,7 +23,10 @@ export function requestMissing(view) {
   const wants = [...view.wanted];
   clearTimeout(view.retrying);
   clearTimeout(view.requesting);
-  if (!wants.length) return;
+  if (!wants.length) {
+    view.requested = ""; // all of it is here: the same part may be requested anew, a second file for example
+    return;
+  }
   view.retrying = setTimeout(() => {
     view.requested = "";
     requestMissing(view);
