@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from functools import lru_cache
 from typing import Any
 
@@ -55,6 +56,7 @@ def attention_forward(
     sinks: Tensor | None = None,
     indices: Tensor | None = None,
     block_indices: Tensor | None = None,
+    output_attentions: bool | None = None,
     **_: Any,
 ) -> tuple[Tensor, None]:
     """Attention of a transformers layer, computed by `attend`; a drop-in for transformers' own.
@@ -76,6 +78,12 @@ def attention_forward(
     if block_indices is not None:
         name = type(module).__name__
         raise ValueError(f"{name}: expected attention to all keys, got blocks chosen for each query; restore the model")
+    if output_attentions:
+        warnings.warn(
+            "output_attentions gives no maps of an instrumented model: read `trace[site].weights()` after "
+            "`with record() as trace`, or call `restore(model)` first",
+            stacklevel=2,
+        )
     is_bias = attention_mask is not None and attention_mask.dtype != torch.bool
     mask, bias = (None, attention_mask) if is_bias else (attention_mask, None)
     if position_bias is not None:

@@ -174,6 +174,12 @@ class _Block:
     def check_all_called(self) -> None:
         unknown = sorted(self._edits.keys() - self._called)
         if unknown:
+            ran = set(unknown) & (set() if self.torch_mode is None else set(self.torch_mode.layers.used))
+            if ran:
+                raise ValueError(
+                    f"{', '.join(sorted(ran))}: expected calls of torch's attention functions, whose heads alone can "
+                    "be edited, got attention by matrix products of the layer's own; use F.scaled_dot_product_attention"
+                )
             called = ", ".join(sorted(self._called)) or "none"
             raise ValueError(f"no attention at {', '.join(unknown)} in this block; there was {called}")
 

@@ -52,4 +52,6 @@ def softmax_weights(
     if result.dim() == 3:
         number = next((n for n in sorted(heads, reverse=True) if result.shape[0] % n == 0), 1)
         return result.unflatten(0, (-1, number))
+    if result.dim() > 4 and result.shape[-3] in heads:  # windows of each picture: torchvision's MaxViT
+        result = result.flatten(0, -4)
     return result if result.dim() == 4 and (not heads or result.shape[1] in heads) else None

@@ -39,7 +39,7 @@ class EditingMode(TorchFunctionMode):
         model: nn.Module | None,
     ) -> None:
         super().__init__()
-        self._edits_of, self._is_active, self._layers = edits_of, is_active, LayerTracker(model)
+        self._edits_of, self._is_active, self.layers = edits_of, is_active, LayerTracker(model)
 
     def __torch_function__(
         self,
@@ -50,12 +50,12 @@ class EditingMode(TorchFunctionMode):
     ) -> Any:
         """Return the result of the call with its edited heads replaced."""
         kwargs = kwargs or {}
-        self._layers.follow((*args, *kwargs.values()))
+        self.layers.follow((*args, *kwargs.values()))
         if func not in (_KERNEL, _MULTI_HEAD) or not self._is_active():
             return func(*args, **kwargs)
         with without_modes():
             source = read_call(func, args, kwargs)
-            edits = self._edits_of(source, self._layers.layer.site)
+            edits = self._edits_of(source, self.layers.layer.site)
         edits_of_call.set(edits)
         result = func(*args, **kwargs)
         if edits is None:

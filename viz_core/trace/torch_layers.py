@@ -64,6 +64,11 @@ class LayerTracker:
                 self._thread.layer = layer
                 self._used.add(layer.site or "")
 
+    @property
+    def used(self) -> AbstractSet[str]:
+        """Sites of the layers that ran so far."""
+        return self._used
+
     def describe_missing(self, recorded: AbstractSet[str]) -> str:
         """Return which layers of the model ran, or mix tokens in another way, without a recorded map, and why."""
         if self._model is None or not self._used:

@@ -37,6 +37,7 @@ name_operators()
 
 from timm.models import beit, eva, vision_transformer  # noqa: E402
 from torchvision.models import VisionTransformer  # noqa: E402
+from torchvision.models.maxvit import MaxVit  # noqa: E402
 
 
 def unfused(model: nn.Module) -> nn.Module:
@@ -101,6 +102,16 @@ def seen(make: Callable[[], nn.Module], training: bool) -> dict[str, object]:
     }
 
 
+def partitions_seen() -> list[str]:
+    """Sites of torchvision's MaxViT, whose softmax is over five axes: windows of each picture."""
+    model = MaxVit((32, 32), 16, 2, [16, 32], [1, 2], head_dim=8, stochastic_depth_prob=0.0).eval()
+    with torch.no_grad(), record(torch_calls=model) as trace:
+        model(torch.randn(2, 3, 32, 32))
+    assert all(call.source.shape[1:] in ((2, 4, 4), (4, 4, 4)) for call in trace)
+    return list(trace.sites)
+
+
 if __name__ == "__main__":
     modes = {"training": True, "evaluation": False}
-    print(json.dumps({f"{name}, {mode}": seen(MODELS[name], modes[mode]) for name in MODELS for mode in modes}))
+    found = {f"{name}, {mode}": seen(MODELS[name], modes[mode]) for name in MODELS for mode in modes}
+    print(json.dumps({**found, "torchvision MaxViT": partitions_seen()}))

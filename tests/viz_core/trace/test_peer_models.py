@@ -38,3 +38,10 @@ def test_parity(model: str, mode: str, seen: dict[str, Any]) -> None:
     assert found["spread"] > 0.02, "maps that are all alike would prove nothing"
     assert found["difference"] < 1e-6
     assert found["same"]
+
+
+def test_windows_with_an_axis_of_their_own(seen: dict[str, Any]) -> None:
+    parts = ("window_attention", "grid_attention")
+    assert seen["torchvision MaxViT"] == [
+        f"encoder.{at}.1.{part}.self" for at in ("0.0", "1.0", "1.1") for part in parts
+    ]

@@ -130,3 +130,26 @@ def test_what_is_refused(run: Callable[[], Any], why: str, shapes_unchecked: Non
         run()
     with pytest.raises(ValueError, match="torch_calls: expected True"), intervene({}, torch_calls="all"):  # type: ignore[arg-type]
         pass
+
+
+class OwnAttention(nn.Module):
+    """Attention by matrix products, over the windows of each picture."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.num_heads, self.W = HEADS, nn.Linear(D, 3 * D)
+
+    def forward(self, X: Tensor) -> Tensor:
+        queries, keys, values = (x.unflatten(-1, (HEADS, WIDTH)).transpose(-2, -3) for x in self.W(X).chunk(3, dim=-1))
+        weights = torch.softmax(queries @ keys.mT, dim=-1)
+        return (weights @ values).transpose(-2, -3).flatten(-2)
+
+
+def test_attention_by_matrix_products_is_recorded_in_windows_and_its_edits_are_refused() -> None:
+    model, X = nn.Sequential(OwnAttention(), OwnAttention()), torch.randn(2, 3, 5, D)
+    with record(torch_calls=model) as trace:
+        model(X)
+    assert [call.source.shape for call in trace] == [(6, HEADS, 5, 5)] * 2
+    message = "encoder.0.self: expected calls of torch's attention functions"
+    with pytest.raises(ValueError, match=message), intervene({"encoder.0.self": off(0)}, torch_calls=model):
+        model(X)
