@@ -1,7 +1,5 @@
 """The entry point for a public server: the same app under the hosted profile. `python hosted.py`, or `make host`."""
 
-import os
-
 import streamlit as st
 from streamlit import config
 
@@ -10,7 +8,7 @@ from serving.logs import configure_logging
 from serving.process.home_folder import replace_unusable_home
 from serving.process.lifecycle import ServerLifecycle
 from serving.process.streamlit_options import profile
-from serving.settings import validated_settings
+from serving.settings import hosted_settings
 from serving.uvicorn_internals.connection_limits import install_limits
 from serving.uvicorn_internals.self_test import missing as missing_in_uvicorn
 from ui.app import index_page
@@ -20,8 +18,6 @@ from ui.compute.slots import metrics, slots
 from ui.streamlit_internals.self_test import missing as missing_in_streamlit
 from ui.streamlit_internals.sessions import session_bytes, session_count
 from viz_core.runtime.private_names import require_names
-
-os.environ.setdefault("ATLAS_HOSTED", "1")
 
 
 def warm_up() -> None:
@@ -40,7 +36,7 @@ def end() -> None:
 configure_logging()
 replace_unusable_home()
 require_names([*missing_in_streamlit(), *missing_in_uvicorn()])
-allowed = validated_settings()
+allowed = hosted_settings()
 install_limits(allowed.max_message_kb * 2**10, allowed.slow_seconds, lambda why: metrics().count_rejection(why))
 operations = ServerLifecycle(
     warm_up,

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from serving.cores import usable_cores
 
 HOSTED_TOKENS = 2048
 HOSTED_CHARACTERS = 20_000
@@ -35,8 +38,9 @@ class Settings(BaseSettings):
         default="", description="device of the models: `cuda`, `mps` or `cpu`; default: the best available"
     )
     threads: int = Field(
-        default_factory=lambda: max(1, (os.cpu_count() or 1) // 2),
+        default_factory=lambda: max(1, usable_cores() // 2),
         ge=1,
+        le=1024,
         description="CPU threads of one forward pass; default: half the cores",
     )
     hosted: bool = Field(default=False, description="public server: only the offered models, and the limits below")
@@ -68,8 +72,9 @@ class Settings(BaseSettings):
     max_sound_mb: float = Field(default=10, gt=0, le=10, description="size of a sound's file")
     max_sound_seconds: float = Field(default=30, gt=0, le=30, description="maximum duration of a sound")
     workers: int = Field(
-        default_factory=lambda before: min(MOST_WORKERS, os.cpu_count() or 1) if before["hosted"] else 0,
+        default_factory=lambda before: min(MOST_WORKERS, usable_cores()) if before["hosted"] else 0,
         ge=0,
+        le=256,
         description=f"processes that models run in, each on one thread; one a core, at most {MOST_WORKERS}, where "
         "hosted, else 0: in the process of the pages",
     )
@@ -147,6 +152,27 @@ class Settings(BaseSettings):
     def _folders(cls, value: Any) -> Any:
         return tuple(filter(None, map(str.strip, value.split(os.pathsep)))) if isinstance(value, str) else value
 
+    @field_validator("model_folders")
+    @classmethod
+    def _no_root(cls, folders: tuple[Path, ...]) -> tuple[Path, ...]:
+        if any(folder.resolve() == Path(folder.resolve().anchor) for folder in folders):
+            raise ValueError("the root of a file system is no folder of models")
+        return folders
+
+    @field_validator("frame_ancestors")
+    @classmethod
+    def _no_site_at_all(cls, sites: str) -> str:
+        if any(re.fullmatch(r"(\w+:)?(//)?\*?(:[\d*]+)?", site) for site in sites.split()):
+            raise ValueError("name the sites: this allows any")
+        return sites
+
+    @field_validator("metrics")
+    @classmethod
+    def _port(cls, address: str) -> str:
+        if address and not 0 < int(address.rpartition(":")[2]) < 2**16:
+            raise ValueError("a port is between 1 and 65535")
+        return address
+
     @property
     def restricted(self) -> bool:
         """Whether visitors may load offered models only."""
@@ -188,6 +214,20 @@ def validated_settings() -> Settings:
             if one["type"] != "default_factory_not_called"  # follows from another error
         ]
         raise SystemExit("\n".join(lines)) from None
+
+
+def hosted_settings() -> Settings:
+    """Return the settings of a public server, which cannot be started without its limits.
+
+    Raises:
+        SystemExit: if a variable is invalid or takes the limits away.
+    """
+    if not os.environ.get("ATLAS_HOSTED", "").strip():
+        os.environ["ATLAS_HOSTED"] = "1"  # empty is how compose files and charts write "not set"
+    allowed = validated_settings()
+    if not allowed.hosted:
+        raise SystemExit("ATLAS_HOSTED: a public server has the hosted limits; at home use `streamlit run app.py`")
+    return allowed
 
 
 @lru_cache(maxsize=1)

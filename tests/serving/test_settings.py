@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from serving.settings import Settings, settings, table, validated_settings
+from serving.settings import Settings, hosted_settings, settings, table, validated_settings
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -62,6 +62,48 @@ def test_nonsense_is_refused_at_the_start_by_name(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv(f"ATLAS_{name.upper()}", value)
     with pytest.raises(SystemExit, match=f"^ATLAS_{name.upper()}: [A-Z].*"):
         validated_settings()
+
+
+@pytest.mark.attack("settings")
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("ATLAS_WORKERS", "100000"),
+        ("ATLAS_THREADS", "9999999999"),
+        ("ATLAS_METRICS", "0.0.0.0:99999"),
+        ("ATLAS_METRICS", "0.0.0.0:0"),
+        ("ATLAS_MODEL_FOLDERS", "/"),
+        ("ATLAS_MODEL_FOLDERS", "/usr/.."),
+        ("ATLAS_FRAME_ANCESTORS", "*"),
+        ("ATLAS_FRAME_ANCESTORS", "https://a.example https:"),
+        ("ATLAS_FRAME_ANCESTORS", "https://*"),
+        ("ATLAS_FRAME_ANCESTORS", "http://*:*"),
+    ],
+)
+def test_what_takes_a_limit_away_is_refused_by_name(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
+    monkeypatch.setenv(name, value)
+    with pytest.raises(SystemExit, match=f"^{name}: "):
+        validated_settings()
+
+
+@pytest.mark.attack("settings")
+@pytest.mark.parametrize("value", [None, "", " ", "1", "true", "YES"])
+def test_a_public_server_is_hosted(monkeypatch: pytest.MonkeyPatch, value: str | None) -> None:
+    monkeypatch.setenv("ATLAS_HOSTED", "")  # given back after the test
+    if value is None:
+        monkeypatch.delenv("ATLAS_HOSTED")
+    else:
+        monkeypatch.setenv("ATLAS_HOSTED", value)
+    assert hosted_settings().hosted
+    monkeypatch.delenv("ATLAS_HOSTED")
+
+
+@pytest.mark.attack("settings")
+@pytest.mark.parametrize("value", ["0", "false", "off", "maybe", "2"])
+def test_a_public_server_without_limits_does_not_start(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    monkeypatch.setenv("ATLAS_HOSTED", value)
+    with pytest.raises(SystemExit, match="^ATLAS_HOSTED: "):
+        hosted_settings()
 
 
 def test_all_that_is_wrong_is_named_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
