@@ -82,7 +82,7 @@ class Frame:
     def next(self) -> None:
         """Draw the link to the next chapter, or home after the last one; all that a reader needs is above it."""
         with self.scripts:
-            _mount_terms(key="terms-mount", data={"translations": translations(self.words.language)})
+            _mount_terms(key="terms-mount", data=json.dumps(translations(self.words.language)).encode())
         order = all_chapters()
         after = order[(order.index(self.name) + 1) % len(order)]
         link = page(after)

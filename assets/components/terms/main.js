@@ -80,7 +80,7 @@ function later(event) {
 export default function ({ data }) {
   if (!data) return;
   const first = !state.pattern;
-  const { translations } = data;
+  const translations = JSON.parse(new TextDecoder().decode(data));
   state.translations = Object.fromEntries(Object.entries(translations).map(([form, text]) => [form.toLowerCase(), text]));
   state.pattern = patternOf(Object.keys(translations));
   if (!first) return;

@@ -1,0 +1,293 @@
+"""Run every kind of computation on the CPU and on an accelerator and compare: `python -m ... DEVICE [CASE ...]`.
+
+DEVICE is "standin", which needs no GPU (standin.py), or a real one such as "cuda". Prints a line for each case and ends
+with status 1 if one differs or fails.
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+DEVICE, CASES = (sys.argv[1], sys.argv[2:]) if len(sys.argv) > 1 else ("standin", [])
+if DEVICE == "standin":
+    from tests.viz_core.accelerator.standin import register
+
+    register()
+
+import viz_core.runtime.device  # noqa: E402  after the device is registered, which replaces inference_mode
+from tests.viz_core.hub.in_memory import FAMILIES, in_memory, inputs_of, output_of  # noqa: E402
+from tests.viz_core.positional.test_register import SIZES, Layer  # noqa: E402
+from viz_core.attention import (  # noqa: E402
+    AdditiveAttention,
+    DotProductAttention,
+    MultiHeadAttention,
+    gaussian,
+    masked_softmax,
+    nadaraya_watson,
+)
+from viz_core.attention.scores.function import ScoreWidths  # noqa: E402
+from viz_core.attention.scores.register import FUNCTIONS  # noqa: E402
+from viz_core.hub import instrument, load_hub  # noqa: E402
+from viz_core.images.drawn import drawn_picture  # noqa: E402
+from viz_core.maps.contributions import contribution_norms, contribution_sum  # noqa: E402
+from viz_core.maps.fingerprints import measure_layer  # noqa: E402
+from viz_core.models import (  # noqa: E402
+    Seq2SeqAttentionDecoder,
+    Seq2SeqEncoder,
+    TransformerDecoder,
+    TransformerEncoder,
+    ViT,
+)
+from viz_core.positional.register import SCHEMES  # noqa: E402
+from viz_core.pretrained import available, load  # noqa: E402
+from viz_core.runtime.assets import ASSETS  # noqa: E402
+from viz_core.tasks.generating import TASKS  # noqa: E402
+from viz_core.tasks.model import POSITIONS, Shape, TaskTransformer  # noqa: E402
+from viz_core.trace import (  # noqa: E402
+    gate,
+    head_outputs,
+    intervene,
+    knock_out,
+    mean,
+    mean_outputs,
+    off,
+    patch,
+    pattern,
+    record,
+    sharpen,
+    uniform,
+    window,
+)
+from viz_core.view import view  # noqa: E402
+from viz_core.view.payload import View, decode_view, encode_view  # noqa: E402
+from viz_core.view.state import ViewState  # noqa: E402
+from viz_core.view.words import view_words  # noqa: E402
+
+ATOL = 2e-5 if DEVICE == "standin" else 5e-4
+Result = dict[str, Any]
+Case = Callable[[str], Result]
+CASES_BY_NAME: dict[str, Case] = {}
+SENTENCE = "the letter was on the table ."
+
+
+def case(name: str) -> Callable[[Case], Case]:
+    def add(function: Case) -> Case:
+        CASES_BY_NAME[name] = function
+        return function
+
+    return add
+
+
+def seeded(make: Callable[[], Any], device: str) -> Any:
+    torch.manual_seed(0)
+    made = make()
+    return made.to(device).eval() if isinstance(made, nn.Module) else made.to(device)
+
+
+def normal(*shape: int, device: str) -> Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(1)).to(device)
+
+
+def maps_of(trace: Any) -> Result:
+    return {f"map {site} {i}": call.weights() for i, (site, call) in enumerate(zip(trace.sites, trace, strict=True))}
+
+
+def shipped(name: str) -> Case:
+    def run(device: str) -> Result:
+        model = load(name, device)
+        if hasattr(model, "classify"):
+            found = model.classify(drawn_picture("airplane"))
+            return {"label": found.label, "probabilities": found.probabilities, **maps_of(found.trace)}
+        found = model.translate("He is calm.", beam=2)
+        edits = {found.trace.sites[-1]: off(0)} if name.startswith("transformer") else {}
+        with intervene(edits):
+            edited = model.translate("I lost.")
+        return {"text": found.text, "edited": edited.text, **maps_of(found.trace)}
+
+    return run
+
+
+for card in available():
+    CASES_BY_NAME[f"shipped {card.name}"] = shipped(card.name)
+
+
+def hub(name: str) -> Case:
+    def run(device: str) -> Result:
+        found = load_hub(ASSETS / "hub" / name, device=device).run(text=SENTENCE)
+        return {"tokens": [token.label for token in found.tokens], **maps_of(found.trace)}
+
+    return run
+
+
+for path in sorted((ASSETS / "hub").iterdir()):
+    CASES_BY_NAME[f"hub {path.name}"] = hub(path.name)
+
+
+def family(name: str) -> Case:
+    def run(device: str) -> Result:
+        model = seeded(lambda: in_memory(name), device)
+        instrument(model)
+        inputs = {key: value.to(device) for key, value in inputs_of(model).items()}
+        with torch.no_grad(), record(values=True) as trace:
+            output = output_of(model(**inputs))
+        measured = {site: measure_layer(trace[site]).fingerprints for site in trace.sites if site.endswith(".self")}
+        return {"output": output, "measures": measured, **maps_of(trace)}
+
+    return run
+
+
+for each in FAMILIES:
+    CASES_BY_NAME[f"family {each}"] = family(each)
+
+
+@case("attention layers")
+def _(device: str) -> Result:
+    Q, K = normal(2, 3, 8, device=device), normal(2, 5, 8, device=device)
+    lengths = torch.tensor([2, 5]).to(device)
+    found: Result = {"masked softmax": masked_softmax(normal(2, 3, 5, device=device), lengths)}
+    layers = {
+        "dot": lambda: DotProductAttention(0.0),
+        "additive": lambda: AdditiveAttention(8, 8, 4, 0.0),
+        "heads": lambda: MultiHeadAttention(8, 2, 0.0),
+    }
+    for name, make in layers.items():
+        with record() as trace:
+            found[name] = seeded(make, device)(Q, K, K, lengths)
+        found |= {f"{name} {key}": value for key, value in maps_of(trace).items()}
+    x = torch.linspace(0, 5, 9).to(device)
+    found["pooling"], found["pooling weights"] = nadaraya_watson(x, x.sin(), x + 0.1, gaussian(0.5))
+    return found
+
+
+@case("architectures")
+def _(device: str) -> Result:
+    source, target = torch.randint(0, 9, (2, 6), generator=torch.Generator().manual_seed(2)).to(device), None
+    lengths = torch.tensor([4, 6]).to(device)
+    encoder = seeded(lambda: TransformerEncoder(9, 8, 16, 2, 2, 0.0), device)
+    decoder = seeded(lambda: TransformerDecoder(9, 8, 16, 2, 2, 0.0), device)
+    with record(values=True) as trace:
+        target, _state = decoder(source, decoder.init_state(encoder(source, lengths), lengths))
+    recurrent = seeded(lambda: Seq2SeqEncoder(9, 8, 8, 2), device)
+    attentive = seeded(lambda: Seq2SeqAttentionDecoder(9, 8, 8, 2), device)
+    written, _state = attentive(source, attentive.init_state(recurrent(source, lengths), lengths))
+    vit = seeded(lambda: ViT(16, 4, 8, 16, 2, 2, 0.0, 0.0), device)(normal(2, 3, 16, 16, device=device))
+    return {"transformer": target, "seq2seq": written, "vit": vit, **maps_of(trace)}
+
+
+@case("edits, contributions, views")
+def _(device: str) -> Result:
+    source = torch.randint(0, 9, (2, 6), generator=torch.Generator().manual_seed(2)).to(device)
+    lengths, site = torch.tensor([4, 6]).to(device), "encoder.1.self"
+    encoder = seeded(lambda: TransformerEncoder(9, 8, 16, 2, 2, 0.0), device)
+    with record(values=True) as trace:
+        encoder(source, lengths)
+    call, W_o = trace[site], encoder.blks[1].attention.W_o
+    found: Result = {
+        "norms": contribution_norms(call, W_o),
+        "sum": contribution_sum(call, W_o),
+        "heads": head_outputs(call),
+        "overview": call.overview(4),
+        "view": decode_view(encode_view(View(list(view(trace).groups), view_words()), ViewState("0-self", 0, 0))).parts,
+    }
+    edits = {
+        "off": off(0),
+        "gate": gate([0, 1], torch.tensor([0.5, 2.0]).to(device)),
+        "mean": mean(1, mean_outputs(call)),
+        "uniform": uniform(None),
+        "sharpen": sharpen(0, 0.5),
+        "first": pattern(None, "first"),
+        "knock out": knock_out(1, key=0),
+        "window": window(None, 2, first=1),
+        "patch": patch(0, call),
+        "patch some": patch(1, call, "output", queries=slice(0, 2)),
+    }
+    for name, edit in edits.items():
+        with intervene({site: edit}), record() as edited:
+            found[name] = encoder(source, lengths)
+        found |= {f"{name} {key}": value for key, value in maps_of(edited).items()}
+    return found
+
+
+def scheme(entry: Any) -> Case:
+    def run(device: str) -> Result:
+        layer = seeded(lambda: Layer(entry, SIZES["shared"]), device)
+        X = normal(2, SIZES["shared"].num_tokens, SIZES["shared"].num_hiddens, device=device)
+        with record() as trace:
+            output = layer(X, torch.tensor([3, 6]).to(device))
+        return {"output": output, **maps_of(trace)}
+
+    return run
+
+
+for entry in SCHEMES:
+    CASES_BY_NAME[f"positions {entry.name}"] = scheme(entry)
+
+
+@case("scoring functions")
+def _(device: str) -> Result:
+    Q, K = normal(2, 3, 8, device=device), normal(2, 5, 8, device=device)
+    learned = {f.name: f.make(ScoreWidths(8, 8, 4), 0).to(device) for f in FUNCTIONS}
+    return {f.name: f.scores(learned[f.name], Q, K) for f in FUNCTIONS}
+
+
+@case("learning tasks")
+def _(device: str) -> Result:
+    found: Result = {}
+    for name, task in TASKS.items():
+        examples = task.draw(torch.Generator().manual_seed(3), 4, task.shortest + 1)
+        for positions in POSITIONS:
+            model = seeded(partial(TaskTransformer, len(task.tokens), Shape(positions=positions)), device)
+            scores, right = model.predictions(*(part.to(device) for part in examples))
+            nn.functional.cross_entropy(scores, right).backward()
+            found[f"{name} {positions}"] = scores
+            found[f"{name} {positions} gradient"] = next(model.parameters()).grad
+    return found
+
+
+def differences(expected: Any, found: Any, name: str = "") -> Iterator[str]:
+    """Yield what differs between two results; tensors to `ATOL`, and only where they come from the right device."""
+    if isinstance(expected, dict):
+        for key in expected:
+            yield from differences(expected[key], found[key], f"{name} {key}".strip())
+    elif isinstance(expected, list | tuple):
+        if len(expected) != len(found):
+            yield f"{name}: {len(found)} instead of {len(expected)}"
+        for a, b in zip(expected, found, strict=False):
+            yield from differences(a, b, name)
+    elif isinstance(expected, Tensor):
+        a, b = expected.detach().cpu(), found.detach().cpu()
+        if a.shape != b.shape:
+            yield f"{name}: {tuple(b.shape)} instead of {tuple(a.shape)}"
+        elif not torch.allclose(a.double(), b.double(), atol=ATOL, rtol=1e-4, equal_nan=True):
+            yield f"{name}: differs by {(a.double() - b.double()).abs().max().item()}"
+    elif isinstance(expected, float):
+        if abs(expected - found) > ATOL and expected == expected:
+            yield f"{name}: {found} instead of {expected}"
+    elif expected != found:
+        yield f"{name}: {str(found)[:80]!r} instead of {str(expected)[:80]!r}"
+
+
+def main() -> None:
+    here = viz_core.runtime.device.available_devices
+    viz_core.runtime.device.available_devices = lambda: (DEVICE.partition(":")[0], *here())  # type: ignore[assignment]
+    failed = 0
+    for name in CASES or CASES_BY_NAME:
+        try:
+            faults = list(differences(CASES_BY_NAME[name]("cpu"), CASES_BY_NAME[name](DEVICE)))
+        except Exception:  # every case is reported
+            faults = [traceback.format_exc(limit=-6)]
+        failed += bool(faults)
+        print(f"{name}: {'; '.join(faults) if faults else 'equal'}", flush=True)
+    print(f"{len(CASES or CASES_BY_NAME)} cases, {failed} failed")
+    raise SystemExit(failed > 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,245 @@
+"""A stand-in accelerator: a device of its own whose tensors hold their numbers in CPU tensors.
+
+A GPU machine fails where a tensor was left behind on the CPU, and so does this device, on any machine. Operations run
+on the CPU, so results can be compared. Use it in a process of its own: it registers a device of torch for good.
+"""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+from torch.utils import backend_registration
+from torch.utils._device import _device_constructors
+from torch.utils._mode_utils import no_dispatch
+from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
+
+NAME = "standin"
+# Between devices, and with the lengths of packed sequences, which are on the CPU for every device.
+_TAKES_BOTH = {
+    "aten::_to_copy",
+    "aten::copy_",
+    "aten::to",
+    "aten::_copy_from",
+    "aten::_pack_padded_sequence",
+    "aten::_pad_packed_sequence",
+}
+
+
+class MixedDevicesError(RuntimeError):
+    """A CPU tensor of one or more dimensions met one of the device, as no GPU allows."""
+
+
+class StandinTensor(torch.Tensor):
+    """A tensor on the device; `numbers` holds its numbers."""
+
+    numbers: torch.Tensor
+
+    @staticmethod
+    def __new__(cls, numbers: torch.Tensor) -> StandinTensor:
+        made = torch.Tensor._make_wrapper_subclass(  # type: ignore[attr-defined]
+            cls,
+            numbers.size(),
+            strides=numbers.stride(),
+            storage_offset=numbers.storage_offset(),
+            dtype=numbers.dtype,
+            device=f"{NAME}:0",
+            requires_grad=False,
+        )
+        made.numbers = numbers
+        return made
+
+    @classmethod
+    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return _run(func, args, kwargs or {})
+
+    def __repr__(self, **_: Any) -> str:  # type: ignore[override]
+        return f"StandinTensor({self.numbers!r})"
+
+    def __getitem__(self, index: Any) -> Any:
+        return super().__getitem__(indices_on_device(index, self.device))
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        super().__setitem__(indices_on_device(index, self.device), value)
+
+    def data_ptr(self) -> int:
+        return self.numbers.data_ptr()
+
+    def untyped_storage(self) -> torch.UntypedStorage:
+        return self.numbers.untyped_storage()
+
+    def tolist(self) -> Any:
+        return self.numbers.tolist()
+
+    def numpy(self, *, force: bool = False) -> Any:
+        if not force:
+            raise TypeError("can't convert standin:0 device type tensor to numpy. Use Tensor.cpu() first.")
+        return self.detach().cpu().numpy()
+
+
+def indices_on_device(index: Any, device: torch.device) -> Any:
+    """An index with tensors of the device in place of Python lists, which torch turns into CPU tensors by itself."""
+    parts = index if isinstance(index, tuple) else (index,)
+    made = tuple(torch.tensor(list(part)).to(device) if isinstance(part, list | range) else part for part in parts)
+    return made if isinstance(index, tuple) else made[0]
+
+
+def _is_on_device(device: Any) -> bool:
+    return device is not None and torch.device(device).type == NAME
+
+
+def _run(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+    flat, shape = tree_flatten((args, kwargs))
+    on_device = any(isinstance(each, StandinTensor) for each in flat)
+    name = func._schema.name
+    if on_device and name not in _TAKES_BOTH and not name.startswith("aten::index"):
+        for each in flat:
+            if isinstance(each, torch.Tensor) and not isinstance(each, StandinTensor) and each.dim() > 0:
+                raise MixedDevicesError(f"{name}: a CPU tensor {tuple(each.shape)} meets tensors of the device")
+    target = kwargs.get("device")
+    wraps = _is_on_device(target) or (on_device and target is None)
+    plain_args, plain_kwargs = tree_unflatten(
+        [
+            each.numbers
+            if isinstance(each, StandinTensor)
+            else torch.device("cpu")
+            if isinstance(each, torch.device) and each.type == NAME
+            else each
+            for each in flat
+        ],
+        shape,
+    )
+    if name == "aten::copy_":  # between devices, in either direction
+        plain_args[0].copy_(plain_args[1])
+        return args[0]
+    result = (_OWN_KERNELS.get(name) or func)(*plain_args, **plain_kwargs)
+    if torch.Tag.inplace_view in func.tags:  # transpose_ and the like: the shape changes too, as on "meta"
+        _change_shape(func, args, kwargs)
+    if func._schema.name.endswith("_") and args and isinstance(args[0], torch.Tensor):
+        return args[0]
+    out = kwargs.get("out")
+    if out is not None:
+        return out
+    if not wraps:
+        return result
+    if name == "aten::_pack_padded_sequence":
+        return StandinTensor(result[0]), result[1]
+    return tree_map(lambda each: StandinTensor(each) if type(each) is torch.Tensor else each, result)
+
+
+def _change_shape(func: Any, args: Any, kwargs: dict[str, Any]) -> None:
+    with no_dispatch():
+        before = torch._C._meta_in_tls_dispatch_include()
+        torch._C._set_meta_in_tls_dispatch_include(True)
+        try:
+            func(*args, **kwargs)
+        finally:
+            torch._C._set_meta_in_tls_dispatch_include(before)
+
+
+def _gru_cell(
+    inputs: torch.Tensor,
+    hidden: torch.Tensor,
+    state: torch.Tensor,
+    input_bias: torch.Tensor | None = None,
+    hidden_bias: torch.Tensor | None = None,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The fused cell that torch asks every device but the CPU for (Cho 2014)."""
+    inputs = inputs if input_bias is None else inputs + input_bias
+    hidden = hidden if hidden_bias is None else hidden + hidden_bias
+    (i_r, i_z, i_n), (h_r, h_z, h_n) = inputs.chunk(3, dim=-1), hidden.chunk(3, dim=-1)
+    reset, update = (i_r + h_r).sigmoid(), (i_z + h_z).sigmoid()
+    new = (i_n + reset * h_n).tanh()
+    return new + update * (state - new), torch.empty(0)
+
+
+_OWN_KERNELS = {"aten::_thnn_fused_gru_cell": _gru_cell}
+
+
+def _fallback(_keyset: Any, func: Any, *args: Any, **kwargs: Any) -> Any:
+    return _run(func, args, kwargs)
+
+
+class _Module(SimpleNamespace):
+    """What torch asks of the module of a device."""
+
+    @staticmethod
+    def get_amp_supported_dtype() -> list[torch.dtype]:
+        return [torch.float16, torch.bfloat16]
+
+    @staticmethod
+    def is_available() -> bool:
+        return True
+
+    @staticmethod
+    def device_count() -> int:
+        return 1
+
+    @staticmethod
+    def current_device() -> int:
+        return 0
+
+    @staticmethod
+    def is_initialized() -> bool:
+        return True
+
+    @staticmethod
+    def _is_in_bad_fork() -> bool:
+        return False
+
+    @staticmethod
+    def manual_seed_all(seed: int) -> None:
+        torch.default_generator.manual_seed(seed)
+
+    @staticmethod
+    def get_rng_state(_device: Any = None) -> torch.Tensor:
+        return torch.get_rng_state()
+
+    @staticmethod
+    def set_rng_state(state: torch.Tensor, _device: Any = None) -> None:
+        torch.set_rng_state(state)
+
+
+_library: torch.library.Library | None = None
+_aten: torch.library.Library | None = None
+
+
+def register() -> torch.device:
+    """Register the device and return it. `torch.inference_mode` becomes `no_grad`: import viz_core after this."""
+    global _library, _aten
+    backend_registration._setup_privateuseone_for_python_backend(NAME, backend_module=_Module())
+    _library = torch.library.Library("_", "IMPL", "PrivateUse1")
+    _library.fallback(_fallback, "PrivateUse1", with_keyset=True)
+    _aten = torch.library.Library("aten", "IMPL", "PrivateUse1")
+    for name in ("arange", "arange.start", "arange.start_step"):  # torch's own resize an empty tensor, which we cannot
+        _aten.impl(name, _arange)
+    torch.inference_mode = _inference_mode  # type: ignore[assignment,misc]
+    _device_constructors()  # a cached set of torch's own factories, before two are replaced
+    for name in ("tensor", "as_tensor"):
+        setattr(torch, name, _on_the_cpu_first(getattr(torch, name)))
+    return torch.device(f"{NAME}:0")
+
+
+def _arange(*bounds: float, dtype: torch.dtype | None = None, **_: Any) -> StandinTensor:
+    return StandinTensor(torch.arange(*bounds, dtype=dtype, device="cpu"))
+
+
+def _inference_mode(mode: Any = True) -> Any:
+    """Tensors of inference mode cannot be wrapped; without gradients the numbers are the same."""
+    if callable(mode):
+        return torch.no_grad()(mode)
+    return torch.no_grad() if mode else nullcontext()
+
+
+def _on_the_cpu_first(factory: Any) -> Any:
+    """Factories from Python numbers make a CPU tensor first, which then moves."""
+
+    def make(data: Any, *args: Any, **kwargs: Any) -> torch.Tensor:
+        if isinstance(data, StandinTensor) or not _is_on_device(kwargs.get("device")):
+            return factory(data, *args, **kwargs)
+        device = kwargs.pop("device")
+        return factory(data, *args, **kwargs).to(device)
+
+    return make
