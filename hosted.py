@@ -15,6 +15,7 @@ from ui.app import index_page
 from ui.app.error_page import show_error
 from ui.app.middleware import hosted_middleware, session_cleanup
 from ui.compute.slots import metrics, slots
+from ui.streamlit_internals.own_address import forbid_address_lookup
 from ui.streamlit_internals.self_test import missing as missing_in_streamlit
 from ui.streamlit_internals.sessions import session_bytes, session_count
 from viz_core.runtime.private_names import require_names
@@ -36,6 +37,7 @@ def end() -> None:
 configure_logging()
 replace_unusable_home()
 require_names([*missing_in_streamlit(), *missing_in_uvicorn()])
+forbid_address_lookup()
 allowed = hosted_settings()
 install_limits(allowed.max_message_kb * 2**10, allowed.slow_seconds, lambda why: metrics().count_rejection(why))
 operations = ServerLifecycle(

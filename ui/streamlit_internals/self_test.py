@@ -26,6 +26,7 @@ PRIVATE_NAMES = (
     PrivateName(f"{_SESSION}.session_state", "message_filter", _OLD_STATES),
     PrivateName(f"{_STATE}.get_widget_metadata", "message_filter", _OLD_STATES),
     PrivateName(f"{_STATE}.get_widget_value", "message_filter", _OLD_STATES),
+    PrivateName("streamlit.net_util:get_external_ip", "own_address", "a foreign origin can block the server"),
     PrivateName("streamlit.runtime.state.session_state:WStates.set_widget_from_proto", "message_filter", _OLD_STATES),
     PrivateName(f"{_RUN}._enqueue", "batched_messages", _SLOW),
     PrivateName(f"{_RUNNER}.on_event", "batched_messages", _SLOW),
