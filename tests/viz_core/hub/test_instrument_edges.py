@@ -143,7 +143,7 @@ def test_a_thread_that_does_not_record_is_not_recorded() -> None:
 
 
 def test_a_request_for_maps_says_what_to_do_instead() -> None:
-    model = in_memory("gpt2")
+    model = in_memory("llama")
     instrument(model)
     with pytest.warns(UserWarning, match="output_attentions gives no maps of an instrumented model"):
         model(**inputs_of(model), output_attentions=True)
