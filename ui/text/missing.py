@@ -13,6 +13,7 @@ import ui.text.words
 from ui.text.terms import load_terms
 from ui.text.words import ENGLISH, Words, languages
 
+_FORMULA = re.compile(r"\$\$.*?\$\$|\$.*?\$", re.DOTALL)
 _PLACEHOLDER = re.compile(r"\{([\w-]+)(?::[^{}|]*(?:\|[^{}|]*)+)?\}")
 
 
@@ -45,13 +46,17 @@ def _faults(english: Words, other: Words) -> Iterator[str]:
             yield f"no section {name}"
         elif _placeholders(text) != _placeholders(other.sections[name]):
             yield f"section {name} has other placeholders than in English"
-        elif len(text.split()) > 5 and text == other.sections[name]:
+        elif len(_words(text)) > 5 and text == other.sections[name]:
             yield f"section {name} is still in English"
     yield from (f"section {name} does not exist in English" for name in other.sections if name not in english.sections)
 
 
+def _words(text: str) -> list[str]:
+    return re.findall(r"[^\W\d_]+", _PLACEHOLDER.sub("", _FORMULA.sub("", text)))
+
+
 def _placeholders(text: str) -> set[str]:
-    return set(_PLACEHOLDER.findall(text))
+    return set(_PLACEHOLDER.findall(_FORMULA.sub("", text)))
 
 
 if __name__ == "__main__":
