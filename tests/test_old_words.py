@@ -13,8 +13,8 @@ from ui.text.words import TEXT, languages
 # What a pattern finds, and what the text says instead.
 OLD = {
     "zh-TW": {
-        # Other words with this character, and lines of a text file, are no rows or columns.
-        r"(?<![進執運飛步流旅平並可實自不另換舉])行(?![為動人程業不文])": "列 (row) or 欄 (column)",
+        # Other words with this character, and lines of text and code, are no rows or columns.
+        r"(?<!一兩)(?<![進執運飛步流旅平並可實自不另換舉])行(?![為動人程業不文])": "列 (row) or 欄 (column)",
         r"往[前後](?!饋)": "前一個、後一個、前面的、後面的",
         r"去除(?!了)": "除以",
         r"暫退": "dropout",
@@ -40,7 +40,7 @@ OLD = {
         r"responde, mais alto": "quanto melhor combina, maior o peso",
         r"faz das pontuações pesos": "transforma as pontuações em pesos",
         r"chave da miniatura": "botão da miniatura",
-        r"por um número\b": "com um número medido",
+        r"afirmação por um número\b": "com um número medido",
         r"\d M parâmetros": "milhões de parâmetros",
         r"\bIsto é \{": "Mostrando",
         r"Mais perto|Mais longe|Como no início": "Ampliar, Reduzir, Restaurar",
