@@ -14,7 +14,7 @@ from ui.text.words import TEXT, languages
 OLD = {
     "zh-TW": {
         # Other words with this character, and lines of text and code, are no rows or columns.
-        r"(?<!一兩)(?<![進執運飛步流旅平並可實自不另換舉])行(?![為動人程業不文])": "列 (row) or 欄 (column)",
+        r"(?<!一兩)(?<![進執運飛步流旅平並可實自不另換舉才])行(?![為動人程業不文])": "列 (row) or 欄 (column)",
         r"往[前後](?!饋)": "前一個、後一個、前面的、後面的",
         r"去除(?!了)": "除以",
         r"暫退": "dropout",
@@ -30,7 +30,7 @@ OLD = {
         r"柔軟": "軟查找",
         r"站在": "位於",
         r"[“”]": "「」",
-        r"(?<!\*)\*(?!\*)[^*\n]*[\u4e00-\u9fff][^*\n]*(?<!\*)\*(?!\*)": "no slanted Chinese: bold or 「」",
+        r"(?<!\*)\*(?![\s*])[^*\n]*[\u4e00-\u9fff][^*\n]*(?<![\s*])\*(?!\*)": "no slanted Chinese: bold or 「」",
         r"[\u4e00-\u9fff] [，。；：、？！（）「」]": "no space before full-width punctuation",
         r"[，。；：、？！）」] [\u4e00-\u9fff]": "no space after full-width punctuation",
         r"[\u4e00-\u9fff][,;?!](?!\w)": "full-width punctuation",
