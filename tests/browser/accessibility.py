@@ -8,7 +8,7 @@ from typing import Literal
 
 from playwright.sync_api import Page
 
-from tests.browser.looking import expect_rest
+from tests.browser.page_checks import expect_rest
 
 AXE = Path(__file__).parent / "vendor" / "axe" / "axe.min.js"
 ALL = "(part) => axe.run(part ?? document, { resultTypes: ['violations'] })"

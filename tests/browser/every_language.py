@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.accessibility import expect_no_more_than
-from tests.browser.looking import expect_keys_to_reach_all, expect_rest, expect_texts_to_fit, open_sheets, watch
+from tests.browser.page_checks import expect_keys_to_reach_all, expect_rest, expect_texts_to_fit, open_sheets, watch
 from ui.chapter.contents import all_chapters
 from ui.text.words import ENGLISH, languages, load_words
 

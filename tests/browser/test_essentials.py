@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.looking import expect_rest
+from tests.browser.page_checks import expect_rest
 from ui.chapter.contents import all_chapters
 from ui.text.words import load_words
 

@@ -6,7 +6,7 @@ import re
 
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.looking import expect_rest
+from tests.browser.page_checks import expect_rest
 
 _MOST = 120  # presses
 

@@ -6,7 +6,7 @@ import re
 
 from playwright.sync_api import Page, expect
 
-from tests.browser.looking import expect_rest
+from tests.browser.page_checks import expect_rest
 from ui.text.bilingual import split_sentences
 from ui.text.words import load_words
 

@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.looking import expect_rest
+from tests.browser.page_checks import expect_rest
 
 ROW = 35  # pixels of a row of Streamlit's table, its head included
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page
 
-from tests.browser.looking import watch
+from tests.browser.page_checks import watch
 
 COMPONENTS = Path(__file__).resolve().parents[2] / "assets" / "components"
 WRAP = """async ([source, text]) => {
