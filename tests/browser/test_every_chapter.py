@@ -13,8 +13,8 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.accessibility import expect_no_more_than
-from tests.browser.page_checks import expect_keys_to_reach_all, expect_rest, expect_texts_to_fit, open_sheets, watch
 from tests.browser.over_the_picture import click_patch, expect_read, stage_of
+from tests.browser.page_checks import expect_keys_to_reach_all, expect_rest, expect_texts_to_fit, open_sheets, watch
 from ui.chapter.contents import all_chapters
 from ui.text.words import Words, languages, load_words
 from viz_core.images.drawn import drawn_picture
