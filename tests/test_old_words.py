@@ -70,7 +70,7 @@ _KEPT = ("former-", "start.", "preset.", "sentence.start", "stem")
 
 def _prose(text: str) -> str:
     """The text of a page: what stands in TeX's \\text{} too, for its words are translated."""
-    inside = " ".join(re.findall(r"\\text\{+([^{}]*)\}", text))
+    inside = "\n".join(re.findall(r"\\text\{+([^{}]*)\}", text))
     return f"{_NO_PROSE.sub('·', text)}\n{inside}"
 
 
