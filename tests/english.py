@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import re
 
-# Code, formulas, targets of links, marks of predictions, tags, icons, names of files and of models, and quotations.
+# Code, formulas, targets of links, marks of predictions, tags, icons, names of files and of models, quotations, and
+# tokens with the mark of a space.
 _NO_PROSE = re.compile(
     r"```.*?```|`[^`]*`|\$\$.*?\$\$|\$.*?\$|\]\([^)]*\)|^- \[[^\]]*\]|\{[^{}]*\}|<[^>]*>|:[\w-]+/\w+:|:[\w-]+\[|"
-    r"https?://\S+|www\.\S+|\b[\w./-]+\.(?:json|txt|md|org)\b|\b\w+-en(?:-fr)?\b|[“\"][^”\"]*[”\"]|「[A-Za-z][^」]*」|\*[A-Za-z][^*]*\*",
+    r"https?://\S+|www\.\S+|\b[\w./-]+\.(?:json|txt|md|org)\b|\b\w+-en(?:-fr)?\b|[“\"][^”\"]*[”\"]|「[A-Za-z][^」]*」|\*[A-Za-z][^*]*\*|·[A-Za-z]+",
     re.DOTALL | re.MULTILINE,
 )
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
 # Not "1.024", a thousand, nor a head's or a model's name; nor a section of the book or a licence, which are left out.
 _POINT = re.compile(r"(?<![\w.,/-])(?!(?:[1-9]\d{0,2}(?:\.\d{3})+)(?!\d))\d+\.\d+(?![.\w])")
-_NUMBERED = re.compile(r"\((?:\w+ )?1[01]\.\d[\d.]*|CC BY \d\.\d")
+_NUMBERED = re.compile(r"\((?:\w+ )?1[01]\.\d[\d.]*|CC BY \d\.\d|\bseç(?:ão|ões) \d+\.\d+(?:\.\d+)?")
 
 # Words without which hardly an English sentence is made, and none of them a Portuguese word.
 _OF_GRAMMAR = frozenset(

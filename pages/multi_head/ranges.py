@@ -7,6 +7,7 @@ from functools import partial
 from pages.multi_head.book_figures import ranges_figure
 from pages.multi_head.inputs import LayerInputs
 from ui.chapter.chapter import Chapter
+from ui.text.numbers import localised
 from viz_core.lessons.multi_head.book_examples import is_separator, mean_ranges, uniform_range
 
 
@@ -26,12 +27,13 @@ def ranges(chapter: Chapter, layer_inputs: LayerInputs, head: int) -> None:
         least=f"{float(share.min()):.0%}",
         most=f"{float(share.max()):.0%}",
     )
-    names = chapter.words.group("figure")
+    names, language = chapter.words.group("figure"), chapter.words.language
+    pairs = [[localised(f"{each:.2f}", language) for each in pair] for pair in zip(*found.values(), strict=True)]
     chapter.figure(
         "ranges",
         partial(ranges_figure, {name: each.numpy() for name, each in found.items()}, uniform, head, names),
         height=300,
-        summary=[f"{i}: {a:.2f}, {w:.2f}" for i, (a, w) in enumerate(zip(*found.values(), strict=True), start=1)],
+        summary=[f"{i}: {every} / {words_only}" for i, (every, words_only) in enumerate(pairs, start=1)],
         heads=len(weights),
         near_all=closer["all"],
         near_words=closer["words"],
