@@ -65,7 +65,7 @@ _NO_PROSE = re.compile(
     r"```.*?```|`[^`]*`|\$\$.*?\$\$|\$[^$]*\$|\]\([^)]*\)|:[\w-]+/\w+:|^- \[[^\]]*\]", re.DOTALL | re.MULTILINE
 )
 # Labels that old links contain, sentences that models read in English, and names of files.
-_KEPT = ("former-", "start.", "preset.", "sentence.start", "stem")
+_EXEMPT = ("former-", "start.", "preset.", "sentence.start", "stem")
 
 
 def _prose(text: str) -> str:
@@ -85,7 +85,7 @@ def test_old_words_do_not_return(file: str, language: str) -> None:
     found = [
         (name, match[0], better)
         for name, text in texts.items()
-        if not name.startswith(_KEPT)
+        if not name.startswith(_EXEMPT)
         for pattern, better in OLD[language].items()
         for match in re.finditer(pattern, _prose(text))
     ]
