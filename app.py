@@ -9,6 +9,7 @@ from serving.process.home_folder import replace_unusable_home
 from ui.app import index_page
 from ui.app.local_middleware import local_middleware
 from ui.streamlit_internals import self_test
+from ui.streamlit_internals.own_address import forbid_address_lookup
 
 
 def prepare() -> None:
@@ -20,6 +21,7 @@ def prepare() -> None:
 
 
 replace_unusable_home()
+forbid_address_lookup()
 for name in self_test.missing():
     log.warning("this version of Streamlit lacks a private name", name=name.path, without_it=name.without)
 app = st.App(

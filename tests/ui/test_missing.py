@@ -44,5 +44,5 @@ def test_each_fault_is_named(spanish: Path) -> None:
     assert {"tour.md: the file is missing or empty", "terms.csv: no term patch"} <= faults
 
 
-def test_a_language_without_a_folder_is_said_so() -> None:
+def test_a_language_without_a_folder_is_reported() -> None:
     assert list(missing("xx")) == ["there is no folder assets/text/xx; there are en, pt-BR, zh-TW"]

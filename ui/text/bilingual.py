@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 _ITEM = re.compile(r"^( *)(?:[-*]|\d+\.) ")
-# A sentence ends at its full stop. Stops inside formulas, code, numbers and abbreviations end none.
+# A sentence ends at its full stop. Full stops inside formulas, code, links and numbers do not count.
 _WHOLE = re.compile(r"\$\$.*?\$\$|\$[^$]*\$|`[^`]*`|\[[^\]]*\]\([^)]*\)", re.DOTALL)
 _END = re.compile(r"(?<=[.!?…])[*”\")]*\s+(?=[^\s\d(])|(?<=[。！？])(?![」』）*])\s*(?=\S)")
 _NO_PROSE = ("$$", "|", "```", "#", "<")

@@ -87,8 +87,8 @@ const namesOf = (side) => Array.from({ length: side.count }, (_, bin) => side.na
 const quote = (text) => `"${text.replace(/^[=+\-@\t\r](?=.)/s, "'$&").replaceAll('"', '""')}"`;
 
 /**
- * A table as pieces of text, so that a long one is never one string. As ui/widgets/downloads.py writes it: where the comma
- * is the decimal separator, semicolons part columns; a byte order mark tells Excel that other letters than ASCII follow.
+ * A table as pieces of text, so that a long one is never one string. The format is that of ui/widgets/downloads.py: where the
+ * comma is the decimal separator, semicolons separate columns; a byte order mark tells Excel that the text is not ASCII.
  */
 function csvOf({ corner, queries, keys, columns, strips }, { decimal }) {
   const separator = decimal === "," ? ";" : ",";
