@@ -122,8 +122,8 @@ def test_a_tab_opens_from_a_link_and_its_claims_hold(open_page: OpenPage, chapte
     ("chapter", "params", "guess", "option", "answer"),
     [
         ("architectures", {}, "a-guess-twice", "4, since each layer adds two tokens", "**Yes.**"),
-        ("attention-pooling", {}, "ap-guess-narrow", 2, "**Yes.** The Gaussian falls so fast"),
-        ("learning", {}, "l-guess-one-layer", 2, "**Yes.** Such a key must contain the token before it"),
+        ("attention-pooling", {}, "ap-guess-narrow", 2, "**Yes.** The nearest key outweighs all others"),
+        ("learning", {}, "l-guess-one-layer", 2, "**Yes.** Its key must contain the token before it"),
         ("multi-head", {}, "mh-guess-double", "Nothing: 16,384 before and after", "**Yes.**"),
         (
             "position-embeddings",
@@ -159,7 +159,7 @@ def test_a_tab_opens_from_a_link_and_its_claims_hold(open_page: OpenPage, chapte
             {"vt-model": GREY, "vt-section": "Patch lab"},
             "vt-guess-bag",
             1,
-            "**Yes.** The tokens are the same set",
+            "**Yes.** The class token sums the same values",
         ),
     ],
 )

@@ -11,9 +11,9 @@ from ui.streamlit_internals.own_address import forbid_address_lookup
 
 @pytest.mark.attack("sockets")
 def test_a_foreign_origin_is_refused_without_a_request(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[object] = []
+    requests: list[object] = []
     monkeypatch.setattr(net_util, "get_external_ip", net_util.get_external_ip)  # given back after the test
-    monkeypatch.setattr("socket.getaddrinfo", lambda *to, **_how: asked.append(to) or [])
+    monkeypatch.setattr("socket.getaddrinfo", lambda *to, **_how: requests.append(to) or [])
     forbid_address_lookup()
     assert not is_url_from_allowed_origins("https://evil.example")
-    assert asked == []
+    assert requests == []

@@ -77,8 +77,8 @@ def _second_language_select(common: Words, current: str) -> None:
         format_func=lambda name: common("second-language.none") if name is None else _name(name),
         key=_SECOND_SELECT,
         on_change=changed,
+        help=common("second-language.about"),
     )
-    st.caption(common("second-language.about"))
 
 
 def _name(language: str) -> str:

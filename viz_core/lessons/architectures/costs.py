@@ -63,6 +63,8 @@ def layer_cost(name: str, sizes: LayerSizes) -> LayerCost:
     A window wider than the text is cut to it. `counted` leaves out biases, the softmax and the window's cut at
     the ends of the text: convolution multiplies padding too, and restricted self-attention is taken as n windows of r.
     """
+    if name not in _ROWS:
+        raise ValueError(f"name: expected one of {', '.join(ARCHITECTURES)}, got {name!r}")
     return _ROWS[name](sizes)
 
 
@@ -73,6 +75,8 @@ def crossover(name: str, sizes: LayerSizes) -> int:
     """
     lengths = {"recurrent": sizes.d, "convolution": sizes.k * sizes.d, "dilated": sizes.k * sizes.d}
     lengths["restricted"] = sizes.r
+    if name not in lengths:
+        raise ValueError(f"name: expected one of {', '.join(lengths)}, got {name!r}")
     return lengths[name]
 
 

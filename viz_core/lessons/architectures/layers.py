@@ -64,6 +64,8 @@ class RestrictedSelfAttention(nn.Module):
 
     def __init__(self, num_hiddens: int, window: int, num_heads: int = 1) -> None:
         super().__init__()
+        if window < 1:
+            raise ValueError(f"window: expected at least 1, got {window}")
         self.window = window
         self.attention = MultiHeadAttention(num_hiddens, num_heads)
 

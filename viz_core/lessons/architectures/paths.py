@@ -26,6 +26,8 @@ def path_length(name: str, first: int, last: int, sizes: LayerSizes) -> float:
     """
     if name not in ARCHITECTURES:
         raise ValueError(f"name: expected one of {', '.join(ARCHITECTURES)}, got {name!r}")
+    if not (0 <= first < sizes.n and 0 <= last < sizes.n):
+        raise ValueError(f"tokens: expected numbers from 0 to {sizes.n - 1}, got {first} and {last}")
     distance = last - first
     if distance == 0:
         return 0

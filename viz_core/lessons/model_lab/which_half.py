@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from viz_core.hub import HubModel
+from viz_core.hub.kinds.decoder import DecoderKind
 
 TEXTS = "We are going to the library.", "We are going to the station."
 """Two sentences that differ in one word, which is one token to each model here."""
@@ -33,6 +34,8 @@ def perplexity(model: HubModel, text: str) -> tuple[float, int]:
 
     (Dive into Deep Learning, section 9.3; one pass of a causal decoder gives all of them.)
     """
+    if not isinstance(model.engine, DecoderKind):
+        raise ValueError(f"model: expected a decoder, got an {model.card.kind}")
     run = model.run(text, max_new_tokens=0)
     later = [token.id for token in run.tokens[1:]]
     chances = run.output.log_softmax(dim=-1)[range(len(later)), later]

@@ -54,6 +54,8 @@ def resize_width(X: Float[Tensor, "n d"], num_hiddens: int) -> Float[Tensor, "n 
 def trained_input(translator: Translator, text: str, block: int, max_tokens: int) -> Tokens:
     """The input of one encoder block's self-attention for a text: tokens with positions after the blocks before."""
     encoder = translator.model.encoder
+    if not 0 <= block < len(encoder.blocks):
+        raise ValueError(f"block: expected 0 to {len(encoder.blocks) - 1}, got {block}")
     ids = translator.encode(text)
     used = ids[:max_tokens]
     steps = encoder_steps(encoder, torch.tensor([used], device=translator.device))

@@ -25,6 +25,8 @@ class Learning:
 
 def neighbour_weights(num_tokens: int, reach: int) -> Float[Tensor, "n n"]:
     """Target attention of the task: equal weight on every token up to `reach` away, none beyond."""
+    if num_tokens < 1 or reach < 0:
+        raise ValueError(f"expected at least 1 token and a reach of at least 0, got {num_tokens} and {reach}")
     positions = torch.arange(num_tokens)
     neighbours = ((positions[:, None] - positions).abs() <= reach).float()
     return neighbours / neighbours.sum(dim=1, keepdim=True)

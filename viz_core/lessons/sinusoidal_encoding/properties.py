@@ -130,6 +130,8 @@ def nearest_rows(table: Table) -> Nearest:
 
 def binary_code(num_positions: int) -> UInt8[Tensor, "positions bits"]:
     """Positions 0 .. n-1 in binary, the lowest bit first: bit b repeats every 2^(b+1) positions."""
+    if num_positions < 1:
+        raise ValueError(f"num_positions: expected at least 1, got {num_positions}")
     bits = torch.arange(max(1, (num_positions - 1).bit_length()))
     return (torch.arange(num_positions)[:, None] >> bits & 1).to(torch.uint8)
 

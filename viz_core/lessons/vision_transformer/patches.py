@@ -31,6 +31,10 @@ def unpatchify(
 ) -> Float[Tensor, "batch channels height width"]:
     """The picture that these patches make: the inverse of `patchify`."""
     height, width = patch_size
+    if patches.shape[1] != grid[0] * grid[1] or patches.shape[2] % (height * width):
+        raise ValueError(
+            f"expected {grid[0]} x {grid[1]} patches of {height} x {width} pixels, got shape {tuple(patches.shape)}"
+        )
     return rearrange(patches, "b (r c) (ch h w) -> b ch (r h) (c w)", r=grid[0], h=height, w=width)
 
 
@@ -43,6 +47,8 @@ def shuffle_patches(
     """
     grid = count_patches((X.shape[-2], X.shape[-1]), patch_size)
     patches = patchify(X, patch_size)
+    if not torch.equal(order.sort().values.cpu(), torch.arange(patches.shape[1])):
+        raise ValueError(f"order: expected each of 0 to {patches.shape[1] - 1} once, got {order.tolist()}")
     return unpatchify(patches[:, order.to(X.device)], grid, patch_size)
 
 

@@ -74,3 +74,5 @@ def test_every_name_builds_its_layer() -> None:
     assert build_layer("attention", LayerSizes(5, 8, 3, 2), num_heads=4).attention.num_heads == 4
     with pytest.raises(ValueError, match="name: expected one of"):
         build_layer("lstm", LayerSizes(5, 8, 3, 2))
+    with pytest.raises(ValueError, match="window: expected at least 1, got 0"):
+        RestrictedSelfAttention(8, 0)

@@ -53,6 +53,8 @@ def test_of_two_sentences_the_same_one_is_chosen_whichever_comes_first(writer: H
 
 def test_what_only_a_decoder_can_tell_no_encoder_is_asked(reader: HubModel) -> None:
     with pytest.raises(ValueError, match="expected a decoder, got an encoder"):
+        perplexity(reader, TEXTS[0])
+    with pytest.raises(ValueError, match="expected a decoder, got an encoder"):
         log_probabilities(reader, TEXTS)
 
 
@@ -84,6 +86,8 @@ def test_one_stack_loses_the_upper_triangle_of_the_source_alone() -> None:
     both, alone = with_encoder(3, 2).int(), one_stack(3, 2).int()
     assert (both - alone).tolist() == [[0, 1, 1, 0, 0], [0, 0, 1, 0, 0], *[[0] * 5] * 3]
     assert alone[4].tolist() == [1] * 5
+    with pytest.raises(ValueError, match="at least 1 token of each"):
+        with_encoder(0, 2)
 
 
 def test_a_state_that_knows_nothing_reads_as_a_coin_and_one_that_knows_all_is_read() -> None:

@@ -104,3 +104,10 @@ def test_offset_share_is_one_for_sinusoids_and_low_for_noise() -> None:
     P = sinusoidal_table(30, 32)
     assert offset_share(P @ P.T) == pytest.approx(1, abs=1e-6)
     assert offset_share(torch.randn(30, 30)) < 0.3
+
+
+def test_impossible_tasks_are_refused() -> None:
+    with pytest.raises(ValueError, match="reach of at least 0, got 4 and -1"):
+        neighbour_weights(4, -1)
+    with pytest.raises(ValueError, match="at least 1"):
+        next(learn_table(0))

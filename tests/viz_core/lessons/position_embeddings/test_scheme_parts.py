@@ -127,3 +127,5 @@ def test_residuals_see_what_is_false(monkeypatch: pytest.MonkeyPatch) -> None:
     assert proofs.clipping_spread(bias, 9) == 0
     monkeypatch.setattr(proofs, "PUBLISHED_BUCKETS", (0, 2, *range(2, 16)))
     assert proofs.bucket_errors() > 1
+    with pytest.raises(ValueError, match=r"expected one of \(8, 16\), got 4"):
+        proofs.slope_error(4)

@@ -142,6 +142,8 @@ def test_binary_code_is_the_books_from_the_lowest_bit() -> None:
     assert words == ["000", "001", "010", "011", "100", "101", "110", "111"]
     assert binary_code(1).tolist() == [[0]]
     assert binary_code(33).shape == (33, 6)
+    with pytest.raises(ValueError, match="at least 1, got 0"):
+        binary_code(0)
 
 
 @settings(max_examples=60)
