@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from functools import cache
 from pathlib import Path
@@ -52,10 +53,12 @@ def strings_of_the_view() -> CodeStrings:
 def strings_anywhere() -> CodeStrings:
     """The same in a chapter: what code and data say."""
     models = {path.name for path in (ROOT / "assets" / "checkpoints").iterdir()}
+    configs = (ROOT / "assets" / "checkpoints").glob("*/config.json")
+    classes = {label for path in configs for label in json.loads(path.read_text(encoding="utf-8")).get("labels", ())}
     samples = sorted((ROOT / "assets" / "samples").rglob("*.json"))
     found = code_strings(_python("viz_core", "serving", "ui", "pages"), [], samples)
     tour = {step.name for step in steps()}
-    return CodeStrings(found.whole | code_strings([], _scripts(), []).whole | models | tour, found.patterns)
+    return CodeStrings(found.whole | code_strings([], _scripts(), []).whole | models | classes | tour, found.patterns)
 
 
 SOME_CODE = """

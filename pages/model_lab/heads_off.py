@@ -17,6 +17,7 @@ from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate
 from ui.text.head_names import HeadNames
 from ui.text.markdown import escape
+from ui.text.model_names import class_label
 from ui.text.words import current_language
 from viz_core.hub import HubCard, HubRun
 from viz_core.hub.heads_off import Without, switchable, without_heads
@@ -77,11 +78,13 @@ def _words(chapter: Chapter, request: HubRequest, result: HubRun, heads: HeadsOf
 
 def _beside(chapter: Chapter, found: Without, kind: str, token: str = "") -> None:
     """Probabilities with all heads and without, side by side."""
-    labels = chapter.words.group("figure")
-    most = max(found.changes, key=lambda change: abs(change.after - change.before))
+    labels, changes = chapter.words.group("figure"), found.changes
+    if kind == "classes":
+        changes = tuple(replace(change, label=class_label(change.label)) for change in changes)
+    most = max(changes, key=lambda change: abs(change.after - change.before))
     chapter.figure(
         f"off-{kind}",
-        beside_figure(found.changes, labels["next" if kind == "words" else "class"], labels),
+        beside_figure(changes, labels["next" if kind == "words" else "class"], labels),
         word=escape(most.label),
         before=f"{most.before:.3f}",
         after=f"{most.after:.3f}",

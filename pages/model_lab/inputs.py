@@ -18,6 +18,7 @@ from serving.requests.request import Picture
 from ui.chapter.chapter import Chapter
 from ui.compute.pictures import read_picture, sample_picture
 from ui.text.errors import explain
+from ui.text.model_names import class_label
 from ui.widgets.shared_sentence import shared_text_input
 from ui.widgets.upload import picture_file
 from viz_core.hub import HubCard, HubRun, Sampling
@@ -187,7 +188,7 @@ def _writing(chapter: Chapter, control: InputControl) -> dict[str, Any]:
 def _drawn(chapter: Chapter, card: HubCard) -> Picture:
     """A drawn picture until the reader uploads one: a garment for models that see grey, a scene for the others."""
     drawn = GARMENTS if card.picture_channels == 1 else SCENES
-    name = str(chapter.controls.choice("drawn", drawn, drawn[0]))
+    name = str(chapter.controls.choice("drawn", drawn, drawn[0], {name: class_label(name) for name in drawn}))
     st.caption(chapter.words("drawn-licence"))
     return sample_picture(name)
 

@@ -13,6 +13,7 @@ from ui.chapter.chapter import Chapter
 from ui.chapter.contents import page
 from ui.compute.models import evaluate
 from ui.text.markdown import escape
+from ui.text.model_names import class_label
 from ui.text.words import Words
 from viz_core.hub import HubCard, HubRun, human_bytes
 from viz_core.lessons.model_lab.queries import (
@@ -38,7 +39,7 @@ def outcome(chapter: Chapter, card: HubCard, run: HubRun) -> None:
         st.markdown(_written(words, run))
     if run.labels:
         top = run.labels[:8]
-        names = [label.text for label in top]
+        names = [class_label(label.text) for label in top]
         chapter.figure(
             "labels",
             bars_figure(

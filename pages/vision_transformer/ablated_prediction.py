@@ -15,6 +15,7 @@ from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate_model
 from ui.compute.pictures import classification, picture_maps
 from ui.text.markdown import escape
+from ui.text.model_names import class_label
 from ui.text.words import current_language
 from viz_core.maps.contribution_shares import ContributionKind
 from viz_core.pretrained import Classification
@@ -53,24 +54,27 @@ def _both_answers(chapter: Chapter, found: Classification, without: Classificati
     before, after = found.probabilities, without.probabilities
     shown = sorted(before, key=lambda label: -max(before[label], after[label]))[:_SHOWN_LABELS]
     rows = {"with-heads": before, "without-heads": after}
+    label, said = class_label(found.label), class_label(without.label)
     chapter.text(
         "off",
         heads=name_heads(off),
-        label=escape(found.label),
+        label=escape(label),
         before=f"{before[found.label]:.1%}",
         after=f"{after[found.label]:.1%}",
     )
     chapter.figure(
         "off",
         probabilities_figure(
-            {labels[name]: [chances[each] for each in shown] for name, chances in rows.items()}, shown, labels
+            {labels[name]: [chances[each] for each in shown] for name, chances in rows.items()},
+            [class_label(each) for each in shown],
+            labels,
         ),
-        label=found.label,
+        label=label,
         before=f"{before[found.label]:.2f}",
         after=f"{after[found.label]:.2f}",
-        said=without.label,
+        said=said,
     )
-    chapter.finding("same-answer", found.label == without.label, label=escape(found.label), said=escape(without.label))
+    chapter.finding("same-answer", found.label == without.label, label=escape(label), said=escape(said))
 
 
 def _over_samples(chapter: Chapter, picture_inputs: PictureInputs, heads: HeadsOff) -> None:

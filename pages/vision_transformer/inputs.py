@@ -19,6 +19,7 @@ from ui.compute.pictures import LAB, classification, picture_model, read_picture
 from ui.compute.slots import load_or_stop
 from ui.text.errors import explain
 from ui.text.markdown import escape
+from ui.text.model_names import class_label
 from ui.widgets.upload import picture_file
 from viz_core.images.drawn import GARMENTS, SCENES
 from viz_core.images.open_image import PictureError
@@ -107,7 +108,8 @@ def _load(chapter: Chapter, name: str) -> tuple[ModelSpec[PictureModel], Picture
 
 def _sample(chapter: Chapter, grey: bool) -> Picture:
     samples = GARMENTS if grey else SCENES
-    name = str(chapter.controls.choice("sample", samples, samples[0] if grey else _FIRST_SCENE))
+    names = {name: class_label(name) for name in samples}
+    name = str(chapter.controls.choice("sample", samples, samples[0] if grey else _FIRST_SCENE, names))
     return sample_picture(name)
 
 

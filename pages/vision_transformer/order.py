@@ -15,6 +15,7 @@ from pages.vision_transformer.places import ROUNDING, enlarged, place_of
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate, evaluate_model
 from ui.text.markdown import escape
+from ui.text.model_names import class_label
 from viz_core.lessons.vision_transformer.patches import neighbour_similarity, position_similarity
 from viz_core.lessons.vision_transformer.permutation import random_order
 from viz_core.lessons.vision_transformer.questions import patch_positions, patches_shuffled
@@ -87,7 +88,7 @@ def _answers(chapter: Chapter, picture_inputs: PictureInputs, seed: int) -> None
         names["no-positions"]: test.no_positions,
         names["no-positions-shuffled"]: test.no_positions_shuffled,
     }
-    labels = picture_inputs.facts.labels
+    labels = [class_label(label) for label in picture_inputs.facts.labels]
     order = (test.positions + test.positions_shuffled + test.no_positions).argsort(descending=True)[:6].tolist()
     left, right = st.columns([1, 2])
     with left:

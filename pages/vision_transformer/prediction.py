@@ -15,6 +15,7 @@ from ui.blocks.raster import signed_image
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate
 from ui.text.markdown import escape
+from ui.text.model_names import class_label
 from viz_core.images.open_image import preview
 from viz_core.lessons.vision_transformer.permutation import random_order
 from viz_core.lessons.vision_transformer.questions import patches_shuffled
@@ -48,16 +49,17 @@ def _prediction(chapter: Chapter, picture_inputs: PictureInputs, setting: str) -
         probabilities = dict(zip(picture_inputs.facts.labels, values.tolist(), strict=True))
     label = max(probabilities, key=probabilities.__getitem__)
     percent = f"{100 * probabilities[label]:.1f}"
-    st.markdown(f"## {chapter.words('answer', label=escape(label), percent=percent)}")
+    st.markdown(f"## {chapter.words('answer', label=escape(class_label(label)), percent=percent)}")
     left, right = st.columns([1, 2], gap="medium")
     with left:
         st.image(enlarged(picture), width=_PICTURE, alt=chapter.words("alt.picture"))
     with right:
         top = sorted(probabilities, key=lambda name: -probabilities[name])[:_SHOWN_LABELS]
-        figure = bars_figure(top, [probabilities[name] for name in top], label, names["class"], names)
+        classes = [class_label(name) for name in top]
+        figure = bars_figure(classes, [probabilities[name] for name in top], classes[0], names["class"], names)
         figure.update_layout(height=190)
         probability = f"{probabilities[label]:.2f}"
-        chapter.figure("labels", figure, bar=False, label=label, probability=probability)
+        chapter.figure("labels", figure, bar=False, label=classes[0], probability=probability)
     with chapter.claim_row("main"):
         chapter.claim("in-order", change, ROUNDING)
 

@@ -12,6 +12,7 @@ from pages.vision_transformer.places import ROUNDING, name_of, over_grid, place_
 from ui.blocks.over_picture import over_picture_figure
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate
+from ui.text.model_names import class_label
 from ui.widgets.figure_style import escape_labels
 from viz_core.lessons.vision_transformer.broken import columns_divided
 from viz_core.lessons.vision_transformer.questions import label_relevance, token_in_layer, token_through_layers
@@ -28,7 +29,7 @@ def patch_lab(chapter: Chapter, picture_inputs: PictureInputs, view: ViewState, 
         discard = controls.slider("discard", 0.0, 0.95, 0.0, 0.05)
         label = ""
         if found.probabilities:
-            label = str(controls.select("label", tuple(found.probabilities), found.label))
+            label = str(controls.select("label", tuple(found.probabilities), found.label, class_label))
     broken = chapter.break_it("columns", part="lab")
     if broken:
         st.warning(chapter.words(f"break.{broken}"), icon=":material/build_circle:")
@@ -54,7 +55,7 @@ def _lab(
     }
     if label:
         relevance = evaluate(picture_inputs.request, label_relevance, label)
-        rows[chapter.words("title.relevance", label=escape_labels([label])[0])] = relevance[token]
+        rows[chapter.words("title.relevance", label=escape_labels([class_label(label)])[0])] = relevance[token]
     maps = {title: over_grid(found, row) for title, row in rows.items()}
     patch = place_of(found, token)
     figure = over_picture_figure(found.prepared.seen, maps, patch, names)

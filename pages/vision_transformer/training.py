@@ -11,6 +11,7 @@ from pages.vision_transformer import training_figures
 from pages.vision_transformer.inputs import PictureInputs, shipped_card
 from ui.chapter.chapter import Chapter
 from ui.text.markdown import escape
+from ui.text.model_names import class_label
 
 
 def training(chapter: Chapter, picture_inputs: PictureInputs) -> None:
@@ -39,15 +40,15 @@ def training(chapter: Chapter, picture_inputs: PictureInputs) -> None:
             validation=f"{last['validation_accuracy']:.1f}",
         )
     with other:
-        counts = np.array(record["confusion"])
+        counts, classes = np.array(record["confusion"]), [class_label(label) for label in picture_inputs.facts.labels]
         mistakes = counts - np.diag(np.diag(counts))
         is_, predicted = divmod(int(mistakes.argmax()), len(counts))
         chapter.figure(
             "confusion",
-            partial(training_figures.confusion_figure, counts, picture_inputs.facts.labels, names),
+            partial(training_figures.confusion_figure, counts, classes, names),
             accuracy=f"{right:.2f}",
-            real=picture_inputs.facts.labels[is_],
-            said=picture_inputs.facts.labels[predicted],
+            real=classes[is_],
+            said=classes[predicted],
             times=int(mistakes.max()),
         )
     if calibration := record.get("calibration"):

@@ -14,7 +14,7 @@ from ui.text.words import load_words
     [
         ("en", "head 3 of layer 2 (cross-attention), layer 1 (encoder)"),
         ("pt-BR", "cabeça 3 da camada 2 (atenção cruzada), camada 1 (codificador)"),
-        ("zh-TW", "第 2 層的第 3 個頭（交叉注意力）、第 1 層（編碼器）"),
+        ("zh-TW", "第 2 層第 3 頭（交叉注意力）、第 1 層（編碼器）"),
     ],
 )
 def test_heads_are_named_in_words_as_the_language_lists_them(

@@ -1,4 +1,4 @@
-"""Titles and licences of the shipped models in the visitor's language."""
+"""Titles, licences and classes of the shipped models in the visitor's language."""
 
 from __future__ import annotations
 
@@ -14,6 +14,11 @@ def model_title(card: ModelCard) -> str:
 def model_licence(card: ModelCard) -> str:
     """Return a model's licence; that of its card if there is no translation."""
     return _translated("licence", card.name, card.licence)
+
+
+def class_label(name: str) -> str:
+    """Return a class of a picture, or a sample picture; what the model calls it if there is no translation."""
+    return _translated("class", name, name)
 
 
 def _translated(section: str, name: str, default: str) -> str:

@@ -113,8 +113,14 @@ class Controls:
             ),
         )
 
-    def select(self, name: str, options: Sequence[Option], default: Option) -> Option:
-        """Draw a list of options that can be searched; return the chosen one."""
+    def select(
+        self, name: str, options: Sequence[Option], default: Option, labels: Callable[[Option], str] | None = None
+    ) -> Option:
+        """Draw a list of options that can be searched; return the chosen one.
+
+        Args:
+            labels: gives the label of an option; `option.OPTION` of the words unless given.
+        """
         return self._chosen(
             name,
             options,
@@ -123,7 +129,7 @@ class Controls:
                 label,
                 options,
                 0 if value is None else list(options).index(value),
-                format_func=self._option,
+                format_func=labels or self._option,
                 key=key,
             ),
         )
