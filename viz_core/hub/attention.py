@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
+from collections.abc import Collection
 from functools import lru_cache
 from typing import Any
 
@@ -10,10 +12,13 @@ import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
+from torch.utils.hooks import RemovableHandle
 
 from viz_core.hub.transformers_internals.attention_settings import mask_functions
 from viz_core.runtime.interruption import may_end
 from viz_core.trace import attend, site_of
+from viz_core.trace.after_attention import note_output, note_projected, projections
+from viz_core.trace.record import current_trace
 from viz_core.trace.weights import Bias, Mask
 
 ATTENTION_IMPLEMENTATION = "attention-atlas"
@@ -112,7 +117,24 @@ def attention_forward(
         dropout=dropout,
         site=site_of(module),
     )
+    note_output(current_trace(), output)
     return output.transpose(1, 2).contiguous(), None
+
+
+def watch_projections(model: nn.Module, layers: Collection[nn.Module]) -> list[RemovableHandle]:
+    """Compare what these layers' output projections are given with what the heads wrote, in recordings with values."""
+    parts = dict(model.named_modules())
+    innermost = {
+        path: part for path, part in parts.items() if part in layers and not any(c in layers for c in part.children())
+    }
+    found = {projection for path in innermost for projection in itertools.islice(projections(parts, path), 1)}
+    return [projection.register_forward_pre_hook(_before_projection) for projection in found]
+
+
+def _before_projection(_projection: nn.Module, inputs: tuple[Any, ...]) -> None:
+    trace = current_trace()
+    if trace is not None and inputs:
+        note_projected(trace, inputs[0])
 
 
 def with_sink(

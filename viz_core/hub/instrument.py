@@ -10,8 +10,9 @@ from typing import Any
 from weakref import WeakSet
 
 from torch import nn
+from torch.utils.hooks import RemovableHandle
 
-from viz_core.hub.attention import register
+from viz_core.hub.attention import register, watch_projections
 from viz_core.hub.custom_attention import hidden_sites, implementation_for, outermost, own_sites
 from viz_core.hub.custom_attention_hooks import Handles, add_hooks, remove_hooks
 from viz_core.hub.kinds import recognise
@@ -95,6 +96,7 @@ class _Before:
     implementations: list[tuple[Any, str | None]]
     sites: list[tuple[nn.Module, str | None]]
     listening: list[tuple[nn.Module, Handles]]
+    projections: list[RemovableHandle]
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -122,6 +124,7 @@ def _enter(part: Any, sites: Mapping[nn.Module, str]) -> None:
             [(config, implementations.get(id(config), implementation(config))) for config in configs],
             [(layer, names.get(layer, site_of(layer))) for layer in sites],
             [(layer, handles_of.get(layer) or add_hooks(layer)) for layer in outermost(sites, set(own) - set(hidden))],
+            watch_projections(part, [layer for layer in sites if sites[layer] not in own]),
         )
     _instrumented.add(part)
     name = implementation_for(part)
@@ -141,6 +144,8 @@ def _leave(part: Any) -> None:
     for layer, handles in before.listening:
         if id(layer) not in shared:
             remove_hooks(layer, handles)
+    for handle in before.projections:
+        handle.remove()
     for config, name in before.implementations:
         if id(config) not in shared:
             set_implementation(config, name)

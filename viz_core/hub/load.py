@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from viz_core.hub.attention import register
+from viz_core.hub.attention import register, watch_projections
 from viz_core.hub.card import describe
 from viz_core.hub.custom_attention import implementation_for, own_sites
 from viz_core.hub.kinds import ModelKind, recognise
@@ -167,6 +167,7 @@ def _build(
         )
     model = model.to(device).eval().requires_grad_(False)
     sites = name_sites(model, kind.stack)
+    watch_projections(model, find_sites(model, kind.stack))
     positions = find_positions(model, kind.stack, is_picture=kind.reads == "pictures")
     common = (place.name, head, model, device, positions, own_code, _serial(model))
     engine = kind(*common, **_load_inputs(place, kind, model))

@@ -28,7 +28,7 @@ class ContributionShares:
     """
 
     weights: Source
-    lengths: Float[Tensor, "batch heads keys"]
+    lengths: Float[Tensor, "batch heads *queries keys"]  # for each query where the layer has a gate
     unit: float | None = None
 
     @property
@@ -42,7 +42,8 @@ class ContributionShares:
 
     def rows(self, heads: slice, queries: slice) -> Float[Tensor, "batch some_heads rows keys"]:
         """Shares or lengths of these heads and queries over all keys; zeros where the norms are all 0."""
-        added = self.weights.rows(heads, queries).float() * self.lengths[:, heads, None]
+        lengths = self.lengths[:, heads, queries] if self.lengths.dim() == 4 else self.lengths[:, heads, None]
+        added = self.weights.rows(heads, queries).float() * lengths
         if self.unit is not None:
             return added / self.unit
         return added / added.sum(dim=-1, keepdim=True).clamp_min(torch.finfo(added.dtype).tiny)

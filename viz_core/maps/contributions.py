@@ -17,7 +17,8 @@ def contribution_norms(call: AttentionCall, W_o: nn.Module | None) -> Float[Tens
     """Norm |a_ij W_o^h v_j| of the vector that key j adds to output i by head h (Kobayashi 2020).
 
     The layer's output without its bias is the sum of these vectors, `contribution_sum`. A key with a large weight and
-    a short vector adds little: BERT's heads that look at separators do that.
+    a short vector adds little: BERT's heads that look at separators do that. Where a gate g_i multiplies what the heads
+    write (Qwen3-Next), v_j is g_i v_j throughout, with the gate as it was.
 
     Args:
         call: recorded by `record(values=True)`.
@@ -28,14 +29,19 @@ def contribution_norms(call: AttentionCall, W_o: nn.Module | None) -> Float[Tens
         At least 0, float32 on the CPU.
 
     Raises:
-        ValueError: if the call kept no values, W_o is not as wide as its heads together, or several heads have none.
+        ValueError: if the call kept no values, W_o is not as wide as its heads together, several heads have none, or
+            the layer changes what its heads write before it is projected, but by a gate.
     """
-    return call.weights() * value_lengths(call, W_o)[:, :, None]
+    lengths = value_lengths(call, W_o)
+    return call.weights() * (lengths if lengths.dim() == 4 else lengths[:, :, None])
 
 
 @torch.no_grad()
-def value_lengths(call: AttentionCall, W_o: nn.Module | None) -> Float[Tensor, "batch heads keys"]:
-    """Norm |W_o^h v_j| of the vector that a key would add with weight 1, for each head."""
+def value_lengths(call: AttentionCall, W_o: nn.Module | None) -> Float[Tensor, "batch heads *queries keys"]:
+    """Norm |W_o^h v_j| of the vector that a key would add with weight 1, for each head, and each query with a gate."""
+    if _gate(call) is not None:
+        rows = [[each.norm(dim=-1) for each in _added(call, W_o, i)] for i in range(call.num_queries)]
+        return torch.stack([torch.stack(row, dim=1) for row in rows], dim=2)
     return torch.stack([vectors.norm(dim=-1) for vectors in _added(call, W_o)], dim=1)
 
 
@@ -46,6 +52,8 @@ def layer_contribution_norms(call: AttentionCall, W_o: nn.Module | None) -> Floa
     Heads that pull against each other add less than their lengths say (Kobayashi 2020). No vector of a
     pair is made: with u_h = W_o^h v^h_j its square is sum_hg a^h_ij a^g_ij u_h . u_g, and u_h . u_g is a key's alone.
     """
+    if _gate(call) is not None:
+        return torch.stack([contribution_vectors(call, W_o, i).norm(dim=-1) for i in range(call.num_queries)], dim=1)
     vectors, weights = torch.stack(_added(call, W_o)), call.weights()
     products = torch.einsum("hbkd,gbkd->bhgk", vectors, vectors)
     pulled = (torch.einsum("bgqk,bgk->bqk", weights, products[:, h]) for h in range(call.num_heads))
@@ -64,7 +72,7 @@ def contribution_vectors(
         IndexError: if there is no such query or head.
     """
     row = index_range(query, call.num_queries, "query")[0]
-    vectors, weights = _added(call, W_o), call.weights(queries=row)
+    vectors, weights = _added(call, W_o, row), call.weights(queries=row)
     heads = index_range(head, call.num_heads, "head")
     return torch.stack([weights[:, h, :, None] * vectors[h] for h in heads]).sum(dim=0)
 
@@ -72,17 +80,35 @@ def contribution_vectors(
 @torch.no_grad()
 def contribution_sum(call: AttentionCall, W_o: nn.Module | None) -> Float[Tensor, "batch queries d"]:
     """Sum over heads h and keys j of a_ij W_o^h v_j: the layer's output without its bias."""
+    if _gate(call) is not None:
+        return torch.stack([contribution_vectors(call, W_o, i).sum(dim=1) for i in range(call.num_queries)], dim=1)
     parts = [call.weights(head=h) @ vectors for h, vectors in enumerate(_added(call, W_o))]
     return torch.stack(parts).sum(dim=0)
 
 
-def _added(call: AttentionCall, W_o: nn.Module | None) -> list[Float[Tensor, "batch keys d"]]:
-    """W_o^h v_j of each head h, with the values of its group where queries are grouped, times what its edits factor."""
+def _gate(call: AttentionCall) -> Float[Tensor, "batch heads queries v"] | None:
+    return getattr(call.source, "gate", None) if isinstance(call, AttentionCall) else None
+
+
+def _added(call: AttentionCall, W_o: nn.Module | None, query: int = 0) -> list[Float[Tensor, "batch keys d"]]:
+    """W_o^h v_j of each head h, with the values of its group where queries are grouped, times what its edits factor.
+
+    Args:
+        query: whose gate multiplies the values, if there is one.
+    """
     if not isinstance(call, AttentionCall):
         raise ValueError(f"call: expected a recorded attention call, got {type(call).__name__}")
     values = call.values.float().cpu()
     group = call.num_heads // values.shape[1]
     of_heads = [values[:, h // group] for h in range(call.num_heads)]
+    if getattr(call.source, "is_changed", False):
+        raise ValueError(
+            f"site {call.site!r}: expected a layer that projects what its heads write, or multiplies it by a gate "
+            "first, got one that changes it in another way"
+        )
+    gate = _gate(call)
+    if gate is not None:
+        of_heads = [own * gate[:, h, query, None].float().cpu() for h, own in enumerate(of_heads)]
     if isinstance(call.source, Projected | OneText):
         of_heads = [own * call.source.value_factor(h)[:, None, None] for h, own in enumerate(of_heads)]
     if W_o is None and call.num_heads == 1:

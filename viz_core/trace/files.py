@@ -16,20 +16,22 @@ from torch import Tensor
 
 from viz_core.trace.arguments import check_tensors
 from viz_core.trace.call import AttentionCall
+from viz_core.trace.one_text import OneText
 from viz_core.trace.shapes import check_scores, check_values
 from viz_core.trace.source import Direct, Projected, Source, view_key
 from viz_core.trace.trace import Trace
 
 _FORMAT = "attention-atlas trace"
 _VERSION = "2"
-_TENSORS = ("queries", "keys", "mask", "bias", "values", "query_tokens", "key_tokens")
+_TENSORS = ("queries", "keys", "mask", "bias", "values", "query_tokens", "key_tokens", "gate")
 
 
 def save_trace(trace: Trace, path: str | Path) -> None:
     """Write the recorded queries, keys, masks, biases and values; no map that can be recomputed from them.
 
     A tensor that several calls share, as one mask for all layers, is written once. An existing file is replaced after
-    everything is written. A call with edited heads is written as its map, whole.
+    everything is written. A call with edited heads is written as its map, whole, and
+    without values if the edits change what its heads write.
 
     Raises:
         ValueError: if a tensor was changed after it was recorded, or is on the device meta, without numbers.
@@ -102,7 +104,19 @@ def saved_source(call: AttentionCall) -> Direct | Projected:
     source = call.source
     if isinstance(source, Direct) or (isinstance(source, Projected) and source.edits is None):
         return source
-    return Direct(call.weights(), getattr(source, "values", None), call.query_mask, call.key_mask)
+    weights = call.weights()
+    return Direct(weights, _plain_values(source, weights), call.query_mask, call.key_mask)
+
+
+def _plain_values(source: Source, weights: Tensor) -> Tensor | None:
+    """Return the values if what the layer projects is weights times them; None where edits or a gate change it."""
+    if not isinstance(source, Projected | OneText) or source.gate is not None or source.is_changed:
+        return None
+    try:
+        factors = torch.stack([source.value_factor(head) for head in range(source.shape[1])], dim=1)
+    except ValueError:  # an edit replaces the output
+        return None
+    return source.values if torch.equal(weights * factors[..., None, None], weights) else None
 
 
 def _parts(source: Direct | Projected, site: str) -> tuple[str, dict[str, Tensor], dict[str, Any]]:
@@ -116,7 +130,8 @@ def _parts(source: Direct | Projected, site: str) -> tuple[str, dict[str, Tensor
         return "direct", {"values": source.weights} | own, {}  # the names of version 2
     stored = {name: getattr(source, name) for name in _TENSORS if getattr(source, name) is not None}
     softcap = None if source.softcap is None else float(source.softcap)  # JSON takes no numpy numbers
-    return "projected", stored, {"causal": bool(source.causal), "scale": float(source.scale), "softcap": softcap}
+    settings = {"causal": bool(source.causal), "scale": float(source.scale), "softcap": softcap}
+    return "projected", stored, settings | ({"is_changed": True} if source.is_changed else {})
 
 
 def _calls(header: dict[str, str], path: str | Path) -> list[_Call]:
@@ -155,6 +170,8 @@ def _source(call: _Call, stored: dict[str, Tensor]) -> Source:
         values=stored.get("values"),
         query_tokens=masks["query_tokens"],
         key_tokens=masks["key_tokens"],
+        gate=stored.get("gate"),
+        is_changed=bool(settings.get("is_changed", False)),
     )
     check_scores(source.queries, source.keys, source.mask, source.bias, source.softcap)
     if source.values is not None:

@@ -34,6 +34,7 @@ def source_of_text(source: Source, row: int, queries: range, keys: range) -> Sou
         values=None if source.values is None else _taken(source.values[row : row + 1], keys, 2),
         query_tokens=None,
         key_tokens=None,
+        gate=None if source.gate is None else _taken(source.gate[row : row + 1], queries, 2),
     )
 
 
@@ -61,6 +62,17 @@ class OneText:
         """The values of these keys, if they were recorded."""
         values: Tensor | None = getattr(self.source, "values", None)
         return None if values is None else _taken(values[self.row : self.row + 1], self.keys, 2)
+
+    @property
+    def gate(self) -> Tensor | None:
+        """The gate of these queries, if there is one."""
+        gate: Tensor | None = getattr(self.source, "gate", None)
+        return None if gate is None else _taken(gate[self.row : self.row + 1], self.queries, 2)
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether the layer changes its heads' outputs in another way before they are projected."""
+        return getattr(self.source, "is_changed", False)
 
     def value_factor(self, head: int) -> Float[Tensor, "1"]:
         """Return what edits multiply each value of a head by; ValueError if they replace its output."""

@@ -111,6 +111,8 @@ class Projected(StoredTensors):
     edits: Edits | None = None  # of an intervention
     query_tokens: TokenMask | None = None  # where the caller says which are tokens
     key_tokens: TokenMask | None = None
+    gate: Float[Tensor, "batch heads queries v"] | None = None  # what the layer multiplies its heads' outputs by
+    is_changed: bool = False  # whether the layer changes its heads' outputs in another way before they are projected
 
     @property
     def tokens(self) -> TokenMask | None:
@@ -125,8 +127,8 @@ class Projected(StoredTensors):
         return batch, heads, num_queries, self.keys.shape[2]
 
     def tensors(self) -> list[Tensor]:
-        """Return queries and keys, and mask, bias, values and token masks if there are any."""
-        optional = (self.mask, self.bias, self.values, self.query_tokens, self.key_tokens)
+        """Return queries and keys, and mask, bias, values, token masks and gate if there are any."""
+        optional = (self.mask, self.bias, self.values, self.query_tokens, self.key_tokens, self.gate)
         return [self.queries, self.keys, *(tensor for tensor in optional if tensor is not None)]
 
     def value_factor(self, head: int) -> Float[Tensor, "batch"]:

@@ -98,6 +98,12 @@ class Trace:
                 count += 1
                 name = f"{site}@{count}"
             self._calls[name] = AttentionCall(name, source, self._self_attention(name, source))
+            last_site.set(name)
+
+    def put(self, site: str, source: Source) -> None:
+        """Replace what is stored of a call."""
+        with _adding:
+            self._calls[site] = replace(self._calls[site], source=source)
 
     def _self_attention(self, site: str, source: Source) -> AttentionCall | None:
         """Return the self-attention before a cross-attention, whose queries are those of the same tokens."""
@@ -229,3 +235,6 @@ class Trace:
 
 recorder: ContextVar[Trace | None] = ContextVar("recorder", default=None)
 """The trace that this thread or task records into."""
+
+last_site: ContextVar[str] = ContextVar("last_site", default="")
+"""The site of the call that this thread or task added last."""

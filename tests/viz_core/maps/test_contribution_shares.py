@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 import torch
-import transformers
 from torch import nn
 
 from tests.viz_core.hub.in_memory import in_memory, inputs_of, output_of
@@ -108,18 +107,3 @@ def test_what_cannot_be_told_is_refused() -> None:
         encoder(torch.randint(0, 20, (1, 4)), None)
     with pytest.raises(ValueError, match="values"):
         contribution_shares(bare, encoder)
-
-
-@pytest.mark.filterwarnings("ignore:instrument")
-def test_a_gate_before_the_projection_is_refused() -> None:
-    sizes = {"vocab_size": 20, "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 4, "head_dim": 8}
-    experts = {"num_experts": 2, "num_experts_per_tok": 1, "moe_intermediate_size": 4}
-    config = transformers.Qwen3NextConfig(
-        **sizes, **experts, num_key_value_heads=2, shared_expert_intermediate_size=4, layer_types=["full_attention"]
-    )
-    model = transformers.Qwen3NextModel(config).eval()
-    instrument(model)
-    with record(values=True) as trace:
-        model(torch.randint(0, 20, (1, 5)))
-    with pytest.raises(ValueError, match="whose gate multiplies it first"):
-        contribution_shares(trace, model)
