@@ -40,7 +40,7 @@ def fingerprint_figure(values: Float[np.ndarray, "layers heads"], measure: str, 
             ygap=2,
             texttemplate="%{z:.2f}" if heads <= 16 and layers <= 16 else None,
             hovertemplate=f"{labels['layer']} %{{y}}, {labels['head']} %{{x}}: %{{z:.3f}}<extra></extra>",
-            colorbar={"title": labels[f"unit-{measure}"], "thickness": 12},
+            colorbar={"title": labels.get(f"unit-{measure}", labels["weight"]), "thickness": 12},
         )
     )
     return lay_out(

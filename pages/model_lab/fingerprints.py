@@ -20,7 +20,8 @@ def fingerprints(chapter: Chapter, groups: tuple[MapGroup, ...], view: ViewState
     measure = str(chapter.controls.choice("measure", tuple(measures), next(iter(measures))))
     values = measures[measure]
     layer, head = divmod(int(values.argmax()), values.shape[1])
-    chapter.text(f"about.{measure}")
+    if chapter.words.has(f"about.{measure}"):  # the others say it by their name
+        chapter.text(f"about.{measure}")
     chapter.figure(
         "fingerprints",
         partial(figures.fingerprint_figure, values, measure, chapter.words.group("figure")),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import streamlit as st
+
 from ui.chapter.chapter import Chapter
 from ui.text.markdown import escape
 from ui.text.words import Words
@@ -18,9 +20,7 @@ def model_card(chapter: Chapter, card: HubCard) -> None:
     schemes = [words(f"scheme.{scheme}") for scheme in card.positions] or words("scheme.none")
     if card.window:
         schemes = words("scheme-window", schemes=schemes, window=f"{card.window:,}")
-    chapter.text(
-        "card-title", model=escape(card.name), layers=layers, heads=heads, parameters=_short(card.num_parameters)
-    )
+    st.markdown(f"**{escape(card.name)}**")
     chapter.text(
         "card",
         architecture=card.architecture,
@@ -61,8 +61,3 @@ def _limit(words: Words, card: HubCard) -> str:
 
 def _times(size: tuple[int, int] | None) -> str:
     return f"{size[0]} × {size[1]}" if size else "?"
-
-
-def _short(count: int) -> str:
-    """ "22.7 M", "1.2 B": parameters in a few characters."""
-    return f"{count / 1e9:.1f} B" if count >= 1e9 else f"{count / 1e6:.1f} M" if count >= 1e5 else f"{count:,}"
