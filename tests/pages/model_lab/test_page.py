@@ -85,7 +85,7 @@ def test_every_kind_shows_its_card_its_maps_and_its_positions(open_page: OpenPag
     assert f"{model.card.num_parameters:,}" in card
     assert "cc0-1.0" in card
     shown = {"bert": "A vector of", "gpt2": "A vector of", "llama": "Rotary positions turn 4 pairs"}
-    shown |= {"t5": "8 buckets of offsets", "bloom": "each of 4 heads has a fixed slope", "gpt-oss": "turn 4 pairs"}
+    shown |= {"t5": "8 buckets of offsets", "bloom": "a fixed slope for each of 4 heads", "gpt-oss": "turn 4 pairs"}
     assert shown[family] in page_text
 
 
