@@ -67,7 +67,7 @@ def alignment_map() -> None:
     view = chapter.attention_view(
         shown, aligning_head(groups), run_source=run_source, contribution_kind=contribution_kind
     )
-    show_notes(request, result)
+    show_notes(chapter, request, result)
     chosen_by_rule(chapter, request)
     how_well_aligned(chapter)
     chapter.exercise("order")

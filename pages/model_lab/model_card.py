@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from ui.chapter.chapter import Chapter
+from ui.text.device_name import device_name
 from ui.text.markdown import escape
 from ui.text.words import Words
 from viz_core.hub import HubCard, human_bytes
@@ -35,7 +36,7 @@ def model_card(chapter: Chapter, card: HubCard) -> None:
         licence=escape(card.licence) if card.licence else words("no-licence"),
         revision=escape(card.revision) if card.revision else words("no-revision"),
         source=words(f"source.{card.source}"),
-        device=escape(card.device),
+        device=escape(device_name(card.device)),
         precision=card.precision,
         memory=human_bytes(card.memory),
         recording=words("recording-maps" if card.recording == "maps" else "recording-keys"),

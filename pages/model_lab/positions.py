@@ -31,7 +31,7 @@ def positions(chapter: Chapter, card: HubCard, schemes: tuple[Positions, ...]) -
         return
     scheme = schemes[0]
     if len(schemes) > 1:
-        places = {f"{i}. {p.stack}, {chapter.words(f'scheme.{p.scheme}')}": p for i, p in enumerate(schemes, start=1)}
+        places = {f"{i}. {_named(chapter, one)}": one for i, one in enumerate(schemes, start=1)}
         scheme = places[str(chapter.controls.select("scheme", tuple(places), next(iter(places))))]
     if scheme.where:
         st.caption(chapter.words("where", where=scheme.where))
@@ -43,6 +43,11 @@ def positions(chapter: Chapter, card: HubCard, schemes: tuple[Positions, ...]) -
         _t5(chapter, scheme)
     else:
         _alibi(chapter, scheme)
+
+
+def _named(chapter: Chapter, scheme: Positions) -> str:
+    """Stack and scheme: "encoder, T5's learned bias"."""
+    return f"{chapter.common(f'head-kind.{scheme.stack}')}, {chapter.words(f'scheme.{scheme.scheme}')}"
 
 
 def _table(chapter: Chapter, scheme: Positions) -> None:

@@ -11,6 +11,7 @@ from ui.blocks.translation import TranslationInputs
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate, sentence_request
 from ui.text.markdown import escape
+from ui.text.numbers import localised
 from ui.widgets.figure_style import KEYS, QUERIES, escape_labels, lay_out
 from viz_core.lessons.transformer.beam_tree import BEAM, Node, beam_tree, sample
 
@@ -32,11 +33,11 @@ def hypotheses(chapter: Chapter, name: str, request: TranslationInputs) -> None:
         values[f"{search}_sum"], values[f"{search}_score"] = f"{found.log_probability:.2f}", f"{found.score:.2f}"
     chapter.text("tree-results", english=escape(text), **values)
     steps = tree.steps[: min(len(tree.beam.ids), _MOST_STEPS)]
-    chapter.figure("tree", _tree_figure(steps, labels), steps=len(steps), **values)
+    chapter.figure("tree", _tree_figure(steps, labels, chapter.words.language), steps=len(steps), **values)
     chapter.finding("tree", tree.differ, step=tree.greedy_steps)
 
 
-def _tree_figure(steps: tuple[tuple[Node, ...], ...], labels: Labels) -> go.Figure:
+def _tree_figure(steps: tuple[tuple[Node, ...], ...], labels: Labels, language: str) -> go.Figure:
     """Steps downwards; the hypotheses of a step side by side, the most likely first."""
     figure = go.Figure()
     every = [(i, j, node) for i, step in enumerate(steps) for j, node in enumerate(step)]
@@ -56,7 +57,10 @@ def _tree_figure(steps: tuple[tuple[Node, ...], ...], labels: Labels) -> go.Figu
             x=[j for _, j, _ in nodes],
             y=[i for i, _, _ in nodes],
             mode="markers+text",
-            text=[f"{escape_labels([node.token])[0]}<br>{node.log_probability:.2f}" for _, _, node in nodes],
+            text=[
+                f"{escape_labels([node.token])[0]}<br>{localised(f'{node.log_probability:.2f}', language)}"
+                for _, _, node in nodes
+            ],
             textposition="bottom center",
             textfont={"size": 11},
             marker={"symbol": symbol, "color": colour, "size": 9},

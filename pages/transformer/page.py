@@ -57,7 +57,7 @@ def causality(setting: str) -> None:
 
 def search() -> None:
     """How the words were chosen: probabilities, rare words, the tree of beam search, and two checks of decoding."""
-    show_notes(request, result)
+    show_notes(chapter, request, result)
     about_words(chapter, MODEL, request, result)
     hypotheses(chapter, MODEL, request)
     with chapter.claim_row("search"):

@@ -6,6 +6,7 @@ from itertools import pairwise
 
 from pages.transformer import figures
 from ui.chapter.chapter import Chapter
+from ui.text.device_name import device_name
 from viz_core.models import anatomy
 from viz_core.pretrained import Translator
 
@@ -19,7 +20,7 @@ def training(chapter: Chapter, model: Translator) -> None:
     chapter.text(
         "training",
         time=f"{record['seconds'] // 60} min",
-        device=record["device"],
+        device=device_name(record["device"]),
         sentences=f"{sum(b['sentences'] for b in bins):,}",
         greedy=f"{scores['bleu_greedy']:.1f}",
         beam=f"{scores['bleu_beam_4']:.1f}",

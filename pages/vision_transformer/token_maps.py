@@ -59,7 +59,7 @@ def _lab(
     maps = {title: over_grid(found, row) for title, row in rows.items()}
     patch = place_of(found, token)
     figure = over_picture_figure(found.prepared.seen, maps, patch, names)
-    most = {title: _strongest(chapter, values) for title, values in maps.items()}
+    most = {title.replace("<br>", " "): _strongest(chapter, values) for title, values in maps.items()}
     chapter.figure("lab", figure, who=name_of(chapter, patch), most=most)
     if patch is not None:
         place = token - found.num_special

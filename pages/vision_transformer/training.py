@@ -10,6 +10,7 @@ import streamlit as st
 from pages.vision_transformer import training_figures
 from pages.vision_transformer.inputs import PictureInputs, shipped_card
 from ui.chapter.chapter import Chapter
+from ui.text.device_name import device_name
 from ui.text.markdown import escape
 from ui.text.model_names import class_label
 
@@ -26,7 +27,7 @@ def training(chapter: Chapter, picture_inputs: PictureInputs) -> None:
         "training",
         model=card.name,
         time=f"{record['seconds'] // 60} min",
-        device=record["device"],
+        device=device_name(record["device"]),
         accuracy=f"{right:.2f}",
         count=f"{sum(map(sum, record['confusion'])):,}",
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ui.text.markdown import escape, unescape
+from ui.text.markdown import escape, plain_text, unescape
 
 
 def test_signs_of_markdown_are_signs() -> None:
@@ -15,3 +15,7 @@ def test_signs_of_markdown_are_signs() -> None:
 @given(st.text())
 def test_what_is_read_aloud_is_what_came(text: str) -> None:
     assert unescape(escape(text)) == text
+
+
+def test_a_product_is_not_read_aloud_as_the_name_of_its_sign() -> None:
+    assert plain_text(r"$2 \cdot 4096$ numbers") == "2 · 4096 numbers"

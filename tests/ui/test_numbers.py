@@ -20,6 +20,7 @@ from ui.text.words import Words
         ("33.4%", "33,4%"),
         ("1.2e-07", "1,2e-07"),
         ("4096", "4096"),
+        ("−4.5e-07", "−4,5e-07"),
         ("3.5 apples", "3.5 apples"),
         ("I paid 3.50.", "I paid 3.50."),
         ("1.2.3", "1.2.3"),
@@ -34,6 +35,12 @@ from ui.text.words import Words
 def test_as_brazil_and_taiwan_write_them(text: str, portuguese: str) -> None:
     assert localised(text, "pt-BR") == portuguese
     assert localised(text, "zh-TW") == text
+
+
+def test_a_number_below_zero_has_a_minus_sign() -> None:
+    assert localised("-0.63", "pt-BR") == "−0,63"
+    assert localised("-0.31 (-0.52 … -0.10)", "zh-TW") == "−0.31 (−0.52 … −0.10)"
+    assert [localised("-0.63", "en"), localised("all-MiniLM", "pt-BR")] == ["-0.63", "all-MiniLM"]
 
 
 def test_separators_as_plotly_wants_them() -> None:
@@ -94,7 +101,7 @@ def test_words_go_by_their_number(number: str, english: str, portuguese: str) ->
 @given(st.floats(-1e9, 1e9), st.integers(0, 6))
 def test_a_number_reads_back(number: float, digits: int) -> None:
     there = localised(f"{number:,.{digits}f}", "pt-BR")
-    assert there.replace(".", "").replace(",", ".") == f"{number:.{digits}f}"
+    assert there.replace(".", "").replace(",", ".").replace("−", "-") == f"{number:.{digits}f}"
 
 
 def test_words_fill_in_numbers_of_their_language() -> None:

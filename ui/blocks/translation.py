@@ -80,7 +80,7 @@ def second_sentence(
     if result is None:
         return (), ("", "")
     show_result(result)
-    show_notes(inputs, result)
+    show_notes(chapter, inputs, result)
     maps = translation_maps(model, text, request.beam, current_language(), contribution_kind=contribution_kind)
     return maps, (clean(request.text), clean(text))
 
@@ -90,13 +90,13 @@ def show_result(result: Translation) -> None:
     st.markdown(f"## {load_words('translation')('result', text=escape(result.text))}")
 
 
-def show_notes(request: TranslationInputs, result: Translation) -> None:
+def show_notes(chapter: Chapter, request: TranslationInputs, result: Translation) -> None:
     """Draw notes on the search and, for a sample sentence, its BLEU scores."""
     words = load_words("translation")
     notes = [
         words(
             "measured",
-            search=request.search,
+            search=chapter.words(f"option.{request.search}"),
             tokens=len(result.target_tokens),
             score=f"{result.log_probability:.2f}",
         )

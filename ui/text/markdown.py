@@ -32,6 +32,9 @@ def plain_text(markdown: str) -> str:
 def _spoken(formula: str) -> str:
     """Return a formula with fractions as a/b and commands by their names: alpha, sqrt(d)."""
     text = re.sub(r"\\top\b", "T", formula)
+    for name, sign in (("cdot", "·"), ("times", "×"), ("[lr]?Vert", "‖")):
+        text = re.sub(rf"\\{name}\b", sign, text)
+    text = re.sub(r"\\[dt]?frac(\d)(\d)", r"\1/\2", text)
     text = re.sub(r"\\[dt]?frac\{([^{}]*)\}\{([^{}]*)\}", r"\1/\2", text)
     text = re.sub(r"\\sqrt\{([^{}]*)\}", r"sqrt(\1)", text)
     text = re.sub(r"\\(?:mathcal|mathrm|mathbf|text|operatorname|left|right|quad|[,;!])", "", text)

@@ -14,6 +14,7 @@ ENGLISH = ".,"
 # "0,123", which has its separators already.
 _ONE = r"(?:< )?[-−+≈~]?(?:[1-9]\d{0,2}(?:,\d{3})+|\d+)(?:\.\d+)?(?:e[-−+]?\d+)?(?: ?(?:%|[kMG]?B|M|m?s|×))?"
 _NUMBER = re.compile(rf"{_ONE}(?:–{_ONE})?(?: \({_ONE}(?:–| … ){_ONE}\))?")
+_HYPHEN = re.compile(r"(?<!e)-(?=\d)")  # before a number, not before an exponent
 _DECIMAL_POINT = re.compile(r"(?<![\d.])(\d+)\.(\d+)(?![\d.])(?!\s*(?:em|ex|pt|cm|mm|mu)\b)")
 
 
@@ -36,12 +37,13 @@ class Name(str):
 
 
 def localised(text: str, language: str) -> str:
-    """Return the text with the separators of a language if it is a number, else unchanged.
+    """Return the text with the separators and the minus sign of a language if it is a number, else unchanged.
 
-    >>> localised("1,234.5 s", "pt-BR")
-    '1.234,5 s'
+    >>> localised("1,234.5 s", "pt-BR"), localised("-0.5", "zh-TW")
+    ('1.234,5 s', '−0.5')
     """
-    return with_separators(text, separators(language))
+    local = with_separators(text, separators(language))
+    return _HYPHEN.sub("−", local) if language != "en" and is_formatted_number(text) else local
 
 
 def in_formula(latex: str, language: str, is_number: bool = False) -> str:

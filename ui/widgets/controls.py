@@ -131,6 +131,7 @@ class Controls:
                 0 if value is None else list(options).index(value),
                 format_func=labels or self._option,
                 key=key,
+                placeholder=self._choose(),
             ),
         )
 
@@ -161,9 +162,18 @@ class Controls:
             lambda chosen: tuple(map(str, chosen)) or ("",),
             lambda chosen: all(each in options for each in chosen),
             lambda key, label, value: st.multiselect(
-                label, options, value, max_selections=most, format_func=labels or self._option, key=key
+                label,
+                options,
+                value,
+                max_selections=most,
+                format_func=labels or self._option,
+                key=key,
+                placeholder=self._choose(),
             ),
         )
+
+    def _choose(self) -> str:
+        return load_words("common", self.words.language)("choose")  # where Streamlit would say it in English
 
     def tabs(self, options: Sequence[str]) -> Sequence[TabContainer]:
         """Return a tab for each option, the first one open; only the open one's content need be drawn."""

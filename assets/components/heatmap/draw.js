@@ -73,6 +73,6 @@ export function drawScale({ parts, map }) {
   const { colours, low, high, language } = map.header;
   parts.bar.style.background = `linear-gradient(to right, ${colours.join(", ")})`;
   const ends = new Intl.NumberFormat(language, { maximumFractionDigits: 2 });
-  parts.low.textContent = ends.format(low);
-  parts.high.textContent = ends.format(high);
+  parts.low.textContent = ends.format(low).replace("-", "−");
+  parts.high.textContent = ends.format(high).replace("-", "−");
 }

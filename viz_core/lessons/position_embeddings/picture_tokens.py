@@ -40,7 +40,7 @@ def picture(height: int, width: int) -> Float[np.ndarray, "rows columns"]:
 
 
 class LearnedTable(NamedTuple):
-    """The positions that a picture model has learned, without its class token, and what the model is called."""
+    """The positions that a picture model has learned, without its class token, and the name of its folder."""
 
     model: str
     positions: Float[Tensor, "positions d"]
@@ -61,7 +61,7 @@ def shipped_position_tables(folder: Path | None = None) -> list[LearnedTable]:
         try:
             with safe_open(root / card.name / "model.safetensors", framework="pt") as tensors:
                 if "pos_embedding" in tensors.keys():  # noqa: SIM118  not a dict
-                    found.append(LearnedTable(card.title, tensors.get_tensor("pos_embedding")[0, 1:].float()))
+                    found.append(LearnedTable(card.name, tensors.get_tensor("pos_embedding")[0, 1:].float()))
         except (OSError, SafetensorError):
             continue
     return found
