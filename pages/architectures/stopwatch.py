@@ -13,6 +13,7 @@ from pages.architectures.sizes import SizeInputs
 from ui.blocks.stopwatch import StepwiseRun, stopwatch
 from ui.chapter.chapter import Chapter
 from ui.compute.benchmark import Measurement, growth, measure
+from ui.text.device_name import device_name
 from ui.text.errors import explain
 from viz_core.lessons.architectures import ARCHITECTURES, LayerSizes, layer_cost
 from viz_core.lessons.architectures.experiments import timed_call
@@ -34,7 +35,7 @@ def timing(chapter: Chapter, inputs: SizeInputs) -> None:
         return
     lengths = [2**power for power in range(4, most.bit_length())]
     sizes = LayerSizes(most, width, inputs.sizes.k, inputs.sizes.r)
-    chapter.text("stopwatch-where", device=describe_device(device))
+    chapter.text("stopwatch-where", device=device_name(describe_device(device)))
     stopwatch(
         chapter,
         "stopwatch",

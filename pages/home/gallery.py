@@ -50,7 +50,7 @@ def model_list(home: Frame) -> None:
     for card in cards:
         # Every score, under the name by which the words of its task ask for it.
         scores = {name.removeprefix("bleu_").removesuffix("_4"): f"{score:.1f}" for name, score in card.scores.items()}
-        parameters = f"{card.config['parameters'] / 1e6:.1f} M"
+        parameters = f"{card.config['parameters']:,}"
         words = "picture-model" if card.task == "classification" else "model"
         st.markdown(
             home.words(words, title=model_title(card), parameters=parameters, licence=model_licence(card), **scores)

@@ -6,7 +6,6 @@ It imports nothing heavy: home is the first page a new server is asked for, and 
 from __future__ import annotations
 
 import json
-import os
 import re
 import sys
 from itertools import count
@@ -16,6 +15,7 @@ import streamlit as st
 from serving.process.garbage_collection import freeze_imported_modules
 from ui.chapter.contents import all_chapters, page
 from ui.chapter.tour import mount_tour, report_unknown_step
+from ui.text.device_name import device_name
 from ui.text.errors import explain
 from ui.text.terms import translations
 from ui.text.words import Words, load_words
@@ -113,10 +113,7 @@ class Frame:
         from viz_core.runtime.device import best_device, describe_device
 
         try:
-            device = best_device()
-            cores = self.common("device-cpu", count=os.cpu_count())
-            label = cores if device.type == "cpu" else describe_device(device)
-            st.badge(label, icon=":material/memory:", color="gray")
+            st.badge(device_name(describe_device(best_device())), icon=":material/memory:", color="gray")
         except ValueError as error:  # ATLAS_DEVICE names one that this machine lacks
             st.error(explain(error), icon=":material/memory:")
 
