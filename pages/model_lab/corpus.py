@@ -6,7 +6,7 @@ import hashlib
 
 import streamlit as st
 
-from pages.model_lab.corpus_found import show_found, table_of
+from pages.model_lab.corpus_found import UNASKED, show_found, table_of
 from pages.model_lab.corpus_text import sentences_of
 from pages.model_lab.model_choice import report_errors
 from serving.requests.hub import HubRequest
@@ -16,6 +16,7 @@ from ui.compute.slots import is_hosted
 from ui.widgets.upload import text_file
 from viz_core.hub import HubCard
 from viz_core.hub.corpus import NOTHING, CorpusFound, read_sentences
+from viz_core.lessons.model_lab.repeated_words import repeated_words
 from viz_core.pretrained.samples import held_out
 
 _AT_ONCE = 25  # sentences between two steps of the progress
@@ -36,8 +37,10 @@ def corpus(chapter: Chapter, card: HubCard, request: HubRequest) -> None:
 
 def _read_texts(chapter: Chapter) -> tuple[str, ...] | None:
     """The sentences; None, after a sentence, where there are none yet."""
-    if chapter.controls.choice("sentences", ("shipped", "own"), "shipped") == "shipped":
-        return tuple(sample.english for sample in held_out())
+    source = chapter.controls.choice("sentences", ("shipped", "random", "own"), "shipped")
+    if source != "own":
+        shipped = tuple(sample.english for sample in held_out())
+        return shipped if source == "shipped" else repeated_words(shipped)
     most, most_bytes = _MOST[is_hosted()]
     chapter.text("corpus-file", most=f"{most:,}", kilobytes=f"{most_bytes // 1000:,}")
     content = text_file(chapter.words("corpus-text"), chapter.controls.key("corpus-file"))
@@ -79,7 +82,7 @@ def _read(chapter: Chapter, request: HubRequest, texts: tuple[str, ...]) -> Corp
             done = min(start + _AT_ONCE, len(texts))
             bar.progress(done / len(texts), words("corpus-at-work", done=f"{done:,}", count=f"{len(texts):,}"))
             for kind in list(found.kinds.values())[:1]:
-                filling.dataframe(table_of(chapter, kind), hide_index=True, height=240)
+                filling.dataframe(table_of(chapter, kind), hide_index=True, height=240, placeholder=UNASKED)
     place.empty()
     st.session_state[f"{key}-found"] = (name, found)
     return found

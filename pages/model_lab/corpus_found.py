@@ -22,8 +22,8 @@ from viz_core.hub.runs.token_text import SPACE
 from viz_core.maps.roles import COLUMNS, ROLES, beyond_chance
 
 _AROUND = 10  # tokens shown on either side of a pair
-_SHOWN = 5  # sentences of a head
 _LISTED = 12  # heads of a role
+UNASKED = "—"  # in a table: no sentence has a place where this role could show
 
 
 def show_found(chapter: Chapter, card: HubCard, found: CorpusFound, texts: tuple[str, ...], opened: str) -> None:
@@ -50,7 +50,8 @@ def show_found(chapter: Chapter, card: HubCard, found: CorpusFound, texts: tuple
     table, means = table_of(chapter, kind), st.column_config.NumberColumn(format="localized")
     columns = dict.fromkeys(list(table)[2:], means)
     columns[chapter.words("figure.role")] = st.column_config.TextColumn(width=120)
-    st.dataframe(table, hide_index=True, column_config=columns, key=f"{chapter.controls.key('roles')}-{name}")
+    key = f"{chapter.controls.key('roles')}-{name}"
+    st.dataframe(table, hide_index=True, column_config=columns, key=key, placeholder=UNASKED)
     ranked = sorted(range(len(kind.heads)), key=lambda place: -_number(kind, place, role))
     heads = {str(_name(kind, place)): place for place in ranked}
     if st.session_state.get(chapter.controls.key("of-head"), next(iter(heads))) not in heads:  # of other maps
@@ -122,16 +123,19 @@ def _head(
     texts: tuple[str, ...],
     opened: str,
 ) -> None:
-    """Show one head by offset and its strongest sentences; each opens in the view."""
+    """Show one head by offset and its sentences at quantiles of their largest weights; each opens in the view."""
     kind = found.kinds[name]
     if kind.measured(place, "+0").sentences:
         labels, signs = chapter.words.group("figure"), separators(chapter.words.language)
         figure = partial(offsets_figure, kind, place, labels, signs)
         chapter.figure("offsets", figure, height=300, head=_name(kind, place))
     chapter.text("corpus-strongest", head=_name(kind, place))
-    for rank, one in enumerate(kind.strongest[place][:_SHOWN]):
+    for rank, (quantile, one) in enumerate(kind.at_quantiles(place)):
         with st.container(horizontal=True, vertical_alignment="center", key=f"strongest-{rank}"):
-            st.markdown(f"**{localised(f'{one.weight:.2f}', chapter.words.language)}** {_marked(found, name, one)}")
+            weight, share = (
+                localised(each, chapter.words.language) for each in (f"{one.weight:.2f}", f"{quantile:.0%}")
+            )
+            st.markdown(f"**{weight}** :gray[{share}] {_marked(found, name, one)}")
             text, (layer, head) = texts[one.sentence], kind.heads[place]
             if text == opened:
                 st.markdown(head_link(name, layer, head, chapter.words("corpus-opened")))

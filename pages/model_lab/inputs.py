@@ -9,7 +9,7 @@ from typing import Any
 
 import streamlit as st
 
-from pages.model_lab.model_choice import choose_second_model, load, report_errors
+from pages.model_lab.model_choice import choose_second_model, load, read_one_text_each_way, report_errors
 from pages.model_lab.models import hub_run
 from pages.model_lab.sounds import choose_sound
 from serving.requests.hub import HubModelSpec, HubRequest
@@ -22,7 +22,7 @@ from ui.text.model_names import class_label
 from ui.widgets.shared_sentence import shared_text_input
 from ui.widgets.upload import picture_file
 from viz_core.hub import HubCard, HubRun, Sampling
-from viz_core.hub.kinds import InputControl, ModelKind
+from viz_core.hub.kinds import InputControl
 from viz_core.hub.runs.layouts import MARK
 from viz_core.images.drawn import GARMENTS, SCENES
 from viz_core.images.open_image import PictureError
@@ -108,7 +108,7 @@ def read_second_inputs(
 ) -> HubRequest | None:
     """A second request: another model on the same input, or another input; None for neither."""
     st.markdown(f"**{chapter.words('second')}**")
-    other = choose_second_model(chapter, offer, first.model)
+    other = choose_second_model(chapter, offer, first.model, card.kind_class)
     if other is not None:
         return _same_for(chapter, other, card, first, result)
     if first.picture is not None:
@@ -122,18 +122,12 @@ def read_second_inputs(
     return HubRequest(first.model, text, new_tokens=first.new_tokens, sampling=first.sampling)
 
 
-def _read_one_text_each_way(*kinds: type[ModelKind]) -> bool:
-    """Whether both read texts alone, one of them causally and the other in both directions."""
-    only_texts = all("text" in kind.takes and "image" not in kind.takes for kind in kinds)
-    return only_texts and {kind.stack for kind in kinds} == {"encoder", "decoder"}
-
-
 def _same_for(
     chapter: Chapter, other: HubModelSpec, card: HubCard, first: HubRequest, result: HubRun
 ) -> HubRequest | None:
     """The same input for another model; None, after a message, where it is of another kind or cannot be loaded."""
     theirs = load(chapter, other)
-    if theirs is not None and _read_one_text_each_way(theirs.kind_class, card.kind_class):
+    if theirs is not None and read_one_text_each_way(theirs.kind_class, card.kind_class):
         read_or_written = f"{first.text} {result.text.strip()}".strip()  # by the first
         return HubRequest(other, read_or_written)
     if theirs is not None and theirs.kind != card.kind:

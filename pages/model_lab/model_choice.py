@@ -12,11 +12,12 @@ from pages.model_lab.models import CURATED, hub_card
 from serving.requests.hub import HubModelSpec
 from serving.requests.lab_models import HubOffer
 from ui.chapter.chapter import Chapter
-from ui.compute.lab_models import local_models
+from ui.compute.lab_models import local_model_kinds, local_models
 from ui.compute.slots import load_or_stop
 from ui.text.errors import explain, first_line
 from ui.text.markdown import escape
 from viz_core.hub import HubCard, HubError, check_name, check_revision
+from viz_core.hub.kinds import ModelKind, kind_named
 
 Result = TypeVar("Result")
 
@@ -50,14 +51,22 @@ def choose_model(chapter: Chapter, offer: HubOffer) -> HubModelSpec | None:
     return _as_typed(chapter, model, here)
 
 
-def choose_second_model(chapter: Chapter, offer: HubOffer, first: HubModelSpec) -> HubModelSpec | None:
-    """A second model; None if the reader chooses none."""
+def choose_second_model(
+    chapter: Chapter, offer: HubOffer, first: HubModelSpec, kind: type[ModelKind]
+) -> HubModelSpec | None:
+    """A second model; None if the reader chooses none. The list has those that can be compared with the first.
+
+    Args:
+        kind: of the first.
+    """
     controls = chapter.controls
     here = load_or_stop(lambda: local_models(offer.folders))
     offered = offer.names or (here if offer.restricted else ())
     listed = offered or (*here, *(name for name in CURATED if name not in here))
     typed = () if offer.restricted or offered else _typed_sources(offer)
-    others = tuple(name for name in listed if name != first.name)
+    kinds = CURATED | load_or_stop(lambda: local_model_kinds(here))
+    fitting = (name for name in listed if name not in kinds or are_comparable(kind, kind_named(kinds[name])))
+    others = tuple(name for name in fitting if name != first.name)
     name = str(controls.select("other", ("no-other", *others, *typed), "no-other"))
     if name == "no-other":
         return None
@@ -68,6 +77,17 @@ def choose_second_model(chapter: Chapter, offer: HubOffer, first: HubModelSpec) 
     if offered or name in here:
         return HubModelSpec(name, offline=name in here)
     return HubModelSpec(name) if _go_ahead(chapter, HubModelSpec(name)) else None
+
+
+def are_comparable(first: type[ModelKind], second: type[ModelKind]) -> bool:
+    """Whether maps of both can be shown side by side: of one kind, or a text read causally and in both directions."""
+    return first.name == second.name or read_one_text_each_way(first, second)
+
+
+def read_one_text_each_way(*kinds: type[ModelKind]) -> bool:
+    """Whether both read texts alone, one of them causally and the other in both directions."""
+    only_texts = all("text" in kind.takes and "image" not in kind.takes for kind in kinds)
+    return only_texts and {kind.stack for kind in kinds} == {"encoder", "decoder"}
 
 
 def _typed_sources(offer: HubOffer) -> tuple[str, ...]:

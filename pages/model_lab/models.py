@@ -10,19 +10,19 @@ from viz_core.lessons.model_lab.queries import read_card
 from viz_core.maps.contribution_shares import ContributionKind
 from viz_core.view.map_group import MapGroup
 
-CURATED = (
-    "google-bert/bert-base-uncased",
-    "openai-community/gpt2",
-    "Qwen/Qwen3-0.6B",
-    "Helsinki-NLP/opus-mt-en-de",
-    "google-t5/t5-small",
-    "HuggingFaceTB/SmolVLM-256M-Instruct",
-    "google/siglip-base-patch16-224",
-    "openai/whisper-tiny",
-    "facebook/dinov2-small",
-    "google/vit-base-patch16-224",
-)
-"""Small models of every kind, all with safetensors, offered where no host says otherwise."""
+CURATED = {
+    "google-bert/bert-base-uncased": "encoder",
+    "openai-community/gpt2": "decoder",
+    "Qwen/Qwen3-0.6B": "decoder",
+    "Helsinki-NLP/opus-mt-en-de": "encoder-decoder",
+    "google-t5/t5-small": "encoder-decoder",
+    "HuggingFaceTB/SmolVLM-256M-Instruct": "vision-language",
+    "google/siglip-base-patch16-224": "dual-encoder",
+    "openai/whisper-tiny": "speech",
+    "facebook/dinov2-small": "vision",
+    "google/vit-base-patch16-224": "vision",
+}
+"""Small models by name with their kind, all with safetensors, offered where no host says otherwise."""
 
 
 def hub_card(model: HubModelSpec, progress: Progress) -> HubCard:

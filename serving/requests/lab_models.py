@@ -9,6 +9,7 @@ from pathlib import Path
 from serving.requests.hub import HubModelSpec, HubVisionSpec
 from serving.settings import settings
 from viz_core.hub import HubError, local_models
+from viz_core.hub.load import kinds_of_local_models
 from viz_core.hub.shipped import shipped_names
 from viz_core.hub.store.local_models import SHIPPED_FOLDER
 
@@ -42,6 +43,11 @@ def local_model_names(_no_model: None) -> tuple[str, ...]:
     found = local_models(settings().model_folders)
     ours = sorted((model.name for model in found if model.path.parent == SHIPPED_FOLDER), key=_OPENED.__ne__)
     return tuple(dict.fromkeys((*ours, *shipped_names(), *(model.name for model in found))))
+
+
+def local_model_kinds(_no_model: None) -> dict[str, str]:
+    """Query: the kind of each model that a machine can load without a network, by name."""
+    return kinds_of_local_models(settings().model_folders)
 
 
 def linked_vision_model(name: str, local: Collection[str]) -> HubVisionSpec:

@@ -22,6 +22,14 @@ def local_models(folders: tuple[Path, ...]) -> tuple[str, ...]:  # noqa: ARG001 
     return runner().evaluate_model(NoModel(), local_model_names)
 
 
+@st.cache_data(max_entries=4, show_spinner=False)
+def local_model_kinds(names: tuple[str, ...]) -> dict[str, str]:  # noqa: ARG001  # part of the cache key
+    """Return the kind of each model that can be loaded without a network, for the names of `local_models`."""
+    from serving.requests.lab_models import local_model_kinds as find_kinds
+
+    return runner().evaluate_model(NoModel(), find_kinds)
+
+
 def lab_vision_model(name: str) -> HubVisionSpec:
     """Return a vision model of the lab by its name in a link.
 

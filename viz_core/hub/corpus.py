@@ -40,7 +40,7 @@ class CorpusFound:
         left_out: so many could not be read.
         why: the first of those: number of the sentence, and what is wrong with it.
         kinds: what heads do, by kind of maps ("encoder-self", "decoder-self", "decoder-cross").
-        sides: labels of queries and keys of the maps in which a head fired most, by kind and number of the sentence.
+        sides: labels of queries and keys of the sentences in `strongest` and `sampled`, by kind and number.
     """
 
     sentences: int
@@ -55,7 +55,8 @@ class CorpusFound:
         kinds = dict(self.kinds)
         for name, kind in other.kinds.items():
             kinds[name] = kinds[name] + kind if name in kinds else kind
-        shown = {(name, one.sentence) for name, kind in kinds.items() for head in kind.strongest for one in head}
+        heads = ((name, head) for name, kind in kinds.items() for head in (*kind.strongest, *kind.sampled))
+        shown = {(name, one.sentence) for name, head in heads for one in head}
         return CorpusFound(
             self.sentences + other.sentences,
             self.tokens + other.tokens,

@@ -22,6 +22,11 @@ from viz_core.maps.word_maps import is_word
 STRONGEST = 8
 """So many sentences in which a head fires most are kept of each head."""
 
+SAMPLED = 64
+"""So many sentences, spread evenly over the corpus, tell the quantiles of a head's largest weights."""
+
+QUANTILES = (0.75, 0.5, 0.25, 0.0)
+
 MOST_WORDS = 2000
 """So many different words are looked after: those that come first in the corpus."""
 
@@ -84,6 +89,7 @@ class KindFound:
         roles: of each head by `COLUMNS`, over sentences.
         chance: of a head that looks at all alike (`RoleTargets.even`), by `COLUMNS`.
         strongest: of each head, the sentences in which it fires most, the strongest first.
+        sampled: of each head, what it does in a sample of the sentences in which it fires.
         words: by lower-case word.
     """
 
@@ -91,6 +97,7 @@ class KindFound:
     roles: Moments
     chance: Moments
     strongest: tuple[tuple[Firing, ...], ...]
+    sampled: tuple[tuple[Firing, ...], ...]
     words: dict[str, WordSeen]
 
     def __add__(self, other: KindFound) -> KindFound:
@@ -105,7 +112,9 @@ class KindFound:
                 words[word] = seen
         both = zip(self.strongest, other.strongest, strict=True)
         strongest = tuple(tuple(heapq.nlargest(STRONGEST, chain(one, two), _order)) for one, two in both)
-        return KindFound(self.heads, self.roles + other.roles, self.chance + other.chance, strongest, words)
+        both = zip(self.sampled, other.sampled, strict=True)
+        sampled = tuple(tuple(heapq.nsmallest(SAMPLED, chain(one, two), _shuffled)) for one, two in both)
+        return KindFound(self.heads, self.roles + other.roles, self.chance + other.chance, strongest, sampled, words)
 
     def measured(self, place: int, column: str) -> Measured:
         """Mean attention of a head to a role or an offset (`COLUMNS`) over the sentences that have it; NaN without any.
@@ -119,6 +128,14 @@ class KindFound:
         chance = float(self.chance.value()[at])
         low, high = float(np.clip(value - half, 0, 1)), float(np.clip(value + half, 0, 1))
         return Measured(value, low, high, chance, int(self.roles.count[place, at]))
+
+    def at_quantiles(self, place: int) -> tuple[tuple[float, Firing], ...]:
+        """A head's largest weight of all sentences (1.0), then those at `QUANTILES` of its sample; none twice."""
+        by_weight = sorted(self.sampled[place])
+        found = dict.fromkeys(self.strongest[place][:1], 1.0)
+        for quantile in QUANTILES if by_weight else ():
+            found.setdefault(by_weight[round(quantile * (len(by_weight) - 1))], quantile)
+        return tuple((quantile, one) for one, quantile in found.items())
 
     def role_of(self, place: int) -> str | None:
         """The role with a head's most attention beyond chance, if that is at least `SURE`; else None."""
@@ -138,6 +155,11 @@ class KindFound:
 def _order(one: Firing) -> tuple[float, int]:
     """By weight, and the earlier sentence first."""
     return one.weight, -one.sentence
+
+
+def _shuffled(one: Firing) -> tuple[int, int]:
+    """An order of sentences that has nothing to do with their place in the corpus (Knuth's multiplicative hash)."""
+    return one.sentence * 2654435761 % 2**32, one.sentence
 
 
 def read_kind(maps: Maps, sentence: int) -> KindFound:
@@ -167,6 +189,7 @@ def read_kind(maps: Maps, sentence: int) -> KindFound:
         heads,
         Moments.of(torch.cat(roles).double().numpy()),
         Moments.of(role_masses(even, targets)[0].double().numpy()),
+        tuple(strongest),
         tuple(strongest),
         _seen(words, torch.cat(received).double().numpy(), sentence),
     )

@@ -36,6 +36,12 @@ def shipped_names() -> tuple[str, ...]:
     return tuple(card.name for card in sorted(cards, key=lambda card: card.task != "translation"))
 
 
+def shipped_kinds() -> dict[str, str]:
+    """Return the name of the kind of each of `shipped_names`."""
+    tasks = {card.name: card.task for card in available()}
+    return {name: (EncoderDecoderKind if tasks[name] == "translation" else Vision).name for name in shipped_names()}
+
+
 def load_shipped(name: str, device: torch.device) -> ShippedHubModel:
     """Load one of `shipped_names` as a hub model."""
     try:

@@ -16,6 +16,7 @@ from tests.pages.reading import drawn, texts
 from tests.viz_core.hub.tiny_models import build_all
 from viz_core.hub import load_hub
 from viz_core.hub.corpus import read_sentences
+from viz_core.lessons.model_lab.repeated_words import RUNS
 from viz_core.maps.roles import COLUMNS, ROLES
 
 OpenPage = Callable[..., AppTest]
@@ -64,6 +65,19 @@ def test_heads_are_found_shown_and_opened(open_page: OpenPage, folders: Path) ->
     assert f"[opened above](#head=encoder-self.{layer}.{head})" in texts(app)
     assert app.query_params["head"] == f"encoder-self.{layer}.{head}"
     assert app.query_params["pin"] == f"q{strongest.query}"
+
+
+def test_a_head_is_shown_at_quantiles_and_a_gap_is_a_dash(open_page: OpenPage, folders: Path) -> None:
+    app = open_page("model-lab", **{"ml-model": "bert", "ml-section": "A corpus", "ml-sentences": "random"})
+    app.button(key="ml-corpus-read-go").click().run()
+    assert not app.exception
+    assert f"**{RUNS}** sentences, " in texts(app)
+    shares = [re.match(r"\*\*[\d.]+\*\* :gray\[(\d+)%\] ", markdown.value) for markdown in app.markdown]
+    assert [int(share[1]) for share in shares if share] == [100, 75, 50, 25, 0]
+    table = next(frame for frame in app.dataframe if "induction" in frame.value)
+    assert table.value["punctuation"].isna().all(), "there are no signs"
+    assert table.value["induction"].notna().all(), "every word comes twice"
+    assert table.proto.placeholder == "—"
 
 
 def test_every_kind_of_maps_has_its_tables(open_page: OpenPage, folders: Path) -> None:

@@ -21,8 +21,8 @@ pytestmark = pytest.mark.usefixtures("offline_lab")
 
 @pytest.fixture(scope="session")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A model, the same with the queries of one head turned round, and others that read in other ways."""
-    root = build_all(("bert", "gpt2", "roberta"), tmp_path_factory.mktemp("models"))
+    """A model, the same with the queries of one head turned round, and others of the same kind and of other kinds."""
+    root = build_all(("bert", "gpt2", "roberta", "t5"), tmp_path_factory.mktemp("models"))
     (root / "tuned").mkdir()
     for file in (root / "bert").iterdir():
         (root / "tuned" / file.name).write_bytes(file.read_bytes())
@@ -52,15 +52,33 @@ def test_the_head_that_was_changed_is_named_first(open_page: OpenPage, folders: 
 @pytest.mark.parametrize(
     ("other", "says", "inputs"),
     [
-        ("roberta", "split or continue the text differently", 2),
-        ("gpt2", "one causally", 2),
-        ("transformer-en-fr", "The first model is an encoder", 1),
+        ({"ml-other": "roberta"}, "split or continue the text differently", 2),
+        ({"ml-other": "gpt2"}, "one causally", 2),
+        ({"ml-other": "hub", "ml-other-name": "transformer-en-fr"}, "The first model is an encoder", 1),
     ],
 )
-def test_what_cannot_be_compared_says_why(open_page: OpenPage, other: str, says: str, inputs: int) -> None:
-    app = open_page("model-lab", **{"ml-model": "bert", "ml-other": other})
+def test_what_cannot_be_compared_says_why(open_page: OpenPage, other: dict[str, str], says: str, inputs: int) -> None:
+    app = open_page("model-lab", **{"ml-model": "bert"}, **other)
     assert says in texts(app)
     base = unframe(components(app, "attention_view")[0].bytes)[0]["base"]
     assert len(base["groups"]) == inputs
     assert base["beside"] == (["encoder-self"] if inputs == 2 else [])
     assert not any(m.value.startswith("1. [") for m in app.markdown)
+
+
+@pytest.mark.parametrize(
+    ("model", "fits", "fits_not"),
+    [
+        ("bert", {"tuned", "roberta", "gpt2", "reader-en", "openai-community/gpt2"}, {"t5", "openai/whisper-tiny"}),
+        ("gpt2", {"bert", "writer-en", "Qwen/Qwen3-0.6B"}, {"vit-cifar10", "google-t5/t5-small"}),
+        ("t5", {"transformer-en-fr", "Helsinki-NLP/opus-mt-en-de"}, {"bert", "gpt2", "facebook/dinov2-small"}),
+        ("vit-cifar10", {"vit-fashion-mnist", "google/vit-base-patch16-224"}, {"bert", "transformer-en-fr"}),
+    ],
+)
+def test_the_list_offers_only_models_that_can_be_compared(
+    open_page: OpenPage, model: str, fits: set[str], fits_not: set[str]
+) -> None:
+    app = open_page("model-lab", **{"ml-model": model})
+    offered = set(app.selectbox(key="ml-other").options)
+    assert fits <= offered
+    assert not offered & (fits_not | {model})

@@ -13,7 +13,7 @@ import torch
 
 from viz_core.hub import HubError, HubModel, HubRun, Token, load_hub
 from viz_core.hub.corpus import NOTHING, CorpusFound, read_corpus, read_sentences
-from viz_core.hub.corpus_kind import MOST_WORDS, STRONGEST, WordSeen
+from viz_core.hub.corpus_kind import MOST_WORDS, QUANTILES, SAMPLED, STRONGEST, WordSeen
 from viz_core.hub.runs.run import SINK
 from viz_core.hub.runs.run_inputs import RunInputs
 from viz_core.maps.measures import equal_tokens, induction_targets
@@ -93,6 +93,7 @@ def same(one: CorpusFound, other: CorpusFound) -> None:
         np.testing.assert_allclose(kind.roles.value(), other.kinds[name].roles.value(), atol=1e-9)
         np.testing.assert_allclose(kind.roles.half_width(), other.kinds[name].roles.half_width(), atol=1e-9)
         assert kind.strongest == other.kinds[name].strongest
+        assert kind.sampled == other.kinds[name].sampled
         assert kind.words.keys() == other.kinds[name].words.keys()
 
 
@@ -186,10 +187,25 @@ def test_where_a_head_fires_is_no_resting_place(planted: Planted) -> None:
             queries, keys = found.sides["encoder-self", one.sentence]
             assert one.key > 0
             assert "</s>" not in (queries[one.query], keys[one.key])
-    assert {number for _, number in found.sides} == {one.sentence for head in kind.strongest for one in head}
+    shown = (*kind.strongest, *kind.sampled)
+    assert {number for _, number in found.sides} == {one.sentence for head in shown for one in head}
     by_role = dict(zip(PLANTED, kind.strongest, strict=True))
     assert all(one.key == one.query - 1 for one in by_role["previous"])
     assert all(found.sides["encoder-self", one.sentence][1][one.key] == "," for one in by_role["punctuation"])
+
+
+def test_examples_are_at_quantiles_of_a_sample_and_come_once(planted: Planted) -> None:
+    kind = last(planted, sentences(SAMPLED + 40)).kinds["encoder-self"]
+    for place, sampled in enumerate(kind.sampled):
+        assert len(sampled) == SAMPLED
+        assert {one.sentence for one in sampled} - set(range(SAMPLED)), "not the first sentences alone"
+        weights = [one.weight for one in sampled]
+        found = kind.at_quantiles(place)
+        assert found[0] == (1.0, kind.strongest[place][0])
+        assert len({one for _, one in found}) == len(found)
+        for quantile, one in found[1:]:
+            assert one.weight == pytest.approx(np.quantile(weights, quantile, method="nearest"), abs=1e-6)
+    assert max(len(kind.at_quantiles(place)) for place in range(len(kind.heads))) == 1 + len(QUANTILES)
 
 
 def test_what_heads_look_at_in_a_word(planted: Planted) -> None:
@@ -219,9 +235,9 @@ def test_words_sentences_and_reasons_kept_are_bounded(planted: Planted) -> None:
     many = {f"w{i}": WordSeen(1, np.zeros(len(kind.heads)), (i,)) for i in range(MOST_WORDS + 5)}
     assert len((kind + replace(kind, words=many)).words) == MOST_WORDS
     assert set(kind.words) <= set((kind + replace(kind, words=many)).words)
-    often = last(planted, ["a b"] * 60)
+    often = last(planted, ["a b"] * 200)
     assert len(often.kinds["encoder-self"].words["a"].sentences) <= 8
-    assert len(often.sides) <= STRONGEST * len(PLANTED)
+    assert len(often.sides) <= SAMPLED + STRONGEST * len(PLANTED)
     assert len(last(planted, [""] * 60).why) == 20
 
 
