@@ -47,3 +47,16 @@ def test_from_home_through_three_chapters_and_back_and_out(page: Page, app_url: 
     page.get_by_role("button", name="Leave").click()
     expect(page.locator(".tour-bar")).to_have_count(0)
     expect(page.locator(".st-key-sf-asks").get_by_role("radio").nth(1)).to_be_checked()
+
+
+def test_on_a_phone_a_step_about_the_map_shows_the_map(page: Page, app_url: str) -> None:
+    page.set_viewport_size({"width": 390, "height": 844})
+    step = next(step for step in steps() if step.name == "head")
+    page.goto(f"{app_url}/{step.link}")
+    expect_step(page, step.number)
+    map_ = page.locator(".st-key-maps").get_by_role("application").first
+    expect(map_).to_be_in_viewport(ratio=0.9)
+    bar, bottom = page.get_by_role("region", name="The guided tour").bounding_box(), map_.bounding_box()
+    assert bar is not None
+    assert bottom is not None
+    assert bottom["y"] + bottom["height"] <= bar["y"] + 1, "the bar hides none of it"

@@ -126,7 +126,8 @@ class Frame:
             self.sharing = Sharing(self.words)
             mount_tour(self.name)
             if self.name != "home":
-                _mount_presenter(key="present", data=json.dumps(self.common.group("present")).encode())
+                labels = {**self.common.group("present"), "reveal": self.common("sketch.reveal")}
+                _mount_presenter(key="present", data=json.dumps(labels).encode())
 
 
 def _knows_device() -> bool:

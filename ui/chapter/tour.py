@@ -36,6 +36,7 @@ class Step:
         chapter: that it is in.
         place: key of the element that the step is about.
         state: the page's query parameters.
+        part: of the place, shown where the window is too low for all of it; "" for its beginning.
     """
 
     number: int
@@ -43,6 +44,7 @@ class Step:
     chapter: str
     place: str
     state: Mapping[str, str]
+    part: str = ""
 
     @property
     def address(self) -> dict[str, str]:
@@ -65,7 +67,7 @@ def steps() -> tuple[Step, ...]:
     with reading(STEPS):
         rows = tomllib.loads(STEPS.read_text(encoding="utf-8"))["step"]
         return tuple(
-            Step(number, row["name"], row["chapter"], row["place"], row["address"])
+            Step(number, row["name"], row["chapter"], row["place"], row["address"], row.get("part", ""))
             for number, row in enumerate(rows, start=1)
         )
 
@@ -80,7 +82,13 @@ def mount_tour(chapter: str) -> None:
     words = load_words("tour")
     is_on = requested_step(chapter, st.query_params.get(_PARAMETER)) is not None
     sent = [
-        {"chapter": step.chapter, "link": step.link, "place": step.place, "sentence": words(f"step.{step.name}")}
+        {
+            "chapter": step.chapter,
+            "link": step.link,
+            "place": step.place,
+            "part": step.part,
+            "sentence": words(f"step.{step.name}"),
+        }
         for step in (steps() if is_on else steps()[:1])
     ]
     data = {"chapter": chapter, "words": words.group("bar"), "count": len(steps()), "steps": sent}

@@ -12,6 +12,7 @@ const LONGEST_RETRY = 30000;
 const INTERVAL = 20; // ms: Streamlit takes what two markers request at once for a request of one
 const SETTLING = 500; // ms after which a part that came has its height, whatever is still to come
 const CHECK = 50; // ms between two measurements of its height
+const FIGURE = 300; // pixels, from which a part has a figure
 const LEAST = 24; // pixels: a part whose picture is not there yet is lower
 const READING = 800; // ms after which what is visible is taken for what is read
 
@@ -155,6 +156,7 @@ export default function (component) {
   const { name, pending, height } = data;
   if (view.box) {
     Object.assign(view, { name, pending, request: (visible) => setTriggerValue("request", visible) });
+    if (height >= FIGURE) view.box.dataset.figure = pending ? "pending" : "here"; // who presents the page counts it
     if (pending) wait(view, height);
     else arrive(view);
   } else {

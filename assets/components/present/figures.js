@@ -1,17 +1,22 @@
-// A chapter's figures, and one of them alone.
+// A chapter's figures and questions, and one of them alone, with what is said about it.
 
-const FIGURES =
-  '[class*="st-key-part-"]:is([class*="-figure-"], [class*="-heatmap-"]), [class*="st-key-figure-"], [class*="st-key-heatmap-"], .st-key-maps, .st-key-maps2';
+const NAMED =
+  '[class*="st-key-part-"]:is([class*="-figure-"], [class*="-heatmap-"]), [class*="st-key-figure-"], [class*="st-key-heatmap-"], [class*="st-key-exercise-"], .st-key-maps, .st-key-maps2';
+// A high part of the page is one until it is here, and then the figures in it are; a film of images, say, has no name.
+const FIGURES = `${NAMED}, [data-figure="pending"], [data-figure="here"]:not(:has(${NAMED}))`;
+const CAPTION = '[data-testid="stCaptionContainer"]';
 
 let last = ""; // key of the figure that was shown last
 
 export const pageOf = () => document.querySelector(".stMainBlockContainer");
 
-export const presented = () => document.querySelector('[data-presented="figure"]');
+const marked = (kind) => document.querySelector(`[data-presented="${kind}"]`);
+
+export const presented = () => marked("question") ?? marked("figure");
 
 const keyOf = (figure) => [...figure.classList].find((name) => name.startsWith("st-key-")) ?? "";
 
-/** The figures in reading order, without those of closed expanders; for a lazy figure, its placeholder. */
+/** Figures and questions in reading order, without those of closed expanders; for a lazy figure, its placeholder. */
 export function figuresOf() {
   const found = [...(pageOf()?.querySelectorAll(FIGURES) ?? [])].filter((each) => !each.parentElement.closest(FIGURES));
   const shown = presented();
@@ -50,9 +55,40 @@ export function hideAll() {
   for (const node of document.querySelectorAll("[data-presented]")) delete node.dataset.presented;
 }
 
-function markAlone(figure) {
-  figure.dataset.presented = "figure";
+export const isExercise = (figure) => keyOf(figure).startsWith("st-key-exercise-");
+
+/** Mark it, what is said about it or drawn on it, and all that contains these; again where the page was drawn anew. */
+export function markAlone(figure) {
+  for (const caption of captionsOf(figure)) caption.dataset.presented = "caption";
+  mark(figure, isExercise(figure) ? "question" : "figure");
+  const board = isExercise(figure) && figure.querySelector("[data-over]");
+  const under = board && pageOf().querySelector(`.st-key-${CSS.escape(board.dataset.over)}`);
+  if (under) mark(under, "figure");
+}
+
+function mark(figure, kind) {
+  figure.dataset.presented = kind;
   for (let node = figure.parentElement; node && node !== pageOf().parentElement; node = node.parentElement) {
-    node.dataset.presented = "way";
+    node.dataset.presented ??= "way";
   }
+}
+
+/** The captions that follow it: what to look for, and what its numbers show. */
+function captionsOf(figure) {
+  let node = figure;
+  while (node.parentElement !== pageOf() && !node.nextElementSibling) node = node.parentElement;
+  const found = [];
+  for (node = node.nextElementSibling; node?.querySelector(CAPTION) && !node.querySelector(FIGURES); node = node.nextElementSibling) {
+    found.push(node);
+  }
+  return found;
+}
+
+/** What the chapter's input is, with its translation where there is one; "" where none is typed. */
+export function sentence() {
+  const field = [...(pageOf()?.querySelectorAll('[class*="-text"] :is(input, textarea)') ?? [])].find((each) =>
+    [...each.closest('[class*="-text"]').classList].some((name) => /^st-key-[a-z]+-text$/.test(name)),
+  );
+  const written = pageOf()?.querySelector(".st-key-card-main h2")?.textContent;
+  return [field?.value, written].filter(Boolean).join(" → ");
 }

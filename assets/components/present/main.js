@@ -1,11 +1,13 @@
-// Presenting: the chapter's figures fill the window one after another, large enough for a projector.
+// Presenting: the chapter's figures and questions fill the window one after another, large enough for a projector.
 //
 // No figure moves: the style sheet hides everything beside it and its containers. So it keeps its
 // state, and a lazy one (ui/chapter/lazy_parts.py) is loaded when it is shown, as when it is scrolled to.
 
 import { mountView, partsOf } from "../shared/mount.js";
 import { makeBar } from "./bar.js";
-import { figureAt, figureLike, figuresOf, hideAll, middleOne, pageOf, presented, showAlone } from "./figures.js";
+import { figureAt, figureLike, figuresOf, hideAll, isExercise, middleOne, pageOf, presented } from "./figures.js";
+import { markAlone, sentence, showAlone } from "./figures.js";
+import { answerAt, forgetVotes, isOpen, reveal, showVotes, vote } from "./vote.js";
 
 const PARAMETER = "present";
 const STEPS = { ArrowRight: 1, ArrowDown: 1, PageDown: 1, ArrowLeft: -1, ArrowUp: -1, PageUp: -1 };
@@ -16,6 +18,7 @@ let words = null;
 let bar = null; // while presenting
 let path = ""; // of the chapter that is presented
 let watch = null;
+let follows = false; // whether it shows the first figure, also if that is drawn after others, until somebody goes on
 
 const isRequested = () => new URL(window.location.href).searchParams.get(PARAMETER) === "1";
 
@@ -30,16 +33,17 @@ function writeUrl(on) {
 /** Start with this figure, or with the first one once it exists. */
 function begin(figure) {
   if (bar) return;
+  follows = !figure;
   path = window.location.pathname;
   document.activeElement?.blur();
   document.documentElement.dataset.presenting = "";
-  bar = makeBar(words, { go, end });
+  bar = makeBar(words, { go, end, reveal: revealAnswer });
   document.querySelector(".stApp").append(bar.root);
   writeUrl(true);
   openSections();
   watch = new MutationObserver(() => (presented() ? updateBarSoon() : show(figureLike())));
   watch.observe(document.querySelector(".stApp"), { childList: true, subtree: true });
-  show(figure);
+  show(figure ?? figuresOf()[0]);
 }
 
 function end() {
@@ -50,6 +54,7 @@ function end() {
   bar = null;
   delete document.documentElement.dataset.presenting;
   hideAll();
+  forgetVotes();
   if (window.location.pathname === path) writeUrl(false);
   figure?.scrollIntoView({ block: "center" });
 }
@@ -79,22 +84,59 @@ function updateBarSoon() {
     updates = false;
     if (!bar || !presented()) return;
     openSections();
-    updateBar(presented());
+    const figures = figuresOf();
+    const shown = presented();
+    if (follows) show(figures[0]);
+    else if (figures.includes(shown)) updateBar(shown);
+    else show(figures.find((each) => shown.contains(each))); // what came in its place
   }, 200);
 }
 
 function updateBar(figure) {
   const figures = figuresOf();
-  bar.update(figures.indexOf(figure) + 1, figures.length, pageOf().querySelector("h1")?.textContent ?? "");
+  markAlone(figure);
+  const votes = isExercise(figure) ? showVotes(figure) : undefined;
+  const chapter = pageOf().querySelector("h1")?.textContent ?? "";
+  bar.update(figures.indexOf(figure) + 1, figures.length, chapter, sentence(), isOpen(figure) ? votes : undefined);
+}
+
+/** The question that takes votes now; undefined where there is none. */
+const openQuestion = () => [presented()].find((figure) => bar && figure && isExercise(figure) && isOpen(figure));
+
+let revealing = false;
+
+function revealAnswer() {
+  const question = openQuestion();
+  if (!question || !showVotes(question)) return;
+  revealing = true;
+  reveal(question);
+  revealing = false;
+}
+
+function addVote(question, number) {
+  follows = false;
+  if (vote(question, number)) updateBar(question);
+}
+
+/** Until the answer is revealed a click on one is a vote; Streamlit makes a second click of it, which is none. */
+function clicked(event) {
+  const question = openQuestion();
+  const number = question && answerAt(question, event.target);
+  if (number === undefined || revealing) return;
+  event.preventDefault();
+  event.stopPropagation();
+  if (event.isTrusted) addVote(question, number);
 }
 
 function showElement(place) {
+  follows = false;
   const figure = figureAt(place);
   if (figure !== presented()) show(figure);
 }
 
 /** Go to the next or the previous figure, if there is one. */
 function go(step) {
+  follows = false;
   const figures = figuresOf();
   const place = figures.indexOf(presented()) + step;
   if (figures[place]) show(figures[place]);
@@ -108,11 +150,14 @@ function pressed(event) {
   else if (key === "p" && figuresOf().length) begin(middleOne());
   else if (bar && key === "Escape") end();
   else if (bar && STEPS[key]) go(STEPS[key]);
+  else if (openQuestion() && /^[1-9]$/.test(key)) addVote(openQuestion(), key - 1);
+  else if (openQuestion() && key === "Enter" && !event.target.closest?.("button")) revealAnswer();
   else return;
   event.preventDefault();
 }
 
 window.addEventListener("keydown", pressed);
+window.addEventListener("click", clicked, true);
 window.addEventListener("atlas-show", ({ detail }) => bar && showElement(detail)); // the tour shows the element of its step
 window.addEventListener("popstate", () => bar && !isRequested() && end());
 
@@ -131,6 +176,6 @@ export default function (component) {
   );
   words = JSON.parse(new TextDecoder().decode(data));
   view.parts.start.textContent = words.start;
-  if (isRequested()) begin(figuresOf()[0]);
+  if (isRequested()) begin();
   return unmount;
 }

@@ -32,7 +32,8 @@ export function layOver(data, figure, root) {
   const axes = figure?._fullLayout && data.over.axes.map((name) => figure._fullLayout[name]);
   if (!axes?.every((axis) => axis?._length)) return null;
   const [place, here] = [figure.getBoundingClientRect(), root.getBoundingClientRect()];
-  const [across, up] = axes.map((axis) => (value) => axis._offset + axis.d2p(value));
+  const scale = place.width / figure.offsetWidth || 1; // it is enlarged while it is presented
+  const [across, up] = axes.map((axis) => (value) => scale * (axis._offset + axis.d2p(value)));
   const weights = data.kind === "weights";
   const turned = weights && !data.over.cells;
   const all = [-0.5, data.names.length - 0.5];

@@ -111,6 +111,7 @@ function render(view) {
   view.layout = data.over ? overFigure(view) : layOut(data, view.width);
   view.drawnLayout = JSON.stringify(view.layout);
   parts.root.classList.toggle("over", Boolean(data.over));
+  if (data.over) parts.root.getRootNode().host.dataset.over = data.over.figure; // who presents it shows both
   parts.root.classList.toggle("revealed", Boolean(data.truth));
   parts.paper.style.visibility = view.layout ? "visible" : "hidden";
   if (view.layout) place(view);

@@ -58,11 +58,11 @@ function render() {
   bar.show(number, tour, toAddress);
   if (fresh && document.activeElement === document.body) bar.focus();
   writeHeight();
-  const { chapter, place } = tour.steps[number - 1];
+  const { chapter, place, part } = tour.steps[number - 1];
   if (chapter !== tour.chapter) shown = 0; // its page is loading
   else if (shown !== number) {
     [shown, tries] = [number, 0];
-    bringIntoSight(place, insist);
+    bringIntoSight(place, part, insist);
   }
 }
 
@@ -76,7 +76,7 @@ function insist() {
   tries += 1;
   history.replaceState(history.state, "", toAddress(step.link));
   window.dispatchEvent(new PopStateEvent("popstate", { state: history.state }));
-  bringIntoSight(step.place, insist);
+  bringIntoSight(step.place, step.part, insist);
 }
 
 /** The page state in a URL, in a canonical order. */

@@ -7,15 +7,18 @@ const TOUCHED = ["pointerdown", "wheel", "keydown", "touchstart"];
 
 let timer;
 
-/** Scroll to the element with this key until it stays there, then call `rests`; end when the reader acts. */
-export function bringIntoSight(key, rests) {
+/**
+ * Scroll to the element with this key until it stays there, then call `rests`; end when the reader acts.
+ * Of an element that is higher than the window this part is shown, if one is named.
+ */
+export function bringIntoSight(key, part, rests) {
   stopBringing();
   const begun = performance.now();
   let lastMove = begun;
   const poll = () => {
     const now = performance.now();
     const place = mark(key);
-    if (!place || isRunning() || bring(place)) lastMove = now;
+    if (!place || isRunning() || bring(place, part)) lastMove = now;
     if (now - lastMove < SETTLED && now - begun < LONGEST) timer = setTimeout(poll, EVERY);
     else rests();
   };
@@ -36,20 +39,25 @@ export function mark(key) {
 }
 
 /** Whether it had to be scrolled: to the top, unless it is fully visible. While presenting, its figure is shown alone. */
-function bring(place) {
+function bring(whole, part) {
   if ("presenting" in document.documentElement.dataset) {
-    window.dispatchEvent(new CustomEvent("atlas-show", { detail: place }));
+    window.dispatchEvent(new CustomEvent("atlas-show", { detail: whole }));
     return false;
   }
-  const main = place.closest('[data-testid="stMain"]');
+  const main = whole.closest('[data-testid="stMain"]');
   if (!main) return false;
   const view = main.getBoundingClientRect();
+  const place = (whole.offsetHeight > view.height && partOf(whole, part)) || whole;
   const { top, bottom } = place.getBoundingClientRect();
-  const margin = parseFloat(getComputedStyle(place).scrollMarginTop) || 0;
+  const margin = parseFloat(getComputedStyle(whole).scrollMarginTop) || 0;
   if (top >= view.top + margin && bottom <= view.bottom) return false;
   const before = main.scrollTop;
   main.scrollTop += top - view.top - margin;
   return Math.abs(main.scrollTop - before) > 2;
 }
+
+/** An element of the component in it, by its data-part. */
+const partOf = (whole, part) =>
+  part && [...whole.querySelectorAll("*")].map((node) => node.shadowRoot?.querySelector(`[data-part="${CSS.escape(part)}"]`)).find(Boolean);
 
 const isRunning = () => document.querySelector(".stApp")?.dataset.testScriptState === "running";

@@ -68,7 +68,7 @@ def test_heads_are_found_shown_and_opened(open_page: OpenPage, folders: Path) ->
 
 
 def test_a_head_is_shown_at_quantiles_and_a_gap_is_a_dash(open_page: OpenPage, folders: Path) -> None:
-    app = open_page("model-lab", **{"ml-model": "bert", "ml-section": "A corpus", "ml-sentences": "random"})
+    app = open_page("model-lab", **{"ml-model": "reader-en", "ml-section": "A corpus", "ml-sentences": "random"})
     app.button(key="ml-corpus-read-go").click().run()
     assert not app.exception
     assert f"**{RUNS}** sentences, " in texts(app)
