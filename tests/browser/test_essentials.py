@@ -44,6 +44,14 @@ _COUNT = """() => {
   return { words: words.length, end: deeper.getBoundingClientRect().top + main.scrollTop };
 }"""
 
+_FORMULA_STICKS_OUT = """() => {
+  const { top, bottom } = document.querySelector('.st-key-definition').lastElementChild.getBoundingClientRect();
+  const signs = [...document.querySelectorAll('.st-key-definition > :last-child .katex-html span')].filter((each) =>
+    !each.children.length && each.textContent.trim() && !each.matches('.vlist-s'));
+  return signs.filter((each) => each.getBoundingClientRect().bottom > bottom + 1
+    || each.getBoundingClientRect().top < top - 1).map((each) => each.textContent);
+}"""
+
 
 @pytest.mark.parametrize("chapter", [name for name in all_chapters() if load_words(name, "en").has("definition")])
 def test_essentials_fit_their_bounds(page: Page, app_url: str, chapter: str) -> None:
@@ -59,6 +67,7 @@ def test_essentials_fit_their_bounds(page: Page, app_url: str, chapter: str) -> 
     found = page.evaluate(_COUNT)
     assert found["end"] <= _SCREENS * DESK["height"], found
     assert found["words"] <= _WORDS, found
+    assert page.evaluate(_FORMULA_STICKS_OUT) == []
 
 
 @pytest.mark.parametrize(("chapter", "setting"), _BROKEN.items())
