@@ -59,7 +59,7 @@ def _pictures(chapter: Chapter, d: int, num_keys: int, seed: int) -> None:
         most=f"{math.log2(num_keys):.2f}",
         **_sharpness_words(width),
     )
-    chapter.finding("gradient", width.scaled_passes_more)
+    chapter.finding("gradient", width.division_helps_gradient, d=d)
     plain, scaled = width.plain_weights.numpy(), width.scaled_weights.numpy()
     figure = weights_figure(plain, scaled, names)
     chapter.figure("one-query", figure, d=d, plain=f"{plain.max():.3f}", scaled=f"{scaled.max():.3f}")
@@ -76,10 +76,11 @@ def _spread_words(widths: Sequence[Width]) -> dict[str, Any]:
 
 
 def _sharpness_words(width: Width) -> dict[str, Any]:
+    names = {"entropy": "entropy", "largest": "largest", "reaching": "median_gradient"}
     return {
-        f"{kind}_{name}": f"{getattr(getattr(width, kind), name):.3f}"
+        f"{kind}_{name}": f"{getattr(getattr(width, kind), attribute):.3f}"
         for kind in ("plain", "scaled")
-        for name in ("entropy", "largest", "passed")
+        for name, attribute in names.items()
     }
 
 

@@ -15,7 +15,7 @@ from viz_core.lessons.scoring_functions.scaling import Width
 
 PLAIN = CATEGORIES[4]
 SCALED = ACCENT
-_LIMITS = {"entropy": None, "largest": (0, 1.05), "passed": None}
+_LIMITS = {"entropy": None, "largest": (0, 1.05), "reaching": None}
 
 
 def spread_figure(widths: Sequence[Width], chosen: int, labels: Labels) -> go.Figure:
@@ -88,15 +88,34 @@ def histogram_figure(products: Float[np.ndarray, "count"], d: int, labels: Label
 
 
 def sharpness_figure(widths: Sequence[Width], num_keys: int, chosen: int, labels: Labels) -> go.Figure:
-    """Entropy, largest weight and what is left of a gradient, over the width, with and without the division."""
+    """Entropy, largest weight and the gradient that reaches a query, over the width, with and without the division.
+
+    The first two are means over the queries; of the gradient, the median and a band with half of all queries.
+    """
     names = tuple(_LIMITS)
     figure = make_subplots(rows=1, cols=3, subplot_titles=[labels[name] for name in names], horizontal_spacing=0.07)
     d = np.array([width.d for width in widths], dtype=np.float32)
     for column, name in enumerate(names, start=1):
         for kind, colour in (("plain", PLAIN), ("scaled", SCALED)):
+            values = np.array([getattr(getattr(width, kind), name) for width in widths], dtype=np.float32)
+            if values.ndim == 2:
+                low, values, high = values.T
+                figure.add_scatter(
+                    x=np.concatenate([d, d[::-1]]),
+                    y=np.concatenate([high, low[::-1]]),
+                    fill="toself",
+                    fillcolor=_faint(colour, 0.25),
+                    line={"width": 0},
+                    mode="lines",
+                    hoverinfo="skip",
+                    legendgroup=kind,
+                    showlegend=False,
+                    row=1,
+                    col=column,
+                )
             figure.add_scatter(
                 x=d,
-                y=np.array([getattr(getattr(width, kind), name) for width in widths], dtype=np.float32),
+                y=values,
                 mode="lines+markers",
                 line={"color": colour, "width": 2},
                 marker={"size": 6, "symbol": "circle" if kind == "plain" else "square"},

@@ -61,11 +61,15 @@ def test_histograms_are_densities_of_the_same_pairs() -> None:
 def test_sharpness_of_every_width() -> None:
     widths = [measure_width(d, 8, 256) for d in (1, 64)]
     figure = sharpness_figure(widths, 8, 64, LABELS)
-    plain_entropy, scaled_entropy, _, scaled_largest, plain_passed, _ = figure.data
+    plain_entropy, scaled_entropy, _, scaled_largest, plain_band, plain_median, _, scaled_median = figure.data
     np.testing.assert_allclose(plain_entropy.y, [w.plain.entropy for w in widths], rtol=1e-6)
     np.testing.assert_allclose(scaled_entropy.y, [w.scaled.entropy for w in widths], rtol=1e-6)
     np.testing.assert_allclose(scaled_largest.y, [w.scaled.largest for w in widths], rtol=1e-6)
-    np.testing.assert_allclose(plain_passed.y, [w.plain.passed for w in widths], rtol=1e-6)
+    np.testing.assert_allclose(plain_median.y, [w.plain.median_gradient for w in widths], rtol=1e-6)
+    np.testing.assert_allclose(scaled_median.y, [w.scaled.median_gradient for w in widths], rtol=1e-6)
+    low, high = plain_band.y[:1:-1], plain_band.y[:2]
+    assert (low < plain_median.y).all()
+    assert (plain_median.y < high).all()
 
 
 def test_weights_largest_first() -> None:

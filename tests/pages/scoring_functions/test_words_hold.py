@@ -21,10 +21,11 @@ CHAPTER = "scoring-functions"
 def test_of_the_division(open_page: OpenPage, d: int, keys: int, seed: int) -> None:
     app = open_page(CHAPTER, **{"sf-d": str(d), "sf-keys": str(keys), "sf-seed": str(seed)})
     stands(app)
-    *_, plain, scaled = drawn(app, "sharpness")
+    *_, plain, scaled = (trace for trace in drawn(app, "sharpness") if "fill" not in trace)
     place = list(plain["x"]).index(d)
-    more = finding(app, "A saturated softmax passes", "For large $d$ and several keys")
+    more = finding(app, "More gradient reaches most queries", "does not let more gradient reach the query")
     assert more == (scaled["y"][place] > plain["y"][place])
+    assert f"reaches the query from {plain['y'][place]:.3f} to {scaled['y'][place]:.3f}" in one_line(app)
 
     edges = [trace["y"] for trace in drawn(app, "spread") if "fill" not in trace]
     undivided, divided = edges[1] - edges[0], edges[3] - edges[2]

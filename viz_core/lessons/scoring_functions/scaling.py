@@ -9,13 +9,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from viz_core.lessons.scoring_functions.softmax_gradient import jacobian_norm
 from viz_core.maps.measures import attention_entropy
 from viz_core.trace.arguments import check_whole
 from viz_core.trace.weights import row_softmax
 
 # Quantiles of a distribution that a band shows: 90% and 50% of all lie within, and the median.
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+QUARTILES = (0.25, 0.5, 0.75)
 
 
 def dot_products(d: int, count: int, seed: int = 0) -> Float[Tensor, "count"]:
@@ -30,8 +30,10 @@ def dot_products(d: int, count: int, seed: int = 0) -> Float[Tensor, "count"]:
     return (queries * keys).sum(dim=-1)
 
 
-def query_scores(d: int, num_queries: int, num_keys: int, seed: int = 0) -> Float[Tensor, "queries keys"]:
-    """q . k of random queries, each with keys of its own: all entries are drawn from N(0, 1).
+def query_scores(
+    d: int, num_queries: int, num_keys: int, seed: int = 0
+) -> tuple[Float[Tensor, "queries keys"], Float[Tensor, "queries keys d"]]:
+    """q . k of random queries, each with keys of its own, and these keys: all entries are drawn from N(0, 1).
 
     The scores in a row share their query. Over its keys their variance is |q|^2: d on average, and spread widely
     around it where d is small.
@@ -40,7 +42,7 @@ def query_scores(d: int, num_queries: int, num_keys: int, seed: int = 0) -> Floa
     generator = torch.Generator().manual_seed(seed)
     queries = torch.randn(num_queries, 1, d, generator=generator)
     keys = torch.randn(num_queries, num_keys, d, generator=generator)
-    return (queries @ keys.mT)[:, 0]
+    return (queries @ keys.mT)[:, 0], keys
 
 
 def variance_error_allowed(d: int, count: int) -> float:
@@ -53,26 +55,40 @@ def variance_error_allowed(d: int, count: int) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Sharpness:
-    """How concentrated softmax is over random keys at a width d, as means over many queries.
+    """How concentrated softmax is over random keys at a width d, over many queries.
 
     Attributes:
-        entropy: of the weights, in bits: log2(keys) if all are equal, 0 if one key has all the weight.
-        largest: the largest weight, 1 / keys to 1.
-        passed: norm of the softmax's Jacobian, which scales the gradient.
+        entropy: mean entropy of the weights, in bits: log2(keys) if all are equal, 0 if one key has all the weight.
+        largest: mean of the largest weight, 1 / keys to 1.
+        reaching: norm of the gradient of the weights with respect to the query, at QUARTILES.
     """
 
     entropy: float
     largest: float
-    passed: float
+    reaching: tuple[float, ...]
+
+    @property
+    def median_gradient(self) -> float:
+        """Median norm of the gradient that reaches a query."""
+        return self.reaching[QUARTILES.index(0.5)]
 
 
-def sharpness(scores: Float[Tensor, "queries keys"]) -> Sharpness:
-    """Entropy, largest weight and Jacobian norm of softmax(scores), means over the queries."""
-    weights = torch.softmax(scores, dim=-1)
+def sharpness(
+    products: Float[Tensor, "queries keys"], keys: Float[Tensor, "queries keys d"], divisor: float = 1.0
+) -> Sharpness:
+    """Entropy, largest weight and gradient of softmax(q . k / divisor).
+
+    The gradient of weight i with respect to q is a_i (k_i - sum_j a_j k_j) / divisor: the division makes the softmax
+    less saturated, and divides the gradient once more.
+    """
+    weights = torch.softmax(products / divisor, dim=-1)
+    mean_key = (weights[:, None] @ keys)[:, 0]
+    away = (keys - mean_key[:, None]).square().sum(dim=-1)
+    norms = (weights.square() * away).sum(dim=-1).sqrt() / divisor
     return Sharpness(
         entropy=float(attention_entropy(weights).mean()),
         largest=float(weights.amax(dim=-1).mean()),
-        passed=float(jacobian_norm(weights).mean()),
+        reaching=tuple(norms.quantile(torch.tensor(QUARTILES)).tolist()),
     )
 
 
@@ -84,7 +100,7 @@ class Width:
         variance: of q . k over the pairs; d is expected.
         quantiles: of q . k, at QUANTILES.
         one_query: the scores of the first query with all its keys.
-        plain, scaled: of softmax over the keys of a query, means over all queries.
+        plain, scaled: softmax over the keys of a query, without and with the division.
     """
 
     d: int
@@ -110,20 +126,20 @@ class Width:
         return row_softmax(self.one_query / math.sqrt(self.d))
 
     @property
-    def scaled_passes_more(self) -> bool:
-        """Whether the norm of the softmax's Jacobian is larger with the division than without."""
-        return self.scaled.passed > self.plain.passed
+    def division_helps_gradient(self) -> bool:
+        """Whether the median gradient that reaches a query is larger with the division than without."""
+        return self.scaled.median_gradient > self.plain.median_gradient
 
 
 def measure_width(d: int, num_keys: int, count: int = 4096, seed: int = 0) -> Width:
     """Draw `count` pairs for the spread; for softmax as many pairs, at least 256 queries, each with keys of its own."""
     products = dot_products(d, count, seed)
-    scores = query_scores(d, max(256, count // max(num_keys, 1)), num_keys, seed)
+    scores, keys = query_scores(d, max(256, count // max(num_keys, 1)), num_keys, seed)
     return Width(
         d=d,
         variance=float(products.var()),
         quantiles=tuple(products.quantile(torch.tensor(QUANTILES)).tolist()),
         one_query=scores[0],
-        plain=sharpness(scores),
-        scaled=sharpness(scores / math.sqrt(d)),
+        plain=sharpness(scores, keys),
+        scaled=sharpness(scores, keys, math.sqrt(d)),
     )

@@ -36,15 +36,6 @@ def weight_gradient_by_formula(
     return weights[..., key, None] * (chosen - weights)
 
 
-def jacobian_norm(weights: Float[Tensor, "*batch keys"]) -> Float[Tensor, "*batch"]:
-    """||diag(a) - a a^T||: the norm of the softmax's Jacobian; 0 where one key has all the weight.
-
-    In the Frobenius norm: sqrt(sum_j a_j^2 - 2 sum_j a_j^3 + (sum_j a_j^2)^2).
-    """
-    squares = weights.square().sum(dim=-1)
-    return (squares - 2 * weights.pow(3).sum(dim=-1) + squares.square()).clamp_min(0.0).sqrt()
-
-
 def _check_key(key: int, num_keys: int) -> None:
     if not 0 <= key < num_keys:
         raise ValueError(f"key: expected 0 to {num_keys - 1}, got {key}")

@@ -33,12 +33,12 @@ def test_the_allowance_is_six_standard_errors() -> None:
 
 
 def test_sharpness_worked_by_hand() -> None:
-    """Scores (ln 3, 0): weights 3/4 and 1/4, entropy 0.811278 bits, Jacobian 3/16 [[1, -1], [-1, 1]]."""
-    one = sharpness(torch.tensor([[math.log(3.0), 0.0]]))
+    """Scores (ln 3, 0): weights 3/4 and 1/4, entropy 0.811278 bits; keys 1 apart: gradients 3/16 and -3/16."""
+    one = sharpness(torch.tensor([[math.log(3.0), 0.0]]), torch.tensor([[[math.log(3.0)], [math.log(3.0) - 1]]]))
     assert one.entropy == pytest.approx(0.811278, abs=1e-6)
     assert one.largest == pytest.approx(0.75)
-    assert one.passed == pytest.approx(3 / 8)
-    even = sharpness(torch.zeros(2, 8))
+    assert one.median_gradient == pytest.approx(3 / 16 * math.sqrt(2))
+    even = sharpness(torch.zeros(2, 8), torch.zeros(2, 8, 1))
     assert (even.entropy, even.largest) == (pytest.approx(3.0), pytest.approx(0.125))
 
 
@@ -46,7 +46,7 @@ def test_wide_vectors_sharpen_softmax_unless_scores_are_scaled() -> None:
     narrow, wide = measure_width(4, 16), measure_width(1024, 16)
     assert wide.plain.entropy < 0.25 < 1.5 < narrow.plain.entropy
     assert wide.plain.largest > 0.9
-    assert wide.plain.passed < 0.1 < 0.25 < wide.scaled.passed
+    assert wide.plain.median_gradient < 0.1 < 0.25 < wide.scaled.median_gradient
     assert wide.scaled.entropy == pytest.approx(narrow.scaled.entropy, abs=0.15)
     assert wide.scaled.largest < 0.35
 
@@ -61,7 +61,7 @@ def test_quantiles_are_those_of_the_sample() -> None:
 
 def test_one_key_is_always_chosen() -> None:
     width = measure_width(64, 1)
-    assert (width.plain.entropy, width.plain.largest, width.plain.passed) == (0.0, 1.0, 0.0)
+    assert (width.plain.entropy, width.plain.largest, width.plain.median_gradient) == (0.0, 1.0, 0.0)
 
 
 @pytest.mark.parametrize("arguments", [(0, 5), (3, 0)])
@@ -78,7 +78,7 @@ def test_no_key_is_refused() -> None:
 @pytest.mark.parametrize("d", [1, 3])
 def test_scores_in_a_row_share_their_query(d: int) -> None:
     """Given its query, a row has variance |q|^2; were its pairs independent, every row would have variance d."""
-    scores = query_scores(d, 400, 4000, seed=1)
+    scores, _ = query_scores(d, 400, 4000, seed=1)
     queries = torch.randn(400, 1, d, generator=torch.Generator().manual_seed(1))
     torch.testing.assert_close(scores.var(dim=1), queries.square().sum(dim=(1, 2)), rtol=0.15, atol=0)
     assert float(scores.var(dim=1).min()) < 0.5 * d < 2 * d < float(scores.var(dim=1).max())
@@ -87,8 +87,8 @@ def test_scores_in_a_row_share_their_query(d: int) -> None:
 def test_at_width_1_real_queries_are_less_sure_than_independent_pairs() -> None:
     """Half of all queries are shorter than 0.67 and tell their keys hardly apart: 3.515 bits, not 3.283."""
     real = measure_width(1, 16).plain.entropy
-    pairs = sharpness(dot_products(1, 4096).reshape(-1, 16)).entropy
-    many = sharpness(query_scores(1, 20_000, 16, seed=7)).entropy
+    pairs = sharpness(dot_products(1, 4096).reshape(-1, 16), torch.zeros(256, 16, 1)).entropy
+    many = sharpness(*query_scores(1, 20_000, 16, seed=7)).entropy
     assert many == pytest.approx(3.515, abs=0.02)
     assert real == pytest.approx(many, abs=0.15)
     assert pairs == pytest.approx(3.283, abs=0.001)
@@ -96,11 +96,24 @@ def test_at_width_1_real_queries_are_less_sure_than_independent_pairs() -> None:
 
 def test_one_query_is_the_first_of_those_in_the_means() -> None:
     width = measure_width(8, 5, 4096, seed=2)
-    scores = query_scores(8, 819, 5, seed=2)
+    scores, keys = query_scores(8, 819, 5, seed=2)
     assert torch.equal(width.one_query, scores[0])
-    assert width.plain.entropy == sharpness(scores).entropy
+    assert width.plain.entropy == sharpness(scores, keys).entropy
 
 
-def test_more_gradient_passes_where_softmax_was_sure_of_itself() -> None:
-    assert measure_width(1024, 16).scaled_passes_more
-    assert not measure_width(1, 16).scaled_passes_more
+@pytest.mark.parametrize("divisor", [1.0, 2.0])
+def test_the_gradient_that_reaches_a_query_is_torch_s(divisor: float) -> None:
+    generator = torch.Generator().manual_seed(5)
+    query, keys = torch.randn(4, generator=generator), torch.randn(6, 4, generator=generator)
+    jacobian = torch.autograd.functional.jacobian(lambda q: (keys @ q / divisor).softmax(dim=0), query)
+    made = sharpness((keys @ query)[None], keys[None], divisor)
+    assert made.median_gradient == pytest.approx(float(jacobian.norm()), rel=1e-5)
+
+
+def test_the_division_helps_the_gradient_at_large_widths_only() -> None:
+    """At d = 64 more reaches a query undivided, 0.8 against 0.3; from 512 on its median collapses, to below 0.02."""
+    widths = {d: measure_width(d, 16) for d in (1, 64, 512, 1024)}
+    assert [width.division_helps_gradient for width in widths.values()] == [False, False, True, True]
+    assert widths[64].plain.median_gradient == pytest.approx(0.81, abs=0.1)
+    assert widths[64].scaled.median_gradient == pytest.approx(0.30, abs=0.02)
+    assert widths[512].plain.median_gradient < 0.02 < 0.25 < widths[512].scaled.median_gradient

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import pytest
 import torch
 from hypothesis import given, settings
@@ -11,7 +9,6 @@ from hypothesis import strategies as st
 
 from viz_core.attention import masked_softmax
 from viz_core.lessons.scoring_functions.softmax_gradient import (
-    jacobian_norm,
     weight_gradient,
     weight_gradient_by_formula,
 )
@@ -53,14 +50,6 @@ def test_finite_differences() -> None:
 def test_it_works_where_gradients_are_off() -> None:
     with torch.no_grad():
         assert weight_gradient(torch.zeros(1, 1, 2), None, 1).tolist() == [[[-0.25, 0.25]]]
-
-
-def test_jacobian_norm_is_that_of_the_matrix() -> None:
-    weights = torch.softmax(2 * torch.randn(5, 4, dtype=torch.float64), dim=-1)
-    for row, norm in zip(weights, jacobian_norm(weights), strict=True):
-        assert float(norm) == pytest.approx(float((torch.diag(row) - torch.outer(row, row)).norm()))
-    assert float(jacobian_norm(torch.tensor([1.0, 0.0]))) == 0.0
-    assert float(jacobian_norm(torch.tensor([0.5, 0.5]))) == pytest.approx(math.sqrt(4 / 16))
 
 
 @pytest.mark.parametrize("key", [-1, 3])
