@@ -8,6 +8,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from pages.architectures.network import Edge, Unit, connections, shortest_path
+from ui.widgets.chart_payload import named_parts
 from ui.widgets.figure_style import ACCENT, KEYS, QUERIES, Labels, lay_out
 from viz_core.lessons.architectures.costs import LayerSizes
 from viz_core.lessons.architectures.paths import path_length
@@ -17,14 +18,23 @@ FAINT = "rgba(128,128,128,0.28)"
 
 
 def connection_figure(
-    name: str, first: int, last: int, sizes: LayerSizes, labels: Labels, extra_layers: int = 0
+    name: str,
+    first: int,
+    last: int,
+    sizes: LayerSizes,
+    words: Sequence[str],
+    labels: Labels,
+    extra_layers: int = 0,
+    narrow: bool = False,
 ) -> go.Figure:
     """A stack as deep as the path from one token to another is long, the tokens at its foot, and the path.
 
     Tokens are counted from 0 here and from 1 in the picture.
 
     Args:
+        words: the tokens.
         extra_layers: layers more (or, below 0, fewer) than the path needs; without enough there is no path.
+        narrow: whether it is small, so that no words are under it.
 
     Raises:
         ValueError: if there is no such layer, or a token is not within 0 to n - 1.
@@ -43,25 +53,36 @@ def connection_figure(
     seen = _receptive_field(edges, top)
     _edges(figure, [edge for edge in edges if set(edge) <= seen], QUIET, 1.4)
     _way(figure, way)
-    _units(figure, sizes.n, depth, seen, labels)
+    _units(figure, words, depth, seen, labels, 5 if narrow else 9 if depth <= 6 else 6)
+    figure.update_traces(meta="token", selector={"mode": "markers"})
     for token, colour, way_end in ((first, KEYS, 0), (last, QUERIES, top.layer)):
         figure.add_scatter(
             x=np.array([token + 1], dtype=np.float32),
             y=np.array([way_end], dtype=np.float32),
             mode="markers",
-            marker={"size": 15, "color": colour},
+            marker={"size": 10 if narrow else 15, "color": colour},
+            text=[words[token]],
+            meta="token",
             hovertemplate=labels["unit"] + "<extra></extra>",
             showlegend=False,
         )
     every = max(1, -(-depth // 6))
+    ticks = {
+        "tickvals": list(range(1, sizes.n + 1)),
+        "ticktext": list(words),
+        "tickangle": -50,
+        "tickfont": {"size": 11},
+    }
+    ticks |= {"showticklabels": not narrow, "showgrid": False, "zeroline": False}
     return lay_out(
         figure,
-        labels["token"],
-        labels["layer"],
-        height=250,
-        xaxis={"range": [0.4, sizes.n + 0.6], "dtick": max(1, sizes.n // 8), "showgrid": False, "zeroline": False},
+        "" if narrow else labels["token"],
+        "" if narrow else labels["layer"],
+        height=170 if narrow else 270,
+        xaxis={"range": [0.4, sizes.n + 0.6], **ticks},
         yaxis={"range": [-0.4, depth + 0.4], "dtick": every, "showgrid": False, "zeroline": False},
-        margin={"t": 8},
+        margin={"t": 8, "l": 0, "r": 0, "b": 0, "pad": 2} if narrow else {"t": 8},
+        meta=named_parts(whole=name),
     )
 
 
@@ -78,7 +99,7 @@ def centred_figure(labels: Labels) -> go.Figure:
     figure = go.Figure()
     _edges(figure, edges, FAINT, 1)
     _edges(figure, [edge for edge in edges if set(edge) <= seen], ACCENT, 2)
-    _units(figure, 7, 2, seen, labels)
+    _units(figure, [str(token + 1) for token in range(7)], 2, seen, labels)
     axis = {"showgrid": False, "zeroline": False, "dtick": 1}
     return lay_out(figure, labels["token"], labels["layer"], height=240, xaxis=axis, yaxis=axis, margin={"t": 8})
 
@@ -125,22 +146,24 @@ def _way(figure: go.Figure, way: Sequence[Unit]) -> None:
         mode="lines+markers",
         line={"color": ACCENT, "width": 4},
         marker={"size": [0] + [11] * (len(way) - 1), "symbol": "arrow", "angleref": "previous", "color": ACCENT},
-        hoverinfo="skip",
+        meta="path",
+        hoverinfo="none",
         showlegend=False,
     )
 
 
-def _units(figure: go.Figure, num_tokens: int, depth: int, seen: set[Unit], labels: Labels) -> None:
+def _units(figure: go.Figure, words: Sequence[str], depth: int, seen: set[Unit], labels: Labels, size: int = 9) -> None:
     """A dot for every unit, darker in the receptive field of the last one."""
-    units = [Unit(layer, token) for layer in range(depth + 1) for token in range(num_tokens)]
+    units = [Unit(layer, token) for layer in range(depth + 1) for token in range(len(words))]
     figure.add_scatter(
         x=np.array([unit.token + 1 for unit in units], dtype=np.float32),
         y=np.array([unit.layer for unit in units], dtype=np.float32),
         mode="markers",
         marker={
-            "size": 9 if depth <= 6 else 6,
+            "size": size,
             "color": ["rgba(110,118,124,1)" if unit in seen else "rgba(160,166,172,0.7)" for unit in units],
         },
+        text=[words[unit.token] for unit in units],
         hovertemplate=labels["unit"] + "<extra></extra>",
         showlegend=False,
     )

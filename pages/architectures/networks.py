@@ -7,7 +7,7 @@ import math
 import streamlit as st
 
 from pages.architectures.network_figure import connection_figure
-from pages.architectures.sizes import SizeInputs, number
+from pages.architectures.sizes import SizeInputs, move_end, number
 from ui.chapter.chapter import Chapter
 from viz_core.lessons.architectures import ARCHITECTURES, LayerSizes, longest_path, path_length
 from viz_core.lessons.architectures.experiments import signal_strength
@@ -19,18 +19,14 @@ _EXTRA_LAYERS = {"": 0, "shallow": -1, "deep": 1}
 
 def main_figure(chapter: Chapter, inputs: SizeInputs, broken: str, setting: str) -> None:
     """Draw the three kinds of network with the path between the two tokens, and the claims about their depth."""
-    if broken:  # in one column beside the intact ones: first those that every error changes
-        for name in ("convolution", "attention", "recurrent"):
-            _network(chapter, inputs, name, setting, height=190)
-    else:
-        names = ("recurrent", "convolution", "attention")
-        for column, name in zip(st.columns(len(names), gap="medium"), names, strict=True):
-            with column:
-                _network(chapter, inputs, name, setting)
+    names = ("recurrent", "convolution", "attention")
+    for column, name in zip(st.columns(len(names), gap="small" if broken else "medium"), names, strict=True):
+        with column:
+            _network(chapter, inputs, name, setting, narrow=bool(broken))
     if inputs.first == inputs.last:
         chapter.text("same-token")
     elif inputs.last < inputs.first:
-        chapter.text("backwards", first=inputs.first + 1, last=inputs.last + 1)
+        chapter.text("backwards", **inputs.ends)
     if inputs.first != inputs.last:
         with chapter.claim_row("main"):
             _claims(chapter, inputs, setting)
@@ -45,29 +41,31 @@ def more_networks(chapter: Chapter, inputs: SizeInputs) -> None:
         f"{name}_path": number(path_length(name, inputs.first, inputs.last, inputs.drawn)) for name in ARCHITECTURES
     }
     s, distance = inputs.sizes, abs(inputs.last - inputs.first)
-    chapter.text("readout", first=inputs.first + 1, last=inputs.last + 1, distance=distance, k=s.k, r=s.r, **lengths)
+    chapter.text("readout", distance=distance, k=s.k, r=s.r, **inputs.ends, **lengths)
     chapter.guidance("networks")
 
 
-def _network(chapter: Chapter, inputs: SizeInputs, name: str, setting: str, height: int = 250) -> None:
+def _network(chapter: Chapter, inputs: SizeInputs, name: str, setting: str, narrow: bool = False) -> None:
+    """Draw one stack with the path; a click on a token moves the nearer end of the path there."""
     sizes = inputs.drawn
     length = path_length(name, inputs.first, inputs.last, sizes)
     st.markdown(chapter.words(f"network-{name}", k=sizes.k, r=sizes.r, length=number(length)))
     labels, extra = chapter.words.group("figure"), _EXTRA_LAYERS[setting]
     chapter.figure(
         f"network-{name}",
-        connection_figure(name, inputs.first, inputs.last, sizes, labels, extra).update_layout(height=height),
+        connection_figure(name, inputs.first, inputs.last, sizes, inputs.words, labels, extra, narrow),
+        bar=not narrow,
+        on_click=lambda point: move_end(chapter, inputs, round(float(point["x"]))),
         n=sizes.n,
-        first=inputs.first + 1,
-        last=inputs.last + 1,
         length=number(length),
+        **inputs.ends,
     )
 
 
 def _claims(chapter: Chapter, inputs: SizeInputs, setting: str) -> None:
     """Gradients of real stacks: with a layer too few nothing arrives, with enough layers something does in each."""
     sizes = LayerSizes(inputs.drawn.n, 8, inputs.sizes.k, inputs.sizes.r)
-    pair = {"first": inputs.first + 1, "last": inputs.last + 1}
+    pair = inputs.ends
     stacks = ("attention", *WINDOWED)
     lengths = {name: path_length(name, inputs.first, inputs.last, sizes) for name in stacks}
     joined = {name: int(length) for name, length in lengths.items() if math.isfinite(length)}

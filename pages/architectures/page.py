@@ -52,7 +52,7 @@ def code() -> None:
     names = chapter.words.group("figure")
     chapter.downloads(
         {f"path_{name}": partial(path_matrix, name, inputs.drawn) for name in WINDOWED},
-        figure=lambda: connection_figure("dilated", inputs.first, inputs.last, inputs.drawn, names),
+        figure=lambda: connection_figure("dilated", inputs.first, inputs.last, inputs.drawn, inputs.words, names),
     )
 
 

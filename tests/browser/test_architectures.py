@@ -21,16 +21,21 @@ def test_pick_two_tokens_and_read_the_paths(page: Page, app_url: str) -> None:
     page.goto(app_url)
     page.get_by_test_id("stSidebarNav").get_by_role("link", name="CNN, RNN or attention", exact=True).click()
     page.get_by_text("All five layers, and their paths").click()
-    expect(page.get_by_text("Path from token 1 to token 12")).to_be_visible()
+    expect(page.get_by_text("Path from Cats to returned")).to_be_visible()
     page.get_by_text("Cost by length").click()
     chart(page, "curves")
-    slider = page.locator('input[aria-label="To token"]')
-    slider.focus()
-    slider.press("ArrowLeft")
-    expect(page.get_by_text("Path from token 1 to token 11")).to_be_visible()
+    page.get_by_role("combobox", name="To token").click()
+    page.get_by_role("option", name="have", exact=True).click()
+    expect(page.get_by_text("Path from Cats to have")).to_be_visible()
     expect(page).to_have_url(re.compile(r"a-to=11\b"))
+    network = chart(page, "network-convolution").locator(".nsewdrag").first
+    box = network.bounding_box()
+    assert box
+    page.mouse.click(box["x"] + box["width"] * 3.6 / 12.2, box["y"] + box["height"] - 8)  # the fourth token
+    expect(page).to_have_url(re.compile(r"a-from=4\b"))
+    expect(page.get_by_text("Path from saw to have")).to_be_visible()
     row = page.get_by_role("row").filter(has_text="Convolution, contiguous (k = 3)")
-    expect(row.get_by_role("cell").last).to_have_text("5")
+    expect(row.get_by_role("cell").last).to_have_text("4")
 
 
 def test_the_stopwatch_runs_to_its_end(page: Page, app_url: str) -> None:

@@ -3,7 +3,7 @@
 plotly writes lists, float16 and long whole numbers as text, and all else as base64, a third larger than it is. Here the
 header (see `framing`) holds
 
-    about                   what else the component wants to know, by name
+    about                   what else the component wants to know, by name; "parts": names of "x", "y" and "whole"
     data, layout, frames    as in plotly.js, where numbers of an array are {"dtype", "at", "shape"}: a kind of
                             JavaScript's typed arrays, the offset of the section they lie in, one or two lengths
 
@@ -26,6 +26,16 @@ DEFAULT_HEIGHT = 450
 
 SQUARE = "square"
 """A layout's `meta`: one square with what stands around it, which in a narrow window is no higher than it can use."""
+
+
+def named_parts(*, x: str = "", y: str = "", whole: str = "") -> dict[str, str]:
+    """Return a layout's `meta` that names its axes or all of it; a trace is named by its own `meta`.
+
+    A term in the text, a link to #part-NAME, lights what has its name; pointing at that lights the term. A part may
+    have several names, separated by spaces.
+    """
+    return {"x": x, "y": y, "whole": whole}
+
 
 # What plotly.js wants as a list of its own, for it reads no typed array there.
 _LISTS = frozenset({"range"})
@@ -51,7 +61,8 @@ def encode_chart(figure: go.Figure, separators: str = ENGLISH, **about: Any) -> 
     if separators != ENGLISH:
         header = _with_separators(header, separators)
         header["layout"]["separators"] = separators
-    shape = {"square": True} if figure.layout.meta == SQUARE else {}
+    meta = figure.layout.meta
+    shape = {"square": True} if meta == SQUARE else {"parts": meta} if isinstance(meta, dict) else {}
     return frame({"about": {"height": height_of(figure), **shape, **about}, **_written(header, sections)}, sections)
 
 

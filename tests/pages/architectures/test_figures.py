@@ -15,12 +15,13 @@ from viz_core.lessons.architectures import ARCHITECTURES, LayerSizes, layer_cost
 from viz_core.lessons.architectures.paths import path_matrix
 
 LABELS = load_words("architectures", "en").group("figure")
+WORDS = load_words("architectures", "en")("sentence").split()
 
 
 @pytest.mark.parametrize("name", ARCHITECTURES)
 def test_a_network_with_its_connections_and_the_way(name: str) -> None:
     sizes = LayerSizes(10, 8, 3, 4)
-    figure = connection_figure(name, 2, 8, sizes, LABELS)
+    figure = connection_figure(name, 2, 8, sizes, WORDS[:10], LABELS)
     edges, seen, way, units, first, last = figure.data
     depth = {"attention": 1, "recurrent": 1, "convolution": 3, "dilated": 2, "restricted": 2}[name]
     assert len(edges.x) == 3 * len(connections(name, sizes, depth))
@@ -35,14 +36,14 @@ def test_a_network_with_its_connections_and_the_way(name: str) -> None:
 
 
 def test_units_that_have_been_heard_of_are_darker() -> None:
-    figure = connection_figure("convolution", 0, 4, LayerSizes(6, 8, 3, 4), LABELS)
+    figure = connection_figure("convolution", 0, 4, LayerSizes(6, 8, 3, 4), WORDS[:6], LABELS)
     units = figure.data[3]
     dark = {(x, y) for x, y, c in zip(units.x, units.y, units.marker.color, strict=True) if c.endswith(",1)")}
     assert dark == {(5, 2), (3, 1), (4, 1), (5, 1), *((x, 0) for x in range(1, 6))}
 
 
 def test_the_way_back_is_none_and_the_picture_shows_what_was_heard() -> None:
-    figure = connection_figure("convolution", 4, 1, LayerSizes(6, 8, 3, 4), LABELS)
+    figure = connection_figure("convolution", 4, 1, LayerSizes(6, 8, 3, 4), WORDS[:6], LABELS)
     assert len(figure.data[2].x) == 0
     dark = {x for x, y, c in zip(figure.data[3].x, figure.data[3].y, figure.data[3].marker.color, strict=True)
             if c.endswith(",1)") and y == 0}  # fmt: skip
@@ -50,7 +51,7 @@ def test_the_way_back_is_none_and_the_picture_shows_what_was_heard() -> None:
 
 
 def test_where_no_way_leads_none_is_drawn() -> None:
-    figure = connection_figure("convolution", 0, 3, LayerSizes(4, 8, 1, 4), LABELS)
+    figure = connection_figure("convolution", 0, 3, LayerSizes(4, 8, 1, 4), WORDS[:4], LABELS)
     assert len(figure.data[2].x) == 0
     assert len(figure.data[3].x) == 8
 

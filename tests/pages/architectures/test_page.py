@@ -8,13 +8,15 @@ from collections.abc import Callable
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from pages.architectures.sizes import MOST_DRAWN, nearer_end
 from tests.pages.reading import badges, claim_names, figure_names, texts
-from ui.text.words import load_words
+from ui.text.words import languages, load_words
 from viz_core.lessons.architectures import ARCHITECTURES, LayerSizes, layer_cost, longest_path
 
 OpenPage = Callable[..., AppTest]
 CHAPTER = "architectures"
 DRAWN = {"curves", "graph", "centred", *(f"network-{name}" for name in ARCHITECTURES)}
+WORDS = load_words(CHAPTER, "en")("sentence").split()
 STOPWATCH, PAIRS, SHUFFLE = "Stopwatch", "Every pair", "Shuffle the words"  # tabs of old links
 
 
@@ -53,20 +55,20 @@ def test_sizes_move_table_paths_and_crossings(open_page: OpenPage) -> None:
 @pytest.mark.parametrize(("one", "other"), [(3, 9), (9, 3), (11, 12)])
 def test_two_tokens_in_either_order(open_page: OpenPage, one: int, other: int) -> None:
     app = open_page(CHAPTER)
-    app.slider(key="a-from").set_value(one)
-    app.slider(key="a-to").set_value(other).run()
+    app.selectbox(key="a-from").set_value(one)
+    app.selectbox(key="a-to").set_value(other).run()
     assert not app.exception
     distance = abs(other - one)
-    assert f"**Path from token {one} to token {other}**, {distance} apart" in texts(app)
+    assert f"**Path from *{WORDS[one - 1]}* to *{WORDS[other - 1]}***, {distance} apart" in texts(app)
     assert f"| Recurrent | {distance if one < other else '∞'} |" in texts(app)
     assert f"| Self-attention | {1 if one < other else '∞'} |" in texts(app)
-    assert sum("no signal from token" in words for words in badges(app)) == (0 if one < other else 1)
+    assert sum("no signal from" in words for words in badges(app)) == (0 if one < other else 1)
     assert all(badges(app).values())
 
 
 def test_the_way_back_is_not_shown_as_the_way_there(open_page: OpenPage) -> None:
     app = open_page(CHAPTER, **{"a-from": "12", "a-to": "1", "a-k": "9", "a-r": "8"})
-    assert "**Path from token 12 to token 1**, 11 apart" in texts(app)
+    assert "**Path from *returned* to *Cats***, 11 apart" in texts(app)
     assert "all layers here read earlier tokens only" in texts(app)
     assert not {"too-early", "in-time"} & set(claim_names(app))
     assert all(badges(app).values())
@@ -74,14 +76,14 @@ def test_the_way_back_is_not_shown_as_the_way_there(open_page: OpenPage) -> None
 
 def test_the_same_token_twice_has_no_path(open_page: OpenPage) -> None:
     app = open_page(CHAPTER, **{"a-from": "4", "a-to": "4"})
-    assert "Choose two different tokens" in texts(app)
+    assert "Choose two different words" in texts(app)
     assert not {"too-early", "in-time", "never"} & set(claim_names(app))
 
 
 def test_windows_of_one_never_arrive(open_page: OpenPage) -> None:
     app = open_page(CHAPTER, **{"a-k": "1", "a-r": "1"})
     assert "| Convolution, dilated (k = 1) | ∞ |" in texts(app)
-    (never,) = [words for words in badges(app) if "no signal from token" in words]
+    (never,) = [words for words in badges(app) if "no signal from" in words]
     assert "convolution, contiguous (12 layers)" in never
     assert "self-attention (" not in never
     assert all(badges(app).values())
@@ -91,7 +93,7 @@ def test_fewer_tokens_move_the_two_picked(open_page: OpenPage) -> None:
     app = open_page(CHAPTER, **{"a-to": "10"})
     app.select_slider(key="a-n").set_value(2).run()
     assert not app.exception
-    assert "**Path from token 1 to token 2**, 1 apart" in texts(app)
+    assert "**Path from *Cats* to *that***, 1 apart" in texts(app)
 
 
 @pytest.mark.parametrize("shown", ["Multiplications, Table 1", "Multiplications, counted", "Sequential steps"])
@@ -188,3 +190,15 @@ def test_the_chart_that_breaks_shows_no_path(open_page: OpenPage) -> None:
     found = badges(app)
     assert [holds for words, holds in found.items() if "as many layers as its path" in words]
     assert figure_names(app).count("network-convolution") == 2
+
+
+@pytest.mark.parametrize("language", languages())
+def test_the_figures_have_a_word_for_every_token_and_none_twice(language: str) -> None:
+    words = load_words(CHAPTER, language)("sentence").split()
+    assert len(set(words)) == len(words) == MOST_DRAWN
+
+
+@pytest.mark.parametrize(("token", "end"), [(1, "from"), (4, "from"), (8, "to"), (12, "to")])
+def test_a_click_on_a_token_moves_the_nearer_end_of_the_path(token: int, end: str) -> None:
+    assert nearer_end(1, 12, token) == end
+    assert nearer_end(12, 1, token) == {"from": "to", "to": "from"}[end]
