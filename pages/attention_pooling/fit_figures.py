@@ -41,6 +41,7 @@ def fit_figure(fit: Fit, query: float, at_query: float, weights: Float[Tensor, "
         hovertemplate=labels["key-value"].format(x="%{x:.3f}", y="%{y:.3f}", weight="%{customdata:.4f}")
         + "<extra></extra>",
         name=labels["values"],
+        meta="value",
         row=1,
         col=1,
     )
@@ -52,6 +53,7 @@ def fit_figure(fit: Fit, query: float, at_query: float, weights: Float[Tensor, "
             marker={"color": QUERIES, "size": 14, "symbol": "diamond", "line": {"width": 1, "color": "white"}},
             hovertemplate=labels["at"].format(x="%{x:.3f}", y="%{y:.4f}") + "<extra></extra>",
             name=labels["answer"],
+            meta="query answer",
             row=1,
             col=1,
         )
@@ -62,6 +64,7 @@ def fit_figure(fit: Fit, query: float, at_query: float, weights: Float[Tensor, "
         marker={"color": KEYS, "line": {"width": 0}},
         hovertemplate=labels["key-weight"].format(x="%{x:.3f}", weight="%{y:.4f}") + "<extra></extra>",
         showlegend=False,
+        meta="key weight kernel",
         row=2,
         col=1,
     )
@@ -142,6 +145,7 @@ def _add_curves(figure: go.Figure, fit: Fit, labels: Labels, legend: bool, **pla
             name=labels[name],
             legendgroup=name,
             showlegend=legend,
+            meta="answer" if name == "fit" else None,
             hovertemplate=f"{labels[name]} (%{{x:.2f}}) = %{{y:.4f}}<extra></extra>",
             **place,
         )

@@ -8,6 +8,7 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
+from ui.widgets.chart_payload import named_parts
 from ui.widgets.figure_style import ACCENT, CATEGORIES, KEYS, QUERIES, SIGNED_SCALE, VALUES, escape_labels, lay_out
 from viz_core.lessons.bahdanau.decoder_steps import DecoderSteps
 
@@ -31,6 +32,7 @@ def weights_figure(steps: DecoderSteps, step: int, source: Sequence[str], labels
             name=name,
             marker={"color": colour, "opacity": opacity},
             width=0.84 if opacity < 1 else 0.56,
+            meta="weight" if opacity == 1 else None,
             hovertemplate=f"%{{y:.4f}}<extra>{name}</extra>",
         )
     return lay_out(
@@ -41,6 +43,7 @@ def weights_figure(steps: DecoderSteps, step: int, source: Sequence[str], labels
         xaxis={"tickmode": "array", "tickvals": places, "ticktext": escape_labels(list(source)), "tickangle": -35},
         yaxis={"range": [0, 1.02 * max(1.0, float(weights[max(step - 1, 0) : step + 1].max()))]},
         barmode="overlay",
+        meta=named_parts(x="key"),
     )
 
 
@@ -71,6 +74,7 @@ def choice_figure(likeliest: Sequence[tuple[str, float]], chosen: int | None, la
         height=200,
         xaxis={"range": [0, 1.12], "tickvals": [0, 0.5, 1]},
         yaxis={"autorange": "reversed", "tickmode": "array", "tickvals": places, "ticktext": words},
+        meta=named_parts(whole="word"),
     )
 
 

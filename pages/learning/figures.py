@@ -14,6 +14,7 @@ from torch import Tensor
 
 from pages.learning.jumps import Jump
 from pages.learning.reaches import Reach
+from ui.widgets.chart_payload import named_parts
 from ui.widgets.figure_style import ACCENT, CATEGORIES, WEIGHTS_SCALE, Labels, lay_out
 from viz_core.tasks.film import Film
 
@@ -111,6 +112,7 @@ def every_head_figure(weights: Float[Tensor, "layers heads n n"], tokens: Sequen
     lay_out(figure, "", "", 50 + 145 * layers, margin={"l": 10, "r": 24, "t": 24, "b": 10})
     figure.update_layout(coloraxis={"colorscale": WEIGHTS_SCALE, "cmin": 0, "cmax": 1, "showscale": False})
     figure.update_xaxes(showticklabels=False, ticks="")
+    figure.update_layout(meta=named_parts(whole="head"))
     return figure.update_yaxes(showticklabels=False, ticks="", autorange="reversed")
 
 
@@ -124,11 +126,12 @@ def together_figure(
     """Draw held-out accuracy and, for each measure, its strongest head, over the updates."""
     figure = go.Figure()
     x = np.array(film.shots)
-    figure.add_scatter(x=x, y=film.held_out, name=labels["accuracy"], line={"color": CATEGORIES[0], "width": 3})
+    line = {"color": CATEGORIES[0], "width": 3}
+    figure.add_scatter(x=x, y=film.held_out, name=labels["accuracy"], line=line, meta="accuracy")
     for place, (name, (layer, head)) in enumerate(heads.items(), start=1):
         label = f"{labels[name]} ({labels['layer']} {layer + 1}, {labels['head']} {head + 1})"
         y = measures[name][:, layer, head].astype(np.float32)
-        figure.add_scatter(x=x, y=y, name=label, line={"color": CATEGORIES[place], "dash": _DASHES[place]})
+        figure.add_scatter(x=x, y=y, name=label, line={"color": CATEGORIES[place], "dash": _DASHES[place]}, meta=name)
     figure.update_traces(mode="lines+markers", marker={"size": 4})
     _mark(figure, step, None)
     legend = {"orientation": "v", "y": -0.25, "yanchor": "top"}

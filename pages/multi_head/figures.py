@@ -12,6 +12,7 @@ from plotly.subplots import make_subplots
 
 from ui.blocks.measured_times import milliseconds
 from ui.compute.benchmark import Measurement
+from ui.widgets.chart_payload import named_parts
 from ui.widgets.figure_style import ACCENT, KEYS, QUERIES, VALUES, WEIGHTS_SCALE, lay_out, mark_on_log_axis
 
 Labels = Mapping[str, str]
@@ -132,7 +133,8 @@ def heads_figure(weights: Float[np.ndarray, "heads n n"], labels: Labels) -> go.
             col=head % columns + 1,
         )
     bare = {"showgrid": False, "zeroline": False, "showticklabels": False, "ticks": ""}
-    return lay_out(figure, "", "", 300, xaxis=bare, yaxis={"autorange": "reversed", **bare})
+    axes = {"xaxis": bare, "yaxis": {"autorange": "reversed", **bare}}
+    return lay_out(figure, "", "", 300, **axes, meta=named_parts(whole="head"))
 
 
 def cost_figure(

@@ -11,6 +11,7 @@ import streamlit as st
 from pages.position_embeddings.shuffle import ORDER_MATTERS, chosen_order
 from pages.position_embeddings.tokens import TokenInputs
 from ui.chapter.chapter import Chapter
+from ui.widgets.chart_payload import named_parts
 from ui.widgets.figure_style import ACCENT, Labels, lay_out
 from viz_core.lessons.position_embeddings.order import order_changes
 from viz_core.positional.register import BY_NAME
@@ -44,9 +45,11 @@ def insight_figure(changes: np.ndarray, words: list[str], limit: float, labels: 
             x=np.arange(len(words), dtype=np.float32),
             y=changes,
             marker={"color": ACCENT},
+            meta="change",
             hovertemplate="%{y:.2g}<extra></extra>",
         )
     )
     texts = [escape(word) for word in words]
     ticks = {"tickmode": "array", "tickvals": list(range(len(words))), "ticktext": texts}
-    return lay_out(figure, "", labels["change"], height=300, xaxis=ticks, yaxis={"range": [0, 1.1 * limit]})
+    axes = {"xaxis": ticks, "yaxis": {"range": [0, 1.1 * limit]}}
+    return lay_out(figure, "", labels["change"], height=300, **axes, meta=named_parts(x="word"))

@@ -8,6 +8,7 @@ import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Float
 
+from ui.widgets.chart_payload import named_parts
 from ui.widgets.figure_style import KEYS, QUERIES, WEIGHTS_SCALE, Labels, escape_labels, lay_out
 from viz_core.lessons.queries_keys_values.edit_distance import edit_table
 
@@ -29,6 +30,7 @@ def weights_figure(
             y=places,
             orientation="h",
             marker={"color": KEYS},
+            meta="weight",
             text=None if weights is None else [_number(weight) for weight in weights],
             textposition="outside",
             cliponaxis=False,
@@ -49,6 +51,7 @@ def weights_figure(
         },
         yaxis={"tickvals": places, "ticktext": shown, "autorange": "reversed", "showgrid": False, "ticks": ""},
         bargap=0.35,
+        meta=named_parts(y="key value"),
     )
 
 

@@ -45,9 +45,9 @@ def rotation_figure(
     _line(figure, _CIRCLE, QUIET, 1.5)
     if with_move:
         _add_turn(figure, path, turn, (position, end), labels)
-    hands = [(start, QUERIES), (arrived, KEYS)] if with_move else [(start, QUERIES)]
-    for hand, colour in hands:
-        _line(figure, np.stack([np.zeros(2), hand]), colour, 4, arrow=True)
+    hands = [(start, QUERIES, "position"), (arrived, KEYS, "offset")] if with_move else [(start, QUERIES, "position")]
+    for hand, colour, part in hands:
+        _line(figure, np.stack([np.zeros(2), hand]), colour, 4, arrow=True, part=part)
     if with_move:
         figure.add_scatter(
             x=rotated[:1].astype(np.float32),
@@ -55,6 +55,7 @@ def rotation_figure(
             mode="markers",
             marker={"symbol": "circle-open", "size": 18, "color": ACCENT, "line": {"width": 2.5}},
             name=labels["moved"].format(position=_minus(position)),
+            meta="offset",
             hovertemplate="%{x:.6f}, %{y:.6f}<extra></extra>",
         )
     labelled = zip(_apart(start, arrived if with_move else -start), (QUERIES, KEYS), (position, end), strict=True)
@@ -88,7 +89,8 @@ def _add_turn(figure: go.Figure, path: Rows, turn: float, ends: tuple[int, int],
         marker={**_ARROW, "color": ACCENT, "size": [0] * (len(spiral) - 1) + [13 if abs(turn) > 0.1 else 0]},
         name=labels["turn"],
         legendrank=1001,
-        hoverinfo="skip",
+        meta="turn",
+        hoverinfo="none",
     )
 
 
@@ -160,7 +162,13 @@ def arc(start: Float[np.ndarray, "2"], turn: float) -> Float[np.ndarray, "points
 
 
 def _line(
-    figure: go.Figure, points: Rows, colour: str, width: float, name: str | None = None, arrow: bool = False
+    figure: go.Figure,
+    points: Rows,
+    colour: str,
+    width: float,
+    name: str | None = None,
+    arrow: bool = False,
+    part: str | None = None,
 ) -> None:
     marker = {**_ARROW, "color": colour, "size": [0, 17]} if arrow else None
     figure.add_scatter(
@@ -171,7 +179,8 @@ def _line(
         marker=marker,
         name=name,
         showlegend=name is not None,
-        hoverinfo="skip",
+        meta=part,
+        hoverinfo="none" if part else "skip",
     )
 
 

@@ -17,6 +17,7 @@ from ui.blocks.sentence import or_explain, sentence_input
 from ui.chapter.chapter import Chapter
 from ui.compute.models import translator
 from ui.text.markdown import escape
+from ui.widgets.chart_payload import named_parts
 from ui.widgets.figure_style import ACCENT, KEYS, QUERIES, escape_labels, lay_out
 from viz_core.lessons.scoring_functions.broken import WEIGHTS, wrong_weights
 from viz_core.lessons.scoring_functions.scaling import variance_error_allowed
@@ -131,5 +132,6 @@ def row_figure(weights: Float[np.ndarray, "n"], labels: tuple[str, ...], broken:
         textposition="outside",
         cliponaxis=False,
         marker={"color": "#c0392b" if broken else ACCENT},
+        meta="weight",
     )
-    return lay_out(go.Figure(bars), "", title, height=300)
+    return lay_out(go.Figure(bars), "", title, height=300, meta=named_parts(x="key"))

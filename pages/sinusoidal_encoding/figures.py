@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 import plotly.graph_objects as go
@@ -22,6 +23,9 @@ from viz_core.positional.sinusoidal import angular_frequencies
 
 Table = Float[Tensor, "positions num_hiddens"]
 
+PARTS: dict[str, tuple[Literal["row", "column"], int]] = {"position": ("row", 1), "pair": ("column", 2)}
+"""What terms of the text name in the heatmap."""
+
 MAP_POSITIONS = 256
 """The similarity map shows at most so many positions; its diagonals would only go on."""
 
@@ -33,14 +37,15 @@ def table_heatmap(table: Table, base: float, labels: Labels) -> Heatmap:
     """The whole table with its frequencies, from which a browser computes exact values."""
     frequencies = angular_frequencies(table.shape[1], base).numpy()
     pixels = to_pixels(table, -1.0, 1.0)
-    return Heatmap(pixels, -1.0, 1.0, labels["position"], labels["dimension"], Exact("sinusoid", frequencies))
+    exact = Exact("sinusoid", frequencies)
+    return Heatmap(pixels, -1.0, 1.0, labels["position"], labels["dimension"], exact, parts=PARTS)
 
 
 def plain_heatmap(table: Table, labels: Labels) -> Heatmap:
     """Return the first positions of a broken table, whose values follow no formula a browser knows."""
     rows = table[:MAP_POSITIONS]
     cells = Exact("cells", rows.float().numpy())
-    return Heatmap(to_pixels(rows, -1.0, 1.0), -1.0, 1.0, labels["position"], labels["dimension"], cells)
+    return Heatmap(to_pixels(rows, -1.0, 1.0), -1.0, 1.0, labels["position"], labels["dimension"], cells, parts=PARTS)
 
 
 def error_heatmap(errors: Table, labels: Labels) -> Heatmap:

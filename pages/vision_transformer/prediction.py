@@ -16,6 +16,7 @@ from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate
 from ui.text.markdown import escape
 from ui.text.model_names import class_label
+from ui.widgets.chart_payload import named_parts
 from viz_core.images.open_image import preview
 from viz_core.lessons.vision_transformer.permutation import random_order
 from viz_core.lessons.vision_transformer.questions import patches_shuffled
@@ -57,7 +58,7 @@ def _prediction(chapter: Chapter, picture_inputs: PictureInputs, setting: str) -
         top = sorted(probabilities, key=lambda name: -probabilities[name])[:_SHOWN_LABELS]
         classes = [class_label(name) for name in top]
         figure = bars_figure(classes, [probabilities[name] for name in top], classes[0], names["class"], names)
-        figure.update_layout(height=190)
+        figure.update_layout(height=190, meta=named_parts(whole="label"))
         probability = f"{probabilities[label]:.2f}"
         chapter.figure("labels", figure, bar=False, label=classes[0], probability=probability)
     with chapter.claim_row("main"):

@@ -29,7 +29,7 @@ _POLL_SECONDS = 0.5
 _MAX_POLLS = 20  # after which the page imports torch itself
 _mount_history = component("history")  # the Back button goes through what was typed
 _mount_presenter = component("present", in_page=True)
-_mount_terms = component("terms", in_page=True)  # what other languages call a term that is pointed at
+_mount_terms = component("terms", in_page=True)  # a term pointed at: what other languages call it, what it names
 
 
 class Frame:
@@ -82,7 +82,8 @@ class Frame:
     def next(self) -> None:
         """Draw the link to the next chapter, or home after the last one; all that a reader needs is above it."""
         with self.scripts:
-            _mount_terms(key="terms-mount", data=json.dumps(translations(self.words.language)).encode())
+            terms = {"translations": translations(self.words.language), "prefix": self.words.prefix}
+            _mount_terms(key="terms-mount", data=json.dumps(terms).encode())
         order = all_chapters()
         after = order[(order.index(self.name) + 1) % len(order)]
         link = page(after)

@@ -9,14 +9,14 @@ assets/components/heatmap draws these bytes on a canvas. The header (see `framin
     pixels            offset of the bytes, row after row
     exact             null, or {kind, offset}: "cells" for float32 values, row after row; "sinusoid"
                       for the float64 angular frequencies of a sinusoidal table
-    row_title, column_title, row_labels (null: the row's number), square, digits, language, words
+    row_title, column_title, row_labels (null: the row's number), square, digits, parts, language, words
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
@@ -50,6 +50,7 @@ class Heatmap:
         row_labels: one for each row, as they are; None for numbers from 0.
         square: whether a cell is as wide as it is high.
         digits: decimals of a value.
+        parts: what terms in the text name (#part-NAME): by name, the axis and how many rows or columns belong together.
     """
 
     pixels: UInt8[np.ndarray, "rows columns"]
@@ -62,6 +63,7 @@ class Heatmap:
     scale: str = SIGNED_SCALE
     square: bool = False
     digits: int = 6
+    parts: Mapping[str, tuple[Literal["row", "column"], int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.pixels.size == 0:
@@ -129,6 +131,7 @@ def encode_heatmap(heatmap: Heatmap, words: Mapping[str, str], language: str = "
         "row_labels": heatmap.row_labels,
         "square": heatmap.square,
         "digits": heatmap.digits,
+        "parts": {name: {"axis": axis, "count": count} for name, (axis, count) in heatmap.parts.items()},
         "language": language,
         "words": {name: words[name] for name in WORD_NAMES},
         "pixels": sections.add(heatmap.pixels),

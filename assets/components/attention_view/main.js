@@ -23,6 +23,7 @@ import { buildSentence, listenToSentence } from "./sentence.js";
 import { comparedWith, PAUSE, pinsOf } from "./state.js";
 import { allHeads, groupOf, hasHead, makeStore, openGroup, takeAnswer } from "./store.js";
 import { requestMissing, sendMessage } from "./messages.js";
+import { listenToText } from "./terms.js";
 import { listenToTools, renderLegendOfHeads, renderTools } from "./tools.js";
 import { makeWords } from "./words.js";
 import { listenToZoom } from "./zoom.js";
@@ -48,7 +49,7 @@ function createView(parent) {
   listenToSentence(view);
   listenToTools(view);
   parts.tabs.addEventListener("keydown", (event) => moveInTabs(view, event));
-  view.stops = [listenToKeys(view), listenToHeadLinks(view), listenToSlider(view)];
+  view.stops = [listenToKeys(view), listenToHeadLinks(view), listenToSlider(view), listenToText(view)];
   watchWidth(view, render);
   return view;
 }

@@ -2,6 +2,7 @@
 
 import { focusUnits, pinnedUnits, pointedPair } from "./focus.js";
 import { PAUSE } from "./state.js";
+import { tellText } from "./terms.js";
 
 /** Weights of the units in focus over the bins of the other side of a plot; several are combined. */
 export function foldFocus(view, cells, focus) {
@@ -69,6 +70,7 @@ export function marksOf(view, { cells }) {
 export function pointAt(view, cursor) {
   if (samePlace(cursor, view.cursor)) return;
   view.cursor = cursor;
+  tellText(view, cursor);
   view.renderHover();
 }
 

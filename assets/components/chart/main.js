@@ -3,6 +3,7 @@
 import { mountView, partsOf, stopWatching, watchWidth } from "../shared/mount.js";
 import { fetchEarly, loadPlotly } from "./bundle.js";
 import { DRAW_MARGIN, stopWatchingVisibility, watchVisibility } from "../shared/visibility.js";
+import { listenForParts, listenToTraces, offerFocus, showLit } from "./parts.js";
 import { readChart } from "./payload.js";
 import { saveButton } from "./picture.js";
 import { inTheme, templateOf, themeOf } from "./theme.js";
@@ -22,6 +23,7 @@ function createView(parent) {
   const view = { parts: partsOf(parent), bytes: null, drawn: null, config: null };
   view.render = () => render(view);
   listenWhole(view);
+  listenForParts(view, enqueue);
   watchWidth(view, render);
   watchVisibility(view, render, DRAW_MARGIN);
   return view;
@@ -30,6 +32,7 @@ function createView(parent) {
 function closeView(view) {
   stopWatching(view);
   stopWatchingVisibility(view);
+  view.stopTerms();
   view.bytes = null;
   enqueue(view.parts.plot, purge);
 }
@@ -79,6 +82,9 @@ async function update(view, plotly) {
   if (view.drawn?.style === style && same(view.drawn.bytes, view.bytes)) return;
   view.drawn = { bytes: view.bytes, style };
   await draw(view, plotly, { ...room, template: templateOf(theme) }, theme);
+  Object.assign(view, { usual: null, dimmed: false });
+  offerFocus(view);
+  if (view.lit?.length) showLit(view, enqueue);
   root.dataset.drawn = true; // for tests
 }
 
@@ -102,6 +108,7 @@ function draw(view, plotly, size, theme) {
   const first = !view.config;
   view.config ??= configOf(view); // the same object each time, or plotly starts again
   const drawing = plotly.react(plot, { data, layout, frames: frames.length ? frames : undefined, config: view.config });
+  if (first) listenToTraces(view);
   if (first && about.clickable) plot.on("plotly_click", ({ points }) => view.sendClick(points[0]));
   return drawing;
 }

@@ -44,9 +44,9 @@ function drawAxes(context, { map, window: shown, layout, theme }) {
   context.restore();
 }
 
-/** The cell pointed at and, while a mouse draws it, the part to enlarge. */
+/** The cell pointed at, what the text points at and, while a mouse draws it, the part to enlarge. */
 export function drawMarks(view) {
-  const { parts, cursor, drag, layout, window: shown, theme } = view;
+  const { parts, cursor, drag, layout, window: shown, theme, lit, map } = view;
   const context = sizeCanvas(parts.marks, layout.width, layout.height);
   context.strokeStyle = theme.text;
   context.lineWidth = 1.5;
@@ -58,6 +58,21 @@ export function drawMarks(view) {
     const { x, y, width, height } = boxOf(layout, shown, cursor);
     context.strokeRect(x - 1, y - 1, width + 2, height + 2);
   }
+  // Light on dark, so that it is seen on every colour.
+  for (const name of lit) {
+    const { x, y, width, height } = bandOf(layout, shown, map.header.parts[name]);
+    for (const [colour, line] of [["#000000", 5], ["#ffffff", 2]]) {
+      Object.assign(context, { strokeStyle: colour, lineWidth: line });
+      context.strokeRect(x, y, width, height);
+    }
+  }
+}
+
+/** The box of so many rows or columns side by side, a third of the way through what is shown. */
+function bandOf({ left, top, right, bottom, cellWidth, cellHeight }, shown, { axis, count }) {
+  const of = (first, length) => Math.max(0, Math.min(length - count, Math.floor((first + length / 3) / count) * count - first));
+  if (axis === "row") return { x: left, y: top + of(shown.row, shown.rows) * cellHeight, width: right - left, height: Math.max(count * cellHeight, 4) };
+  return { x: left + of(shown.column, shown.columns) * cellWidth, y: top, width: Math.max(count * cellWidth, 4), height: bottom - top };
 }
 
 /** Where a cell lies, drawn at least 4 pixels large so that it can be seen. */

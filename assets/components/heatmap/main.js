@@ -2,7 +2,8 @@
 
 import { mountView, partsOf, stopWatching, watchWidth } from "../shared/mount.js";
 import { stageHeight } from "../shared/stage.js";
-import { drawMap, drawScale } from "./draw.js";
+import { listenToTerms, markLit } from "../shared/terms.js";
+import { drawMap, drawMarks, drawScale } from "./draw.js";
 import { FONT, layOut, TALLEST } from "./layout.js";
 import { readHeatmap } from "./payload.js";
 import { isWhole, listen, pointAt } from "./pointer.js";
@@ -14,9 +15,10 @@ const views = new WeakMap();
 
 function createView(parent) {
   const parts = partsOf(parent);
-  const view = { parts, map: null, window: null, cursor: null, drag: null };
+  const view = { parts, map: null, window: null, cursor: null, drag: null, lit: [] };
   view.render = () => render(view);
   listen(view);
+  view.stopTerms = listenToTerms((names) => light(view, names));
   watchWidth(view, render);
   return view;
 }
@@ -24,6 +26,16 @@ function createView(parent) {
 function closeView(view) {
   stopWatching(view);
   clearTimeout(view.speaking);
+  view.stopTerms();
+}
+
+/** Frame what a term of the text names: a row, or the columns that belong together. */
+function light(view, names) {
+  const { parts, map } = view;
+  view.lit = Object.keys(map?.header.parts ?? {}).filter((name) => names.includes(name));
+  markLit(parts.root, view.lit);
+  markLit(parts.root.getRootNode().host ?? parts.root, view.lit);
+  if (view.layout) drawMarks(view);
 }
 
 /** Take new data; the part shown stays while the map keeps its size. */

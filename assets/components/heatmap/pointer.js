@@ -1,6 +1,7 @@
 // Pointing at a cell by mouse, finger or keys, and enlarging a part of the map.
 
 import { boxOf, drawMarks } from "./draw.js";
+import { pointAtTerms } from "../shared/terms.js";
 import { cellAt, isInside } from "./layout.js";
 
 const DRAG = 6; // pixels after which a mouse selects a part instead of a cell
@@ -41,6 +42,8 @@ export function listen(view) {
   stage.addEventListener("pointerleave", () => pointAt(view, null));
   stage.addEventListener("dblclick", () => show(view, null));
   stage.addEventListener("keydown", (event) => move(view, event));
+  stage.addEventListener("focus", () => pointAtTerms(Object.keys(view.map?.header.parts ?? {})));
+  stage.addEventListener("blur", () => pointAtTerms([]));
   whole.addEventListener("click", () => {
     show(view, null);
     stage.focus();
@@ -118,6 +121,7 @@ export function pointAt(view, cell) {
   const { parts } = view;
   const same = cell?.row === view.cursor?.row && cell?.column === view.cursor?.column;
   view.cursor = cell;
+  if (!same) pointAtTerms(cell ? Object.keys(view.map.header.parts) : []);
   drawMarks(view);
   if (same && !parts.tip.hidden === Boolean(cell)) return;
   parts.tip.hidden = !cell;

@@ -1,12 +1,15 @@
-// Terms of the field: pointing at one in a text, or touching it, shows what the other languages call it.
+// Terms of the field: pointing at one in a text, or touching it, shows what the other languages call it, and some light
+// what they name in a figure (links.js).
 //
 // Streamlit's text is React's, so nothing is put into it: the term is found at the pointer, and marked as a highlight.
 
+import { listenToLinks } from "./links.js";
+
 const TEXT = ".stMarkdown :is(p, li), [data-testid=stCaptionContainer] p";
-const NO_TEXT = "a, button, label, summary, code, pre, .katex, input, textarea";
+const NO_TEXT = 'a:not([href^="#part-"]), button, label, summary, code, pre, .katex, input, textarea';
 const REST = 150; // ms that the pointer rests before the term is looked up
 
-const state = { translations: {}, pattern: null, tip: null, timer: 0 };
+const state = { translations: {}, prefix: "", pattern: null, tip: null, timer: 0 };
 
 /** The term around a place in a text, as [start, end]. */
 export function termAt(text, offset, pattern) {
@@ -80,7 +83,8 @@ function later(event) {
 export default function ({ data }) {
   if (!data) return;
   const first = !state.pattern;
-  const translations = JSON.parse(new TextDecoder().decode(data));
+  const { translations, prefix } = JSON.parse(new TextDecoder().decode(data));
+  state.prefix = prefix;
   state.translations = Object.fromEntries(Object.entries(translations).map(([form, text]) => [form.toLowerCase(), text]));
   state.pattern = patternOf(Object.keys(translations));
   if (!first) return;
@@ -88,4 +92,5 @@ export default function ({ data }) {
   addEventListener("click", show);
   addEventListener("scroll", hide, { capture: true, passive: true });
   addEventListener("keydown", ({ key }) => key === "Escape" && hide());
+  listenToLinks(() => state.prefix);
 }

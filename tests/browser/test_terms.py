@@ -1,0 +1,119 @@
+"""Text and figure are linked: a term lights the part of a figure that it names, and that part lights the term."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.browser.page_checks import expect_rest
+from ui.chapter.contents import all_chapters
+from ui.text.words import load_words
+
+DESK = {"width": 1400, "height": 1400}
+_LINKS = ".st-key-definition a[href^='#part-']"
+_ROWS, _COLUMNS = 14, 18  # of places in a figure that the pointer visits
+_PAUSE = 15  # ms at each
+# Names of the terms that were lit since this was called, above the optional sections.
+_WATCH = """() => {
+  const seen = (globalThis.seenTerms = new Set());
+  const read = () => {
+    for (const { hash } of document.querySelectorAll('a[data-lit="term"]')) seen.add(hash.slice("#part-".length));
+  };
+  const definition = document.querySelector(".st-key-definition");
+  new MutationObserver(read).observe(definition, { subtree: true, attributeFilter: ["data-lit"] });
+}"""
+# Everything in the essentials that takes the focus: controls, charts, heatmaps, heads and kinds of maps.
+_FOCUS_ALL = """async () => {
+  const within = ({ shadowRoot }) => (shadowRoot ? all(shadowRoot) : []);
+  const all = (root) => [...root.querySelectorAll("*")].flatMap((each) => [each, ...within(each)]);
+  const deeper = document.querySelector(".st-key-deeper");
+  for (const each of all(document.querySelector(".stMainBlockContainer"))) {
+    if (each.matches("a") || deeper.contains(each) || deeper.contains(each.getRootNode().host ?? null)) continue;
+    if (!each.matches("button, input, [tabindex]")) continue;
+    each.focus({ preventScroll: true });
+    await null; // what is lit is noted
+  }
+  document.activeElement?.blur();
+}"""
+
+
+def definitions() -> list[str]:
+    return [name for name in all_chapters() if load_words(name, "en").has("definition")]
+
+
+def open_chapter(page: Page, url: str) -> Locator:
+    """Open a chapter, wait until its figures are drawn, and return the terms of its definition."""
+    page.set_viewport_size(DESK)
+    page.goto(url)
+    links = page.locator(_LINKS)
+    expect(links.first).to_be_visible()
+    expect_rest(page)
+    page.wait_for_timeout(1_000)  # figures draw themselves
+    page.evaluate(_WATCH)
+    return links
+
+
+def names_of(links: Locator) -> set[str]:
+    return set(links.evaluate_all("links => links.map((link) => link.getAttribute('href').slice('#part-'.length))"))
+
+
+def seen(page: Page) -> set[str]:
+    return set(page.evaluate("[...globalThis.seenTerms]"))
+
+
+@pytest.mark.parametrize("chapter", definitions())
+def test_pointing_at_a_term_or_giving_it_the_focus_lights_what_it_names(page: Page, app_url: str, chapter: str) -> None:
+    links = open_chapter(page, f"{app_url}/{chapter}")
+    lit = page.locator("[data-lit]:not(a)")
+    assert len(names_of(links)) > 1
+    for link in links.all():
+        link.hover()
+        expect(lit.first).to_be_attached()
+        expect(link).to_have_attribute("data-lit", "term")
+        page.mouse.move(1, 1)
+        expect(lit).to_have_count(0)
+        link.focus()
+        expect(lit.first).to_be_attached()
+        link.blur()
+        expect(lit).to_have_count(0)
+        expect(page).to_have_url(f"{app_url}/{chapter}")
+
+
+@pytest.mark.parametrize("chapter", definitions())
+def test_pointing_at_what_a_term_names_or_giving_it_the_focus_lights_the_term(
+    page: Page, app_url: str, chapter: str
+) -> None:
+    links = open_chapter(page, f"{app_url}/{chapter}")
+    names = names_of(links)
+    page.evaluate(_FOCUS_ALL)
+    assert seen(page) >= names, "by keyboard"
+    page.evaluate("globalThis.seenTerms.clear()")
+    prefix = load_words(chapter, "en").prefix
+    for name in names:
+        control = page.locator(f".st-key-{prefix}-{name}")
+        if control.count():
+            control.hover()
+    figures = page.locator(".stMainBlockContainer").locator(
+        "[role=figure], [role=application], [role=grid], [role=tablist]"
+    )
+    for figure in figures.all():
+        if seen(page) >= names:
+            break
+        if figure.is_visible() and not figure.evaluate("figure => Boolean(figure.closest('.st-key-deeper'))"):
+            sweep(page, figure, names)
+    assert seen(page) >= names, "by mouse"
+
+
+def sweep(page: Page, figure: Locator, names: set[str]) -> None:
+    """Move the pointer over a figure, row after row, until it has lit all names."""
+    figure.scroll_into_view_if_needed()
+    box = figure.bounding_box()
+    assert box
+    for row in range(_ROWS):
+        for column in range(_COLUMNS):
+            page.mouse.move(
+                box["x"] + (column + 0.5) * box["width"] / _COLUMNS, box["y"] + (row + 0.5) * box["height"] / _ROWS
+            )
+            page.wait_for_timeout(_PAUSE)
+        if seen(page) >= names:
+            return
