@@ -39,7 +39,13 @@ replace_unusable_home()
 require_names([*missing_in_streamlit(), *missing_in_uvicorn()])
 forbid_address_lookup()
 allowed = hosted_settings()
-install_limits(allowed.max_message_kb * 2**10, allowed.slow_seconds, lambda why: metrics().count_rejection(why))
+install_limits(
+    allowed.max_message_kb * 2**10,
+    allowed.max_messages,
+    allowed.max_address_messages,
+    allowed.slow_seconds,
+    lambda why: metrics().count_rejection(why),
+)
 operations = ServerLifecycle(
     warm_up,
     slots,

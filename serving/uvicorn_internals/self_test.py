@@ -10,6 +10,8 @@ _SOCKET = "uvicorn.protocols.websockets.websockets_sansio_impl:WebSocketsSansIOP
 _CYCLE = "uvicorn.protocols.http.h11_impl:RequestResponseCycle"
 _UNBOUNDED = "connections that send half a request, or read no answer, stay open"
 _LARGE = "a web socket's message of any size is read"
+_FLOODS = "one client can fill the server's time with pings and fragments"
+_MAPPED = "all visitors behind a proxy on IPv4 count as one"
 
 PRIVATE_NAMES = (
     PrivateName("uvicorn.config:HTTP_PROTOCOLS.get", "connection_limits", _UNBOUNDED),
@@ -19,9 +21,21 @@ PRIVATE_NAMES = (
     PrivateName(f"{_HTTP}.cycle", "connection_limits", _UNBOUNDED),
     PrivateName(f"{_CYCLE}.response_complete", "connection_limits", _UNBOUNDED),
     PrivateName(f"{_CYCLE}.more_body", "connection_limits", _UNBOUNDED),
-    PrivateName(f"{_SOCKET}.conn", "connection_limits", _LARGE),
-    PrivateName(f"{_SOCKET}.pause_writing", "connection_limits", _UNBOUNDED),
-    PrivateName("websockets.protocol:Protocol.max_message_size", "connection_limits", _LARGE),
+    PrivateName(f"{_SOCKET}.conn", "socket_limits", _LARGE),
+    PrivateName(f"{_SOCKET}.pause_writing", "socket_limits", _UNBOUNDED),
+    PrivateName("websockets.protocol:Protocol.max_message_size", "socket_limits", _LARGE),
+    PrivateName("websockets.protocol:Protocol.events", "socket_limits", _FLOODS),
+    PrivateName("websockets.protocol:Protocol.handshake_exc", "socket_limits", _UNBOUNDED),
+    PrivateName(f"{_HTTP}.client", "connection_limits", _MAPPED),
+    PrivateName(f"{_SOCKET}.client", "socket_limits", _MAPPED),
+    PrivateName(f"{_SOCKET}.handshake_initiated", "socket_limits", _UNBOUNDED),
+    PrivateName(f"{_SOCKET}.handshake_complete", "socket_limits", _UNBOUNDED),
+    PrivateName(f"{_SOCKET}.read_paused", "socket_limits", _FLOODS),
+    PrivateName(f"{_SOCKET}.handle_events", "socket_limits", _FLOODS),
+    PrivateName(f"{_SOCKET}.handle_cont", "socket_limits", _FLOODS),
+    PrivateName(f"{_SOCKET}.handle_parser_exception", "socket_limits", _FLOODS),
+    PrivateName(f"{_SOCKET}.frames", "socket_limits", _FLOODS),
+    PrivateName(f"{_SOCKET}.close_sent", "socket_limits", _FLOODS),
 )
 """Every name that `serving.uvicorn_internals` uses and that uvicorn does not document."""
 

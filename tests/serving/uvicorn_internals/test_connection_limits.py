@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,76 +13,12 @@ import uvicorn
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
 
-from serving.uvicorn_internals import connection_limits as connections
-from serving.uvicorn_internals.connection_limits import HttpWithTimeouts, Limits, SocketWithLimits
+from serving.uvicorn_internals.connection_limits import HttpWithTimeouts
+from serving.uvicorn_internals.limits import Limits
+from serving.uvicorn_internals.socket_limits import SocketWithLimits
+from tests.serving.uvicorn_internals.real_server import ended, run
 
 pytestmark = pytest.mark.attack("connections")
-TIMEOUT = 60.0
-LARGE = bytes(32 * 2**20)
-
-
-async def app(scope: Any, receive: Any, send: Any) -> None:
-    """Echoes messages, takes what is sent to it, and has much to read."""
-    if scope["type"] == "websocket":
-        await receive()
-        await send({"type": "websocket.accept"})
-        while (message := await receive())["type"] == "websocket.receive":
-            data = LARGE if message["bytes"] == b"large" else message["bytes"]
-            await send({"type": "websocket.send", "bytes": data})
-    elif scope["type"] == "http":
-        while (await receive()).get("more_body"):
-            pass
-        body = LARGE if scope["path"] == "/large" else b"ok"
-        head = [(b"content-length", str(len(body)).encode())]
-        await send({"type": "http.response.start", "status": 200, "headers": head})
-        await send({"type": "http.response.body", "body": body})
-
-
-@asynccontextmanager
-async def serving() -> AsyncIterator[tuple[uvicorn.Server, int]]:
-    config = uvicorn.Config(
-        app,
-        port=0,
-        http=HttpWithTimeouts,
-        ws=SocketWithLimits,
-        lifespan="off",
-        log_level="critical",
-        timeout_keep_alive=60,
-    )
-    server = uvicorn.Server(config)
-    task = asyncio.create_task(server.serve())
-    while not server.started:
-        await asyncio.sleep(0.01)
-    try:
-        yield server, server.servers[0].sockets[0].getsockname()[1]
-    finally:
-        server.should_exit = server.force_exit = True
-        await task
-
-
-@pytest.fixture(autouse=True)
-def short_limits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "_INTERVAL", 0.05)
-    monkeypatch.setattr(Limits, "head_seconds", 0.2)
-    monkeypatch.setattr(Limits, "body_seconds", 0.3)
-    monkeypatch.setattr(Limits, "slow_seconds", 0.2)
-    monkeypatch.setattr(Limits, "message_bytes", 2**16)
-
-
-async def ended(server: uvicorn.Server) -> None:
-    async with asyncio.timeout(TIMEOUT):
-        while server.server_state.connections:
-            await asyncio.sleep(0.01)
-
-
-def run(test: Callable[[uvicorn.Server, int], Awaitable[None]]) -> None:
-    async def inside() -> None:
-        async with serving() as (server, port):
-            await test(server, port)
-
-    asyncio.run(inside())
-
-
 HALVES = {
     "nothing at all": b"",
     "half a request line": b"GET / HT",
