@@ -16,6 +16,7 @@ App = Callable[[Message, Receive, Send], Awaitable[None]]
 
 _RETRY_AFTER = 15  # seconds
 _BUSY = 503
+FORBIDDEN = 403
 
 
 @dataclass(frozen=True)
@@ -42,5 +43,6 @@ class Refusals:
 
     def _counted(self, why: str, response: Response) -> Response:
         self.count(why)
-        response.headers["Retry-After"] = str(_RETRY_AFTER)
+        if response.status_code == _BUSY:
+            response.headers["Retry-After"] = str(_RETRY_AFTER)
         return response

@@ -1,4 +1,4 @@
-"""Limits on web sockets: how many are open, in total and from one address, and how fast each may send.
+"""Limits on web sockets: from which sites, how many in total and from one address, and how fast each may send.
 
 Messages that come too fast wait in a queue of their own socket, which may merge them: see `MessageQueue`. When a socket
 closes, its waiting messages are dropped.
@@ -13,8 +13,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Protocol
 
+from serving.http.addresses import network_of
 from serving.http.rate_limit import TokenBucket
-from serving.http.refusals import App, Message, Receive, Refusals, Send
+from serving.http.refusals import FORBIDDEN, App, Message, Receive, Refusals, Send
+from serving.http.sites import Sites
 
 POLICY, PROTOCOL, TEXT, LARGE, AGAIN = 1008, 1002, 1003, 1009, 1013  # why a socket is closed (RFC 6455, section 7.4.1)
 _REASON = 123  # maximum bytes of a close reason (section 5.5)
@@ -24,6 +26,7 @@ _BLOCK = 4096  # bytes that cost as much to read as one small message
 _BURST = 2.0  # seconds' worth of messages that may come at once
 _NOTICE_INTERVAL = 5.0  # seconds between two notices to the same window
 _ADDRESSES = 4096  # whose rate is tracked, most recently used
+_ANY_SITE = Sites()
 
 
 class MessageQueue(Protocol):
@@ -81,18 +84,29 @@ class WebSocketGate:
         limits: on sockets and messages.
         create_queue: creates the message queue of a socket.
         refusals: answers to refused visitors.
+        sites: the server's names, and the sites it trusts.
+        identify: returns the scope of a handshake as the app shall see it.
     """
 
     def __init__(
-        self, app: App, limits: GateLimits, create_queue: Callable[[], MessageQueue], refusals: Refusals
+        self,
+        app: App,
+        limits: GateLimits,
+        create_queue: Callable[[], MessageQueue],
+        refusals: Refusals,
+        sites: Sites = _ANY_SITE,
+        identify: Callable[[Message], Message] = lambda scope: scope,
     ) -> None:
         self._app, self.limits, self._create_queue, self.refusals = app, limits, create_queue, refusals
+        self._sites, self._identify = sites, identify
         self.connections: dict[Connection, None] = {}  # oldest first
         self.buckets_of = lru_cache(_ADDRESSES)(lambda _address: _buckets(limits.messages_an_address))
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
-        if scope["type"] == "websocket":
-            await self._connect(scope, receive, send)
+        if scope["type"] in ("http", "websocket") and (why := self._sites.refusal(scope)):
+            await self.refusals.answer(why, scope, FORBIDDEN)(scope, receive, send)
+        elif scope["type"] == "websocket":
+            await self._connect(self._identify(scope), receive, send)
         elif scope["type"] == "http" and _requests_page(scope) and (why := self._refusal(address_of(scope))):
             await self.refusals.page(why, scope)(scope, receive, send)
         else:
@@ -255,9 +269,9 @@ class Connection:
 
 
 def address_of(scope: Message) -> str:
-    """Return the client's address; behind a proxy named by FORWARDED_ALLOW_IPS, the one it forwards."""
+    """Return the client's address, or its network; behind a proxy named by FORWARDED_ALLOW_IPS, what it forwards."""
     client = scope.get("client")
-    return str(client[0]) if client else ""
+    return network_of(str(client[0])) if client else ""
 
 
 def _buckets(rate: float) -> tuple[TokenBucket, TokenBucket]:
