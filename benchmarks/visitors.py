@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from urllib.parse import urlencode
@@ -119,11 +119,25 @@ class Visitor:
 
 
 @asynccontextmanager
-async def visit(url: str, timeout: float = 60.0, timezone: str = "") -> AsyncIterator[Visitor]:
-    """A new session at the server with this address; with a timezone, of a browser at the top of its pages."""
+async def visit(
+    url: str, timeout: float = 60.0, timezone: str = "", headers: Mapping[str, str] | None = None, resume: str = ""
+) -> AsyncIterator[Visitor]:
+    """A new session at the server with this address; with a timezone, of a browser at the top of its pages.
+
+    Args:
+        headers: of the handshake.
+        resume: id of the session that is asked for.
+    """
     address = url.replace("http", "ws", 1) + "/_stcore/stream"
     async with asyncio.timeout(timeout):
-        socket = await connect(address, subprotocols=["streamlit"], max_size=_MOST, proxy=None, ping_interval=None)  # type: ignore[list-item]
+        socket = await connect(
+            address,
+            subprotocols=["streamlit", *(["none", resume] if resume else [])],  # type: ignore[list-item]
+            additional_headers=headers,
+            max_size=_MOST,
+            proxy=None,
+            ping_interval=None,
+        )
     try:
         yield Visitor(socket, timezone)
     finally:

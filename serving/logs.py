@@ -1,11 +1,13 @@
-"""Structured logs: one JSON object a line, without anything that a visitor typed.
+"""Structured logs: one JSON object a line, without anything that a visitor typed or that names a session.
 
-An error is logged as its type and the places it was raised at, because its message may quote a visitor's text.
+An error is logged as its type and the places it was raised at, because its message may quote a visitor's text. Session
+ids, with which a session could be taken over, are left out of whatever a library logs, and long records are cut off.
 """
 
 from __future__ import annotations
 
 import logging
+import re
 import traceback
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,8 @@ FORMAT = "%(message)s"
 
 _ROOT = Path(__file__).resolve().parents[1]
 _FRAMES = 6  # of a traceback
+_MOST_CHARACTERS = 500  # of a message
+_SESSION_ID = re.compile(r"\b[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b")
 _stamp = structlog.processors.TimeStamper(fmt="%Y-%m-%dT%H:%M:%S%z", utc=False, key="time")
 _render = structlog.processors.JSONRenderer(default=str)
 
@@ -69,6 +73,11 @@ def _line(record: logging.LogRecord) -> str:
 
 
 def _message(record: logging.LogRecord) -> str:
+    text = _SESSION_ID.sub("(id)", _quoted(record))
+    return text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]}…"
+
+
+def _quoted(record: logging.LogRecord) -> str:
     """The message; with an error in the record only its template, since the arguments may quote the error."""
     has_error = bool(record.exc_info) or any(isinstance(one, BaseException) for one in record.args or ())
     try:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from serving.http.refusals import App, Message, Receive, Refusals, Send
+from serving.http.refusals import FORBIDDEN, App, Message, Receive, Refusals, Send
 from serving.http.websocket_gate import address_of
 
 _ROUTE = "/_stcore/upload_file/"
+_CHANGES = ("PUT", "DELETE")
 _NO_SPACE = 507  # RFC 4918, section 11.5
 
 
@@ -19,10 +20,12 @@ class StoredFiles:
     Attributes:
         nbytes: returns the bytes of a session, by its id, or of all sessions (None).
         trim: deletes a session's oldest files beyond a number of bytes; returns how many.
+        is_owner: returns whether a request (an ASGI scope) comes from the browser of a session.
     """
 
     nbytes: Callable[[str | None], int]
     trim: Callable[[str, int], int]
+    is_owner: Callable[[str, Message], bool] = lambda _session, _scope: True
 
 
 class UploadLimits:
@@ -55,7 +58,12 @@ class UploadLimits:
         self._senders: dict[str, str] = {}  # addresses, by session
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["method"] != "PUT" or _ROUTE not in scope["path"]:
+        session = scope.get("path", "").partition(_ROUTE)[2].partition("/")[0]
+        if scope["type"] != "http" or scope["method"] not in _CHANGES or not session:
+            await self._app(scope, receive, send)
+        elif not self._stored.is_owner(session, scope):
+            await self._refusals.answer("foreign-session", scope, FORBIDDEN)(scope, receive, send)
+        elif scope["method"] != "PUT":
             await self._app(scope, receive, send)
         elif self._full(address_of(scope)):
             await self._refusals.answer("too-many-uploads", scope)(scope, receive, send)
@@ -67,7 +75,6 @@ class UploadLimits:
                 await self._refusals.answer("no-space", scope, _NO_SPACE)(scope, receive, send)
             finally:
                 self._transfers -= 1
-                session = scope["path"].partition(_ROUTE)[2].partition("/")[0]
                 self._senders[session] = address_of(scope)  # not earlier: `_full` drops sessions without files
                 if self._stored.trim(session, self._session_bytes):
                     self._refusals.count("old-uploads")

@@ -93,14 +93,11 @@ async def sessions(server: Server, _stack: AsyncExitStack) -> None:
 
 async def uploads(server: Server, stack: AsyncExitStack) -> None:
     """300 uploads of 2 MB that nobody uses"""
-    visitor = await stack.enter_async_context(visit(server.url, TIMEOUT))
-    await visitor.open(CHAPTER)
     token = send_request(server.url, "GET", "/_stcore/health")[1]["set-cookie"].split(";")[0].partition("=")[2]
-    headers = {
-        "Content-Type": f"multipart/form-data; boundary={BOUNDARY}",
-        "Cookie": f"_streamlit_xsrf={token}",
-        "X-Xsrftoken": token,
-    }
+    cookie = {"Cookie": f"_streamlit_xsrf={token}"}
+    headers = {"Content-Type": f"multipart/form-data; boundary={BOUNDARY}", "X-Xsrftoken": token} | cookie
+    visitor = await stack.enter_async_context(visit(server.url, TIMEOUT, headers=cookie))
+    await visitor.open(CHAPTER)
     body = multipart(2 * 2**20)
     for number in range(300):
         path = f"/_stcore/upload_file/{visitor.session}/{number}"

@@ -76,3 +76,17 @@ def test_where_names_the_innermost_place_first() -> None:
 def test_a_record_that_cannot_be_put_together_is_told_anyhow(stream: io.StringIO) -> None:
     logging.getLogger("any").warning("%d words", "many")
     assert [line["event"] for line in lines(stream)] == ["%d words"]
+
+
+@pytest.mark.attack("logs")
+def test_no_session_is_named(stream: io.StringIO) -> None:
+    session = "00000000-0000-4000-8000-00000000beef"
+    logging.getLogger("any").warning("Session with id %s is already connected!", session)
+    assert [line["event"] for line in lines(stream)] == ["Session with id (id) is already connected!"]
+
+
+@pytest.mark.attack("logs")
+def test_a_long_record_is_cut_off(stream: io.StringIO) -> None:
+    logging.getLogger("any").warning("a disallowed origin: %s", "x" * 20_000)
+    (line,) = lines(stream)
+    assert len(str(line["event"])) < 600

@@ -6,15 +6,18 @@ from collections.abc import Callable, Iterable
 from urllib.parse import parse_qs
 
 from starlette.middleware import Middleware
+from streamlit import config
 
 from serving.http.refusals import Message, Refusals
 from serving.http.security_headers import SecurityHeaders
+from serving.http.sites import Sites
 from serving.http.upload_limits import StoredFiles, UploadLimits
 from serving.http.websocket_gate import GateLimits, WebSocketGate
 from serving.settings import Settings
 from ui.app.index_page import index_page
 from ui.chapter.contents import all_chapters
 from ui.compute.slots import metrics
+from ui.streamlit_internals.browser_identity import browser_of, identify, owner_of
 from ui.streamlit_internals.mailbox import Mailbox, MessageLimits
 from ui.streamlit_internals.sessions import (
     end_disconnected_sessions,
@@ -45,17 +48,30 @@ def hosted_middleware(allowed: Settings) -> list[Middleware]:
     )
     return [
         Middleware(SecurityHeaders, allowed.frame_ancestors, pages),
-        Middleware(WebSocketGate, bounds, mail, refused),
+        Middleware(WebSocketGate, bounds, mail, refused, public_sites(), identify),
         Middleware(
             UploadLimits,
             _UPLOADS_ON_THE_WAY,
             allowed.session_mb * 2**20,
             allowed.address_uploads_mb * 2**20,
             allowed.uploads_mb * 2**20,
-            StoredFiles(upload_bytes, trim_uploads),
+            StoredFiles(upload_bytes, trim_uploads, _is_owner),
             refused,
         ),
     ]
+
+
+def public_sites() -> Sites:
+    """Return the names and trusted sites of a public server: any name, unless server.allowedHosts lists them."""
+    return Sites(
+        hosts=lambda: config.get_option("server.allowedHosts") or None,
+        origins=lambda: config.get_option("server.corsAllowedOrigins"),
+    )
+
+
+def _is_owner(session: str, scope: Message) -> bool:
+    owner = owner_of(session)
+    return owner is None or owner == browser_of(scope)
 
 
 def session_cleanup(allowed: Settings) -> Callable[[], None]:

@@ -18,6 +18,7 @@ _PARTS_LOST = "a part of a page may stay empty or grey, or be drawn over the nex
 _SLOW = "pages arrive in single messages and are drawn more slowly"
 _STOPPED = "a part that a stopped page lacks can still be requested, and breaks the page"
 _MEMORY = "the memory of sessions is not bounded"
+_TAKEN = "whoever knows the id of a session can take it over"
 _LOADS = "pages load their scripts one after the other"
 
 PRIVATE_NAMES = (
@@ -37,6 +38,10 @@ PRIVATE_NAMES = (
     PrivateName(
         "streamlit.runtime.scriptrunner:add_script_run_ctx", "script_run", "slow work cannot draw its progress"
     ),
+    PrivateName(
+        "streamlit.web.server.starlette.starlette_app_utils:decode_xsrf_token_string", "browser_identity", _TAKEN
+    ),
+    PrivateName(f"{_SESSION}._user_info", "browser_identity", _TAKEN),
     PrivateName(f"{_STATE}._old_state", "sessions", _MEMORY),
     PrivateName(f"{_STATE}._new_widget_state", "sessions", _MEMORY),
     PrivateName(f"{_SESSION}._client_state", "sessions", _MEMORY),

@@ -34,7 +34,7 @@ class Host:
         self.away: Counter[str] = Counter()
         self.files = files
         self.go = asyncio.Event()
-        stored = StoredFiles(sessions.upload_bytes, sessions.trim_uploads)
+        stored = StoredFiles(sessions.upload_bytes, sessions.trim_uploads, lambda session, _scope: session != "theirs")
         refusals = Refusals("<{}>".format, lambda why: self.away.update([why]))
         self.app = UploadLimits(self._take, max_transfers, session_bytes, 6 * MB, 8 * MB, stored, refusals)
 
@@ -154,5 +154,19 @@ def test_other_requests_pass(files: MemoryUploadedFileManager) -> None:
         host = Host(files, max_transfers=0)
         host.go.set()
         assert (await host.put("a", "b", method="DELETE"))[0] == 204
+
+    asyncio.run(test())
+
+
+@pytest.mark.parametrize("method", ["PUT", "DELETE"])
+def test_who_knows_a_session_of_somebody_else_cannot_change_its_files(
+    method: str, files: MemoryUploadedFileManager
+) -> None:
+    async def test() -> None:
+        host = Host(files)
+        host.go.set()
+        assert await host.put("theirs", "1", method=method) == (403, b"<foreign-session>")
+        assert host.away == {"foreign-session": 1}
+        assert (await host.put("mine", "1", method=method))[0] == 204
 
     asyncio.run(test())
