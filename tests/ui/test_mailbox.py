@@ -152,6 +152,46 @@ def test_no_click_is_lost() -> None:
     assert [states(message) for message in taken(box)] == [{"width": "3", "again": True, "other": True}]
 
 
+def clicks(*keys: str, size: int = 0) -> BackMsg:
+    message = run()
+    for key in keys:
+        message.rerun_script.widget_states.widgets.add(id=key, json_trigger_value="x" * size)
+    return message
+
+
+def widgets(box: Mailbox) -> list[int]:
+    """How many states the server gets with each request."""
+    return [len(message.rerun_script.widget_states.widgets) for message in taken(box)]
+
+
+def test_requests_of_a_thousand_clicks_each_do_not_add_up() -> None:
+    box = mailbox()
+    flood = [clicks(*[f"{number}-{key}" for key in range(900)]) for number in range(50)]
+    reasons = put(box, *flood)
+    assert set(reasons[1:]) == {"too-many-messages"}
+    assert widgets(box) == [900 + 100], "its own, and the last hundred before it"
+
+
+def test_clicks_that_wait_are_no_larger_than_a_message() -> None:
+    box = mailbox()
+    reasons = put(box, *[clicks(str(number), size=MOST // 4) for number in range(20)])
+    assert set(reasons[:3]) == {None}
+    assert set(reasons[4:]) == {"too-many-messages"}
+    (message,) = taken(box)
+    assert MOST // 2 < message.ByteSize() <= MOST
+
+
+def test_a_request_waits_until_the_run_before_it_has_begun() -> None:
+    """What Streamlit gets before, it merges without a bound."""
+    box = mailbox()
+    put(box, run(width="1"))
+    assert box.take() is not None
+    put(box, run(width="2"), click("again"))
+    assert box.take() is None
+    box.sent(run_begins())
+    assert [states(message) for message in taken(box)] == [{"again": True}]
+
+
 def test_runs_of_fragments_wait_beside_each_other_until_the_whole_page_runs() -> None:
     box = mailbox()
     put(box, run("one", width="1"), run("two", width="2"), run("one", width="3"))
@@ -203,11 +243,16 @@ def test_a_notice_is_shown_beside_what_the_page_shows() -> None:
 
 def test_there_is_a_sentence_for_every_reason_and_a_socket_can_be_closed_with_it() -> None:
     sentence = refusals().sentence
-    files = ("serving/http/websocket_gate.py", "serving/http/upload_limits.py", "ui/streamlit_internals/mailbox.py")
+    files = (
+        "serving/http/websocket_gate.py",
+        "serving/http/upload_limits.py",
+        "serving/http/sites.py",
+        "ui/streamlit_internals/mailbox.py",
+    )
     sources = [ROOT / file for file in files]
     code = "".join(source.read_text(encoding="utf-8") for source in sources)
-    named = set(re.findall(r'"(too-[a-z-]+|no-space|not-offered)"', code))
-    assert len(named) == 8
+    named = set(re.findall(r'"(too-[a-z-]+|no-space|not-offered|foreign-[a-z]+)"', code))
+    assert len(named) == 11
     for language in languages():
         scope = {"query_string": f"lang={language}".encode()}
         assert all(sentence(why, scope)[-1] in ".。" for why in named)

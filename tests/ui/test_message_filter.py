@@ -214,9 +214,11 @@ def test_on_ones_own_machine_requests_pass_through_the_same_filter() -> None:
     came = [request("one"), request("two"), request("one", "part"), BackMsg(clear_cache=True), heartbeat()]
     passed: list[bytes] = []
 
-    async def app(_scope: Scope, receive: Receive, _send: Send) -> None:
+    async def app(_scope: Scope, receive: Receive, send: Send) -> None:
         while (message := await receive())["type"] != "websocket.disconnect":
             passed.append(message.get("bytes", b""))
+            for answer in (run_begins(), run_ends()):
+                await send({"type": "websocket.send", "bytes": answer})
 
     frames: list[Message] = [{"type": "websocket.connect"}]
     frames += [{"type": "websocket.receive", "bytes": message.SerializeToString()} for message in came]

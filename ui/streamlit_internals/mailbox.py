@@ -1,7 +1,7 @@
 """Messages of one browser on their way to Streamlit: which may pass, in which order, and which replace each other.
 
 A request that comes while an earlier one waits replaces it, as in Streamlit once a script runs: only the last state of
-a slider counts, and no click is lost.
+a slider counts, and no click is lost, up to more than a person can make.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.proto.RootContainer_pb2 import RootContainer
-from streamlit.proto.WidgetStates_pb2 import WidgetStates
+from streamlit.proto.WidgetStates_pb2 import WidgetState, WidgetStates
 
 from ui.streamlit_internals.message_filter import TRIGGERS, MessageFilter
 
@@ -26,7 +26,8 @@ _OFFERED = ("rerun_script", "stop_script", "app_heartbeat", "file_urls_request")
 _MOST_WAITING = 32  # messages of one visitor
 _MOST_WIDGETS = 1000  # of a page, or files at once: ten times what any page has
 _MOST_FILES = 20
-_LONGEST_WAIT = 5.0  # seconds for which a fragment's request waits for the end of a run
+_MOST_CLICKS = 100  # of older requests that one keeps
+_LONGEST_WAIT = 5.0  # seconds for which a request waits for a run: a fragment's for its end, others for its begin
 
 _Key = tuple[str, str]
 
@@ -95,8 +96,8 @@ class Mailbox:
             return "too-large"
         if kind == "rerun_script":
             self.page_requested = True
-            if self._filter.accepts(new.rerun_script):
-                self._put_run(new, message)
+            if self._filter.accepts(new.rerun_script) and not self._put_run(new, message):
+                return "too-many-messages"
         elif self._limits and len(self._waiting) >= _MOST_WAITING:
             return "too-many-messages"
         else:
@@ -144,23 +145,29 @@ class Mailbox:
         kind, name = key
         if kind == "download":
             return self._limits is None or len(self._downloading) < self._limits.downloads
-        waits_for_run = kind == "rerun_script" and name and self._filter.busy
+        # Streamlit merges the requests that come before a run has begun, on the event loop and without a bound.
+        waits_for_run = kind == "rerun_script" and (self._filter.busy if name else self._filter.run_requested)
         return not waits_for_run or self._clock() - self._waiting[key].since >= _LONGEST_WAIT
 
-    def _put_run(self, new: BackMsg, message: bytes) -> None:
-        """A run of the whole page takes the place of all that wait, and one of a fragment that of the same fragment."""
+    def _put_run(self, new: BackMsg, message: bytes) -> bool:
+        """Queue a run, of the whole page in place of all that wait, of a fragment in place of the same fragment's.
+
+        False if some of their clicks were dropped: a request keeps so many, and is no larger than a message may be.
+        """
         run = new.rerun_script
         fragment = run.fragment_id
         if ("rerun_script", "") in self._waiting or len(self._waiting) >= _MOST_WAITING:
             run.fragment_id = ""
         before = self._take_runs(run.fragment_id or None)
+        room = _Room(_MOST_CLICKS, self._limits.message_bytes - len(message) if self._limits else None)
         for old in before:
-            _add_clicks(old.message.rerun_script.widget_states, run.widget_states)
+            _add_clicks(old.message.rerun_script.widget_states, run.widget_states, room)
             # A part may be requested right after Back: the widgets still follow the URL.
             run.is_history_navigation |= bool(fragment) and old.message.rerun_script.is_history_navigation
         since = min((old.since for old in before), default=self._clock())
         changed = bool(before) or run.fragment_id != fragment
         self._waiting["rerun_script", run.fragment_id] = _Waiting(new, None if changed else message, since)
+        return not room.exceeded
 
     def _take_runs(self, fragment: str | None = None) -> list[_Waiting]:
         """Remove and return the requests that wait, of one fragment or all, the last first."""
@@ -190,9 +197,27 @@ def _fits(message: BackMsg) -> bool:
     )
 
 
-def _add_clicks(old: WidgetStates, new: WidgetStates) -> None:
+@dataclass
+class _Room:
+    """What one request may still take over from older ones: so many clicks, of so many bytes (None for any)."""
+
+    clicks: int
+    nbytes: int | None
+    exceeded: bool = False
+
+    def take(self, state: WidgetState) -> bool:
+        size = state.ByteSize() if self.nbytes is not None else 0
+        if self.clicks == 0 or (self.nbytes is not None and size > self.nbytes):
+            self.exceeded = True
+            return False
+        self.clicks -= 1
+        self.nbytes = None if self.nbytes is None else self.nbytes - size
+        return True
+
+
+def _add_clicks(old: WidgetStates, new: WidgetStates, room: _Room) -> None:
     """Add the clicks of an older request, which are not lost because something else changed after them."""
     known = {state.id for state in new.widgets}
-    new.widgets.extend(
-        state for state in old.widgets if state.id not in known and state.WhichOneof("value") in TRIGGERS
-    )
+    for state in old.widgets:
+        if state.WhichOneof("value") in TRIGGERS and state.id not in known and room.take(state):
+            new.widgets.append(state)

@@ -62,6 +62,11 @@ class MessageFilter:
         _connected.add(self)
 
     @property
+    def run_requested(self) -> bool:
+        """Whether a run is requested that has not begun."""
+        return self._run_requested
+
+    @property
     def busy(self) -> bool:
         """Whether a run is requested or in progress: a fragment's request has to wait for its end.
 
