@@ -1,4 +1,4 @@
-"""Security headers: no resources from other sites, no foreign frames, no guessing of content types."""
+"""Security headers: no resources from other sites or for them, no foreign frames, no guessing of content types."""
 
 from __future__ import annotations
 
@@ -13,6 +13,11 @@ from serving.http.refusals import App, Message, Receive, Send
 
 _BLOCKED = ("/_stcore/metrics", "/_stcore/script-health-check", "/_stcore/agent/")
 """Streamlit's own routes that visitors do not need."""
+
+_NEEDED = ("camera", "microphone", "clipboard-write", "fullscreen")
+_UNNEEDED = ("geolocation", "payment", "usb", "serial", "hid", "bluetooth", "midi", "display-capture")
+_PERMISSIONS = ", ".join([*(f"{name}=(self)" for name in _NEEDED), *(f"{name}=()" for name in _UNNEEDED)])
+_YEAR = 365 * 24 * 3600  # seconds
 
 
 def policy(frame_ancestors: str = "", pages: str = "") -> str:
@@ -59,6 +64,9 @@ class SecurityHeaders:
             "Content-Security-Policy": policy(frame_ancestors, pages),
             "X-Content-Type-Options": "nosniff",
             "Referrer-Policy": "no-referrer",
+            "Cross-Origin-Opener-Policy": "same-origin",
+            "Cross-Origin-Resource-Policy": "same-origin",
+            "Permissions-Policy": _PERMISSIONS,
         }
         if not frame_ancestors:
             self._headers["X-Frame-Options"] = "SAMEORIGIN"
@@ -74,6 +82,7 @@ class SecurityHeaders:
                 for name, value in self._headers.items():
                     headers[name] = value
                 if scope["scheme"] == "https":
+                    headers["Strict-Transport-Security"] = f"max-age={_YEAR}"
                     message["headers"] = [_secure(*header) for header in headers.raw]
             await send(message)
 

@@ -33,7 +33,13 @@ def directives(policy: str) -> dict[str, list[str]]:
 
 @pytest.mark.parametrize(
     ("header", "value"),
-    [("x-content-type-options", "nosniff"), ("referrer-policy", "no-referrer"), ("x-frame-options", "SAMEORIGIN")],
+    [
+        ("x-content-type-options", "nosniff"),
+        ("referrer-policy", "no-referrer"),
+        ("x-frame-options", "SAMEORIGIN"),
+        ("cross-origin-opener-policy", "same-origin"),
+        ("cross-origin-resource-policy", "same-origin"),
+    ],
 )
 @pytest.mark.parametrize("path", ["/", "/transformer", "/media/x.png", "/_stcore/metrics"])
 def test_every_answer_has_them(header: str, value: str, path: str) -> None:
@@ -82,6 +88,23 @@ def test_a_site_that_may_frame_it_is_named() -> None:
 def test_shut(path: str) -> None:
     answer = client().get(path)
     assert (answer.status_code, answer.text) == (404, "not found")
+
+
+def test_pages_may_use_what_they_have_a_control_for_and_no_other_device() -> None:
+    permissions = dict(part.split("=") for part in client().get("/").headers["permissions-policy"].split(", "))
+    assert {name for name, who in permissions.items() if who == "(self)"} == {
+        "camera",
+        "microphone",
+        "clipboard-write",
+        "fullscreen",
+    }
+    assert {permissions[name] for name in ("geolocation", "payment", "usb")} == {"()"}
+
+
+def test_who_came_by_tls_comes_by_tls_again() -> None:
+    assert "strict-transport-security" not in client().get("/").headers
+    header = client(address="https://testserver").get("/").headers["strict-transport-security"]
+    assert int(header.removeprefix("max-age=")) >= 180 * 24 * 3600
 
 
 def test_cookies_that_came_by_tls_go_by_tls_alone() -> None:
