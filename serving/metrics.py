@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
-from prometheus_client.exposition import generate_latest, start_http_server
+from prometheus_client.exposition import generate_latest
 
 _SECONDS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 60.0)
 
@@ -24,6 +23,7 @@ class Metrics:
         self._failures = self._counter("atlas_failures", "Pages that failed, by error", "error")
         self._rejections = self._counter("atlas_turned_away", "Refused visitors and messages, by reason", "why")
         self._ready = self._gauge("atlas_ready", "1 once the models are loaded, 0 again when the server stops")
+        self._lag = self._gauge("atlas_event_loop_lag_seconds", "Longest delay of the event loop in the last minute")
         self._running = self._gauge("atlas_running", "Running computations")
         self._waiting = self._gauge("atlas_waiting", "Computations in the queue")
         self._sessions = self._gauge("atlas_sessions", "Open sessions")
@@ -50,6 +50,9 @@ class Metrics:
     def watch_ready(self, ready: Callable[[], bool]) -> None:
         self._ready.set_function(lambda: float(ready()))
 
+    def watch_loop(self, lag: Callable[[], float]) -> None:
+        self._lag.set_function(lag)
+
     def watch_slots(self, count: Callable[[], tuple[int, int]]) -> None:
         """Report slots; `count` returns how many jobs run and how many wait."""
         self._running.set_function(lambda: count()[0])
@@ -68,21 +71,6 @@ class Metrics:
     def text(self) -> bytes:
         """Return all metrics in Prometheus' text format."""
         return generate_latest(self.registry)
-
-    @contextmanager
-    def served(self, address: str) -> Iterator[None]:
-        """Serve the metrics at `HOST:PORT`, apart from the app; nowhere if the address is empty."""
-        if not address:
-            yield
-            return
-        host, _, port = address.rpartition(":")
-        server, thread = start_http_server(int(port), host.strip("[]"), self.registry)
-        try:
-            yield
-        finally:
-            server.shutdown()
-            server.server_close()
-            thread.join()
 
     def _histogram(self, name: str, about: str) -> Histogram:
         return Histogram(name, about, ("kind",), registry=self.registry, buckets=_SECONDS)

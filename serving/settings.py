@@ -135,7 +135,8 @@ class Settings(BaseSettings):
     metrics: str = Field(
         default="",
         pattern=r"^$|^[\w.\-\[\]:]+:\d{1,5}$",
-        description="address of the metrics for Prometheus, such as `0.0.0.0:9501`; default: none",
+        description="address of the metrics for Prometheus, and of health checks that do not wait for the event loop, "
+        "such as `0.0.0.0:9501`; default: none",
     )
     runner: Literal["here", "serve"] = Field(
         default="here", description="where models run: `here`, in this process, or on Ray `serve`"

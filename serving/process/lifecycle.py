@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -15,11 +15,14 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from serving.compute.slots import Slots
+from serving.http.operations_server import operations_served
 from serving.logs import log, reset_formatters, where
 from serving.metrics import Metrics
+from serving.process.event_loop import LoopMonitor
 
 _POLL = 0.1  # seconds between two checks of the slots while the server stops
 _CLEANUP = 30.0  # seconds between two clean-ups
+_STUCK = 30.0  # seconds for which the event loop may be busy with one thing
 _FIRST_PAUSE, _LONGEST_PAUSE = 5.0, 300.0  # seconds before loading is tried again
 
 
@@ -32,7 +35,8 @@ class ServerLifecycle:
         metrics: returns the metrics of this process.
         stop_seconds: how long running work may go on after a request to stop.
         first_pause: seconds before the first retry of `warm`; doubled each time.
-        metrics_address: HOST:PORT at which metrics are served; "" for nowhere.
+        metrics_address: HOST:PORT at which metrics, health and readiness are served by threads of their own; "" for
+            nowhere.
         clean_up: called every 30 seconds.
         end: called last, also while work is still running.
     """
@@ -51,6 +55,7 @@ class ServerLifecycle:
         self._warm, self._slots, self._metrics = warm, slots, metrics
         self._stop_seconds, self._first_pause = stop_seconds, first_pause
         self._metrics_address, self._clean_up, self._end = metrics_address, clean_up, end
+        self._monitor = LoopMonitor()
         self._state = {"ready": False, "stopping": False}
 
     @property
@@ -60,23 +65,37 @@ class ServerLifecycle:
     def routes(self) -> list[Route]:
         """Return `/healthz` (the process answers) and `/readyz` (models are loaded and the server is not stopping)."""
 
-        def health(_request: Request) -> Response:
-            return PlainTextResponse("ok")
+        def route(check: Callable[[], tuple[bool, str]]) -> Callable[[Request], Awaitable[Response]]:
+            async def answer(_request: Request) -> Response:
+                well, line = check()
+                return PlainTextResponse(line, 200 if well else 503)
 
-        def readiness(_request: Request) -> Response:
-            return PlainTextResponse("ready", 200) if self.ready else PlainTextResponse("not ready", 503)
+            return answer
 
-        return [Route("/healthz", health), Route("/readyz", readiness)]
+        return [Route(path, route(check)) for path, check in self._checks().items()]
+
+    def _checks(self) -> dict[str, Callable[[], tuple[bool, str]]]:
+        def health() -> tuple[bool, str]:
+            stuck = self._monitor.busy_seconds() > _STUCK  # seen by the threads of the metrics address alone
+            return not stuck, "the event loop does not answer" if stuck else "ok"
+
+        def readiness() -> tuple[bool, str]:
+            return self.ready, "ready" if self.ready else "not ready"
+
+        return {"/healthz": health, "/readyz": readiness}
 
     @asynccontextmanager
     async def lifespan(self, _app: Any) -> AsyncIterator[None]:
         """Run the server from start to stop, as an ASGI lifespan."""
         reset_formatters()
-        self._metrics().watch_ready(lambda: self.ready)
-        tasks = [asyncio.create_task(self._load()), asyncio.create_task(self._clean_up_regularly())]
+        metrics = self._metrics()
+        metrics.watch_ready(lambda: self.ready)
+        metrics.watch_loop(self._monitor.longest_lag)
+        work = (self._monitor.run(), self._load(), self._clean_up_regularly())
+        tasks = [asyncio.create_task(one) for one in work]
         self._stop_gracefully()
         try:
-            with self._metrics().served(self._metrics_address):
+            with operations_served(self._metrics_address, metrics.registry, self._checks()):
                 yield
         finally:
             self._state["stopping"] = True
