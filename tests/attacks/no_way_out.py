@@ -1,0 +1,30 @@
+"""A Python in which no process can reach another machine: `sitecustomize` for a server under test.
+
+Whatever is tried is written to the file that ATTEMPTS names, and fails.
+"""
+
+import os
+import sys
+import traceback
+
+_LOCAL = ("", "localhost", "127.0.0.1", "::1", "0.0.0.0", "::")
+_BY_ADDRESS = ("socket.connect", "socket.sendto", "socket.sendmsg")
+_BY_NAME = ("socket.getaddrinfo", "socket.gethostbyname", "socket.gethostbyaddr")
+
+
+def _stay(event: str, given: tuple[object, ...]) -> None:
+    if event in _BY_ADDRESS:
+        address = given[1]
+        host = address[0] if isinstance(address, tuple) else ""  # a path is a socket of this machine
+    elif event in _BY_NAME:
+        host = given[0] or ""
+    else:
+        return
+    name = host.decode() if isinstance(host, bytes) else str(host)
+    if name not in _LOCAL:
+        with open(os.environ["ATTEMPTS"], "a", encoding="utf-8") as file:
+            file.write(f"{event} {name} from {traceback.format_stack(limit=8)[:-1]}\n")
+        raise OSError(f"no way out to {name}")
+
+
+sys.addaudithook(_stay)
