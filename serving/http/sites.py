@@ -23,11 +23,11 @@ class Sites:
     Attributes:
         hosts: returns host names, or ["*.atlas.example"] for all below one; None for any. Addresses and localhost
             always pass: no other site has such a name.
-        origins: returns the sites whose pages may open a session, besides this server's own.
+        origins: returns the sites whose pages may open a session, besides this server's own; None for any.
     """
 
     hosts: Callable[[], Collection[str] | None] = lambda: None
-    origins: Callable[[], Collection[str]] = tuple
+    origins: Callable[[], Collection[str] | None] = lambda: None
 
     def refusal(self, scope: Message) -> str | None:
         """Return why a request or a handshake is refused, or None."""
@@ -37,7 +37,9 @@ class Sites:
         if scope["type"] != "websocket" or origin is None:
             return None  # other software than browsers sends none
         own = bool(host) and origin.partition("://")[2].lower() == str(host).lower()
-        return None if own or origin.lower() in {one.strip().lower() for one in self.origins()} else "foreign-origin"
+        if own or (trusted := self.origins()) is None:
+            return None
+        return None if origin.lower() in {one.strip().lower() for one in trusted} else "foreign-origin"
 
     def _answers_to(self, host: str) -> bool:
         if (names := self.hosts()) is None:

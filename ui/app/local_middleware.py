@@ -34,12 +34,17 @@ def _own_names() -> list[str] | None:
     """Names of this machine. A name that another site points here (DNS rebinding) is none of them."""
     from serving.settings import settings
 
-    if settings().hosted:  # on Streamlit Community Cloud, which gives the app a name
+    if settings().hosted or not _protected():  # on Streamlit Community Cloud, which gives the app a name
         return None
     machine = socket.gethostname()
     given = [config.get_option("server.address"), config.get_option("browser.serverAddress")]
     return [machine, f"{machine}.local", *filter(None, given), *config.get_option("server.allowedHosts")]
 
 
-def _trusted_origins() -> list[str]:
-    return list(config.get_option("server.corsAllowedOrigins"))
+def _trusted_origins() -> list[str] | None:
+    return list(config.get_option("server.corsAllowedOrigins")) if _protected() else None
+
+
+def _protected() -> bool:
+    """Whether Streamlit's own check of origins is on, which users behind some proxies turn off."""
+    return bool(config.get_option("server.enableCORS"))

@@ -15,7 +15,8 @@ from tests.serving.http.sockets import BOUNDS, PlainQueue
 
 pytestmark = pytest.mark.attack("cross-site")
 ANY_NAME = Sites(origins=lambda: ["https://atlas.example"])
-AT_HOME = Sites(hosts=lambda: ["mymachine", "*.lab.example"])
+AT_HOME = Sites(hosts=lambda: ["mymachine", "*.lab.example"], origins=tuple)
+FOREIGN = "https://elsewhere.example"
 LONG = "https://" + "x" * 20_000
 
 
@@ -51,6 +52,10 @@ def handshake(host: str | None = "localhost:8501", *origins: str, kind: str = "w
 )
 def test_a_session_is_opened_by_the_servers_own_pages(scope: Message, why: str | None) -> None:
     assert ANY_NAME.refusal(scope) == why
+
+
+def test_without_a_check_any_site_may() -> None:
+    assert Sites().refusal(handshake("evil.example", FOREIGN)) is None
 
 
 @pytest.mark.parametrize("kind", ["websocket", "http"])
