@@ -15,7 +15,7 @@ _BLOCKED = ("/_stcore/metrics", "/_stcore/script-health-check", "/_stcore/agent/
 """Streamlit's own routes that visitors do not need."""
 
 _NEEDED = ("camera", "microphone", "clipboard-write", "fullscreen")
-_UNNEEDED = ("geolocation", "payment", "usb", "serial", "hid", "bluetooth", "midi", "display-capture")
+_UNNEEDED = ("geolocation", "payment", "usb", "serial", "hid", "midi", "display-capture")
 _PERMISSIONS = ", ".join([*(f"{name}=(self)" for name in _NEEDED), *(f"{name}=()" for name in _UNNEEDED)])
 _YEAR = 365 * 24 * 3600  # seconds
 

@@ -61,6 +61,8 @@ class SocketWithLimits(SlowReaderTimeout, WebSocketsSansIOProtocol):
 
     async def send(self, message: Any) -> None:
         await super().send(message)
+        if message["type"] == "websocket.http.response.body" and not message.get("more_body"):
+            self.handshake_complete = True  # refused: or uvicorn would log an error for each
         if self._unparsed:  # sent before the handshake was answered
             self._parse()
 

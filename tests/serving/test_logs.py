@@ -86,7 +86,9 @@ def test_no_session_is_named(stream: io.StringIO) -> None:
 
 
 @pytest.mark.attack("logs")
-def test_a_long_record_is_cut_off(stream: io.StringIO) -> None:
-    logging.getLogger("any").warning("a disallowed origin: %s", "x" * 20_000)
-    (line,) = lines(stream)
-    assert len(str(line["event"])) < 600
+def test_of_a_long_record_the_begin_and_the_end_are_kept(stream: io.StringIO) -> None:
+    logging.getLogger("any").warning("a disallowed origin: %s: refused", "x" * 20_000)
+    event = str(lines(stream)[0]["event"])
+    assert len(event) < 700
+    assert event.startswith("a disallowed origin: xxx")
+    assert event.endswith("xxx: refused")

@@ -23,6 +23,10 @@ async def app(scope: Any, receive: Any, send: Any) -> None:
         await receive()
         if scope["path"] == "/silent":
             await asyncio.Event().wait()
+        elif scope["path"] == "/refused":
+            await send({"type": "websocket.http.response.start", "status": 403, "headers": []})
+            await send({"type": "websocket.http.response.body", "body": b"no"})
+            return
         elif scope["path"] == "/slow":
             await asyncio.sleep(0.05)
         await send({"type": "websocket.accept"})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 from collections import Counter
 
@@ -183,6 +184,25 @@ def test_a_handshake_that_the_app_does_not_answer_ends_in_time(counted: Counter[
         assert counted == {"unfinished": 1}
 
     run(test)
+
+
+def test_a_handshake_that_the_app_refuses_is_no_error(caplog: pytest.LogCaptureFixture) -> None:
+    """Or a stranger could fill the log."""
+    errors = logging.getLogger("uvicorn.error")
+
+    async def test(server: uvicorn.Server, port: int) -> None:
+        errors.setLevel(logging.ERROR)  # the server has set it higher
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(HANDSHAKE.replace("/_stcore/stream", "/refused").format("").encode())
+        assert b" 403 " in (await reader.read()).partition(b"\r\n")[0]
+        await ended(server)
+
+    errors.addHandler(caplog.handler)
+    try:
+        run(test)
+    finally:
+        errors.removeHandler(caplog.handler)
+    assert [record.message for record in caplog.records] == []
 
 
 def test_a_socket_on_ipv6_sees_an_address_of_ipv4() -> None:
