@@ -189,7 +189,8 @@ def spectrum_figure(spectra: Float[np.ndarray, "shots frequencies"], shot: int, 
     figure = go.Figure()
     for place, name, colour in ((0, labels["at-first"], "#9aa0a6"), (shot, labels["now"], ACCENT)):
         figure.add_bar(x=waves, y=spectra[place].astype(np.float32), name=name, marker={"color": colour})
-    return lay_out(figure, labels["frequency"], labels["share"], 320, xaxis={"dtick": 2}, yaxis={"rangemode": "tozero"})
+    axes: dict[str, Any] = {"xaxis": {"dtick": 2}, "yaxis": {"rangemode": "tozero"}}
+    return lay_out(figure, labels["frequency"], labels["share"], 320, **axes, legend=_LEGEND_BELOW)
 
 
 def _thinned(count: int) -> np.ndarray:

@@ -201,6 +201,11 @@ def test_two_inputs_are_compared(page: Page, cross: MapGroup) -> None:
     assert abs(boxes[0]["y"] - boxes[1]["y"]) < 2 < boxes[1]["x"] - boxes[0]["x"], (
         "side by side, not one under the other"
     )
+    heads, measures = live.part("grid").bounding_box(), live.part("prints").bounding_box()
+    assert heads
+    assert measures
+    assert measures["y"] < heads["y"] + heads["height"], "the measures are beside the heads: both maps are in view"
+    assert max(box["y"] + box["height"] for box in boxes if box) < 900
 
 
 def test_two_texts_are_compared_token_by_token(page: Page) -> None:

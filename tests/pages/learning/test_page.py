@@ -55,6 +55,15 @@ def test_it_opens_on_a_recorded_run_and_every_head_of_its_last_step(open_page: O
     assert marks == {("line", 400, 400), ("rect", film.shots[jump], film.shots[jump + 1])}
 
 
+def test_no_button_of_a_chart_covers_its_legend(open_page: OpenPage) -> None:
+    """The buttons to enlarge and to save it are above the plot, on the right."""
+    app = open_page(CHAPTER)
+    for name in ("together", "curve", "heads", "reach", "circle-curve", "spectrum"):
+        legend = figures(app, name)[0]["layout"]["legend"]
+        assert legend["y"] < 0, name
+        assert legend["yanchor"] == "top", name
+
+
 def test_the_time_line_goes_back_to_any_shot(open_page: OpenPage) -> None:
     app = open_page(CHAPTER, **{"l-run": "repeat, one layer", "l-step": "30", "l-measure": "entropy (bits)"})
     film = load_film(RECORDED / "repeat-one-layer-0.npz")

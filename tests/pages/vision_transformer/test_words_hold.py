@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from tests.pages.reading import drawn, finding, number, one_line, stands
+from tests.pages.reading import drawn, figures, finding, number, one_line, stands
 from viz_core.images.drawn import GARMENTS, drawn_picture
 from viz_core.pretrained import ImageClassifier, load_classifier
 
@@ -31,6 +32,16 @@ def test_of_what_a_patch_has_of_itself(open_page: OpenPage, model: str, token: i
     assert own < 0.5
     if token == 1:
         caution(app, load_classifier("vit-fashion-mnist" if model == "Garments" else "vit-cifar10", "cpu"))
+
+
+@pytest.mark.parametrize("model", ["Garments", "Animals, vehicles"])
+def test_of_the_picture_that_the_shuffle_test_opens_with(open_page: OpenPage, model: str) -> None:
+    """Shuffled, an airplane stayed one with 91%, as if positions did not matter."""
+    app = open_page("vision-transformer", **{"vt-section": "Shuffle test", "vt-model": model})
+    alt = figures(app, "permutation")[0]["about"]["alt"]
+    said = re.search("With positions the prediction is (.+), then (.+); without, (.+) both times", alt)
+    assert said is not None
+    assert said[1] != said[2]
 
 
 def caution(app: AppTest, model: ImageClassifier) -> None:
