@@ -22,7 +22,7 @@ POLICY, PROTOCOL, TEXT, LARGE, AGAIN = 1008, 1002, 1003, 1009, 1013  # why a soc
 _REASON = 123  # maximum bytes of a close reason (section 5.5)
 _RETRY = 1.0  # seconds after which a message that had to wait is tried again
 _READ_AHEAD = 20  # messages are read this many times faster than they are forwarded, so that a close is noticed
-_BLOCK = 4096  # bytes that cost as much to read as one small message
+_BLOCK = 4096  # bytes that cost as much as one small message; those of pages are smaller
 _BURST = 2.0  # seconds' worth of messages that may come at once
 _NOTICE_INTERVAL = 5.0  # seconds between two notices to the same window
 _ADDRESSES = 4096  # whose rate is tracked, most recently used
@@ -185,7 +185,7 @@ class Connection:
             now = asyncio.get_running_loop().time()
             self._changed.clear()
             if not self._sending and now >= self._next and (message := self._queue.take()) is not None:
-                self._next, self._slowed = now + _spend(self._forward_buckets), False
+                self._next, self._slowed = now + _spend(self._forward_buckets, max(1.0, len(message) / _BLOCK)), False
                 return {"type": "websocket.receive", "bytes": message}
             await self._wait(self._next - now if now < self._next else _RETRY if self._queue.waits else None)
         return self._last

@@ -90,6 +90,20 @@ def test_large_messages_are_read_more_slowly_than_small_ones() -> None:
     run(test)
 
 
+def test_large_requests_are_passed_on_more_slowly_than_small_ones() -> None:
+    """A request with the states of a thousand controls keeps the server busy for longer than one of a page."""
+
+    async def test() -> None:
+        server = Server(replace(BOUNDS, messages=100))
+        large, small = Socket(server, "large"), Socket(server, "small", "10.0.0.2")
+        large.send(*[bytes(400_000)] * 6)
+        small.send(*[bytes(500)] * 100)
+        await settled()
+        assert (len(server.received["large"]), len(server.received["small"])) == (3, 100)
+
+    run(test)
+
+
 def test_an_allowance_is_a_bucket_that_fills() -> None:
     now = [0.0]
     bucket = TokenBucket(rate=2, burst=4, clock=lambda: now[0])

@@ -191,13 +191,13 @@ def test_a_handshake_that_the_app_refuses_is_no_error(caplog: pytest.LogCaptureF
     errors = logging.getLogger("uvicorn.error")
 
     async def test(server: uvicorn.Server, port: int) -> None:
-        errors.setLevel(logging.ERROR)  # the server has set it higher
+        errors.setLevel(logging.ERROR)  # the server has configured it
+        errors.addHandler(caplog.handler)
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(HANDSHAKE.replace("/_stcore/stream", "/refused").format("").encode())
         assert b" 403 " in (await reader.read()).partition(b"\r\n")[0]
         await ended(server)
 
-    errors.addHandler(caplog.handler)
     try:
         run(test)
     finally:

@@ -1,0 +1,261 @@
+"""One client that floods a hosted server for a minute, and how long health and a newcomer's page take meanwhile.
+
+`make attacks` runs them all; `python -m tests.attacks.floods NAME URL` is one such client.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from streamlit.proto.BackMsg_pb2 import BackMsg
+
+from benchmarks.serving import HOSTED, Server, free_port, running
+from benchmarks.visitors import visit
+from tests.attacks.forged import page_run, state
+from tests.attacks.over_http import FOREIGN, send_request
+from tests.attacks.soak import State
+
+CHAPTER = "sinusoidal-encoding"
+SECONDS = 60.0
+TIMEOUT = 300.0
+PAUSE = 0.1  # seconds between two questions for health
+MOST_HEALTH = 0.25  # seconds
+SLOWER = 2.0  # times that a newcomer may wait longer than in peace
+BINARY, PING = 2, 9
+HANDSHAKE = (
+    "GET /_stcore/stream HTTP/1.1\r\nHost: {}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+    "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\nOrigin: {}\r\n\r\n"
+)
+
+Flood = Callable[[str], Awaitable[None]]
+
+
+def frame(opcode: int, data: bytes = b"", last: bool = True) -> bytes:
+    """A frame of a client, masked with zeros."""
+    size = len(data)
+    length = bytes([0x80 | size]) if size < 126 else bytes([0x80 | 127]) + size.to_bytes(8, "big")
+    return bytes([opcode | (0x80 if last else 0)]) + length + bytes(4) + data
+
+
+async def window(url: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """A socket that has asked for a page."""
+    host = urlsplit(url).netloc
+    reader, writer = await asyncio.open_connection(*host.split(":"))
+    writer.write(HANDSHAKE.format(host, url).encode())
+    await reader.readuntil(b"\r\n\r\n")
+    writer.write(frame(BINARY, page_run(CHAPTER).SerializeToString()))
+    return reader, writer
+
+
+async def flood_frames(url: str, first: bytes, more: bytes) -> None:
+    """Send frames as fast as they are taken, and come again where the socket is closed."""
+    while True:
+        with suppress(OSError, asyncio.IncompleteReadError):
+            reader, writer = await window(url)
+            reading = asyncio.create_task(read_all(reader))
+            writer.write(first)
+            while not reading.done():
+                writer.write(more)
+                await writer.drain()
+            writer.close()
+        await asyncio.sleep(0.01)
+
+
+async def read_all(reader: asyncio.StreamReader) -> None:
+    with suppress(OSError):
+        while await reader.read(2**16):
+            pass
+
+
+async def pings(url: str) -> None:
+    """a window that sends pings without a pause"""
+    await flood_frames(url, b"", frame(PING) * 10_000)
+
+
+async def fragments(url: str) -> None:
+    """a window that sends empty fragments without a pause"""
+    await flood_frames(url, frame(BINARY, last=False), frame(0, last=False) * 10_000)
+
+
+async def messages(url: str) -> None:
+    """a window that sends empty messages without a pause"""
+    await flood_frames(url, b"", frame(BINARY) * 10_000)
+
+
+async def reruns(url: str) -> None:
+    """28 reruns a second with 900 clicks each, and nothing read"""
+    while True:
+        with suppress(OSError, asyncio.IncompleteReadError):
+            _, writer = await window(url)
+            for number in range(10**9):
+                clicks = [state(f"$$ID-{number}-{key}", trigger_value=True) for key in range(900)]
+                writer.write(frame(BINARY, page_run(CHAPTER, *clicks).SerializeToString()))
+                await writer.drain()
+                await asyncio.sleep(1 / 28)
+
+
+async def answered_reruns(url: str) -> None:
+    """28 reruns a second with 900 clicks each, and everything read"""
+    while True:
+        with suppress(OSError, asyncio.IncompleteReadError):
+            reader, writer = await window(url)
+            reading = asyncio.create_task(read_all(reader))
+            for number in range(10**9):
+                clicks = [state(f"$$ID-{number}-{key}", trigger_value=True) for key in range(900)]
+                writer.write(frame(BINARY, page_run(CHAPTER, *clicks).SerializeToString()))
+                await writer.drain()
+                await asyncio.sleep(1 / 28)
+                if reading.done():
+                    break
+
+
+async def foreign_origins(url: str) -> None:
+    """ten handshakes at once from another site, again and again"""
+    await flood_handshakes(url, FOREIGN)
+
+
+async def long_origins(url: str) -> None:
+    """ten handshakes at once with an Origin of 20 kB, again and again"""
+    await flood_handshakes(url, f"https://{'x' * 20_000}")
+
+
+async def flood_handshakes(url: str, origin: str) -> None:
+    host = urlsplit(url).netloc
+
+    async def one() -> None:
+        with suppress(OSError):
+            reader, writer = await asyncio.open_connection(*host.split(":"))
+            writer.write(HANDSHAKE.format(host, origin).encode())
+            await reader.read()
+            writer.close()
+
+    while True:
+        await asyncio.gather(*[one() for _ in range(10)])
+
+
+async def clears(url: str) -> None:
+    """ten messages a second that empty all caches"""
+    async with visit(url, TIMEOUT) as visitor:
+        await visitor.open(CHAPTER)
+        while True:
+            await visitor.send(BackMsg(clear_cache=True))
+            await asyncio.sleep(0.1)
+
+
+FLOODS: tuple[Flood, ...] = (
+    pings,
+    fragments,
+    messages,
+    reruns,
+    answered_reruns,
+    foreign_origins,
+    long_origins,
+    clears,
+)
+
+
+@dataclass
+class Waits:
+    """Seconds that others waited while a client flooded."""
+
+    health: list[float] = field(default_factory=list)
+    apart: list[float] = field(default_factory=list)  # at the address of the metrics
+    newcomers: list[float] = field(default_factory=list)
+    cores: float = 0.0  # that the server used
+
+
+def ask(url: str, waits: list[float], over: threading.Event) -> None:
+    """Ask for health until it is over."""
+    while not over.is_set():
+        begun = time.monotonic()
+        status = send_request(url, "GET", "/healthz")[0]
+        waits.append(time.monotonic() - begun)
+        assert status == 200
+        time.sleep(PAUSE)
+
+
+async def newcomer(url: str) -> float:
+    begun = time.monotonic()
+    async with visit(url, TIMEOUT) as visitor:
+        assert (await visitor.open(CHAPTER)).texts
+    return time.monotonic() - begun
+
+
+def measure(server: Server, operations: str, seconds: float, flood: Flood | None = None) -> Waits:
+    """What others wait, in peace or while one client floods."""
+    waits, over, url = Waits(), threading.Event(), server.url
+    begun, cpu = time.monotonic(), State.of(server.pid).cpu
+    asking = [
+        threading.Thread(target=ask, args=(address, found, over), daemon=True)
+        for address, found in ((url, waits.health), (operations, waits.apart))
+    ]
+    command = [sys.executable, "-m", __spec__.name if __spec__ else __name__, flood.__name__ if flood else "", url]
+    client = subprocess.Popen(command) if flood else None
+    try:
+        for thread in asking:
+            thread.start()
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            waits.newcomers.append(asyncio.run(newcomer(url)))
+            time.sleep(2)
+    finally:
+        waits.cores = (State.of(server.pid).cpu - cpu) / (time.monotonic() - begun)
+        over.set()
+        if client is not None:
+            assert client.poll() is None, "the client gave up before it was over"
+            client.terminate()
+            client.wait(timeout=30)
+        for thread in asking:
+            thread.join(TIMEOUT)
+    return waits
+
+
+def line(what: str, waits: Waits, peace: Waits) -> tuple[str, bool]:
+    """A row of the table, and whether nobody waited too long."""
+    health, slow = max(waits.health), statistics.median(waits.newcomers)
+    held = max(health, max(waits.apart)) <= MOST_HEALTH and slow <= SLOWER * statistics.median(peace.newcomers)
+    seconds = [health, statistics.median(waits.health), max(waits.apart), slow, max(waits.newcomers)]
+    return f"| {what} | {' | '.join(f'{one:.2f} s' for one in seconds)} | {waits.cores:.0%} |", held
+
+
+def table(lines: list[str]) -> str:
+    head = "| meanwhile | `/healthz`, worst | median | apart, worst | a newcomer's page, median | worst | a core |"
+    return "\n".join([head, "| --- | --: | --: | --: | --: | --: | --: |", *lines])
+
+
+def main(seconds: float = SECONDS) -> tuple[list[str], bool]:
+    """A line for each flood, and whether all of them held."""
+    operations = f"127.0.0.1:{free_port()}"
+    settings = {"ATLAS_WORKERS": "0", "ATLAS_METRICS": operations}
+    with tempfile.TemporaryDirectory() as folder, running(Path(folder), HOSTED, settings) as server:
+        while send_request(server.url, "GET", "/readyz")[0] != 200:
+            time.sleep(0.5)
+        asyncio.run(newcomer(server.url))
+        peace = measure(server, f"http://{operations}", seconds / 3)
+        lines, whole = [line("nothing", peace, peace)[0]], True
+        for flood in FLOODS:
+            waits = measure(server, f"http://{operations}", seconds, flood)
+            row, held = line((flood.__doc__ or "").strip(), waits, peace)
+            lines.append(row)
+            whole = whole and held
+            print(row, "" if held else "TOO SLOW", flush=True)
+            time.sleep(2)
+    return lines, whole
+
+
+if __name__ == "__main__":
+    if len(sys.argv) == 3:
+        asyncio.run(next(flood for flood in FLOODS if flood.__name__ == sys.argv[1])(sys.argv[2]))
+    else:
+        main(*map(float, sys.argv[1:]))
