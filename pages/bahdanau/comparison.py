@@ -34,7 +34,7 @@ def side_by_side(chapter: Chapter, request: TranslationInputs) -> None:
                 text=escape(result.text),
                 greedy=f"{card.scores['bleu_greedy']:.1f}",
                 beam=f"{card.scores['bleu_beam_4']:.1f}",
-                parameters=f"{card.config['parameters'] / 1e6:.1f} M",
+                parameters=f"{card.config['parameters']:,}",
             )
         )
     st.markdown("\n".join(rows))

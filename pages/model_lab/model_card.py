@@ -7,6 +7,7 @@ import streamlit as st
 from ui.chapter.chapter import Chapter
 from ui.text.device_name import device_name
 from ui.text.markdown import escape
+from ui.text.model_names import licence_of
 from ui.text.words import Words
 from viz_core.hub import HubCard, human_bytes
 from viz_core.trace.coverage import group_uncovered, ranges
@@ -33,7 +34,7 @@ def model_card(chapter: Chapter, card: HubCard) -> None:
         positions=schemes,
         reads=_reads(words, card),
         limit=_limit(words, card),
-        licence=escape(card.licence) if card.licence else words("no-licence"),
+        licence=escape(licence_of(card.name, card.licence)) if card.licence else words("no-licence"),
         revision=escape(card.revision) if card.revision else words("no-revision"),
         source=words(f"source.{card.source}"),
         device=escape(device_name(card.device)),

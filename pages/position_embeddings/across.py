@@ -9,7 +9,7 @@ import streamlit as st
 from pages.position_embeddings.experiment_figures import similarity_figure
 from pages.position_embeddings.tokens import WIDTH
 from ui.chapter.chapter import Chapter
-from ui.text.model_names import title_of
+from ui.text.model_names import model_title
 from viz_core.lessons.position_embeddings.learn_table import table_offset_share
 from viz_core.lessons.position_embeddings.picture_tokens import LearnedTable, shipped_position_tables
 from viz_core.models.patch_grid import resize_grid
@@ -23,9 +23,9 @@ def across_models(chapter: Chapter) -> None:
     chapter.text("across")
     names = chapter.words.group("figure")
     tables = {names["table-sinusoidal"]: sinusoidal_table(_SIDE**2, WIDTH)}
-    for model, positions in _tables():
+    for card, positions in _tables():
         side = math.isqrt(len(positions))
-        tables[title_of(model)] = resize_grid(positions, (side, side), (_SIDE, _SIDE))
+        tables[model_title(card)] = resize_grid(positions, (side, side), (_SIDE, _SIDE))
     shares = [f"{title} {table_offset_share(table):.0%}" for title, table in tables.items()]
     titles = {f"table-{i}": title for i, title in enumerate(tables)}
     figure = similarity_figure({str(i): table.numpy() for i, table in enumerate(tables.values())}, names | titles)

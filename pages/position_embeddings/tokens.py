@@ -13,7 +13,7 @@ from ui.blocks.sentence import sentence_input
 from ui.chapter.chapter import Chapter
 from ui.chapter.contents import page, page_file
 from ui.compute.models import translator_or_none
-from ui.text.model_names import model_title, title_of
+from ui.text.model_names import model_title
 from viz_core.lessons.position_embeddings.picture_tokens import (
     LearnedTable,
     picture,
@@ -95,7 +95,7 @@ def choose_tokens(chapter: Chapter) -> TokenInputs | None:
         side = math.isqrt(len(learned.positions))
         table = resize_grid(learned.positions, (side, side), (tokens.height, tokens.width))
         layer = SharedLayer(tokens.X, sizes, table, seed)
-        return TokenInputs(tokens, layer, head, quantity, "table", title_of(learned.model), typed)
+        return TokenInputs(tokens, layer, head, quantity, "table", model_title(learned.card), typed)
     trained = ("nothing", "") if model is None else ("words", model_title(model.card))
     return TokenInputs(tokens, SharedLayer(tokens.X, sizes, seed=seed), head, quantity, *trained, typed)
 

@@ -11,14 +11,14 @@ def model_title(card: ModelCard) -> str:
     return _translated("model-title", card.name, card.title)
 
 
-def title_of(name: str) -> str:
-    """Return the title of the model of this name; the name if there is no translation."""
-    return _translated("model-title", name, name)
-
-
 def model_licence(card: ModelCard) -> str:
     """Return a model's licence; that of its card if there is no translation."""
-    return _translated("licence", card.name, card.licence)
+    return licence_of(card.name, card.licence)
+
+
+def licence_of(name: str, licence: str) -> str:
+    """Return the licence of the model of this name; as given if there is no translation."""
+    return _translated("licence", name, licence)
 
 
 def class_label(name: str) -> str:

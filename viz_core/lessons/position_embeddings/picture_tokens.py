@@ -12,7 +12,7 @@ from jaxtyping import Float
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from viz_core.pretrained import shipped
+from viz_core.pretrained import ModelCard, shipped
 from viz_core.pretrained.token_vectors import Tokens
 
 _PATCH = 8  # pixels on a side
@@ -40,9 +40,9 @@ def picture(height: int, width: int) -> Float[np.ndarray, "rows columns"]:
 
 
 class LearnedTable(NamedTuple):
-    """The positions that a picture model has learned, without its class token, and the name of its folder."""
+    """The positions that a picture model has learned, without its class token, and its card."""
 
-    model: str
+    card: ModelCard
     positions: Float[Tensor, "positions d"]
 
 
@@ -61,7 +61,7 @@ def shipped_position_tables(folder: Path | None = None) -> list[LearnedTable]:
         try:
             with safe_open(root / card.name / "model.safetensors", framework="pt") as tensors:
                 if "pos_embedding" in tensors.keys():  # noqa: SIM118  not a dict
-                    found.append(LearnedTable(card.name, tensors.get_tensor("pos_embedding")[0, 1:].float()))
+                    found.append(LearnedTable(card, tensors.get_tensor("pos_embedding")[0, 1:].float()))
         except (OSError, SafetensorError):
             continue
     return found

@@ -58,7 +58,7 @@ def test_the_table_of_a_shipped_picture_model_is_found(tmp_path: Path) -> None:
     write_model(tmp_path, "vit", {"pos_embedding": table.half()})
     found = shipped_position_table(tmp_path)
     assert found is not None
-    assert found.model == "vit"
+    assert found.card.name == "vit"
     torch.testing.assert_close(found.positions, table[0, 1:].half().float())
 
 
