@@ -70,7 +70,7 @@ def mix(
     return mixed, torch.lerp(other_targets, targets, own_share)
 
 
-def soft_targets(labels: Int[Tensor, "batch"], num_classes: int, smoothing: float) -> Float[Tensor, "batch classes"]:
+def soft_targets(labels: Int[Tensor, " batch"], num_classes: int, smoothing: float) -> Float[Tensor, "batch classes"]:
     """(1 - eps) one_hot + eps / classes (Szegedy 2016, section 7)."""
     return F.one_hot(labels, num_classes).float() * (1 - smoothing) + smoothing / num_classes
 

@@ -27,7 +27,7 @@ class PairBatch(NamedTuple):
     """Examples padded to one length a side."""
 
     source: Int[Tensor, "batch keys"]
-    valid_lens: Int[Tensor, "batch"]
+    valid_lens: Int[Tensor, " batch"]
     target: Int[Tensor, "batch steps"]  # bos y_1 ... y_m eos, padded
 
     def to(self, device: torch.device) -> PairBatch:

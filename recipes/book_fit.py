@@ -17,7 +17,7 @@ def fit(
     model: nn.Module,
     optimizer: torch.optim.Optimizer,
     num_examples: int,
-    loss: Callable[[Int[Tensor, "rows"]], Float[Tensor, ""]],
+    loss: Callable[[Int[Tensor, " rows"]], Float[Tensor, ""]],
     measure: Callable[[], dict[str, float]],
     epochs: int,
     clip_norm: float = math.inf,

@@ -49,7 +49,7 @@ class DotProductWeighing(nn.Module):
         self,
         queries: Float[Tensor, "batch queries d"],
         keys: Float[Tensor, "batch keys d"],
-        valid_lens: Int[Tensor, "batch"] | None = None,
+        valid_lens: Int[Tensor, " batch"] | None = None,
     ) -> Float[Tensor, "batch queries keys"]:
         """softmax over the valid keys of q^T k / sqrt(d) (Vaswani 2017, equation 1)."""
         return masked_softmax(scaled_dot_scores(queries, keys), valid_lens)

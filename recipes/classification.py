@@ -77,7 +77,7 @@ def train_classifier(
     def plan(epoch: int) -> Sequence[Tensor]:
         return torch.randperm(len(train.labels), generator=seeded_generator(config.seed, epoch)).tensor_split(batches)
 
-    def loss_of(rows: Int[Tensor, "batch"], progress: float) -> tuple[Tensor, int]:
+    def loss_of(rows: Int[Tensor, " batch"], progress: float) -> tuple[Tensor, int]:
         random = seeded_generator(config.seed, state.epoch, state.batch)
         X, targets = train.part(rows.to(run.device))
         views = random_views(preparation.normalise(X), config.side(progress), config.views, random)
@@ -129,7 +129,7 @@ def predict(model: ViT, pictures: Pictures, preparation: Preparation, rows: int 
     return torch.cat(parts).cpu()
 
 
-def accuracy(log_p: Float[Tensor, "n classes"], labels: Int[Tensor, "n"]) -> float:
+def accuracy(log_p: Float[Tensor, "n classes"], labels: Int[Tensor, " n"]) -> float:
     """100 / n sum_i [argmax log p_i = y_i]: the percentage of pictures whose likeliest label is the right one."""
     return 100 * float((log_p.argmax(dim=-1) == labels.cpu()).float().mean())
 

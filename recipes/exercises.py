@@ -107,7 +107,7 @@ def _right(name: str, seed: int, epochs: int) -> float:
     plain = name == "plain-descent"
     optimizer = (torch.optim.SGD if plain else torch.optim.Adam)(model.parameters(), lr=0.1 if plain else 3e-3)
 
-    def loss(rows: Int[Tensor, "rows"]) -> Float[Tensor, ""]:
+    def loss(rows: Int[Tensor, " rows"]) -> Float[Tensor, ""]:
         at = rows + TESTED
         return F.cross_entropy(answer(model, pixels[at], average=name == "average"), labels[at])
 

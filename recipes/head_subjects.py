@@ -44,11 +44,11 @@ class Subject(Protocol):
         """What the score needs of each test example, with heads edited."""
         ...
 
-    def score(self, sums: Float[np.ndarray, "k"]) -> float:
+    def score(self, sums: Float[np.ndarray, " k"]) -> float:
         """The score, from statistics added up."""
         ...
 
-    def gradients(self) -> dict[str, Float[Tensor, "heads"]]:
+    def gradients(self) -> dict[str, Float[Tensor, " heads"]]:
         """E_x |d L(x) / d xi_h| over the test split (Michel 2019, equation 2), L the loss of one example."""
         ...
 
@@ -80,11 +80,11 @@ class TranslatorSubject:
             texts = translate_all(model, tokenizer, self._sentences, greedy_search, device)
         return bleu_statistics(texts, self._references)
 
-    def score(self, sums: Float[np.ndarray, "k"]) -> float:
+    def score(self, sums: Float[np.ndarray, " k"]) -> float:
         """BLEU, 0 to 100."""
         return bleu_of(sums)
 
-    def gradients(self) -> dict[str, Float[Tensor, "heads"]]:
+    def gradients(self) -> dict[str, Float[Tensor, " heads"]]:
         """Of a first translation's negative log-likelihood, all its tokens together."""
         total, trace = _Mean(), self.trace()
         for batch in self._batches(self._test):
@@ -140,11 +140,11 @@ class ClassifierSubject:
         right = (log_p.argmax(dim=-1) == self._test.labels).double()
         return torch.stack([right, torch.ones_like(right)], dim=1).numpy()
 
-    def score(self, sums: Float[np.ndarray, "k"]) -> float:
+    def score(self, sums: Float[np.ndarray, " k"]) -> float:
         """Percentage of pictures named rightly."""
         return percentage_right(sums)
 
-    def gradients(self) -> dict[str, Float[Tensor, "heads"]]:
+    def gradients(self) -> dict[str, Float[Tensor, " heads"]]:
         """Of the right label's negative log-likelihood."""
         total, trace = _Mean(), self.trace()
         for rows in torch.arange(len(self._test.labels)).split(_ROWS):
@@ -178,7 +178,7 @@ class _Mean:
         self._sums: dict[str, Tensor] = {}
         self._counts: dict[str, int] = {}
 
-    def add(self, parts: Mapping[str, Float[Tensor, "rows *shape"]]) -> None:
+    def add(self, parts: Mapping[str, Float[Tensor, " rows *shape"]]) -> None:
         for name, rows in parts.items():
             self._sums[name] = self._sums.get(name, torch.zeros(())) + rows.double().sum(dim=0).cpu()
             self._counts[name] = self._counts.get(name, 0) + len(rows)

@@ -54,7 +54,7 @@ class KneserNey:
             words, times = np.array(found).T
             self._followers[history] = words, times
 
-    def distribution(self, history: Sequence[int]) -> Float[np.ndarray, "vocabulary"]:
+    def distribution(self, history: Sequence[int]) -> Float[np.ndarray, " vocabulary"]:
         """p(w | history) of every word; only the last order - 1 tokens count."""
         p = self.floor
         longest = min(self.order - 1, len(history))

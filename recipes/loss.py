@@ -14,8 +14,8 @@ _CHUNK = 512  # rows of logits at a time: 512 x 8,000 float32 are 16 MB, which s
 def smoothed_cross_entropy(
     hidden: Float[Tensor, "tokens d"],
     weight: Float[Tensor, "vocab d"],
-    bias: Float[Tensor, "vocab"],
-    targets: Int[Tensor, "tokens"],
+    bias: Float[Tensor, " vocab"],
+    targets: Int[Tensor, " tokens"],
     smoothing: float,
 ) -> Float[Tensor, ""]:
     """Sum over tokens of -sum_v q_v log softmax(W h + b)_v with q = (1 - eps) one_hot + eps / vocab.

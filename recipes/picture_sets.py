@@ -37,7 +37,7 @@ class Pictures(NamedTuple):
     """Pictures with the number of each one's label."""
 
     pixels: UInt8[Tensor, "n channels height width"]
-    labels: Int[Tensor, "n"]
+    labels: Int[Tensor, " n"]
 
     def to(self, device: torch.device) -> Pictures:
         """The same on another device."""

@@ -34,7 +34,7 @@ class Bin(TypedDict):
     accuracy: float  # share of pictures whose most likely label is correct
 
 
-def calibration_bins(confidence: Float[Tensor, "n"], correct: Bool[Tensor, "n"], num_bins: int = 10) -> list[Bin]:
+def calibration_bins(confidence: Float[Tensor, " n"], correct: Bool[Tensor, " n"], num_bins: int = 10) -> list[Bin]:
     """Group pictures by confidence into bins of equal width; empty bins are left out (Guo 2017, section 2).
 
     Args:

@@ -145,7 +145,7 @@ def mean_loss(
 
 
 def _nats(
-    hidden: Float[Tensor, "tokens d"], weight: Tensor, bias: Tensor, wanted: Int[Tensor, "tokens"]
+    hidden: Float[Tensor, "tokens d"], weight: Tensor, bias: Tensor, wanted: Int[Tensor, " tokens"]
 ) -> tuple[Tensor, int]:
     precision = fast_precision(hidden.device)
     return smoothed_cross_entropy(hidden.to(precision), weight, bias, wanted, 0.0), max(1, len(wanted))

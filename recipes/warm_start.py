@@ -14,7 +14,7 @@ from viz_core.pretrained.translator import Translator
 _OF_THE_VOCABULARY = ("encoder.embedding.weight", "decoder.dense.bias")  # the embedding is the output layer's too
 
 
-def rows_for(rows: Float[Tensor, "old *d"], old: Tokenizer, new: Tokenizer) -> Float[Tensor, "new *d"]:
+def rows_for(rows: Float[Tensor, " old *d"], old: Tokenizer, new: Tokenizer) -> Float[Tensor, " new *d"]:
     """A row for each token of a new vocabulary: its own where the old one has it, else the mean of its old pieces.
 
     A byte begins as the unknown token.

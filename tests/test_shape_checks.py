@@ -20,7 +20,7 @@ ROWS, COLUMNS = torch.zeros(2, 3), torch.zeros(3, 2)
 
 
 @shape_checks.jaxtyped(typechecker=beartype.beartype)
-def first_of(one: Float[Tensor, "rows columns"], other: Float[Tensor, "rows columns"]) -> Float[Tensor, "rows"]:
+def first_of(one: Float[Tensor, "rows columns"], other: Float[Tensor, "rows columns"]) -> Float[Tensor, " rows"]:
     return one[:, 0] if one.any() else one[0]
 
 
@@ -50,7 +50,7 @@ def test_a_test_can_do_without() -> None:
 def test_functions_within_functions_and_their_defaults() -> None:
     def made(number: int):  # type: ignore[no-untyped-def]
         @shape_checks.jaxtyped(typechecker=beartype.beartype)
-        def scaled(one: Float[Tensor, "rows"], by: int = number) -> Float[Tensor, "rows"]:
+        def scaled(one: Float[Tensor, " rows"], by: int = number) -> Float[Tensor, " rows"]:
             return one * by * number
 
         return scaled
@@ -67,8 +67,8 @@ def test_methods_properties_and_dataclasses() -> None:
     @check
     @dataclass
     class Pair:
-        one: Float[Tensor, "n"]
-        other: Float[Tensor, "n"]
+        one: Float[Tensor, " n"]
+        other: Float[Tensor, " n"]
 
         @check
         @property
@@ -77,7 +77,7 @@ def test_methods_properties_and_dataclasses() -> None:
 
         @classmethod
         @check
-        def twice(cls, one: Float[Tensor, "n"]) -> Pair:
+        def twice(cls, one: Float[Tensor, " n"]) -> Pair:
             return cls(one, one)
 
     assert Pair.twice(ROWS[0]).other is not None

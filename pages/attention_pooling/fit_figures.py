@@ -16,7 +16,7 @@ from viz_core.lessons.attention_pooling.curve_fit import Fit
 TRUTH = CATEGORIES[7]
 
 
-def fit_figure(fit: Fit, query: float, at_query: float, weights: Float[Tensor, "train"], labels: Labels) -> go.Figure:
+def fit_figure(fit: Fit, query: float, at_query: float, weights: Float[Tensor, " train"], labels: Labels) -> go.Figure:
     """The fit beside the truth; below, on the same axis, the weights of one query on every key.
 
     Args:

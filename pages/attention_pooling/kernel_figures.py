@@ -31,7 +31,7 @@ def kernels_figure(chosen: str, width: float, labels: Labels) -> go.Figure:
     return lay_out(figure, labels["distance"], labels["nearness"], 430, yaxis={"range": [-0.04, 1.08]})
 
 
-def width_figure(search: WidthSearch, true_errors: Float[Tensor, "widths"], width: float, labels: Labels) -> go.Figure:
+def width_figure(search: WidthSearch, true_errors: Float[Tensor, " widths"], width: float, labels: Labels) -> go.Figure:
     """Leave-one-out error by width with its minimum, and the error against the truth, which no data can show."""
     figure = go.Figure()
     for errors, colour, dash, name in (

@@ -15,10 +15,10 @@ _SYMBOLS = ("circle", "square", "diamond")
 
 
 def shares_figure(
-    axis: Float[np.ndarray, "side"],
+    axis: Float[np.ndarray, " side"],
     shares: Float[np.ndarray, "side side labels"],
     points: Float[np.ndarray, "n 2"],
-    given: Int[np.ndarray, "n"],
+    given: Int[np.ndarray, " n"],
     labels: Labels,
 ) -> go.Figure:
     """Each place in the colour of the label with the largest share, paler where the share is smaller; points on top."""
@@ -52,8 +52,8 @@ def shares_figure(
 
 def consistency_figure(
     sizes: Sequence[int],
-    shrinking: Float[np.ndarray, "sizes"],
-    fixed: Float[np.ndarray, "sizes"],
+    shrinking: Float[np.ndarray, " sizes"],
+    fixed: Float[np.ndarray, " sizes"],
     labels: Labels,
 ) -> go.Figure:
     """The error against the truth by the number of points, on two logarithmic axes."""

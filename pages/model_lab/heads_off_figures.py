@@ -45,7 +45,7 @@ def beside_figure(changes: Sequence[Change], title: str, labels: Labels) -> go.F
     )
 
 
-def distances_figure(names: Sequence[str], distances: Float[np.ndarray, "tokens"], labels: Labels) -> go.Figure:
+def distances_figure(names: Sequence[str], distances: Float[np.ndarray, " tokens"], labels: Labels) -> go.Figure:
     """Cosine distance of each token's last state, one bar per token.
 
     Args:

@@ -34,7 +34,7 @@ def cosine_heatmap(table: Float[Tensor, "positions width"], labels: Labels) -> H
     return signed_heatmap(cosines(table), labels["position_i"], labels["position_j"], limit=1.0, square=True)
 
 
-def wavelengths_figure(frequencies: Float[np.ndarray, "pairs"], room: int | None, labels: Labels) -> go.Figure:
+def wavelengths_figure(frequencies: Float[np.ndarray, " pairs"], room: int | None, labels: Labels) -> go.Figure:
     """Tokens until each rotary pair has gone round once, on a log axis; a line where the model's room ends."""
     waves = 2 * np.pi / np.maximum(frequencies.astype(np.float64), 1e-12)
     figure = go.Figure(

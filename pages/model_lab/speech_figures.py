@@ -19,7 +19,7 @@ _SPLIT = 0.36  # so much of the height is below
 
 def sound_figure(
     sound: SoundFeatures,
-    curves: Mapping[str, Float[Tensor, "keys"]],
+    curves: Mapping[str, Float[Tensor, " keys"]],
     words: Sequence[TimedWord],
     chosen: int,
     labels: Labels,
@@ -63,7 +63,7 @@ def sound_figure(
 
 
 def _lines(
-    sound: SoundFeatures, curves: Mapping[str, Float[Tensor, "keys"]], colours: Sequence[str]
+    sound: SoundFeatures, curves: Mapping[str, Float[Tensor, " keys"]], colours: Sequence[str]
 ) -> list[go.Scatter]:
     times = ((np.arange(sound.num_keys) + 0.5) * sound.key_seconds).astype(np.float32)
     return [

@@ -13,7 +13,7 @@ from ui.widgets.figure_style import ACCENT, CATEGORIES, WEIGHTS_SCALE, Labels, l
 
 
 def ranges_figure(
-    ranges: Mapping[str, Float[np.ndarray, "heads"]], uniform: Mapping[str, float], chosen: int, labels: Labels
+    ranges: Mapping[str, Float[np.ndarray, " heads"]], uniform: Mapping[str, float], chosen: int, labels: Labels
 ) -> go.Figure:
     """Two bars for each head, over all tokens and among words; dotted, a head with uniform weights.
 

@@ -12,7 +12,7 @@ from plotly.subplots import make_subplots
 from ui.widgets.figure_style import CATEGORIES, QUERIES, SIGNED_SCALE, WEIGHTS_SCALE, Labels, lay_out, log_ticks
 
 
-def collapse_figure(curves: Mapping[str, Float[np.ndarray, "layers"]], labels: Labels) -> go.Figure:
+def collapse_figure(curves: Mapping[str, Float[np.ndarray, " layers"]], labels: Labels) -> go.Figure:
     """Distance to equal rows after each layer, one line a stack, on a logarithmic axis."""
     figure = go.Figure()
     for i, (name, curve) in enumerate(curves.items()):

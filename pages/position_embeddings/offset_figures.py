@@ -84,7 +84,7 @@ def shaw_figure(max_distance: int, labels: Labels) -> go.Figure:
     return lay_out(figure, labels["clipping"], labels["bleu"], height=300, xaxis={"type": "category"})
 
 
-def bucket_figure(offsets: Int[np.ndarray, "n"], buckets: Int[np.ndarray, "n"], labels: Labels) -> go.Figure:
+def bucket_figure(offsets: Int[np.ndarray, " n"], buckets: Int[np.ndarray, " n"], labels: Labels) -> go.Figure:
     """Which bucket each offset falls into; keys before the query in blue, after it in orange."""
     figure = go.Figure()
     sides = ((offsets <= 0, QUERIES, labels["before"]), (offsets > 0, KEYS, labels["after"]))

@@ -17,9 +17,9 @@ def pairs_figure(query_position: int, key_position: int, num_hiddens: int, base:
 
 
 def decay_figure(
-    offsets: Int[np.ndarray, "n"],
-    products: Float[np.ndarray, "n"],
-    bound: Float[np.ndarray, "n"],
+    offsets: Int[np.ndarray, " n"],
+    products: Float[np.ndarray, " n"],
+    bound: Float[np.ndarray, " n"],
     here: int,
     labels: Labels,
 ) -> go.Figure:

@@ -42,10 +42,10 @@ def identities_figure(weights: Sequence[Float[np.ndarray, "_ _"]], labels: Label
 
 
 def gradient_figure(
-    gaps: Float[np.ndarray, "gaps"],
-    soft: Float[np.ndarray, "gaps"],
-    hard: Float[np.ndarray, "gaps"],
-    slope: Float[np.ndarray, "gaps"],
+    gaps: Float[np.ndarray, " gaps"],
+    soft: Float[np.ndarray, " gaps"],
+    hard: Float[np.ndarray, " gaps"],
+    slope: Float[np.ndarray, " gaps"],
     labels: Labels,
 ) -> go.Figure:
     """Above, the weight of one of two keys by its lead in score, hard and soft; below, the slope of either."""

@@ -17,7 +17,7 @@ _LARGEST = 1e37  # that float32 holds with room to spare
 
 
 def weights_figure(
-    weights: Float[np.ndarray, "keys"] | None, names: Sequence[tuple[str, str]], labels: Labels
+    weights: Float[np.ndarray, " keys"] | None, names: Sequence[tuple[str, str]], labels: Labels
 ) -> go.Figure:
     """A bar for each key, the first on top, with its value and weight; empty places without weights."""
     places = np.arange(len(names), dtype=np.float32)

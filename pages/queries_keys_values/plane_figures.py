@@ -17,7 +17,7 @@ _REGION = "rgba(0, 158, 115, 0.14)"  # VALUES, thin
 
 def plane_figure(
     points: Float[np.ndarray, "values 2"],
-    weights: Float[np.ndarray, "values"],
+    weights: Float[np.ndarray, " values"],
     case: str,
     labels: Labels,
     with_sum: bool = True,

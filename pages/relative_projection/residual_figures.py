@@ -13,11 +13,11 @@ from jaxtyping import Float, Int
 from ui.widgets.figure_style import ACCENT, CATEGORIES, Labels, lay_out
 from viz_core.lessons.relative_projection.fitted_projection import FitErrors
 
-Curve = tuple[Int[np.ndarray, "windows"], Float[np.ndarray, "windows"], Float[np.ndarray, "windows"]]
+Curve = tuple[Int[np.ndarray, " windows"], Float[np.ndarray, " windows"], Float[np.ndarray, " windows"]]
 TYPE_COLOURS = dict(zip(("float64", "float32", "bfloat16", "float16"), CATEGORIES[2:6], strict=True))
 
 
-def residual_figure(residual: Float[np.ndarray, "positions"], bound: float, labels: Labels) -> go.Figure:
+def residual_figure(residual: Float[np.ndarray, " positions"], bound: float, labels: Labels) -> go.Figure:
     """|M p_i - p_(i + offset)| for each position, under what rounding may cost."""
     figure = go.Figure()
     lifted, floor = lift_zeros(residual)
@@ -101,7 +101,7 @@ def precision_figure(curves: Mapping[str, Curve], labels: Labels) -> go.Figure:
     )
 
 
-def lift_zeros(values: Float[np.ndarray, "n"]) -> tuple[Float[np.ndarray, "n"], float]:
+def lift_zeros(values: Float[np.ndarray, " n"]) -> tuple[Float[np.ndarray, " n"], float]:
     """Values for a log axis: exact zeros at a floor, a power of ten below all others, which is returned too."""
     above = values[values > 0]
     floor = 10.0 ** (math.floor(math.log10(above.min())) - 1) if len(above) else 1e-18

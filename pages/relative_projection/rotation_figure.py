@@ -101,7 +101,7 @@ def in_turns(angle: float) -> str:
 
 
 def pairs_figure(
-    start: Rows, arrived: Rows, turns: Float[np.ndarray, "rows"], pairs: Sequence[int], chosen: int, labels: Labels
+    start: Rows, arrived: Rows, turns: Float[np.ndarray, " rows"], pairs: Sequence[int], chosen: int, labels: Labels
 ) -> go.Figure:
     """Many pairs as small clocks in a square, the fastest first.
 

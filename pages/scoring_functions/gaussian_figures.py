@@ -17,7 +17,10 @@ REACH = 2.8
 
 
 def plane_figure(
-    query: Float[np.ndarray, "2"], keys: Float[np.ndarray, "keys 2"], weights: Float[np.ndarray, "keys"], labels: Labels
+    query: Float[np.ndarray, "2"],
+    keys: Float[np.ndarray, "keys 2"],
+    weights: Float[np.ndarray, " keys"],
+    labels: Labels,
 ) -> go.Figure:
     """The query and the keys as points in the plane; a key is as large as its Gaussian weight."""
     figure = go.Figure()
@@ -84,7 +87,7 @@ def terms_figure(terms: GaussianTerms, labels: Labels) -> go.Figure:
     return lay_out(figure, labels["key"], labels["score"], 420, xaxis={"type": "category"}, barmode="relative")
 
 
-def softmax_figure(weights: Mapping[str, Float[np.ndarray, "keys"]], labels: Labels) -> go.Figure:
+def softmax_figure(weights: Mapping[str, Float[np.ndarray, " keys"]], labels: Labels) -> go.Figure:
     """Softmax weights of every key from the whole score, without the query's term, and from the dot product alone."""
     figure = go.Figure()
     for name, values in weights.items():

@@ -56,7 +56,7 @@ def spread_figure(widths: Sequence[Width], chosen: int, labels: Labels) -> go.Fi
     return _width_axis(figure, d, every=2)
 
 
-def histogram_figure(products: Float[np.ndarray, "count"], d: int, labels: Labels) -> go.Figure:
+def histogram_figure(products: Float[np.ndarray, " count"], d: int, labels: Labels) -> go.Figure:
     """q . k and q . k / sqrt(d) of the same pairs, each over the normal density that theory gives."""
     figure = go.Figure()
     reach = 4 * max(math.sqrt(d), 1.0)
@@ -135,7 +135,7 @@ def sharpness_figure(widths: Sequence[Width], num_keys: int, chosen: int, labels
     return _width_axis(figure, d, every=3)
 
 
-def weights_figure(plain: Float[np.ndarray, "keys"], scaled: Float[np.ndarray, "keys"], labels: Labels) -> go.Figure:
+def weights_figure(plain: Float[np.ndarray, " keys"], scaled: Float[np.ndarray, " keys"], labels: Labels) -> go.Figure:
     """One query's weights over its keys, largest first, with and without the division."""
     order = np.argsort(-plain)
     figure = go.Figure()
@@ -151,7 +151,7 @@ def weights_figure(plain: Float[np.ndarray, "keys"], scaled: Float[np.ndarray, "
     return figure
 
 
-def _width_axis(figure: go.Figure, d: Float[np.ndarray, "widths"], every: int = 1) -> go.Figure:
+def _width_axis(figure: go.Figure, d: Float[np.ndarray, " widths"], every: int = 1) -> go.Figure:
     ticks = d[::every]
     return figure.update_xaxes(
         type="log",

@@ -123,7 +123,7 @@ def words_figure(made: WordScores, query: int, key: int, names: Mapping[str, str
     return figure.update_xaxes(title=names["component"], row=2, col=1)
 
 
-def row_figure(weights: Float[np.ndarray, "n"], labels: tuple[str, ...], broken: bool, title: str) -> go.Figure:
+def row_figure(weights: Float[np.ndarray, " n"], labels: tuple[str, ...], broken: bool, title: str) -> go.Figure:
     """The weights of one query, one bar a word; red where they are computed wrongly."""
     bars = go.Bar(
         x=[f"{label} {i + 1}" for i, label in enumerate(escape_labels(labels))],

@@ -90,7 +90,7 @@ def grid_figure(picture: Image.Image, grid: tuple[int, int], patch: tuple[int, i
     return bare(figure, 1, 380)
 
 
-def shuffled_picture(picture: Image.Image, patch_size: tuple[int, int], order: Int[Tensor, "patches"]) -> Image.Image:
+def shuffled_picture(picture: Image.Image, patch_size: tuple[int, int], order: Int[Tensor, " patches"]) -> Image.Image:
     """The picture with its patches in another order, as `vision.shuffle_patches` shuffles what the model gets."""
     pixels = torch.from_numpy(np.array(picture.convert("RGB"))).permute(2, 0, 1)[None].float()
     return Image.fromarray(shuffle_patches(pixels, patch_size, order)[0].permute(1, 2, 0).byte().numpy())

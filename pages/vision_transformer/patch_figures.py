@@ -17,7 +17,9 @@ from ui.widgets.figure_style import ACCENT, SIGNED_SCALE, VALUES, lay_out
 Labels = Mapping[str, str]
 
 
-def vector_figure(pixels: Float[np.ndarray, "length"], token: Float[np.ndarray, "width"], labels: Labels) -> go.Figure:
+def vector_figure(
+    pixels: Float[np.ndarray, " length"], token: Float[np.ndarray, " width"], labels: Labels
+) -> go.Figure:
     """A patch as the vector of its normalised pixels, and under it the token that the embedding makes of it.
 
     Args:

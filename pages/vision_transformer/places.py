@@ -33,7 +33,7 @@ def name_of(chapter: Chapter, patch: tuple[int, int] | None) -> str:
     return chapter.words("patch", row=patch[0] + 1, column=patch[1] + 1)
 
 
-def over_grid(found: Classification, row: Float[Tensor, "tokens"]) -> Float[np.ndarray, "rows columns"]:
+def over_grid(found: Classification, row: Float[Tensor, " tokens"]) -> Float[np.ndarray, "rows columns"]:
     """One token's row over the patches; what goes to the class token is left out, and nothing is divided anew."""
     return row[found.num_special :].reshape(found.grid).numpy()
 

@@ -18,7 +18,7 @@ class PictureFacts:
     labels: tuple[str, ...]
     patch_size: tuple[int, int]
     filters: Float[Tensor, "num_hiddens channels height width"]
-    filter_bias: Float[Tensor, "num_hiddens"]
+    filter_bias: Float[Tensor, " num_hiddens"]
 
 
 def picture_facts(model: PictureModel) -> PictureFacts:

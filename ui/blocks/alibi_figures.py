@@ -9,7 +9,7 @@ from jaxtyping import Float
 from ui.widgets.figure_style import ACCENT, CATEGORIES, SIGNED_SCALE, Labels, lay_out
 
 
-def slopes_figure(slopes: Float[np.ndarray, "heads"], head: int, labels: Labels) -> go.Figure:
+def slopes_figure(slopes: Float[np.ndarray, " heads"], head: int, labels: Labels) -> go.Figure:
     """The slope of each head on a logarithmic axis, with the opened head in the accent colour."""
     colours = [ACCENT if i == head else CATEGORIES[-1] for i in range(len(slopes))]
     figure = go.Figure(

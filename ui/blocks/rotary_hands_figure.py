@@ -12,7 +12,7 @@ _PER_ROW, _SPACING, _MOST_PAIRS = 4, 2.7, 8
 
 
 def hands_figure(
-    query_position: int, key_position: int, frequencies: Float[np.ndarray, "pairs"], labels: Labels
+    query_position: int, key_position: int, frequencies: Float[np.ndarray, " pairs"], labels: Labels
 ) -> go.Figure:
     """A circle for each pair: the hand of a query (blue) and of a key (orange), clockwise from 12 o'clock.
 
@@ -69,7 +69,7 @@ def hands_figure(
     )
 
 
-def _segments(lines: list[Float[np.ndarray, "points 2"]]) -> dict[str, Float[np.ndarray, "all_points"]]:
+def _segments(lines: list[Float[np.ndarray, "points 2"]]) -> dict[str, Float[np.ndarray, " all_points"]]:
     """Several lines as one trace, with a gap after each."""
     gap = np.full((1, 2), np.nan)
     points = np.concatenate([part for line in lines for part in (line, gap)]).astype(np.float32)

@@ -59,7 +59,7 @@ def products_figure(found: ScoreProducts, labels: Labels, *, by_size: bool = Fal
     )
 
 
-def _bars(heights: Float[np.ndarray, "terms"], names: Sequence[str], count: int, labels: Labels) -> go.Bar:
+def _bars(heights: Float[np.ndarray, " terms"], names: Sequence[str], count: int, labels: Labels) -> go.Bar:
     """A bar a term: blue-green up, rose down, grey what is no product."""
     colours = np.where(heights >= 0, ACCENT, CATEGORIES[3])
     colours[count:] = _GREY
@@ -74,7 +74,9 @@ def _bars(heights: Float[np.ndarray, "terms"], names: Sequence[str], count: int,
     )
 
 
-def _row(values: Float[np.ndarray, "d"], order: Int[np.ndarray, "d"], axis: str, colour: str, name: str) -> go.Heatmap:
+def _row(
+    values: Float[np.ndarray, " d"], order: Int[np.ndarray, " d"], axis: str, colour: str, name: str
+) -> go.Heatmap:
     """A vector as one row: its colour where it is positive, grey where it is negative, nothing at 0."""
     limit = float(np.abs(values).max()) or 1.0
     return go.Heatmap(

@@ -40,7 +40,7 @@ class AdditiveAttention(nn.Module):
         queries: Float[Tensor, "batch queries query_size"],
         keys: Float[Tensor, "batch keys key_size"],
         values: Float[Tensor, "batch keys v"],
-        valid_lens: Int[Tensor, "batch"] | Int[Tensor, "batch queries"] | None = None,
+        valid_lens: Int[Tensor, " batch"] | Int[Tensor, "batch queries"] | None = None,
     ) -> Float[Tensor, "batch queries v"]:
         """sum_j a_ij v_j with a_i the softmax of a(q_i, k_j) over the valid keys; zeros for a valid length of 0.
 
@@ -84,7 +84,7 @@ class AdditiveAttention(nn.Module):
         self,
         queries: Float[Tensor, "batch queries query_size"],
         projected: Float[Tensor, "batch keys num_hiddens"],
-        valid_lens: Int[Tensor, "batch"] | Int[Tensor, "batch queries"] | None = None,
+        valid_lens: Int[Tensor, " batch"] | Int[Tensor, "batch queries"] | None = None,
     ) -> Float[Tensor, "batch queries keys"]:
         """a_ij = exp(s_ij) / sum_l exp(s_il) over the valid keys, for scores s from projected keys.
 

@@ -30,7 +30,7 @@ class DotProductAttention(nn.Module):
         queries: Float[Tensor, "batch queries d"],
         keys: Float[Tensor, "batch keys d"],
         values: Float[Tensor, "batch keys v"],
-        valid_lens: Int[Tensor, "batch"] | Int[Tensor, "batch queries"] | None = None,
+        valid_lens: Int[Tensor, " batch"] | Int[Tensor, "batch queries"] | None = None,
     ) -> Float[Tensor, "batch queries v"]:
         """softmax(Q K^T / sqrt(d)) V over the valid keys (Vaswani 2017, equation 1); zeros for a valid length of 0."""
         check_tensors(queries=queries, keys=keys, values=values)

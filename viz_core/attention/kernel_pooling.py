@@ -13,12 +13,12 @@ from viz_core.trace.weights import row_softmax
 
 
 def nadaraya_watson(
-    x_train: Float[Tensor, "train *d"],
-    y_train: Float[Tensor, "train *v"],
-    x_val: Float[Tensor, "val *d"],
+    x_train: Float[Tensor, " train *d"],
+    y_train: Float[Tensor, " train *v"],
+    x_val: Float[Tensor, " val *d"],
     kernel: Kernel,
     site: str | None = None,
-) -> tuple[Float[Tensor, "val *v"], Float[Tensor, "val train"]]:
+) -> tuple[Float[Tensor, " val *v"], Float[Tensor, "val train"]]:
     """Return the mean of y_train for each query in x_val, weighted by a kernel of the distance to the keys x_train.
 
     y_hat(q) = sum_i a(q, x_i) y_i  with  a(q, x_i) = K(|q - x_i|) / sum_j K(|q - x_j|)
@@ -60,7 +60,7 @@ def nadaraya_watson(
     return torch.where(reached if y_hat.dim() == 1 else reached[:, None], y_hat, torch.nan), weights
 
 
-def _distances(x_val: Float[Tensor, "val *d"], x_train: Float[Tensor, "train *d"]) -> Float[Tensor, "val train"]:
+def _distances(x_val: Float[Tensor, " val *d"], x_train: Float[Tensor, " train *d"]) -> Float[Tensor, "val train"]:
     if x_val.dim() == 1:
         return (x_val[:, None] - x_train).abs()
     return torch.cdist(x_val, x_train, compute_mode="donot_use_mm_for_euclid_dist")  # the matrix product loses digits

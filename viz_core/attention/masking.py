@@ -24,7 +24,7 @@ from viz_core.trace.weights import Bias, Mask, row_softmax
 
 def masked_softmax(
     scores: Float[Tensor, "batch queries keys"],
-    valid_lens: Int[Tensor, "batch"] | Int[Tensor, "batch queries"] | None = None,
+    valid_lens: Int[Tensor, " batch"] | Int[Tensor, "batch queries"] | None = None,
 ) -> Float[Tensor, "batch queries keys"]:
     """Return the softmax over the first `valid_lens` keys of each row; other keys get weight 0.
 
@@ -48,11 +48,11 @@ def masked_softmax(
 
 
 def length_mask(
-    valid_lens: Int[Tensor, "batch"] | Int[Tensor, "batch queries"],
+    valid_lens: Int[Tensor, " batch"] | Int[Tensor, "batch queries"],
     batch: int,
     num_queries: int,
     num_keys: int,
-) -> Bool[Tensor, "batch #queries keys"]:
+) -> Bool[Tensor, " batch #queries keys"]:
     """Return True where key j < valid length: (batch, 1, keys) for one length a row, else (batch, queries, keys).
 
     Raises:
@@ -76,7 +76,7 @@ def length_mask(
 
 
 def valid_keys(
-    valid_lens: Int[Tensor, "batch"] | Int[Tensor, "batch queries"] | None, num_keys: int
+    valid_lens: Int[Tensor, " batch"] | Int[Tensor, "batch queries"] | None, num_keys: int
 ) -> Bool[Tensor, "batch keys"] | None:
     """Return True where some query may attend to a key, as recordings note their padding; None where all may."""
     if valid_lens is None:

@@ -56,7 +56,7 @@ class WordSeen:
     """
 
     count: int
-    received: Float[np.ndarray, "heads"]
+    received: Float[np.ndarray, " heads"]
     sentences: tuple[int, ...]
 
     def __add__(self, other: WordSeen) -> WordSeen:
@@ -65,7 +65,7 @@ class WordSeen:
         return WordSeen(self.count + other.count, self.received + other.received, tuple(both)[:_EXAMPLES])
 
     @property
-    def mean(self) -> Float[np.ndarray, "heads"]:
+    def mean(self) -> Float[np.ndarray, " heads"]:
         """Mean attention of each head to it, 0 to 1."""
         return self.received / max(1, self.count)
 

@@ -42,7 +42,7 @@ class Without:
     changes: tuple[Change, ...] = ()
     perplexity: tuple[float, float] | None = None
     counted: int = 0
-    distances: Float[np.ndarray, "tokens"] | None = None
+    distances: Float[np.ndarray, " tokens"] | None = None
 
 
 def switchable(model: HubModel, run: HubRun) -> tuple[tuple[str, int], ...]:
@@ -85,7 +85,7 @@ def without_heads(model: HubModel, run: HubRun, off: HeadsOff, position: int = -
     return Without(changes, (perplexity(before, targets), perplexity(after, targets)), len(targets))
 
 
-def _likeliest(before: Float[Tensor, "n"], after: Float[Tensor, "n"], count: int) -> list[int]:
+def _likeliest(before: Float[Tensor, " n"], after: Float[Tensor, " n"], count: int) -> list[int]:
     """The likeliest of both distributions, the largest first."""
     top = torch.cat([each.topk(min(count, len(each))).indices for each in (before, after)]).unique()
     return top[torch.maximum(before, after)[top].argsort(descending=True)][:count].tolist()

@@ -151,7 +151,7 @@ def _value_lengths(model: HubModel, run: HubRun, maps: Maps, first: int) -> Floa
     return _stacked(found)
 
 
-def _stacked(layers: list[Float[np.ndarray, "heads"]]) -> Float[np.ndarray, "layers heads"]:
+def _stacked(layers: list[Float[np.ndarray, " heads"]]) -> Float[np.ndarray, "layers heads"]:
     """Layers of one height: where some have more heads than others, the first of each."""
     heads = min(len(layer) for layer in layers)
     return np.stack([layer[:heads] for layer in layers])

@@ -70,7 +70,7 @@ class HubVision:
         return self._embedding.weight.detach().float().cpu()
 
     @property
-    def filter_bias(self) -> Float[Tensor, "num_hiddens"]:
+    def filter_bias(self) -> Float[Tensor, " num_hiddens"]:
         """The patch embedding's bias."""
         bias = self._embedding.bias
         return torch.zeros(len(self.filters)) if bias is None else bias.detach().float().cpu()

@@ -71,7 +71,7 @@ def word_times(model: HubModel, run: HubRun, heads: Sequence[Head] = ()) -> tupl
 
 def over_time(
     _model: HubModel, run: HubRun, heads: Sequence[Head], steps: tuple[int, int]
-) -> tuple[Float[Tensor, "keys"], float]:
+) -> tuple[Float[Tensor, " keys"], float]:
     """Attention of these steps over time, mean over heads and steps, and the sum on the silence after the sound.
 
     The rest is what they give to the silence that follows the sound: together they are 1.

@@ -131,14 +131,14 @@ FORMS: dict[str, Callable[[Image.Image, tuple[int, int]], tuple[Image.Image, tup
 }
 
 
-def _border(array: UInt8[np.ndarray, "height width channels"]) -> Float[np.ndarray, "channels"]:
+def _border(array: UInt8[np.ndarray, "height width channels"]) -> Float[np.ndarray, " channels"]:
     """Median colour of the pixels along the four edges."""
     edges = np.concatenate((array[0], array[-1], array[:, 0], array[:, -1]))
     return np.median(edges.astype(np.float32), axis=0)
 
 
 def _trim_box(
-    array: UInt8[np.ndarray, "height width channels"], border: Float[np.ndarray, "channels"]
+    array: UInt8[np.ndarray, "height width channels"], border: Float[np.ndarray, " channels"]
 ) -> tuple[int, int, int, int]:
     """Left, top, right and bottom of all that is not background; the whole picture where all of it is."""
     far = np.linalg.norm(array.astype(np.float32) - border, axis=-1) > _EDGE

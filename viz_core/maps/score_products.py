@@ -29,10 +29,10 @@ class ScoreProducts:
         weight: what the softmax makes of it, 0 to 1.
     """
 
-    query: Float[np.ndarray, "d"]
-    key: Float[np.ndarray, "d"]
+    query: Float[np.ndarray, " d"]
+    key: Float[np.ndarray, " d"]
     scale: float
-    products: Float[np.ndarray, "d"]
+    products: Float[np.ndarray, " d"]
     cap: float
     bias: float
     score: float

@@ -43,7 +43,7 @@ def warping_path(cost: Float[np.ndarray, "rows columns"]) -> Int[np.ndarray, "st
     return np.array(path[::-1]) - 1
 
 
-def token_starts(weights: Float[Tensor, "heads tokens keys"], width: int = 7) -> Int[np.ndarray, "tokens"]:
+def token_starts(weights: Float[Tensor, "heads tokens keys"], width: int = 7) -> Int[np.ndarray, " tokens"]:
     """Key at which each token begins, by the cross-attention of heads that align with the sound.
 
     Each weight is told as how far it lies above the mean of its key over tokens, in standard deviations; a median over

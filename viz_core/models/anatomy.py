@@ -21,7 +21,7 @@ class Step(NamedTuple):
 
 @torch.inference_mode()
 def encoder_steps(
-    encoder: TransformerEncoder, X: Int[Tensor, "batch n"], valid_lens: Int[Tensor, "batch"] | None = None
+    encoder: TransformerEncoder, X: Int[Tensor, "batch n"], valid_lens: Int[Tensor, " batch"] | None = None
 ) -> tuple[Step, ...]:
     """Return every intermediate result of `encoder(X, valid_lens)` in evaluation mode; the last step is its output.
 

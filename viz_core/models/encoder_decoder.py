@@ -61,7 +61,7 @@ class EncoderDecoder(nn.Module):
         self,
         source: Int[Tensor, "batch keys"],
         target: Int[Tensor, "batch queries"],
-        valid_lens: Int[Tensor, "batch"] | None = None,
+        valid_lens: Int[Tensor, " batch"] | None = None,
     ) -> Float[Tensor, "batch queries d"]:
         """Return the decoder's hidden states, the inputs of `dense`."""
         state = self.decoder.init_state(self.encoder(source, valid_lens), valid_lens)
@@ -72,7 +72,7 @@ class EncoderDecoder(nn.Module):
         self,
         source: Int[Tensor, "batch keys"],
         target: Int[Tensor, "batch queries"],
-        valid_lens: Int[Tensor, "batch"] | None = None,
+        valid_lens: Int[Tensor, " batch"] | None = None,
     ) -> Float[Tensor, "batch queries vocab"]:
         """Return the logits of the token after each target token, W h + b, by teacher forcing (Sutskever 2014)."""
         return self.decoder.dense(self.hidden(source, target, valid_lens))

@@ -38,7 +38,7 @@ class GRU(nn.Module):
         self,
         inputs: Float[Tensor, "batch n d_in"],
         hidden_state: Float[Tensor, "states batch num_hiddens"] | None = None,
-        valid_lens: Int[Tensor, "batch"] | None = None,
+        valid_lens: Int[Tensor, " batch"] | None = None,
     ) -> tuple[Float[Tensor, "batch n d_out"], Float[Tensor, "states batch num_hiddens"]]:
         """States of the last layer at every step, and of every layer after each row's last valid step.
 

@@ -43,7 +43,7 @@ class RNNSearchDecoder(Seq2SeqAttentionDecoder):
         self.apply(init_seq2seq)
 
     def init_state(
-        self, enc_outputs: Encoded | tuple[Tensor, Tensor], enc_valid_lens: Int[Tensor, "batch"] | None = None
+        self, enc_outputs: Encoded | tuple[Tensor, Tensor], enc_valid_lens: Int[Tensor, " batch"] | None = None
     ) -> AttentionState:
         """Return the state before the first step; its valid lengths are one less if the end is no key.
 

@@ -56,7 +56,7 @@ class Seq2SeqEncoder(TokenReader):
         self.rnn = GRU(embed_size, num_hiddens, num_layers, dropout, bidirectional)
         self.apply(init_seq2seq)
 
-    def forward(self, X: Int[Tensor, "batch keys"], valid_lens: Int[Tensor, "batch"] | None = None) -> Encoded:
+    def forward(self, X: Int[Tensor, "batch keys"], valid_lens: Int[Tensor, " batch"] | None = None) -> Encoded:
         """h_t = GRU(E[x_t], h_(t-1)) for each step (Cho 2014, section 2.3).
 
         Padding past a row's valid length does not change its final state.
@@ -75,7 +75,7 @@ class PlainState(NamedTuple):
     context: Float[Tensor, "batch num_hiddens"]
     hidden_state: Float[Tensor, "layers batch num_hiddens"]
 
-    def select(self, rows: Int[Tensor, "rows"]) -> PlainState:
+    def select(self, rows: Int[Tensor, " rows"]) -> PlainState:
         """Return the state of these batch rows, in this order, as beam search selects them."""
         return PlainState(self.context[rows], self.hidden_state[:, rows])
 
@@ -108,7 +108,7 @@ class Seq2SeqDecoder(Decoder):
     def init_state(
         self,
         enc_outputs: Encoded | tuple[Tensor, Tensor],
-        enc_valid_lens: Int[Tensor, "batch"] | None = None,  # noqa: ARG002, every decoder takes it
+        enc_valid_lens: Int[Tensor, " batch"] | None = None,  # noqa: ARG002, every decoder takes it
     ) -> PlainState:
         """Return the state before the first step; valid lengths are part of the encoder's last state.
 
@@ -137,10 +137,10 @@ class AttentionState(NamedTuple):
 
     enc_outputs: Float[Tensor, "batch keys key_size"]
     hidden_state: Float[Tensor, "layers batch num_hiddens"]
-    enc_valid_lens: Int[Tensor, "batch"] | None
+    enc_valid_lens: Int[Tensor, " batch"] | None
     projected: Float[Tensor, "batch keys num_hiddens"]  # W_k enc_outputs, the same at every step
 
-    def select(self, rows: Int[Tensor, "rows"]) -> AttentionState:
+    def select(self, rows: Int[Tensor, " rows"]) -> AttentionState:
         """Return the state of these batch rows, in this order, as beam search selects them."""
         lens = self.enc_valid_lens
         return AttentionState(
@@ -182,7 +182,7 @@ class Seq2SeqAttentionDecoder(Decoder):
         self.apply(init_seq2seq)
 
     def init_state(
-        self, enc_outputs: Encoded | tuple[Tensor, Tensor], enc_valid_lens: Int[Tensor, "batch"] | None = None
+        self, enc_outputs: Encoded | tuple[Tensor, Tensor], enc_valid_lens: Int[Tensor, " batch"] | None = None
     ) -> AttentionState:
         """Return the state before the first step; the keys are projected here, once for all steps.
 

@@ -164,7 +164,7 @@ class TransformerEncoderBlock(nn.Module):
     def forward(
         self,
         X: Float[Tensor, "batch n d"],
-        valid_lens: Int[Tensor, "batch"] | Int[Tensor, "batch n"] | None = None,
+        valid_lens: Int[Tensor, " batch"] | Int[Tensor, "batch n"] | None = None,
         *,
         causal: bool = False,
         mask: Mask | None = None,
@@ -245,7 +245,7 @@ class TransformerEncoder(TokenReader):
     def forward(
         self,
         X: Int[Tensor, "batch n"],
-        valid_lens: Int[Tensor, "batch"] | Int[Tensor, "batch n"] | None = None,
+        valid_lens: Int[Tensor, " batch"] | Int[Tensor, "batch n"] | None = None,
         *,
         causal: bool = False,
         mask: Mask | None = None,

@@ -34,7 +34,7 @@ class DecoderState(NamedTuple):
     """State of decoding; `forward` returns a new one and changes none."""
 
     enc_outputs: Float[Tensor, "batch keys d"]
-    enc_valid_lens: Int[Tensor, "batch"] | None
+    enc_valid_lens: Int[Tensor, " batch"] | None
     caches: tuple[BlockCache | None, ...]
 
     @property
@@ -43,7 +43,7 @@ class DecoderState(NamedTuple):
         first = self.caches[0] if self.caches else None
         return 0 if first is None else first.num_steps
 
-    def select(self, rows: Int[Tensor, "rows"]) -> DecoderState:
+    def select(self, rows: Int[Tensor, " rows"]) -> DecoderState:
         """Return the state of these batch rows, in this order, as beam search selects them."""
         caches = tuple(
             cache and BlockCache(*(KeysValues(*(t[rows] for t in pair)) for pair in cache)) for cache in self.caches
@@ -167,7 +167,7 @@ class TransformerDecoder(Decoder):
         return cast(tuple[TransformerDecoderBlock, ...], tuple(self.blks))
 
     def init_state(
-        self, enc_outputs: Float[Tensor, "batch keys d"], enc_valid_lens: Int[Tensor, "batch"] | None = None
+        self, enc_outputs: Float[Tensor, "batch keys d"], enc_valid_lens: Int[Tensor, " batch"] | None = None
     ) -> DecoderState:
         """Return the state before the first step.
 

@@ -14,7 +14,7 @@ from viz_core.trace.arguments import check_whole
 from viz_core.trace.weights import Bias
 
 
-def alibi_slopes(num_heads: int) -> Float[Tensor, "heads"]:
+def alibi_slopes(num_heads: int) -> Float[Tensor, " heads"]:
     """Slopes of h heads: 2^(-8/h), 2^(-16/h), ..., 2^(-8), float64 (Press 2022, section 3).
 
     8 heads: 1/2, 1/4, ..., 1/256. A number of heads that is no power of two takes, as in the authors'
@@ -56,7 +56,7 @@ class ALiBi(PositionScheme):
         return alibi_bias(queries.shape[1], queries.shape[2], num_keys)[None].to(queries.device)
 
 
-def _geometric(num_heads: int) -> Float[Tensor, "heads"]:
+def _geometric(num_heads: int) -> Float[Tensor, " heads"]:
     return 2.0 ** (-8.0 * torch.arange(1, num_heads + 1, dtype=torch.float64) / num_heads)
 
 

@@ -96,7 +96,7 @@ class RelativePositionEmbedding1d(nn.Module, PositionScheme):
         ValueError: if a size is no whole number, at least 1, or max_distance none from 0 on.
     """
 
-    offset_rows: Int[Tensor, "offsets"]
+    offset_rows: Int[Tensor, " offsets"]
 
     def __init__(
         self, num_tokens: int, head_dim: int, num_heads: int | None = None, *, max_distance: int | None = None

@@ -19,7 +19,7 @@ from viz_core.trace.arguments import check_axes, check_device, check_tensors, de
 
 def apply_rotary(
     x: Float[Tensor, "batch heads n d"],
-    positions: Real[Tensor, "n"] | Real[Tensor, "batch n"],
+    positions: Real[Tensor, " n"] | Real[Tensor, "batch n"],
     base: float = 10000.0,
     interleaved: bool = True,
 ) -> Float[Tensor, "batch heads n d"]:
@@ -61,7 +61,7 @@ class _Table(NamedTuple):
 
     cos: Float[Tensor, "*positions d"]
     sin: Float[Tensor, "*positions d"]  # with its sign: -sin for a, +sin for b
-    partner: Int[Tensor, "d"]  # the other component of each pair (a, b)
+    partner: Int[Tensor, " d"]  # the other component of each pair (a, b)
 
 
 def _rotated(x: Tensor, table: _Table) -> Tensor:

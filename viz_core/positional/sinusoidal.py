@@ -18,7 +18,7 @@ from viz_core.trace.arguments import (
 )
 
 
-def angular_frequencies(num_hiddens: int, base: float = 10000.0) -> Float[Tensor, "pairs"]:
+def angular_frequencies(num_hiddens: int, base: float = 10000.0) -> Float[Tensor, " pairs"]:
     """omega_j = base^(-2j/d) for each pair of dimensions j = 0 .. ceil(d/2) - 1, float64, radians a position.
 
     (Vaswani 2017, section 3.5.) The wavelength of pair j is 2 pi / omega_j positions.
@@ -49,7 +49,7 @@ def sinusoidal_table(
 
 
 def sinusoidal_rows(
-    positions: Real[Tensor, "positions"], num_hiddens: int, base: float = 10000.0, dtype: torch.dtype = torch.float32
+    positions: Real[Tensor, " positions"], num_hiddens: int, base: float = 10000.0, dtype: torch.dtype = torch.float32
 ) -> Float[Tensor, "positions num_hiddens"]:
     """p_i = (sin i omega_0, cos i omega_0, sin i omega_1, ...) for any positions i, negative ones and fractions too.
 

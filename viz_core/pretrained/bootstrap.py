@@ -18,7 +18,7 @@ class Difference(NamedTuple):
 
 
 def paired_bootstrap(
-    score: Callable[[Float[np.ndarray, "k"]], float],
+    score: Callable[[Float[np.ndarray, " k"]], float],
     base: Float[np.ndarray, "examples k"],
     other: Float[np.ndarray, "examples k"],
     rounds: int = 1000,

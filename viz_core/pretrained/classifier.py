@@ -90,7 +90,7 @@ class ImageClassifier:
         return self.model.patch_embedding.conv.weight.cpu()
 
     @property
-    def filter_bias(self) -> Float[Tensor, "num_hiddens"]:
+    def filter_bias(self) -> Float[Tensor, " num_hiddens"]:
         """The patch embedding's bias."""
         bias = self.model.patch_embedding.conv.bias
         return torch.zeros(len(self.filters)) if bias is None else bias.cpu()

@@ -31,7 +31,7 @@ class Candidate(NamedTuple):
 def greedy_search(
     model: EncoderDecoder,
     source: Int[Tensor, "batch keys"],
-    valid_lens: Int[Tensor, "batch"],
+    valid_lens: Int[Tensor, " batch"],
     special: SpecialTokens,
     max_new_tokens: int,
     logits_of: list[Logits] | None = None,
@@ -76,7 +76,7 @@ def greedy_search(
 def beam_search(
     model: EncoderDecoder,
     source: Int[Tensor, "batch keys"],
-    valid_lens: Int[Tensor, "batch"],
+    valid_lens: Int[Tensor, " batch"],
     special: SpecialTokens,
     max_new_tokens: int,
     beam: int = 4,
@@ -149,7 +149,7 @@ def beam_search(
 
 
 def _candidates(
-    ranked: Float[Tensor, "hypotheses"], best_first: Int[Tensor, "hypotheses"], vocab: int, width: int
+    ranked: Float[Tensor, " hypotheses"], best_first: Int[Tensor, " hypotheses"], vocab: int, width: int
 ) -> list[Candidate]:
     """The candidates of a step, the most likely first; impossible ones are left out."""
     pairs = zip(ranked.tolist(), best_first.tolist(), strict=True)
@@ -160,7 +160,7 @@ def _candidates(
     ]
 
 
-def _traced_back(seen: list[tuple[Float[Tensor, "hypotheses vocab"], Int[Tensor, "hypotheses"]]], end: int) -> Logits:
+def _traced_back(seen: list[tuple[Float[Tensor, "hypotheses vocab"], Int[Tensor, " hypotheses"]]], end: int) -> Logits:
     """The logits along one hypothesis, from its last step back to its first."""
     way = []
     for logits, parents in reversed(seen):

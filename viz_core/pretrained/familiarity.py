@@ -32,10 +32,10 @@ class Distance:
 class Familiarity:
     """Mean and spread of training pictures, each told by the mean of its patches after the last block."""
 
-    mean: Float[Tensor, "d"]
+    mean: Float[Tensor, " d"]
     whitening: Float[Tensor, "d d"]
 
-    def distances(self, features: Float[Tensor, "n d"]) -> Float[Tensor, "n"]:
+    def distances(self, features: Float[Tensor, "n d"]) -> Float[Tensor, " n"]:
         """Mahalanobis distances d(x) = sqrt((x - m)^T C^-1 (x - m)), for all classes together.
 
         (Lee 2018, "A Simple Unified Framework for Detecting Out-of-Distribution Samples", equation 2; with one mean for

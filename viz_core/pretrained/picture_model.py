@@ -33,7 +33,7 @@ class PictureModel(Protocol):
         """The patch embedding's matrix, one filter per row; row i of W patch + b is filter i applied to the patch."""
 
     @property
-    def filter_bias(self) -> Float[Tensor, "num_hiddens"]:
+    def filter_bias(self) -> Float[Tensor, " num_hiddens"]:
         """The patch embedding's bias b."""
 
     def prepare(self, image: Image.Image) -> Prepared:

@@ -65,7 +65,7 @@ def sentence_tokens(
     return Tokens(translator.readable_tokens(selected), X, 1, len(selected), len(ids))
 
 
-def shuffled_order(tokens: Sequence[str], seed: int) -> Int[Tensor, "n"]:
+def shuffled_order(tokens: Sequence[str], seed: int) -> Int[Tensor, " n"]:
     """A random order in which the tokens read differently.
 
     Raises:
@@ -86,5 +86,5 @@ def _embed(translator: Translator, ids: list[int]) -> Float[Tensor, "n d"]:
     return translator.model.encoder.embed(tokens[None])[0].float().cpu()
 
 
-def _word_vector(word: str, num_hiddens: int) -> Float[Tensor, "d"]:
+def _word_vector(word: str, num_hiddens: int) -> Float[Tensor, " d"]:
     return torch.randn(num_hiddens, generator=torch.Generator().manual_seed(zlib.crc32(word.encode())))

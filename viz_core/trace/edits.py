@@ -57,7 +57,7 @@ class Edit:
         if self.heads is not None and max(self.heads) >= shape[1]:
             raise ValueError(f"expected heads 0 to {shape[1] - 1}, got {self.heads}")
 
-    def value_factor(self, head: int, batch: int) -> Float[Tensor, "batch"]:  # noqa: ARG002
+    def value_factor(self, head: int, batch: int) -> Float[Tensor, " batch"]:  # noqa: ARG002
         """Return what the edit multiplies each value of a head by.
 
         Raises:
@@ -107,7 +107,7 @@ class Edits:
             output = edit.output(output, head, self.positions.queries)
         return output
 
-    def value_factor(self, head: int, batch: int) -> Float[Tensor, "batch"]:
+    def value_factor(self, head: int, batch: int) -> Float[Tensor, " batch"]:
         """Return what the edits multiply each value of a head by."""
         factor = torch.ones(batch)
         for edit in self.of(head):
@@ -126,7 +126,7 @@ class Replacement(Edit):
         """Return scores that mask every key."""
         return torch.full_like(scores, -torch.inf)
 
-    def value_factor(self, head: int, batch: int) -> Float[Tensor, "batch"]:  # noqa: ARG002
+    def value_factor(self, head: int, batch: int) -> Float[Tensor, " batch"]:  # noqa: ARG002
         """Raise ValueError: what replaces the output is no sum over keys."""
         raise ValueError(f"expected heads whose output is a sum over keys; the output of head {head} was replaced")
 

@@ -78,7 +78,7 @@ class _Off(Replacement):
     def output(self, output: HeadOutput, head: int, queries: QueryPositions) -> HeadOutput:  # noqa: ARG002
         return torch.zeros_like(output)
 
-    def value_factor(self, head: int, batch: int) -> Float[Tensor, "batch"]:  # noqa: ARG002
+    def value_factor(self, head: int, batch: int) -> Float[Tensor, " batch"]:  # noqa: ARG002
         return torch.zeros(batch)
 
 
@@ -113,7 +113,7 @@ class _Gate(Edit):
     def output(self, output: HeadOutput, head: int, queries: QueryPositions) -> HeadOutput:  # noqa: ARG002
         return output * self._of(head).to(output)[..., None, None]
 
-    def value_factor(self, head: int, batch: int) -> Float[Tensor, "batch"]:
+    def value_factor(self, head: int, batch: int) -> Float[Tensor, " batch"]:
         return self._of(head).detach().float().cpu().expand(batch)
 
     def _of(self, head: int) -> Float[Tensor, "*batch"]:

@@ -37,7 +37,7 @@ def text_positions(tokens: TokenMask | None, n: int, device: torch.device | None
     return positions if tokens is None else (positions - first_tokens(tokens)[:, None]).clamp_min(-1)
 
 
-def first_tokens(tokens: TokenMask) -> Int[Tensor, "batch"]:
+def first_tokens(tokens: TokenMask) -> Int[Tensor, " batch"]:
     """Return the index of the first token of each text; 0 where there is none."""
     return tokens.long().argmax(dim=-1) if tokens.shape[-1] else tokens.new_zeros(len(tokens), dtype=torch.long)
 

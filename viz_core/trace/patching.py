@@ -88,13 +88,13 @@ def _check_call(call: object) -> None:
         raise ValueError(f"call: expected a recorded attention call, as trace['encoder.0.self'], got {described(call)}")
 
 
-def _lengths(call: AttentionCall) -> Int[Tensor, "batch"]:
+def _lengths(call: AttentionCall) -> Int[Tensor, " batch"]:
     return call.query_mask.sum(dim=-1)
 
 
 @dataclass(frozen=True, eq=False)
 class _Weights(GivenWeights):
-    lengths: Int[Tensor, "batch"]  # tokens among the recorded queries of each text
+    lengths: Int[Tensor, " batch"]  # tokens among the recorded queries of each text
     queries: Selected
 
     def scores(self, scores: Tensor, head: int, at: Positions) -> Tensor:

@@ -131,7 +131,7 @@ class Projected(StoredTensors):
         optional = (self.mask, self.bias, self.values, self.query_tokens, self.key_tokens, self.gate)
         return [self.queries, self.keys, *(tensor for tensor in optional if tensor is not None)]
 
-    def value_factor(self, head: int) -> Float[Tensor, "batch"]:
+    def value_factor(self, head: int) -> Float[Tensor, " batch"]:
         """Return what edits multiply each value of a head by; ValueError if they replace its output."""
         batch = self.queries.shape[0]
         return torch.ones(batch) if self.edits is None else self.edits.value_factor(head, batch)

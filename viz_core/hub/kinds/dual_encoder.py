@@ -84,7 +84,7 @@ class DualEncoder(TextKind):
             frame=Frame(self.processor.picture(pixels), grid, tokens),
         )
 
-    def output_of(self, result: Any) -> tuple[Float[Tensor, "read"], tuple[Label, ...]]:
+    def output_of(self, result: Any) -> tuple[Float[Tensor, " read"], tuple[Label, ...]]:
         """Cosine of a text with a picture, -1 to 1, then with each token of the picture that was not pooled.
 
         CLIP: cos(W_v norm(x_i), t), the class token's first. The model was trained on that: times exp(logit_scale) it

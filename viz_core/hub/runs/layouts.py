@@ -43,7 +43,7 @@ class EncodedPicture:
     prompt: str
     grids: tuple[tuple[Box, Int[np.ndarray, "_ _"]], ...]
     frames: Float[Tensor, "frames channels height width"] | None = None
-    row_ends: Int[np.ndarray, "rows"] | None = None
+    row_ends: Int[np.ndarray, " rows"] | None = None
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ class PatchGrid:
         height, width = (bottom - top) / rows, (right - left) / columns
         return (left + column * width, top + row * height, left + (column + 1) * width, top + (row + 1) * height)
 
-    def over(self, weights: Float[np.ndarray, "tokens"]) -> Float[np.ndarray, "rows columns"]:
+    def over(self, weights: Float[np.ndarray, " tokens"]) -> Float[np.ndarray, "rows columns"]:
         """A row of a map, as it lies on the picture."""
         return weights[self.places]
 

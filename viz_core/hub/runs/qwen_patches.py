@@ -27,7 +27,7 @@ class Packed:
         windows: which patches, row by row, see each other in the layers with windows; None for a tower without.
     """
 
-    order: Int[Tensor, "patches"]
+    order: Int[Tensor, " patches"]
     windows: Bool[Tensor, "1 1 patches patches"] | None
 
     @classmethod

@@ -27,7 +27,7 @@ def signal_strength(name: str, first: int, last: int, sizes: LayerSizes, num_lay
 
 
 @torch.no_grad()
-def shuffled_residual(layer: nn.Module, X: Float[Tensor, "n d"], order: Int[Tensor, "n"]) -> float:
+def shuffled_residual(layer: nn.Module, X: Float[Tensor, "n d"], order: Int[Tensor, " n"]) -> float:
     """max |f(P X) - P f(X)| for the permutation P that puts token order[i] at place i.
 
     Near 0 where the layer sees a set of tokens and not a sequence: shuffled words give shuffled outputs.
@@ -36,7 +36,7 @@ def shuffled_residual(layer: nn.Module, X: Float[Tensor, "n d"], order: Int[Tens
 
 
 @torch.no_grad()
-def pooled_residual(layer: nn.Module, X: Float[Tensor, "n d"], order: Int[Tensor, "n"]) -> float:
+def pooled_residual(layer: nn.Module, X: Float[Tensor, "n d"], order: Int[Tensor, " n"]) -> float:
     """max |mean f(P X) - mean f(X)|: what a classifier on the mean of the outputs would notice of the shuffle."""
     return float((layer(X[order][None])[0].mean(dim=0) - layer(X[None])[0].mean(dim=0)).abs().max())
 

@@ -12,8 +12,8 @@ from viz_core.attention.kernel_pooling import kernel_weights
 from viz_core.attention.kernels import Kernel
 from viz_core.trace import attend
 
-Train: TypeAlias = Float[Tensor, "train"]
-Val: TypeAlias = Float[Tensor, "val"]
+Train: TypeAlias = Float[Tensor, " train"]
+Val: TypeAlias = Float[Tensor, " val"]
 
 
 def unguarded_weights(x_train: Train, x_val: Val, width: float) -> Float[Tensor, "val train"]:

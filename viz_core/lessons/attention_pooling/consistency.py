@@ -27,7 +27,7 @@ def shrinking_width(n: int) -> float:
 
 def errors_by_size(
     sizes: Sequence[int], noise: float = 1.0, draws: int = 10
-) -> tuple[Float[Tensor, "sizes"], Float[Tensor, "sizes"]]:
+) -> tuple[Float[Tensor, " sizes"], Float[Tensor, " sizes"]]:
     """Mean squared error for 1 <= x <= 4 by the number of points: with a shrinking width, and with a fixed one.
 
     Means over draws; Gaussian kernel (Mack and Silverman 1982 prove that the first goes to 0).

@@ -29,11 +29,11 @@ class Fit:
     """
 
     name: str
-    x_train: Float[Tensor, "train"]
-    y_train: Float[Tensor, "train"]
-    x_val: Float[Tensor, "val"]
-    truth: Float[Tensor, "val"]
-    y_hat: Float[Tensor, "val"]
+    x_train: Float[Tensor, " train"]
+    y_train: Float[Tensor, " train"]
+    x_val: Float[Tensor, " val"]
+    truth: Float[Tensor, " val"]
+    y_hat: Float[Tensor, " val"]
     weights: Float[Tensor, "val train"]
 
     @property
@@ -64,7 +64,7 @@ class Fit:
         return torch.stack([self.x_train, self.y_train], dim=1)
 
 
-def even_queries(count: int) -> Float[Tensor, "val"]:
+def even_queries(count: int) -> Float[Tensor, " val"]:
     """`count` queries from 0 to `SPAN`, evenly spaced."""
     return torch.linspace(0, SPAN, count, dtype=torch.float64)
 
@@ -80,7 +80,7 @@ def kernel_halfway() -> tuple[float, float]:
     return float(triangular(half)), float(epanechnikov(half))
 
 
-def kernel_curves(width: float, reach: float) -> tuple[Float[Tensor, "offsets"], dict[str, Tensor]]:
+def kernel_curves(width: float, reach: float) -> tuple[Float[Tensor, " offsets"], dict[str, Tensor]]:
     """601 distances from -reach to reach, and every kernel of this width at them, by name."""
     distances = torch.linspace(-reach, reach, 601, dtype=torch.float64)
     return distances, {name: with_width(kernel, width)(distances) for name, kernel in KERNELS.items()}
@@ -96,7 +96,7 @@ def sum_error(fit: Fit, unguarded: bool = False) -> float:
     return float((weights.sum(dim=1) - 1).abs().max()) if len(weights) else 0.0
 
 
-def range_excess(answers: Float[Tensor, "val"], y: Float[Tensor, "train"]) -> float:
+def range_excess(answers: Float[Tensor, " val"], y: Float[Tensor, " train"]) -> float:
     """By how much an answer lies above the largest value or below the smallest; 0 where none does."""
     if not len(answers):
         return 0.0
@@ -108,7 +108,7 @@ def attention_error(fit: Fit, width: float, attention: Callable[[Tensor, Tensor,
     return float((attention(fit.x_train, fit.y_train, fit.x_val, width) - fit.y_hat).abs().max())
 
 
-def search_width(kernel: str, n: int, noise: float, seed: int) -> tuple[WidthSearch, Float[Tensor, "widths"]]:
+def search_width(kernel: str, n: int, noise: float, seed: int) -> tuple[WidthSearch, Float[Tensor, " widths"]]:
     """The search for a width between 0.02 and 10, and the squared distance from the truth at each width tried."""
     x, y = noisy_points(n, noise, seed)
     queries, tried = even_queries(251), torch.logspace(-1.7, 1, 55, dtype=torch.float64)
@@ -117,6 +117,6 @@ def search_width(kernel: str, n: int, noise: float, seed: int) -> tuple[WidthSea
     return search, torch.tensor([mean_squared_distance(fit, queries) for fit in fits], dtype=torch.float64)
 
 
-def true_best_width(search: WidthSearch, true_errors: Float[Tensor, "widths"]) -> float:
+def true_best_width(search: WidthSearch, true_errors: Float[Tensor, " widths"]) -> float:
     """The width tried that comes closest to the truth."""
     return float(search.widths[true_errors.nan_to_num(torch.inf).argmin()])

@@ -16,7 +16,7 @@ CENTRES = ((-1.2, -0.6), (1.3, -0.4), (0.0, 1.2))
 SPREAD = (0.75, 0.35)  # of a cloud, across and up: they are wider than high
 
 
-def labelled_points(per_label: int = 14, seed: int = 0) -> tuple[Points, Int[Tensor, "n"]]:
+def labelled_points(per_label: int = 14, seed: int = 0) -> tuple[Points, Int[Tensor, " n"]]:
     """Clouds of normal points around three centres, in float64, and the number of each point's cloud."""
     if per_label < 1:
         raise ValueError(f"per_label: expected at least 1, got {per_label}")
@@ -27,7 +27,7 @@ def labelled_points(per_label: int = 14, seed: int = 0) -> tuple[Points, Int[Ten
 
 
 def shares(
-    points: Points, labels: Int[Tensor, "n"], queries: Float[Tensor, "queries 2"], widths: tuple[float, float]
+    points: Points, labels: Int[Tensor, " n"], queries: Float[Tensor, "queries 2"], widths: tuple[float, float]
 ) -> Float[Tensor, "queries labels"]:
     """sum_i a(q, x_i) onehot(y_i): the share of each label in a query's weight, with a width for each coordinate.
 
@@ -41,15 +41,15 @@ def shares(
 
 
 def share_map(
-    points: Points, labels: Int[Tensor, "n"], widths: tuple[float, float], reach: float, side: int
-) -> tuple[Float[Tensor, "side"], Float[Tensor, "side side labels"]]:
+    points: Points, labels: Int[Tensor, " n"], widths: tuple[float, float], reach: float, side: int
+) -> tuple[Float[Tensor, " side"], Float[Tensor, "side side labels"]]:
     """`side` places from -reach to reach, and the shares of each label on that grid, row by row from below."""
     axis = torch.linspace(-reach, reach, side, dtype=torch.float64)
     queries = torch.cartesian_prod(axis, axis).flip(1)
     return axis, shares(points, labels, queries, widths).reshape(side, side, -1)
 
 
-def left_out_right(points: Points, labels: Int[Tensor, "n"], widths: tuple[float, float]) -> float:
+def left_out_right(points: Points, labels: Int[Tensor, " n"], widths: tuple[float, float]) -> float:
     """The share of points whose label is the largest share when the point itself is left out."""
     stretched = points / torch.tensor(widths, dtype=points.dtype)
     weights = kernel_weights(torch.cdist(stretched, stretched).fill_diagonal_(math.inf), gaussian())

@@ -16,8 +16,8 @@ _GOLDEN = (math.sqrt(5) - 1) / 2
 
 
 def leave_one_out(
-    x_train: Float[Tensor, "train"], y_train: Float[Tensor, "train"], kernel: Kernel
-) -> Float[Tensor, "train"]:
+    x_train: Float[Tensor, " train"], y_train: Float[Tensor, " train"], kernel: Kernel
+) -> Float[Tensor, " train"]:
     """y_i - y_hat_(-i)(x_i): the error at every point when the fit has not seen it; NaN if no other key reaches it."""
     if len(x_train) < 2:
         raise ValueError(f"x_train: expected at least 2 points, got {len(x_train)}")
@@ -28,7 +28,7 @@ def leave_one_out(
     return torch.where(weights.any(dim=-1), y_train - weights @ y_train, torch.nan)
 
 
-def shortcut_error(x_train: Float[Tensor, "train"], y_train: Float[Tensor, "train"], kernel: Kernel) -> float:
+def shortcut_error(x_train: Float[Tensor, " train"], y_train: Float[Tensor, " train"], kernel: Kernel) -> float:
     """max |(1 - a_ii) e_i - (y_i - y_hat_i)|: whether one fit of all points knows what leaving each out would give.
 
     Without point i the other weights grow by 1 / (1 - a_ii), so its leave-one-out error e_i is the
@@ -52,17 +52,17 @@ class WidthSearch:
         error: that error.
     """
 
-    widths: Float[Tensor, "widths"]
-    errors: Float[Tensor, "widths"]
+    widths: Float[Tensor, " widths"]
+    errors: Float[Tensor, " widths"]
     best: float
     error: float
 
 
 def learn_width(
-    x_train: Float[Tensor, "train"],
-    y_train: Float[Tensor, "train"],
+    x_train: Float[Tensor, " train"],
+    y_train: Float[Tensor, " train"],
     kernel: Kernel,
-    widths: Float[Tensor, "widths"],
+    widths: Float[Tensor, " widths"],
     steps: int = 24,
 ) -> WidthSearch:
     """The width of smallest mean squared leave-one-out error: over a grid, then between its best point's neighbours.

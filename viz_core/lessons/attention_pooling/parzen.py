@@ -16,7 +16,7 @@ _SIDE, _REACH = 61, 3.0  # queries along each axis, and how far they go
 
 
 def label_densities(
-    points: Float[Tensor, "n 2"], labels: Int[Tensor, "n"], queries: Float[Tensor, "queries 2"], width: float
+    points: Float[Tensor, "n 2"], labels: Int[Tensor, " n"], queries: Float[Tensor, "queries 2"], width: float
 ) -> Float[Tensor, "queries labels"]:
     """p(q, y) = 1/n sum_(i: y_i = y) K(|q - x_i| / h) / (2 pi h^2): how dense a label lies there (Parzen 1962).
 
@@ -43,7 +43,7 @@ class Agreement(NamedTuple):
     unlike_by_count: int
 
 
-def agreement(points: Float[Tensor, "n 2"], labels: Int[Tensor, "n"], width: float) -> Agreement:
+def agreement(points: Float[Tensor, "n 2"], labels: Int[Tensor, " n"], width: float) -> Agreement:
     """Pooling of +1 for label 0 and -1 for all others, beside the denser of the two by Parzen windows.
 
     y_hat = sum_i a_i y_i = (p_+ - p_-) / (p_+ + p_-), for both are sums of the same kernel: what divides is positive

@@ -11,8 +11,8 @@ from viz_core.trace import attend
 
 
 def gaussian_pooling_as_attention(
-    x_train: Float[Tensor, "train"], y_train: Float[Tensor, "train"], x_val: Float[Tensor, "val"], sigma: float
-) -> Float[Tensor, "val"]:
+    x_train: Float[Tensor, " train"], y_train: Float[Tensor, " train"], x_val: Float[Tensor, " val"], sigma: float
+) -> Float[Tensor, " val"]:
     """The fit of `nadaraya_watson` with a Gaussian kernel, from scores q k and a bias for each key.
 
     -(q - k)^2 / (2 sigma^2) = q k / sigma^2 - k^2 / (2 sigma^2) - q^2 / (2 sigma^2), and the last

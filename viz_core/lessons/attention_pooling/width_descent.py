@@ -22,7 +22,7 @@ class Descent(NamedTuple):
 
 
 def descend_width(
-    x_train: Float[Tensor, "train"], y_train: Float[Tensor, "train"], left_out: bool, start: float = 1.0
+    x_train: Float[Tensor, " train"], y_train: Float[Tensor, " train"], left_out: bool, start: float = 1.0
 ) -> Descent:
     """The Gaussian's width after 200 steps down the gradient of mean_i (f(x_i) - y_i)^2.
 

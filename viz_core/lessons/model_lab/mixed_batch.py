@@ -103,7 +103,7 @@ def _ids(text: str) -> Tensor:
     return torch.tensor([_WORDS.index(word) for word in text.split()])
 
 
-def _learn(model: nn.Module, rows: Sequence[tuple[str, str]]) -> tuple[list[Tensor], Float[Tensor, "parameters"]]:
+def _learn(model: nn.Module, rows: Sequence[tuple[str, str]]) -> tuple[list[Tensor], Float[Tensor, " parameters"]]:
     """Each row's logits without padding, and the gradient of the loss summed over all labels."""
     logits, wanted = model(rows)
     loss = F.cross_entropy(logits.flatten(0, 1), wanted.flatten(), ignore_index=_IGNORED, reduction="sum")

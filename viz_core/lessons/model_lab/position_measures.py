@@ -21,7 +21,7 @@ def cosines(table: Float[Tensor, "positions width"]) -> Float[Tensor, "positions
     return rows @ rows.T
 
 
-def wavelengths(frequencies: Float[Tensor, "pairs"]) -> Float[Tensor, "pairs"]:
+def wavelengths(frequencies: Float[Tensor, " pairs"]) -> Float[Tensor, " pairs"]:
     """Tokens per full rotation of each pair, 2 pi / omega."""
     return 2 * math.pi / frequencies.clamp_min(1e-12)
 

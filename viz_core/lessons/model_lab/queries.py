@@ -88,7 +88,7 @@ def row_of_heads(_model: HubModel, run: HubRun, site: str, token: int) -> Float[
 
 
 @torch.inference_mode()
-def likeness(model: HubModel, run: HubRun) -> tuple[Float[np.ndarray, "tokens"], float]:
+def likeness(model: HubModel, run: HubRun) -> tuple[Float[np.ndarray, " tokens"], float]:
     """Cosines of a text with a picture and its tokens, and how far the first is from the model's own logit."""
     engine = _dual_encoder(model)
     logit = float(engine.again(run.inputs).logits_per_image) - float(getattr(engine.model, "logit_bias", 0.0))

@@ -16,7 +16,7 @@ _FOLDS = 5
 _RIDGE = 10.0
 
 
-def questions_and_statements() -> tuple[tuple[str, ...], Bool[Tensor, "texts"]]:
+def questions_and_statements() -> tuple[tuple[str, ...], Bool[Tensor, " texts"]]:
     """As many of each of the held-out sentences that ship, without the mark at their end; and which are questions."""
     texts = [sample.english for sample in held_out()]
     questions = [text for text in texts if text.endswith("?")]
@@ -28,7 +28,7 @@ def questions_and_statements() -> tuple[tuple[str, ...], Bool[Tensor, "texts"]]:
 @torch.inference_mode()
 def token_states(
     model: HubModel, texts: Sequence[str]
-) -> tuple[Float[Tensor, "layers texts tokens d"], Int[Tensor, "texts"]]:
+) -> tuple[Float[Tensor, "layers texts tokens d"], Int[Tensor, " texts"]]:
     """States of every token, first as they enter the first block, then after each block; and the texts' lengths."""
     if not isinstance(model.engine, TextKind):
         raise ValueError(f"model: expected one that reads texts, got an {model.card.kind}")
@@ -55,7 +55,7 @@ def read_at(model: HubModel, place: str) -> tuple[float, ...]:
     return tuple(linear_accuracy(layer[torch.arange(len(texts)), at], labels) for layer in states)
 
 
-def linear_accuracy(states: Float[Tensor, "texts d"], labels: Bool[Tensor, "texts"]) -> float:
+def linear_accuracy(states: Float[Tensor, "texts d"], labels: Bool[Tensor, " texts"]) -> float:
     """Cross-validated accuracy of ridge regression on labels +1 and -1.
 
     Fitted on four fifths and tested on the rest, five times over; in every fifth each label is there as often, as far

@@ -35,7 +35,7 @@ def right_choices(model: HubModel, pairs: Pairs | None = None) -> dict[str, tupl
 
 
 @torch.inference_mode()
-def log_probabilities(model: HubModel, texts: Sequence[str]) -> Float[Tensor, "texts"]:
+def log_probabilities(model: HubModel, texts: Sequence[str]) -> Float[Tensor, " texts"]:
     """log p(text) = sum_t log p(x_t | x_1 ... x_(t-1)) by a decoder, of all texts in one pass.
 
     What pads the shorter ones stands after them, where a causal model does not look.

@@ -65,7 +65,7 @@ def is_separator(token: str) -> bool:
     return (token.startswith("<") and token.endswith(">")) or not any(character.isalnum() for character in token)
 
 
-def mean_ranges(weights: Float[Tensor, "heads n n"], positions: Sequence[int] | None = None) -> Float[Tensor, "heads"]:
+def mean_ranges(weights: Float[Tensor, "heads n n"], positions: Sequence[int] | None = None) -> Float[Tensor, " heads"]:
     """mean_i sum_j a_ij |i - j|: the mean attention distance of each head, in tokens.
 
     Args:

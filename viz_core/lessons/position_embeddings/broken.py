@@ -24,7 +24,7 @@ def skew_of_left_padding(num_tokens: int, seed: int = 0) -> float:
 
 
 def added_residuals(
-    q: Float[Tensor, "d"], k: Float[Tensor, "d"], offsets: Tensor, base: float, shift: int = 1000
+    q: Float[Tensor, " d"], k: Float[Tensor, " d"], offsets: Tensor, base: float, shift: int = 1000
 ) -> tuple[float, float]:
     """Max change of (q + p_m) . (k + p_n) when both positions grow by `shift`, and of |q| as p_m is added for each m.
 

@@ -20,8 +20,8 @@ class BucketMap(NamedTuple):
         exact: number of buckets that hold a single distance.
     """
 
-    offsets: Int[Tensor, "n"]
-    buckets: Int[Tensor, "n"]
+    offsets: Int[Tensor, " n"]
+    buckets: Int[Tensor, " n"]
     ranges: tuple[tuple[int, int, int | None], ...]
     used: int
     exact: int

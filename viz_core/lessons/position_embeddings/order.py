@@ -14,7 +14,7 @@ from viz_core.positional.entry import SchemeEntry, SchemeSizes
 from viz_core.positional.register import SCHEMES
 
 
-def order_residual(scheme: SchemeEntry, layer: SharedLayer, order: Int[Tensor, "n"]) -> float:
+def order_residual(scheme: SchemeEntry, layer: SharedLayer, order: Int[Tensor, " n"]) -> float:
     """max |f(P X) - P f(X)| of one attention layer f and the permutation P that puts token order[i] at i.
 
     Near 0 where the layer is permutation-equivariant: it sees a set of tokens, not a sequence.
@@ -22,24 +22,24 @@ def order_residual(scheme: SchemeEntry, layer: SharedLayer, order: Int[Tensor, "
     return float(order_changes(scheme, layer, order).max())
 
 
-def order_changes(scheme: SchemeEntry, layer: SharedLayer, order: Int[Tensor, "n"]) -> Float[Tensor, "n"]:
+def order_changes(scheme: SchemeEntry, layer: SharedLayer, order: Int[Tensor, " n"]) -> Float[Tensor, " n"]:
     """Largest entry of |f(P X) - P f(X)| for each token, in the new order."""
     shuffled_first = layer.permuted(order).output(scheme)
     shuffled_last = layer.output(scheme)[order]
     return (shuffled_first - shuffled_last).abs().amax(dim=-1)
 
 
-def order_residuals(layer: SharedLayer, order: Int[Tensor, "n"]) -> dict[str, float]:
+def order_residuals(layer: SharedLayer, order: Int[Tensor, " n"]) -> dict[str, float]:
     """`order_residual` of every scheme of the register, by its name."""
     return {scheme.name: order_residual(scheme, layer, order) for scheme in SCHEMES}
 
 
-def reversed_order(labels: Sequence[str]) -> Int[Tensor, "n"]:
+def reversed_order(labels: Sequence[str]) -> Int[Tensor, " n"]:
     """The order that reads the tokens backwards: n - 1, ..., 0."""
     return torch.arange(len(labels)).flip(0)
 
 
-def is_equivariant(scheme: SchemeEntry, sizes: SchemeSizes, order: Int[Tensor, "n"]) -> bool:
+def is_equivariant(scheme: SchemeEntry, sizes: SchemeSizes, order: Int[Tensor, " n"]) -> bool:
     """Whether f(P X) = P f(X) follows from what the scheme depends on: the residual of `order_residual` is 0.
 
     True of every order without positions, and of the reversed one where only distances count: there is no causal mask.

@@ -28,7 +28,7 @@ def distance_to_equal_rows(X: Float[Tensor, "n d"]) -> float:
 @torch.no_grad()
 def collapse_curves(
     X: Float[Tensor, "n d"], depth: int, num_heads: int, seed: int = 0
-) -> dict[str, Float[Tensor, "layers"]]:
+) -> dict[str, Float[Tensor, " layers"]]:
     """Distance to equal rows before and after each of `depth` random layers, for each of the four STACKS.
 
     The four stacks share their random weights, N(0, 1/fan-in). After each layer the whole of X is
@@ -59,18 +59,18 @@ def collapse_curves(
     return {name: torch.tensor(curve, dtype=torch.float64) for name, curve in curves.items()}
 
 
-def layers_until_alike(curve: Float[Tensor, "layers"], distance: float = 1e-12) -> int | None:
+def layers_until_alike(curve: Float[Tensor, " layers"], distance: float = 1e-12) -> int | None:
     """Number of layers after which the rows are equal up to float64 rounding; None where they never are."""
     alike = (curve <= distance).nonzero()
     return int(alike[0]) if len(alike) else None
 
 
-def excess_over_skip(curves: Mapping[str, Float[Tensor, "layers"]]) -> float:
+def excess_over_skip(curves: Mapping[str, Float[Tensor, " layers"]]) -> float:
     """By how much attention alone is ever farther from equal rows than with skip connections; 0 if it never is."""
     return max(0.0, float((curves["attention"] - curves["skip"]).max()))
 
 
-def largest_ratio(curve: Float[Tensor, "layers"]) -> float:
+def largest_ratio(curve: Float[Tensor, " layers"]) -> float:
     """Largest ratio of the distance after a layer to that before it, where the latter is above rounding."""
     before, after = curve[:-1], curve[1:]
     return float((after / before)[before > 1e-12].max())

@@ -99,7 +99,7 @@ class SharedLayer:
         generator = torch.Generator().manual_seed(1000 * self.seed + stream)
         return torch.randn(*shape, generator=generator)
 
-    def permuted(self, order: Int[Tensor, "n"]) -> SharedLayer:
+    def permuted(self, order: Int[Tensor, " n"]) -> SharedLayer:
         """The same layer and positions, with the tokens in another order."""
         return replace(self, X=self.X[order])
 

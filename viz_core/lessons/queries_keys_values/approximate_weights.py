@@ -30,7 +30,7 @@ def edit_kernels(most_edits: int) -> dict[str, Kernel]:
 
 def edit_weights(
     query: str, keys: Sequence[str], kernel: Kernel, distance: Callable[[str, str], int] = edit_distance
-) -> Float[Tensor, "keys"]:
+) -> Float[Tensor, " keys"]:
     """a_j = K(edits_j) / sum_l K(edits_l): the weight of each key by how many edits it is away; zeros if none is near.
 
     (Dive into Deep Learning, section 11.1, exercise 1.)

@@ -17,8 +17,8 @@ GAPS = torch.linspace(-1, 1, 201, dtype=torch.float64)
 
 
 def two_keys(
-    gaps: Float[Tensor, "gaps"], temperature: float
-) -> tuple[Float[Tensor, "gaps"], Float[Tensor, "gaps"], Float[Tensor, "gaps"]]:
+    gaps: Float[Tensor, " gaps"], temperature: float
+) -> tuple[Float[Tensor, " gaps"], Float[Tensor, " gaps"], Float[Tensor, " gaps"]]:
     """The weight of one of two keys by how far its score s lies above the other's: soft, hard, and the soft slope.
 
     soft a = 1 / (1 + e^(-s/T)), hard 1 for s > 0 else 0, slope da/ds = a (1 - a) / T. The hard one is flat wherever it

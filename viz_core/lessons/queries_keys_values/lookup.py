@@ -148,7 +148,7 @@ def uniform_error(query: str, keys: Sequence[str], temperature: float, weigh: We
     return float((weigh([query], keys, temperature) - 1 / len(keys)).abs().max())
 
 
-def embed_query_and_keys(query: str, keys: Sequence[str]) -> tuple[Float[Tensor, "d"], Float[Tensor, "keys d"]]:
+def embed_query_and_keys(query: str, keys: Sequence[str]) -> tuple[Float[Tensor, " d"], Float[Tensor, "keys d"]]:
     """The vector of the query and those of the keys, a row each, in the space that all their letters span."""
     first, *others = embed_words([query, *keys])
     return first, torch.stack(others)

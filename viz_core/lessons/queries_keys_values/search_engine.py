@@ -12,14 +12,14 @@ _RATE = 0.25  # of the way that the gradient at temperature 1 shows
 
 
 def click_loss(
-    query: Float[Tensor, "d"], documents: Float[Tensor, "documents d"], clicked: int, temperature: float = 1.0
+    query: Float[Tensor, " d"], documents: Float[Tensor, "documents d"], clicked: int, temperature: float = 1.0
 ) -> Float[Tensor, ""]:
     """-log a_c with a = softmax(K q / T): small where the document that was clicked has most of the weight."""
     return -query_weights(query, documents, temperature)[clicked].log()
 
 
 def ranks_while_learning(
-    query: Float[Tensor, "d"],
+    query: Float[Tensor, " d"],
     documents: Float[Tensor, "documents d"],
     clicked: int,
     temperature: float = 1.0,

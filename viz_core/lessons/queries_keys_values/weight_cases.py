@@ -10,7 +10,7 @@ CASES = ("free", "non-negative", "convex", "one-hot", "uniform")
 """From any weights to those that leave no choice (Dive into Deep Learning, section "Queries, Keys, and Values")."""
 
 
-def weights_of_case(raw: Float[Tensor, "values"], case: str) -> Float[Tensor, "values"]:
+def weights_of_case(raw: Float[Tensor, " values"], case: str) -> Float[Tensor, " values"]:
     """The weights that a case makes of `raw`:
 
     free          any numbers: the output lies in the span of the values
@@ -36,7 +36,7 @@ def weights_of_case(raw: Float[Tensor, "values"], case: str) -> Float[Tensor, "v
     return scaled / scaled.sum()
 
 
-def cases_met(weights: Float[Tensor, "values"], tolerance: float = 1e-9) -> tuple[str, ...]:
+def cases_met(weights: Float[Tensor, " values"], tolerance: float = 1e-9) -> tuple[str, ...]:
     """The cases that these weights are, in the order of CASES."""
     non_negative = bool((weights >= -tolerance).all())
     convex = non_negative and abs(float(weights.sum()) - 1) <= tolerance * max(1, len(weights))
@@ -46,6 +46,6 @@ def cases_met(weights: Float[Tensor, "values"], tolerance: float = 1e-9) -> tupl
     return tuple(case for case, holds in zip(CASES, met, strict=True) if holds)
 
 
-def copy_error(weights: Float[Tensor, "values"]) -> float:
+def copy_error(weights: Float[Tensor, " values"]) -> float:
     """max |w I - w|: with the identity matrix for values, the output is the weights themselves."""
     return float((weights @ torch.eye(len(weights), dtype=weights.dtype) - weights).abs().max())

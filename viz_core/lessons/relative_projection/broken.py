@@ -13,9 +13,9 @@ from viz_core.positional.relative_projection import relative_projection
 def mirrored_residual(
     offset: int,
     num_hiddens: int,
-    positions: Real[Tensor, "positions"],
+    positions: Real[Tensor, " positions"],
     base: float = 10000.0,
     dtype: torch.dtype = torch.float64,
-) -> Float[Tensor, "positions"]:
+) -> Float[Tensor, " positions"]:
     """max over dimensions of |M^T p_i - p_(i + offset)|, with [[cos, -sin], [sin, cos]] for M's blocks."""
     return arrival_residual(relative_projection(offset, num_hiddens, base).T, offset, positions, base, dtype)

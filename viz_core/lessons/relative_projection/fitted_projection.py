@@ -33,7 +33,7 @@ class FitErrors:
 
 
 def fitted_projection(
-    offset: int, num_hiddens: int, positions: Int[Tensor, "positions"], base: float = 10000.0
+    offset: int, num_hiddens: int, positions: Int[Tensor, " positions"], base: float = 10000.0
 ) -> tuple[Float[Tensor, "num_hiddens num_hiddens"], int]:
     """The matrix W of least squared error in W p_i = p_(i + offset) at these positions, and the rows' rank.
 
@@ -65,7 +65,7 @@ def fit_errors(offset: int, num_hiddens: int, reach: int, base: float = 10000.0)
     return FitErrors(reach, rank, error(positions), error(positions + reach), float((W - M).abs().max()))
 
 
-def sampled_positions(reach: int, count: int) -> Int[Tensor, "positions"]:
+def sampled_positions(reach: int, count: int) -> Int[Tensor, " positions"]:
     """Up to `count` different positions of 0 .. reach - 1, in order; the same ones at every call.
 
     Drawn, not evenly spaced: a fixed stride would make hands that differ by whole turns a stride look alike.

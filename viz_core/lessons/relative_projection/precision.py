@@ -11,7 +11,7 @@ from viz_core.positional.sinusoidal import angular_frequencies
 
 
 def naive_rows(
-    positions: Real[Tensor, "positions"], num_hiddens: int, base: float, dtype: torch.dtype
+    positions: Real[Tensor, " positions"], num_hiddens: int, base: float, dtype: torch.dtype
 ) -> Float[Tensor, "positions num_hiddens"]:
     """Rows of the sinusoidal table as a program gets them that never leaves dtype.
 
@@ -23,8 +23,8 @@ def naive_rows(
 
 
 def naive_residual(
-    offset: int, num_hiddens: int, positions: Int[Tensor, "positions"], base: float, dtype: torch.dtype
-) -> Float[Tensor, "positions"]:
+    offset: int, num_hiddens: int, positions: Int[Tensor, " positions"], base: float, dtype: torch.dtype
+) -> Float[Tensor, " positions"]:
     """`projection_residual` with nothing computed outside dtype: angles too, those of M included.
 
     The sines and cosines in M are those of position `offset`, so its blocks come from the same rows.
@@ -58,7 +58,7 @@ def log_windows(limit: int, per_decade: int = 8, samples: int = 16) -> Int[Tenso
 
 def precision_curves(
     offset: int, num_hiddens: int, dtype: torch.dtype, base: float = 10000.0, limit: int = 100_000
-) -> tuple[Int[Tensor, "windows"], Float[Tensor, "windows"], Float[Tensor, "windows"]]:
+) -> tuple[Int[Tensor, " windows"], Float[Tensor, " windows"], Float[Tensor, " windows"]]:
     """The last position of each window, and the largest residual in it: rounded once, and naive, in dtype.
 
     "Rounded once" is `projection_residual` (float64 angles), "naive" is `naive_residual`.

@@ -79,10 +79,10 @@ def proof_lines(
 def projection_residual(
     offset: int,
     num_hiddens: int,
-    positions: Real[Tensor, "positions"],
+    positions: Real[Tensor, " positions"],
     base: float = 10000.0,
     dtype: torch.dtype = torch.float64,
-) -> Float[Tensor, "positions"]:
+) -> Float[Tensor, " positions"]:
     """The largest entry of |M p_i - p_(i + offset)| for each position i: 0 if there were no rounding.
 
     Angles are float64; the entries of M and of both rows are rounded once to dtype, and the product is
@@ -94,10 +94,10 @@ def projection_residual(
 def arrival_residual(
     M: Float[Tensor, "d d"],
     offset: int,
-    positions: Real[Tensor, "positions"],
+    positions: Real[Tensor, " positions"],
     base: float = 10000.0,
     dtype: torch.dtype = torch.float64,
-) -> Float[Tensor, "positions"]:
+) -> Float[Tensor, " positions"]:
     """max over dimensions of |M p_i - p_(i + offset)| for any matrix M: how far from its aim it takes each position."""
     rotated = sinusoidal_rows(positions, len(M), base, dtype) @ M.to(dtype).T
     arrived = sinusoidal_rows(positions + offset, len(M), base, dtype)
@@ -107,7 +107,7 @@ def arrival_residual(
 def rotation_spread(
     offset: int,
     num_hiddens: int,
-    positions: Real[Tensor, "positions"],
+    positions: Real[Tensor, " positions"],
     base: float = 10000.0,
     dtype: torch.dtype = torch.float64,
 ) -> float:

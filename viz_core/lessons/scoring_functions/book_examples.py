@@ -21,7 +21,7 @@ LENGTHS = (2, 6)
 """Valid lengths of the toy's two batch rows."""
 
 
-def book_weights() -> Float[Tensor, "keys"]:
+def book_weights() -> Float[Tensor, " keys"]:
     """Masked softmax of the scores 0 and 1 and two more, of which the valid length 2 hides the last two."""
     scores = torch.tensor([[[0.0, 1.0, 5.0, 9.0]]])
     return masked_softmax(scores, torch.tensor([2]))[0, 0]

@@ -14,7 +14,7 @@ WEIGHTS = ("no-root", "no-softmax")
 Scores = Float[Tensor, "batch queries keys"]
 
 
-def wrong_weights(how: str, scores: Float[Tensor, "n"], width: int) -> Float[Tensor, "n"]:
+def wrong_weights(how: str, scores: Float[Tensor, " n"], width: int) -> Float[Tensor, " n"]:
     """Weights of one query from its scores q . k / sqrt(width), computed in one of the `WEIGHTS`.
 
     "no-root": softmax of q . k; "no-softmax": the scores divided by their sum.

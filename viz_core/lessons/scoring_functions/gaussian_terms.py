@@ -58,7 +58,7 @@ class GaussianExample(NamedTuple):
     query: Float[Tensor, "1 2"]
     keys: Float[Tensor, "keys 2"]
     terms: GaussianTerms
-    weights: dict[str, Float[Tensor, "keys"]]
+    weights: dict[str, Float[Tensor, " keys"]]
 
     @property
     def dot_change(self) -> float:

@@ -18,7 +18,7 @@ QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 QUARTILES = (0.25, 0.5, 0.75)
 
 
-def dot_products(d: int, count: int, seed: int = 0) -> Float[Tensor, "count"]:
+def dot_products(d: int, count: int, seed: int = 0) -> Float[Tensor, " count"]:
     """q . k of independent q and k whose d entries are drawn from N(0, 1): mean 0, variance d.
 
     E[q_i k_i] = 0 and E[(q_i k_i)^2] = 1, and d such terms are added (Vaswani 2017, footnote 4).
@@ -106,7 +106,7 @@ class Width:
     d: int
     variance: float
     quantiles: tuple[float, ...]
-    one_query: Float[Tensor, "keys"]
+    one_query: Float[Tensor, " keys"]
     plain: Sharpness
     scaled: Sharpness
 
@@ -116,12 +116,12 @@ class Width:
         return self.quantiles[-1] - self.quantiles[0]
 
     @property
-    def plain_weights(self) -> Float[Tensor, "keys"]:
+    def plain_weights(self) -> Float[Tensor, " keys"]:
         """Softmax of the first query's scores."""
         return row_softmax(self.one_query)
 
     @property
-    def scaled_weights(self) -> Float[Tensor, "keys"]:
+    def scaled_weights(self) -> Float[Tensor, " keys"]:
         """Softmax of the first query's scores divided by sqrt(d)."""
         return row_softmax(self.one_query / math.sqrt(self.d))
 

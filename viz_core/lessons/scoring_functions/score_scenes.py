@@ -27,7 +27,7 @@ class Scene:
 
     queries: Float[Tensor, "batch queries query_size"]
     keys: Float[Tensor, "batch keys key_size"]
-    valid_lens: Int[Tensor, "batch"] | None = None
+    valid_lens: Int[Tensor, " batch"] | None = None
     paired: bool = True
 
     @property

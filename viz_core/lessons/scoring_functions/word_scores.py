@@ -23,15 +23,15 @@ class WordScores(NamedTuple):
     queries: Float[Tensor, "n w"]
     keys: Float[Tensor, "n w"]
 
-    def terms(self, query: int, key: int) -> Float[Tensor, "w"]:
+    def terms(self, query: int, key: int) -> Float[Tensor, " w"]:
         """q_t k_t for every component t: their sum is the score."""
         return self.queries[query] * self.keys[key]
 
-    def scores(self, query: int) -> Float[Tensor, "n"]:
+    def scores(self, query: int) -> Float[Tensor, " n"]:
         """q . k / sqrt(w) with every word's key (Vaswani 2017, equation 1)."""
         return self.keys @ self.queries[query] / self.keys.shape[1] ** 0.5
 
-    def weights(self, query: int) -> Float[Tensor, "n"]:
+    def weights(self, query: int) -> Float[Tensor, " n"]:
         """softmax of the scores, as the layer computes them."""
         rows = attention_weights(self.queries[None, None, query : query + 1], self.keys[None, None])
         return rows[0, 0, 0]

@@ -25,12 +25,12 @@ def float64_table(n: int, num_hiddens: int, base: float) -> Float[Tensor, "n num
     return sinusoidal_table(n, num_hiddens, base, dtype=torch.float64)
 
 
-def wavelengths(num_hiddens: int, base: float = 10000.0) -> Float[Tensor, "num_hiddens"]:
+def wavelengths(num_hiddens: int, base: float = 10000.0) -> Float[Tensor, " num_hiddens"]:
     """2 pi / omega_j of each column, float64, in positions: after so many, the column repeats."""
     return (2 * math.pi / angular_frequencies(num_hiddens, base)).repeat_interleave(2)[:num_hiddens]
 
 
-def expected_squared_norms(num_positions: int, num_hiddens: int, base: float = 10000.0) -> Float[Tensor, "positions"]:
+def expected_squared_norms(num_positions: int, num_hiddens: int, base: float = 10000.0) -> Float[Tensor, " positions"]:
     """|p_i|^2 as sin^2 + cos^2 = 1 has it: d/2 for even d; (d-1)/2 + sin^2(i omega) with the lone sine of an odd d."""
     positions = torch.arange(num_positions, dtype=torch.float64)
     whole = torch.full_like(positions, num_hiddens // 2)
@@ -66,12 +66,12 @@ def wavelength_error(table: Table, base: float = 10000.0) -> float:
     return float((measured / expected - 1).abs().max())
 
 
-def similarity_by_offset(table: Table) -> Float[Tensor, "positions"]:
+def similarity_by_offset(table: Table) -> Float[Tensor, " positions"]:
     """p_0 . p_k for every k: sum_j cos(k omega_j), for even widths the similarity of any two rows k apart."""
     return table @ table[0]
 
 
-def rises(similarity: Float[Tensor, "positions"]) -> int:
+def rises(similarity: Float[Tensor, " positions"]) -> int:
     """At how many offsets the similarity is larger than at the offset before."""
     return int((similarity.diff() > 0).sum())
 

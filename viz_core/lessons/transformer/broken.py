@@ -54,7 +54,7 @@ def unmasked_logits(
     decoder: TransformerDecoder,
     target: Int[Tensor, "batch n"],
     memory: Float[Tensor, "batch keys d"],
-    valid_lens: Int[Tensor, "batch"] | None,
+    valid_lens: Int[Tensor, " batch"] | None,
 ) -> Float[Tensor, "batch n vocab"]:
     """The decoder's logits if each step saw every other, later ones too."""
     H = decoder.pos_encoding(decoder.embed(target), offset=0)

@@ -36,7 +36,7 @@ class LogitSplit(NamedTuple):
 
     names: tuple[tuple[str, int | None, int | None], ...]  # kind, layer and head
     parts: Float[np.ndarray, "parts steps"]
-    differences: Float[np.ndarray, "steps"]
+    differences: Float[np.ndarray, " steps"]
     rivals: tuple[str, ...]
     residual: float  # max |sum of parts - difference|
 

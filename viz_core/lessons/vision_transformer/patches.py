@@ -39,7 +39,7 @@ def unpatchify(
 
 
 def shuffle_patches(
-    X: Float[Tensor, "batch channels height width"], patch_size: tuple[int, int], order: Int[Tensor, "patches"]
+    X: Float[Tensor, "batch channels height width"], patch_size: tuple[int, int], order: Int[Tensor, " patches"]
 ) -> Float[Tensor, "batch channels height width"]:
     """The picture with its patches in another order: place i shows patch order[i].
 
@@ -114,7 +114,7 @@ class EmbeddedPatches:
 def embed_patches(
     pixels: Float[Tensor, "1 channels height width"],
     filters: Float[Tensor, "num_hiddens channels patch_height patch_width"],
-    bias: Float[Tensor, "num_hiddens"],
+    bias: Float[Tensor, " num_hiddens"],
 ) -> EmbeddedPatches:
     """The patches of a picture embedded by a matrix product and by a convolution."""
     patch_size = (filters.shape[-2], filters.shape[-1])

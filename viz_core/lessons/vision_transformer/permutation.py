@@ -16,10 +16,10 @@ from viz_core.lessons.vision_transformer.patches import shuffle_patches
 class PermutationTest:
     """Probabilities of each class for the picture as it is and with its patches shuffled."""
 
-    positions: Float[Tensor, "classes"]
-    positions_shuffled: Float[Tensor, "classes"]
-    no_positions: Float[Tensor, "classes"]
-    no_positions_shuffled: Float[Tensor, "classes"]
+    positions: Float[Tensor, " classes"]
+    positions_shuffled: Float[Tensor, " classes"]
+    no_positions: Float[Tensor, " classes"]
+    no_positions_shuffled: Float[Tensor, " classes"]
 
     @property
     def change(self) -> float:
@@ -36,7 +36,7 @@ def permutation_test(
     predict: Callable[[Tensor, bool], Tensor],
     X: Float[Tensor, "1 channels height width"],
     patch_size: tuple[int, int],
-    order: Int[Tensor, "patches"],
+    order: Int[Tensor, " patches"],
 ) -> PermutationTest:
     """Classify a picture and its shuffled version, with and without positions.
 
@@ -48,7 +48,7 @@ def permutation_test(
     return PermutationTest(seen[0], seen[1], bag[0], bag[1])
 
 
-def random_order(num_patches: int, seed: int = 0) -> Int[Tensor, "patches"]:
+def random_order(num_patches: int, seed: int = 0) -> Int[Tensor, " patches"]:
     """A shuffled order of patches, the same for a seed on every machine."""
     if num_patches < 1:
         raise ValueError(f"num_patches: expected at least 1, got {num_patches}")

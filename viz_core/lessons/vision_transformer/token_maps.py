@@ -28,8 +28,8 @@ class TokenRollout:
         row_error: max |1 - sum of a row| over all rows of the rollout; 0 up to rounding.
     """
 
-    raw: Float[Tensor, "n"]
-    rollout: Float[Tensor, "n"]
+    raw: Float[Tensor, " n"]
+    rollout: Float[Tensor, " n"]
     row_error: float
 
 
@@ -76,7 +76,7 @@ def token_attention(
     return torch.stack(maps)
 
 
-def own_and_largest_other(row: Float[Tensor, "patches"], place: int) -> tuple[float, float]:
+def own_and_largest_other(row: Float[Tensor, " patches"], place: int) -> tuple[float, float]:
     """A patch's weight on itself, and its largest weight on another patch (0 where there is none)."""
     own = float(row[place])
     others = torch.cat([row[:place], row[place + 1 :]])
