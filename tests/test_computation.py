@@ -35,6 +35,7 @@ SOFTMAX = {
     "viz_core/hub/vision.py": "probabilities of classes",
     "viz_core/pretrained/classifier.py": "probabilities of classes",
     "viz_core/lessons/transformer/logit_lens.py": "probabilities of words",
+    "viz_core/walk/steps.py": "probabilities of words",
     "viz_core/lessons/bahdanau/decoder_steps.py": "probabilities of words; the additive formula, pair by pair",
     "viz_core/lessons/bahdanau/broken.py": "additive scores that lack their tanh",
     "viz_core/lessons/attention_pooling/broken.py": "kernel weights that lack the term of the key",

@@ -3,6 +3,7 @@
 import streamlit as st
 
 from pages.home.gallery import chapter_card, model_list, whereabouts
+from pages.home.walk import small_walk
 from ui.chapter.contents import SECTIONS, chapters
 from ui.chapter.frame import Frame
 from ui.chapter.tour import tour_card
@@ -13,6 +14,7 @@ home.text("intro")
 with st.container(horizontal=True, key="begin"):
     home.next()
     tour_card()
+small_walk(home)
 whereabouts(home)
 for section in SECTIONS:
     st.header(home.common(f"section.{section}"), anchor=section)

@@ -54,7 +54,7 @@ def _both_answers(chapter: Chapter, found: Classification, without: Classificati
     before, after = found.probabilities, without.probabilities
     shown = sorted(before, key=lambda label: -max(before[label], after[label]))[:_SHOWN_LABELS]
     rows = {"with-heads": before, "without-heads": after}
-    label, said = class_label(found.label), class_label(without.label)
+    label, answer = class_label(found.label), class_label(without.label)
     chapter.text(
         "off",
         heads=name_heads(off),
@@ -72,9 +72,9 @@ def _both_answers(chapter: Chapter, found: Classification, without: Classificati
         label=label,
         before=f"{before[found.label]:.2f}",
         after=f"{after[found.label]:.2f}",
-        said=said,
+        said=answer,
     )
-    chapter.finding("same-answer", found.label == without.label, label=escape(label), said=escape(said))
+    chapter.finding("same-answer", found.label == without.label, label=escape(label), said=escape(answer))
 
 
 def _over_samples(chapter: Chapter, picture_inputs: PictureInputs, heads: HeadsOff) -> None:

@@ -11,7 +11,7 @@ import streamlit
 
 from serving.http.static_scripts import script
 from ui.chapter import contents
-from ui.chapter.contents import ROOT, SECTIONS, all_chapters, chapter_entries, chapters, folder, page_file
+from ui.chapter.contents import ROOT, SECTIONS, all_chapters, all_pages, chapter_entries, chapters, folder, page_file
 from ui.text.words import ENGLISH, languages, load_words
 
 STATIC = Path(streamlit.__file__).parent / "static" / "static" / "js"
@@ -48,13 +48,13 @@ def test_a_chapter_has_all_that_it_needs(chapter: str) -> None:
 
 
 def test_every_page_is_registered() -> None:
-    assert {page_file(name) for name in all_chapters()} == set((ROOT / "pages").glob("*/page.py"))
+    assert {page_file(name) for name in all_pages()} == set((ROOT / "pages").glob("*/page.py"))
     assert [name for section in SECTIONS for name in chapters(section)] == all_chapters()[1:]
     assert all(chapters(section) for section in SECTIONS)
 
 
 def test_no_two_chapters_share_a_prefix_of_query_parameters() -> None:
-    prefixes = [load_words(chapter, ENGLISH).prefix for chapter in all_chapters()]
+    prefixes = [load_words(chapter, ENGLISH).prefix for chapter in all_pages()]
     assert len(prefixes) == len(set(prefixes))
 
 

@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 from serving.http import static_scripts as scripts
 from serving.http.security_headers import policy
 from ui.app import index_page
-from ui.chapter.contents import all_chapters, chapter_entries
+from ui.chapter.contents import all_chapters, all_pages, chapter_entries
 from viz_core.runtime.assets import AssetError
 
 STATIC = Path(streamlit.__file__).parent / "static"
@@ -79,7 +79,7 @@ def test_all_else_is_streamlits_to_answer(client: TestClient, path: str) -> None
 
 
 def test_the_scripts_that_stand_in_them_may_run_where_strangers_visit() -> None:
-    pages = [index_page.index_page(name) for name in all_chapters()]
+    pages = [index_page.index_page(name) for name in all_pages()]
     inline = {script for page in pages for script in re.findall(r"<script>(.*?)</script>", page, flags=re.DOTALL)}
     assert policy(pages="".join(pages)).count("'sha256-") == len(inline) > 0
     assert all("window.__streamlit" in page for page in pages)

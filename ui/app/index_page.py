@@ -16,7 +16,7 @@ from starlette.routing import Route
 
 from serving.http.static_scripts import PLOTLY, script
 from serving.process.background import start_background_work
-from ui.chapter.contents import all_chapters, chapter_entries
+from ui.chapter.contents import all_pages, chapter_entries
 from ui.streamlit_internals.front_end import CONNECT_AT_ONCE, NUMBERS_OF_PAGE, READ_LATER, chunks, index_html
 from viz_core.runtime.assets import AssetError
 
@@ -32,30 +32,30 @@ _COMPONENTS = ("history", "lazy_parts", "present", "tour")
 
 
 def routes() -> list[Route]:
-    """Routes of the index pages of home and the chapters, under whatever path the app is served."""
-    home, *chapters = all_chapters()
+    """Routes of the index pages of all pages, under whatever path the app is served."""
+    home, *others = all_pages()
     base = str(st.get_option("server.baseUrlPath")).strip("/")
     return [
         Route(f"/{base}/" if base else "/", partial(_answer, home)),
-        *(Route(f"{path}/{name}", partial(_answer, name)) for name in chapters for path in ("", "/{base:path}")),
+        *(Route(f"{path}/{name}", partial(_answer, name)) for name in others for path in ("", "/{base:path}")),
     ]
 
 
 def _answer(name: str, _request: Request) -> Response:
-    if name != all_chapters()[0]:
+    if name != all_pages()[0]:
         start_background_work()  # half a second before the chapter's script needs the libraries
     return HTMLResponse(index_page(name), headers={"Cache-Control": "no-cache"})
 
 
 @lru_cache(maxsize=16)
 def index_page(name: str) -> str:
-    """Return Streamlit's page for home or a chapter; with plotly.js where its first window has a chart."""
-    entry = chapter_entries().get(name)  # home has none
+    """Return Streamlit's page for one of ours; with plotly.js where its first window has a chart."""
+    entry = chapter_entries().get(name)  # home and the walk have none
     if entry:
         scripts = chunks([*_EVERYWHERE, *_IN_CHAPTERS, *entry.streamlit_scripts])
         ours = _addresses([*_COMPONENTS, *entry.components])
     else:
-        scripts, ours = chunks([*_EVERYWHERE, *_AT_HOME]), _addresses(_COMPONENTS_AT_HOME)
+        scripts, ours = chunks([*_EVERYWHERE, *_AT_HOME]), _addresses([*_COMPONENTS_AT_HOME, "walk"])
     lines = [CONNECT_AT_ONCE, NUMBERS_OF_PAGE]
     lines += [f'<link rel="modulepreload" crossorigin href="./static/js/{chunk}">' for chunk in scripts]
     lines += [f'<link rel="modulepreload" crossorigin href="./{address}" data-read>' for address in ours]

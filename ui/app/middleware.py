@@ -15,7 +15,7 @@ from serving.http.upload_limits import StoredFiles, UploadLimits
 from serving.http.websocket_gate import GateLimits, WebSocketGate
 from serving.settings import Settings
 from ui.app.index_page import index_page
-from ui.chapter.contents import all_chapters
+from ui.chapter.contents import all_pages
 from ui.compute.slots import metrics
 from ui.streamlit_internals.browser_identity import browser_of, identify, owner_of
 from ui.streamlit_internals.mailbox import Mailbox, MessageLimits
@@ -38,7 +38,7 @@ def hosted_middleware(allowed: Settings) -> list[Middleware]:
     def mail() -> Mailbox:
         return Mailbox(MessageLimits(allowed.max_downloads, allowed.max_message_kb * 2**10))
 
-    pages = "".join(map(index_page, all_chapters()))
+    pages = "".join(map(index_page, all_pages()))
     bounds = GateLimits(
         allowed.max_visitors,
         allowed.max_windows,

@@ -21,6 +21,12 @@ ROOT = Path(__file__).resolve().parents[2]
 SECTIONS = ("attention", "positions", "models")
 """The sections in reading order; `section.NAME` in common.md is the title of each."""
 
+WALK_STAGES = (
+    *("tokens", "embedding", "positions", "projections", "scores", "mask", "softmax"),
+    *("sum", "heads", "residual", "feed-forward", "logits", "choice"),
+)
+"""The stages of the walk that chapters explain, in its order."""
+
 
 @dataclass(frozen=True)
 class ChapterEntry:
@@ -32,6 +38,7 @@ class ChapterEntry:
         order: its place in the section; chapters of a section are sorted by it.
         components: components of ours in the page's first window, whose scripts a browser loads first.
         streamlit_scripts: chunks of Streamlit's front end that only some chapters need, likewise.
+        walk: stages of the walk that the chapter explains.
     """
 
     name: str
@@ -39,6 +46,7 @@ class ChapterEntry:
     order: int
     components: tuple[str, ...] = ()
     streamlit_scripts: tuple[str, ...] = ()
+    walk: tuple[str, ...] = ()
 
 
 @cache
@@ -86,16 +94,22 @@ def all_chapters() -> list[str]:
     return ["home", *chapter_entries()]
 
 
+def all_pages() -> list[str]:
+    """Return every page: home, the walk, which is no chapter, and the chapters."""
+    home, *chapters_ = all_chapters()
+    return [home, "walk", *chapters_]
+
+
 def page(chapter: str) -> StreamlitPage:
     """Return a chapter's page for st.navigation, st.page_link and st.switch_page."""
     return st.Page(page_file(chapter), title=load_words(chapter).menu, url_path=chapter, default=chapter == "home")
 
 
 def pages() -> dict[str, list[StreamlitPage]]:
-    """Return home, then every section with its chapters."""
+    """Return home and the walk, then every section with its chapters."""
     common = load_words("common")
     sections = {common(f"section.{name}"): [page(c) for c in chapters(name)] for name in SECTIONS}
-    return {"": [page("home")], **sections}
+    return {"": [page("home"), page("walk")], **sections}
 
 
 def enter() -> StreamlitPage:

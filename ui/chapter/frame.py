@@ -5,6 +5,7 @@ It imports nothing heavy: home is the first page a new server is asked for, and 
 
 from __future__ import annotations
 
+import html
 import json
 import re
 import sys
@@ -13,10 +14,11 @@ from itertools import count
 import streamlit as st
 
 from serving.process.garbage_collection import freeze_imported_modules
-from ui.chapter.contents import all_chapters, page
+from ui.chapter.contents import WALK_STAGES, all_chapters, chapter_entries, page
 from ui.chapter.tour import mount_tour, report_unknown_step
 from ui.text.device_name import device_name
 from ui.text.errors import explain
+from ui.text.numbers import series
 from ui.text.terms import translations
 from ui.text.words import Words, load_words
 from ui.widgets.component import component
@@ -48,6 +50,7 @@ class Frame:
             _mount_history(key="history-mount", data={"seen": seen, **languages})
         self._sidebar()
         st.title(self.words.title, anchor=False)
+        self._place_on_the_walk()
         report_unknown_step(name)
 
     def question(self) -> None:
@@ -117,6 +120,20 @@ class Frame:
             st.badge(device_name(describe_device(best_device())), icon=":material/memory:", color="gray")
         except ValueError as error:  # ATLAS_DEVICE names one that this machine lacks
             st.error(explain(error), icon=":material/memory:")
+
+    def _place_on_the_walk(self) -> None:
+        """Draw the stages of the walk as a row of marks, those of this chapter lit; it links to the first of them."""
+        entry = chapter_entries().get(self.name)
+        if entry is None or not entry.walk:
+            return
+        words = load_words("walk", self.words.language)
+        stages = series([words(f"view.stage-{each}") for each in entry.walk], words.language)
+        here = self.common("on-the-walk", stages=stages)
+        marks = "".join(f'<i class="{"here" if stage in entry.walk else ""}"></i>' for stage in WALK_STAGES)
+        link = f"./walk?walk-at={entry.walk[0]}.0.0.0.0~~~~stage"
+        with st.container(key="on-the-walk"):
+            label = html.escape(here)
+            st.html(f'<a href="{link}" target="_self" title="{label}" aria-label="{label}">{marks}</a>')
 
     def _sidebar(self) -> None:
         """Draw the logo above the table of contents, and device, language, sharing and tour below it."""

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-from collections import OrderedDict
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +13,7 @@ from torch import Tensor, nn
 from viz_core.hub.model import HubModel
 from viz_core.hub.runs.run import HubRun
 from viz_core.hub.store.errors import HubError
+from viz_core.torch_internals.twins import with_output_hook, with_parts
 from viz_core.trace import no_recording, site_of
 
 MOST_PLACES = 24
@@ -64,7 +62,7 @@ def through_the_layers(model: HubModel, run: HubRun) -> LayerWords:
         rows, logits = [], own
         for state in states:
             following = type(last)(**{**last, "last_hidden_state": norm(_of_places(state)[None])})
-            logits = _of_places(_replaced(whole, {base: _FixedOutput(following)})(**inputs).logits)
+            logits = _of_places(with_parts(whole, {base: _FixedOutput(following)})(**inputs).logits)
             rows.append(logits.float().softmax(dim=-1))
     best = [row.max(dim=-1) for row in rows]
     final_word = best[-1].indices[:, None]
@@ -92,10 +90,10 @@ def _with_hooks(base: nn.Module, states: list[Tensor]) -> Any:
     """The stack with hooks that collect the input of its first layer and the output of each."""
     path, layers = _layers(base)
     layers_read = {
-        f"{path}.{i}": _with_output_hook(layer, states.append, states.append if i == 0 else None)
+        f"{path}.{i}": with_output_hook(layer, states.append, states.append if i == 0 else None)
         for i, layer in enumerate(layers)
     }
-    return _replaced(base, layers_read)
+    return with_parts(base, layers_read)
 
 
 def _layers(base: nn.Module) -> tuple[str, nn.ModuleList]:
@@ -119,50 +117,3 @@ def _last_norm(base: nn.Module) -> nn.Module:
 
 def _of_places(values: Float[Tensor, "1 n width"]) -> Float[Tensor, "places width"]:
     return values[0, -MOST_PLACES:]
-
-
-def _replaced(model: nn.Module, parts: Mapping[str, nn.Module]) -> Any:
-    """The model with other parts at these paths, "transformer.h.0" say. The model itself stays as it is."""
-    found = _twin(model)
-    own = {"": found}
-    for path, part in parts.items():
-        *above, name = path.split(".")
-        owner, place = found, ""
-        for step in above:
-            place = f"{place}.{step}"
-            if place not in own:
-                own[place] = owner._modules[step] = _twin(owner._modules[step])  # type: ignore[arg-type]
-            owner = own[place]
-        if name not in owner._modules:
-            raise KeyError(path)
-        owner._modules[name] = part
-    return found
-
-
-def _twin(module: nn.Module) -> Any:
-    """A module with the same parameters and parts, and tables of parts and hooks of its own."""
-    made = copy.copy(module)
-    for name, table in vars(module).items():
-        if name == "_modules":
-            made.__dict__[name] = dict(table)
-        elif isinstance(table, OrderedDict) and name.endswith(("hooks", "hooks_with_kwargs", "always_called")):
-            made.__dict__[name] = OrderedDict(table)
-    return made
-
-
-def _with_output_hook(
-    module: nn.Module, on_output: Callable[[Tensor], None], on_input: Callable[[Tensor], None] | None = None
-) -> Any:
-    """A twin of a layer with hooks on its output and input; the layer itself stays without."""
-    made = _twin(module)
-    made.register_forward_hook(
-        lambda _layer, _inputs, output: on_output(output[0] if isinstance(output, tuple) else output)
-    )
-    if on_input is not None:
-        receive = on_input
-
-        def forward_input(_layer: nn.Module, inputs: tuple[Any, ...], named: dict[str, Any]) -> None:
-            receive(inputs[0] if inputs else named["hidden_states"])
-
-        made.register_forward_pre_hook(forward_input, with_kwargs=True)
-    return made

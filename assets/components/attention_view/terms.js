@@ -21,7 +21,7 @@ export function listenToText(view) {
     stage.addEventListener("focus", () => pointAtTerms(partsAt(view, { row: 0, column: 0 })));
     stage.addEventListener("blur", () => pointAtTerms([]));
   }
-  return listenToTerms((names) => light(view, names));
+  return listenToTerms((names) => highlight(view, names));
 }
 
 /** Tell the text what is pointed at in a map: a row, a column, or a cell in both. */
@@ -32,7 +32,7 @@ function partsAt(view, { row, column }) {
   return [view.state.group, ...(onPicture(view) ? ["patch"] : inMap.filter(Boolean))];
 }
 
-function light(view, names) {
+function highlight(view, names) {
   const { root, tabs, grid } = view.parts;
   if (!view.store.base || !view.state) return;
   const lit = namesOf(view).filter((name) => names.includes(name));

@@ -19,7 +19,7 @@ function namesOf(view) {
 /** Light what the text points at, and tell the text what is pointed at here, by mouse or by keys. */
 export function listenForParts(view, enqueue) {
   const { root } = view.parts;
-  view.stopTerms = listenToTerms((names) => light(view, names, enqueue));
+  view.stopTerms = listenToTerms((names) => highlight(view, names, enqueue));
   root.addEventListener("pointermove", (event) => event.pointerType !== "touch" && pointFrom(view, [...axisAt(view, event), ...plotAt(view, event)]));
   root.addEventListener("pointerleave", () => {
     view.hovered = [];
@@ -75,7 +75,7 @@ export function offerFocus(view) {
   else root.removeAttribute("tabindex");
 }
 
-function light(view, names, enqueue) {
+function highlight(view, names, enqueue) {
   view.lit = names.filter((name) => namesOf(view).includes(name));
   showLit(view, enqueue);
 }

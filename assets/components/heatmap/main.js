@@ -7,7 +7,7 @@ import { drawMap, drawMarks, drawScale } from "./draw.js";
 import { FONT, layOut, TALLEST } from "./layout.js";
 import { readHeatmap } from "./payload.js";
 import { isWhole, listen, pointAt } from "./pointer.js";
-import { makePalette } from "./raster.js";
+import { makePalette } from "../shared/palette.js";
 
 const AROUND = 120; // pixels over and under the cells: the scale, labels, the hint
 
@@ -18,7 +18,7 @@ function createView(parent) {
   const view = { parts, map: null, window: null, cursor: null, drag: null, lit: [] };
   view.render = () => render(view);
   listen(view);
-  view.stopTerms = listenToTerms((names) => light(view, names));
+  view.stopTerms = listenToTerms((names) => highlight(view, names));
   watchWidth(view, render);
   return view;
 }
@@ -30,7 +30,7 @@ function closeView(view) {
 }
 
 /** Frame what a term of the text names: a row, or the columns that belong together. */
-function light(view, names) {
+function highlight(view, names) {
   const { parts, map } = view;
   view.lit = Object.keys(map?.header.parts ?? {}).filter((name) => names.includes(name));
   markLit(parts.root, view.lit);

@@ -1,18 +1,5 @@
 // Bytes as pixels: exactly as many as the screen has.
 
-/** 256 colours through evenly spaced stops ("#rrggbb"), packed as a canvas keeps them. */
-export function makePalette(stops) {
-  const points = stops.map((hex) => [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16)));
-  return Uint32Array.from({ length: 256 }, (_, i) => {
-    const at = (i / 255) * (points.length - 1);
-    const first = Math.min(Math.floor(at), points.length - 2);
-    const [red, green, blue] = points[first].map((channel, c) =>
-      Math.round(channel + (at - first) * (points[first + 1][c] - channel)),
-    );
-    return ((255 << 24) | (blue << 16) | (green << 8) | red) >>> 0;
-  });
-}
-
 /**
  * A part of a map as an image of width x height. Larger than the part it repeats cells; smaller,
  * a pixel is the mean of the cells under it, so that what is too fine to be seen fades instead of

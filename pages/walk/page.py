@@ -1,0 +1,43 @@
+"""The walk: one sentence or picture through a whole model, from its tokens to the word that is chosen."""
+
+import streamlit as st
+
+from ui.blocks.sentence import or_explain
+from ui.blocks.walk import WalkInputs, draw_walk
+from ui.chapter.chapter import Chapter
+from ui.chapter.contents import all_chapters, page
+from ui.compute.pictures import sample_picture
+from ui.widgets.shared_sentence import shared_text_input
+from viz_core.images.drawn import GARMENTS
+from viz_core.pretrained.samples import sentence
+
+chapter = Chapter("walk")
+chapter.question()
+controls = chapter.controls
+
+
+def inputs() -> WalkInputs:
+    """Draw the model's choice and its input; return what is chosen."""
+    with st.container(horizontal=True, vertical_alignment="bottom", key="walk-inputs"):
+        kind = controls.choice("model", ("writer", "translator", "picture"), "writer")
+        if kind == "picture":
+            return WalkInputs(kind, picture=sample_picture(controls.select("picture", GARMENTS, GARMENTS[0])))
+        if kind == "translator":
+            return WalkInputs(kind, shared_text_input(controls, "text", sentence("cat"), chapter.words("placeholder")))
+        text = controls.text("start", chapter.words("start.writer"), max_chars=120)
+        with controls.more():
+            temperature = controls.slider("temperature", 0.0, 2.0, 0.0, 0.1)
+            top_k = int(controls.slider("top-k", 0, 50, 0, 1))
+        return WalkInputs(kind, text, temperature=temperature, top_k=top_k)
+
+
+def walk() -> None:
+    """Draw the walk of the chosen input."""
+    chosen = inputs()
+    or_explain(chapter, lambda: draw_walk(chosen))
+
+
+chapter.fragment(walk)
+chapter.text("hint")
+link = page(all_chapters()[1])
+st.page_link(link, label=chapter.common("next", title=link.title), icon=":material/arrow_forward:")

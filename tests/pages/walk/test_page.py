@@ -1,0 +1,71 @@
+"""The walk through AppTest: three models, edits and places from the URL, and what a link may ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from tests.pages.reading import components, texts
+from viz_core.view.framing import unframe
+
+OpenPage = Callable[..., AppTest]
+
+
+def header(app: AppTest) -> dict[str, Any]:
+    """What the browser is sent."""
+    return unframe(components(app, "walk")[0].bytes)[0]
+
+
+@pytest.mark.parametrize(
+    ("kind", "stacks", "written"),
+    [
+        ("writer", ["decoder"], None),
+        ("translator", ["encoder", "decoder"], "lit"),
+        ("picture", ["encoder"], "ankle boot"),
+    ],
+)
+def test_each_model_walks(open_page: OpenPage, kind: str, stacks: list[str], written: str | None) -> None:
+    sent = header(open_page("walk", **{"w-model": kind}))
+    assert [stack["name"] for stack in sent["stacks"]] == stacks
+    chosen = [choice["chosen"] for choice in sent["choices"]]
+    assert written is None or written in chosen
+    assert sent["links"]["softmax"][0] == "./scoring-functions"
+    assert all(choice["before"] is None for choice in sent["choices"])
+
+
+def test_edits_of_a_link_are_made_and_compared(open_page: OpenPage) -> None:
+    sent = header(open_page("walk", **{"walk-edits": "off_decoder.0.self_0~hide_decoder.1.self_3_0"}))
+    assert sent["edits"] == [["off", "decoder.0.self", "0"], ["hide", "decoder.1.self", "3", "0"]]
+    assert sent["choices"][0]["before"]["chosen"]
+
+
+@pytest.mark.parametrize(
+    "edits",
+    [
+        "off_decoder.77.self_0",
+        "off_decoder.0.self_99",
+        "burn_x_1",
+        "~~~",
+        "off",
+        "hide_decoder.0.self_9999_0",
+    ],
+)
+def test_edits_that_cannot_be_made_are_left_out(open_page: OpenPage, edits: str) -> None:
+    sent = header(open_page("walk", **{"walk-edits": edits}))
+    assert sent["edits"] == []
+
+
+@pytest.mark.parametrize("place", ["softmax.0.2.0.0~1~2~~stage", "softmax.0.99.0.0~~~~", "x", "....~", "softmax.0.-1"])
+def test_a_place_opens_its_block_or_the_first(open_page: OpenPage, place: str) -> None:
+    sent = header(open_page("walk", **{"walk-at": place}))
+    assert sent["block"] == ([0, 2] if ".2." in place else [0, 0])
+    assert sent["state"] == place
+
+
+def test_an_empty_text_is_explained(open_page: OpenPage) -> None:
+    app = open_page("walk", **{"w-model": "translator", "w-text": " "})
+    assert not components(app, "walk")
+    assert "There is nothing to translate" in texts(app)

@@ -1,0 +1,145 @@
+"""The walk: one forward pass of a shipped model, played in the browser, with what the reader changes in it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import streamlit as st
+
+from serving.requests.request import Picture
+from serving.requests.walk import CLASSIFIER, TRANSLATOR, WRITER, classify, write
+from ui.compute.models import evaluate_model
+from ui.compute.slots import run_in_slot
+from ui.text.words import load_words
+from ui.widgets.walk import mount_walk, walk_links
+from ui.widgets.walk_payload import encode_walk
+from viz_core.walk import Edits, Walk, walk_edits, walk_translation
+
+_MOST_EDITS = 8
+
+
+@dataclass(frozen=True)
+class WalkInputs:
+    """What a walk is of: a model and its text or picture, and how the writer chooses words."""
+
+    kind: str
+    text: str = ""
+    picture: Picture | None = None
+    temperature: float = 0.0
+    top_k: int = 0
+
+    def walk(self, edits: Edits = ()) -> Walk:
+        """Return the walk, computed in a slot and cached.
+
+        Raises:
+            ValueError: if the model cannot take this input; the message is for the reader.
+        """
+        if self.kind == "translator":
+            return evaluate_model(TRANSLATOR, walk_translation, self.text, edits)
+        if self.kind == "picture" and self.picture is not None:
+            return evaluate_model(CLASSIFIER, classify, self.picture, edits)
+        return evaluate_model(WRITER, write, self.text, self.temperature, self.top_k, edits)
+
+
+def draw_walk(inputs: WalkInputs, key: str = "walk") -> None:
+    """Draw a walk; the URL holds the place that is open and the edits.
+
+    Raises:
+        ValueError: if the model cannot take the input; the message is for the reader.
+    """
+    before = inputs.walk()
+    edits = _edits(f"{key}-edits", before)
+    walk = inputs.walk(edits) if edits else before
+    state = st.session_state.get(key) or {}
+    place = f"{key}-at"
+    if current := state.get("place"):
+        st.query_params[place] = str(current)[:80]
+    # What a link opens: later moves are the browser's own, and need no new data.
+    opened = st.session_state.setdefault(f"{key}-opened", st.query_params.get(place, ""))
+    block = _block(state.get("block"), walk) or _block_of(opened, walk)
+    words = load_words("walk")
+    links = walk_links(words)
+    identity = hashlib.sha256(repr((inputs, edits)).encode())
+
+    def encode() -> bytes:
+        return encode_walk(
+            walk,
+            key=identity.hexdigest()[:16],
+            kind=inputs.kind,
+            block=block,
+            edits=edits,
+            before=before if edits else None,
+            words=words.group("view"),
+            links=links,
+            language=words.language,
+            state=opened,
+        )
+
+    mount_walk(
+        key=key,
+        data=run_in_slot(encode, "view"),
+        on_place_change=lambda: None,
+        on_block_change=lambda: None,
+        on_edit_change=_editor(key),
+    )
+
+
+def _editor(key: str) -> Callable[[], None]:
+    """Return the callback that applies the edit a reader asks for; the same edit again undoes it, null undoes all."""
+
+    def apply() -> None:
+        message = (st.session_state.get(key) or {}).get("edit")
+        wanted = message.get("edit") if isinstance(message, dict) else None
+        name = f"{key}-edits"
+        if wanted is None:
+            _forget(name)
+            return
+        edit, edits = tuple(map(str, wanted)), _edits(name)
+        edits = tuple(each for each in edits if each != edit) if edit in edits else (*edits, edit)[-_MOST_EDITS:]
+        _forget(name)
+        if edits:
+            st.query_params[name] = "~".join("_".join(each) for each in edits)
+
+    return apply
+
+
+def _edits(name: str, walk: Walk | None = None) -> Edits:
+    """Return the edits that the URL holds; what is malformed, or of another model or a longer text, is left out."""
+    found = tuple(tuple(each.split("_")) for each in st.query_params.get(name, "").split("~")[:_MOST_EDITS] if each)
+    try:
+        walk_edits(found)
+    except ValueError:
+        return ()
+    return found if walk is None else tuple(edit for edit in found if _fits(edit, walk))
+
+
+def _fits(edit: tuple[str, ...], walk: Walk) -> bool:
+    """Whether a walk has the head, or the pair of query and key, that an edit names."""
+    calls = {call.site: call for stack in walk.stacks for block in stack.blocks for call in block.attentions}
+    name, site, *numbers = edit
+    if site not in calls:
+        return False
+    heads, rows, columns = calls[site].weights.shape
+    sizes = (heads,) if name == "off" else (rows, columns)
+    return all(int(number) < size for number, size in zip(numbers, sizes, strict=True))
+
+
+def _forget(name: str) -> None:
+    if name in st.query_params:
+        del st.query_params[name]
+
+
+def _block(name: object, walk: Walk) -> tuple[int, int] | None:
+    """Return the numbers of a stack and a block from "0.2", if the walk has them."""
+    numbers = str(name).split(".")
+    if len(numbers) != 2 or not all(each.isdecimal() and len(each) < 4 for each in numbers):
+        return None
+    stack, block = map(int, numbers)
+    return (stack, block) if stack < len(walk.stacks) and block < len(walk.stacks[stack].blocks) else None
+
+
+def _block_of(place: str, walk: Walk) -> tuple[int, int]:
+    """Return the block of a place in the URL ("softmax.0.1.0.0~..."); the first for anything else."""
+    return _block(".".join(place.split("~")[0].split(".")[1:3]), walk) or (0, 0)

@@ -1,0 +1,182 @@
+"""What one forward pass computed, stage by stage, as arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float
+from PIL import Image
+from torch import Tensor
+
+from viz_core.trace.edits import Edit
+from viz_core.trace.output_edits import off
+from viz_core.trace.weight_edits import knock_out
+
+_SHOWN = 8  # words of a choice
+
+Edits: TypeAlias = tuple[tuple[str, ...], ...]
+"""What differs from the model: ("off", site, head) for a head that is switched off, ("hide", site, query, key) for a
+key that a query may not attend to, in all heads of that site."""
+
+
+def walk_edits(edits: Edits) -> dict[str, list[Edit]]:
+    """Return edits as `viz_core.trace.intervene` takes them.
+
+    Raises:
+        ValueError: if an edit is neither of the two, or a number in it is none.
+    """
+    made: dict[str, list[Edit]] = {}
+    for name, site, *numbers in edits:
+        places = [int(number) for number in numbers]
+        if name == "off" and len(places) == 1:
+            edit = off(*places)
+        elif name == "hide" and len(places) == 2:
+            edit = knock_out(None, query=places[0], key=places[1])
+        else:
+            raise ValueError(
+                f"edits: expected ('off', site, head) or ('hide', site, query, key), got {(name, *numbers)}"
+            )
+        made.setdefault(site, []).append(edit)
+    return made
+
+
+@dataclass(frozen=True, eq=False)
+class Attention:
+    """One attention of a block.
+
+    Attributes:
+        site: as in a trace.
+        queries, keys, values: after projection, one matrix a head; there may be fewer heads of keys and values.
+        scores: (q . k) / sqrt(d) of every pair, as if nothing were masked.
+        allowed: False where a query may not attend to a key.
+        weights: softmax of the allowed scores of each row; zeros for a head that is switched off.
+        outputs: weights times values, of each head.
+        joined: the heads' outputs side by side, what W_o multiplies.
+        added: W_o times `joined`.
+        state: after the addition to the block's stream, and the norm if it comes last.
+    """
+
+    site: str
+    queries: Float[np.ndarray, "heads rows d"]
+    keys: Float[np.ndarray, "key_heads columns d"]
+    values: Float[np.ndarray, "key_heads columns v"]
+    scores: Float[np.ndarray, "heads rows columns"]
+    allowed: Bool[np.ndarray, "heads rows columns"]
+    weights: Float[np.ndarray, "heads rows columns"]
+    outputs: Float[np.ndarray, "heads rows v"]
+    joined: Float[np.ndarray, "rows width"]
+    added: Float[np.ndarray, "rows width"]
+    state: Float[np.ndarray, "rows width"]
+
+    @property
+    def crosses(self) -> bool:
+        """Whether its keys come from another stack."""
+        return self.site.endswith("cross")
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """One layer: what enters, its attentions, the feed-forward net, and what leaves.
+
+    Attributes:
+        neurons: inside the feed-forward net, what its last matrix multiplies.
+        ffn: the output of the feed-forward net.
+        output: the stream after it.
+    """
+
+    input: Float[np.ndarray, "rows width"]
+    attentions: tuple[Attention, ...]
+    neurons: Float[np.ndarray, "rows hidden"]
+    ffn: Float[np.ndarray, "rows width"]
+    output: Float[np.ndarray, "rows width"]
+
+
+@dataclass(frozen=True, eq=False)
+class Stack:
+    """The layers of an encoder or a decoder, with what they read.
+
+    Attributes:
+        tokens: of each row.
+        embedded: one vector for each token, before positions.
+        positions: what is added to them; None where positions rotate queries and keys instead.
+    """
+
+    name: str
+    tokens: tuple[str, ...]
+    embedded: Float[np.ndarray, "rows width"]
+    positions: Float[np.ndarray, "rows width"] | None
+    blocks: tuple[Block, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """What may follow a token: every word or class, the likeliest with their names, and the one that was chosen.
+
+    Attributes:
+        numbers, words, logits: of the likeliest, the chosen one among them.
+        distribution: probability of every word, after temperature and top-k.
+    """
+
+    numbers: tuple[int, ...]
+    words: tuple[str, ...]
+    logits: tuple[float, ...]
+    chosen: str
+    distribution: Float[np.ndarray, " vocabulary"]
+
+    def probabilities(self, numbers: Sequence[int]) -> list[float]:
+        """Return the probabilities of these words."""
+        return [float(self.distribution[number]) for number in numbers]
+
+
+@dataclass(frozen=True, eq=False)
+class Walk:
+    """One pass of a model over a whole text or picture.
+
+    Attributes:
+        stacks: the encoder first, where there is one.
+        choices: one for each word that was written after the given ones, or one for a picture.
+        num_given: tokens of the last stack that were there before the first choice.
+        residual: max |logits of this pass - logits of the model's own run|.
+        picture: what a vision model saw, with its rows and columns of patches.
+    """
+
+    stacks: tuple[Stack, ...]
+    choices: tuple[Choice, ...]
+    num_given: int
+    residual: float
+    picture: tuple[Image.Image, tuple[int, int]] | None = None
+
+    @property
+    def written(self) -> tuple[str, ...]:
+        """The words that were chosen, or the class."""
+        return tuple(choice.chosen for choice in self.choices)
+
+    def follows(self, other: Walk, step: int) -> bool:
+        """Whether another walk's choice at a step comes after the same text, so that the two can be compared."""
+        both = [walk.stacks[-1].tokens[: walk.num_given + step] for walk in (self, other)]
+        return step < min(len(self.choices), len(other.choices)) and both[0] == both[1]
+
+
+def choice_among(
+    logits: Float[Tensor, " words"], chosen: int, names: Callable[[Sequence[int]], Sequence[str]], **sampling: float
+) -> Choice:
+    """Return the likeliest of these logits, the chosen one among them: softmax(logits / temperature), then top-k.
+
+    Args:
+        names: the words of some of their numbers.
+        sampling: "temperature", 1 unless given, and "top_k", 0 for all.
+    """
+    temperature, top_k = sampling.get("temperature") or 1.0, int(sampling.get("top_k", 0))
+    scaled = logits.double() / temperature
+    if 0 < top_k < len(scaled):
+        scaled = scaled.where(scaled >= scaled.topk(top_k).values[-1], -torch.inf)
+    probabilities = scaled.softmax(dim=-1)
+    shown = logits.topk(min(_SHOWN, len(logits))).indices.tolist()
+    shown = shown if chosen in shown else [*shown[:-1], chosen]
+    words = tuple(names(shown))
+    logits_shown = tuple(float(logits[i]) for i in shown)
+    return Choice(tuple(shown), words, logits_shown, words[shown.index(chosen)], probabilities.float().numpy())
