@@ -11,7 +11,7 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.accessibility import expect_no_more_than
 from tests.browser.page_checks import expect_keys_to_reach_all, expect_rest, expect_texts_to_fit, open_sheets, watch
-from ui.chapter.contents import all_chapters
+from ui.chapter.contents import all_pages
 from ui.text.words import ENGLISH, languages, load_words
 
 # All is near the window: nothing waits until somebody comes.
@@ -27,7 +27,7 @@ _SIZES = ({"width": 390, "height": 844}, {"width": 1400, "height": 900})
 
 
 @pytest.mark.parametrize("language", languages())
-@pytest.mark.parametrize("chapter", all_chapters())
+@pytest.mark.parametrize("chapter", all_pages())
 def test_all_of_it_fits_and_everybody_can_read_and_use_it(
     page: Page, app_url: str, found_in_empty: list[str], chapter: str, language: str
 ) -> None:

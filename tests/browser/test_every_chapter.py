@@ -15,7 +15,7 @@ from playwright.sync_api import Page, expect
 from tests.browser.accessibility import expect_no_more_than
 from tests.browser.over_the_picture import click_patch, expect_read, stage_of
 from tests.browser.page_checks import expect_keys_to_reach_all, expect_rest, expect_texts_to_fit, open_sheets, watch
-from ui.chapter.contents import all_chapters
+from ui.chapter.contents import all_pages
 from ui.text.words import Words, languages, load_words
 from viz_core.images.drawn import drawn_picture
 from viz_core.pretrained import load_classifier
@@ -67,7 +67,7 @@ SEEN: dict[str, Seen] = {
 
 def in_turn() -> dict[str, str]:
     """Every chapter and the language it is looked at in."""
-    return dict(zip(all_chapters(), cycle(languages()), strict=False))
+    return dict(zip(all_pages(), cycle(languages()), strict=False))
 
 
 def expect_a_picture_at_once(page: Page) -> None:

@@ -5,8 +5,9 @@
 
 import { mountView, partsOf } from "../shared/mount.js";
 import { makeBar } from "./bar.js";
-import { figureAt, figureLike, figuresOf, hideAll, isExercise, middleOne, pageOf, presented } from "./figures.js";
-import { markAlone, sentence, showAlone } from "./figures.js";
+import {
+  figureAt, figureLike, figuresOf, hideAll, isExercise, markAlone, middleOne, pageOf, presented, sentence, showAlone,
+} from "./figures.js";
 import { answerAt, forgetVotes, isOpen, reveal, showVotes, vote } from "./vote.js";
 
 const PARAMETER = "present";

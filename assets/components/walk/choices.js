@@ -1,5 +1,7 @@
 // The words that may follow, as bars; of the model without edits beside them, where something was changed.
 
+import { write } from "./write.js";
+
 /** Bars of one step's choice in a rectangle of the screen. */
 export function drawChoices(pen, view, rect, share) {
   const { context } = pen;
@@ -24,7 +26,7 @@ export function drawChoices(pen, view, rect, share) {
     context.textBaseline = "middle";
     context.textAlign = "right";
     context.fillStyle = word === chosen ? pen.accent : pen.ink;
-    context.fillText(word, left - 6, y + high / 2);
+    write(pen, view, word, left - 6, y + high / 2);
     context.fillStyle = word === chosen ? pen.accent : "#7f9d98";
     const tall = was === null ? 0.62 : 0.34;
     context.fillRect(left, y + high * 0.19, Math.max(1, room * now.probabilities[i] * share), high * tall);
@@ -37,6 +39,6 @@ export function drawChoices(pen, view, rect, share) {
     context.fillStyle = pen.ink;
     context.textAlign = "left";
     const text = view.percent(now.probabilities[i]) + (was === null ? "" : ` (${view.percent(was)})`);
-    context.fillText(text, left + room * now.probabilities[i] * share + 5, y + high / 2);
+    write(pen, view, text, left + room * now.probabilities[i] * share + 5, y + high / 2);
   });
 }

@@ -7,6 +7,7 @@ import { projection } from "./camera.js";
 import { boxesOf, cellOf } from "./layout.js";
 import { drawLinks } from "./links.js";
 import { allowedOf, numbersOf, pictureOf, thumbnail } from "./pixels.js";
+import { write } from "./write.js";
 
 const FAINT = 0.13;
 const FAR = 260; // pixels of a frame whose inside is not seen
@@ -132,7 +133,7 @@ function drawCells(pen, view, box, rect, done) {
       } else if (size >= SMALLEST) {
         const pale = box.signed ? Math.abs(values[i]) / view.limitOf(box) < 0.55 : values[i] > 0.55;
         context.fillStyle = pale ? "#111" : "#fff";
-        context.fillText(view.format(values[i], 2), x + wide / 2, y + high / 2);
+        write(pen, view, view.format(values[i], 2), x + wide / 2, y + high / 2);
       }
     }
   }
@@ -162,7 +163,7 @@ function drawTokens(pen, view, box, rect) {
       const chosen = view.rowIn(box) === row;
       context.fillStyle = chosen ? pen.accent : box.kind === "matrix" ? COLOURS.queries : pen.ink;
       context.font = `${chosen ? 600 : 400} ${size}px ${pen.font}`;
-      context.fillText(shorten(pen, tokens[row], 3 * unit), rect.x - 6, rect.y + (row + 0.5) * high);
+      write(pen, view, shorten(pen, tokens[row], 3 * unit), rect.x - 6, rect.y + (row + 0.5) * high);
     }
   }
   if (box.kind !== "matrix" || picture) return;
@@ -173,6 +174,8 @@ function drawTokens(pen, view, box, rect) {
   context.textAlign = "left";
   const keys = view.walk.stacks[box.keys].tokens;
   for (let column = 0; column < box.columns; column += 1) {
+    const [x, y] = [rect.x + column * wide, rect.y - 6];
+    if (x < 0 || x + 3 * unit > view.width || y < 2.5 * unit || y > view.height) continue;
     context.save();
     context.font = `${view.cell?.column === column ? 600 : 400} ${across}px ${pen.font}`;
     context.translate(rect.x + (column + 0.4) * wide, rect.y - 6);
@@ -215,7 +218,7 @@ function drawTitle(pen, view, box, rect, lit) {
   context.textAlign = "center";
   context.textBaseline = "bottom";
   const above = box.kind === "matrix" && !view.walk.picture ? 1.7 * unit : 5;
-  context.fillText(title, rect.x + rect.width / 2, rect.y - above);
+  write(pen, view, title, rect.x + rect.width / 2, rect.y - above);
 }
 
 /** A block from afar: the weights of all its heads. */

@@ -292,7 +292,7 @@ const fill = (text, values = {}) => text.replace(/\{([\w-]+)\}/g, (whole, name) 
 
 function label(view) {
   const { parts, words } = view;
-  const names = { back: "back", step: "step", speed: "speed", layerDown: "layer-down", layerUp: "layer-up", headDown: "head-down", headUp: "head-up", out: "zoom-out", in: "zoom-in", time: "time" };
+  const names = { back: "back", step: "step", layerDown: "layer-down", layerUp: "layer-up", headDown: "head-down", headUp: "head-up", out: "zoom-out", in: "zoom-in", time: "time" };
   for (const [part, name] of Object.entries(names)) {
     parts[part].setAttribute("aria-label", words[name]);
     parts[part].title = words[name];

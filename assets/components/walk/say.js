@@ -10,6 +10,7 @@ export function showWords(view) {
   const { parts, step, steps, index, words, walk } = view;
   parts.play.textContent = view.playing ? words.pause : words.play;
   parts.speed.textContent = `${view.format(view.speed, 1)}×`;
+  parts.speed.setAttribute("aria-label", `${words.speed} ${parts.speed.textContent}`);
   const blocks = walk.stacks[step.stack].maps.length;
   parts.layer.textContent = view.say("layer-of", { stack: words[walk.stacks[step.stack].name] ?? "", layer: step.block + 1, layers: blocks });
   const heads = walk.attentions[Math.min(step.attention, walk.attentions.length - 1)].heads;

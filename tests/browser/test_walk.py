@@ -1,0 +1,105 @@
+"""A reader's walk: from the tokens to the word and back, into a cell and out, a head switched off and on again."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from viz_core.hub import load_hub
+from viz_core.hub.walk import walk_writing
+from viz_core.walk import Walk
+
+START = "walk?walk-at=tokens.0.0.0.0~0~3~~stage"
+SCORES = "walk?walk-at=scores.0.0.0.0~1~3~~stage"
+
+
+@cache
+def walk() -> Walk:
+    return walk_writing(load_hub("writer-en", offline=True), "The little girl")
+
+
+@pytest.fixture
+def walking(page: Page) -> Page:
+    page.emulate_media(reduced_motion="reduce")  # nothing plays by itself, and the camera is there at once
+    return page
+
+
+def at(page: Page, **place: object) -> None:
+    """The walk is at this place."""
+    wanted = "".join(f'[data-{name}="{value}"]' for name, value in place.items())
+    expect(page.locator(f".walk{wanted}")).to_be_visible()
+
+
+def test_from_the_tokens_to_the_word_and_back(walking: Page, app_url: str) -> None:
+    walking.goto(f"{app_url}/{START}")
+    at(walking, stage="tokens")
+    step, said = walking.get_by_role("button", name="Next step"), walking.locator("[data-part=say]")
+    stages = [
+        "embedding",
+        "rotation",
+        "projections",
+        "scores",
+        "mask",
+        "softmax",
+        "sum",
+        "heads",
+        "residual",
+        "feed-forward",
+    ]
+    for stage in stages:
+        step.click()
+        at(walking, stage=stage, block=0)
+    step.click()
+    at(walking, stage="projections", block=1)  # asked for, and come
+    walking.get_by_role("button", name="Choice").click()
+    at(walking, stage="choice", block=3, round=0)
+    expect(said).to_contain_text(f"“{walk().written[0]}”")
+    step.click()
+    at(walking, stage="again", round=1)
+    expect(walking).to_have_url(re.compile(r"walk-at=again"))
+    walking.get_by_role("slider", name="Time line").press("Home")
+    at(walking, stage="tokens", round=0)
+
+
+def test_into_a_cell_and_out_by_the_keyboard(walking: Page, app_url: str) -> None:
+    walking.goto(f"{app_url}/{SCORES}")
+    at(walking, stage="scores", head=1)
+    stage = walking.get_by_role("application")
+    stage.press("ArrowRight")
+    stage.press("ArrowUp")
+    at(walking, row=2)
+    stage.press("+")
+    at(walking, zoom="row")
+    stage.press("+")
+    at(walking, zoom="cell")
+    call = walk().stacks[0].blocks[0].attentions[0]
+    column = min(int(call.weights[1, 3].argmax()) + 1, 3)  # the arrow went to the right of the strongest key
+    score = f"{call.scores[1, 2, column]:.3f}".replace("-", "−")
+    expect(walking.locator("[data-part=sums]")).to_contain_text(f"Divided by √32: {score}")
+    stage.press("-")
+    stage.press("-")
+    at(walking, zoom="stage")
+    stage.press("-")
+    stage.press("-")
+    at(walking, zoom="model")
+
+
+def test_a_head_is_switched_off_and_the_change_undone(walking: Page, app_url: str) -> None:
+    walking.goto(f"{app_url}/{SCORES}")
+    walking.get_by_role("button", name="Switch off head 2 of layer 1").click()
+    at(walking, edits=1)
+    expect(walking).to_have_url(re.compile(r"walk-edits=off_decoder\.0\.self_1"))
+    walking.get_by_role("button", name="Choice").click()
+    expect(walking.locator("[data-part=say]")).to_contain_text("ithout your changes")
+    walking.get_by_role("button", name="Undo all changes").click()
+    at(walking, edits=0)
+
+
+def test_it_plays_through_to_the_end(page: Page, app_url: str) -> None:
+    page.goto(f"{app_url}/walk?walk-at=logits.0.3.0.3~0~3~~stage")
+    at(page, stage="logits", round=3, playing="false")
+    page.get_by_role("button", name="Play").click()
+    at(page, stage="choice", round=3, playing="false")  # the last step, at its end
