@@ -47,7 +47,8 @@ class Frame:
         with self.scripts:
             seen = "" if name == "home" else name
             languages = {"language": self.words.language, "chosen": chosen_language()}
-            _mount_history(key="history-mount", data={"seen": seen, **languages})
+            own = {"upload": self.common("upload")}  # what Streamlit itself would say in English
+            _mount_history(key="history-mount", data={"seen": seen, **languages, **own})
         self._sidebar()
         st.title(self.words.title, anchor=False)
         self._place_on_the_walk()
