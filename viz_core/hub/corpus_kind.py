@@ -23,7 +23,7 @@ STRONGEST = 8
 """So many sentences in which a head fires most are kept of each head."""
 
 SAMPLED = 64
-"""So many sentences, spread evenly over the corpus, tell the quantiles of a head's largest weights."""
+"""So many queries, one of a sentence, tell the quantiles of a head's largest weights."""
 
 QUANTILES = (0.75, 0.5, 0.25, 0.0)
 
@@ -89,7 +89,7 @@ class KindFound:
         roles: of each head by `COLUMNS`, over sentences.
         chance: of a head that looks at all alike (`RoleTargets.even`), by `COLUMNS`.
         strongest: of each head, the sentences in which it fires most, the strongest first.
-        sampled: of each head, what it does in a sample of the sentences in which it fires.
+        sampled: of each head, the largest weights of queries drawn from the corpus, special and first tokens left out.
         words: by lower-case word.
     """
 
@@ -130,7 +130,7 @@ class KindFound:
         return Measured(value, low, high, chance, int(self.roles.count[place, at]))
 
     def at_quantiles(self, place: int) -> tuple[tuple[float, Firing], ...]:
-        """A head's largest weight of all sentences (1.0), then those at `QUANTILES` of its sample; none twice."""
+        """A head's largest weight (1.0), then those at `QUANTILES` of its sampled queries; none twice."""
         by_weight = sorted(self.sampled[place])
         found = dict.fromkeys(self.strongest[place][:1], 1.0)
         for quantile in QUANTILES if by_weight else ():
@@ -158,8 +158,13 @@ def _order(one: Firing) -> tuple[float, int]:
 
 
 def _shuffled(one: Firing) -> tuple[int, int]:
-    """An order of sentences that has nothing to do with their place in the corpus (Knuth's multiplicative hash)."""
-    return one.sentence * 2654435761 % 2**32, one.sentence
+    """An order of sentences that has nothing to do with their place in the corpus."""
+    return _hash(one.sentence), one.sentence
+
+
+def _hash(sentence: int) -> int:
+    """A number that looks random, the same on every machine (Knuth's multiplicative hash)."""
+    return sentence * 2654435761 % 2**32
 
 
 def read_kind(maps: Maps, sentence: int) -> KindFound:
@@ -178,11 +183,12 @@ def read_kind(maps: Maps, sentence: int) -> KindFound:
     fires = _may_fire(queries, keys, on_itself)
     visible_to = ((members @ targets.visible.float().T) > 0) & outside
     even = targets.even
-    roles, strongest, received = [], [], []
+    roles, strongest, sampled, received = [], [], [], []
     for call in maps.calls:
         weights = call.weights()[0][..., -len(keys) :]
         roles.append(role_masses(weights, targets))
         strongest += _strongest(weights, fires & (weights > even), sentence)
+        sampled += _sampled(weights, fires & (even[0] > 0), sentence)
         received.append(_received(weights, members, visible_to))
     heads = tuple((layer, head) for layer, call in enumerate(maps.calls) for head in range(call.num_heads))
     return KindFound(
@@ -190,7 +196,7 @@ def read_kind(maps: Maps, sentence: int) -> KindFound:
         Moments.of(torch.cat(roles).double().numpy()),
         Moments.of(role_masses(even, targets)[0].double().numpy()),
         tuple(strongest),
-        tuple(strongest),
+        tuple(sampled),
         _seen(words, torch.cat(received).double().numpy(), sentence),
     )
 
@@ -215,6 +221,19 @@ def _strongest(
     found = zip(values.tolist(), places.tolist(), strict=True)
     columns = weights.shape[-1]
     return [(Firing(value, sentence, *divmod(place, columns)),) if value > 0 else () for value, place in found]
+
+
+def _sampled(
+    weights: Float[Tensor, "heads queries keys"], allowed: Bool[Tensor, "queries keys"], sentence: int
+) -> list[tuple[Firing, ...]]:
+    """The largest allowed weight of one query of the sentence, for each head; none where no pair is allowed."""
+    queries = allowed.any(dim=1).nonzero().flatten().tolist()
+    if not queries:
+        return [()] * len(weights)
+    query = queries[_hash(sentence) // 7 % len(queries)]
+    values, places = weights[:, query].where(allowed[query], -1.0).max(dim=1)
+    found = zip(values.tolist(), places.tolist(), strict=True)
+    return [(Firing(value, sentence, query, place),) for value, place in found]
 
 
 def _words(keys: Sequence[Token]) -> tuple[Float[Tensor, "words keys"], list[str]]:

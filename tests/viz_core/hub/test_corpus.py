@@ -167,7 +167,7 @@ def test_every_kind_of_model_is_read(tiny_model: TinyModel, family: str, kinds: 
             weights = maps.calls[layer].weights(head=head)[0]
             weights = weights[:, len(maps.key_tokens) - tokens :]  # without a sink
             assert kind.measured(place, "first").value == pytest.approx(float(weights[:, 0].mean()), abs=1e-6)
-            for one in kind.strongest[place]:
+            for one in (*kind.strongest[place], *kind.sampled[place]):
                 assert one.weight == pytest.approx(float(weights[one.query, one.key]), abs=1e-6)
     for (name, number), (queries, keys) in found.sides.items():
         for one in (one for head in found.kinds[name].strongest for one in head if one.sentence == number):
@@ -199,7 +199,9 @@ def test_examples_are_at_quantiles_of_a_sample_and_come_once(planted: Planted) -
     for place, sampled in enumerate(kind.sampled):
         assert len(sampled) == SAMPLED
         assert {one.sentence for one in sampled} - set(range(SAMPLED)), "not the first sentences alone"
+        assert len({one.query for one in sampled}) > 2, "queries anywhere in a sentence"
         weights = [one.weight for one in sampled]
+        assert max(weights) <= kind.strongest[place][0].weight
         found = kind.at_quantiles(place)
         assert found[0] == (1.0, kind.strongest[place][0])
         assert len({one for _, one in found}) == len(found)
