@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 TEXTS = [
     *sorted(ROOT.glob("assets/text/en/*.md")),
-    *(path for path in sorted(ROOT.glob("docs/*.md")) if path.name != "security.md"),  # it quotes what attackers sent
+    *(path for path in sorted(ROOT.glob("docs/*.md")) if path.name != "attacks.md"),  # it quotes what attackers sent
     ROOT / "README.md",
     ROOT / "CONTRIBUTING.md",
 ]

@@ -1,4 +1,4 @@
-"""Try everything, for long, and write docs/security.md of it: python -m tests.attacks, or make attacks."""
+"""Try everything, for long: writes docs/attacks.md and a table of docs/security.md. Run it with make attacks."""
 
 from __future__ import annotations
 
@@ -9,21 +9,22 @@ from pathlib import Path
 
 from tests.attacks import soak
 
-DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "security.md"
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+TRIES, LOAD = DOCS / "attacks.md", DOCS / "security.md"
 START, END = "<!-- soak: written by `make attacks` -->", "<!-- end of soak -->"
 CASES = "40"  # of messages in any order; continuous integration tries few
 
 
 def main() -> int:
-    """What pytest says of the tries. What takes long is tried in any case: each half of the document is written."""
+    """The exit status of pytest, or 1. What takes long is tried in any case, so that both tables are written."""
     command = [sys.executable, "-m", "pytest", "-q", "-m", "attack"]
-    command += ["-p", "tests.attacks.record", f"--attacks-to={DOCUMENT}"]
+    command += ["-p", "tests.attacks.record", f"--attacks-to={TRIES}"]
     command += ["-n", str(os.cpu_count() or 1), "--dist", "loadfile", "--no-loadscope-reorder", *sys.argv[1:]]
     ended = subprocess.run(command, env=os.environ | {"ATTACK_CASES": CASES}, check=False).returncode
     lines, whole = soak.main()
-    text = DOCUMENT.read_text(encoding="utf-8")
+    text = LOAD.read_text(encoding="utf-8")
     before, after = text.split(START)[0], text.split(END)[1]
-    DOCUMENT.write_text(f"{before}{START}\n{soak.table(lines)}\n{END}{after}", encoding="utf-8")
+    LOAD.write_text(f"{before}{START}\n{soak.table(lines)}\n{END}{after}", encoding="utf-8")
     return ended or int(not whole)
 
 

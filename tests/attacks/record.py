@@ -1,8 +1,8 @@
-"""A pytest plugin: docs/security.md is written by the run itself, one row a try.
+"""A pytest plugin: docs/attacks.md is written by the run itself, one row for each try.
 
 `make attacks` runs every test that is marked `attack(target)` with `-p tests.attacks.record` and
-`--attacks-to=docs/security.md`. What a try got is
-what its test told by `record_property("got", ...)`; a test that says nothing was "held": what it expects came true.
+`--attacks-to=docs/attacks.md`. What a try got is what its test told by `record_property("got", ...)`; a test that passes
+without it was "held".
 """
 
 from __future__ import annotations
