@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import streamlit as st
-from PIL import Image
 
 from pages.vision_transformer.drawing import drawing
 from serving.models.model_spec import ModelSpec, ShippedClassifier
@@ -36,7 +35,6 @@ class PictureInputs:
 
     request: ClassificationRequest
     facts: PictureFacts
-    image: Image.Image
     found: Classification
 
 
@@ -76,7 +74,7 @@ def choose_picture(chapter: Chapter, chosen: Chosen) -> PictureInputs | None:
         return None
     try:
         request = ClassificationRequest(chosen.model, picture)
-        return PictureInputs(request, chosen.facts, picture.open(), classification(request))
+        return PictureInputs(request, chosen.facts, classification(request))
     except ValueError as error:  # the model cannot take this picture, and says why
         st.warning(explain(error), icon=":material/image:")
     return None

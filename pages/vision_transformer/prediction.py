@@ -14,10 +14,10 @@ from ui.blocks.bars import bars_figure
 from ui.blocks.raster import signed_image
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate
+from ui.compute.pictures import picture_preview
 from ui.text.markdown import escape
 from ui.text.model_names import class_label
 from ui.widgets.chart_payload import named_parts
-from viz_core.images.open_image import preview
 from viz_core.lessons.vision_transformer.permutation import random_order
 from viz_core.lessons.vision_transformer.questions import patches_shuffled
 
@@ -68,15 +68,15 @@ def _prediction(chapter: Chapter, picture_inputs: PictureInputs, setting: str) -
 def preprocessing(chapter: Chapter, picture_inputs: PictureInputs) -> None:
     """Draw the original picture, the preprocessed one, and its pixel values."""
     prepared, words = picture_inputs.found.prepared, chapter.words
-    image = picture_inputs.image
+    small, (width, height) = picture_preview(picture_inputs.request.picture)
     steps = [words(f"step.{step}") for step in prepared.steps] or words("step.none")
     pixels = prepared.pixels[0]
     low, high = float(pixels.min()), float(pixels.max())
     numbers = signed_image(pixels.mean(dim=0).numpy(), max(abs(low), abs(high), 1e-6))
-    size, seen_size = f"{image.width:,} × {image.height:,}", f"{prepared.seen.width} × {prepared.seen.height}"
+    size, seen_size = f"{width:,} × {height:,}", f"{prepared.seen.width} × {prepared.seen.height}"
     with st.container(horizontal=True, gap="small"):
         for picture, caption in (
-            (preview(image), words("brought", size=size)),
+            (small, words("brought", size=size)),
             (enlarged(prepared.seen), words("seen", size=seen_size, steps=steps)),
             (numbers, words("numbers", low=f"{low:.2f}", high=f"{high:.2f}")),
         ):

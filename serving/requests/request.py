@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from PIL import Image
 
+from serving.decoding.pictures import decode_picture
 from serving.models.model_spec import ModelSpec
 from viz_core.images.open_image import as_rgb
 from viz_core.trace import HeadsOff
@@ -30,10 +31,10 @@ class PayloadMissingError(Exception):
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture, identified by its digest."""
+    """A picture, identified by its digest: an image, or a visitor's file that only a limited process decodes."""
 
     digest: str
-    image: Image.Image | None = field(compare=False, repr=False)
+    content: Image.Image | bytes | None = field(compare=False, repr=False)
 
     @property
     def without_payload(self) -> Picture:
@@ -45,10 +46,11 @@ class Picture:
 
         Raises:
             PayloadMissingError: if only its digest is here.
+            PictureError: if the file cannot be decoded.
         """
-        if self.image is None:
+        if self.content is None:
             raise PayloadMissingError(self.digest)
-        return self.image
+        return decode_picture(self.content) if isinstance(self.content, bytes) else self.content
 
     def run_source(self) -> RunSource:
         """Return code that opens the picture as `image`; small pictures are embedded in the code.
@@ -56,13 +58,20 @@ class Picture:
         Raises:
             PayloadMissingError: if only its digest is here.
         """
+        opening = "from viz_core.images.open_image import open_picture\n\n"
+        file = self._file()
+        if len(file) > MOST_CARRIED:
+            read = "from pathlib import Path\n\n" + opening + "image = open_picture(Path('picture.png').read_bytes())"
+            return RunSource(read, ("picture",))
+        written = base64.b64encode(file).decode("ascii")
+        return RunSource(f"from base64 import b64decode\n\n{opening}image = open_picture(b64decode('{written}'))")
+
+    def _file(self) -> bytes:
+        if isinstance(self.content, bytes):
+            return self.content
         file = BytesIO()
         as_rgb(self.open()).save(file, "PNG")
-        if file.tell() > MOST_CARRIED:
-            return RunSource("from PIL import Image\n\nimage = Image.open('picture.png')", ("picture",))
-        written = base64.b64encode(file.getvalue()).decode("ascii")
-        imports = "import io\nfrom base64 import b64decode\n\nfrom PIL import Image\n\n"
-        return RunSource(f"{imports}image = Image.open(io.BytesIO(b64decode('{written}')))")
+        return file.getvalue()
 
 
 class Request(ABC, Generic[Model, Run]):

@@ -1,7 +1,7 @@
 """A pytest plugin: docs/attacks.md is written by the run itself, one row for each try.
 
 `make attacks` runs every test that is marked `attack(target)` with `-p tests.attacks.record` and
-`--attacks-to=docs/attacks.md`. What a try got is what its test told by `record_property("got", ...)`; a test that passes
+`--attacks-to=docs/attacks.md`. What a try got is what its test told by `record_property("got", ...)`; one that passes
 without it was "held".
 """
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import hashlib
 
+from PIL import Image
+
+from serving.decoding.pictures import decode_preview
 from serving.models.model_spec import ModelSpec, ShippedClassifier
 from serving.requests.classification import ClassificationRequest
 from serving.requests.request import Picture
-from serving.settings import settings
 from ui.compute.lab_models import lab_vision_model
 from ui.compute.models import map_groups, run
+from ui.compute.slots import cached
 from viz_core.images.drawn import drawn_picture
-from viz_core.images.open_image import open_picture
+from viz_core.images.open_image import PictureError, preview
 from viz_core.maps.contribution_shares import ContributionKind
 from viz_core.pretrained import Classification
 from viz_core.pretrained.picture_model import PictureModel
@@ -38,12 +41,39 @@ def sample_picture(name: str) -> Picture:
 
 
 def read_picture(content: bytes) -> Picture:
-    """Read a picture file within the limits of this server.
+    """Return the picture of a visitor's file, once it could be decoded within the limits of this server.
 
     Raises:
-        PictureError: if it cannot be read or is too large; the message is for the visitor.
+        PictureError: if it cannot be decoded or is too large; the message is for the visitor.
     """
-    return Picture(hashlib.sha256(content).hexdigest(), open_picture(content, *settings().picture_limits))
+    picture = Picture(hashlib.sha256(content).hexdigest(), content)
+    picture_preview(picture)
+    return picture
+
+
+def picture_preview(picture: Picture) -> tuple[Image.Image, tuple[int, int]]:
+    """Return a small RGB copy of a picture, and the width and height of the picture itself.
+
+    Raises:
+        PictureError: as `read_picture`.
+    """
+    if not isinstance(picture.content, bytes):
+        image = picture.open()
+        return preview(image), image.size
+    found = _decoded(picture)
+    if isinstance(found, PictureError):
+        raise found
+    return found
+
+
+@cached()
+def _decoded(picture: Picture) -> tuple[Image.Image, tuple[int, int]] | PictureError:
+    """The preview, or why there is none: what cannot be decoded is not tried again in every run of a page."""
+    assert isinstance(picture.content, bytes)
+    try:
+        return decode_preview(picture.content)
+    except PictureError as error:
+        return error
 
 
 def classification(request: ClassificationRequest) -> Classification:

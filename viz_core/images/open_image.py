@@ -13,6 +13,8 @@ from viz_core.runtime.refusal import RefusalError
 FORMATS = ("PNG", "JPEG", "WEBP", "GIF")
 MAX_BYTES = 10 * 2**20
 MAX_PIXELS = 40_000_000
+MAX_SCANS = 32
+"""Passes of a progressive JPEG. Encoders write about ten; a decoder goes over all pixels in each of them."""
 
 _NAMES = ("PNG", "JPEG", "WebP", "GIF")
 _CUT_SHORT = "This picture cannot be read to its end: the file may be cut short. Save it again and try once more."
@@ -34,6 +36,11 @@ _OTHER_FORMATS = (
     (rb"BM", "This is a BMP picture. Only {formats} pictures can be opened: save it as PNG."),
     (rb"\x89PNG\r\n|\xff\xd8\xff|GIF8|RIFF....WEBP", _CUT_SHORT),
 )
+
+# Of a JPEG: the markers of segments. A byte 255 of a scan's data is followed by 0; restarts divide a scan.
+_MARKER = re.compile(rb"\xff[^\x00\x01\xd0-\xd8\xff]", re.DOTALL)
+_START_OF_SCAN, _END_OF_IMAGE = 0xDA, 0xD9
+_MAX_SEGMENTS = 4096
 
 
 class PictureError(RefusalError, ValueError):
@@ -65,11 +72,31 @@ def open_picture(content: bytes, max_bytes: int = MAX_BYTES, max_pixels: int = M
         raise PictureError(_why_not(content), formats=_NAMES) from None
     if image.width * image.height > max_pixels:
         raise _too_large(image.size, max_pixels)
+    if content.startswith(b"\xff\xd8") and has_many_scans(content):
+        raise PictureError(
+            "This JPEG has more than {most} passes over its pixels. Save it again as PNG or JPEG.", most=MAX_SCANS
+        )
     try:
         image.load()
+    except MemoryError:  # of a process with a limit, which says so
+        raise
     except Exception:
         raise PictureError(_CUT_SHORT) from None
     return _upright(image)
+
+
+def has_many_scans(content: bytes) -> bool:
+    """Return whether a JPEG has more than `MAX_SCANS` scans: SOS markers up to its end (ITU-T T.81, annex B)."""
+    scans, place = 0, 2
+    for _ in range(_MAX_SEGMENTS):
+        found = _MARKER.search(content, place)
+        if found is None or found[0][1] == _END_OF_IMAGE:
+            return False
+        scans, place = scans + (found[0][1] == _START_OF_SCAN), found.end()
+        if scans > MAX_SCANS:
+            return True
+        place += int.from_bytes(content[place : place + 2])  # of a scan only its header has a length
+    return True
 
 
 def as_rgb(image: Image.Image) -> Image.Image:

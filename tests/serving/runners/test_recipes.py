@@ -96,7 +96,7 @@ def test_what_cannot_come_along_is_named() -> None:
     noise = Image.effect_noise((800, 800), 100).convert("RGB")
     large = ClassificationRequest(HubVisionSpec(HubModelSpec("org/vit")), Picture("y", noise))
     assert large.run_source().needs == ("picture",)
-    assert "Image.open('picture.png')" in code(large)
+    assert "Path('picture.png')" in code(large)
     assert "model = HubVision(model)" in code(large)
     with pytest.raises(PayloadMissingError):
         large.without_payload.run_source()

@@ -1,0 +1,1 @@
+"""Visitors' pictures and sounds, decoded in processes with limits."""

@@ -1,0 +1,180 @@
+"""Visitors' files are decoded in a process of their own, which ends at its limits."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from serving.compute.slots import BusyError
+from serving.decoding import child, process
+from serving.decoding.pictures import decode_picture, decode_preview
+from serving.decoding.sounds import decode_sound
+from serving.requests.request import Picture
+from tests.viz_core.bounded import bounded
+from tests.viz_core.images.hostile_pictures import GOOD, encode, phone_photo, quarters
+from viz_core.images.open_image import PictureError, as_rgb, open_picture, preview
+from viz_core.runtime.interruption import interruptible
+from viz_core.runtime.limited_process import LimitError, Limits, run_limited
+from viz_core.sounds.open_sound import SoundError, open_sound
+from viz_core.sounds.tones import tone_sequence
+
+MB = 2**20
+LARGE = (8000, 5000)
+
+
+def many_scans(count: int, side: int = 6300) -> bytes:
+    """A grey progressive JPEG with so many scans: its last one again and again."""
+    file = encode(Image.new("L", (side, side), 128), "JPEG", progressive=True)
+    start, end = file.rindex(b"\xff\xda"), file.rindex(b"\xff\xd9")
+    return file[:end] + file[start:end] * count + file[end:]
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_a_picture_is_the_one_that_the_library_opens(name: str) -> None:
+    content = GOOD[name][0]
+    expected = open_picture(content)
+    found = decode_picture(content)
+    assert found.mode in ("L", "RGB")
+    assert np.array_equal(np.asarray(as_rgb(found)), np.asarray(as_rgb(expected)))
+    small, size = decode_preview(content)
+    assert size == expected.size
+    assert np.array_equal(np.asarray(small), np.asarray(preview(expected)))
+
+
+def test_grey_stays_grey_and_a_photo_is_upright() -> None:
+    assert decode_picture(encode(quarters(mode="L"), "PNG")).mode == "L"
+    assert decode_picture(phone_photo(6)).size == open_picture(phone_photo(6)).size
+
+
+def test_a_sound_is_the_one_that_the_library_opens() -> None:
+    content = tone_sequence().wav()
+    assert np.array_equal(decode_sound(content).samples, open_sound(content).samples)
+
+
+def test_refusals_keep_their_sentence_and_values() -> None:
+    with pytest.raises(PictureError) as refused:
+        decode_picture(b"%PDF-1.7")
+    with pytest.raises(PictureError) as expected:
+        open_picture(b"%PDF-1.7")
+    assert refused.value.sentence == expected.value.sentence
+    assert refused.value.values == expected.value.values
+    with pytest.raises(SoundError, match="This file is empty"):
+        decode_sound(b"")
+
+
+def test_a_visitors_picture_is_its_file_until_a_model_takes_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    content = encode(quarters(), "PNG")
+    picture = Picture("x", content)
+    assert np.array_equal(np.asarray(picture.open()), np.asarray(quarters()))
+    monkeypatch.setattr("PIL.ImageFile.ImageFile.load", lambda *_: pytest.fail("decoded in this process"))
+    assert np.array_equal(np.asarray(picture.open()), np.asarray(quarters()))
+    decode_preview(content)
+
+
+@pytest.mark.attack("pictures")
+@pytest.mark.parametrize("count", [40, 250])
+def test_a_jpeg_of_many_scans_is_refused_before_it_is_decoded(
+    count: int, record_property: pytest.RecordProperty
+) -> None:
+    content = many_scans(count)
+    with bounded(record_property), pytest.raises(PictureError, match="more than 32 passes") as refused:
+        decode_picture(content)
+    record_property("got", str(refused.value))
+
+
+def test_ordinary_progressive_photos_are_read() -> None:
+    image = Image.effect_noise((400, 300), 60).convert("RGB")
+    assert decode_picture(encode(image, "JPEG", progressive=True, quality=95)).size == (400, 300)
+
+
+@pytest.mark.attack("pictures")
+@pytest.mark.parametrize("mode", ["RGB", "RGBA", "P", "I;16"])
+def test_forty_megapixels_take_no_memory_of_the_pages(mode: str, record_property: pytest.RecordProperty) -> None:
+    """A small file; several of them held gigabytes in the process of the pages."""
+    content = encode(Image.new(mode, LARGE), "PNG")
+    assert len(content) < MB / 4
+    with bounded(record_property):
+        small, size = decode_preview(content)
+    assert size == LARGE
+    assert max(small.size) == 512
+    record_property("got", "shown small, decoded elsewhere")
+
+
+@pytest.mark.attack("pictures")
+@pytest.mark.parametrize(
+    ("limits", "reason"),
+    [(Limits(memory=300 * MB), "too much memory"), (Limits(cpu_seconds=0), "more than"), (Limits(output=10), "more")],
+    ids=["memory", "time", "output"],
+)
+def test_what_exceeds_a_limit_is_a_sentence(
+    limits: Limits, reason: str, monkeypatch: pytest.MonkeyPatch, record_property: pytest.RecordProperty
+) -> None:
+    monkeypatch.setattr(process, "Limits", lambda *_: limits)
+    with pytest.raises(PictureError, match=reason) as refused:
+        decode_picture(encode(Image.new("RGBA", LARGE), "PNG"))
+    record_property("got", str(refused.value))
+
+
+@pytest.mark.attack("pictures")
+def test_a_few_are_decoded_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    running, most, lock = 0, 0, threading.Lock()
+
+    def slowly(*_args: object) -> bytes:
+        nonlocal running, most
+        with lock:
+            running += 1
+            most = max(most, running)
+        time.sleep(0.05)
+        with lock:
+            running -= 1
+        return b'["L", [1, 1]]\n\0'
+
+    monkeypatch.setattr(process, "run_limited", slowly)
+    threads = [threading.Thread(target=decode_picture, args=(b"",)) for _ in range(8)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    assert most == process.AT_ONCE
+    monkeypatch.setattr(process, "_WAIT", 0)
+    monkeypatch.setattr(process, "_places", threading.BoundedSemaphore(1))
+    assert process._places.acquire()
+    with pytest.raises(BusyError):
+        decode_picture(b"")
+
+
+def sleeper(_content: bytes) -> bytes:
+    time.sleep(600)
+    return b""
+
+
+def secret(_content: bytes) -> bytes:
+    return os.environ.get("SECRET", "none").encode()
+
+
+def test_a_process_ends_with_its_clock_and_with_the_visitor() -> None:
+    with pytest.raises(LimitError):
+        run_limited(sleeper, b"", limits=Limits(seconds=1))
+
+    def gone() -> None:
+        raise KeyError("gone")
+
+    with interruptible(gone), pytest.raises(KeyError):
+        run_limited(sleeper, b"", limits=Limits())
+
+
+def test_settings_of_the_server_are_not_in_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SECRET", "secret")
+    assert run_limited(secret, b"") == b"none"
+
+
+@pytest.mark.parametrize("function", [child.picture, child.sound], ids=["picture", "sound"])
+def test_what_fails_otherwise_is_no_result(function: Callable[..., bytes]) -> None:
+    with pytest.raises(LimitError):
+        run_limited(function, b"x", ("no", "numbers"))
