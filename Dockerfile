@@ -1,13 +1,14 @@
 # The Atlas with its weights, for strangers: docker build -t attention-atlas . && docker run -p 8501:8501 attention-atlas
 # For a GPU as it is. For CPUs alone, a tenth of the size: --build-arg TORCH_INDEX=ADDRESS, see docs/deploy.md.
-FROM python:3.11-slim-bookworm AS packages
+# The base is pinned by its digest, of Python 3.11.16 in September 2026.
+FROM python:3.11-slim-bookworm@sha256:a36c24f9cbdf4fd0f52d67f0823eeac19c2028c637cecc392d97f980d4fec56b AS packages
 ARG TORCH_INDEX=""
 WORKDIR /packages
 COPY requirements.txt requirements-serve.txt ./
 RUN python -m venv /venv \
     && /venv/bin/pip install --no-cache-dir ${TORCH_INDEX:+--extra-index-url "$TORCH_INDEX"} -r requirements-serve.txt
 
-FROM python:3.11-slim-bookworm
+FROM python:3.11-slim-bookworm@sha256:a36c24f9cbdf4fd0f52d67f0823eeac19c2028c637cecc392d97f980d4fec56b
 RUN useradd --uid 1000 --create-home atlas
 COPY --from=packages /venv /venv
 WORKDIR /app

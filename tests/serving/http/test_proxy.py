@@ -42,7 +42,7 @@ class Proxied:
 
 @pytest.fixture(scope="module")
 def proxied(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxied]:
-    """The shipped configuration; only the port, and servers by address instead of by Docker's names, are the test's."""
+    """The shipped configuration without TLS, which test_proxy_limits.py has, and with the servers of the test."""
     tmp_path = tmp_path_factory.mktemp("proxied")
     secret = {"STREAMLIT_SERVER_COOKIE_SECRET": "one secret for all replicas", "ATLAS_WORKERS": "0"}
     with ExitStack() as stack:
@@ -56,7 +56,10 @@ def proxied(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxied]:
         address = f"127.0.0.1:{free_port()}"
         shipped = (ROOT / "deploy" / "haproxy.cfg").read_text(encoding="utf-8")
         places = "\n".join(f"    server {name} {s.url.removeprefix('http://')}" for name, s in servers.items())
-        written = re.sub(r"^ +server-template.*$", places, shipped, flags=re.M).replace("bind :8080", f"bind {address}")
+        written = re.sub(r"^ +server-template.*$", places, shipped, flags=re.M)
+        written = re.sub(r"^frontend unencrypted\n(?: .*\n)+", "", written, flags=re.M)
+        written = re.sub(r"(?:^ +bind .*\n)+", f"    bind {address}\n", written, flags=re.M)
+        written = written.replace("X-Forwarded-Proto https", "X-Forwarded-Proto http").replace(" secure ", " ")
         (tmp_path / "haproxy.cfg").write_text(written, encoding="utf-8")
         log = tmp_path / "haproxy.log"
         with log.open("wb") as output:
