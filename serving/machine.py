@@ -1,4 +1,4 @@
-"""Cores that this process may use: a container has fewer than its machine."""
+"""Cores and memory that this process may use: a container has less than its machine."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 _CGROUP = Path("/sys/fs/cgroup")
+_UNLIMITED = 2**62  # version 1 of control groups writes about 2^63 where nothing is limited
 
 
 def usable_cores(cgroup: Path = _CGROUP) -> int:
@@ -14,6 +15,16 @@ def usable_cores(cgroup: Path = _CGROUP) -> int:
     affinity = getattr(os, "sched_getaffinity", None)  # Linux only
     cores = len(affinity(0)) if affinity else os.cpu_count() or 1
     return max(1, min(cores, int(_quota(cgroup) or cores)))
+
+
+def usable_memory(cgroup: Path = _CGROUP) -> int:
+    """Return the bytes of memory of the machine, or of the control group where that has fewer."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    for name in ("memory.max", "memory/memory.limit_in_bytes"):
+        with suppress(OSError, ValueError):  # "max" is no limit
+            limit = int((cgroup / name).read_text(encoding="ascii"))
+            return min(memory, limit) if 0 < limit < _UNLIMITED else memory
+    return memory
 
 
 def _quota(cgroup: Path) -> float | None:

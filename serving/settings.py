@@ -11,18 +11,25 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, ValidationError, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
-from serving.cores import usable_cores
+from serving.machine import usable_cores, usable_memory
 
 HOSTED_TOKENS = 2048
 HOSTED_CHARACTERS = 20_000
 HOSTED_CACHE_MB = 256
 MOST_WORKERS = 8
+PAGES_MB, WORKER_MB = 1024, 700  # memory of the pages' process and of a worker, without larger models of the lab
+_TERABYTE = 2**20  # in MB: no machine has more
 SLOTS_A_WORKER = 4  # sentences that wait together are translated together
 
 
 def _where_hosted(limit: int) -> Any:
     """Default of a limit that applies on public servers only."""
     return lambda before: limit if before["hosted"] or before["models"] else None
+
+
+def affordable_workers() -> int:
+    """Return how many workers fit into the memory of this process's control group or machine, from 1 to 8."""
+    return max(1, min(MOST_WORKERS, (usable_memory() // 2**20 - PAGES_MB) // WORKER_MB))
 
 
 class Settings(BaseSettings):
@@ -53,16 +60,19 @@ class Settings(BaseSettings):
     model_memory_mb: int | None = Field(
         default=None,
         ge=1,
+        le=_TERABYTE,
         description="memory that a model of the lab may need; default: 80% of the free memory",
     )
     max_characters: int | None = Field(
         default_factory=_where_hosted(HOSTED_CHARACTERS),
         ge=1,
+        le=10_000_000,
         description=f"characters of a text in the lab; {HOSTED_CHARACTERS:,} where hosted, else any number",
     )
     max_tokens: int | None = Field(
         default_factory=_where_hosted(HOSTED_TOKENS),
         ge=1,
+        le=1_000_000,
         description=f"tokens of a text in the lab; {HOSTED_TOKENS:,} where hosted, else what the model takes",
     )
     max_picture_mb: float = Field(default=10, gt=0, le=10, description="size of a picture's file")
@@ -72,33 +82,40 @@ class Settings(BaseSettings):
     max_sound_mb: float = Field(default=10, gt=0, le=10, description="size of a sound's file")
     max_sound_seconds: float = Field(default=30, gt=0, le=30, description="maximum duration of a sound")
     workers: int = Field(
-        default_factory=lambda before: min(MOST_WORKERS, usable_cores()) if before["hosted"] else 0,
+        default_factory=lambda before: min(usable_cores(), affordable_workers()) if before["hosted"] else 0,
         ge=0,
         le=256,
-        description=f"processes that models run in, each on one thread; one a core, at most {MOST_WORKERS}, where "
-        "hosted, else 0: in the process of the pages",
+        description=f"processes that models run in, each on one thread; one for each core, at most {MOST_WORKERS} and "
+        "as many as fit into the memory, where hosted, else 0: in the process of the pages",
     )
     slots: int = Field(
         default_factory=lambda before: SLOTS_A_WORKER * before["workers"] or 2,
         ge=1,
+        le=1024,
         description=f"computations at once, more wait their turn; {SLOTS_A_WORKER} a worker, else 2",
     )
-    queue: int = Field(default=100, ge=0, description="computations that may wait; further ones are refused")
-    wait_seconds: float = Field(default=60, gt=0, description="how long a computation may wait before it is refused")
-    max_seconds: float = Field(default=60, gt=0, description="time limit of a computation")
+    queue: int = Field(default=100, ge=0, le=10_000, description="computations that may wait; further ones are refused")
+    wait_seconds: float = Field(
+        default=60, gt=0, le=3600, description="how long a computation may wait before it is refused"
+    )
+    max_seconds: float = Field(default=60, gt=0, le=3600, description="time limit of a computation")
     stop_seconds: float = Field(
-        default=10, ge=0, description="how long running computations may go on after a request to stop"
+        default=10, ge=0, le=3600, description="how long running computations may go on after a request to stop"
     )
     cache_mb: int = Field(
         default_factory=lambda before: HOSTED_CACHE_MB if before["hosted"] else 2048,
         ge=1,
+        le=_TERABYTE,
         description=f"cache of recorded attention; {HOSTED_CACHE_MB} where hosted, else 2,048",
     )
     max_visitors: int = Field(
-        default=500, ge=1, description="windows open at once where hosted; further ones are refused"
+        default=500, ge=1, le=100_000, description="windows open at once where hosted; further ones are refused"
     )
     max_windows: int = Field(
-        default=200, ge=1, description="of these, from one address; a class behind one router shares an address"
+        default=200,
+        ge=1,
+        le=100_000,
+        description="of these, from one address; a class behind one router shares an address",
     )
     max_messages: float = Field(
         default=10, gt=0, le=1000, description="messages per second from one window; further ones wait and are merged"
@@ -108,25 +125,31 @@ class Settings(BaseSettings):
     )
     max_message_kb: int = Field(default=1024, ge=16, le=20_480, description="size of a message of a window")
     silent_seconds: float = Field(
-        default=20, gt=0, description="how long a connection may stay open without requesting a page"
+        default=20, gt=0, le=3600, description="how long a connection may stay open without requesting a page"
     )
     slow_seconds: float = Field(
-        default=30, gt=0, description="how long a response may be sent at less than 1 kB per second"
+        default=30, gt=0, le=3600, description="how long a response may be sent at less than 1 kB per second"
     )
-    max_downloads: int = Field(default=2, ge=1, description="files prepared for one window at once")
+    max_downloads: int = Field(default=2, ge=1, le=100, description="files prepared for one window at once")
     session_mb: int = Field(
         default=32,
         ge=1,
+        le=_TERABYTE,
         description="memory of one window where hosted: the oldest uploads are deleted first; with more in its "
         "controls, it is reset",
     )
     controls_mb: int = Field(
         default=512,
         ge=1,
+        le=_TERABYTE,
         description="memory of the controls of all windows where hosted: the largest windows are reset",
     )
-    uploads_mb: int = Field(default=512, ge=1, description="uploads of all windows; further ones are refused")
-    address_uploads_mb: int = Field(default=256, ge=1, description="of these, from the windows of one address")
+    uploads_mb: int = Field(
+        default=512, ge=1, le=_TERABYTE, description="uploads of all windows; further ones are refused"
+    )
+    address_uploads_mb: int = Field(
+        default=256, ge=1, le=_TERABYTE, description="of these, from the windows of one address"
+    )
     frame_ancestors: str = Field(
         default="",
         pattern=r"^[\w.:/*\- ']*$",
@@ -195,6 +218,19 @@ class Settings(BaseSettings):
         return None if self.model_memory_mb is None else self.model_memory_mb * 2**20
 
 
+_OTHER_VALUES = {
+    "device": "`cuda`, `mps`, `cpu`, with a number",
+    "hosted": "0 or 1",
+    "models": "names of the Hub",
+    "model_folders": "folders, but not `/`",
+    "frame_ancestors": "sites by name, no `*` alone",
+    "metrics": "HOST:PORT, 1 to 65,535",
+    "runner": "`here` or `serve`",
+    "ray_address": "`auto` or an address",
+}
+"""Values of the settings that are no numbers."""
+
+
 def settings() -> Settings:
     """Return the settings of the current environment."""
     return _read(frozenset(item for item in os.environ.items() if item[0].startswith("ATLAS_")))
@@ -226,6 +262,11 @@ def hosted_settings() -> Settings:
     if not os.environ.get("ATLAS_HOSTED", "").strip():
         os.environ["ATLAS_HOSTED"] = "1"  # empty is how compose files and charts write "not set"
     allowed = validated_settings()
+    if allowed.workers > MOST_WORKERS and PAGES_MB + allowed.workers * WORKER_MB > usable_memory() // 2**20:
+        raise SystemExit(
+            f"ATLAS_WORKERS: {allowed.workers} workers need about {PAGES_MB + allowed.workers * WORKER_MB:,} MB of "
+            f"memory; this machine or container has {usable_memory() // 2**20:,}"
+        )
     if not allowed.hosted:
         raise SystemExit("ATLAS_HOSTED: a public server has the hosted limits; at home use `streamlit run app.py`")
     return allowed
@@ -238,11 +279,21 @@ def _read(_environment: frozenset[tuple[str, str]]) -> Settings:
 
 def table() -> str:
     """Return the table of settings in docs/settings.md."""
-    rows = ["| variable | default | what it decides |", "| --- | --- | --- |"]
+    rows = ["| variable | default | values | what it decides |", "| --- | --- | --- | --- |"]
     for name, field in Settings.model_fields.items():
         default = "" if field.default_factory is not None else _written(field.default)
-        rows.append(f"| `ATLAS_{name.upper()}` | {default} | {field.description} |")
+        rows.append(f"| `ATLAS_{name.upper()}` | {default} | {bounds(name)} | {field.description} |")
     return "\n".join(rows)
+
+
+def bounds(name: str) -> str:
+    """Return the values that a setting may have, as docs/settings.md lists them."""
+    field = Settings.model_fields[name]
+    if name in _OTHER_VALUES:
+        return _OTHER_VALUES[name]
+    found = {kind: getattr(one, kind) for one in field.metadata for kind in ("gt", "ge", "le") if hasattr(one, kind)}
+    low = f"{found['ge']:,}" if "ge" in found else f"above {found['gt']:,}"
+    return f"{low} to {found['le']:,}"
 
 
 def _written(default: Any) -> str:

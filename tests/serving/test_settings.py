@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from serving.settings import Settings, hosted_settings, settings, table, validated_settings
+from serving.settings import Settings, bounds, hosted_settings, settings, table, validated_settings
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -141,6 +141,21 @@ def test_what_cannot_be_is_refused_by_name(monkeypatch: pytest.MonkeyPatch, name
     monkeypatch.setenv(f"ATLAS_{name.upper()}", value)
     with pytest.raises(ValidationError, match=name):
         settings()
+
+
+@pytest.mark.attack("settings")
+@pytest.mark.parametrize("name", NUMBERS)
+def test_every_number_has_both_bounds_and_they_are_documented(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """A value beyond them is refused by the name of its variable."""
+    found = re.fullmatch(r"(above )?([\d,.]+) to ([\d,]+)", bounds(name))
+    assert found
+    low, high = float(found[2].replace(",", "")), float(found[3].replace(",", ""))
+    for value in (low if found[1] else low - 1, high + 1):
+        monkeypatch.setenv(f"ATLAS_{name.upper()}", f"{value:.0f}")
+        with pytest.raises(SystemExit, match=f"ATLAS_{name.upper()}: "):
+            validated_settings()
+    monkeypatch.setenv(f"ATLAS_{name.upper()}", f"{high:.0f}")
+    assert getattr(validated_settings(), name) == high
 
 
 def test_settings_do_not_change_under_way() -> None:
