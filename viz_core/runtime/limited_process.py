@@ -21,7 +21,9 @@ _STEP = 0.5  # seconds between two checks whether the result is still needed
 _REFUSED = 3  # exit status after a refusal, which is then the output
 _START = "import sys; sys.path[:] = {path!r}; from viz_core.runtime.limited_process import main; main()"
 _VARIABLES = ("PATH", "LD_LIBRARY_PATH", "SYSTEMROOT", "TMPDIR")
-_THREADS = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}  # each thread reserves memory of its own
+_THREADS = dict.fromkeys(
+    ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS"), "1"
+)  # each thread reserves memory of its own
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,15 @@ class Limits:
 
 
 class LimitError(Exception):
-    """The process exceeded a limit, or crashed."""
+    """The process exceeded a limit, or crashed.
+
+    Attributes:
+        status: its exit status: negative after a signal, 1 after an exception, None after the time on the clock.
+    """
+
+    def __init__(self, function: str, status: int | None) -> None:
+        super().__init__(f"{function}: exit status {status}")
+        self.status = status
 
 
 def run_limited(
@@ -87,7 +97,7 @@ def run_limited(
             sentence, values = json.loads(returned)
             raise RefusalError(sentence, **{n: tuple(v) if isinstance(v, list) else v for n, v in values.items()})
     if status != 0:
-        raise LimitError(f"{function.__qualname__}: exit status {status}")
+        raise LimitError(function.__qualname__, status)
     return returned
 
 
@@ -124,6 +134,8 @@ def main() -> None:
         output.write(json.dumps([refusal.sentence, refusal.values], default=str).encode())
         output.flush()
         os._exit(_REFUSED)
+    except MemoryError:
+        os.abort()
     output.flush()
     os._exit(0)  # without the interpreter's last steps
 

@@ -9,10 +9,14 @@ from viz_core.hub.runs.text import TextInput
 from viz_core.hub.runs.tokenizer_patterns import costly, panics_in_words
 from viz_core.hub.store.errors import HubError
 from viz_core.hub.store.local_models import LocalModel
+from viz_core.runtime.limited_process import LimitError, Limits, run_limited
+from viz_core.runtime.refusal import RefusalError
+from viz_core.runtime.tokenizer_trial import try_tokenizer
 
 SAFE = {"local_files_only": True, "trust_remote_code": False}
 """Options with which transformers reads a folder: no network, no code of the repository."""
 
+_TRIAL = Limits(cpu_seconds=10, memory=2**31)
 _VOCABULARY = re.compile(r"(tokenizer|vocab|tekken)\.json|vocab\.txt|[\w.-]+\.(model|spm)")
 
 
@@ -29,11 +33,25 @@ def load_tokenizer(place: LocalModel, network: Any) -> tuple[Any, TextInput]:
     too_long = HubError(
         "The tokenizer of {name} has a pattern that takes too long on some texts, so it is not used.", name=place.name
     )
+    file = place.path / "tokenizer.json"
+    if file.is_file() and not _ends(file.read_bytes()):
+        raise too_long
     with panics_in_words(too_long):
         tokenizer = AutoTokenizer.from_pretrained(place.path, **SAFE)
     if costly(tokenizer):
         raise too_long
     return tokenizer, TextInput(tokenizer, network.get_input_embeddings().num_embeddings)
+
+
+def _ends(content: bytes) -> bool:
+    """Whether a tokenizer.json can be tried within limits; one that is broken is for its reader to refuse."""
+    try:
+        run_limited(try_tokenizer, content, limits=_TRIAL)
+    except RefusalError:
+        return False
+    except LimitError as error:
+        return error.status == 1  # an exception, and no signal
+    return True
 
 
 def load_image_processor(place: LocalModel) -> Any:

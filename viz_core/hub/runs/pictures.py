@@ -14,6 +14,8 @@ from viz_core.hub.runs.token_text import Token
 from viz_core.hub.store.errors import HubError
 from viz_core.images.open_image import as_rgb
 
+_MOST_NARROW = 200
+
 
 @dataclass(frozen=True)
 class PictureInput:
@@ -38,6 +40,8 @@ class PictureInput:
 
     def encode(self, image: Image.Image) -> Float[Tensor, "1 channels height width"]:
         """The picture as the model takes it: resized, cut, normalised."""
+        if max(image.size) > _MOST_NARROW * min(image.size):  # its shorter side may be resized to the model's
+            raise HubError("This picture is too long and narrow for the model. Cut out a part of it.")
         try:
             pixels = self.processor(images=as_rgb(image), return_tensors="pt")["pixel_values"]
         except (ValueError, OSError, TypeError) as error:

@@ -14,6 +14,10 @@ MOST_PARTS = 10_000
 MOST_POSITIONS = 2**27
 """Nor takes so many tokens: some libraries work out a table for all of them."""
 
+MOST_SIDE = 4096
+"""Nor sees pictures of so many pixels on a side; its processor makes an array of 32-bit numbers of them."""
+
+_SIDES = {"height", "width", "edge", "size", "pinpoints"}
 _PARTS = {"layer", "layers", "heads", "labels", "experts", "blocks", "depth", "depths", "stages", "types", "groups"}
 _POSITIONS = {"positions", "position", "embeddings", "ctx", "frames"}
 
@@ -26,6 +30,22 @@ def check_sizes(config: dict[str, Any], name: str) -> None:
         if value > most:
             raise HubError(
                 "The config.json of {name} cannot be meant: {field} is {number:,}.",
+                name=name,
+                field=key[:60],
+                number=value,
+            )
+
+
+def check_processor(config: dict[str, Any], file: str, name: str) -> None:
+    """Refuse a processor of pictures with absurd sizes: it makes arrays of them for every picture."""
+    counts_pixels = "merge_size" in config or "min_pixels" in config  # where edges are numbers of pixels (Qwen2-VL)
+    for key, value in _numbers(config):
+        words = set(key.lower().split("_"))
+        side = bool(words & _SIDES) and not (counts_pixels and "edge" in words)
+        if value > (MOST_SIDE if side else MOST_SIDE**2):
+            raise HubError(
+                "The {file} of {name} cannot be meant: {field} is {number:,}.",
+                file=file,
                 name=name,
                 field=key[:60],
                 number=value,

@@ -11,11 +11,12 @@ from typing import Any
 
 from safetensors import SafetensorError, safe_open
 
-from viz_core.hub.store.config_limits import check_sizes
+from viz_core.hub.store.config_limits import check_processor, check_sizes
 from viz_core.hub.store.errors import HubError
 
 SAFETENSORS = "model.safetensors"
 SAFETENSORS_INDEX = "model.safetensors.index.json"
+PROCESSORS = ("preprocessor_config.json", "processor_config.json")
 _PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
 _MOST_JSON = 2**25  # bytes of a config, or of an index of weights
 _MOST_HEADER = 2**25  # bytes that say what is in a file of weights
@@ -46,13 +47,36 @@ def read_folder(path: Path, name: str) -> ModelFiles:
     """Check a folder before anything of it is loaded."""
     if not path.is_dir():
         raise HubError("There is no folder for {name}.", name=name)
+    check_regular(path, name)
     config = read_json(path / "config.json", name)
     check_config(config, name)
+    for file in PROCESSORS:
+        if (path / file).is_file():
+            check_processor(read_json(path / file, name), file, name)
     weights = _find_weights(path, name)
     counts = [_count_parameters(file, name) for file in weights]
     return ModelFiles(
         path, config, weights, sum(counts), sum(file.stat().st_size for file in weights), read_licence(path)
     )
+
+
+def check_regular(path: Path, name: str) -> None:
+    """Refuse a folder with anything but files and folders of its own: links out of it, pipes, devices.
+
+    Files of the Hub's cache are links to the blobs beside the snapshots.
+    """
+    path = path.resolve()
+    root = path.parents[1] if path.parent.name == "snapshots" else path
+    for entry in path.iterdir():
+        target = entry.resolve()
+        if not target.is_relative_to(root) or not (target.is_file() or target.is_dir()):
+            raise HubError(
+                "{file} in the folder of {name} is a link out of it, or no file. Put a copy of the file there.",
+                file=entry.name[:60],
+                name=name,
+            )
+        if entry.is_dir() and entry.name == "additional_chat_templates":  # the one folder that is read
+            check_regular(entry, name)
 
 
 def check_config(config: dict[str, Any], name: str) -> None:
@@ -104,7 +128,7 @@ def check_weight_names(names: Sequence[str], name: str) -> None:
 def read_json(path: Path, name: str) -> dict[str, Any]:
     """One of the folder's JSON files."""
     try:
-        if path.stat().st_size > _MOST_JSON:
+        if (path.exists() and not path.is_file()) or path.stat().st_size > _MOST_JSON:
             raise ValueError
         content = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:

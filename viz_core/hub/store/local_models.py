@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import importlib.metadata
 import importlib.util
-import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from viz_core.hub.store.files import SAFETENSORS, SAFETENSORS_INDEX
+from viz_core.hub.store.files import SAFETENSORS, SAFETENSORS_INDEX, read_json
 from viz_core.runtime.assets import ASSETS
 
 SHIPPED_FOLDER = ASSETS / "hub"
@@ -95,7 +94,7 @@ def _cached() -> Iterator[LocalModel]:
 def _describe(name: str, source: Literal["package", "cache", "folder"], path: Path, revision: str) -> LocalModel | None:
     """None where config or weights are missing, as in a download that was broken off."""
     try:
-        config = json.loads((path / "config.json").read_text(encoding="utf-8"))
+        config = read_json(path / "config.json", name)
         if not ((path / SAFETENSORS).is_file() or (path / SAFETENSORS_INDEX).is_file()):
             return None
         nbytes = sum(file.stat().st_size for file in path.glob("*.safetensors"))
