@@ -21,9 +21,11 @@ import torch
 from serving.compute.cache import LRUCache
 from serving.compute.slots import AbandonedError
 from serving.models.model_registry import ModelRegistry
+from serving.models.model_spec import ShippedClassifier, ShippedTranslator
 from serving.runners.model_server import ModelServer
 from serving.runners.serialization import pack
 from serving.settings import settings
+from viz_core.pretrained import available
 from viz_core.runtime.interruption import interruptible
 
 CANCEL = "cancel"
@@ -137,10 +139,25 @@ def serve(connection: Connection, server: ModelServer) -> None:
             executor.submit(pickle.loads(connection.recv_bytes()))
 
 
+def load_shipped(registry: ModelRegistry) -> None:
+    """Load the models that ship; one that cannot be loaded says so when it is asked for."""
+    for card in available(task="translation"):
+        with suppress(ValueError):
+            registry(ShippedTranslator(card.name))
+    for card in available(task="classification"):
+        with suppress(ValueError):
+            registry(ShippedClassifier(card.name))
+
+
 def main(end: int) -> None:
     """Run a worker process on its end of the pipe."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the server, which ends its workers
+    run(end, ModelRegistry())
+
+
+def run(end: int, registry: ModelRegistry) -> None:
+    """Run this process as a worker, with the models that are loaded already."""
     torch.set_num_threads(1)
     cache_bytes = settings().cache_mb * 2**20 // max(1, settings().workers)
-    serve(Connection(end), ModelServer(ModelRegistry(), LRUCache(_MOST_RESULTS, cache_bytes)))
+    serve(Connection(end), ModelServer(registry, LRUCache(_MOST_RESULTS, cache_bytes)))
     os._exit(0)  # without waiting for running tasks

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from multiprocessing.connection import Connection
@@ -24,6 +25,7 @@ from serving.compute.slots import BusyError
 from serving.models.model_spec import ModelSpec
 from serving.requests.request import Request
 from serving.runners.worker import CANCEL, Task, TaskResult
+from serving.runners.worker_template import CopiedProcess, WorkerTemplate, can_copy
 from viz_core.runtime.interruption import may_end
 
 _TRIES = 3  # for a task that ends its worker each time
@@ -48,7 +50,12 @@ class WorkerPool:
     def __init__(self, count: int) -> None:
         if count < 1:
             raise ValueError(f"count: expected at least 1 worker, got {count}")
-        self.workers = tuple(Worker() for _ in range(count))
+        path = os.pathsep.join(filter(None, [str(_ROOT), os.environ.get("PYTHONPATH")]))
+        environment = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
+        self._template = WorkerTemplate(environment) if can_copy() else None
+        with ThreadPoolExecutor(count) as threads:
+            made = [threads.submit(Worker, environment, self._template) for _ in range(count)]
+        self.workers = tuple(one.result() for one in made)
 
     def execute(self, method: str, subject: ModelSpec[Any] | Request[Any, Any], *args: Any, **kwargs: Any) -> Any:
         """Call a method of the subject's worker and return its result; "warm" is called in all workers.
@@ -68,12 +75,20 @@ class WorkerPool:
         """End all workers."""
         for worker in self.workers:
             worker.close()
+        if self._template is not None:
+            self._template.close()
 
 
 class Worker:
-    """A worker process, which is replaced when it ends."""
+    """A worker process, which is replaced when it ends.
 
-    def __init__(self) -> None:
+    Args:
+        environment: of the process.
+        template: of which it is a copy, or None.
+    """
+
+    def __init__(self, environment: Mapping[str, str], template: WorkerTemplate | None) -> None:
+        self._environment, self._template = environment, template
         self._numbers = itertools.count()
         self._changing = threading.Condition()
         self._pending: dict[int, Future[Any]] = {}
@@ -154,16 +169,11 @@ class Worker:
         timer.daemon = True
         timer.start()
 
-    def _start(self, pause: float = _FIRST_PAUSE) -> subprocess.Popen[bytes]:
+    def _start(self, pause: float = _FIRST_PAUSE) -> subprocess.Popen[bytes] | CopiedProcess:
         """Start a process, and a thread that receives its results."""
         ours, theirs = socket.socketpair()
         with theirs:
-            path = os.pathsep.join(filter(None, [str(_ROOT), os.environ.get("PYTHONPATH")]))
-            process = subprocess.Popen(
-                [sys.executable, "-c", f"from serving.runners.worker import main; main({theirs.fileno()})"],
-                pass_fds=[theirs.fileno()],
-                env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"},
-            )
+            process = self._process_for(theirs.fileno())
         connection = Connection(ours.detach())
         with self._changing:
             self._connection = connection
@@ -171,7 +181,16 @@ class Worker:
         threading.Thread(target=self._receive, args=(process, connection, pause), daemon=True).start()
         return process
 
-    def _receive(self, process: subprocess.Popen[bytes], connection: Connection, pause: float) -> None:
+    def _process_for(self, end: int) -> subprocess.Popen[bytes] | CopiedProcess:
+        """A process on this end of a pipe: a copy of the template, or one that imports everything itself."""
+        copied = None if self._template is None else self._template.copy(end)
+        return copied or subprocess.Popen(
+            [sys.executable, "-c", f"from serving.runners.worker import main; main({end})"],
+            pass_fds=[end],
+            env=self._environment,
+        )
+
+    def _receive(self, process: subprocess.Popen[bytes] | CopiedProcess, connection: Connection, pause: float) -> None:
         """Pass results on until the process ends, then start another."""
         start = time.monotonic()
         with suppress(Exception):  # the pipe is closed or broken

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import time
 from pathlib import Path
 
@@ -12,6 +13,11 @@ from viz_core.runtime.interruption import may_end
 
 def process(_model: Translator) -> int:
     return os.getpid()
+
+
+def run_program(_model: None) -> int:
+    """Return the exit status of a program that this process started."""
+    return subprocess.run(["sh", "-c", "exit 7"], check=False).returncode
 
 
 def die(_model: Translator) -> None:
