@@ -58,6 +58,7 @@ def test_ports_probes_and_replicas_agree() -> None:
     pod = container()
     assert {pod[f"{name}Probe"]["httpGet"]["path"] for name in ("startup", "liveness")} == {"/healthz"}
     assert pod["readinessProbe"]["httpGet"]["path"] == "/readyz"
+    assert f":{pod['livenessProbe']['httpGet']['port']}" in environment_of_a_pod()["ATLAS_METRICS"]
     assert str(pod["ports"][0]["containerPort"]) == port[1]
     services = compose()["services"]
     proxy = (DEPLOY / "haproxy.cfg").read_text(encoding="utf-8")
