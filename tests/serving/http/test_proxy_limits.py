@@ -111,19 +111,19 @@ def connection(port: int, host: str = "127.0.0.1") -> http.client.HTTPSConnectio
 
 
 def ask(port: int, path: str = "/", method: str = "GET", headers: Mapping[str, str] | None = None) -> int:
-    asked = connection(port)
-    asked.request(method, path, headers=dict(headers or {}))
+    client = connection(port)
+    client.request(method, path, headers=dict(headers or {}))
     try:
-        return asked.getresponse().status
+        return client.getresponse().status
     finally:
-        asked.close()
+        client.close()
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
 def test_what_a_visitor_says_of_addresses_is_not_believed(host: str, shipped: tuple[int, int]) -> None:
-    asked = connection(shipped[0], host)
-    asked.request("GET", "/", headers=FORGED)
-    answer = asked.getresponse()
+    client = connection(shipped[0], host)
+    client.request("GET", "/", headers=FORGED)
+    answer = client.getresponse()
     got = json.loads(answer.read())
     assert got["x-forwarded-for"] == host
     assert got["x-forwarded-proto"] == "https"
@@ -134,9 +134,9 @@ def test_what_a_visitor_says_of_addresses_is_not_believed(host: str, shipped: tu
 
 
 def test_without_tls_a_browser_is_sent_to_it(shipped: tuple[int, int]) -> None:
-    asked = http.client.HTTPConnection("127.0.0.1", shipped[1], timeout=60)
-    asked.request("GET", "/transformer?x=1", headers={"Host": "atlas.example"})
-    answer = asked.getresponse()
+    client = http.client.HTTPConnection("127.0.0.1", shipped[1], timeout=60)
+    client.request("GET", "/transformer?x=1", headers={"Host": "atlas.example"})
+    answer = client.getresponse()
     assert (answer.status, answer.headers["Location"]) == (301, "https://atlas.example/transformer?x=1")
 
 
@@ -159,10 +159,10 @@ def test_too_many_pages_or_uploads_of_an_address_are_refused(path: str, method: 
 
 
 def test_too_many_requests_of_an_address_are_refused(small: int) -> None:
-    asked, found = connection(small), []
+    client, found = connection(small), []
     for _ in range(80):
-        asked.request("GET", "/")
-        answer = asked.getresponse()
+        client.request("GET", "/")
+        answer = client.getresponse()
         answer.read()
         found.append(answer.status)
     assert found == [200] * 60 + [429] * 20

@@ -14,7 +14,7 @@ from viz_core.hub.runs.token_text import Token
 from viz_core.hub.store.errors import HubError
 from viz_core.images.open_image import as_rgb
 
-_MOST_NARROW = 200
+_MOST_NARROW = 200  # sides of a picture whose shorter side is resized to the model's
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class PictureInput:
 
     def encode(self, image: Image.Image) -> Float[Tensor, "1 channels height width"]:
         """The picture as the model takes it: resized, cut, normalised."""
-        if max(image.size) > _MOST_NARROW * min(image.size):  # its shorter side may be resized to the model's
+        if self.processor.size.get("shortest_edge") and max(image.size) > _MOST_NARROW * min(image.size):
             raise HubError("This picture is too long and narrow for the model. Cut out a part of it.")
         try:
             pixels = self.processor(images=as_rgb(image), return_tensors="pt")["pixel_values"]
