@@ -32,6 +32,11 @@ def resident(pid: int) -> float:
     return 1024.0 * int(answer.stdout)
 
 
+def _own_share(process: psutil.Process) -> int:
+    info = process.memory_full_info()
+    return int(getattr(info, "pss", info.rss))
+
+
 class Tree:
     """A server and its workers.
 
@@ -46,8 +51,8 @@ class Tree:
         return [self._process, *self._process.children(recursive=True)]
 
     def memory(self) -> float:
-        """Bytes of main memory that they hold; what they share counts for each."""
-        return float(sum(process.memory_info().rss for process in self._all()))
+        """Bytes of main memory that they hold; what several of them share counts once, but on systems without PSS."""
+        return float(sum(_own_share(process) for process in self._all()))
 
     def cpu_seconds(self) -> float:
         """Seconds of processor time that those alive have used."""
