@@ -17,6 +17,7 @@ PARTS = (
     "sinusoid_heatmap",
     "translating",
     "heads_off",
+    "walk",
     "corpus",
     "learning",
     "starting",

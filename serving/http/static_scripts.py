@@ -58,7 +58,8 @@ def script(name: str) -> Script:
 
 
 @lru_cache(maxsize=16)
-def _packed(name: str) -> bytes:
+def compressed(name: str) -> bytes:
+    """Return a script as it is sent to browsers that take gzip."""
     return gzip.compress(script(name).code, mtime=0)
 
 
@@ -85,4 +86,4 @@ def _answer(request: Request) -> Response:
     packed = "gzip" in request.headers.get("Accept-Encoding", "")
     if packed:
         headers["Content-Encoding"] = "gzip"
-    return Response(_packed(name) if packed else found.code, headers=headers, media_type="text/javascript")
+    return Response(compressed(name) if packed else found.code, headers=headers, media_type="text/javascript")
