@@ -5,9 +5,7 @@
 
 import { mountView, partsOf } from "../shared/mount.js";
 import { makeBar } from "./bar.js";
-import {
-  figureAt, figureLike, figuresOf, hideAll, isExercise, markAlone, middleOne, pageOf, presented, sentence, showAlone,
-} from "./figures.js";
+import { figureAt, figureLike, figuresOf, hideAll, isExercise, markAlone, middleOne, pageOf, presented, sentence, showAlone } from "./figures.js";
 import { answerAt, forgetVotes, isOpen, reveal, showVotes, vote } from "./vote.js";
 
 const PARAMETER = "present";
