@@ -58,7 +58,8 @@ def hosted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gated]:
     folder = tmp_path_factory.mktemp("hosted")
     operations = f"127.0.0.1:{free_port()}"
     settings = {"ATLAS_WORKERS": "0", "ATLAS_MAX_WINDOWS": "2", "ATLAS_METRICS": operations}
-    settings |= {"STREAMLIT_SERVER_ADDRESS": ""} | without_way_out(folder)
+    settings |= {"STREAMLIT_SERVER_ADDRESS": "", "STREAMLIT_SERVER_ALLOWED_HOSTS": '["atlas.example", "127.0.0.1"]'}
+    settings |= without_way_out(folder)
     with running(folder, HOSTED, settings) as server:
         yield Gated(server.url, folder / "server.log", folder / "attempts", f"http://{operations}")
 
@@ -120,6 +121,13 @@ def test_a_name_that_another_site_points_here_opens_nothing_at_home(home: Gated)
     assert send_request(home.url, "GET", "/", headers={"Host": rebound})[0] == 403
     assert handshake(home.url, home.host, FOREIGN) == 403
     assert handshake(home.url, home.host, home.url) == 101
+
+
+@pytest.mark.attack("cross-site")
+@pytest.mark.parametrize(("host", "status"), [("atlas.example", 101), ("evil.example", 403)])
+def test_a_public_server_answers_to_the_names_it_is_given(hosted: Gated, host: str, status: int) -> None:
+    assert handshake(hosted.url, host, f"http://{host}") == status
+    assert send_request(hosted.url, "GET", "/", headers={"Host": host})[0] == (200 if status == 101 else 403)
 
 
 @pytest.mark.attack("connections")
