@@ -1,4 +1,4 @@
-"""Try everything, for long: writes docs/attacks.md and a table of docs/security.md. Run it with make attacks."""
+"""Try everything, for long: writes docs/attacks.md and the tables of docs/security.md. Run it with make attacks."""
 
 from __future__ import annotations
 
@@ -7,25 +7,31 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.attacks import soak
+from tests.attacks import floods, soak
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 TRIES, LOAD = DOCS / "attacks.md", DOCS / "security.md"
-START, END = "<!-- soak: written by `make attacks` -->", "<!-- end of soak -->"
 CASES = "40"  # of messages in any order; continuous integration tries few
 
 
 def main() -> int:
-    """The exit status of pytest, or 1. What takes long is tried in any case, so that both tables are written."""
+    """The exit status of pytest, or 1. What takes long is tried in any case, so that all tables are written."""
     command = [sys.executable, "-m", "pytest", "-q", "-m", "attack"]
     command += ["-p", "tests.attacks.record", f"--attacks-to={TRIES}"]
     command += ["-n", str(os.cpu_count() or 1), "--dist", "loadfile", "--no-loadscope-reorder", *sys.argv[1:]]
     ended = subprocess.run(command, env=os.environ | {"ATTACK_CASES": CASES}, check=False).returncode
+    flooded, prompt = floods.main()
+    write("floods", floods.table(flooded))
     lines, whole = soak.main()
-    text = LOAD.read_text(encoding="utf-8")
-    before, after = text.split(START)[0], text.split(END)[1]
-    LOAD.write_text(f"{before}{START}\n{soak.table(lines)}\n{END}{after}", encoding="utf-8")
-    return ended or int(not whole)
+    write("soak", soak.table(lines))
+    return ended or int(not (whole and prompt))
+
+
+def write(name: str, table: str) -> None:
+    """Put a table in its place in docs/security.md."""
+    text, start = LOAD.read_text(encoding="utf-8"), f"<!-- {name}: written by `make attacks` -->"
+    before, after = text.split(start)[0], text.split(f"<!-- end of {name} -->")[1]
+    LOAD.write_text(f"{before}{start}\n{table}\n<!-- end of {name} -->{after}", encoding="utf-8")
 
 
 if __name__ == "__main__":
