@@ -58,7 +58,10 @@ def strings_anywhere() -> CodeStrings:
     samples = sorted((ROOT / "assets" / "samples").rglob("*.json"))
     found = code_strings(_python("viz_core", "serving", "ui", "pages"), [], samples)
     tour = {step.name for step in steps()}
-    return CodeStrings(found.whole | code_strings([], _scripts(), []).whole | models | classes | tour, found.patterns)
+    interface = set(load_words("common", ENGLISH).group("streamlit"))  # all are handed to the browser
+    return CodeStrings(
+        found.whole | code_strings([], _scripts(), []).whole | models | classes | tour | interface, found.patterns
+    )
 
 
 SOME_CODE = """

@@ -14,6 +14,8 @@ from torch import Tensor
 
 from pages.learning.jumps import Jump
 from pages.learning.reaches import Reach
+from ui.text.head_names import head_number, head_place, layer_place
+from ui.text.words import load_words
 from ui.widgets.chart_payload import named_parts
 from ui.widgets.figure_style import ACCENT, CATEGORIES, WEIGHTS_SCALE, Labels, lay_out
 from viz_core.tasks.film import Film
@@ -82,7 +84,7 @@ def heads_figure(
             figure.add_scatter(
                 x=np.array(shots),
                 y=measured[:, layer, head].astype(np.float32),
-                name=f"{labels['layer']} {layer + 1}, {labels['head']} {head + 1}",
+                name=head_place(layer + 1, head + 1),
                 mode="lines",
                 line={"color": CATEGORIES[layer], "dash": _DASHES[head % len(_DASHES)], "width": 1.8},
             )
@@ -91,11 +93,11 @@ def heads_figure(
     return lay_out(figure, labels["updates"], y, 400, **axes, legend=_LEGEND_BELOW)
 
 
-def every_head_figure(weights: Float[Tensor, "layers heads n n"], tokens: Sequence[str], labels: Labels) -> go.Figure:
+def every_head_figure(weights: Float[Tensor, "layers heads n n"], tokens: Sequence[str]) -> go.Figure:
     """Draw the map of every head, a row a layer, with the tokens along the axes."""
     layers, heads = weights.shape[:2]
-    titles = [f"{labels['head']} {head + 1}" for head in range(heads)]
-    rows = [f"{labels['layer']} {layer + 1}" for layer in range(layers)]
+    titles = [head_number(head + 1) for head in range(heads)]
+    rows = [layer_place(layer + 1) for layer in range(layers)]
     figure = make_subplots(
         layers, heads, column_titles=titles, row_titles=rows, horizontal_spacing=0.02, vertical_spacing=0.04
     )
@@ -129,7 +131,7 @@ def together_figure(
     line = {"color": CATEGORIES[0], "width": 3}
     figure.add_scatter(x=x, y=film.held_out, name=labels["accuracy"], line=line, meta="accuracy")
     for place, (name, (layer, head)) in enumerate(heads.items(), start=1):
-        label = f"{labels[name]} ({labels['layer']} {layer + 1}, {labels['head']} {head + 1})"
+        label = load_words("common")("with-kind", title=labels[name], kind=head_place(layer + 1, head + 1))
         y = measures[name][:, layer, head].astype(np.float32)
         figure.add_scatter(x=x, y=y, name=label, line={"color": CATEGORIES[place], "dash": _DASHES[place]}, meta=name)
     figure.update_traces(mode="lines+markers", marker={"size": 4})

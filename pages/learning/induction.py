@@ -34,7 +34,7 @@ def _draw(chapter: Chapter, step: int, narrow: bool, setting: str) -> None:
     maps, curves = (st.container(), st.container()) if narrow else st.columns([3, 2], gap="medium")
     with maps:
         at = f"{film.shots[shot]:,}"
-        figure = figures.every_head_figure(shot_weights(film, shot), film.read, names)
+        figure = figures.every_head_figure(shot_weights(film, shot), film.read)
         chapter.figure("every-head", figure, bar=False, step=at, layers=film.maps.shape[1], text=" ".join(film.read))
     with curves:
         heads = {name: strongest_head(run.measures[name]) for name in ("previous", "induction")}

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import plotly.graph_objects as go
 
+from ui.text.head_names import head_place
 from ui.text.numbers import ENGLISH, with_separators
 from ui.widgets.figure_style import ACCENT, CATEGORIES, WEIGHTS_SCALE, lay_out
 from viz_core.hub.corpus_kind import KindFound, Measured
@@ -42,7 +43,7 @@ def roles_figure(kind: KindFound, role: str, labels: Labels, separators: str = E
             ygap=2,
             hoverongaps=False,
             texttemplate="%{z:.2f}" if heads <= 16 and layers <= 16 else None,
-            hovertemplate=f"{labels['layer']} %{{y}}, {labels['head']} %{{x}}: %{{customdata[0]}}<extra></extra>",
+            hovertemplate=head_place("%{y}", "%{x}") + ": %{customdata[0]}<extra></extra>",
             colorbar={"title": labels["share"], "thickness": 12},
         )
     )

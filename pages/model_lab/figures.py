@@ -9,6 +9,7 @@ import plotly.graph_objects as go
 from jaxtyping import Float
 
 from ui.blocks.token_map import token_ticks
+from ui.text.head_names import head_place
 from ui.widgets.figure_style import WEIGHTS_SCALE, lay_out
 from viz_core.view.map_group import MapGroup
 
@@ -39,7 +40,7 @@ def fingerprint_figure(values: Float[np.ndarray, "layers heads"], measure: str, 
             xgap=2,
             ygap=2,
             texttemplate="%{z:.2f}" if heads <= 16 and layers <= 16 else None,
-            hovertemplate=f"{labels['layer']} %{{y}}, {labels['head']} %{{x}}: %{{z:.3f}}<extra></extra>",
+            hovertemplate=head_place("%{y}", "%{x}") + ": %{z:.3f}<extra></extra>",
             colorbar={"title": labels.get(f"unit-{measure}", labels["weight"]), "thickness": 12},
         )
     )

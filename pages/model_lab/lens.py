@@ -6,6 +6,7 @@ from serving.requests.hub import HubRequest
 from ui.blocks.lens_figure import lens_figure
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate
+from ui.text.head_names import layer_place
 from ui.text.markdown import escape
 from viz_core.hub import HubCard
 from viz_core.hub.lens import through_the_layers
@@ -38,7 +39,7 @@ def lens(chapter: Chapter, card: HubCard, request: HubRequest) -> None:
         layers=len(seen.tokens) - 1,
         token=escape(last[-1]),
         read=escape(seen.read[-1]),
-        first=f"{labels['layer']} {first}" if first else labels["input"],
+        first=layer_place(first) if first else labels["input"],
     )
     with chapter.claim_row("claims-lens"):
         chapter.claim("lens", seen.residual, _ROUNDING.get(card.precision, 0.1))

@@ -33,7 +33,7 @@ def ranges(chapter: Chapter, layer_inputs: LayerInputs, head: int) -> None:
         "ranges",
         partial(ranges_figure, {name: each.numpy() for name, each in found.items()}, uniform, head, names),
         height=300,
-        summary=[f"{i}: {every} / {words_only}" for i, (every, words_only) in enumerate(pairs, start=1)],
+        summary={i: f"{every} / {words_only}" for i, (every, words_only) in enumerate(pairs, start=1)},
         heads=len(weights),
         near_all=closer["all"],
         near_words=closer["words"],

@@ -46,7 +46,7 @@ def curves(chapter: Chapter, table: Table, base: float, drawing: bool) -> None:
         figure,
         height=400,
         hide_answer=hidden_column is not None,
-        summary=[f"{column}: {lengths[column]:,.2f}" for column in columns],
+        summary={column: f"{lengths[column]:,.2f}" for column in columns},
         n=len(table),
         factor=f"{base ** (2 / d):.3f}",
     )

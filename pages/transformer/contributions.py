@@ -13,6 +13,7 @@ from ui.blocks.translation import TranslationInputs
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate, sentence_request
 from ui.text.head_names import head_name, head_title
+from ui.text.markdown import join_sentences
 from ui.widgets.figure_style import WEIGHTS_SCALE, escape_labels, lay_out
 from viz_core.lessons.transformer.contributions import contributions_of, mark_by_layer
 from viz_core.pretrained import Translation
@@ -49,7 +50,7 @@ def contributions(
         chapter.words("mark-layer", layer=layer, weight=f"{weight:.0%}", norm=f"{norm:.0%}")
         for layer, (weight, norm) in enumerate(zip(*layers, strict=True), start=1)
     ]
-    chapter.text("mark-layers", mark=f"`{columns[mark]}`", layers=" ".join(lines))
+    chapter.text("mark-layers", mark=f"`{columns[mark]}`", layers=join_sentences(lines))
     with st.container(horizontal=True, key="claims-contributions"):
         chapter.claim_at_least("mark", layers.rest, _RESTS, mark=f"`{columns[mark]}`")
         chapter.claim("contributions", found.residual, _ROUNDING)

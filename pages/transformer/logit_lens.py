@@ -12,7 +12,9 @@ from ui.blocks.translation import TranslationInputs
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate, sentence_request
 from ui.text.head_link import head_link
+from ui.text.head_names import head_place
 from ui.text.markdown import escape
+from ui.text.words import load_words
 from ui.widgets.figure_style import SIGNED_SCALE, lay_out
 from viz_core.lessons.transformer.logit_lens import LogitSplit, split_of_the_logits, through_the_layers
 from viz_core.pretrained import Translation
@@ -67,10 +69,10 @@ def _split_figure(split: LogitSplit, step: int, labels: Labels) -> go.Figure:
     figure = go.Figure(
         go.Bar(
             x=parts,
-            y=[_name(split, head, labels, "<br>") for head in heads],
+            y=["<br>".join(_name(split, head, labels)) for head in heads],
             orientation="h",
             marker={"color": parts, "colorscale": SIGNED_SCALE, "cmin": -limit, "cmax": limit},
-            text=[f"{part:+.2f}" for part in parts],
+            text=[f"{part:+.2f}".replace("-", "−") for part in parts],
             textposition="outside",
             cliponaxis=False,
             hovertemplate="%{y}: %{x:+.3f}<extra></extra>",
@@ -85,13 +87,14 @@ def _split_figure(split: LogitSplit, step: int, labels: Labels) -> go.Figure:
 def _strongest(split: LogitSplit, step: int, labels: Labels) -> tuple[str, str]:
     """The name of the head that adds most, and a link to it."""
     most = split.most_for(step)
-    (kind, layer, head), name = split.names[most], _name(split, most, labels)
+    kind, layer, head = split.names[most]
+    of_kind, place = _name(split, most, labels)
+    name = load_words("common")("with-kind", title=place, kind=of_kind)
     group = {"self": "decoder-self"}.get(kind, kind)
     return name, name if layer is None or head is None else head_link(group, layer, head, name)
 
 
-def _name(split: LogitSplit, part: int, labels: Labels, between: str = ", ") -> str:
-    """Name of a head: "cross-attention, layer 2, head 5"."""
+def _name(split: LogitSplit, part: int, labels: Labels) -> tuple[str, str]:
+    """Kind and place of a head: "cross-attention" and "layer 2, head 5"."""
     kind, layer, head = split.names[part]
-    place = f"{labels['layer']} {(layer or 0) + 1}, {labels['head']} {(head or 0) + 1}"
-    return f"{labels[f'decoder.{kind}']}{between}{place}"
+    return labels[f"decoder.{kind}"], head_place((layer or 0) + 1, (head or 0) + 1)

@@ -7,6 +7,7 @@ from itertools import pairwise
 from pages.transformer import figures
 from ui.chapter.chapter import Chapter
 from ui.text.device_name import device_name
+from ui.text.model_names import trained_for
 from viz_core.models import anatomy
 from viz_core.pretrained import Translator
 
@@ -19,7 +20,7 @@ def training(chapter: Chapter, model: Translator) -> None:
     scores, curve, bins = model.card.scores, record["curve"], record["bleu_by_length"]
     chapter.text(
         "training",
-        time=f"{record['seconds'] // 60} min",
+        time=trained_for(record["seconds"]),
         device=device_name(record["device"]),
         sentences=f"{sum(b['sentences'] for b in bins):,}",
         greedy=f"{scores['bleu_greedy']:.1f}",

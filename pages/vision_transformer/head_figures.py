@@ -8,6 +8,7 @@ import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Float
 
+from ui.text.head_names import head_place
 from ui.widgets.figure_style import ACCENT, CATEGORIES, lay_out
 
 Labels = Mapping[str, str]
@@ -41,8 +42,7 @@ def by_depth_figure(
             customdata=np.stack(np.meshgrid(np.arange(heads), np.arange(layers)), axis=-1).reshape(-1, 2)[:, ::-1] + 1,
             mode="markers",
             marker={"color": colours, "size": sizes},
-            hovertemplate=f"{labels['layer']} %{{customdata[0]}}, {labels['head']} %{{customdata[1]}}: %{{y:.2f}}"
-            "<extra></extra>",
+            hovertemplate=head_place("%{customdata[0]}", "%{customdata[1]}") + ": %{y:.2f}<extra></extra>",
             showlegend=False,
         )
     )

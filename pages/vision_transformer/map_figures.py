@@ -14,6 +14,7 @@ from plotly.subplots import make_subplots
 from torch import Tensor
 
 from ui.blocks.over_picture import bare, heatmap_over, lay_under, outline, over_picture_figure
+from ui.text.head_names import layer_place
 from viz_core.lessons.vision_transformer.patches import shuffle_patches
 
 Labels = Mapping[str, str]
@@ -29,7 +30,7 @@ def depth_figure(
 
     Args:
         layers: by their titles, each with as many layers.
-        labels: names "row", "column", "weight", "layer", "play" and "pause".
+        labels: names "row", "column", "weight", "play" and "pause".
     """
     first = {title: values[0] for title, values in layers.items()}
     figure = over_picture_figure(picture, first, patch, labels)
@@ -49,8 +50,9 @@ def depth_figure(
         {"label": labels["play"], "method": "animate", "args": [None, moving]},
         {"label": labels["pause"], "method": "animate", "args": [[None], still]},
     ]
+    shown = dict(zip(("prefix", "suffix"), layer_place("·").split("·"), strict=True))
     figure.update_layout(
-        sliders=[{"steps": steps, "currentvalue": {"prefix": f"{labels['layer']} "}, "x": 0.2, "len": 0.8, "y": -0.02}],
+        sliders=[{"steps": steps, "currentvalue": shown, "x": 0.2, "len": 0.8, "y": -0.02}],
         updatemenus=[
             {"type": "buttons", "direction": "left", "buttons": buttons, "x": 0, "xanchor": "left", "y": -0.08}
         ],

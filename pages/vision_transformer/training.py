@@ -12,7 +12,7 @@ from pages.vision_transformer.inputs import PictureInputs, shipped_card
 from ui.chapter.chapter import Chapter
 from ui.text.device_name import device_name
 from ui.text.markdown import escape
-from ui.text.model_names import class_label
+from ui.text.model_names import class_label, trained_for
 
 
 def training(chapter: Chapter, picture_inputs: PictureInputs) -> None:
@@ -26,7 +26,7 @@ def training(chapter: Chapter, picture_inputs: PictureInputs) -> None:
     chapter.text(
         "training",
         model=card.name,
-        time=f"{record['seconds'] // 60} min",
+        time=trained_for(record["seconds"]),
         device=device_name(record["device"]),
         accuracy=f"{right:.2f}",
         count=f"{sum(map(sum, record['confusion'])):,}",
@@ -59,7 +59,7 @@ def training(chapter: Chapter, picture_inputs: PictureInputs) -> None:
             training_figures.calibration_figure(bins, names),
             pictures=f"{calibration['pictures']:,}",
             error=f"{100 * calibration['error']:.1f}",
-            summary=[f"{each['confidence']:.0%}: {each['accuracy']:.0%}" for each in bins],
+            summary={f"{each['confidence']:.0%}": f"{each['accuracy']:.0%}" for each in bins},
         )
         sure = sum(each["pictures"] * (each["confidence"] - each["accuracy"]) for each in bins) > 0
         chapter.finding("too-sure", sure)

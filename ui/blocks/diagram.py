@@ -127,7 +127,7 @@ def attention_diagram(
         {
             "x": x,
             "y": 0.35 if name in columns else middle - 0.65,
-            "text": f"<i>{labels[f'diagram-{name}']}</i>",
+            "text": labels[f"diagram-{name}"],
             "showarrow": False,
             "font": {"size": 12},
         }

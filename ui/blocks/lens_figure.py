@@ -8,6 +8,7 @@ import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Float
 
+from ui.text.head_names import layer_place
 from ui.widgets.figure_style import WEIGHTS_SCALE, Labels, escape_labels, lay_out
 
 
@@ -27,10 +28,10 @@ def lens_figure(
         chosen: the probability of the token that the model chose.
         columns: label of each position.
         title: what the positions are.
-        labels: names "input", "layer", "said", "probability" and "read-after".
+        labels: names "input", "said", "probability" and "read-after".
         layers_across: layers as columns and positions as rows, which a phone can show where layers are few.
     """
-    rows = [labels["input"], *(f"{labels['layer']} {i}" for i in range(1, len(tokens)))]
+    rows = [labels["input"], *(layer_place(i) for i in range(1, len(tokens)))]
     places, text = list(range(len(columns))), np.array([escape_labels(list(row)) for row in tokens], dtype=object)
     z, chosen = probabilities.astype(np.float32), chosen.astype(np.float32)
     figure = go.Figure(

@@ -15,7 +15,7 @@ from ui.chapter.chapter import Chapter
 from ui.chapter.claims import Claim
 from ui.compute.models import evaluate
 from ui.text.head_names import head_name, head_title
-from ui.text.markdown import escape, unescape
+from ui.text.markdown import after_label, escape, join_sentences, unescape
 from ui.text.words import Words, load_words
 from ui.widgets.chart import draw_chart
 from ui.widgets.controls import Controls
@@ -98,7 +98,7 @@ def _draw(chapter: Chapter, words: Words, score: ScoreProducts, by_size: bool, t
     else:
         notes += [words("biased", **numbers)] if score.bias else []
         notes.append(words("ends", **numbers))
-    st.caption(f"**{chapter.common('look-for')}** {' '.join(notes)}")
+    st.caption(after_label(chapter.common("look-for"), join_sentences(notes)))
     if not score.hidden:
         tolerance = _ROUNDING * max(1.0, float(abs(score.products).sum()) + abs(score.bias))
         with st.container(horizontal=True, key="claims-score-products"):

@@ -9,6 +9,7 @@ from dataclasses import replace
 import streamlit as st
 
 from ui.chapter.parts import Parts
+from ui.text.markdown import after_label
 from ui.text.words import Words
 from ui.widgets import draw_on_figure, predictions
 from ui.widgets.controls import Controls
@@ -78,11 +79,13 @@ class Exercises:
         prediction, key = read_prediction(self.words(f"exercise.{name}")), f"exercise-{name}"
         if self.words.second is not None:
             prediction = replace(prediction, second=read_prediction(self.words.second(f"exercise.{name}")))
-        label = f"**{self.common('exercise')}**"
+        label = self.common("exercise")
         if collapsed:
-            with st.expander(f"{label} {prediction.question}", expanded=self._key(name) in st.query_params, key=key):
+            with st.expander(
+                after_label(label, prediction.question), expanded=self._key(name) in st.query_params, key=key
+            ):
                 yield prediction
             return
         with st.container(border=True, key=key):
-            st.markdown(f"{label} {prediction.question_in_both}")
+            st.markdown(after_label(label, prediction.question_in_both))
             yield prediction

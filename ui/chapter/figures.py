@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from ui.chapter.parts import Deferred, Parts, resolve
-from ui.text.markdown import unescape
+from ui.text.markdown import after_label, unescape
 from ui.text.words import Words, current_language
 from ui.widgets.attention_view import MapGroup, SliderFrames, ViewState, attention_view
 from ui.widgets.chart import Point, draw_chart
@@ -133,4 +133,4 @@ class Figures:
     def guidance(self, name: str, **values: object) -> None:
         """Draw what to look for in a figure (`look.NAME`), if there is such a section."""
         if self.words.has(f"look.{name}"):
-            st.caption(f"**{self.common('look-for')}** {self.words.prose(f'look.{name}', **values)}")
+            st.caption(after_label(self.common("look-for"), self.words.prose(f"look.{name}", **values)))

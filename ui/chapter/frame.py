@@ -20,7 +20,7 @@ from ui.text.device_name import device_name
 from ui.text.errors import explain
 from ui.text.numbers import series
 from ui.text.terms import translations
-from ui.text.words import Words, load_words
+from ui.text.words import Words, load_words, streamlit_labels
 from ui.widgets.component import component
 from ui.widgets.language import chosen_language, language_select
 from ui.widgets.sharing import Sharing
@@ -29,6 +29,7 @@ from viz_core.runtime.assets import ASSETS
 _COMPONENTS = ASSETS / "components"
 _POLL_SECONDS = 0.5
 _MAX_POLLS = 20  # after which the page imports torch itself
+_mount_labels = component("streamlit_labels", in_page=True)  # what Streamlit says in English
 _mount_history = component("history")  # the Back button goes through what was typed
 _mount_presenter = component("present", in_page=True)
 _mount_terms = component("terms", in_page=True)  # a term pointed at: what other languages call it, what it names
@@ -47,8 +48,8 @@ class Frame:
         with self.scripts:
             seen = "" if name == "home" else name
             languages = {"language": self.words.language, "chosen": chosen_language()}
-            own = {"upload": self.common("upload")}  # what Streamlit itself would say in English
-            _mount_history(key="history-mount", data={"seen": seen, **languages, **own})
+            _mount_history(key="history-mount", data={"seen": seen, **languages})
+            _mount_labels(key="labels-mount", data=json.dumps(streamlit_labels(self.words.language)).encode())
         self._sidebar()
         st.title(self.words.title, anchor=False)
         self._place_on_the_walk()

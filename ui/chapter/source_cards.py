@@ -12,7 +12,7 @@ from typing import TypeAlias
 import streamlit as st
 
 from ui.chapter.parts import Deferred, Parts
-from ui.text.markdown import escape
+from ui.text.markdown import after_label, escape, join_sentences
 from ui.text.words import Words
 from viz_core.runtime.assets import ASSETS, reading
 
@@ -125,16 +125,18 @@ def draw_card(row: Printed, ours: Ours, words: Words, common: Words, **values: o
     verdict = "run" if row.run else "agrees" if written == row.printed else "differs"
     mark = _MARKS[verdict]
     with st.container(key=f"book-{row.name}", gap=None):
-        where = f":gray[:material/menu_book: **{common('book')}** {escape(row.source)}]"
+        where = f":gray[:material/menu_book: {after_label(common('book'), escape(row.source))}]"
         st.markdown(f"{where}  \n{words(f'book.{row.name}', **values)}")
-        lines = f"{common(f'book.{row.kind}')} `{row.printed}`"
+        lines = join_sentences((common(f"book.{row.kind}"), f"`{row.printed}`"))
         if row.quote and row.quote != row.printed:
             lines += f"  \n:gray[“{escape(row.quote)}”]"
         if ours is not None:
-            lines += f"  \n{common('book.ours')} `{written}` {mark} {common(f'book.{verdict}')}"
+            ours_written = join_sentences((common("book.ours"), f"`{written}`"))
+            lines += f"  \n{ours_written} {mark} {common(f'book.{verdict}')}"
         st.markdown(lines)
         if words.has(f"erratum.{row.name}"):
-            st.caption(f":material/edit_note: **{common('book.erratum')}** {words(f'erratum.{row.name}', **values)}")
+            erratum = after_label(common("book.erratum"), words(f"erratum.{row.name}", **values))
+            st.caption(f":material/edit_note: {erratum}")
 
 
 def _write(number: float, like: str) -> str:

@@ -35,6 +35,21 @@ def head_title(name: str, with_kind: bool = True) -> str:
     return words("with-kind", title=title, kind=kinds[kind]) if with_kind and kind in kinds else title
 
 
+def head_place(layer: object, head: object) -> str:
+    """Return "layer 2, head 3"; a placeholder of plotly's may stand for a number."""
+    return load_words("common")("head-named", layer=layer, head=head)
+
+
+def layer_place(layer: object) -> str:
+    """Return "layer 2"."""
+    return load_words("common")("layer-title", layer=layer)
+
+
+def head_number(head: object) -> str:
+    """Return "head 3"."""
+    return load_words("common")("head-number", head=head)
+
+
 def places_of(heads: Collection[tuple[str, int]], groups: Iterable[MapGroup]) -> list[str]:
     """These heads as the attention view has them: "cross.2.4" is group, layer and head from 0."""
     return [

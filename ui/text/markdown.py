@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 _SIGNS = "\\`*_{}[]()#+-.!|<>~$:"
+_FULL_WIDTH = tuple("。：；，？！")
 
 
 def escape(text: str) -> str:
@@ -15,6 +17,29 @@ def escape(text: str) -> str:
 def unescape(text: str) -> str:
     """Undo `escape`, for text that is not rendered as Markdown, an `alt` attribute for example."""
     return re.sub(rf"\\([{re.escape(_SIGNS)}])", r"\1", text)
+
+
+def after_label(label: str, text: str) -> str:
+    """Return a text after its label in bold. Full-width punctuation, as in Chinese, needs no space after it.
+
+    >>> after_label("Note.", "a text"), after_label("注意。", "一段文字")
+    ('**Note.** a text', '**注意**。一段文字')
+    """
+    if label[-1:] in _FULL_WIDTH:  # outside, for Markdown closes no bold between it and a letter
+        return f"**{label[:-1]}**{label[-1]}{text}"
+    return f"**{label}** {text}"
+
+
+def join_sentences(sentences: Iterable[str]) -> str:
+    """Return sentences as one text, with a space in between unless the first ends with full-width punctuation.
+
+    >>> join_sentences(["One.", "Two."]), join_sentences(["一。", "二。"])
+    ('One. Two.', '一。二。')
+    """
+    text = ""
+    for sentence in sentences:
+        text += sentence if not text or text[-1] in _FULL_WIDTH else f" {sentence}"
+    return text
 
 
 def plain_text(markdown: str) -> str:

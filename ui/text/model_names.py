@@ -26,6 +26,11 @@ def class_label(name: str) -> str:
     return _translated("class", name, name)
 
 
+def trained_for(seconds: int) -> str:
+    """Return how long a model was trained: "71 min"."""
+    return load_words("common")("trained-minutes", count=f"{seconds // 60:,}")
+
+
 def _translated(section: str, name: str, default: str) -> str:
     common = load_words("common")
     return common(f"{section}.{name}") if common.has(f"{section}.{name}") else default

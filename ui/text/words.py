@@ -167,6 +167,15 @@ def sentences_of_errors(language: str) -> dict[str, str]:
     return _read("errors", language).sections
 
 
+def streamlit_labels(language: str) -> dict[str, str]:
+    """Return the translations of Streamlit's own labels, by their English; none for English."""
+    if language == ENGLISH:
+        return {}
+    english, other = load_words("common", ENGLISH), load_words("common", language)
+    labels = english.group("streamlit")
+    return {labels[name]: text for name, text in other.group("streamlit").items()}
+
+
 def languages() -> tuple[str, ...]:
     """Return the languages of the Atlas, English first."""
     return _languages(TEXT)

@@ -10,7 +10,7 @@ import numpy as np
 import streamlit as st
 
 from ui.text.bilingual import interleave
-from ui.text.markdown import plain_text
+from ui.text.markdown import join_sentences, plain_text
 from ui.text.words import Words
 from ui.widgets.component import component
 from ui.widgets.draw_on_figure import OnFigure
@@ -55,7 +55,8 @@ class Prediction:
         """
         answer = self.answers[number]
         own = answer.text if drawn else answer.reply
-        text = " ".join(part for part in (common("right" if answer.mark == "x" else "wrong"), own, self.why) if part)
+        parts = (common("right" if answer.mark == "x" else "wrong"), own, self.why)
+        text = join_sentences(part for part in parts if part)
         if self.second is None or common.second is None or len(self.second.answers) != len(self.answers):
             return text
         return interleave(text, self.second.reply(common.second, number, drawn))

@@ -90,7 +90,7 @@ export function printText(view, layer, head) {
   const print = printOf(view, layer, head);
   if (!print) return "";
   return measuresOf(view).filter((name) => typeof print[name] === "number")
-    .map((name) => `${measureWord(view, "measure", name)}: ${writeMeasure(view, name, print[name])}`)
+    .map((name) => view.words.text("announcement", { name: measureWord(view, "measure", name), text: writeMeasure(view, name, print[name]) }))
     .join("\n");
 }
 

@@ -43,7 +43,6 @@ function opened() {
 export default function ({ data }) {
   if (!data) return;
   document.documentElement.lang = data.language; // for screen readers, glyphs and line breaks
-  document.documentElement.style.setProperty("--atlas-upload", JSON.stringify(data.upload)); // for app.css
   // The server reads the language that was chosen at the next visit: COOKIE in ui/text/words.py.
   if (data.chosen) document.cookie = `atlas-language=${data.chosen}; path=/; max-age=${YEAR}; samesite=lax`;
   if (data.seen) addVisited(data.seen);
