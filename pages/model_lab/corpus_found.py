@@ -13,7 +13,8 @@ from ui.chapter.chapter import Chapter
 from ui.text.errors import explain
 from ui.text.head_link import head_link
 from ui.text.markdown import escape
-from ui.text.numbers import Name, localised, separators, series
+from ui.text.numbers import localised, separators, series
+from ui.text.words import load_words
 from ui.widgets.shared_sentence import set_text
 from viz_core.hub import HubCard
 from viz_core.hub.corpus import CorpusFound
@@ -53,10 +54,11 @@ def show_found(chapter: Chapter, card: HubCard, found: CorpusFound, texts: tuple
     key = f"{chapter.controls.key('roles')}-{name}"
     st.dataframe(table, hide_index=True, column_config=columns, key=key, placeholder=UNASKED)
     ranked = sorted(range(len(kind.heads)), key=lambda place: -_number(kind, place, role))
-    heads = {str(_name(kind, place)): place for place in ranked}
+    heads = {_id(kind, place): place for place in ranked}
     if st.session_state.get(chapter.controls.key("of-head"), next(iter(heads))) not in heads:  # of other maps
         del st.session_state[chapter.controls.key("of-head")]
-    place = heads[str(chapter.controls.select("of-head", tuple(heads), next(iter(heads))))]
+    first = next(iter(heads))
+    place = heads[chapter.controls.select("of-head", tuple(heads), first, lambda each: _title(kind, heads[each]))]
     _head(chapter, card, found, name, place, texts, opened)
     _word(chapter, kind, texts)
     with st.container(horizontal=True, key="downloads-corpus"):
@@ -72,7 +74,7 @@ def table_of(chapter: Chapter, kind: KindFound) -> pd.DataFrame:
     for place in range(len(kind.heads)):
         role = kind.role_of(place)
         means = {names[each]: round(kind.measured(place, column).value, 3) for each, column in ROLES.items()}
-        rows.append({labels["head"]: _name(kind, place), labels["role"]: names[role] if role else ""} | means)
+        rows.append({labels["head"]: _title(kind, place), labels["role"]: names[role] if role else ""} | means)
     return pd.DataFrame(rows)
 
 
@@ -85,14 +87,14 @@ def _grid(chapter: Chapter, kind: KindFound, role: str) -> None:
 
     def choose(point: object) -> None:
         at = int(point["customdata"][1])  # type: ignore[index]
-        st.session_state[chapter.controls.key("of-head")] = _name(kind, at)
+        st.session_state[chapter.controls.key("of-head")] = _id(kind, at)
 
     chapter.figure(
         "roles",
         roles_figure(kind, role, chapter.words.group("figure"), separators(chapter.words.language)),
         on_click=choose,
         role=chapter.words(f"option.{role}"),
-        head=_name(kind, place),
+        head=_title(kind, place),
         most=interval_text(most),
         chance=f"{most.chance:.3f}",
         beyond=f"{beyond_chance(most.value, most.chance):.2f}",
@@ -105,7 +107,7 @@ def _named(chapter: Chapter, kind: KindFound, name: str) -> None:
     of_role: dict[str, list[str]] = {}
     for place, (layer, head) in enumerate(kind.heads):
         if role := kind.role_of(place):
-            of_role.setdefault(role, []).append(head_link(name, layer, head, _name(kind, place)))
+            of_role.setdefault(role, []).append(head_link(name, layer, head))
     listed = []
     for role in (role for role in ROLES if role in of_role):
         more = " …" if len(of_role[role]) > _LISTED else ""
@@ -128,8 +130,8 @@ def _head(
     if kind.measured(place, "+0").sentences:
         labels, signs = chapter.words.group("figure"), separators(chapter.words.language)
         figure = partial(offsets_figure, kind, place, labels, signs)
-        chapter.figure("offsets", figure, height=300, head=_name(kind, place))
-    chapter.text("corpus-strongest", head=_name(kind, place))
+        chapter.figure("offsets", figure, height=300, head=_title(kind, place))
+    chapter.text("corpus-strongest", head=_title(kind, place))
     for rank, (quantile, one) in enumerate(kind.at_quantiles(place)):
         with st.container(horizontal=True, vertical_alignment="center", key=f"strongest-{rank}"):
             weight, share = (
@@ -189,7 +191,7 @@ def _word(chapter: Chapter, kind: KindFound, texts: tuple[str, ...]) -> None:
         st.caption(chapter.words("corpus-no-word", word=escape(word[:80]), words=f"{len(kind.words):,}"))
         return
     seen = kind.words[word.casefold()]
-    listed = [f"**{_name(kind, place)}** {given:.3f}" for place, given in heads]
+    listed = [f"**{_title(kind, place)}** {given:.3f}" for place, given in heads]
     chapter.text("corpus-word", word=escape(word[:80]), count=f"{seen.count:,}", heads=listed)
     st.markdown("\n".join(f"- {escape(texts[number])}" for number in seen.sentences))
 
@@ -200,10 +202,16 @@ def _number(kind: KindFound, place: int, role: str) -> float:
     return one.value if one.sentences else -1.0
 
 
-def _name(kind: KindFound, place: int) -> Name:
-    """ "2.5": layer and head from 1."""
+def _id(kind: KindFound, place: int) -> str:
+    """ "2.5" in links: layer and head from 1."""
     layer, head = kind.heads[place]
-    return Name(f"{layer + 1}.{head + 1}")
+    return f"{layer + 1}.{head + 1}"
+
+
+def _title(kind: KindFound, place: int) -> str:
+    """ "head 5 of layer 2"."""
+    layer, head = kind.heads[place]
+    return load_words("common")("head-title", layer=layer + 1, head=head + 1)
 
 
 def _roles_table(found: CorpusFound) -> pd.DataFrame:

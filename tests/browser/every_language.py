@@ -10,7 +10,14 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.accessibility import expect_no_more_than
-from tests.browser.page_checks import expect_keys_to_reach_all, expect_rest, expect_texts_to_fit, open_sheets, watch
+from tests.browser.page_checks import (
+    expect_keys_to_reach_all,
+    expect_rest,
+    expect_streamlit_to_speak,
+    expect_texts_to_fit,
+    open_sheets,
+    watch,
+)
 from ui.chapter.contents import all_pages
 from ui.text.words import ENGLISH, languages, load_words
 
@@ -48,4 +55,5 @@ def test_all_of_it_fits_and_everybody_can_read_and_use_it(
             page.set_viewport_size(size)
             expect_texts_to_fit(page)
         expect_no_more_than(found_in_empty, page)
+    expect_streamlit_to_speak(page, language)
     expect_keys_to_reach_all(page)

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import suppress
 from pathlib import Path
 
 from playwright.sync_api import Page, expect
 from playwright.sync_api import TimeoutError as PlaywrightTimeout
 
+from ui.text.words import streamlit_labels
+
 _FITTING, _REACH = (Path(__file__).with_name(name) for name in ("fitting.js", "reach.js"))
+# Labels of Streamlit as it writes them: in attributes, and in texts that the page does not write itself.
+_LEFT_IN_ENGLISH = """(labels) => {
+  const english = new Set(labels), found = [], ours = ".stMarkdown, pre, code, script, style, svg, [role=option]";
+  for (const name of ["aria-label", "title", "placeholder"])
+    for (const node of document.querySelectorAll(`[${name}]`)) found.push(node.getAttribute(name));
+  const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  for (let node; (node = texts.nextNode()); )
+    if (!node.parentElement.closest(ours)) found.push(node.data.trim());
+  return found.filter((text) => english.has(text) || english.has(text.split(": ")[0]));
+}"""
 _TRIES = 120  # a page that has been made narrower is drawn anew: what does not fit at once may, a moment later
 _PAUSE = 250  # ms
 _MOST_SHEETS = 30
@@ -25,6 +38,11 @@ def watch(page: Page) -> None:
 def expect_texts_to_fit(page: Page) -> None:
     """No text is cut off, wider than its box or over another, and the page does not move sideways."""
     _expect_none(page, "textsThatDoNotFit()")
+
+
+def expect_streamlit_to_speak(page: Page, language: str) -> None:
+    """None of Streamlit's own labels and hints is in English on a page in another language."""
+    _expect_none(page, f"({_LEFT_IN_ENGLISH})({json.dumps(list(streamlit_labels(language)))})")
 
 
 def expect_keys_to_reach_all(page: Page) -> None:

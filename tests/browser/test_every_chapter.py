@@ -14,7 +14,14 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.accessibility import expect_no_more_than
 from tests.browser.over_the_picture import click_patch, expect_read, stage_of
-from tests.browser.page_checks import expect_keys_to_reach_all, expect_rest, expect_texts_to_fit, open_sheets, watch
+from tests.browser.page_checks import (
+    expect_keys_to_reach_all,
+    expect_rest,
+    expect_streamlit_to_speak,
+    expect_texts_to_fit,
+    open_sheets,
+    watch,
+)
 from ui.chapter.contents import all_pages
 from ui.text.words import Words, languages, load_words
 from viz_core.images.drawn import drawn_picture
@@ -103,6 +110,7 @@ def test_no_chapter_shows_an_error_or_hides_a_text_on_a_phone_or_keeps_somebody_
     expect_texts_to_fit(page)
     expect_rest(page)
     expect_no_more_than(found_in_empty, page)
+    expect_streamlit_to_speak(page, language)
     expect_keys_to_reach_all(page)
     page.set_viewport_size(PHONE)
     expect(page.get_by_test_id("stSidebar")).to_have_attribute("data-collapsed", "true")

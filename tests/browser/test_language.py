@@ -6,16 +6,17 @@ import re
 
 from playwright.sync_api import Page, expect
 
-from tests.browser.page_checks import expect_rest
+from tests.browser.page_checks import expect_rest, expect_streamlit_to_speak
 from ui.text.bilingual import split_sentences
 from ui.text.words import load_words
 
 CHAPTER = "queries-keys-values"
+TEXTS = "(nodes) => nodes.map((node) => node.textContent)"
 POINT_AT = """(term) => {
     const texts = document.createTreeWalker(document.querySelector(".stMain"), NodeFilter.SHOW_TEXT);
     for (let node; (node = texts.nextNode()); ) {
         const start = node.data.indexOf(term);
-        if (start < 0 || !node.parentElement.closest(".stMarkdown p")) continue;
+        if (start < 0 || !node.parentElement.closest(".stMarkdown p") || node.parentElement.closest("a")) continue;
         const range = document.createRange();
         range.setStart(node, start);
         range.setEnd(node, start + term.length);
@@ -27,6 +28,11 @@ POINT_AT = """(term) => {
 
 def expect_title(page: Page, language: str) -> None:
     expect(page.get_by_role("heading", level=1, name=load_words(CHAPTER, language).title, exact=True)).to_be_visible()
+    expect_rest(page)
+
+
+def expect_language(page: Page, language: str) -> None:
+    expect(page.locator("html")).to_have_attribute("lang", language)
     expect_rest(page)
 
 
@@ -99,3 +105,43 @@ def test_numbers_are_those_of_the_page_and_not_of_the_browser(page: Page, app_ur
     expect(formulas.filter(has_text="0,").first).to_be_visible()
     texts = formulas.all_inner_texts()
     assert not [text for text in texts if re.search(r"\d\.\d", text)]
+
+
+def test_readout_badge_tooltip_chart_and_export_have_numbers_of_the_language(page: Page, app_url: str) -> None:
+    page.goto(f"{app_url}/{CHAPTER}?lang=pt-BR&open-all=true")
+    expect_title(page, "pt-BR")
+    plane = page.locator(".st-key-section-plane")
+    plane.scroll_into_view_if_needed()
+    expect(plane.get_by_role("cell", name="(2,160; 1,700)")).to_be_visible()
+    expect_rest(page)
+    badges = page.locator("[class*='claim'] code")
+    expect(badges.filter(has_text="0,0012")).to_be_visible()
+    chart = page.get_by_role("figure").first.locator("text")
+    expect(chart.filter(has_text="0,898")).to_be_visible()
+    page.get_by_role("button", name="Ajuda", exact=True).nth(2).hover()
+    tooltip = page.get_by_test_id("stTooltipContent")
+    expect(tooltip).to_contain_text("desvio de 0,0012")
+    shown = [*badges.all_inner_texts(), *plane.get_by_role("cell").all_inner_texts(), *tooltip.all_inner_texts()]
+    shown += [text or "" for text in page.get_by_role("figure").locator("text").evaluate_all(TEXTS)]
+    assert len(shown) > 20
+    assert not [text for text in shown if re.search(r"\d\.\d{1,2}(?!\d)", text)]
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Valores e pesos (CSV)").click()
+    exported = download.value.path().read_text(encoding="utf-8-sig")
+    assert exported.splitlines()[:2] == ["x;y;peso", "0,5;2,0;0,2"]
+
+
+def test_streamlits_own_labels_are_in_the_language_of_the_page(page: Page, app_url: str) -> None:
+    page.goto(f"{app_url}/vision-transformer?vt-source=upload&lang=zh-TW")
+    expect_language(page, "zh-TW")
+    uploader = page.get_by_test_id("stFileUploader")
+    expect(uploader.get_by_role("button", name="上傳", exact=True)).to_be_visible()
+    expect(uploader).to_contain_text("每個檔案上限")
+    expect_streamlit_to_speak(page, "zh-TW")
+    choose(page, "語言", "Português (Brasil)")
+    expect_language(page, "pt-BR")
+    expect(uploader.get_by_role("button", name="Enviar", exact=True)).to_be_visible()
+    expect_streamlit_to_speak(page, "pt-BR")
+    choose(page, "Idioma", "English")
+    expect_language(page, "en")
+    expect(uploader.get_by_role("button", name="Upload", exact=True)).to_be_visible()

@@ -28,7 +28,7 @@ def test_each_is_translated_with_its_parts(language: str) -> None:
     labels = streamlit_labels(language)
     assert len(labels) == len(load_words("common", ENGLISH).group("streamlit"))
     for english, text in labels.items():
-        assert text != english
+        assert text != english or english == "{label}: {name}"
         assert sorted(re.findall(r"\{\w+\}", text)) == sorted(re.findall(r"\{\w+\}", english)), english
 
 

@@ -1,6 +1,7 @@
 // Streamlit's own labels and hints, which it writes in English, in the language of the page.
 
 const ATTRIBUTES = ["aria-label", "title", "placeholder", "alt"];
+const NAMED = "{label}: {name}"; // how a label stands before what it is about
 const OURS = ".stMarkdown, .katex, code, pre, svg, script, style, textarea, [role=option]"; // texts of the page itself
 
 const state = { exact: {}, patterns: [], observer: null };
@@ -12,10 +13,12 @@ export function patternOf([english, translation]) {
   return { pattern: new RegExp(`^${source.join("(.+)")}$`, "u"), names, translation };
 }
 
-/** The translation of one of Streamlit's labels; any other text as it is. */
+/** The translation of one of Streamlit's labels, also of "Search: NAME"; any other text as it is. */
 export function translated(text, { exact, patterns }) {
   if (Object.hasOwn(exact, text)) return exact[text];
   if (exact.icon && text.endsWith(" icon")) return exact.icon; // its name is English too
+  const [, label, name] = text.match(/^(.+?): (.+)$/su) ?? [];
+  if (Object.hasOwn(exact, label)) return exact[NAMED].replace("{label}", exact[label]).replace("{name}", () => name);
   for (const { pattern, names, translation } of patterns) {
     const found = text.match(pattern);
     if (found) return names.reduce((all, name, i) => all.replace(`{${name}}`, () => found[i + 1]), translation);
@@ -62,8 +65,9 @@ function observe(records) {
 export default function ({ data }) {
   if (!data) return;
   const labels = Object.entries(JSON.parse(new TextDecoder().decode(data)));
-  state.exact = Object.fromEntries(labels.filter(([english]) => !english.includes("{")));
-  state.patterns = labels.filter(([english]) => english.includes("{")).map(patternOf);
+  const isFilled = ([english]) => english.includes("{") && english !== NAMED;
+  state.exact = Object.fromEntries(labels.filter((label) => !isFilled(label)));
+  state.patterns = labels.filter(isFilled).map(patternOf);
   if (state.observer || labels.length) replaceIn(document.body);
   if (state.observer || !labels.length) return;
   state.observer = new MutationObserver(observe);

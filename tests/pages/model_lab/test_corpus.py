@@ -58,7 +58,8 @@ def test_heads_are_found_shown_and_opened(open_page: OpenPage, folders: Path) ->
     assert ("Named heads: " in page_text) == bool(named)
     app.text_input(key="ml-of-word").set_value("Cat").run()
     place, given = kind.heads_attending_to("cat")[0]
-    assert f"**{kind.heads[place][0] + 1}.{kind.heads[place][1] + 1}** {given:.3f}" in texts(app)
+    layer, head = kind.heads[place]
+    assert f"**head {head + 1} of layer {layer + 1}** {given:.3f}" in texts(app)
     app.button(key="ml-open-0").click().run()
     assert not app.exception
     assert app.text_area(key="ml-text").value == LINES[strongest.sentence]
