@@ -107,7 +107,7 @@ export function boxesOf({ stage, stack, attention: a }) {
     softmax: [[`scores.${a}`], [`weights.${a}`]],
     sum: [[`weights.${a}`, `values.${a}`], [`outputs.${a}`]],
     heads: [[`outputs.${a}`], [`joined.${a}`]],
-    residual: [[`joined.${a}`, before], [`state.${a}`]],
+    residual: [[`joined.${a}`], [`state.${a}`]], // and what entered, from afar
     "feed-forward": [[`state.${a}`, "neurons"], ["output"]],
     logits: [[], ["logits"]],
     choice: [[], ["logits"]],
