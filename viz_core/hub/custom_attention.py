@@ -14,7 +14,9 @@ from viz_core.hub.transformers_internals.attention_settings import CALLS_INTERFA
 from viz_core.trace import find_sites
 from viz_core.trace.softmax_calls import spans_all_keys
 
-_ATTENDS = re.compile(r"oftmax\(|\bscaled_dot_product_attention\(|\bmulti_head_attention_forward\(")
+_ATTENDS = re.compile(
+    r"oftmax\(|\bscaled_dot_product_attention\(|\bmulti_head_attention_forward\(|\bshifted_window_attention\("
+)
 
 
 def own_sites(sites: Mapping[nn.Module, str]) -> tuple[str, ...]:

@@ -13,7 +13,8 @@ from viz_core.trace.sites import is_attention
 
 _MIXER = re.compile(
     r"Mamba|SSM|Mixer(?!Block|Output)|DeltaNet|ShortConv|RecurrentBlock|Rglru|Lightning|LinearAttention|Retention"
-    r"|TimeMix|Rwkv|RWKV|xLSTM|FourierTransform|Hyena|TalkingHeadAttn|GPSA"
+    r"|TimeMix|Rwkv|RWKV|xLSTM|FourierTransform|Hyena|TalkingHeadAttn|GPSA|HSMSSD|FocalModulation|LambdaLayer"
+    r"|^(MixerBlock|ResBlock|SpatialGatingBlock|Sequencer2dBlock|GatedConvBlock)$"
 )
 """Classes that mix tokens without a softmax over keys, or change its weights after it."""
 

@@ -18,7 +18,8 @@ from viz_core.trace.arguments import described
 _LAYER = re.compile(r"(?:^|\.)(?:block|encoder_layer_)?(\d+)\.")  # "layer.2.", "blks.block2.", "encoder_layer_2."
 # MLA: DeepSeek's multi-head latent attention. Talking heads mix the result of their softmax.
 _ATTENTION = re.compile(
-    r"attention(?!Output|Residual|\w*Projection)|(?<!TalkingHead)attn(?!Adapter|Block)|(M[HS]+A|MLA)$", re.IGNORECASE
+    r"attention(?!Output|Residual|\w*Projection)|(?<!TalkingHead)attn(?!Adapter|Block)|(M[HS]+A|SH[MS]A|XCA|MLA)$",
+    re.IGNORECASE,
 )
 _CROSS = re.compile(r"cross|encoder_attn|encdec|attention2|multihead_attn", re.IGNORECASE)
 

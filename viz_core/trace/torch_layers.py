@@ -20,12 +20,13 @@ edits_of_call: ContextVar[Edits | None] = ContextVar("edits_of_call", default=No
 
 
 class TrackedLayer:
-    """One attention layer: its site, its possible numbers of heads, and whether its softmax is over all keys."""
+    """One attention layer: its site, its possible numbers of heads, and whether it weighs all keys or parts of them."""
 
     def __init__(self, site: str | None = None, layer: nn.Module | None = None) -> None:
         self.site = site
         self.heads = frozenset[int]() if layer is None else possible_head_counts(layer)
         self.spans_all_keys = layer is not None and spans_all_keys(layer)
+        self.weighs_parts = layer is not None and not self.spans_all_keys
 
     @property
     def layer(self) -> TrackedLayer:

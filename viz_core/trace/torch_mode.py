@@ -51,7 +51,7 @@ class RecordingMode(FastPathMode):
             return func(*args, **kwargs)
         self._layers.follow((*args, *kwargs.values()))
         layer = self._layers.layer
-        if func not in READERS and not (layer.spans_all_keys and func in SOFTMAXES):
+        if layer.weighs_parts or (func not in READERS and not (layer.spans_all_keys and func in SOFTMAXES)):
             return func(*args, **kwargs)
         _thread.in_call = True  # a call is recorded once, however many modes there are
         try:

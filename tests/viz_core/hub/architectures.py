@@ -92,10 +92,20 @@ What `viz_core.hub.coverage` finds in models of transformers as their configs ar
 a recording has a map, and why the others have none. Written by the tests' own run (`python -m
 tests.viz_core.hub.architectures`).
 
-| architecture | layers | recorded | not recorded |
+"""
+TIMM_HEAD = """
+## timm and torchvision
+
+Narrow or shallow ones where they can be; here a run with `record(torch_calls=model)` is what the table is held against.
+
+"""
+COLUMNS = """| architecture | layers | recorded | not recorded |
 | --- | --- | --- | --- |
 """
 
 if __name__ == "__main__":
-    lines = [row(name, build(name)) for name in sorted(ARCHITECTURES)]
-    TABLE.write_text(HEAD + "\n".join(lines) + "\n", encoding="utf-8")
+    from tests.viz_core.trace.test_peer_models import from_a_process
+
+    rows = [row(name, build(name)) + "\n" for name in sorted(ARCHITECTURES)]
+    peers = [each["row"] + "\n" for each in from_a_process("timm_architectures").values()]
+    TABLE.write_text("".join([HEAD, COLUMNS, *rows, TIMM_HEAD, COLUMNS, *peers]), encoding="utf-8")

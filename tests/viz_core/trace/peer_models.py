@@ -35,8 +35,9 @@ def name_operators() -> None:
 
 name_operators()
 
+import timm  # noqa: E402
 from timm.models import beit, eva, vision_transformer  # noqa: E402
-from torchvision.models import VisionTransformer  # noqa: E402
+from torchvision.models import VisionTransformer, swin_transformer  # noqa: E402
 from torchvision.models.maxvit import MaxVit  # noqa: E402
 
 
@@ -47,6 +48,8 @@ def unfused(model: nn.Module) -> nn.Module:
             layer.fused_attn = False
     return model
 
+
+__all__ = ["swin_transformer", "timm"]
 
 SIZES = {"img_size": 16, "patch_size": 4, "embed_dim": 32, "depth": 2, "num_heads": 4}
 MODELS: dict[str, Callable[[], nn.Module]] = {
