@@ -18,6 +18,7 @@ from viz_core.hub.transformers_internals.attention_settings import mask_function
 from viz_core.runtime.interruption import may_end
 from viz_core.trace import attend, site_of
 from viz_core.trace.after_attention import note_output, note_projected, projections
+from viz_core.trace.difference import attend_difference
 from viz_core.trace.record import current_trace
 from viz_core.trace.weights import Bias, Mask
 
@@ -105,20 +106,28 @@ def attention_forward(
         sinks = s_aux[None, :, None, None]
     if sinks is not None:
         key, value, mask, bias = with_sink(key, value, mask, bias, sinks)
-    output = attend(
-        query,
-        key,
-        value,
-        mask=mask,
-        bias=bias,
-        causal=causal,
-        scale=None if scaling is None else float(scaling),  # some families have it as a tensor
-        softcap=softcap,
-        dropout=dropout,
-        site=site_of(module),
-    )
-    note_output(current_trace(), output)
+    options: dict[str, Any] = {
+        "mask": mask,
+        "bias": bias,
+        "causal": causal,
+        "scale": None if scaling is None else float(scaling),  # some families have it as a tensor
+        "softcap": softcap,
+        "dropout": dropout,
+        "site": site_of(module),
+    }
+    if hasattr(module, "lambda_init"):  # DiffLlama
+        output = attend_difference(query, key, value, factor=_difference_factor(module), **options)
+    else:
+        output = attend(query, key, value, **options)
+        note_output(current_trace(), output)
     return output.transpose(1, 2).contiguous(), None
+
+
+def _difference_factor(module: Any) -> Float[Tensor, ""]:
+    """lambda = exp(lambda_q1 lambda_k1) - exp(lambda_q2 lambda_k2) + lambda_init (Ye 2024, equation 2)."""
+    products = [getattr(module, f"lambda_q{i}").float() @ getattr(module, f"lambda_k{i}").float() for i in (1, 2)]
+    factor: Tensor = products[0].exp() - products[1].exp() + module.lambda_init
+    return factor
 
 
 def watch_projections(model: nn.Module, layers: Collection[nn.Module]) -> list[RemovableHandle]:

@@ -77,7 +77,7 @@ def measure_layer(
     if not queries or not keys:
         raise ValueError(f"call: expected a text with a token, got padding alone in row {row}")
     own_separators = tuple(i - before for i in separators if tokens[i])
-    info = MapInfo(queries, keys, on_itself, own_separators, patches)
+    info = MapInfo(queries, keys, on_itself, own_separators, patches, rows_sum_to_one=not call.signed)
     # Few large heads or many small ones at a time: what is measured together stays in the processor's cache.
     together = max(1, _BLOCK_WEIGHTS // (queries * keys))
     groups = [slice(head, min(head + together, call.num_heads)) for head in range(0, call.num_heads, together)]

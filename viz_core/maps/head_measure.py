@@ -26,7 +26,7 @@ class MapInfo:
         on_itself: whether queries and keys are positions of one sequence.
         separators: keys that separate or end.
         patches: where the tokens lie on a picture; None for text.
-        rows_sum_to_one: False where a map is the maximum of several heads.
+        rows_sum_to_one: False where a map is the maximum of several heads, or signed.
     """
 
     num_queries: int

@@ -78,7 +78,7 @@ def score_products(call: AttentionCall, head: int, query: int, key: int, row: in
             intervention, or if what was recorded has been changed in place since.
     """
     source = call.source
-    if not isinstance(source, Projected):
+    if not isinstance(source, Projected) or source.signed:
         raise ValueError(f"site {call.site!r}: expected queries and keys, got {type(source).__name__}")
     places = zip((row, head, query, key), source.shape, ("row", "head", "query", "key"), strict=True)
     row, head, query, key = (index_range(place, size, name)[0] for place, size, name in places)

@@ -63,6 +63,11 @@ class AttentionCall:
         return self.source.shape[3]
 
     @property
+    def signed(self) -> bool:
+        """Whether weights may be negative and rows need not sum to 1: a difference of softmaxes."""
+        return getattr(self.source, "signed", False)
+
+    @property
     def key_mask(self) -> TokenMask:
         """True where a key is a token, (batch, keys): from the first to the last that its text may attend to."""
         batch, _, _, num_keys = self.source.shape
@@ -138,8 +143,8 @@ class AttentionCall:
     ) -> Float[Tensor, "..."]:
         """Return exact attention weights, float32 on the CPU: (batch, heads, queries, keys), or one tile of them.
 
-        Every row sums to 1 over ALL keys, also when only some keys are returned; a row whose keys are all masked is
-        zeros.
+        Every row sums to 1 over ALL keys, also when only some keys are returned, unless the call is `signed`; a row
+        whose keys are all masked is zeros.
 
         Args:
             head, queries, keys: a number (Python's or numpy's, counted from 0, or from the end where it is negative)

@@ -98,8 +98,11 @@ class Edits:
 
     def needs_weights(self, head: int) -> bool:
         """Whether a head's output depends on weights that its edits change."""
-        edits = self.of(head)
-        return any(edit.changes_weights for edit in edits) and not any(edit.replaces_output for edit in edits)
+        return any(edit.changes_weights for edit in self.of(head)) and not self.replaces_output(head)
+
+    def replaces_output(self, head: int) -> bool:
+        """Whether a head's output no longer depends on its weights: its map is zeros."""
+        return any(edit.replaces_output for edit in self.of(head))
 
     def edit_output(self, output: HeadOutput, head: int) -> HeadOutput:
         """Return a head's output after all edits."""

@@ -102,10 +102,10 @@ class _Call:
 def saved_source(call: AttentionCall) -> Direct | Projected:
     """Return what `save_trace` writes of a call: queries and keys, or its map if that depends on more than these."""
     source = call.source
-    if isinstance(source, Direct) or (isinstance(source, Projected) and source.edits is None):
+    if isinstance(source, Direct) or (isinstance(source, Projected) and source.edits is None and not source.signed):
         return source
     weights = call.weights()
-    return Direct(weights, _plain_values(source, weights), call.query_mask, call.key_mask)
+    return Direct(weights, _plain_values(source, weights), call.query_mask, call.key_mask, call.signed)
 
 
 def _plain_values(source: Source, weights: Tensor) -> Tensor | None:
@@ -127,7 +127,8 @@ def _parts(source: Direct | Projected, site: str) -> tuple[str, dict[str, Tensor
     if isinstance(source, Direct):
         optional = {"added_up": source.values, "query_tokens": source.query_tokens, "key_tokens": source.key_tokens}
         own = {name: tensor for name, tensor in optional.items() if tensor is not None}
-        return "direct", {"values": source.weights} | own, {}  # the names of version 2
+        # The names of version 2.
+        return "direct", {"values": source.weights} | own, {"signed": True} if source.signed else {}
     stored = {name: getattr(source, name) for name in _TENSORS if getattr(source, name) is not None}
     softcap = None if source.softcap is None else float(source.softcap)  # JSON takes no numpy numbers
     settings = {"causal": bool(source.causal), "scale": float(source.scale), "softcap": softcap}
@@ -155,7 +156,9 @@ def _source(call: _Call, stored: dict[str, Tensor]) -> Source:
         check_tensors(weights=stored["values"])
         if stored["values"].dim() != 4:
             raise ValueError(f"weights of shape {tuple(stored['values'].shape)}")
-        return Direct(stored["values"], stored.get("added_up"), **masks)
+        return Direct(
+            stored["values"], stored.get("added_up"), **masks, signed=bool(call.settings.get("signed", False))
+        )
     if call.kind != "projected" or not stored.keys() <= {*_TENSORS}:
         raise ValueError(f"a {call.kind} of {sorted(stored)}")
     settings = call.settings

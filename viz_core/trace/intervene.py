@@ -131,6 +131,11 @@ def is_editing() -> bool:
     return bool(_current())
 
 
+def without_edits() -> AbstractContextManager[None]:
+    """Leave every call in this block as it is: its caller applies the edits."""
+    return set_in_block(_blocks, ())
+
+
 def no_editing() -> AbstractContextManager[None]:
     """Leave torch's kernel alone in this block: its caller applies the edits."""
     return set_in_block(_edited_by_caller, True)
@@ -178,7 +183,7 @@ class _Block:
             if ran:
                 raise ValueError(
                     f"{', '.join(sorted(ran))}: expected calls of torch's attention functions, whose heads alone can "
-                    "be edited, got attention by matrix products of the layer's own; use F.scaled_dot_product_attention"
+                    "be edited, got matrix products of the layer's own, or windows; use F.scaled_dot_product_attention"
                 )
             called = ", ".join(sorted(self._called)) or "none"
             raise ValueError(f"no attention at {', '.join(unknown)} in this block; there was {called}")

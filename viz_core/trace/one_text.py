@@ -16,7 +16,8 @@ def source_of_text(source: Source, row: int, queries: range, keys: range) -> Sou
     """Return the source of one row of the batch, with these queries and keys alone: views of what was recorded."""
     if isinstance(source, Direct):
         weights = _taken(_taken(source.weights[row : row + 1], queries, 2), keys, 3)
-        return Direct(weights, None if source.values is None else _taken(source.values[row : row + 1], keys, 2))
+        values = None if source.values is None else _taken(source.values[row : row + 1], keys, 2)
+        return Direct(weights, values, signed=source.signed)
     if not isinstance(source, Projected) or source.edits is not None:
         return OneText(source, row, queries, keys)
     mask, is_causal = source.mask, source.causal
@@ -56,6 +57,11 @@ class OneText:
     def tokens(self) -> None:
         """None: every key is a token."""
         return
+
+    @property
+    def signed(self) -> bool:
+        """Whether weights may be negative."""
+        return getattr(self.source, "signed", False)
 
     @property
     def values(self) -> Tensor | None:

@@ -74,6 +74,11 @@ def mean(heads: Heads, of: Float[Tensor, "all_heads v"]) -> Edit:
     return _Mean(chosen, of)
 
 
+def scales_output(edit: Edit) -> bool:
+    """Whether an edit multiplies what a head writes, and does nothing else: `off` or `gate`."""
+    return isinstance(edit, _Off | _Gate)
+
+
 class _Off(Replacement):
     def output(self, output: HeadOutput, head: int, queries: QueryPositions) -> HeadOutput:  # noqa: ARG002
         return torch.zeros_like(output)

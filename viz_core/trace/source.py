@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import torch
 import torch.nn.functional as F
@@ -113,6 +113,7 @@ class Projected(StoredTensors):
     key_tokens: TokenMask | None = None
     gate: Float[Tensor, "batch heads queries v"] | None = None  # what the layer multiplies its heads' outputs by
     is_changed: bool = False  # whether the layer changes its heads' outputs in another way before they are projected
+    signed: ClassVar[bool] = False
 
     @property
     def tokens(self) -> TokenMask | None:
@@ -195,6 +196,7 @@ class Direct(StoredTensors):
     values: Float[Tensor, "batch key_heads keys v"] | None = None  # for contributions
     query_tokens: TokenMask | None = None
     key_tokens: TokenMask | None = None
+    signed: bool = False  # whether weights may be negative, and rows need not sum to 1
 
     @property
     def tokens(self) -> TokenMask | None:

@@ -173,7 +173,7 @@ class MapGroup:
     @property
     def measures(self) -> tuple[Measure, ...]:
         """The measures that heads of this group have: those of its maps, and those that its model was measured by."""
-        if not self.rows_sum_to_one:
+        if not self.rows_sum_to_one or any(call.signed for call in self.calls):
             return ()
         known = {name: bool(self.errors) for name in get_args(Reading)}
         return tuple(each for each in MEASURES.values() if known.get(each.name, True) and each.applies(self.map_info))

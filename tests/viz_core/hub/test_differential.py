@@ -1,0 +1,113 @@
+"""Differential attention as it is used: the difference of two softmaxes, against the model's own eager code."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import transformers
+from torch import Tensor, nn
+
+from viz_core.hub import instrument
+from viz_core.maps.contribution_shares import contribution_shares
+from viz_core.maps.contributions import contribution_sum
+from viz_core.maps.fingerprints import measure_layer
+from viz_core.maps.score_products import score_products
+from viz_core.trace import gate, head_outputs, intervene, load_trace, off, record, save_trace, uniform
+
+IDS = torch.tensor([[5, 9, 3, 17, 8, 4], [0, 0, 7, 12, 30, 6]])
+MASK = (IDS > 0).long()
+SITE = "decoder.1.self"
+
+
+@pytest.fixture(scope="module")
+def model() -> Any:
+    config = transformers.DiffLlamaConfig(
+        vocab_size=50,
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=8,
+        num_key_value_heads=4,
+        head_dim=4,
+        intermediate_size=48,
+    )
+    torch.manual_seed(3)
+    made = transformers.DiffLlamaForCausalLM(config).eval()
+    for name, weights in made.named_parameters():
+        if weights.dim() > 1 or "lambda" in name:
+            nn.init.normal_(weights, std=0.3)
+    return made
+
+
+@pytest.fixture(scope="module")
+def eager(model: Any) -> tuple[list[Tensor], Tensor]:
+    """Each layer's difference of softmaxes, and the logits."""
+    model.set_attn_implementation("eager")
+    with torch.no_grad():
+        result = model(IDS, attention_mask=MASK, output_attentions=True)
+    maps = []
+    for layer, softmaxes in zip(model.model.layers, result.attentions, strict=True):
+        own = layer.self_attn
+        factor = (own.lambda_q1 @ own.lambda_k1).exp() - (own.lambda_q2 @ own.lambda_k2).exp() + own.lambda_init
+        maps.append((softmaxes[:, :4] - factor * softmaxes[:, 4:]).detach())
+    instrument(model)
+    return maps, result.logits
+
+
+def test_maps_and_outputs(model: Any, eager: tuple[list[Tensor], Tensor], tmp_path: Path) -> None:
+    written: list[Tensor] = []
+    outputs: list[Tensor] = []
+    own = model.model.layers[1].self_attn
+    hooks = [
+        own.groupnorm.register_forward_pre_hook(lambda _, inputs: written.append(inputs[0].transpose(1, 2))),
+        own.o_proj.register_forward_hook(lambda _layer, _inputs, output: outputs.append(output)),
+    ]
+    with torch.no_grad(), record(values=True) as trace:
+        logits = model(IDS, attention_mask=MASK).logits
+    for hook in hooks:
+        hook.remove()
+    assert trace.sites == ("decoder.0.self", SITE)
+    assert all(call.signed and call.num_heads == 4 for call in trace)
+    real = MASK.bool()
+    for call, expected in zip(trace, eager[0], strict=True):
+        assert float(expected.min()) < -0.01, "maps without a negative weight would prove nothing"
+        assert float((call.weights() - expected).abs().amax(dim=(1, 3))[real].max()) < 1e-6
+    torch.testing.assert_close(logits[real], eager[1][real], atol=1e-5, rtol=0)
+    call = trace[SITE]
+    torch.testing.assert_close(head_outputs(call).transpose(1, 2)[real], written[0].transpose(1, 2)[real])
+    total = contribution_sum(call, own.o_proj)
+    torch.testing.assert_close(total[real], outputs[0][real], atol=1e-5, rtol=1e-4)
+    contribution_shares(trace, model)
+    torch.testing.assert_close(call.text(1).weights(), call.weights()[1:, :, 2:, 2:])
+    save_trace(trace, tmp_path / "difference.safetensors")
+    loaded = load_trace(tmp_path / "difference.safetensors")[SITE]
+    assert loaded.signed
+    assert torch.equal(loaded.weights(), call.weights())
+    assert "entropy" not in measure_layer(call, 1).fingerprints[0]
+    with pytest.raises(ValueError, match="expected queries and keys, got Difference"):
+        score_products(call, 0, 1, 0)
+
+
+@pytest.mark.usefixtures("eager")
+def test_heads_are_pairs_of_softmaxes(model: Any) -> None:
+    edits = {SITE: [off(1), gate(2, 0.5)]}
+    projection, given = model.model.layers[1].self_attn.groupnorm, list[Tensor]()
+    hook = projection.register_forward_pre_hook(lambda _, inputs: given.append(inputs[0].detach()))
+    with record(values=True) as plain, torch.no_grad():
+        model(IDS)
+    with intervene(edits), record(values=True) as trace:
+        model(IDS).logits.sum().backward()
+    hook.remove()
+    before, after = head_outputs(plain[SITE]), head_outputs(trace[SITE])
+    assert not after[:, 1].any()
+    assert not trace[SITE].weights()[:, 1].any()
+    torch.testing.assert_close(after[:, 2], before[:, 2] / 2)
+    assert torch.equal(after[:, [0, 3]], before[:, [0, 3]])
+    torch.testing.assert_close(given[1].transpose(1, 2), after, atol=1e-5, rtol=1e-4)
+    assert model.model.layers[1].self_attn.lambda_q1.grad.abs().sum() > 0
+    with pytest.raises(ValueError, match="expected off or gate"), intervene({SITE: uniform(0)}):
+        model(IDS)
+    with pytest.raises(ValueError, match="expected no differentiable"), record(differentiable=True):
+        model(IDS)
