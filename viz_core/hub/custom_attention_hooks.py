@@ -9,15 +9,14 @@ from contextvars import ContextVar
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 from torch.utils.hooks import RemovableHandle
 
 from viz_core.torch_internals.compiler import must_break_graph
 from viz_core.trace import site_of
 from viz_core.trace.intervene import refuse_edits
 from viz_core.trace.record import current_trace
-from viz_core.trace.references import detached
-from viz_core.trace.source import Direct, Source
+from viz_core.trace.source import Source
 from viz_core.trace.torch_layers import TrackedLayer
 from viz_core.trace.torch_mode import RecordingMode
 from viz_core.trace.trace import Trace
@@ -44,20 +43,17 @@ def remove_hooks(layer: nn.Module, handles: Handles) -> None:
 class _RecordedCall(RecordingMode):
     """The attention of one call of a layer, by torch's kernel or a softmax, recorded when the call is over."""
 
+    keeps_values = False  # what the layer does with them after is not followed
+
     def __init__(self, layer: nn.Module, trace: Trace) -> None:
-        self.layer, self._trace, self._found = layer, trace, list[Source]()
+        self.layer, self._found = layer, list[Source]()
         self._site = site_of(layer)
         super().__init__(
             lambda: current_trace() is trace,
             lambda source, _: self._found.append(source),
             TrackedLayer(self._site, layer),
+            trace,
         )
-
-    def stored(self, weights: Tensor) -> Tensor:
-        """The weights, in the graph if the recording is differentiable."""
-        if not self._trace.differentiable:
-            return detached(weights)
-        return weights.requires_grad_() if torch.is_grad_enabled() and not weights.requires_grad else weights
 
     def finish(self) -> None:
         """Record whole maps; maps of several shapes are parts of one and are left out with a warning."""
@@ -66,11 +62,6 @@ class _RecordedCall(RecordingMode):
             warnings.warn(f"{self._site}: expected {name} to weigh all keys at once; it is not recorded", stacklevel=2)
             return
         for source in self._found:
-            if self._trace.differentiable and not isinstance(source, Direct):
-                raise ValueError(
-                    f"site {self._site!r}: expected no differentiable where torch's own kernel attends, which keeps no "
-                    "weights; load the model with attn_implementation='eager'"
-                )
             self._trace.add(source, self._site)
 
 

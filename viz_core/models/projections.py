@@ -5,8 +5,8 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from viz_core.attention import AdditiveAttention
-from viz_core.trace import site_of
-from viz_core.trace.after_attention import projections
+from viz_core.trace import find_sites, site_of
+from viz_core.trace.sites import projections
 
 
 def output_projection(model: nn.Module, site: str) -> nn.Linear:
@@ -20,6 +20,9 @@ def output_projection(model: nn.Module, site: str) -> nn.Linear:
     """
     parts, name = dict(model.named_modules()), site.partition("@")[0]  # "encoder.0.self@2" is that layer called again
     layers = sorted((path for path, part in parts.items() if site_of(part) == name), key=len, reverse=True)
+    if not layers:  # a model of plain PyTorch
+        sites = find_sites(model)
+        layers = [path for path, part in parts.items() if sites.get(part) == name][::-1]
     if not layers:
         raise ValueError(f"site: expected one of the model's layers, got {site!r}")
     found = next((part for path in layers for part in projections(parts, path)), None)

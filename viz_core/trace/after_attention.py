@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import torch
 from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Tensor
 
-from viz_core.trace.sites import is_attention
-from viz_core.trace.source import Projected
-from viz_core.trace.trace import Trace, last_site
+from viz_core.trace.source import Direct, Projected
 
-_NAMES = ("W_o", "o_proj", "out_proj", "c_proj", "o", "proj", "dense")
+if TYPE_CHECKING:
+    from viz_core.trace.trace import Trace
+
+last_site: ContextVar[str] = ContextVar("last_site", default="")
+"""The site of the call that this thread or task recorded last."""
 
 _written: ContextVar[tuple[Trace, str, Tensor] | None] = ContextVar("written", default=None)
-
-
-def projections(parts: Mapping[str, nn.Module], layer: str) -> Iterator[nn.Module]:
-    """Yield what may be the output projection of the layer at a path: within it, or, as in BERT, beside it."""
-    paths, above = [f"{layer}.{name}" for name in _NAMES], layer.rpartition(".")[0]
-    if above in parts and is_attention(parts[above]):  # else what lies beside belongs to a feed-forward net
-        paths.append(f"{above}.output.dense")
-    return (parts[path] for path in paths if path in parts)
 
 
 def note_output(trace: Trace | None, output: Float[Tensor, "batch heads queries v"]) -> None:
@@ -33,20 +27,26 @@ def note_output(trace: Trace | None, output: Float[Tensor, "batch heads queries 
         _written.set((trace, last_site.get(), output) if last_site.get() in trace else None)
 
 
-def note_projected(trace: Trace | None, inputs: Tensor) -> None:
-    """Compare the inputs of an output projection with what the heads wrote, and record the gate between the two."""
+def note_projected(trace: Trace | None, inputs: Tensor, is_known: bool = True) -> None:
+    """Compare the inputs of an output projection with what the heads wrote, and record the gate between the two.
+
+    Args:
+        is_known: whether it is known to be that projection; else inputs of another size are ignored.
+    """
     written = _written.get()
-    if written is None or written[0] is not trace:
+    if written is None or written[0] is not trace or not (is_known or inputs.numel() == written[2].numel()):
         return
     _written.set(None)
     _, site, output = written
     source = written[0][site].source
-    if isinstance(source, Projected):
+    if isinstance(source, Projected | Direct):
         written[0].put(site, _compared(source, output, inputs))
 
 
 @torch.no_grad()
-def _compared(source: Projected, output: Float[Tensor, "batch heads queries v"], inputs: Tensor) -> Projected:
+def _compared(
+    source: Projected | Direct, output: Float[Tensor, "batch heads queries v"], inputs: Tensor
+) -> Projected | Direct:
     batch, heads, queries, width = output.shape
     if inputs.numel() != output.numel():
         return replace(source, is_changed=True)

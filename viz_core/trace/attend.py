@@ -145,7 +145,8 @@ def _attend_in_graph(
     """Return weights times values, with the weights in the graph: a leaf if nothing in the graph leads to them."""
     refuse_transformed([*source.tensors(), values])
     _, num_heads, num_queries, _ = source.shape
-    weights = source.rows(slice(0, num_heads), slice(0, num_queries))
+    with no_recording():
+        weights = source.rows(slice(0, num_heads), slice(0, num_queries))
     if torch.is_grad_enabled() and not weights.requires_grad:
         weights.requires_grad_()
     trace.add(Direct(weights), site)

@@ -129,7 +129,8 @@ class AttentionCall:
         source = self.source
         if not isinstance(source, Projected | Direct | OneText) or source.values is None:
             raise ValueError(
-                f"site {self.site!r}: expected a call recorded by record(values=True); of plain PyTorch's none are kept"
+                f"site {self.site!r}: expected a call recorded by record(values=True); layers with attention code of "
+                "their own keep none"
             )
         source.check_unchanged()
         return source.values

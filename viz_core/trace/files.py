@@ -125,7 +125,8 @@ def _parts(source: Direct | Projected, site: str) -> tuple[str, dict[str, Tensor
     if any(tensor.is_meta for tensor in source.tensors()):
         raise ValueError(f"site {site!r}: expected numbers to save, got tensors on the device meta, which have none")
     if isinstance(source, Direct):
-        optional = {"added_up": source.values, "query_tokens": source.query_tokens, "key_tokens": source.key_tokens}
+        values = None if source.gate is not None or source.is_changed else source.values
+        optional = {"added_up": values, "query_tokens": source.query_tokens, "key_tokens": source.key_tokens}
         own = {name: tensor for name, tensor in optional.items() if tensor is not None}
         # The names of version 2.
         return "direct", {"values": source.weights} | own, {"signed": True} if source.signed else {}

@@ -17,7 +17,8 @@ def source_of_text(source: Source, row: int, queries: range, keys: range) -> Sou
     if isinstance(source, Direct):
         weights = _taken(_taken(source.weights[row : row + 1], queries, 2), keys, 3)
         values = None if source.values is None else _taken(source.values[row : row + 1], keys, 2)
-        return Direct(weights, values, signed=source.signed)
+        gate = None if source.gate is None else _taken(source.gate[row : row + 1], queries, 2)
+        return Direct(weights, values, signed=source.signed, gate=gate, is_changed=source.is_changed)
     if not isinstance(source, Projected) or source.edits is not None:
         return OneText(source, row, queries, keys)
     mask, is_causal = source.mask, source.causal

@@ -83,19 +83,19 @@ def record(
             for checkpointed layers on a GPU: their second run is in a thread of autograd, which has no recorder.
         torch_calls: also record plain PyTorch: `F.scaled_dot_product_attention`, `nn.MultiheadAttention`,
             `nn.Transformer` and its parts with their fast path, timm. Given the model itself, its layers have their
-            names as sites ("encoder.0.self"); with True each call is "attention.N". Outputs are the same, bit for bit.
+            names as sites ("encoder.0.self"); with True each call is "attention.N". Outputs are the same, bit for bit,
+            unless differentiable, which takes no edits and no fast path.
             A nested batch is recorded at the length of its longest member. Where a named layer computes attention by
             matrix products of its own, the result of its softmax is stored as the map; a warning names the layers
             that ran and have no map, and why.
-        values: also store references to values, for `viz_core.maps.contributions`; not those of plain PyTorch's calls.
+        values: also store references to values, for `viz_core.maps.contributions`.
         token_mask: True where there is a token, (batch, n), or one for each stack: {"encoder": ..., "decoder": ...}.
             Only where no mask of the model says so, as for the padded targets of a decoder.
         kind: makes the trace from the arguments of `Trace`: a subclass may store fewer calls.
 
     Raises:
-        ValueError: if torch_calls is neither a truth value nor a model, or comes with differentiable: torch's own
-            kernels keep no weights in the graph; if values come with differentiable; if token_mask is not boolean
-            (batch, n), or an attention in the block is of another size.
+        ValueError: if torch_calls is neither a truth value nor a model; if values come with differentiable; if
+            token_mask is not boolean (batch, n), or an attention in the block is of another size.
     """
     trace = (kind or Trace)(differentiable, values or (_stores_values.get() and not differentiable))
     trace.token_mask = {} if token_mask is None else check_token_mask(token_mask)
@@ -115,8 +115,6 @@ def _torch_mode(trace: Trace, torch_calls: bool | nn.Module) -> RecordingMode | 
         return None
     if torch_calls is not True and not isinstance(torch_calls, nn.Module):
         raise ValueError(f"torch_calls: expected True, False or a model, got {type(torch_calls).__name__}")
-    if trace.differentiable:
-        raise ValueError("torch_calls: expected False with differentiable, as torch's own kernels keep no weights")
 
     def add(source: Source, site: str | None) -> None:
         if isinstance(source, Direct):
@@ -124,7 +122,7 @@ def _torch_mode(trace: Trace, torch_calls: bool | nn.Module) -> RecordingMode | 
         trace.add(source, site)
 
     layers = LayerTracker(None if torch_calls is True else torch_calls)
-    return RecordingMode(lambda: current_trace() is trace, add, layers)
+    return RecordingMode(lambda: current_trace() is trace, add, layers, trace)
 
 
 def no_recording() -> AbstractContextManager[None]:

@@ -7,7 +7,7 @@ Hugging Face alike; a layer without a name is "attention.N" in a trace.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
@@ -21,6 +21,7 @@ _ATTENTION = re.compile(
     r"attention(?!Output|Residual|\w*Projection)|(?<!TalkingHead)attn(?!Adapter|Block)|(M[HS]+A|SH[MS]A|XCA|MLA)$",
     re.IGNORECASE,
 )
+_PROJECTIONS = ("W_o", "o_proj", "out_proj", "c_proj", "o", "proj", "dense")
 _CROSS = re.compile(r"cross|encoder_attn|encdec|attention2|multihead_attn", re.IGNORECASE)
 
 
@@ -71,6 +72,14 @@ def find_sites(model: nn.Module, stack: str | None = None) -> dict[nn.Module, st
         if len(names) == 1:  # else a block that holds several attention layers
             sites[modules[path]] = names.pop()
     return sites
+
+
+def projections(parts: Mapping[str, nn.Module], layer: str) -> Iterator[nn.Module]:
+    """Yield what may be the output projection of the layer at a path: within it, or, as in BERT, beside it."""
+    paths, above = [f"{layer}.{name}" for name in _PROJECTIONS], layer.rpartition(".")[0]
+    if above in parts and is_attention(parts[above]):  # else what lies beside belongs to a feed-forward net
+        paths.append(f"{above}.output.dense")
+    return (parts[path] for path in paths if path in parts)
 
 
 def is_attention(module: nn.Module) -> bool:

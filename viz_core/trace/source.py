@@ -197,6 +197,8 @@ class Direct(StoredTensors):
     query_tokens: TokenMask | None = None
     key_tokens: TokenMask | None = None
     signed: bool = False  # whether weights may be negative, and rows need not sum to 1
+    gate: Float[Tensor, "batch heads queries v"] | None = None  # as of `Projected`
+    is_changed: bool = False
 
     @property
     def tokens(self) -> TokenMask | None:
@@ -210,8 +212,8 @@ class Direct(StoredTensors):
         return batch, heads, queries, keys
 
     def tensors(self) -> list[Tensor]:
-        """Return the weights, and values and token masks if there are any."""
-        optional = (self.values, self.query_tokens, self.key_tokens)
+        """Return the weights, and values, token masks and gate if there are any."""
+        optional = (self.values, self.query_tokens, self.key_tokens, self.gate)
         return [self.weights, *(tensor for tensor in optional if tensor is not None)]
 
     def rows(self, heads: slice, queries: slice) -> Float[Tensor, "batch some_heads rows keys"]:

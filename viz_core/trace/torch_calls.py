@@ -1,12 +1,13 @@
 """Queries, keys and masks from the arguments of torch's own attention functions.
 
 There is one reader for each function; its arguments have torch's names, and torch's code is the source of each rule.
-Projections within torch's function are computed again, without gradients.
+Projections within torch's function are computed again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import reduce
 from operator import or_
 from typing import Any
@@ -28,6 +29,7 @@ from viz_core.trace.weights import Bias, Mask
 def from_kernel(
     query: Tensor,
     key: Tensor,
+    value: Tensor,
     attn_mask: Tensor | None = None,
     is_causal: bool = False,
     scale: float | None = None,
@@ -49,7 +51,8 @@ def from_kernel(
         attn_mask = materialized(attn_mask, query.device)
         given = _flat(attn_mask[(None,) * (4 - attn_mask.dim())], lead)
         mask, bias = (_both(mask, given), None) if given.dtype == torch.bool else (mask, given)
-    return _projected(_flat(query, lead), _flat(key, lead), mask, bias, is_causal, scale)
+    values = _flat(_padded(value)[0][(None,) * (4 - value.dim())], lead)
+    return _projected(_flat(query, lead), _flat(key, lead), values, mask, bias, is_causal, scale)
 
 
 def from_multi_head(
@@ -68,7 +71,7 @@ def from_multi_head(
     k_proj_weight: Any = None,
     static_k: Tensor | None = None,
     is_causal: bool = False,
-    **_others: Any,
+    **others: Any,
 ) -> Projected:
     """`F.multi_head_attention_forward`, and with it `nn.MultiheadAttention`.
 
@@ -76,6 +79,14 @@ def from_multi_head(
     and `add_zero_attn` one of zeros; neither is ever masked. `is_causal` holds without padding and without returned
     weights; otherwise `attn_mask` does.
     """
+    values = projected_values(
+        num_heads=num_heads,
+        in_proj_weight=in_proj_weight,
+        in_proj_bias=in_proj_bias,
+        add_zero_attn=add_zero_attn,
+        use_separate_proj_weight=use_separate_proj_weight,
+        **others,
+    )
     if query.dim() == 2:  # no batch
         query, key = query[:, None], key[:, None]
         key_padding_mask = None if key_padding_mask is None else key_padding_mask[None]
@@ -99,9 +110,8 @@ def from_multi_head(
     more = (bias_k is not None) + add_zero_attn
     masks = [F.pad(mask, (0, more)) for mask in masks] if more else masks
     hidden, added = ([m for m in masks if (m.dtype == torch.bool) is boolean] for boolean in (True, False))
-    return _projected(
-        queries, keys, ~reduce(or_, hidden) if hidden else None, sum(added[1:], added[0]) if added else None, causal
-    )
+    mask, bias = ~reduce(or_, hidden) if hidden else None, sum(added[1:], added[0]) if added else None
+    return _projected(queries, keys, values, mask, bias, causal)
 
 
 def projected_values(
@@ -131,6 +141,7 @@ def projected_values(
 def from_fast_path(
     query: Tensor,
     key: Tensor,
+    value: Tensor,
     num_head: int,
     qkv_weight: Tensor,
     qkv_bias: Tensor | None,
@@ -143,15 +154,19 @@ def from_fast_path(
     A key is masked where the mask is not zero: (queries, keys) for type 0, (batch, keys) for type 1, all four axes for
     type 2. A nested batch is padded to its longest member, and the padding masked.
     """
-    (query, real_queries), (key, real_keys) = _padded(query), _padded(key)
+    (query, real_queries), (key, real_keys), (value, _) = _padded(query), _padded(key), _padded(value)
     (W_q, W_k), (b_q, b_k) = _thirds(qkv_weight), _thirds(qkv_bias)
-    queries, keys = F.linear(query, W_q, b_q), F.linear(key, W_k, b_k)
-    queries, keys = (rearrange(x, "b n (h d) -> b h n d", h=num_head) for x in (queries, keys))
+    all_three = (
+        F.linear(query, W_q, b_q),
+        F.linear(key, W_k, b_k),
+        F.linear(value, *map(_last_third, (qkv_weight, qkv_bias))),
+    )
+    queries, keys, values = (rearrange(x, "b n (h d) -> b h n d", h=num_head) for x in all_three)
     allowed = _not_padding(real_queries, real_keys)
     if mask is not None:
         mask = mask[:, None, None, :] if mask_type == 1 else mask[(None,) * (4 - mask.dim())]
         allowed = _both(allowed, ~mask.bool())
-    return _projected(queries, keys, allowed, None, False)
+    return _projected(queries, keys, values, allowed, None, False)
 
 
 def from_encoder_layer(
@@ -169,7 +184,7 @@ def from_encoder_layer(
 ) -> Projected:
     """The kernel of the fast path of `nn.TransformerEncoderLayer`; masks as in `from_fast_path`."""
     x = F.layer_norm(src, norm_weight_1.shape, norm_weight_1, norm_bias_1, eps) if norm_first else src
-    return from_fast_path(x, x, num_heads, qkv_weight, qkv_bias, mask, mask_type)
+    return from_fast_path(x, x, x, num_heads, qkv_weight, qkv_bias, mask, mask_type)
 
 
 READERS: dict[Callable[..., Any], tuple[Callable[..., Projected], tuple[str, ...]]] = {
@@ -205,9 +220,29 @@ READERS: dict[Callable[..., Any], tuple[Callable[..., Projected], tuple[str, ...
 """The reader of each of torch's attention functions, and the names of its positional arguments."""
 
 
-@torch.no_grad()
-def read_call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Projected:
-    """Return the source of a call of one of torch's attention functions."""
+def read_call(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], values: bool = False
+) -> Projected:
+    """Return the source of a call of one of torch's attention functions, without its graph.
+
+    Args:
+        values: store references to values too.
+    """
+    with torch.no_grad():
+        source = read_in_graph(function, args, kwargs)
+    mask, bias = (None if tensor is None else detached(tensor) for tensor in (source.mask, source.bias))
+    return replace(
+        source,
+        queries=detached(source.queries),
+        keys=snapshot(source.keys, source.queries),
+        mask=mask,
+        bias=bias,
+        values=snapshot(source.values, source.queries) if values and source.values is not None else None,
+    )
+
+
+def read_in_graph(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Projected:
+    """Return the source of a call of one of torch's attention functions, with values, in the graph of its arguments."""
     read, names = READERS[function]
     return read(**dict(zip(names, args, strict=False)), **kwargs)
 
@@ -215,6 +250,7 @@ def read_call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[
 def _projected(
     queries: Float[Tensor, "batch heads queries d"],
     keys: Float[Tensor, "batch key_heads keys d"],
+    values: Float[Tensor, "batch key_heads keys v"],
     mask: Mask | None,
     bias: Bias | None,
     causal: bool,
@@ -224,10 +260,9 @@ def _projected(
     shape = queries.shape[2], keys.shape[2]
     if causal and shape[0] != shape[1]:
         mask, causal = _both(mask, queries.new_ones(shape, dtype=torch.bool).tril()[None, None]), False
-    queries, keys = cast_inputs(queries, keys)
+    queries, keys, values = cast_inputs(queries, keys, values)
     scale = queries.shape[-1] ** -0.5 if scale is None else scale
-    mask, bias = (None if tensor is None else detached(tensor) for tensor in (mask, bias))
-    return Projected(detached(queries), snapshot(keys, queries), mask, bias, causal, scale)
+    return Projected(queries, keys, mask, bias, causal, scale, values=values)
 
 
 def _flat(x: Tensor, lead: torch.Size) -> Tensor:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from viz_core.trace.coverage import cover_layers, describe_uncovered
 from viz_core.trace.edits import Edits
-from viz_core.trace.sites import find_sites, site_of
+from viz_core.trace.sites import find_sites, projections, site_of
 from viz_core.trace.softmax_calls import possible_head_counts, spans_all_keys
 
 edits_of_call: ContextVar[Edits | None] = ContextVar("edits_of_call", default=None)
@@ -22,8 +22,11 @@ edits_of_call: ContextVar[Edits | None] = ContextVar("edits_of_call", default=No
 class TrackedLayer:
     """One attention layer: its site, its possible numbers of heads, and whether it weighs all keys or parts of them."""
 
-    def __init__(self, site: str | None = None, layer: nn.Module | None = None) -> None:
+    def __init__(
+        self, site: str | None = None, layer: nn.Module | None = None, projection: nn.Module | None = None
+    ) -> None:
         self.site = site
+        self.projection = getattr(projection, "weight", None)  # of its output projection, if that is known
         self.heads = frozenset[int]() if layer is None else possible_head_counts(layer)
         self.spans_all_keys = layer is not None and spans_all_keys(layer)
         self.weighs_parts = layer is not None and not self.spans_all_keys
@@ -86,7 +89,10 @@ _NO_LAYER = TrackedLayer()
 def _weights_of_layers(model: nn.Module) -> dict[int, tuple[Tensor, TrackedLayer]]:
     """Return each parameter of a model and its layer, by the parameter's id; storing it keeps the id unique."""
     layers: dict[int, tuple[Tensor, TrackedLayer]] = {id(weight): (weight, _NO_LAYER) for weight in model.parameters()}
-    for module, site in find_sites(model).items():
-        layer = TrackedLayer(site, module)
+    sites, parts = find_sites(model), dict(model.named_modules())
+    for path, module in parts.items():
+        if module not in sites:
+            continue
+        layer = TrackedLayer(sites[module], module, next(projections(parts, path), None))
         layers |= {id(weight): (weight, layer) for weight in module.parameters()}
     return layers

@@ -1,4 +1,4 @@
-"""Record plain PyTorch: a mode of this thread that sees calls of torch's own attention and changes none."""
+"""Record plain PyTorch: a mode of this thread that sees calls of torch's own attention."""
 
 from __future__ import annotations
 
@@ -6,20 +6,30 @@ import threading
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from viz_core.torch_internals.function_modes import FastPathMode, without_modes
+from viz_core.trace.after_attention import last_site, note_output, note_projected
+from viz_core.trace.intervene import is_editing
 from viz_core.trace.references import detached
-from viz_core.trace.softmax_calls import SOFTMAXES, softmax_weights
+from viz_core.trace.softmax_calls import PRODUCTS, SOFTMAXES, softmax_weights, values_of
 from viz_core.trace.source import Direct, Source
 from viz_core.trace.torch_calls import READERS, read_call
+from viz_core.trace.torch_graph import attend_in_graph
 from viz_core.trace.torch_layers import LayerTracker, TrackedLayer, edits_of_call
+
+if TYPE_CHECKING:
+    from viz_core.trace.trace import Trace
 
 
 class RecordingMode(FastPathMode):
     """Gives a recorder the source of each call of torch's attention, after the call, in the threads that enter.
+
+    Results are the same, bit for bit, unless the recording is differentiable: then they are computed from the weights.
 
     Args:
         is_active: whether this thread's recorder is the one to add calls to.
@@ -27,16 +37,21 @@ class RecordingMode(FastPathMode):
         layers: knows the current layer: by the weights given to the attention itself (`nn.MultiheadAttention`), else
             by those used just before (a projection to queries and keys). Within a known layer a softmax over keys is
             recorded too: its result, whole.
+        trace: what it records into.
     """
+
+    keeps_values = True  # where the recorder stores them
 
     def __init__(
         self,
         is_active: Callable[[], bool],
         add: Callable[[Source, str | None], None],
         layers: LayerTracker | TrackedLayer,
+        trace: Trace,
     ) -> None:
-        super().__init__()
-        self._is_active, self._add, self._layers = is_active, add, layers
+        super().__init__(closed=trace.differentiable)
+        self._is_active, self._add, self._layers, self._trace = is_active, add, layers, trace
+        self._values = trace.values and self.keeps_values
 
     def __torch_function__(
         self,
@@ -45,25 +60,73 @@ class RecordingMode(FastPathMode):
         args: tuple[Any, ...] = (),
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
-        """Return the result of the call, unchanged; if it was attention, add it to the recorder."""
+        """Return the result of the call; if it was attention, add it to the recorder."""
         kwargs = kwargs or {}
         if getattr(_thread, "in_call", False) or not self._is_active():
             return func(*args, **kwargs)
         self._layers.follow((*args, *kwargs.values()))
         layer = self._layers.layer
         if layer.weighs_parts or (func not in READERS and not (layer.spans_all_keys and func in SOFTMAXES)):
+            if self._values:
+                return self._call_with_values(func, args, kwargs, layer)
             return func(*args, **kwargs)
         _thread.in_call = True  # a call is recorded once, however many modes there are
         try:
+            if self._trace.differentiable and func in READERS:
+                return self._call_in_graph(func, args, kwargs, layer)
             result = func(*args, **kwargs)
         finally:
             _thread.in_call = False
         with without_modes():  # no mode sees what is computed for the recorder alone
             if func in READERS:
-                self._add(replace(read_call(func, args, kwargs), edits=edits_of_call.get()), layer.site)
+                source = read_call(func, args, kwargs, self._values)
+                self._add(replace(source, edits=edits_of_call.get()), layer.site)
+                if self._values and func is F.scaled_dot_product_attention and not result.is_nested:
+                    note_output(self._trace, result[(None,) * (4 - result.dim())].flatten(0, -4))
             elif (weights := softmax_weights(result, layer.heads, args, kwargs)) is not None:
-                self._add(Direct(self.stored(weights)), layer.site)
+                weights = self._stored(weights)
+                self._add(Direct(weights), layer.site)
+                _thread.pending = (layer, weights.shape, result.shape) if self._values else None
+                if self._trace.differentiable:
+                    return weights.reshape(result.shape)  # so that the graph passes through what is recorded
         return result
+
+    def _call_in_graph(
+        self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], layer: TrackedLayer
+    ) -> Any:
+        if is_editing():
+            raise ValueError("differentiable: expected no intervene block around attention of plain PyTorch")
+        with without_modes():
+            weights, result = attend_in_graph(func, args, kwargs)
+            self._add(Direct(weights), layer.site)
+        return result
+
+    def _call_with_values(
+        self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], layer: TrackedLayer
+    ) -> Any:
+        """Return the result of a call that is no attention; it may multiply weights by values, or project outputs."""
+        if func in _LINEAR:
+            with without_modes():
+                inputs, weight = args[_LINEAR[func] : _LINEAR[func] + 2]
+                if layer.projection is weight or layer.site is None:
+                    note_projected(self._trace, inputs, is_known=layer.site is not None)
+            return func(*args, **kwargs)
+        result, pending = func(*args, **kwargs), getattr(_thread, "pending", None)
+        if pending is not None and func in PRODUCTS and pending[0] is layer and args[0].shape == pending[2]:
+            _thread.pending = None
+            with without_modes():
+                values = values_of(args[1], pending[1])
+                source = self._trace[last_site.get()].source
+                if values is not None and isinstance(source, Direct):
+                    self._trace.put(last_site.get(), replace(source, values=detached(values)))
+                    note_output(self._trace, result.reshape(*pending[1][:3], -1))
+        return result
+
+    def _stored(self, weights: Tensor) -> Tensor:
+        """Return the weights, in the graph if the recording is differentiable."""
+        if not self._trace.differentiable:
+            return detached(weights)
+        return weights.requires_grad_() if torch.is_grad_enabled() and not weights.requires_grad else weights
 
     def warn_of_missing(self, sites: Iterable[str]) -> None:
         """Warn of the layers that ran and are not among the recorded sites."""
@@ -71,9 +134,6 @@ class RecordingMode(FastPathMode):
         if missing:
             warnings.warn(f"record: not recorded: {missing}", stacklevel=4)
 
-    def stored(self, weights: Tensor) -> Tensor:
-        """Return what is stored of weights that a model computed."""
-        return detached(weights)
 
-
-_thread = threading.local()  # whether this thread is within a recorded call
+_LINEAR = {F.linear: 0, torch.addmm: 1}  # where their inputs are, before the weight
+_thread = threading.local()  # whether it is within a recorded call, and which weights await their values

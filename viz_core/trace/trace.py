@@ -14,6 +14,7 @@ from torch import Tensor
 
 from viz_core.torch_internals.compiler import run_eagerly
 from viz_core.torch_internals.tensors import current_backward
+from viz_core.trace.after_attention import last_site
 from viz_core.trace.call import AttentionCall
 from viz_core.trace.context import set_in_block
 from viz_core.trace.padding import TokenMask
@@ -235,6 +236,3 @@ class Trace:
 
 recorder: ContextVar[Trace | None] = ContextVar("recorder", default=None)
 """The trace that this thread or task records into."""
-
-last_site: ContextVar[str] = ContextVar("last_site", default="")
-"""The site of the call that this thread or task added last."""

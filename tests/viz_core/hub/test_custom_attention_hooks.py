@@ -119,9 +119,9 @@ def test_weights_in_the_graph() -> None:
     assert last.abs().sum() > 0
     model = drawn("Falcon")
     instrument(model)
-    refused = pytest.raises(ValueError, match="expected no differentiable where torch's own kernel attends")
-    with refused, record(differentiable=True):
-        model(**inputs_of(model))
+    with record(differentiable=True) as trace:  # by torch's kernel
+        output = model(**inputs_of(model))[0]
+    assert all(grad.any() for grad in torch.autograd.grad(output.sum(), [call.graph_weights for call in trace]))
 
 
 def test_a_copy_is_heard_and_restored_by_itself() -> None:

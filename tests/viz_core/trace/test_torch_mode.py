@@ -156,10 +156,3 @@ def test_refuses_what_is_no_model(wrong: Any) -> None:
     ):
         pass
     assert_nothing_is_left()
-
-
-def test_refuses_gradients_by_weights_that_torch_does_not_keep() -> None:
-    expected = pytest.raises(ValueError, match="torch_calls: expected False with differentiable")
-    with expected, record(differentiable=True, torch_calls=True):
-        pass
-    assert_nothing_is_left()

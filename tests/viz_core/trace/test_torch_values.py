@@ -1,0 +1,155 @@
+"""Plain PyTorch with the rights of our own layers: values, contributions, means and patches, weights in the graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from tests.viz_core.trace.test_torch_models import HEADS, Block, D, HandAttn, encoder, padded
+from viz_core.maps.contribution_shares import contribution_shares
+from viz_core.maps.contributions import contribution_norms, contribution_sum
+from viz_core.trace import head_outputs, intervene, mean, mean_outputs, off, patch, record
+
+
+class OwnProductsAttention(nn.Module):
+    """Attention by matrix products with a projection behind it, gated or not."""
+
+    def __init__(self, gated: bool = False) -> None:
+        super().__init__()
+        self.n_head, self.gated = HEADS, gated
+        self.qkv, self.gate, self.proj = nn.Linear(D, 3 * D), nn.Linear(D, D), nn.Linear(D, D)
+
+    def forward(self, X: Tensor) -> Tensor:
+        q, k, v = self.qkv(X).unflatten(-1, (3, HEADS, -1)).permute(2, 0, 3, 1, 4)
+        pooled = (F.softmax(q @ k.mT, dim=-1) @ v).transpose(1, 2).flatten(2)
+        return self.proj(pooled * self.gate(X).sigmoid() if self.gated else pooled)
+
+
+LAYERS: dict[str, Callable[[], tuple[nn.Module, Any]]] = {
+    "nn.MultiheadAttention": lambda: (model := encoder().layers[0], model.self_attn.out_proj),
+    "kernel": lambda: (model := Block(), model.attn.proj),
+    "products": lambda: (model := OwnProductsAttention(), model.proj),
+    "gated products": lambda: (model := OwnProductsAttention(gated=True), model.proj),
+}
+
+
+def output_of_projection(model: nn.Module, W_o: nn.Linear, X: Tensor) -> tuple[Any, Tensor]:
+    """The recorded call of the only layer, and what its projection gave without its bias."""
+    wrapped = nn.ModuleList([model])
+    outputs: list[Tensor] = []
+    attention = getattr(model, "self_attn", None)
+    hook = (attention or W_o).register_forward_hook(
+        lambda _layer, _inputs, output: outputs.append(output[0] if isinstance(output, tuple) else output)
+    )
+    with record(values=True, torch_calls=wrapped) as trace, torch.enable_grad():
+        model(X)
+    hook.remove()
+    return trace["encoder.0.self"], outputs[0].detach() - W_o.bias.detach()
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_contributions_add_up_to_the_output(name: str) -> None:
+    torch.manual_seed(5)
+    model, W_o = LAYERS[name]()
+    call, output = output_of_projection(model.eval(), W_o, torch.randn(2, 5, D))
+    assert (call.source.gate is not None) == ("gated" in name)
+    torch.testing.assert_close(contribution_sum(call, W_o), output, atol=1e-5, rtol=1e-4)
+    torch.testing.assert_close(contribution_sum(call.text(1), W_o)[0], output[1], atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("mode", ["evaluation", "gradients"])
+def test_a_whole_encoder(mode: str) -> None:
+    """Also on the fast path, where a batch with padding is nested."""
+    model, X, padding = encoder().eval(), torch.randn(2, 5, D), padded((5, 3), 5)
+    with torch.set_grad_enabled(mode == "gradients"):
+        plain = model(X, src_key_padding_mask=padding)
+        with record(values=True, torch_calls=model) as trace:
+            assert torch.equal(model(X, src_key_padding_mask=padding), plain)
+    layer = model.layers[0].self_attn
+    expected = layer(X, X, X, key_padding_mask=padding)[0].detach() - layer.out_proj.bias.detach()
+    call = trace["encoder.0.self"]
+    found = contribution_sum(call, layer.out_proj)
+    real = ~padding
+    torch.testing.assert_close(found[real], expected[real], atol=1e-5, rtol=1e-4)
+    shares = contribution_shares(trace, model)["encoder.0.self"].weights()
+    norms = contribution_norms(call, layer.out_proj)
+    torch.testing.assert_close(shares[0], (norms / norms.sum(dim=-1, keepdim=True))[0])
+
+
+@torch.no_grad()
+def test_means_and_patches_of_outputs() -> None:
+    model, X, Y = encoder().eval(), torch.randn(1, 5, D), torch.randn(1, 5, D)
+    with record(values=True, torch_calls=model) as clean:
+        model(X)
+    site = "encoder.1.self"
+    own, given = model.layers[1].self_attn, list[Tensor]()
+    hook = own.register_forward_hook(lambda _layer, _inputs, output: given.append(output[0]))
+    edits = [mean(None, mean_outputs(clean[site])), patch(None, clean[site], "output")]
+    for edit in edits:
+        with intervene({site: edit}, torch_calls=model):
+            model(Y)
+    hook.remove()
+    outputs = head_outputs(clean[site])
+    for found, heads in zip(given, (outputs.mean(dim=2, keepdim=True).expand_as(outputs), outputs), strict=True):
+        torch.testing.assert_close(found, own.out_proj(heads.transpose(1, 2).flatten(2)), atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("unbatched", [False, True])
+@pytest.mark.parametrize("needs", [None, "mean", "each"])
+def test_weights_in_the_graph_of_a_layer(needs: str | None, unbatched: bool) -> None:
+    layer = nn.MultiheadAttention(D, HEADS, batch_first=True)
+    X = torch.randn(*(() if unbatched else (2,)), 5, D, requires_grad=True)
+    options = {"need_weights": needs is not None, "average_attn_weights": needs == "mean"}
+    plain, weights = layer(X, X, X, **options)
+    with record(differentiable=True, torch_calls=True) as trace:
+        output, returned = layer(X, X, X, **options)
+    torch.testing.assert_close(output, plain, atol=1e-6, rtol=1e-5)
+    if weights is not None:
+        torch.testing.assert_close(returned, weights, atol=1e-6, rtol=1e-5)
+    found = trace["attention.0"].graph_weights
+    gradient, of_input = torch.autograd.grad(output.square().sum(), [found, X])
+    (expected,) = torch.autograd.grad(plain.square().sum(), [X])
+    torch.testing.assert_close(of_input, expected, atol=1e-5, rtol=1e-4)
+    # By hand: dL/dw_ij is the output's gradient times W_o v_j.
+    W_v, b_v = layer.in_proj_weight.chunk(3)[2], layer.in_proj_bias.chunk(3)[2]
+    values = F.linear(X, W_v, b_v).unflatten(-1, (HEADS, -1)).reshape(-1, 5, HEADS, D // HEADS).transpose(1, 2)
+    upstream = (2 * output @ layer.out_proj.weight).reshape(-1, 5, HEADS, D // HEADS).transpose(1, 2)
+    torch.testing.assert_close(gradient, upstream @ values.mT, atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("shape", [(), (HEADS,), (2, HEADS), (3, 2, HEADS)])
+def test_weights_in_the_graph_of_the_kernel(shape: tuple[int, ...]) -> None:
+    q, k, v = (torch.randn(*shape, 5, 8, requires_grad=True) for _ in range(3))
+    plain = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+    with record(differentiable=True, torch_calls=True) as trace:
+        output = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+    assert output.shape == plain.shape
+    torch.testing.assert_close(output, plain)
+    expected = torch.autograd.grad(plain.square().sum(), [q, k, v])
+    found = torch.autograd.grad(output.square().sum(), [q, k, v, trace[0].graph_weights])
+    torch.testing.assert_close(found[:3], expected)
+
+
+def test_weights_in_the_graph_of_whole_models() -> None:
+    X = torch.randn(2, 5, D)
+    model = encoder().eval().requires_grad_(False)  # the fast path would be open
+    plain = model(X)
+    with record(differentiable=True, torch_calls=model) as trace:
+        output = model(X)
+    torch.testing.assert_close(output, plain, atol=1e-5, rtol=1e-4)
+    for call in trace:
+        (gradient,) = torch.autograd.grad(output[0, 0, 0], call.graph_weights, retain_graph=True)
+        assert gradient.any(), call.site
+    by_hand = nn.ModuleList([HandAttn()])
+    with record(differentiable=True, torch_calls=by_hand) as trace:
+        output, _ = by_hand[0](X)
+    (gradient,) = torch.autograd.grad(output.square().sum(), trace["encoder.0.self"].graph_weights)
+    assert gradient.shape == (2, HEADS, 5, 5)
+    refused = pytest.raises(ValueError, match="expected no intervene block")
+    with refused, record(differentiable=True, torch_calls=model), intervene({"encoder.0.self": off(1)}, model):
+        model(X)

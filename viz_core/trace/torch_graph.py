@@ -1,0 +1,46 @@
+"""Torch's own attention computed from weights that stay in the graph, for `record(differentiable=True)`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from einops import rearrange
+from jaxtyping import Float
+from torch import Tensor
+
+from viz_core.trace.pooling import pooled
+from viz_core.trace.torch_calls import READERS, read_in_graph
+
+
+def attend_in_graph(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[Float[Tensor, "batch heads queries keys"], Any]:
+    """Return the weights of a call of torch's attention, and its result computed from them.
+
+    Raises:
+        ValueError: if it is a kernel of the fast path, which is closed while this is recorded, or a batch is nested.
+    """
+    given = {**dict(zip(READERS[function][1], args, strict=False)), **kwargs}
+    if function not in (F.scaled_dot_product_attention, F.multi_head_attention_forward) or given["query"].is_nested:
+        raise ValueError("differentiable: expected padded batches and torch's attention functions, got a fused layer")
+    source = read_in_graph(function, args, kwargs)
+    assert source.values is not None
+    weights = source.rows(slice(0, source.shape[1]), slice(0, source.shape[2]))
+    if torch.is_grad_enabled() and not weights.requires_grad:
+        weights.requires_grad_()
+    query = given["query"]
+    if function is F.scaled_dot_product_attention:
+        output = pooled(weights, source.values, given.get("dropout_p", 0.0))
+        lead = torch.broadcast_shapes(query.shape[:-3], given["key"].shape[:-3])
+        return weights, output.reshape(*lead, *output.shape[1:]) if query.dim() > 2 else output[0, 0]
+    output = pooled(weights, source.values, given["dropout_p"] if given.get("training", True) else 0.0)
+    output = F.linear(rearrange(output, "b h n v -> n b (h v)"), given["out_proj_weight"], given["out_proj_bias"])
+    returned = None
+    if given.get("need_weights", True):
+        returned = weights.mean(dim=1) if given.get("average_attn_weights", True) else weights
+    if query.dim() == 2:  # no batch
+        return weights, (output[:, 0], None if returned is None else returned[0])
+    return weights, (output, returned)
