@@ -63,7 +63,6 @@ def attention_forward(
     sinks: Tensor | None = None,
     indices: Tensor | None = None,
     block_indices: Tensor | None = None,
-    output_attentions: bool | None = None,
     **_: Any,
 ) -> tuple[Tensor, None]:
     """Attention of a transformers layer, computed by `attend`; a drop-in for transformers' own.
@@ -85,12 +84,6 @@ def attention_forward(
     if block_indices is not None:
         name = type(module).__name__
         raise ValueError(f"{name}: expected attention to all keys, got blocks chosen for each query; restore the model")
-    if output_attentions:
-        warnings.warn(
-            "output_attentions gives no maps of an instrumented model: read `trace[site].weights()` after "
-            "`with record() as trace`, or call `restore(model)` first",
-            stacklevel=2,
-        )
     is_bias = attention_mask is not None and attention_mask.dtype != torch.bool
     mask, bias = (None, attention_mask) if is_bias else (attention_mask, None)
     if position_bias is not None:
@@ -139,6 +132,17 @@ def watch_projections(model: nn.Module, layers: Collection[nn.Module]) -> list[R
     }
     found = {projection for path in innermost for projection in itertools.islice(projections(parts, path), 1)}
     return [projection.register_forward_pre_hook(_before_projection) for projection in found]
+
+
+def warn_of_requested_maps(model: nn.Module, _inputs: tuple[Any, ...], named: dict[str, Any]) -> None:
+    """Warn, before a pass of a model, if it was asked for maps that our attention does not return."""
+    requested = named.get("output_attentions")
+    if getattr(model.config, "output_attentions", False) if requested is None else requested:
+        warnings.warn(
+            "output_attentions gives no maps of an instrumented model: read `trace[site].weights()` after "
+            "`with record() as trace`, or call `restore(model)` first",
+            stacklevel=4,
+        )
 
 
 def _before_projection(_projection: nn.Module, inputs: tuple[Any, ...]) -> None:

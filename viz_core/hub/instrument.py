@@ -12,7 +12,7 @@ from weakref import WeakSet
 from torch import nn
 from torch.utils.hooks import RemovableHandle
 
-from viz_core.hub.attention import register, watch_projections
+from viz_core.hub.attention import register, warn_of_requested_maps, watch_projections
 from viz_core.hub.custom_attention import hidden_sites, implementation_for, outermost, own_sites
 from viz_core.hub.custom_attention_hooks import Handles, add_hooks, remove_hooks
 from viz_core.hub.kinds import recognise
@@ -96,7 +96,7 @@ class _Before:
     implementations: list[tuple[Any, str | None]]
     sites: list[tuple[nn.Module, str | None]]
     listening: list[tuple[nn.Module, Handles]]
-    projections: list[RemovableHandle]
+    watching: list[RemovableHandle]  # projections, and requests for maps
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -124,7 +124,7 @@ def _enter(part: Any, sites: Mapping[nn.Module, str]) -> None:
             [(config, implementations.get(id(config), implementation(config))) for config in configs],
             [(layer, names.get(layer, site_of(layer))) for layer in sites],
             [(layer, handles_of.get(layer) or add_hooks(layer)) for layer in outermost(sites, set(own) - set(hidden))],
-            watch_projections(part, [layer for layer in sites if sites[layer] not in own]),
+            _watch(part, [layer for layer in sites if sites[layer] not in own]),
         )
     _instrumented.add(part)
     name = implementation_for(part)
@@ -132,6 +132,11 @@ def _enter(part: Any, sites: Mapping[nn.Module, str]) -> None:
         set_implementation(config, name)
     for layer, site in sites.items():
         name_site(layer, site)
+
+
+def _watch(part: Any, layers: list[nn.Module]) -> list[RemovableHandle]:
+    handles = watch_projections(part, layers)
+    return [*handles, part.register_forward_pre_hook(warn_of_requested_maps, with_kwargs=True)] if layers else []
 
 
 def _leave(part: Any) -> None:
@@ -144,7 +149,7 @@ def _leave(part: Any) -> None:
     for layer, handles in before.listening:
         if id(layer) not in shared:
             remove_hooks(layer, handles)
-    for handle in before.projections:
+    for handle in before.watching:
         handle.remove()
     for config, name in before.implementations:
         if id(config) not in shared:

@@ -71,7 +71,7 @@ class AttentionCall:
     def key_mask(self) -> TokenMask:
         """True where a key is a token, (batch, keys): from the first to the last that its text may attend to."""
         batch, _, _, num_keys = self.source.shape
-        tokens = self.source.tokens if isinstance(self.source, Direct | Projected) else None
+        tokens = getattr(self.source, "tokens", None)
         return torch.ones(batch, num_keys, dtype=torch.bool) if tokens is None else tokens.cpu()
 
     @property

@@ -20,6 +20,7 @@ from viz_core.trace.context import set_in_block
 from viz_core.trace.padding import TokenMask
 from viz_core.trace.references import refuse_transformed
 from viz_core.trace.source import Direct, Projected, Source, StoredTensors
+from viz_core.trace.stitched import Stitched, are_steps, read_the_same
 from viz_core.trace.torch_mode import RecordingMode
 
 EMPTY_TRACE_HINT = (
@@ -125,6 +126,23 @@ class Trace:
         for call in self:
             alone._add(call.text(row).source, call.site)
         return alone
+
+    def stitched(self) -> Trace:
+        """Return the recording with the steps of a generation as one call for each site, of all its queries and keys.
+
+        A site called again is a step if it has the keys of the call before and its own; or, in cross-attention, the
+        same keys. Other calls stay as they are.
+        """
+        found, families = Trace(), dict[str, list[Source]]()
+        for call in self:
+            families.setdefault(call.site.partition("@")[0], []).append(call.source)
+        steps = {site.partition(".")[0]: len(family) for site, family in families.items() if are_steps(family)}
+        for site, family in families.items():
+            stack, _, kind = site.partition(".")
+            crosses = kind.endswith("cross") and len(family) == steps.get(stack) and read_the_same(family)
+            for source in [Stitched(family)] if are_steps(family) or crosses else family:
+                found._add(source, site)
+        return found
 
     @contextmanager
     def adopt(self) -> Iterator[Trace]:

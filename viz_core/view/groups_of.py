@@ -45,7 +45,7 @@ def _open(what: object, tokens: Tokens | None, keys: Tokens | None, row: int, la
     if isinstance(what, AttentionCall):
         calls: tuple[AttentionCall, ...] = (what,)
     else:
-        calls = tuple(what) if isinstance(what, Trace) else weight_calls(what, cross=keys is not None)
+        calls = tuple(what.stitched()) if isinstance(what, Trace) else weight_calls(what, cross=keys is not None)
     if not calls:
         raise ValueError(f"what: expected attention, got a trace without any: {EMPTY_TRACE_HINT}")
     if not is_index(row):

@@ -18,6 +18,7 @@ from viz_core.view.page import view_page
 from viz_core.view.payload import View, encode_view
 from viz_core.view.requests import FileRequest, wanted
 from viz_core.view.state import ViewState, read_message
+from viz_core.view.static_picture import static_picture
 from viz_core.view.theme import DARK, LIGHT
 
 _THEME = f':host {{ {LIGHT}}} :host([data-scheme="dark"]) {{ {DARK}}}'
@@ -44,8 +45,8 @@ class AttentionWidget(ViewHandle, anywidget.AnyWidget):
         shown.site, shown.pins = "decoder.0.cross", ["q2"]
         shown.observe(print, "head")                 # traitlets: told whenever another is opened
 
-    The numbers stay with Python, which answers as they are looked at: a notebook that is opened again shows nothing
-    until its cell has run. `save` writes a page that needs no Python.
+    The numbers stay with Python, which answers as they are looked at: a notebook that is opened again shows a picture
+    of the maps until its cell has run, as nbconvert and GitHub do. `save` writes a page that needs no Python.
     """
 
     _esm = _script()
@@ -65,6 +66,14 @@ class AttentionWidget(ViewHandle, anywidget.AnyWidget):
         anywidget.AnyWidget.__init__(self)
         self._follow(self.state)
         self.on_msg(self._receive)
+
+    def _repr_mimebundle_(self, **options: Any) -> Any:
+        """Return the widget, and a picture of the maps for those who run no widgets."""
+        bundle = super()._repr_mimebundle_(**options)
+        if bundle is None:
+            return None
+        data, metadata = bundle
+        return {**data, "text/html": static_picture(self.view, self.state)}, metadata
 
     def _show_state(self, state: ViewState) -> None:
         self._follow(state)

@@ -6,6 +6,7 @@ import contextlib
 import gc
 import sys
 import threading
+import warnings
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -142,8 +143,29 @@ def test_a_thread_that_does_not_record_is_not_recorded() -> None:
     assert trace.sites == ()
 
 
-def test_a_request_for_maps_says_what_to_do_instead() -> None:
-    model = in_memory("llama")
+@pytest.mark.parametrize("family", ["llama", "gpt2", "bert", "t5", "vit"])
+def test_a_request_for_maps_says_what_to_do_instead(family: str) -> None:
+    model = in_memory(family)
     instrument(model)
-    with pytest.warns(UserWarning, match="output_attentions gives no maps of an instrumented model"):
+    warned = pytest.warns(UserWarning, match="output_attentions gives no maps of an instrumented model")
+    with warned as caught:
         model(**inputs_of(model), output_attentions=True)
+    assert len(caught) == 1
+    restore(model)
+    model.set_attn_implementation("eager")
+    model.config.output_attentions = True
+    instrument(model)
+    with warned:
+        model(**inputs_of(model))
+    restore(model)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model(**inputs_of(model))
+
+
+def test_layers_that_give_their_own_maps_are_not_warned_of() -> None:
+    model = in_memory("bloom")
+    instrument(model)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert len(model(**inputs_of(model), output_attentions=True).attentions) == 2

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import base64
+import io
+import re
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 from tests.viz_core.view.attention_groups import make_group
 from tests.viz_core.view.test_open_state import GROUPS
@@ -188,5 +193,21 @@ def test_a_widget_is_no_heavier_than_it_must_be() -> None:
     data, _ = shown._repr_mimebundle_()
     assert "application/vnd.jupyter.widget-view+json" in data
     assert not hasattr(shown, "_repr_html_")
+    picture = data.pop("text/html")
     assert len(str(data)) < 1000
+    assert len(picture) < 10_000
     assert repr(shown) == "AttentionWidget(decoder.0.cross, head 0, one of 6)"
+
+
+def test_without_scripts_a_notebook_shows_the_maps_as_a_picture() -> None:
+    """Decoded again, a thumbnail is 255 minus the map's bytes; nothing in it is a script or a frame."""
+    shown = AttentionWidget([make_group(5, 7)])
+    html = shown._repr_mimebundle_()[0]["text/html"]
+    (place,) = re.findall(r'^<img alt="([^"]+)" style="max-width: 100%" src="data:image/png;base64,([^"]+)">$', html)
+    picture = np.asarray(Image.open(io.BytesIO(base64.b64decode(place[1]))))
+    group = shown.groups[0]
+    thumbnails = group.picture(0).thumbnails
+    scale = picture.shape[0] // (len(group.calls) * 7 - 2)
+    cells = picture[::scale, ::scale]
+    np.testing.assert_array_equal(cells[:5, :7], 255 - thumbnails[0].numpy())
+    np.testing.assert_array_equal(cells[:5, 9:16], 255 - thumbnails[1].numpy())
