@@ -15,6 +15,7 @@ PARTS = (
     "attention_view",
     "long_inputs",
     "sinusoid_heatmap",
+    "rotary",
     "translating",
     "heads_off",
     "walk",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -39,10 +40,12 @@ def patch(heads: Heads, call: AttentionCall, what: str = "weights", queries: Pla
         raise ValueError(f"heads: expected 0 to {call.num_heads - 1}, as {call.site!r} has, got {chosen}")
     selected = places_of("queries", queries)
     if what == "weights":
-        keys_first = without_padding_before(call.weights().mT, call.key_mask).mT
+        weights = _of_heads(call, chosen, lambda head: call.weights(head=head))
+        keys_first = without_padding_before(weights.mT, call.key_mask).mT
         return _Weights(chosen, without_padding_before(keys_first, call.query_mask), _lengths(call), selected)
     if what == "output":
-        return _Output(chosen, without_padding_before(head_outputs(call), call.query_mask), _lengths(call), selected)
+        outputs = _of_heads(call, chosen, lambda head: _head_output(call, head))
+        return _Output(chosen, without_padding_before(outputs, call.query_mask), _lengths(call), selected)
     raise ValueError(f"what: expected 'weights' or 'output', got {what!r}")
 
 
@@ -54,16 +57,26 @@ def head_outputs(call: AttentionCall) -> Float[Tensor, "batch heads queries v"]:
         ValueError: unless the call was recorded by `record(values=True)`.
     """
     _check_call(call)
+    return _of_heads(call, None, lambda head: _head_output(call, head))
+
+
+def _head_output(call: AttentionCall, head: int) -> Float[Tensor, "batch queries v"]:
     source = call.source
     if isinstance(source, OneText):  # edits of what heads write are those of the whole batch
-        whole = head_outputs(AttentionCall(call.site, source.source))
-        return whole[source.row : source.row + 1, :, source.queries.start : source.queries.stop]
-    values = call.values.float().cpu()
-    group, edits = call.num_heads // values.shape[1], getattr(call.source, "edits", None)
-    outputs = [call.weights(head=h) @ values[:, h // group] for h in range(call.num_heads)]
-    if edits is not None:
-        outputs = [edits.edit_output(output, head) for head, output in enumerate(outputs)]
-    return torch.stack(outputs, dim=1)
+        whole = _head_output(AttentionCall(call.site, source.source), head)
+        return whole[source.row : source.row + 1, source.queries.start : source.queries.stop]
+    values, edits = call.values, getattr(call.source, "edits", None)
+    output = call.weights(head=head) @ values[:, head // (call.num_heads // values.shape[1])].float().cpu()
+    return output if edits is None else edits.edit_output(output, head)
+
+
+def _of_heads(
+    call: AttentionCall, heads: Sequence[int] | None, compute: Callable[[int], Tensor]
+) -> Float[Tensor, "batch heads _ _"]:
+    """Return what is computed of these heads, all unless given, with zeros for the others."""
+    found = {head: compute(head) for head in heads or range(call.num_heads)}
+    nothing = torch.zeros_like(next(iter(found.values())))
+    return torch.stack([found.get(head, nothing) for head in range(call.num_heads)], dim=1)
 
 
 def mean_outputs(call: AttentionCall, counted: Bool[Tensor, "batch queries"] | None = None) -> Float[Tensor, "heads v"]:
