@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from torch import Tensor, nn
 
 from viz_core.attention import AdditiveAttention
@@ -9,8 +11,8 @@ from viz_core.trace import find_sites, site_of
 from viz_core.trace.sites import projections
 
 
-def output_projection(model: nn.Module, site: str) -> nn.Linear:
-    """Return W_o of the attention layer at a site, as a Linear that shares its weights.
+def output_projection(model: nn.Module, site: str) -> Any:
+    """Return W_o of the attention layer at a site, with its adapters or quantised; GPT-2's as a Linear.
 
     It has one of the usual names within the layer, or, as in BERT, beside it: `attention.self` is followed by
     `attention.output.dense`. The innermost layer of a site comes first.
@@ -26,7 +28,7 @@ def output_projection(model: nn.Module, site: str) -> nn.Linear:
     if not layers:
         raise ValueError(f"site: expected one of the model's layers, got {site!r}")
     found = next((part for path in layers for part in projections(parts, path)), None)
-    if isinstance(found, nn.Linear):
+    if hasattr(found, "in_features"):
         return found
     if type(found).__name__ != "Conv1D" or found is None:
         raise ValueError(f"site: expected a layer with an output projection, got {site!r}, where none was found")
