@@ -157,9 +157,8 @@ def _source(call: _Call, stored: dict[str, Tensor]) -> Source:
         check_tensors(weights=stored["values"])
         if stored["values"].dim() != 4:
             raise ValueError(f"weights of shape {tuple(stored['values'].shape)}")
-        return Direct(
-            stored["values"], stored.get("added_up"), **masks, signed=bool(call.settings.get("signed", False))
-        )
+        is_signed = bool(call.settings.get("signed", False))
+        return Direct(stored["values"], stored.get("added_up"), masks["query_tokens"], masks["key_tokens"], is_signed)
     if call.kind != "projected" or not stored.keys() <= {*_TENSORS}:
         raise ValueError(f"a {call.kind} of {sorted(stored)}")
     settings = call.settings

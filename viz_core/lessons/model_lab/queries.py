@@ -12,7 +12,7 @@ from viz_core.hub import HubCard, HubModel, HubRun, NextWord, Positions
 from viz_core.hub.kinds.dual_encoder import DualEncoder
 from viz_core.maps.residuals import future_weight, row_error, row_sum_error
 from viz_core.models.projections import output_projection
-from viz_core.trace import AttentionCall
+from viz_core.trace import AttentionCall, site_of
 from viz_core.trace.source import Projected
 
 CLAIMED_ROWS = 256
@@ -118,7 +118,8 @@ def picture_shares(_model: HubModel, run: HubRun, token: int) -> Float[np.ndarra
 
 def shows_contributions(model: HubModel, run: HubRun) -> bool:
     """Whether contributions of keys can be computed: values are recorded, and every output projection is found."""
-    if model.engine.holds_maps:
+    parts = {name for part in model.engine.model.modules() if site_of(part) for name, _ in part.named_children()}
+    if model.engine.holds_maps or parts & {"attn_sub_norm", "o_norm"}:  # norms between heads and projection
         return False
     try:
         for call in run.trace:
