@@ -48,7 +48,7 @@ class LayerTracker:
     """Tracks, for each thread, the attention layer whose weights were used last."""
 
     def __init__(self, model: nn.Module | None) -> None:
-        self._model = model
+        self.model = model
         self._weights = {} if model is None else _weights_of_layers(model)
         self._thread = threading.local()
         self._used = set[str]()
@@ -75,11 +75,11 @@ class LayerTracker:
 
     def describe_missing(self, recorded: AbstractSet[str]) -> str:
         """Return which layers of the model ran, or mix tokens in another way, without a recorded map, and why."""
-        if self._model is None or not self._used:
+        if self.model is None or not self._used:
             return ""
-        sites = find_sites(self._model)
+        sites = find_sites(self.model)
         known = recorded | {site for layer, site in sites.items() if site_of(layer) in recorded}
-        rows = cover_layers(self._model, sites, self._used - known)
+        rows = cover_layers(self.model, sites, self._used - known)
         return describe_uncovered(row for row in rows if row.code in ("parts", "mixer"))
 
 

@@ -15,6 +15,7 @@ from torch import Tensor
 from viz_core.torch_internals.function_modes import FastPathMode, without_modes
 from viz_core.trace.after_attention import last_site, note_output, note_projected
 from viz_core.trace.intervene import is_editing
+from viz_core.trace.pooling import edited_output
 from viz_core.trace.references import detached
 from viz_core.trace.softmax_calls import PRODUCTS, SOFTMAXES, softmax_weights, values_of
 from viz_core.trace.source import Direct, Source
@@ -52,6 +53,7 @@ class RecordingMode(FastPathMode):
         super().__init__(closed=trace.differentiable)
         self._is_active, self._add, self._layers, self._trace = is_active, add, layers, trace
         self._values = trace.values and self.keeps_values
+        self._knows_no_model = isinstance(layers, LayerTracker) and layers.model is None
 
     def __torch_function__(
         self,
@@ -74,15 +76,19 @@ class RecordingMode(FastPathMode):
         try:
             if self._trace.differentiable and func in READERS:
                 return self._call_in_graph(func, args, kwargs, layer)
+            edits_before = edits_of_call.get()
             result = func(*args, **kwargs)
         finally:
             _thread.in_call = False
         with without_modes():  # no mode sees what is computed for the recorder alone
             if func in READERS:
-                source = read_call(func, args, kwargs, self._values)
-                self._add(replace(source, edits=edits_of_call.get()), layer.site)
+                source = replace(read_call(func, args, kwargs, self._values), edits=edits_of_call.get())
+                self._add(source, layer.site)
                 if self._values and func is F.scaled_dot_product_attention and not result.is_nested:
-                    note_output(self._trace, result[(None,) * (4 - result.dim())].flatten(0, -4))
+                    output = result[(None,) * (4 - result.dim())].flatten(0, -4)
+                    if source.edits is edits_before and source.values is not None:  # to be applied after this call
+                        output = edited_output(output, source, source.values)
+                    note_output(self._trace, output)
             elif (weights := softmax_weights(result, layer.heads, args, kwargs)) is not None:
                 weights = self._stored(weights)
                 self._add(Direct(weights), layer.site)
@@ -108,8 +114,8 @@ class RecordingMode(FastPathMode):
         if func in _LINEAR:
             with without_modes():
                 inputs, weight = args[_LINEAR[func] : _LINEAR[func] + 2]
-                if layer.projection is weight or layer.site is None:
-                    note_projected(self._trace, inputs, is_known=layer.site is not None)
+                if layer.projection is weight or self._knows_no_model:
+                    note_projected(self._trace, inputs, is_known=not self._knows_no_model)
             return func(*args, **kwargs)
         result, pending = func(*args, **kwargs), getattr(_thread, "pending", None)
         if pending is not None and func in PRODUCTS and pending[0] is layer and args[0].shape == pending[2]:

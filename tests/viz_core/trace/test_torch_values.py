@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from torch import Tensor, nn
 from tests.viz_core.trace.test_torch_models import HEADS, Block, D, HandAttn, encoder, padded
 from viz_core.maps.contribution_shares import contribution_shares
 from viz_core.maps.contributions import contribution_norms, contribution_sum
-from viz_core.trace import head_outputs, intervene, mean, mean_outputs, off, patch, record
+from viz_core.trace import gate, head_outputs, intervene, mean, mean_outputs, off, patch, record
 
 
 class OwnProductsAttention(nn.Module):
@@ -60,6 +61,33 @@ def test_contributions_add_up_to_the_output(name: str) -> None:
     assert (call.source.gate is not None) == ("gated" in name)
     torch.testing.assert_close(contribution_sum(call, W_o), output, atol=1e-5, rtol=1e-4)
     torch.testing.assert_close(contribution_sum(call.text(1), W_o)[0], output[1], atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("first", ["recorder", "intervention"])
+@pytest.mark.parametrize("name", ["kernel", "nn.MultiheadAttention"])
+@torch.no_grad()
+def test_contributions_of_edited_heads(name: str, first: str) -> None:
+    """An edit that multiplies what a head writes is not taken for a gate of the layer's own as well."""
+    model, W_o = LAYERS[name]()
+    wrapped, X, outputs = nn.ModuleList([model.train()]), torch.randn(2, 5, D), list[Tensor]()
+    layer = getattr(model, "self_attn", W_o)
+    hook = layer.register_forward_hook(
+        lambda _layer, _inputs, output: outputs.append(output[0] if isinstance(output, tuple) else output)
+    )
+    edits = {"encoder.0.self": [gate(1, 0.5), off(3)]}
+    with ExitStack() as stack:
+        for who in (first, "recorder" if first == "intervention" else "intervention"):
+            if who == "recorder":
+                trace = stack.enter_context(record(values=True, torch_calls=wrapped))
+            else:
+                stack.enter_context(intervene(edits, torch_calls=wrapped))
+        model(X)
+        model(X)
+    hook.remove()
+    for call, output in zip(trace, outputs, strict=True):
+        assert call.source.gate is None
+        assert not call.source.is_changed
+        torch.testing.assert_close(contribution_sum(call, W_o), output - W_o.bias, atol=1e-5, rtol=1e-4)
 
 
 @pytest.mark.parametrize("mode", ["evaluation", "gradients"])
