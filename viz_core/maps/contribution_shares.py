@@ -94,7 +94,7 @@ def longest(lengths: Iterable[Tensor]) -> float:
 
 
 @torch.no_grad()
-def shares_of_call(call: AttentionCall, W_o: nn.Linear | None, in_lengths: bool = False) -> AttentionCall:
+def shares_of_call(call: AttentionCall, W_o: nn.Module | None, in_lengths: bool = False) -> AttentionCall:
     """Call whose maps are shares of norms, from its layer's output projection, if it has one.
 
     Args:
