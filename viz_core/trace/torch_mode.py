@@ -6,14 +6,14 @@ import threading
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from viz_core.torch_internals.function_modes import FastPathMode, without_modes
-from viz_core.trace.after_attention import last_site, note_output, note_projected
+from viz_core.trace.after_attention import Recording, last_site, note_output, note_projected
 from viz_core.trace.intervene import is_editing
 from viz_core.trace.pooling import edited_output
 from viz_core.trace.references import detached
@@ -22,9 +22,6 @@ from viz_core.trace.source import Direct, Source
 from viz_core.trace.torch_calls import READERS, read_call
 from viz_core.trace.torch_graph import attend_in_graph
 from viz_core.trace.torch_layers import LayerTracker, TrackedLayer, edits_of_call
-
-if TYPE_CHECKING:
-    from viz_core.trace.trace import Trace
 
 
 class RecordingMode(FastPathMode):
@@ -48,7 +45,7 @@ class RecordingMode(FastPathMode):
         is_active: Callable[[], bool],
         add: Callable[[Source, str | None], None],
         layers: LayerTracker | TrackedLayer,
-        trace: Trace,
+        trace: Recording,
     ) -> None:
         super().__init__(closed=trace.differentiable)
         self._is_active, self._add, self._layers, self._trace = is_active, add, layers, trace
