@@ -96,7 +96,7 @@ tests.viz_core.hub.architectures`).
 TIMM_HEAD = """
 ## timm and torchvision
 
-Narrow or shallow ones where they can be; here a run with `record(torch_calls=model)` is what the table is held against.
+Narrow or shallow ones where they can be. The table agrees with a run under `record(torch_calls=model)`.
 
 """
 COLUMNS = """| architecture | layers | recorded | not recorded |
