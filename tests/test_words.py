@@ -198,7 +198,6 @@ TRUE_AT_ANY_SETTING = {
         "cost": "the formulas of the costs",
     },
     "position-embeddings": {
-        "collapse": "numbers, and a theorem",
         "penalty": "slopes are positive",
         "shaw": "numbers of a paper",
     },
@@ -217,7 +216,6 @@ TRUE_AT_ANY_SETTING = {
     "sinusoidal-encoding": {},
     "transformer": {"worth": "what the colours mean"},
     "vision-transformer": {
-        "depth": "a rollout is half of what was there before, by its definition",
         "entropy": "what a bit is",
         "vector": "which row is drawn below",
         "worth": "what the colours mean",
