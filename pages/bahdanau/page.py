@@ -15,7 +15,7 @@ from pages.bahdanau.comparison import (
 from pages.bahdanau.controlled_comparison import all_else_alike
 from pages.bahdanau.exercises import other_cell, other_score
 from pages.bahdanau.models import ATTENTION, PLAIN
-from pages.bahdanau.stepping import BROKEN, draw_step, show_step, states, step_control
+from pages.bahdanau.stepping import BROKEN, draw_step, states, step_control
 from ui.blocks.translation import show_notes, show_result, translate, translation_inputs
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate, sentence_request, translation_maps
@@ -43,10 +43,7 @@ with chapter.card("main"):
     result = chapter.require(translate(chapter, ATTENTION, request))
     show_result(result)
     pictures = st.container()  # above what moves them
-    tokens = st.container()
     step = step_control(chapter, result)
-    with tokens:
-        show_step(chapter, result, step)
     broken = chapter.break_it(*BROKEN)
     badges = None if broken else st.container()
     with pictures:

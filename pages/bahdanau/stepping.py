@@ -13,6 +13,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from pages.bahdanau import figures
 from pages.bahdanau.models import ATTENTION
+from ui.blocks.sentence import word_labels
 from ui.blocks.translation import TranslationInputs
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate, sentence_request, translator
@@ -34,13 +35,15 @@ BROKEN: dict[str, tuple[str, Measure, Weights]] = {  # the claim that fails, its
 
 
 def step_control(chapter: Chapter, result: Translation) -> int:
-    """Draw a slider and a button that choose the step; return it, counted from 0."""
+    """Draw the words written and a button for the next one, which choose the step; return it, counted from 0."""
     last = len(result.target_tokens)
     step = first = min(FIRST, last)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         if last > 1:
             with st.container():
-                step = int(chapter.controls.slider("step", 1, last, first))
+                chapter.controls.clamp("step", last)
+                labels = word_labels(result.target_tokens)
+                step = chapter.controls.choice("step", tuple(labels), first, labels)
             st.button(
                 chapter.words("next"),
                 key=chapter.controls.key("next"),
@@ -127,14 +130,6 @@ def _choice(chapter: Chapter, steps: DecoderSteps, step: int, result: Translatio
         written=escape(result.target_tokens[step]),
         summary=[f"{escape(word)} {p:.2f}" for word, (_, p) in zip(readable, top, strict=True)],
     )
-
-
-def show_step(chapter: Chapter, result: Translation, step: int) -> None:
-    """Draw the translation with this step's token marked and later tokens pale."""
-    words = result.target_tokens
-    before = " ".join(escape(word) for word in words[:step])
-    after = " ".join(escape(word) for word in words[step + 1 :])
-    chapter.text("so-far", before=before, word=escape(words[step]), after=f":gray[{after}]" if after else "")
 
 
 def _next(key: str, first: int, last: int) -> None:

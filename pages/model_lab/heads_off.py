@@ -13,6 +13,7 @@ from pages.model_lab.models import hub_maps
 from pages.model_lab.next_words import before_writing
 from serving.requests.hub import HubRequest
 from ui.blocks.heads_off import head_switches, name_heads
+from ui.blocks.sentence import choose_token
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate
 from ui.text.head_names import HeadNames
@@ -67,7 +68,7 @@ def _words(chapter: Chapter, request: HubRequest, result: HubRun, heads: HeadsOf
     count = len(result.output)
     first, place = len(read) - count, before_writing(result)
     if count > 1:
-        place = int(chapter.controls.slider("off-place", first + 1, first + count, first + place + 1)) - first - 1
+        place = choose_token(chapter, "off-place", [token.label for token in read], first, first + place) - first
     found = evaluate(request, without_heads, heads, place)
     _beside(chapter, found, "words", token=escape(read[first + place].label))
     if found.perplexity is None:

@@ -13,6 +13,7 @@ from jaxtyping import Float
 from pages.model_lab.figures import fingerprint_figure
 from serving.requests.hub import HubRequest
 from ui.blocks.over_picture import over_picture_figure
+from ui.blocks.sentence import choose_token
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate
 from ui.text.head_link import head_link
@@ -33,7 +34,7 @@ def in_picture(chapter: Chapter, request: HubRequest, run: HubRun, view: ViewSta
     with chapter.card("in-picture"):
         token = pinned[0] if pinned else min(max(first, run.num_prompt_tokens - 1), count - 1)
         if not pinned and count - first > 1:
-            token = int(chapter.controls.slider("looking", first + 1, count, token + 1)) - 1
+            token = choose_token(chapter, "looking", [each.label for each in run.tokens], first, token)
         layers = sum(call.stack == "decoder" for call in run.trace)
         here = view.group == _GROUP
         layer, head = (view.layer, view.head) if here else (layers // 2, 0)

@@ -8,6 +8,7 @@ import streamlit as st
 
 from serving.requests.hub import HubRequest
 from ui.blocks.bars import bars_figure
+from ui.blocks.sentence import choose_token
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate
 from ui.text.markdown import escape
@@ -25,7 +26,8 @@ def next_words(chapter: Chapter, request: HubRequest, run: HubRun) -> None:
     chapter.text("next")
     place = before_writing(run)
     if count > 1:
-        place = int(chapter.controls.slider("place", first + 1, first + count, first + place + 1)) - first - 1
+        tokens = [token.label for token in run.decoder_tokens or run.tokens]
+        place = choose_token(chapter, "place", tokens, first, first + place) - first
     temperature = chapter.controls.slider("warmth", 0.1, 3.0, 1.0, 0.1)
     chapter.lazy("next-words", lambda: _likeliest(chapter, request, run, place, temperature), 900)
 

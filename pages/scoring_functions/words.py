@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -13,7 +13,7 @@ from jaxtyping import Float
 from plotly.subplots import make_subplots
 
 from pages.scoring_functions.scaling import PAIRS, measured_width
-from ui.blocks.sentence import or_explain, sentence_input
+from ui.blocks.sentence import or_explain, sentence_input, word_labels
 from ui.chapter.chapter import Chapter
 from ui.compute.models import translator
 from ui.text.markdown import escape
@@ -50,7 +50,7 @@ def sentence_weights(chapter: Chapter) -> WordQuery | None:
             return None
         attention, n = encoder.blocks[-1].attention, len(tokens.labels)
         with chapter.main_controls():
-            labels = _word_labels(tokens.labels)
+            labels = word_labels(tokens.labels)
             query = chapter.controls.choice("asks", tuple(labels), min(4, n), labels) - 1
             head = int(chapter.controls.select("which", tuple(range(1, attention.num_heads + 1)), 6)) - 1
             broken = chapter.break_it(*WEIGHTS)
@@ -89,7 +89,7 @@ def words(chapter: Chapter, word_query: WordQuery | None) -> None:
         return
     tokens, made, query = word_query
     n = len(tokens.labels)
-    labels = _word_labels(tokens.labels)
+    labels = word_labels(tokens.labels)
     key = chapter.controls.choice("answers", tuple(labels), min(5, n), labels) - 1
     terms, scores, weights = (
         part.double().numpy() for part in (made.terms(query, key), made.scores(query), made.weights(query))
@@ -104,11 +104,6 @@ def words(chapter: Chapter, word_query: WordQuery | None) -> None:
     }
     chapter.figure("words", words_figure(made, query, key, chapter.words.group("words")), **values)
     chapter.text("words", **values)
-
-
-def _word_labels(words: Sequence[str]) -> dict[int, str]:
-    """Return the words by their places from 1; a word that occurs more than once has its place beside it."""
-    return {i: escape(word) if words.count(word) == 1 else f"{escape(word)} {i}" for i, word in enumerate(words, 1)}
 
 
 def words_figure(made: WordScores, query: int, key: int, names: Mapping[str, str]) -> go.Figure:

@@ -19,14 +19,12 @@ def result(translator: Translator) -> Translation:
     return translator.translate("Where did you buy this book?")
 
 
-def test_step_by_the_slider_then_word_by_word(
+def test_a_word_is_clicked_then_word_by_word(
     page: Page, app_url: str, translator: Translator, result: Translation
 ) -> None:
     steps = decoder_steps(translator, result)
     page.goto(f"{app_url}/bahdanau?b-text=Where+did+you+buy+this+book%3F")
-    slider = page.get_by_role("slider", name="Step of the decoder")
-    slider.focus()
-    page.keyboard.press("ArrowRight")
+    page.locator(".st-key-b-step").get_by_role("radio").nth(3).click(force=True)
     word = result.source_tokens[int(steps.weights[3].argmax())]
     expect(page.get_by_text(f"At step 4 {word} has the largest weight, {steps.weights[3].max():.2f}")).to_be_visible()
     page.wait_for_url("**b-step=4*")

@@ -57,7 +57,7 @@ PLACES: dict[str, dict[str, str]] = {
 STANDS: dict[str, Callable[[AppTest], bool]] = {
     "architectures": all_hold,
     "attention-pooling": lambda app: "fit" in figure_names(app),
-    "bahdanau": lambda app: app.slider(key="b-step").value == 3,
+    "bahdanau": lambda app: app.segmented_control(key="b-step").value == 3,
     "learning": all_hold,
     "model-lab": lambda app: bool(claims(app)),
     "multi-head": all_hold,
