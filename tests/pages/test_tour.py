@@ -14,7 +14,7 @@ import torch
 from huggingface_hub import constants
 from streamlit.testing.v1 import AppTest
 
-from tests.pages.reading import components, drawn, figures_alt, heatmap, stands, texts
+from tests.pages.reading import badges, components, drawn, figures_alt, heatmap, stands, texts
 from ui.chapter.tour import Step, steps
 from ui.text.words import load_words
 from viz_core.hub import load_hub
@@ -45,7 +45,7 @@ SEEN: dict[str, Callable[[AppTest], bool]] = {
     "mask": lambda app: app.text_input(key="sf-lengths").value == "4 2",
     "heads": lambda app: app.number_input(key="mh-heads").value == 8,
     "one-head": lambda app: app.number_input(key="mh-heads").value == 1,
-    "order": lambda app: "At rounding error: No positions." in texts(app),
+    "order": lambda app: badges(app)["No positions: shuffling first or last is the same"],
     "waves": lambda app: heatmap(app)[1].shape == (100, 64),
     "translate": lambda app: "S'il pleut demain, nous n'irons pas à la plage avec les enfants." in texts(app),
     "head": lambda app: "à la plage avec les enfants" in texts(app),
