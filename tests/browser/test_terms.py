@@ -13,6 +13,15 @@ DESK = {"width": 1400, "height": 1400}
 _LINKS = ".st-key-definition a[href^='#part-']"
 _ROWS, _COLUMNS = 14, 18  # of places in a figure that the pointer visits
 _PAUSE = 15  # ms at each
+# Whether the page listens yet: a term that is pointed at is lit.
+_LISTENS = """(links) => {
+  const link = document.querySelector(links);
+  const tell = (name) => link.dispatchEvent(new PointerEvent(name, { bubbles: true }));
+  tell("pointerover");
+  const lit = "lit" in link.dataset;
+  tell("pointerout");
+  return lit;
+}"""
 # Names of the terms that were lit since this was called, above the optional sections.
 _WATCH = """() => {
   const seen = (globalThis.seenTerms = new Set());
@@ -49,6 +58,7 @@ def open_chapter(page: Page, url: str) -> Locator:
     expect(links.first).to_be_visible()
     expect_rest(page)
     page.wait_for_timeout(1_000)  # figures draw themselves
+    page.wait_for_function(_LISTENS, arg=_LINKS)
     page.evaluate(_WATCH)
     return links
 

@@ -38,9 +38,11 @@ export function listenToLinks(prefix) {
     if (link) fromText(link);
     else if (control) mark(linksOf([control]), "term");
   };
-  const leave = ({ target, relatedTarget }) => {
+  const leave = ({ type, target, relatedTarget }) => {
     const link = target.closest?.(LINK);
-    if (link && !link.contains(relatedTarget)) fromText(null);
+    // A term that was clicked keeps the focus, and what it lights, while the pointer goes on.
+    const focused = type === "pointerout" ? document.activeElement?.closest(LINK) : null;
+    if (link && !link.contains(relatedTarget)) fromText(focused);
     else if (controlAt(target, prefix())) mark([], "term");
   };
   for (const name of ["pointerover", "focusin"]) addEventListener(name, enter, { passive: true });
