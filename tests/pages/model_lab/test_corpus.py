@@ -58,8 +58,8 @@ def test_heads_are_found_shown_and_opened(open_page: OpenPage, folders: Path) ->
     assert ("Named heads: " in page_text) == bool(named)
     app.text_input(key="ml-of-word").set_value("Cat").run()
     place, given = kind.heads_attending_to("cat")[0]
-    layer, head = kind.heads[place]
-    assert f"**head {head + 1} of layer {layer + 1}** {given:.3f}" in texts(app)
+    of_word = kind.heads[place]
+    assert f"**head {of_word[1] + 1} of layer {of_word[0] + 1}** {given:.3f}" in texts(app)
     app.button(key="ml-open-0").click().run()
     assert not app.exception
     assert app.text_area(key="ml-text").value == LINES[strongest.sentence]
