@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import shutil
 import statistics
 import subprocess
@@ -34,6 +35,8 @@ TIMEOUT = 300.0
 PAUSE = 0.1  # seconds between two questions for health
 MOST_HEALTH = 0.25  # seconds
 SLOWER = 2.0  # times that a newcomer may wait longer than in peace
+FLOODER = "127.0.0.2"  # not the address of those who wait: the proxy limits each
+BEGINS = b"flooding\n"
 BINARY, PING = 2, 9
 HANDSHAKE = (
     "GET /_stcore/stream HTTP/1.1\r\nHost: {}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
@@ -53,7 +56,7 @@ def frame(opcode: int, data: bytes = b"", last: bool = True) -> bytes:
 async def window(url: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """A socket that has asked for a page."""
     host = urlsplit(url).netloc
-    reader, writer = await asyncio.open_connection(*host.split(":"))
+    reader, writer = await asyncio.open_connection(*host.split(":"), local_addr=(FLOODER, 0))
     writer.write(HANDSHAKE.format(host, url).encode())
     await reader.readuntil(b"\r\n\r\n")
     writer.write(frame(BINARY, page_run(CHAPTER).SerializeToString()))
@@ -137,7 +140,7 @@ async def flood_handshakes(url: str, origin: str) -> None:
 
     async def one() -> None:
         with suppress(OSError):
-            reader, writer = await asyncio.open_connection(*host.split(":"))
+            reader, writer = await asyncio.open_connection(*host.split(":"), local_addr=(FLOODER, 0))
             writer.write(HANDSHAKE.format(host, origin).encode())
             await reader.read()
             writer.close()
@@ -175,6 +178,7 @@ class Waits:
     apart: list[float] = field(default_factory=list)  # at the address of the metrics
     newcomers: list[float] = field(default_factory=list)
     cores: float = 0.0  # that the server used
+    refused: int = 0  # messages, handshakes and connections
 
 
 def ask(url: str, waits: list[float], over: threading.Event) -> None:
@@ -194,16 +198,25 @@ async def newcomer(url: str) -> float:
     return time.monotonic() - begun
 
 
+def count_refused(operations: str) -> int:
+    """How often the server has turned somebody away."""
+    text = send_request(operations, "GET", "/metrics")[2].decode()
+    return sum(int(float(count)) for count in re.findall(r"^atlas_turned_away_total\{.*\} (\S+)$", text, flags=re.M))
+
+
 def measure(server: Server, operations: str, seconds: float, flood: Flood | None = None) -> Waits:
     """What others wait, in peace or while one client floods."""
     waits, over, url = Waits(), threading.Event(), server.url
-    begun, cpu = time.monotonic(), State.of(server.pid).cpu
     asking = [
         threading.Thread(target=ask, args=(address, found, over), daemon=True)
         for address, found in ((url, waits.health), (operations, waits.apart))
     ]
     command = [sys.executable, "-m", __spec__.name if __spec__ else __name__, flood.__name__ if flood else "", url]
-    client = subprocess.Popen(command) if flood else None
+    refused = count_refused(operations)
+    client = subprocess.Popen(command, stdout=subprocess.PIPE) if flood else None
+    if client is not None and client.stdout is not None:
+        assert client.stdout.readline() == BEGINS, "the client has imported what it needs"
+    begun, cpu = time.monotonic(), State.of(server.pid).cpu
     try:
         for thread in asking:
             thread.start()
@@ -213,6 +226,7 @@ def measure(server: Server, operations: str, seconds: float, flood: Flood | None
             time.sleep(2)
     finally:
         waits.cores = (State.of(server.pid).cpu - cpu) / (time.monotonic() - begun)
+        waits.refused = count_refused(operations) - refused
         over.set()
         if client is not None:
             assert client.poll() is None, "the client gave up before it was over"
@@ -228,12 +242,12 @@ def line(what: str, waits: Waits, peace: Waits) -> tuple[str, bool]:
     health, slow = max(waits.health), statistics.median(waits.newcomers)
     held = max(health, max(waits.apart)) <= MOST_HEALTH and slow <= SLOWER * statistics.median(peace.newcomers)
     seconds = [health, max(waits.apart), slow, max(waits.newcomers)]
-    return f"| {what} | {' | '.join(f'{one:.2f} s' for one in seconds)} | {waits.cores:.0%} |", held
+    return f"| {what} | {' | '.join(f'{one:.2f} s' for one in seconds)} | {waits.cores:.0%} | {waits.refused:,} |", held
 
 
 def table(lines: list[str]) -> str:
-    head = "| meanwhile | `/healthz` | at `ATLAS_METRICS` | a page, median | a page, longest | of a core |"
-    return "\n".join([head, "| --- | --: | --: | --: | --: | --: |", *lines])
+    head = "| meanwhile | `/healthz` | at `ATLAS_METRICS` | a page, median | a page, longest | of a core | refused |"
+    return "\n".join([head, "| --- | --: | --: | --: | --: | --: | --: |", *lines])
 
 
 def measure_all(server: Server, operations: str, seconds: float, way: str) -> tuple[list[str], bool]:
@@ -269,6 +283,7 @@ def main(seconds: float = SECONDS) -> tuple[list[str], bool]:
 
 if __name__ == "__main__":
     if len(sys.argv) == 3:
+        print(BEGINS.decode(), end="", flush=True)
         asyncio.run(next(flood for flood in FLOODS if flood.__name__ == sys.argv[1])(sys.argv[2]))
     else:
         main(*map(float, sys.argv[1:]))
