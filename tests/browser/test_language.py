@@ -16,7 +16,9 @@ POINT_AT = """(term) => {
     const texts = document.createTreeWalker(document.querySelector(".stMain"), NodeFilter.SHOW_TEXT);
     for (let node; (node = texts.nextNode()); ) {
         const start = node.data.indexOf(term);
-        if (start < 0 || !node.parentElement.closest(".stMarkdown p") || node.parentElement.closest("a")) continue;
+        if (start < 0 || !node.parentElement.closest(".stMarkdown p")) continue;
+        if (node.parentElement.closest("a, button, label, summary")) continue; // these do something else
+        node.parentElement.scrollIntoView({ block: "center", behavior: "instant" });
         const range = document.createRange();
         range.setStart(node, start);
         range.setEnd(node, start + term.length);
