@@ -10,7 +10,6 @@ from viz_core.hub.runs.tokenizer_patterns import costly, panics_in_words
 from viz_core.hub.store.errors import HubError
 from viz_core.hub.store.local_models import LocalModel
 from viz_core.runtime.limited_process import LimitError, Limits, run_limited
-from viz_core.runtime.refusal import RefusalError
 from viz_core.runtime.tokenizer_trial import try_tokenizer
 
 SAFE = {"local_files_only": True, "trust_remote_code": False}
@@ -46,12 +45,9 @@ def load_tokenizer(place: LocalModel, network: Any) -> tuple[Any, TextInput]:
 def _ends(content: bytes) -> bool:
     """Whether a tokenizer.json can be tried within limits; one that is broken is for its reader to refuse."""
     try:
-        run_limited(try_tokenizer, content, limits=_TRIAL)
-    except RefusalError:
-        return False
+        return not run_limited(try_tokenizer, content, limits=_TRIAL)
     except LimitError as error:
         return error.status == 1  # an exception, and no signal
-    return True
 
 
 def load_image_processor(place: LocalModel) -> Any:
