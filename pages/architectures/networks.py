@@ -58,7 +58,8 @@ def _network(chapter: Chapter, inputs: SizeInputs, name: str, setting: str, narr
         on_click=lambda point: move_end(chapter, inputs, round(float(point["x"]))),
         n=sizes.n,
         length=number(length),
-        **inputs.ends,
+        first=inputs.words[inputs.first],
+        last=inputs.words[inputs.last],
     )
 
 

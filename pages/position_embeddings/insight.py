@@ -51,5 +51,5 @@ def insight_figure(changes: np.ndarray, words: list[str], limit: float, labels: 
     )
     texts = [escape(word) for word in words]
     ticks = {"tickmode": "array", "tickvals": list(range(len(words))), "ticktext": texts}
-    axes = {"xaxis": ticks, "yaxis": {"range": [0, 1.1 * limit]}}
-    return lay_out(figure, "", labels["change"], height=300, **axes, meta=named_parts(x="word"))
+    high = {"range": [0, 1.1 * limit]}
+    return lay_out(figure, "", labels["change"], height=300, xaxis=ticks, yaxis=high, meta=named_parts(x="word"))
