@@ -207,7 +207,7 @@ def count_refused(operations: str) -> int:
 def measure(server: Server, operations: str, seconds: float, flood: Flood | None = None) -> Waits:
     """What others wait, in peace or while one client floods."""
     waits, over, url = Waits(), threading.Event(), server.url
-    asking = [
+    requesting = [
         threading.Thread(target=ask, args=(address, found, over), daemon=True)
         for address, found in ((url, waits.health), (operations, waits.apart))
     ]
@@ -218,7 +218,7 @@ def measure(server: Server, operations: str, seconds: float, flood: Flood | None
         assert client.stdout.readline() == BEGINS, "the client has imported what it needs"
     begun, cpu = time.monotonic(), State.of(server.pid).cpu
     try:
-        for thread in asking:
+        for thread in requesting:
             thread.start()
         end = time.monotonic() + seconds
         while time.monotonic() < end:
@@ -232,7 +232,7 @@ def measure(server: Server, operations: str, seconds: float, flood: Flood | None
             assert client.poll() is None, "the client gave up before it was over"
             client.terminate()
             client.wait(timeout=30)
-        for thread in asking:
+        for thread in requesting:
             thread.join(TIMEOUT)
     return waits
 

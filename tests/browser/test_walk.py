@@ -36,7 +36,7 @@ def at(page: Page, **place: object) -> None:
 def test_from_the_tokens_to_the_word_and_back(walking: Page, app_url: str) -> None:
     walking.goto(f"{app_url}/{START}")
     at(walking, stage="tokens")
-    step, said = walking.get_by_role("button", name="Next step"), walking.locator("[data-part=say]")
+    step, sentence = walking.get_by_role("button", name="Next step"), walking.locator("[data-part=say]")
     stages = [
         "embedding",
         "rotation",
@@ -56,7 +56,7 @@ def test_from_the_tokens_to_the_word_and_back(walking: Page, app_url: str) -> No
     at(walking, stage="projections", block=1)  # asked for, and come
     walking.get_by_role("button", name="Choice").click()
     at(walking, stage="choice", block=3, round=0)
-    expect(said).to_contain_text(f"“{walk().written[0]}”")
+    expect(sentence).to_contain_text(f"“{walk().written[0]}”")
     step.click()
     at(walking, stage="again", round=1)
     expect(walking).to_have_url(re.compile(r"walk-at=again"))

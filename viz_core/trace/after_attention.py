@@ -23,9 +23,11 @@ class Recording(Protocol):
 
     def __getitem__(self, site: str) -> Any: ...
 
-    def add(self, source: Any, site: str | None) -> None: ...
+    def add(self, source: Any, site: str | None) -> None:
+        """Add a call; see `Trace.add`."""
 
-    def put(self, site: str, source: Any) -> None: ...
+    def put(self, site: str, source: Any) -> None:
+        """Replace what is recorded of a site; see `Trace.put`."""
 
 
 last_site: ContextVar[str] = ContextVar("last_site", default="")

@@ -39,9 +39,9 @@ def test_of_the_picture_that_the_shuffle_test_opens_with(open_page: OpenPage, mo
     """Shuffled, an airplane stayed one with 91%, as if positions did not matter."""
     app = open_page("vision-transformer", **{"vt-section": "Shuffle test", "vt-model": model})
     alt = figures(app, "permutation")[0]["about"]["alt"]
-    said = re.search("With positions the prediction is (.+), then (.+); without, (.+) both times", alt)
-    assert said is not None
-    assert said[1] != said[2]
+    found = re.search("With positions the prediction is (.+), then (.+); without, (.+) both times", alt)
+    assert found is not None
+    assert found[1] != found[2]
 
 
 def caution(app: AppTest, model: ImageClassifier) -> None:
