@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ipaddress
-from functools import lru_cache
 
 _NETWORK = 64  # bits of an IPv6 address; a household or a lecture hall has all addresses below them (RFC 6177)
 
@@ -15,7 +14,6 @@ def unmapped(address: str) -> str:
     return address if mapped is None else str(mapped)
 
 
-@lru_cache(4096)
 def network_of(address: str) -> str:
     """Return the address that limits count: an IPv4 address, the /64 network of an IPv6 one, or text as it is."""
     plain = unmapped(address)

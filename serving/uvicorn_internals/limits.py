@@ -11,7 +11,6 @@ from serving.http.rate_limit import TokenBucket
 
 _LEAST = 1024  # bytes a second that a client must read
 _BURST = 2.0  # seconds' worth of frames that may come at once
-_ADDRESSES = 4096  # whose rate is tracked, most recently used
 
 
 class Limits:
@@ -44,7 +43,7 @@ def frame_buckets(address: str) -> tuple[TokenBucket, TokenBucket]:
     return own, _shared_bucket(address, Limits.frames_an_address)
 
 
-@lru_cache(_ADDRESSES)
+@lru_cache(maxsize=256)  # addresses whose rate is tracked, those used last
 def _shared_bucket(_address: str, rate: float) -> TokenBucket:
     return TokenBucket(rate, _BURST * rate)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextvars import ContextVar
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float
@@ -13,6 +13,7 @@ from torch import Tensor
 from viz_core.trace.source import Direct, Projected
 
 
+@runtime_checkable
 class Recording(Protocol):
     """What is needed here of a `Trace`, which imports this."""
 
