@@ -86,6 +86,8 @@ def test_a_term_that_is_pointed_at_is_named_in_the_other_languages(page: Page, a
     expect(tooltip).to_have_count(0)
     page.goto(f"{app_url}/{CHAPTER}?lang=zh-TW")
     expect_title(page, "zh-TW")
+    page.evaluate(POINT_AT, "鍵")  # scrolls, which would hide what is shown
+    page.wait_for_timeout(300)
     page.mouse.click(*page.evaluate(POINT_AT, "鍵"))  # touched
     expect(tooltip.first).to_contain_text("key · chave")
 
