@@ -131,7 +131,7 @@ class Frame:
         words = load_words("walk", self.words.language)
         stages = series([words(f"view.stage-{each}") for each in entry.walk], words.language)
         here = self.common("on-the-walk", stages=stages)
-        marks = "".join(f'<i class="{"here" if stage in entry.walk else ""}"></i>' for stage in WALK_STAGES)
+        marks = "".join(f'<i class="{"lit" if stage in entry.walk else ""}"></i>' for stage in WALK_STAGES)
         link = f"./walk?walk-at={entry.walk[0]}.0.0.0.0~~~~stage"
         with st.container(key="on-the-walk"):
             label = html.escape(here)
