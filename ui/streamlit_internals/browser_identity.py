@@ -18,11 +18,12 @@ from streamlit.web.server.starlette.starlette_app_utils import decode_xsrf_token
 HEADER = b"x-atlas-browser"  # in hosted.toml too
 _ATTRIBUTE = "browser"
 _COOKIE = "_streamlit_xsrf"
+_UNKNOWN = "unknown-"  # a first visit connects before the browser has its cookie
 
 
 def identify(scope: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     """Return a request's scope with the header of its browser; without a cookie, of a browser of its own."""
-    browser = browser_of(scope) or secrets.token_hex(16)
+    browser = browser_of(scope) or _UNKNOWN + secrets.token_hex(16)
     others = [(name, value) for name, value in scope.get("headers", ()) if name.lower() != HEADER]
     return {**scope, "headers": [*others, (HEADER, browser.encode())]}
 
@@ -42,6 +43,7 @@ def browser_of(scope: MutableMapping[str, Any]) -> str | None:
 
 
 def owner_of(session_id: str) -> str | None:
-    """Return the browser that a connected session belongs to; None where there is no such session."""
+    """Return the browser that a connected session belongs to; None where it is unknown or there is no session."""
     session: Any = get_instance().get_app_session(session_id)
-    return None if session is None else session._user_info.get(_ATTRIBUTE)
+    owner = None if session is None else session._user_info.get(_ATTRIBUTE)
+    return None if owner is None or owner.startswith(_UNKNOWN) else owner
