@@ -41,7 +41,7 @@ def two_languages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for language, text in (("en", ENGLISH), ("pt-BR", PORTUGUESE)):
         (tmp_path / language).mkdir()
         (tmp_path / language / "two-words.md").write_text(f"---\n{LABELS}---\n{text}", encoding="utf-8")
-        common = "## fallback\n{label}: {asked} is none; {shown}\n"
+        common = "## fallback\n{label}: {asked} is none; {shown}\n\n## choose\nChoose\n"
         (tmp_path / language / "common.md").write_text(common, encoding="utf-8")
     monkeypatch.setattr(ui.text.words, "TEXT", tmp_path)
 
