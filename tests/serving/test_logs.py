@@ -86,7 +86,7 @@ def test_no_session_is_named(stream: io.StringIO) -> None:
 
 
 @pytest.mark.attack("logs")
-def test_of_a_long_record_the_begin_and_the_end_are_kept(stream: io.StringIO) -> None:
+def test_both_ends_of_a_long_record_are_logged(stream: io.StringIO) -> None:
     logging.getLogger("any").warning("a disallowed origin: %s: refused", "x" * 20_000)
     event = str(lines(stream)[0]["event"])
     assert len(event) < 700

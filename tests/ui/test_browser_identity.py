@@ -26,7 +26,7 @@ def header(found: Any) -> list[bytes]:
     return [value for name, value in found["headers"] if name == HEADER]
 
 
-def test_a_browser_is_the_same_though_its_cookie_is_masked_anew() -> None:
+def test_a_browser_is_the_same_after_its_cookie_is_masked_again() -> None:
     one, again, other = (header(identify(scope(cookie(token)))) for token in (TOKEN, TOKEN, TOKEN[::-1]))
     assert one == again
     assert one != other

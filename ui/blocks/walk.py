@@ -93,7 +93,7 @@ def _editor(key: str) -> Callable[[], None]:
         message = (st.session_state.get(key) or {}).get("edit")
         wanted = message.get("edit") if isinstance(message, dict) else None
         name = f"{key}-edits"
-        if wanted is None:
+        if not isinstance(wanted, list):
             _forget(name)
             return
         edit, edits = tuple(map(str, wanted)), _edits(name)

@@ -112,11 +112,14 @@ function settle(view) {
     const next = view.steps.slice(view.index).find((step) => `${step.stack}.${step.block}` !== wanted);
     if (next && view.progress > 0.2) ask(view, `${next.stack}.${next.block}`); // before it is needed
   }
-  if (["logits", "choice", "again"].includes(view.step.stage)) view.row = kind === "picture" ? 0 : shown - 1; // of the class token, or of the last word
+  // What follows is read off the class token, or the last word.
+  if (["logits", "choice", "again"].includes(view.step.stage)) view.row = kind === "picture" ? 0 : shown - 1;
   view.row = Math.max(0, Math.min(view.row, shown - 1));
   const call = view.walk.attentions[attention];
   if (view.cell && call) view.cell = { row: view.row, column: Math.min(view.cell.column, (call.crosses ? call.columns : shown) - 1) };
-  view.masked = view.step.stage !== "scores" && !view.steps.slice(view.index).some((step) => step.stage === "mask" && step.stack === stack && step.block === block && step.attention >= attention && !step.round && view.index < view.steps.indexOf(step));
+  const mask = view.steps.findIndex((step) => step.stage === "mask" && !step.round
+    && step.stack === stack && step.block === block && step.attention === attention);
+  view.masked = view.index >= mask; // also without one
 }
 
 /** The last word that was given, or the class token. */

@@ -11,10 +11,12 @@ import pytest
 from PIL import Image
 from streamlit.testing.v1 import AppTest
 
-from pages.home.draw import chapter_picture
+from pages.home.draw import chapter_picture, small_walk
 from pages.home.gallery import PICTURES
+from pages.home.walk import FILE
 from ui.chapter.contents import all_chapters
 from viz_core.pretrained import available
+from viz_core.view.framing import unframe
 
 ROOT = PICTURES.parents[1]
 OpenPage = Callable[..., AppTest]
@@ -65,3 +67,15 @@ def test_models_are_listed_with_their_scores(open_page: OpenPage) -> None:
 def test_without_checkpoints_the_gallery_still_opens(no_checkpoints: None, open_page: OpenPage) -> None:
     app = open_page("home")
     assert "no trained model" in app.info[0].value
+
+
+def test_the_small_walk_is_still_the_model_s() -> None:
+    """Its arrays may be rounded otherwise on another machine."""
+    (stored, at), (drawn, start) = unframe(FILE.read_bytes()), unframe(data := small_walk())
+    assert {**stored, "words": {}, "links": {}}.keys() == drawn.keys()
+    assert [choice["chosen"] for choice in stored["choices"]] == [choice["chosen"] for choice in drawn["choices"]]
+    for own, other in zip(stored["attentions"], drawn["attentions"], strict=True):
+        count = int(np.prod(own["weights"]["shape"]))
+        weights = np.frombuffer(FILE.read_bytes(), np.float32, count, at + own["weights"]["offset"])
+        expected = np.frombuffer(data, np.float32, count, start + other["weights"]["offset"])
+        assert np.allclose(weights, expected, atol=1e-4), "draw it anew: python -m pages.home.draw"
