@@ -36,7 +36,6 @@ from viz_core.trace import (
     window,
 )
 from viz_core.trace.pooling import pooled
-from viz_core.trace.source import Projected
 
 HEAD = 1
 
@@ -326,26 +325,3 @@ def recorded_call() -> Any:
     with record() as trace:
         attend(*tensors())
     return trace["attention.0"]
-
-
-@pytest.mark.parametrize("what", ["weights", "output"])
-def test_a_patch_computes_the_heads_that_are_patched_and_no_others(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    x, y = torch.randn(2, 1, 4, 5, 8)
-    with record(values=True) as trace:
-        attend(x, x, x, site="here")
-    computed: list[int] = []
-    rows = Projected.rows
-
-    def counted(self: Projected, heads: slice, queries: slice) -> Tensor:
-        computed.extend(range(heads.start, heads.stop))
-        return rows(self, heads, queries)
-
-    monkeypatch.setattr(Projected, "rows", counted)
-    edit = patch([1, 3], trace["here"], what)
-    assert computed == [1, 3]
-    for _ in range(3):
-        with intervene({"here": edit}):
-            attend(y, y, y, site="here")
-    again = computed[2:]
-    assert set(again) == {1, 3}, "the kernel gives the others"
-    assert len(again) == 6
