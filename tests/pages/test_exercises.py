@@ -34,7 +34,7 @@ def shown(request: pytest.FixtureRequest) -> dict[str, str]:
     return sheet.shown
 
 
-INPUTS = SizeInputs(LayerSizes(12, 64, 3, 4), 0, 1)
+INPUTS = SizeInputs(LayerSizes(12, 64, 3, 4), 0, 1, ("the", "cat"))
 
 
 @pytest.mark.parametrize(

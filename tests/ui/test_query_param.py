@@ -156,3 +156,22 @@ def test_a_choice_whose_label_changes_stays() -> None:
     app.selectbox(key="tw-list").set_value("boxcar").run()
     app.session_state["in"] = "pt-BR"
     assert values(app.run())["list"] == "boxcar", "and not the first of all"
+
+
+FOLLOWING = """
+import streamlit as st
+from ui.widgets.controls import Controls
+from ui.text.words import load_words
+default = st.select_slider("from", ("gaussian", "boxcar", "constant"), key="from")
+st.text(Controls(load_words("two-words")).select("list", ("gaussian", "boxcar", "constant"), default))
+"""
+
+
+def test_a_default_that_moves_is_followed_until_somebody_chooses() -> None:
+    app = AppTest.from_string(FOLLOWING).run()
+    app.select_slider(key="from").set_value("boxcar").run()
+    assert app.text[0].value == "boxcar"
+    app.selectbox(key="tw-list").set_value("gaussian").run()
+    app.select_slider(key="from").set_value("constant").run()
+    assert app.text[0].value == "gaussian"
+    assert app.query_params["tw-list"] == "gaussian"

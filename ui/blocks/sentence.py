@@ -48,7 +48,8 @@ def word_labels(words: Sequence[str], write: Callable[[str], str] = escape) -> d
 
 def choose_token(chapter: Chapter, name: str, tokens: Sequence[str], first: int, default: int) -> int:
     """Draw a list of the tokens from `first` on; return the place of the chosen one. Places count from 0."""
-    chapter.controls.clamp(name, len(tokens))
+    if chapter.controls.key(name) in st.query_params:  # chosen by the reader; a default follows the text
+        chapter.controls.clamp(name, len(tokens))
     labels = word_labels(tokens, str)
     places = tuple(range(first + 1, len(tokens) + 1))
     return chapter.controls.select(name, places, default + 1, labels.__getitem__) - 1

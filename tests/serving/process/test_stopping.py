@@ -41,8 +41,8 @@ def test_told_to_stop_in_the_middle_of_a_computation(tmp_path: Path, record_prop
     try:
         wait_until_healthy(url, process, log, "/readyz")
         workers = psutil.Process(process.pid).children(recursive=True)
-        assert len(workers) == 1
-        workers[0].suspend()
+        assert workers
+        max(workers, key=psutil.Process.create_time).suspend()  # the other one, if any, is what it was copied from
         asyncio.run(request_and_stop(url, process))
         assert psutil.wait_procs(workers, TIMEOUT)[1] == []
         assert process.returncode == -signal.SIGTERM
