@@ -12,6 +12,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.attention_view.reading import patch_place, weight_in
+from tests.browser.page_checks import expect_rest
 from tests.viz_core.hub.tiny_models import build_all
 from tests.viz_core.images.hostile_pictures import encode, quarters
 from viz_core.hub import HubVision, load_hub
