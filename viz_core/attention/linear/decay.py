@@ -1,0 +1,67 @@
+"""Linear attention that forgets: by a constant for each head, or by a gate for each token."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from viz_core.attention.linear.operator import LinearOperator
+from viz_core.trace.arguments import can_be_read, check_tensors, check_whole
+
+
+def retention_decay(num_heads: int) -> Float[Tensor, " heads"]:
+    """Return each head's decay 1 - 2^(-5 - h), h = 0, 1, ... (RetNet: Sun 2023, equation 8).
+
+    Raises:
+        ValueError: if num_heads < 1.
+    """
+    check_whole(num_heads=num_heads)
+    return 1 - torch.exp2(-5.0 - torch.arange(num_heads))
+
+
+def retention(
+    queries: Float[Tensor, "batch heads n d"],
+    keys: Float[Tensor, "batch heads n d"],
+    decay: Float[Tensor, " heads"] | None = None,
+    valid_lens: Int[Tensor, " batch"] | None = None,
+) -> LinearOperator:
+    """Retention: S_t = g S_(t-1) + k_t v_t^T, so A_ts = g^(t-s) q_t . k_s (RetNet: Sun 2023, equations 5 and 6).
+
+    The paper also rotates queries and keys and normalises each head; both are up to the caller.
+
+    Args:
+        decay: g of each head, above 0 and at most 1; `retention_decay` by default.
+        valid_lens: one length for each batch row; later tokens write nothing.
+
+    Raises:
+        ValueError: if there is no decay in that range for each head.
+    """
+    check_tensors(keys=keys)
+    heads = keys.shape[1] if keys.dim() == 4 else 1
+    decay = retention_decay(heads).to(keys.device) if decay is None else decay
+    check_tensors(decay=decay)
+    if decay.shape != (heads,):
+        raise ValueError(f"decay: expected one for each of {heads} heads, got shape {tuple(decay.shape)}")
+    if can_be_read(decay) and not ((decay > 0) & (decay <= 1)).all():
+        raise ValueError(f"decay: expected numbers above 0 and at most 1, got {decay.tolist()}")
+    log_decay = decay.log()[None, :, None].expand(keys.shape[:3]) if keys.dim() == 4 else None
+    return LinearOperator(queries, keys, log_decay).masked(valid_lens)
+
+
+def gated_decay(
+    queries: Float[Tensor, "batch heads n d"],
+    keys: Float[Tensor, "batch heads n d"],
+    log_decay: Float[Tensor, "batch heads n"],
+    strength: Float[Tensor, "batch heads n"] | None = None,
+    valid_lens: Int[Tensor, " batch"] | None = None,
+) -> LinearOperator:
+    """Gated decay: S_t = a_t S_(t-1) + b_t k_t v_t^T, a_t = exp(log_decay_t) (Mamba-2: Dao 2024, section 5).
+
+    In Mamba-2's names: queries C, keys B, values x, log_decay = step * A and strength = step.
+
+    Args:
+        log_decay: at most 0, from the token.
+        valid_lens: one length for each batch row; later tokens neither write nor decay.
+    """
+    return LinearOperator(queries, keys, log_decay, strength).masked(valid_lens)
