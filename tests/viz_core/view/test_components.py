@@ -12,12 +12,11 @@ from pathlib import Path
 import pytest
 
 from viz_core.runtime.assets import AssetError
-from viz_core.view.components import COMPONENTS, module_sources, read_component
+from viz_core.view.components import COMPONENTS, imports_of, module_sources, read_component
 
 ENTRIES = [f"{path.parent.name}/main.js" for path in sorted(COMPONENTS.glob("*/main.js"))] + [
     "attention_view/widget.js"
 ]
-IMPORT = re.compile(r'^import .* from "(.+)";$', re.MULTILINE)
 
 
 def imported(entry: str) -> set[str]:
@@ -29,8 +28,7 @@ def imported(entry: str) -> set[str]:
         path = ahead.pop()
         if path not in found:
             found.add(path)
-            targets = IMPORT.findall(sources[path])
-            ahead += [posixpath.normpath(posixpath.join(posixpath.dirname(path), target)) for target in targets]
+            ahead += imports_of(sources, path)
     return found
 
 
@@ -49,11 +47,39 @@ def test_every_module_is_used_by_a_component() -> None:
     assert used == {path.relative_to(COMPONENTS).as_posix() for path in COMPONENTS.rglob("*.js")}
 
 
-def test_imports_and_exports_are_written_in_the_way_that_the_loader_reads() -> None:
-    for path in COMPONENTS.rglob("*.js"):
-        code = path.read_text(encoding="utf-8")
-        lines = [line for line in code.splitlines() if re.match(r"import\b|export .*\bfrom \"", line)]
-        assert len(lines) == len(IMPORT.findall(code)), path
+@pytest.mark.parametrize(
+    "code",
+    [
+        'import { a } from "./b.js";',
+        'import {\n  a,\n  c as d,\n} from "./b.js";',
+        'import * as all from "./b.js";',
+        'import one, { a } from "./b.js";',
+        'export { a } from "./b.js";',
+        'export {\n  a,\n} from "./b.js";',
+    ],
+)
+def test_imports_of_one_line_or_several_are_followed(code: str) -> None:
+    assert imports_of({"x/a.js": f"// First.\n\n{code}\nexport const n = 1;\n", "x/b.js": ""}, "x/a.js") == ["x/b.js"]
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        'import "./b.js";',
+        "import { a } from './b.js';",
+        'import { a } from "./b.js"',
+        'import { a } from "./b.js"; // why',
+        '  import { a } from "./b.js";',
+        'const b = await import("./b.js");',
+        'import{ a } from "./b.js";',
+        'import {\n  a, // why\n} from "./b.js";',
+        'export { a } from "./b.js"',
+        'import { a } from "./absent.js";',
+    ],
+)
+def test_imports_that_the_loader_cannot_follow_are_refused(code: str) -> None:
+    with pytest.raises(ValueError, match=r"x/a\.js: expected imports"):
+        imports_of({"x/a.js": f"// First.\n{code}\nexport const n = 1;\n", "x/b.js": ""}, "x/a.js")
 
 
 def test_sources_may_stand_in_a_script_of_a_page() -> None:
