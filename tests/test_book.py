@@ -179,6 +179,7 @@ class Sheet(Chapter):
     [
         ("sinusoidal-encoding", {"longest": "60,611"}),
         ("relative-projection", {}),
+        ("linear-attention", {}),
         ("position-embeddings", {"shared-heads": "2"}),
     ],
 )

@@ -26,7 +26,7 @@ SPOKEN = frozenset(
     "config preprocessor tokenizer revision commit model type md "
     # terms given beside the Chinese ones, and of the sources
     "row column sink rollout pre-norm post-norm pre post norm linear scores distance skew bias buffer nat boxcar fill "
-    "one hot top dropout masked cosine base eos gt lt turn table attention ii iii "
+    "one hot top dropout masked delta cosine base eos gt lt turn table attention ii iii "
     # colour scales, keys of the keyboard
     "viridis magma cividis enter shift tab ctrl esc escape "
     # parts of names of models, and of people's names

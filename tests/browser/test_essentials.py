@@ -22,6 +22,7 @@ _BROKEN = {
     "bahdanau": "no-tanh",
     "multi-head": "undivided",
     "architectures": "shallow",
+    "linear-attention": "no-removal",
     "sinusoidal-encoding": "single",
     "relative-projection": "mirrored",
     "position-embeddings": "no-order",

@@ -63,6 +63,15 @@ HOSTILE: dict[str, list[Row]] = {
         ({"l-source": "nowhere", "l-section": "nowhere"}, ["Watch = nowhere"]),
         ({"head": "self.9.9", "pin": "q99"}, [NOT_HERE]),
     ],
+    "linear-attention": _rows(
+        la_time=[("0", "Token t"), ("17", "Token t"), ("nan", "Token t"), ("<script>", "Token t")],
+        la_rule=[("<script>", "Rule"), ("softmax", "Rule")],
+        la_decay=[("0", "Decay a"), ("1.5", "Decay a"), ("nan", "Decay a")],
+        la_seed=[("-1", "Seed"), ("1e9", "Seed"), ("inf", "Seed")],
+        la_width=[("0", "Width d")],
+        la_size=[("9", "Width d of the state")],
+        la_writes=[("7", "Each key is written")],
+    ),
     "model-lab": [
         (
             {"ml-source": "<script>", "ml-section": "nowhere", "ml-new": "99999999"},

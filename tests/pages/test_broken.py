@@ -76,6 +76,7 @@ BREAKS: dict[str, dict[str, list[str]]] = {
         "shallow": ["as many layers as its path"],
         "deep": ["one layer fewer than its path"],
     },
+    "linear-attention": {"no-removal": ["what the state returns"]},
     "queries-keys-values": {
         "undivided": ["sum to 1", "gives itself all the weight", "all weights are equal"],
         "no-exp": ["gives itself all the weight", "all weights are equal"],

@@ -59,6 +59,7 @@ STANDS: dict[str, Callable[[AppTest], bool]] = {
     "attention-pooling": lambda app: "fit" in figure_names(app),
     "bahdanau": lambda app: app.segmented_control(key="b-step").value == 3,
     "learning": all_hold,
+    "linear-attention": lambda app: all_hold(app) and {"map", "state"} <= set(figure_names(app)),
     "model-lab": lambda app: bool(claims(app)),
     "multi-head": all_hold,
     "position-embeddings": lambda app: bool(figure_names(app)),
@@ -124,6 +125,7 @@ def test_a_tab_opens_from_a_link_and_its_claims_hold(open_page: OpenPage, chapte
         ("architectures", {}, "a-guess-twice", "4, since each layer adds two tokens", "**Yes.**"),
         ("attention-pooling", {}, "ap-guess-narrow", 2, "**Yes.** The nearest key outweighs all others"),
         ("learning", {}, "l-guess-one-layer", 2, "**Yes.** Its key must contain the token before it"),
+        ("linear-attention", {}, "la-guess-twice", "8", "**Yes.** The state holds"),
         ("multi-head", {}, "mh-guess-double", "Nothing: 16,384 before and after", "**Yes.**"),
         (
             "position-embeddings",

@@ -56,7 +56,7 @@ def gated_decay(
     strength: Float[Tensor, "batch heads n"] | None = None,
     valid_lens: Int[Tensor, " batch"] | None = None,
 ) -> LinearOperator:
-    """Gated decay: S_t = a_t S_(t-1) + b_t k_t v_t^T, a_t = exp(log_decay_t) (Mamba-2: Dao 2024, section 5).
+    """Gated decay: S_t = a_t S_(t-1) + b_t k_t v_t^T, a_t = exp(log_decay_t) (Mamba-2: Dao 2024).
 
     In Mamba-2's names: queries C, keys B, values x, log_decay = step * A and strength = step.
 

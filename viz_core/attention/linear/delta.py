@@ -14,7 +14,7 @@ def delta_rule(
     strength: Float[Tensor, "batch heads n"],
     valid_lens: Int[Tensor, " batch"] | None = None,
 ) -> LinearOperator:
-    """Delta rule: S_t = S_(t-1) + b_t k_t (v_t - S_(t-1)^T k_t)^T (DeltaNet: Schlag 2021, equation 24).
+    """Delta rule: S_t = S_(t-1) + b_t k_t (v_t - S_(t-1)^T k_t)^T (DeltaNet: Schlag 2021).
 
     With a key of length 1 and b_t = 1 the state then returns v_t for k_t exactly; b_t = 0 writes nothing.
 

@@ -1,0 +1,130 @@
+"""Pictures of linear attention: a signed map, a state, decay, what is returned, and recall."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import plotly.graph_objects as go
+from jaxtyping import Float
+from torch import Tensor
+
+from ui.widgets.figure_style import ACCENT, CATEGORIES, SIGNED_SCALE, Labels, lay_out
+from viz_core.lessons.linear_attention.stream import LETTERS, Stream
+
+_BAR = {"orientation": "h", "y": 1.0, "yanchor": "bottom", "thickness": 10, "len": 0.5, "nticks": 3}
+_SQUARE = {"showgrid": False, "zeroline": False}
+
+
+def map_figure(weights: Float[Tensor, "n n"], stream: Stream, time: int, labels: Labels) -> go.Figure:
+    """The signed causal map with one row framed; later rows, which the state has not reached, are dimmed."""
+    n = len(weights)
+    numbers = np.arange(1, n + 1, dtype=np.float32)
+    letters = [LETTERS[letter] for letter in stream.written]
+    wanted = [f"{t + 1} {LETTERS[letter]}?" for t, letter in enumerate(stream.wanted)]
+    figure = _heatmap(weights, numbers, numbers, 1.0, labels["weight"])
+    sides = {"x0": 0.5, "x1": n + 0.5}
+    rows = [{"y0": time + 0.5, "y1": time + 1.5, "line": {"color": ACCENT, "width": 3}}]
+    if time + 1 < n:
+        rows.append({"y0": time + 1.5, "y1": n + 0.5, "fillcolor": "rgba(128,128,128,0.35)", "line": {"width": 0}})
+    figure.layout.shapes = [{"type": "rect", **sides, **row} for row in rows]
+    return lay_out(
+        figure,
+        labels["writes"],
+        labels["wants"],
+        440,
+        xaxis={"tickvals": numbers, "ticktext": letters, "tickangle": 0, **_SQUARE},
+        yaxis={"tickvals": numbers, "ticktext": wanted, "autorange": "reversed", **_SQUARE},
+    )
+
+
+def state_figure(
+    state: Float[Tensor, "d v"], limit: float, labels: Labels, height: int = 440, named: bool = True
+) -> go.Figure:
+    """A state as a heatmap, signed around zero.
+
+    Args:
+        limit: the number at the ends of the colour scale, the same at every token.
+        named: whether the axes have titles.
+    """
+    rows, columns = (np.arange(1, size + 1, dtype=np.float32) for size in state.shape)
+    figure = _heatmap(state, columns, rows, limit, labels["entry"])
+    return lay_out(
+        figure,
+        labels["value-dimension"] if named else "",
+        labels["key-dimension"] if named else "",
+        height,
+        xaxis={"dtick": 1, **_SQUARE},
+        yaxis={"dtick": 1, "autorange": "reversed", **_SQUARE},
+    )
+
+
+def _heatmap(
+    numbers: Float[Tensor, "rows columns"],
+    x: Float[np.ndarray, " columns"],
+    y: Float[np.ndarray, " rows"],
+    limit: float,
+    label: str,
+) -> go.Figure:
+    return go.Figure(
+        go.Heatmap(
+            z=numbers.float().numpy(),
+            x=x,
+            y=y,
+            zmin=-limit,
+            zmax=limit,
+            colorscale=SIGNED_SCALE,
+            colorbar=_BAR,
+            xgap=1,
+            ygap=1,
+            hovertemplate=label.format(row="%{y}", column="%{x}", value="%{z:.3f}") + "<extra></extra>",
+        )
+    )
+
+
+def decay_figure(curves: Mapping[str, Float[np.ndarray, " ages"]], labels: Labels) -> go.Figure:
+    """The weight that is left of a token, by age, a line for each head."""
+    figure = go.Figure()
+    for (name, curve), colour in zip(curves.items(), CATEGORIES, strict=False):
+        figure.add_scatter(
+            x=np.arange(len(curve), dtype=np.float32),
+            y=curve.astype(np.float32),
+            mode="lines",
+            name=name,
+            line={"color": colour},
+            hovertemplate="%{x}: %{y:.3f}<extra></extra>",
+        )
+    return lay_out(figure, labels["age"], labels["remaining"], 320, yaxis={"range": [0, 1.02]})
+
+
+def errors_figure(
+    errors: Mapping[str, Sequence[float]], letters: Sequence[str], labels: Labels, height: int = 300
+) -> go.Figure:
+    """How far what is returned for each letter is from its last value, a bar for each rule."""
+    figure = go.Figure()
+    for (name, values), colour in zip(errors.items(), (CATEGORIES[1], ACCENT), strict=True):
+        figure.add_bar(
+            x=list(letters),
+            y=np.array(values, dtype=np.float32),
+            name=name,
+            marker={"color": colour},
+            hovertemplate="%{x}: %{y:.3f}<extra></extra>",
+        )
+    return lay_out(figure, labels["letter"], labels["error"], height, barmode="group")
+
+
+def recall_figure(curves: Mapping[str, Sequence[float]], pairs: Sequence[int], labels: Labels) -> go.Figure:
+    """Accuracy by number of pairs, a line for each rule."""
+    figure = go.Figure()
+    for (name, accuracy), colour, dash in zip(
+        curves.items(), (CATEGORIES[0], ACCENT, CATEGORIES[1]), ("dot", "solid", "solid"), strict=True
+    ):
+        figure.add_scatter(
+            x=np.array(pairs, dtype=np.float32),
+            y=np.array(accuracy, dtype=np.float32),
+            mode="lines+markers",
+            name=name,
+            line={"color": colour, "dash": dash},
+            hovertemplate="%{x}: %{y:.0%}<extra></extra>",
+        )
+    return lay_out(figure, labels["pairs"], labels["accuracy"], 340, yaxis={"range": [0, 1.04], "tickformat": ".0%"})

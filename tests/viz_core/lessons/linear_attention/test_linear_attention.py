@@ -1,0 +1,84 @@
+"""The lessons on linear attention: a stream, its forms, recall, costs, and configurations."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from viz_core.attention.linear import delta_rule
+from viz_core.lessons.linear_attention.costs import head_cost
+from viz_core.lessons.linear_attention.forms import all_forms
+from viz_core.lessons.linear_attention.model_layers import CONFIGURATIONS, model_layers
+from viz_core.lessons.linear_attention.recall import PAIRS, recall_accuracy
+from viz_core.lessons.linear_attention.replacing import returned
+from viz_core.lessons.linear_attention.retained import decay_by_age, map_error
+from viz_core.lessons.linear_attention.stream import RULES, TOKENS, RuleName, draw_stream
+
+
+@given(seed=st.integers(0, 999), rule=st.sampled_from(RULES), decay=st.floats(0.5, 1.0))
+def test_every_form_of_every_stream_agrees(seed: int, rule: RuleName, decay: float) -> None:
+    stream = draw_stream(seed)
+    forms = all_forms(stream.operator(rule, decay), stream.values)
+    assert max(forms.map_error, forms.chunk_error) < 1e-12
+    assert forms.later_weight == 0
+    assert all(stream.last_written(letter, t) is not None for t, letter in enumerate(stream.wanted))
+
+
+@given(seed=st.integers(0, 999), decay=st.floats(0.5, 1.0))
+def test_a_map_without_removal_misses_every_stream(seed: int, decay: float) -> None:
+    stream = draw_stream(seed)
+    forms = all_forms(stream.operator("delta", decay), stream.values, broken=True)
+    assert forms.map_error > 0.01
+    assert forms.chunk_error < 1e-12
+
+
+@given(seed=st.integers(0, 999), time=st.integers(0, TOKENS - 1))
+def test_the_delta_rule_returns_what_was_just_written(seed: int, time: int) -> None:
+    stream, apart = draw_stream(seed), draw_stream(seed, orthogonal=True)
+    letter = stream.written[time]
+    state = returned(stream, "delta", time).state
+    torch.testing.assert_close(stream.read(state, letter), stream.values[time])
+    assert max(returned(apart, "delta", time).errors.values()) < 1e-12
+
+
+def test_costs_by_hand() -> None:
+    """Three tokens of width 2: queries meet 1, 2 and 3 keys, 6 in all, each with two products of 2."""
+    cost = head_cost(3, 2)
+    assert cost == (24, 24, 12, 4)
+    with pytest.raises(ValueError, match="at least 1"):
+        head_cost(0, 2)
+
+
+def test_retention_is_its_formula() -> None:
+    assert map_error(4) < 1e-12
+    assert decay_by_age(2, 3)[1].tolist() == [1, 63 / 64, (63 / 64) ** 2]
+
+
+def test_recall_is_that_of_the_rule() -> None:
+    """The state from products of keys is the state of the recurrence; softmax with few keys recalls all."""
+    keys = torch.nn.functional.normalize(torch.randn(1, 1, 6, 4, dtype=torch.float64), dim=-1)
+    values = torch.randn(1, 1, 6, 4, dtype=torch.float64)
+    lower = (keys @ keys.mT).tril(-1)
+    written = torch.linalg.solve_triangular(lower, values, upper=False, unitriangular=True)
+    state = delta_rule(keys, keys, torch.ones_like(keys[..., 0])).states(values)[:, :, -1]
+    torch.testing.assert_close(keys.mT @ written, state)
+    found = recall_accuracy(32)
+    assert found.softmax[0] == found.sum[0] == found.delta[0] == 1
+    assert found.delta[-1] < 0.6
+
+
+def test_a_key_written_twice_has_two_values_in_a_sum() -> None:
+    """The sum and softmax attention without positions cannot tell the last from the first."""
+    found = recall_accuracy(64, writes=2)
+    assert found.delta[0] == 1
+    assert found.sum[PAIRS.index(8)] < 0.8
+    assert found.softmax[PAIRS.index(8)] < 0.8
+
+
+def test_layers_of_models_are_counted() -> None:
+    rows = {row.model: row for row in model_layers()}
+    assert rows.keys() == CONFIGURATIONS.keys()
+    assert all(0 < row.linear <= row.layers for row in rows.values())
+    assert rows["Mamba-2"].linear == rows["Mamba-2"].layers

@@ -1,0 +1,68 @@
+"""A stream of key-value pairs: each token writes a value under a letter, then asks for a letter."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor
+
+from viz_core.attention.linear import LinearOperator, gated_delta_rule, retention
+
+RuleName = Literal["sum", "decay", "delta"]
+RULES: tuple[RuleName, ...] = ("sum", "decay", "delta")
+LETTERS = "ABCDEF"
+TOKENS, WIDTH, VALUE_WIDTH = 16, 8, 6
+
+
+@dataclass(frozen=True, eq=False)
+class Stream:
+    """Tokens that write and ask.
+
+    Attributes:
+        written: the letter each token writes a value under.
+        wanted: the letter each token asks for, written by it or before it.
+        keys: of the letters, of length 1: (letters, d).
+        values: of the tokens: (n, v).
+    """
+
+    written: tuple[int, ...]
+    wanted: tuple[int, ...]
+    keys: Float[Tensor, "letters d"]
+    values: Float[Tensor, "n v"]
+
+    def operator(self, rule: RuleName, decay: float, strength: float = 1.0) -> LinearOperator:
+        """Return the layer of one head that follows a rule; `decay` serves "decay" and "delta"."""
+        queries, keys = (self.keys[list(letters)][None, None] for letters in (self.wanted, self.written))
+        if rule == "sum":
+            return LinearOperator(queries, keys)
+        if rule == "decay":
+            return retention(queries, keys, torch.tensor([decay], dtype=keys.dtype))
+        gates = torch.ones_like(keys[..., 0])
+        return gated_delta_rule(queries, keys, torch.tensor(decay).log() * gates, strength * gates)
+
+    def read(self, state: Float[Tensor, "d v"], letter: int) -> Float[Tensor, " v"]:
+        """Return what a state returns for a letter."""
+        return self.keys[letter] @ state
+
+    def last_written(self, letter: int, time: int) -> int | None:
+        """Return the last token up to `time` that wrote under a letter; None if there is none."""
+        return max((t for t in range(time + 1) if self.written[t] == letter), default=None)
+
+
+def draw_stream(seed: int, orthogonal: bool = False) -> Stream:
+    """Return a random stream in float64.
+
+    Args:
+        orthogonal: whether the keys of different letters are orthogonal.
+    """
+    draw = torch.Generator().manual_seed(seed)
+    written = torch.randint(len(LETTERS), (TOKENS,), generator=draw).tolist()
+    wanted = [written[int(torch.randint(t + 1, (1,), generator=draw))] for t in range(TOKENS)]
+    keys = torch.randn(len(LETTERS), WIDTH, generator=draw, dtype=torch.float64)
+    keys = torch.linalg.qr(keys.T)[0].T if orthogonal else F.normalize(keys, dim=-1)
+    values = torch.randn(TOKENS, VALUE_WIDTH, generator=draw, dtype=torch.float64)
+    return Stream(tuple(written), tuple(wanted), keys, values)
