@@ -52,8 +52,7 @@ TERMS = {
 
 def read_texts(file: str, language: str) -> dict[str, str]:
     words = ui.text.words._read(file, language)
-    sections = {name: text for name, text in words.sections.items() if not name.startswith("former-")}
-    return sections | {f"label {name}": str(label) for name, label in words.front.get("controls", {}).items()}
+    return words.sections | {f"label {name}": str(label) for name, label in words.front.get("controls", {}).items()}
 
 
 @pytest.mark.parametrize("language", OTHERS)

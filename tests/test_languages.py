@@ -41,7 +41,7 @@ def _texts(chapter: str, language: str) -> dict[str, str]:
     labels = {f"label {name}": str(label) for name, label in words.front.get("controls", {}).items()}
     titles = {name: text for name, text in words.front.items() if isinstance(text, str)}
     texts = titles | labels | words.sections
-    return {name: text for name, text in texts.items() if not name.startswith((*SAMPLES, FILES, "former-tab."))}
+    return {name: text for name, text in texts.items() if not name.startswith((*SAMPLES, FILES))}
 
 
 def _ordinary() -> set[str]:

@@ -66,8 +66,8 @@ OLD = {
 _NO_PROSE = re.compile(
     r"```.*?```|`[^`]*`|\$\$.*?\$\$|\$[^$]*\$|\]\([^)]*\)|:[\w-]+/\w+:|^- \[[^\]]*\]", re.DOTALL | re.MULTILINE
 )
-# Labels that old links contain, sentences that models read in English, and names of files.
-_EXEMPT = ("former-", "start.", "preset.", "sentence.start", "stem")
+# Sentences that models read in English, and names of files.
+_EXEMPT = ("start.", "preset.", "sentence.start", "stem")
 
 
 def _prose(text: str) -> str:

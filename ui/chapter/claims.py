@@ -11,6 +11,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from ui.chapter.parts import Deferred, Parts, resolve
+from ui.text.former_labels import former_labels
 from ui.text.words import Words
 from ui.widgets.controls import Controls
 
@@ -119,10 +120,10 @@ class Claims:
         return "" if chosen == "nothing" else chosen
 
     def _move_former_choice(self) -> None:
-        """Give a choice in the address to the part of the page that offers it now (`former-break.PART`)."""
+        """Give a choice in the address to the part of the page that offers it now (`former-labels.toml`)."""
         key = self.controls.key("break")
-        for part, labels in self.words.group("former-break").items():
-            if st.query_params.get(key, "").casefold() in labels.casefold().splitlines():
+        for part, labels in former_labels(self.words.chapter, "break").items():
+            if st.query_params.get(key, "").casefold() in labels:
                 st.query_params[self.controls.key(f"break-{part}")] = st.query_params.pop(key)
 
     def break_and_explain(self, *names: str, part: str = "") -> str:

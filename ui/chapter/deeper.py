@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 import streamlit as st
 
 from ui.chapter.parts import Parts
+from ui.text.former_labels import former_labels
 from ui.text.terms import term_table
 from ui.text.words import Words
 from ui.widgets.controls import Controls
@@ -61,8 +62,8 @@ class Deeper:
         former, prefix = self.controls.key("section"), self.controls.key("")
         if former in st.query_params:
             names = {name: name for name in sections}
-            for name, labels in self.words.group("former-tab").items():
-                names |= {label.strip().casefold(): name for label in labels.splitlines()}
+            for name, labels in former_labels(self.words.chapter, "tab").items():
+                names |= dict.fromkeys(labels, name)
             return frozenset(sections) & {names.get(st.query_params[former].casefold(), "")}
         own = [name for name in st.query_params if name.startswith(prefix)]
         if any(name.startswith(self.controls.key("open-")) for name in own):

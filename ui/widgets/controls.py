@@ -10,6 +10,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from ui.streamlit_internals.types import TabContainer
+from ui.text.former_labels import former_labels
 from ui.text.markdown import escape
 from ui.text.numbers import localised, series
 from ui.text.words import Words, languages, load_words
@@ -222,12 +223,10 @@ class Controls:
 
     def _known(self, options: Sequence[Option]) -> dict[str, Option]:
         """Return the options by their names and by their labels, former ones too, in every language."""
-        known: dict[str, Option] = {}
+        former = former_labels(self.words.chapter, "option")
+        known = {label: option for option in options for label in former.get(str(option), ())}
         for language in languages():
             words = load_words(self.words.chapter, language)
-            former = words.group("former-option")
-            former = {name: labels.casefold().splitlines() for name, labels in former.items()}
-            known |= {label: option for option in options for label in former.get(str(option), ())}
             known |= {_label(words, option).casefold(): option for option in options}
         return known | {str(option).casefold(): option for option in options}
 
