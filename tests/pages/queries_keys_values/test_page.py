@@ -71,7 +71,7 @@ def test_temperature_from_one_hot_to_average(open_page: OpenPage, temperature: f
     app = open_page(CHAPTER)
     app.select_slider(key="qkv-temperature").set_value(temperature).run()
     weights = soft_lookup(KEYS, KEYS, temperature)
-    assert f"each gives itself at least {float(weights.diagonal().min()):.3f}" in one_line(app)
+    assert f"ach gives itself at least {float(weights.diagonal().min()):.3f}" in one_line(app)
     assert all(badges(app).values())
 
 
@@ -106,7 +106,7 @@ def test_rows_that_cannot_be_asked_are_named_and_kept(open_page: OpenPage) -> No
 @pytest.mark.parametrize("table", [[], [["", "Nobody"]]])
 def test_a_table_without_a_key(open_page: OpenPage, table: list[list[str]]) -> None:
     app = open_page(CHAPTER, **{"qkv-names": rows(table)})
-    assert "The table has no key yet." in texts(app)
+    assert "The table has no key yet" in texts(app)
     assert "plane" in figure_names(app)
     assert not LOOKUP & set(figure_names(app))
     assert set(badges(app)) == {
@@ -212,7 +212,7 @@ def test_nothing_tells_the_weights_while_they_are_drawn(open_page: OpenPage) -> 
 
 def test_one_key_has_a_weight_of_1_and_no_slope(open_page: OpenPage) -> None:
     page_text = texts(open_page(CHAPTER, **{"qkv-names": rows([["Li", "Mu"]])}))
-    assert "With one key its weight is always 1, so its slope is 0." in page_text
+    assert "With one key the weight is always 1, the slope 0." in page_text
     assert "smallest slope" not in page_text
 
 
@@ -228,7 +228,7 @@ def test_one_key_has_a_weight_of_1_and_no_slope(open_page: OpenPage) -> None:
         # A tie for the last place is the last place.
         ("search", "It stays: a ranking has no slope", ":orange[Zhang], at rank 6 of 6"),
         # A matrix has no distance from a vector.
-        ("covariance", "The mean of the keys", "It differs from the weighted covariance divided by $T$ by **"),
+        ("covariance", "The mean of the keys", "differs from the weighted covariance divided by $T$ by **"),
     ],
 )
 def test_what_the_exercises_measure(open_page: OpenPage, name: str, answer: str, sentence: str) -> None:

@@ -39,8 +39,8 @@ def test_of_misspelled_names(open_page: OpenPage, names: list[list[str]] | None,
         weights = {other: math.exp(likeness(query, other) / float(temperature)) for other in keys}
         found = key in keys and query not in keys and weights[key] == max(weights.values())
         first.append(weights[key] / sum(weights.values()) if found else 0)
-    if finding(app, "still gives the largest weights to", "still weights every key"):
-        printed = re.search(r"weights to Lipton \(([\d.]+)\) and Li \(([\d.]+)\)\.", one_line(app))
+    if finding(app, "yet soft lookup favours", "still weights every key"):
+        printed = re.search(r"favours Lipton \(([\d.]+)\) and Li \(([\d.]+)\)\.", one_line(app))
         assert printed
         assert list(map(float, printed.groups())) == pytest.approx(first, abs=6e-4)
     else:
@@ -56,7 +56,7 @@ def test_of_the_plane(open_page: OpenPage, weight: float) -> None:
     x = y = 0.5 + weight
     assert number(app, "from the convex hull and") == pytest.approx(0 if x >= 0 else math.hypot(x, y), abs=6e-4)
     inside = 0.5 <= x <= 1  # the triangle of the three values, on its diagonal
-    assert (number(app, "ends at the star, which is") == 0) == inside
+    assert (number(app, "up to the star,") == 0) == inside
 
 
 def test_of_weights(open_page: OpenPage) -> None:
