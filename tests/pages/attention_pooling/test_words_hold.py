@@ -55,7 +55,7 @@ def test_of_the_fit_and_of_five_kernels(open_page: OpenPage, kernel: str, width:
     own = (np.exp(-0.5 * (at_query**2 - at_query.min() ** 2)), at_query <= 1, at_query >= 0, at_query < 1, at_query < 1)
     reached = int((own[NAMES.index(kernel)] > 0).sum())
     assert f"with a weight above 0 | {reached} of {n}" in one_line(app)
-    missed = re.search(r"(\d+) of these weights are too small for float64", one_line(app))
+    missed = re.search(r"(\d+) of these are too small for float64", one_line(app))
     assert (int(missed[1]) if missed else 0) == (n - reached if kernel == "Gaussian" else 0)
 
 
@@ -67,7 +67,7 @@ def test_of_four_widths(open_page: OpenPage, kernel: str, n: int) -> None:
     maps = [trace["z"] for trace in drawn(app, "widths") if trace["type"] == "heatmap"]
     largest = [weights.max(axis=1)[weights.any(axis=1)].mean() for weights in maps]
     falls = all(a > b + 1e-6 for a, b in pairwise(largest))
-    assert finding(app, "The wider the kernel, the more keys", "it does not fall from each width") == falls
+    assert finding(app, "The wider the kernel, the more keys", "it does not fall with each width") == falls
 
 
 @pytest.mark.parametrize("kernel", ["gaussian", "triangular"])
