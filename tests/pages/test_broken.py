@@ -74,7 +74,7 @@ BREAKS: dict[str, dict[str, list[str]]] = {
     },
     "architectures": {
         "shallow": ["as many layers as its path"],
-        "deep": ["one layer fewer than its path"],
+        "deep": ["with one layer fewer no stack"],
     },
     "linear-attention": {"no-removal": ["what the state returns"]},
     "queries-keys-values": {
@@ -174,7 +174,7 @@ def test_a_width_unlike_the_other_turns_the_badge_of_a_round_kernel(open_page: O
     """Broken by the chapter's own sliders, beside which the page says why."""
     app = open_page("attention-pooling", **{"ap-section": "In the plane", "ap-width-x": "1.5"})
     assert [claim for claim, holds in badges(app).items() if not holds] == ["rotating both by 30° changes no weight"]
-    assert "distinguishes directions, so a rotation changes the weights" in texts(app)
+    assert "directions differ, so a rotation changes the weights" in texts(app)
 
 
 def _may_say(claim: str, phrase: str) -> bool:
