@@ -55,7 +55,7 @@ def test_of_the_table_and_the_binary_code(open_page: OpenPage, n: int, d: int, b
         np.nanmax(np.abs(np.diff(columns["z"], axis=0))), abs=6e-3
     )
     if any("times as fast" in sentence for sentence in findings(app)):
-        halved = finding(app, "Each column is", "The columns do not halve exactly")
+        halved = finding(app, "Each column is", "Columns do not halve exactly")
         assert halved == all(abs(ratio - 0.5) < 0.01 for ratio in ratios)
         assert gaps or f"is {', '.join(f'{ratio:.2f}' for ratio in ratios)} times as fast" in one_line(app)
     else:
@@ -81,5 +81,5 @@ def test_with_an_odd_width_the_badge_names_the_columns_it_measures(open_page: Op
     """Over whole rows, of one offset, similarity differs by 1: the badge is about the two columns that are a pair."""
     app = opened(open_page, "Similarity", 2000, 3, 10_000)
     assert "in the 2 paired columns similarity depends only on the offset" in one_line(app)
-    assert number(app, "over whole rows it differs by up to") == pytest.approx(1.0, abs=0.01)
+    assert number(app, "in whole rows it differs by up to") == pytest.approx(1.0, abs=0.01)
     assert "bit, the lowest first" in str(figures(opened(open_page, "Binary code", 8, 4, 100))[0]["layout"])
