@@ -67,7 +67,7 @@ def test_of_what_is_trained(open_page: OpenPage, source: str, task: str, scheme:
 def test_without_models_nothing_is_trained(no_checkpoints: object, open_page: OpenPage) -> None:
     assert "Nothing in these maps is trained" in one_line(opened(open_page, text="one two"))
     app = opened(open_page, source="picture", section=CLOSER, scheme="Learned")
-    assert "No shipped model could be read, so this table is random" in one_line(app)
+    assert "No shipped model could be read: this table is random" in one_line(app)
 
 
 @pytest.mark.parametrize(("m", "n", "d", "base"), [(0, 100, 64, 10_000), (8, 3, 4, 2), (50, 0, 128, 1_000_000)])
@@ -99,7 +99,7 @@ def test_of_t5(open_page: OpenPage, both: str, buckets: int, most: int) -> None:
 def test_of_alibi(open_page: OpenPage, heads: int, head: int) -> None:
     app = opened(open_page, section=CLOSER, scheme="ALiBi", alibi_heads=heads, alibi_head=head)
     slope = -drawn(app, "penalty")[0]["z"][0, 1]
-    assert math.exp(-slope * number(app, "weight of this head halves every")) == pytest.approx(0.5, abs=0.01)
+    assert math.exp(-slope * number(app, "this head's weight halves every")) == pytest.approx(0.5, abs=0.01)
 
 
 @pytest.mark.parametrize(("heads", "per_head"), [(8, "false"), (1, "false"), (8, "true")])
