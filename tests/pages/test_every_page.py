@@ -154,7 +154,7 @@ def test_a_tab_opens_from_a_link_and_its_claims_hold(open_page: OpenPage, chapte
             {"t-text": "Go."},
             "t-guess-swap",
             0,
-            "**Not quite.** Earlier steps cannot see the last word.",
+            "**Not quite.** Earlier steps cannot see it.",
         ),
         (
             "vision-transformer",

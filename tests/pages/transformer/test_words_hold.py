@@ -22,7 +22,7 @@ def test_of_lengths_through_the_encoder(open_page: OpenPage, text: str) -> None:
     stands(app)
     main = drawn(app, "depth")[0]["y"]  # embedding, scaled, with its position, then after each normalisation
     after = main[3:]
-    level = finding(app, "have about the same length", "differ in length")
+    level = finding(app, "have about the same length", "lengths differ")
     assert level == (max(after) < 1.5 * min(after))
     assert f"{min(after):.1f} to {max(after):.1f}" in one_line(app)
     assert number(app, "takes the embedding's length from") == pytest.approx(main[0], abs=0.06)
@@ -83,7 +83,7 @@ def test_of_scores_by_length_and_of_heads_that_align(open_page: OpenPage) -> Non
     app = open_page("transformer", **{"t-text": "Go.", "t-section": "How it was trained"})
     stands(app)
     bars = drawn(app, "length")[0]["y"]
-    harder = finding(app, "The longer the sentence, the lower the score", "does not fall from each bin to the next")
+    harder = finding(app, "The longer the sentence, the lower the score", "does not fall with every bin")
     assert harder == all(longer < shorter for shorter, longer in pairwise(bars))
     assert f"{bars[0]:.0f} " in one_line(app)
     measured = load("transformer-en-fr").card.training["alignments"]
