@@ -112,7 +112,7 @@ def test_a_click_on_the_grid_pins_the_patch_above_and_through_the_layers_plays(
     expect(page.locator("[data-part=sentenceNote]")).to_contain_text("Pinned: row 5, column 2.")
     page.locator(".st-key-section-depth summary").first.click()
     found = model.classify(drawn_picture("ankle-boot"))
-    expect(page.get_by_text("Press play or drag through the layers.")).to_be_visible()
+    expect(page.get_by_text("Press play or drag.")).to_be_visible()
     chart(page, "depth").get_by_text("▶ Play").click()
     last = f"layer {len(found.trace)}"
     expect(page.locator(".slider-label").first).to_have_text(last)

@@ -277,7 +277,7 @@ def test_an_empty_or_foreign_pin_reads_the_class_token(open_page: OpenPage) -> N
 
 
 def test_without_models_there_is_a_sentence(no_checkpoints: Path, open_page: OpenPage) -> None:
-    assert "No trained vision model" in texts(open_page(CHAPTER))
+    assert "No vision model is installed" in texts(open_page(CHAPTER))
 
 
 def test_a_broken_model_is_a_sentence(no_checkpoints: Path, open_page: OpenPage) -> None:

@@ -39,7 +39,7 @@ def test_of_the_picture_that_the_shuffle_test_opens_with(open_page: OpenPage, mo
     """Shuffled, an airplane stayed one with 91%, as if positions did not matter."""
     app = open_page("vision-transformer", **{"vt-section": "Shuffle test", "vt-model": model})
     alt = figures(app, "permutation")[0]["about"]["alt"]
-    found = re.search("With positions the prediction is (.+), then (.+); without, (.+) both times", alt)
+    found = re.search("Prediction with positions: (.+), then (.+); without: (.+) both times", alt)
     assert found is not None
     assert found[1] != found[2]
 
