@@ -153,4 +153,4 @@ def test_of_what_is_known_by_heart(open_page: OpenPage, seed: int) -> None:
     first = next(place for place, share in enumerate(right) if share >= 0.99)
     stays = [place for place in range(len(each.shots)) if each.held_out[place:].min() >= 0.95]
     assert finding(app, "pairs are memorised after", "generalised no later") == (stays[0] > first)
-    assert f"{each.held_out[first]:.0%} accuracy on the others" in one_line(app)
+    assert f"{each.held_out[first]:.0%} accuracy on others" in one_line(app)
