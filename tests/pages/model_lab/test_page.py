@@ -329,7 +329,7 @@ def test_with_no_model_here_the_page_says_how_to_get_one(
     monkeypatch.setenv("ATLAS_MODEL_FOLDERS", str(tmp_path))
     monkeypatch.setattr("viz_core.hub.store.local_models._PACKAGES", {})
     app = open_page("model-lab")
-    assert "No model is on this machine yet" in texts(app)
+    assert "No model here yet" in texts(app)
     assert not claims(app)
 
 

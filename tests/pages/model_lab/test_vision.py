@@ -91,7 +91,7 @@ def test_the_answer_is_the_models(open_page: OpenPage, folders: Path) -> None:
 def test_a_model_without_labels_says_so(open_page: OpenPage) -> None:
     link = {"vt-lab": "dinov2", "vt-section": "Shuffle test"}
     app = open_page("vision-transformer", **link)
-    assert "**dinov2** has no labels, so there is no relevance" in texts(app)
+    assert "**dinov2** has no labels: no relevance" in texts(app)
     assert "**dinov2** has no labels to compare" in texts(app)
     assert "Prediction:" not in texts(app)
 
