@@ -36,7 +36,7 @@ def test_probabilities_before_and_after_and_the_switches(open_page: OpenPage, vi
         plain.label == without.label
     )
     assert f"Not measured for **{GREY}**" in texts(app)
-    assert "1 drawn for this project" in one_line(app)
+    assert "1 pictures drawn for this project" in one_line(app)
     app.button(key="vt-do-head-off").click().run()
     assert app.multiselect(key="vt-without").value == ["encoder-1", "encoder-3"]
     app.button(key="vt-do-all-on").click().run()
@@ -51,7 +51,7 @@ def drawn_names(app: AppTest) -> bool:
 def test_accuracy_over_what_ships_or_was_drawn_and_which(open_page: OpenPage) -> None:
     parameters = {"vt-model": "Animals, vehicles", "vt-without": ["encoder-1"]}
     app = open_page("vision-transformer", **parameters)
-    assert "drawn for this project" in one_line(app)
+    assert "pictures drawn for this project" in one_line(app)
     app.button(key="vt-held-out-go").click().run()
     model = load_classifier("vit-cifar10", "cpu")
     with intervene({"encoder.0.self": off(*range(model.card.config["model"]["num_heads"]))}):
