@@ -7,11 +7,12 @@ from importlib import import_module
 from PIL import Image
 
 from pages.home.gallery import PICTURES
-from pages.home.walk import FILE
+from ui.blocks.small_walk import FILES
 from ui.blocks.walk import WalkInputs
 from ui.chapter.contents import all_chapters, folder
 from ui.text.words import load_words
 from ui.widgets.walk_payload import encode_walk
+from viz_core.pretrained.samples import sentence
 
 
 def chapter_picture(name: str) -> Image.Image:
@@ -20,26 +21,28 @@ def chapter_picture(name: str) -> Image.Image:
     return picture
 
 
-def small_walk() -> bytes:
-    """Return the writer's walk through its first block, without words."""
-    inputs = WalkInputs("writer", load_words("walk", "en")("start.writer"))
+def small_walk(kind: str) -> bytes:
+    """Return a model's walk through the first block of its last stack, without words."""
+    text = load_words("walk", "en")("start.writer") if kind == "writer" else sentence("calm")
+    walk = WalkInputs(kind, text).walk()
     words: dict[str, str] = {}
     return encode_walk(
-        inputs.walk(),
-        key="home",
-        kind="writer",
-        block=(0, 0),
+        walk,
+        key=kind,
+        kind=kind,
+        block=(len(walk.stacks) - 1, 0),
         edits=(),
         before=None,
         words=words,
         links={},
         language="en",
-        small=True,
+        small=1,
     )
 
 
 if __name__ == "__main__":
     PICTURES.mkdir(exist_ok=True)
-    FILE.write_bytes(small_walk())
+    for kind, file in FILES.items():
+        file.write_bytes(small_walk(kind))
     for name in all_chapters()[1:]:
         chapter_picture(name).save(PICTURES / f"{name}.png", optimize=True)

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from pages.home.gallery import chapter_card, model_list, whereabouts
-from pages.home.walk import small_walk
+from ui.blocks.small_walk import small_walk, walk_link
 from ui.chapter.contents import SECTIONS, chapters
 from ui.chapter.frame import Frame
 from ui.chapter.tour import tour_card
@@ -14,7 +14,8 @@ home.text("intro")
 with st.container(horizontal=True, key="begin"):
     home.next()
     tour_card()
-small_walk(home)
+small_walk("writer", home.words.language)
+walk_link(home.words.language)
 whereabouts(home)
 for section in SECTIONS:
     st.header(home.common(f"section.{section}"), anchor=section)

@@ -18,6 +18,7 @@ from pages.transformer.word_probabilities import about_words, show_words, table_
 from ui.blocks.head_importance import head_importance_grid
 from ui.blocks.heads_off import head_buttons, head_switches, heads_menu, open_head, toggle_head
 from ui.blocks.score_products import open_pair, score_products
+from ui.blocks.small_walk import small_walk, walk_link
 from ui.blocks.translation import second_sentence, show_notes, show_result, translate, translation_inputs
 from ui.chapter.chapter import Chapter
 from ui.compute.head_importance import head_importance
@@ -125,7 +126,11 @@ def code() -> None:
 
 chapter = Chapter("transformer")
 chapter.question()
-chapter.definition()
+with st.container(horizontal=True, key="overview"):
+    with st.container():
+        chapter.definition()
+        walk_link(current_language())
+    small_walk("translator", current_language(), height=165)
 with chapter.card("main"):
     request = translation_inputs(chapter)
     with st.container(horizontal=True, vertical_alignment="bottom"):
@@ -175,7 +180,7 @@ with maps:
             head_buttons(chapter, heads, groups, view, off)
     chapter.side_by_side(broken, causality)
 
-chapter.exercise("shape")
+chapter.exercise("shape", collapsed=True)
 chapter.takeaways()
 chapter.next()
 chapter.deeper(

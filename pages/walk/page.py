@@ -7,7 +7,7 @@ from ui.blocks.walk import WalkInputs, draw_walk
 from ui.chapter.chapter import Chapter
 from ui.chapter.contents import all_chapters, page
 from ui.compute.pictures import sample_picture
-from ui.widgets.shared_sentence import shared_text_input
+from ui.widgets.shared_sentence import set_text, shared_text_input
 from viz_core.images.drawn import GARMENTS
 from viz_core.pretrained.samples import sentence
 
@@ -31,10 +31,19 @@ def inputs() -> WalkInputs:
         return WalkInputs(kind, text, temperature=temperature, top_k=top_k)
 
 
+def restore(before: WalkInputs) -> None:
+    """Set the controls to other inputs of the same model."""
+    if before.kind == "translator":
+        set_text(controls.key("text"), before.text)
+    elif before.kind == "writer":
+        values = {"start": before.text, "temperature": before.temperature, "top-k": before.top_k}
+        st.session_state.update({controls.key(name): value for name, value in values.items()})
+
+
 def walk() -> None:
     """Draw the walk of the chosen input."""
     chosen = inputs()
-    or_explain(chapter, lambda: draw_walk(chosen))
+    or_explain(chapter, lambda: draw_walk(chosen, restore))
 
 
 chapter.fragment(walk)

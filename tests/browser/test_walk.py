@@ -8,6 +8,8 @@ from functools import cache
 import pytest
 from playwright.sync_api import Page, expect
 
+from ui.chapter.contents import WALK_STAGES
+from ui.text.words import load_words
 from viz_core.hub import load_hub
 from viz_core.hub.walk import walk_writing
 from viz_core.walk import Walk
@@ -96,6 +98,82 @@ def test_a_head_is_switched_off_and_the_change_undone(walking: Page, app_url: st
     expect(walking.locator("[data-part=say]")).to_contain_text("ithout your changes")
     walking.get_by_role("button", name="Undo all changes").click()
     at(walking, edits=0)
+
+
+def test_a_changed_word_and_temperature_stand_beside_what_was_and_are_undone(walking: Page, app_url: str) -> None:
+    walking.goto(f"{app_url}/walk?walk-at=choice.0.3.0.0~0~3~~stage&w-temperature=0.5")
+    at(walking, stage="choice", changed="true")
+    text, outcomes = walking.get_by_label("Beginning of a text"), walking.locator("[data-part=outcomes] p")
+    expect(text).to_have_value("The little girl")
+    text.fill("The little boy")
+    text.press("Enter")
+    expect(outcomes.nth(0)).to_contain_text("The little girl → " + walk().written[0])
+    expect(outcomes.nth(1)).to_contain_text("The little boy")
+    expect(outcomes.nth(1).locator("span.changed")).to_have_text("boy")
+    expect(walking.locator("[data-part=live]")).to_contain_text("The little boy →")
+    walking.get_by_role("button", name="Undo all changes").click()
+    at(walking, changed="false")
+    expect(text).to_have_value("The little girl")
+    expect(outcomes).to_have_count(0)
+    expect(walking).not_to_have_url(re.compile("temperature|walk-was"))
+
+
+def test_an_edit_is_undone_alone_from_any_step(walking: Page, app_url: str) -> None:
+    edits = "walk-edits=off_decoder.0.self_0~hide_decoder.1.self_3_0"
+    walking.goto(f"{app_url}/walk?walk-at=choice.0.3.0.0~0~3~~stage&{edits}")
+    at(walking, edits=2)
+    walking.get_by_role("button", name="Switch on head 1 of layer 1").click()
+    at(walking, edits=1)
+    tokens = walk().stacks[0].tokens
+    walking.get_by_role("button", name=f"Show “{tokens[0]}” to “{tokens[3]}”").click()
+    at(walking, edits=0, changed="false")
+
+
+def test_tab_reaches_every_control_and_the_steps_are_told(walking: Page, app_url: str) -> None:
+    walking.goto(f"{app_url}/{SCORES}")
+    at(walking, stage="scores")
+    live = walking.locator("[data-part=live]")
+    expect(live).to_have_attribute("aria-live", "polite")
+    walking.get_by_role("button", name="Play").focus()
+    controls = (
+        "() => [...document.querySelectorAll('*')].find((each) => each.shadowRoot?.querySelector('.walk')).shadowRoot"
+    )
+    wanted = walking.evaluate(f"({controls})().querySelectorAll('button, input, a, [tabindex]').length")
+    reached = set()
+    for _ in range(wanted):
+        place = f"(() => {{ const root = ({controls})(); const all = [...root.querySelectorAll('*')];"
+        reached.add(walking.evaluate(f"{place} return all.indexOf(root.activeElement); }})()"))
+        walking.keyboard.press("Tab")
+    assert len(reached - {-1}) == wanted
+    stage = walking.get_by_role("application")
+    stage.press(".")
+    at(walking, stage="mask")
+    expect(live).to_contain_text("A token may not attend to later ones")
+    stage.press(",")
+    at(walking, stage="scores")
+    expect(live).to_contain_text("Each query is multiplied with each key")
+
+
+def test_a_chapter_shows_where_it_is_and_each_dot_opens_its_stage(walking: Page, app_url: str) -> None:
+    walking.goto(f"{app_url}/multi-head")
+    dots = walking.get_by_role("navigation", name="You are here on the walk: Q, K, V, Heads").get_by_role("link")
+    words = load_words("walk", "en")
+    names = [words(f"view.stage-{stage}") for stage in WALK_STAGES]
+    assert [dot.get_attribute("aria-label") for dot in dots.all()] == names
+    assert [dot.get_attribute("aria-label") for dot in dots.all() if dot.get_attribute("aria-current")] == [
+        "Q, K, V",
+        "Heads",
+    ]
+    dots.nth(names.index("Softmax")).click()
+    at(walking, stage="softmax")
+
+
+def test_a_small_walk_plays_at_the_head_of_the_transformer_chapter(page: Page, app_url: str) -> None:
+    page.emulate_media(reduced_motion="no-preference")
+    page.goto(f"{app_url}/transformer")
+    at(page, playing="true")
+    page.get_by_role("link", name=load_words("walk", "en")("whole")).click()
+    expect(page).to_have_url(re.compile("/walk"))
 
 
 def test_it_plays_through_to_the_end(page: Page, app_url: str) -> None:

@@ -102,3 +102,25 @@ def test_choices_are_compared_only_after_the_same_text() -> None:
         same = plain.stacks[0].tokens[: 4 + step] == edited.stacks[0].tokens[: 4 + step]
         assert (choice["before"] is not None) is same
     assert unframe(encoded("writer"))[0]["choices"][0]["before"] is None
+
+
+def test_outcomes_hold_every_word_before_and_after_a_change() -> None:
+    plain, other = walk_of("translator"), walk_translation(load("transformer-en-fr"), "The black dog is on my bed.")
+    words = load_words("walk", "en").group("view")
+    settings: dict[str, Any] = {"block": (0, 0), "edits": (), "words": words, "links": {}, "language": "en"}
+    header, _ = unframe(encode_walk(other, key="k", kind="translator", before=plain, **settings))
+    for walk, sent in ((plain, header["outcomes"]["before"]), (other, header["outcomes"]["now"])):
+        assert sent["text"] == list(walk.stacks[0].tokens)
+        assert [word for word, _ in sent["words"]] == [*walk.stacks[1].tokens[1:], walk.written[-1]]
+        shares = [share for _, share in sent["words"] if share is not None]
+        highest = [float(choice.distribution.max()) for choice in walk.choices]
+        assert shares == pytest.approx(highest), "greedy: the chosen word is the likeliest"
+    assert unframe(encoded("translator"))[0]["outcomes"] is None
+
+
+def test_another_beginning_is_compared_at_its_first_word_and_as_long_as_both_write_the_same() -> None:
+    plain, other = walk_of("writer"), walk_writing(load_hub("writer-en", offline=True), "The old little boy")
+    written = [walk.stacks[0].tokens[walk.num_given :] for walk in (plain, other)]
+    for step in range(4):
+        assert other.follows(plain, step) is (written[0][:step] == written[1][:step])
+    assert other.follows(plain, 0)

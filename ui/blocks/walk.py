@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import streamlit as st
 
@@ -43,15 +43,20 @@ class WalkInputs:
         return evaluate_model(WRITER, write, self.text, self.temperature, self.top_k, edits)
 
 
-def draw_walk(inputs: WalkInputs, key: str = "walk") -> None:
-    """Draw a walk; the URL holds the place that is open and the edits.
+def draw_walk(inputs: WalkInputs, restore: Callable[[WalkInputs], None], key: str = "walk") -> None:
+    """Draw a walk; the URL holds the place that is open, the edits, and the text before it was changed.
+
+    Args:
+        restore: sets the controls to the inputs before the reader's changes.
 
     Raises:
         ValueError: if the model cannot take the input; the message is for the reader.
     """
-    before = inputs.walk()
-    edits = _edits(f"{key}-edits", before)
-    walk = inputs.walk(edits) if edits else before
+    walk = inputs.walk()
+    edits = _edits(f"{key}-edits", walk)
+    if edits:
+        walk = inputs.walk(edits)
+    original, before = _original(key, inputs)
     state = st.session_state.get(key) or {}
     place = f"{key}-at"
     if current := state.get("place"):
@@ -61,7 +66,13 @@ def draw_walk(inputs: WalkInputs, key: str = "walk") -> None:
     block = _block(state.get("block"), walk) or _block_of(opened, walk)
     words = load_words("walk")
     links = walk_links(words)
-    identity = hashlib.sha256(repr((inputs, edits)).encode())
+    identity = hashlib.sha256(repr((inputs, edits, original)).encode())
+
+    def undo() -> None:
+        _forget(f"{key}-edits")
+        _forget(f"{key}-was")
+        st.session_state[f"{key}-last"] = original
+        restore(original)
 
     def encode() -> bytes:
         return encode_walk(
@@ -70,7 +81,7 @@ def draw_walk(inputs: WalkInputs, key: str = "walk") -> None:
             kind=inputs.kind,
             block=block,
             edits=edits,
-            before=before if edits else None,
+            before=before if edits or original != inputs else None,
             words=words.group("view"),
             links=links,
             language=words.language,
@@ -82,11 +93,29 @@ def draw_walk(inputs: WalkInputs, key: str = "walk") -> None:
         data=run_in_slot(encode, "view"),
         on_place_change=lambda: None,
         on_block_change=lambda: None,
-        on_edit_change=_editor(key),
+        on_edit_change=_editor(key, undo),
     )
 
 
-def _editor(key: str) -> Callable[[], None]:
+def _original(key: str, inputs: WalkInputs) -> tuple[WalkInputs, Walk]:
+    """Return the inputs, and their walk, before the reader's changes: the text before the last, and nothing sampled."""
+    name, last = f"{key}-was", st.session_state.get(f"{key}-last", inputs)
+    if last.kind != inputs.kind:
+        _forget(name)
+    elif last.text != inputs.text:
+        st.query_params[name] = last.text
+    st.session_state[f"{key}-last"] = inputs
+    original = replace(inputs, text=st.query_params.get(name, inputs.text), temperature=0.0, top_k=0)
+    if original.text != inputs.text:
+        try:
+            return original, original.walk()
+        except ValueError:  # a link holds a text that the model cannot take
+            original = replace(original, text=inputs.text)
+    _forget(name)
+    return original, original.walk()
+
+
+def _editor(key: str, undo: Callable[[], None]) -> Callable[[], None]:
     """Return the callback that applies the edit a reader asks for; the same edit again undoes it, null undoes all."""
 
     def apply() -> None:
@@ -94,7 +123,7 @@ def _editor(key: str) -> Callable[[], None]:
         wanted = message.get("edit") if isinstance(message, dict) else None
         name = f"{key}-edits"
         if not isinstance(wanted, list):
-            _forget(name)
+            undo()
             return
         edit, edits = tuple(map(str, wanted)), _edits(name)
         edits = tuple(each for each in edits if each != edit) if edit in edits else (*edits, edit)[-_MOST_EDITS:]

@@ -52,7 +52,7 @@ class Frame:
             _mount_labels(key="labels-mount", data=json.dumps(streamlit_labels(self.words.language)).encode())
         self._sidebar()
         st.title(self.words.title, anchor=False)
-        self._place_on_the_walk()
+        self._map_of_the_walk()
         report_unknown_step(name)
 
     def question(self) -> None:
@@ -123,19 +123,22 @@ class Frame:
         except ValueError as error:  # ATLAS_DEVICE names one that this machine lacks
             st.error(explain(error), icon=":material/memory:")
 
-    def _place_on_the_walk(self) -> None:
-        """Draw the stages of the walk as a row of marks, those of this chapter lit; it links to the first of them."""
+    def _map_of_the_walk(self) -> None:
+        """Draw the stages of the walk as dots on a path, those of this chapter lit; each links to its stage."""
         entry = chapter_entries().get(self.name)
         if entry is None or not entry.walk:
             return
         words = load_words("walk", self.words.language)
-        stages = series([words(f"view.stage-{each}") for each in entry.walk], words.language)
-        here = self.common("on-the-walk", stages=stages)
-        marks = "".join(f'<i class="{"lit" if stage in entry.walk else ""}"></i>' for stage in WALK_STAGES)
-        link = f"./walk?walk-at={entry.walk[0]}.0.0.0.0~~~~stage"
+        names = {stage: html.escape(words(f"view.stage-{stage}")) for stage in WALK_STAGES}
+        here = self.common("on-the-walk", stages=series([names[each] for each in entry.walk], words.language))
+        dots = "".join(
+            f'<li><a href="./walk?walk-at={stage}.0.0.0.0~~~~stage" target="_self" title="{name}" aria-label="{name}"'
+            + (' aria-current="location"' if stage in entry.walk else "")
+            + "></a></li>"
+            for stage, name in names.items()
+        )
         with st.container(key="on-the-walk"):
-            label = html.escape(here)
-            st.html(f'<a href="{link}" target="_self" title="{label}" aria-label="{label}">{marks}</a>')
+            st.html(f'<nav aria-label="{here}"><ol>{dots}</ol></nav>')
 
     def _sidebar(self) -> None:
         """Draw the logo above the table of contents, and device, language, sharing and tour below it."""

@@ -36,10 +36,11 @@ def walk_links(words: Words) -> dict[str, tuple[str, str]]:
     return {stage: (f"./{chapter}", titles[chapter]) for stage, chapter in CHAPTERS.items() if stage != "tokens"}
 
 
-def in_language(data: bytes, words: Words) -> bytes:
-    """Return a stored walk with its words in a language."""
+def in_language(data: bytes, words: Words, height: int) -> bytes:
+    """Return a stored walk with its words in a language, for a small picture of so many pixels."""
     header, start = unframe(data)
     sections = Sections()
     sections.data += data[start:]
     spoken = {"words": words.group("view"), "links": walk_links(words), "language": words.language}
+    spoken["small"] = height
     return frame({**header, **spoken}, sections)

@@ -9,7 +9,8 @@ The header (see `framing`) holds
     input, attentions, neurons, ffn, output
                   of that block; an attention is {site, crosses, heads, key_heads, rows, columns, masked, arrays...}
     choices       {words, logits, probabilities, chosen, before} of each step; `before`: {probabilities, chosen} of the
-                  model without edits, or null where it has none after the same text
+                  model without the changes, or null where it has none after the same words
+    outcomes      null without changes; otherwise {before, now}, each {text, words: [[word, probability or null]]}
     given, edits, picture, state, language, words, links, small
 
 An array is {offset, shape, type}: "f4", "f2", or "i1" for vectors that are only coloured, with the value of 127 as
@@ -44,16 +45,16 @@ def encode_walk(
     links: Mapping[str, tuple[str, str]],
     language: str,
     state: str = "",
-    small: bool = False,
+    small: int = 0,
 ) -> bytes:
     """Return a walk with one of its blocks in full.
 
     Args:
         block: numbers of the stack and of the block.
-        before: the walk of the model without edits.
+        before: the walk without what the reader changed: edits, temperature and top-k, the text.
         links: address and title of the chapter that explains a stage.
         state: the place that is open at first, as assets/components/walk/place.js writes it.
-        small: whether it only plays, without the controls.
+        small: height in pixels of a walk that only plays, without the controls; 0 for one with all of them.
     """
     sections = Sections()
     stack, number = block
@@ -83,6 +84,7 @@ def encode_walk(
             }
             for step, choice in enumerate(walk.choices)
         ],
+        "outcomes": None if before is None else {"before": _outcome(before), "now": _outcome(walk)},
         "given": walk.num_given,
         "edits": [list(edit) for edit in edits],
         "picture": None if walk.picture is None else _picture(walk),
@@ -95,8 +97,13 @@ def encode_walk(
     return frame(header, sections)
 
 
+def _outcome(walk: Walk) -> dict[str, Any]:
+    text, words = walk.outcome
+    return {"text": text, "words": words}
+
+
 def _before(before: Walk, choice: Choice, step: int) -> dict[str, Any]:
-    """Return what the model without edits gives the same words after the same text."""
+    """Return what the model without the changes gives the same words after the same text."""
     own = before.choices[step]
     return {"probabilities": own.probabilities(choice.numbers), "chosen": own.chosen}
 

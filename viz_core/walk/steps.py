@@ -131,6 +131,11 @@ class Choice:
         """Return the probabilities of these words."""
         return [float(self.distribution[number]) for number in numbers]
 
+    @property
+    def probability(self) -> float:
+        """The probability of the chosen word."""
+        return float(self.distribution[self.numbers[self.words.index(self.chosen)]])
+
 
 @dataclass(frozen=True, eq=False)
 class Walk:
@@ -156,9 +161,23 @@ class Walk:
         return tuple(choice.chosen for choice in self.choices)
 
     def follows(self, other: Walk, step: int) -> bool:
-        """Whether another walk's choice at a step comes after the same text, so that the two can be compared."""
-        both = [walk.stacks[-1].tokens[: walk.num_given + step] for walk in (self, other)]
+        """Whether another walk's choice at a step comes after the same written words."""
+        both = [walk._written_by(step) for walk in (self, other)]
         return step < min(len(self.choices), len(other.choices)) and both[0] == both[1]
+
+    @property
+    def outcome(self) -> tuple[tuple[str, ...], tuple[tuple[str, float | None], ...]]:
+        """The text that was given, and all words written, each with its probability where its choice is recorded."""
+        *sources, last = self.stacks
+        given = sources[0].tokens if sources else () if self.picture else last.tokens[: self.num_given]
+        known = last.tokens[1 : self.num_given] if sources else ()
+        chosen = [(choice.chosen, choice.probability) for choice in self.choices]
+        return given, (*((word, None) for word in known), *chosen)
+
+    def _written_by(self, step: int) -> tuple[str, ...]:
+        """The words before a step's choice that the model wrote itself: all of a decoder that reads an encoder."""
+        start = 0 if len(self.stacks) > 1 else self.num_given
+        return self.stacks[-1].tokens[start : self.num_given + step]
 
 
 def choice_among(

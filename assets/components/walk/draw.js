@@ -68,6 +68,8 @@ function drawBox(pen, view, box, lit) {
 }
 
 const COLOURS = { queries: "#0072b2", keys: "#d55e00", values: "#009e73", outputs: "#009e73" };
+const ON_DARK = { queries: "#56b4e9", keys: "#f0914f", values: "#4fd0a8", outputs: "#4fd0a8" }; // of texts
+const textColour = (pen, kind) => (pen.dark ? ON_DARK : COLOURS)[kind] ?? pen.ink;
 
 function drawNumbers(pen, view, box, rect, share) {
   const { context, at } = pen;
@@ -161,7 +163,7 @@ function drawTokens(pen, view, box, rect) {
     context.textAlign = "right";
     for (let row = 0; row < box.rows; row += 1) {
       const chosen = view.rowIn(box) === row;
-      context.fillStyle = chosen ? pen.accent : box.kind === "matrix" ? COLOURS.queries : pen.ink;
+      context.fillStyle = chosen ? pen.accent : box.kind === "matrix" ? textColour(pen, "queries") : pen.ink;
       context.font = `${chosen ? 600 : 400} ${size}px ${pen.font}`;
       write(pen, view, shorten(pen, tokens[row], 3 * unit), rect.x - 6, rect.y + (row + 0.5) * high);
     }
@@ -170,7 +172,7 @@ function drawTokens(pen, view, box, rect) {
   const wide = rect.width / box.columns;
   const across = Math.min(13 * pen.type, wide * 0.7);
   if (across < SMALLEST) return;
-  context.fillStyle = COLOURS.keys;
+  context.fillStyle = textColour(pen, "keys");
   context.textAlign = "left";
   const keys = view.walk.stacks[box.keys].tokens;
   for (let column = 0; column < box.columns; column += 1) {
@@ -213,8 +215,7 @@ function drawTitle(pen, view, box, rect, lit) {
   const size = Math.min(13 * pen.type, unit * 0.85);
   if (size < SMALLEST || !title) return;
   context.font = `${lit ? 700 : 600} ${size}px ${pen.font}`;
-  context.fillStyle = COLOURS[box.kind] ?? pen.ink;
-  if (pen.dark && COLOURS[box.kind]) context.fillStyle = { queries: "#56b4e9", keys: "#f0914f" }[box.kind] ?? "#4fd0a8";
+  context.fillStyle = textColour(pen, box.kind);
   context.textAlign = "center";
   context.textBaseline = "bottom";
   const above = box.kind === "matrix" && !view.walk.picture ? 1.7 * unit : 5;

@@ -20,7 +20,7 @@ export function drawLinks(pen, view) {
   } else if (stage === "scores" || stage === "mask") {
     const [scores, column] = [box(`scores.${a}`), view.cell?.column ?? Math.min(row, box(`scores.${a}`).columns - 1)];
     const target = cellOf(scores, row, column);
-    const end = { x: target.x, y: target.y + target.height / 2 };
+    const end = { x: scores.x, y: target.y + target.height / 2 }; // not across the numbers of the row
     curve(pen, rightOf(box(`queries.${a}`), row), end, { colour: COLOURS.queries });
     curve(pen, rightOf(box(`keys.${a}`), column), end, { colour: COLOURS.keys });
   } else if (stage === "softmax") {

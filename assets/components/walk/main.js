@@ -79,10 +79,14 @@ function receive(view, bytes) {
     view.zoom = place?.zoom ?? view.zoom;
     view.progress = place ? 1 : 0;
     view.paper = getComputedStyle(view.parts.root).getPropertyValue("--st-background-color") || "#fff";
-    view.parts.root.classList.toggle("small", walk.small);
+    view.parts.root.classList.toggle("small", walk.small > 0);
     label(view);
     const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
     if (first && !place && !still) view.playing = true;
+    if (first && walk.small && still) { // one picture has to do
+      view.index = findStep(view.steps, { ...view.steps[0], stage: "softmax" });
+      view.progress = 1;
+    }
     view.laidOut = "";
   }
   settle(view);
@@ -206,7 +210,7 @@ function resize(view, from = null) {
   view.width = root.clientWidth && stage.clientWidth;
   if (!view.walk || !view.width) return;
   const close = ["row", "cell"].includes(view.zoom); // the sums are below
-  const high = view.walk.small ? 260 : close ? 260 : view.width < 600 ? 400 : 480;
+  const high = view.walk.small || (close ? 260 : view.width < 600 ? 400 : 480);
   view.height = stageHeight(root) ? Math.max(260, stageHeight(root) - 300) : high;
   stage.style.height = `${view.height}px`;
   if (view.layout && !from) view.camera = fit(target(view), view.width - 16, view.height - 16);

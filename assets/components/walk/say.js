@@ -3,6 +3,7 @@
 import { element } from "../shared/elements.js";
 import { chipsOf } from "./timeline.js";
 import { numbersOf } from "./pixels.js";
+import { showOutcomes } from "./outcomes.js";
 import { showSums } from "./sums.js";
 
 /** Everything around the picture. */
@@ -39,11 +40,12 @@ export function showWords(view) {
   if (!view.playing && view.announced !== sentence) parts.live.textContent = sentence;
   view.announced = sentence;
   showActs(view);
+  showOutcomes(view);
   showSums(view);
   parts.stage.setAttribute("aria-label", `${words.title}: ${words[`stage-${step.stage}`]}`);
   Object.assign(parts.root.dataset, {
     stage: step.stage, stack: step.stack, block: step.block, round: step.round, row: view.row, head: view.head,
-    zoom: view.zoom, playing: view.playing, edits: walk.edits.length,
+    zoom: view.zoom, playing: view.playing, edits: walk.edits.length, changed: Boolean(walk.outcomes),
   });
 }
 
@@ -82,7 +84,7 @@ function valuesOf(view) {
   const values = {
     token: walk.stacks[step.stack].tokens[row] ?? "", head: head + 1, heads: call.heads, layer: step.block + 1,
     width: walk.input.shape[1], d: call.queries.shape[2], hidden: walk.neurons.shape[1], tokens: walk.stacks[step.stack].tokens.length,
-    word: choice.chosen, old: choice.before?.chosen ?? "", probability: view.percent(choice.probabilities[choice.words.indexOf(choice.chosen)]),
+    word: choice.chosen, probability: view.percent(choice.probabilities[choice.words.indexOf(choice.chosen)]),
     was: choice.before ? view.percent(choice.before.probabilities[choice.words.indexOf(choice.chosen)]) : "",
     logit: view.format(choice.logits[choice.words.indexOf(choice.chosen)], 2),
   };
@@ -101,7 +103,7 @@ function showActs(view) {
   const call = walk.attentions[step.attention];
   const buttons = [];
   const button = (text, edit) => {
-    const made = element("button", "", { type: "button", "data-act": edit === null ? "undo" : edit[0] });
+    const made = element("button", "", { type: "button", "data-act": edit === null ? "undo" : edit[0], "data-edit": edit ?? "" });
     made.textContent = text;
     made.addEventListener("click", () => view.edit(edit));
     buttons.push(made);
@@ -118,6 +120,19 @@ function showActs(view) {
       button(view.say(hidden ? "show-key" : "hide-key", tokens), hide);
     }
   }
-  if (walk.edits.length) button(words.undo, null);
+  for (const edit of walk.edits) {
+    const made = buttons.some(({ dataset }) => dataset.edit === edit.join());
+    if (!made) button(undoing(view, edit), edit);
+  }
+  if (walk.outcomes) button(words.undo, null);
   acts.replaceChildren(...buttons);
+}
+
+/** The label of the button that undoes an edit made elsewhere. */
+function undoing({ walk, say }, [name, site, one, other]) {
+  const [stack, block, kind] = site.split(".");
+  if (name === "off") return say("switch-on", { head: Number(one) + 1, layer: Number(block) + 1 });
+  const rows = walk.stacks.find((each) => each.name === stack).tokens;
+  const keys = kind === "cross" ? walk.stacks[0].tokens : rows;
+  return say("show-key", { query: rows[one], key: keys[other] });
 }

@@ -13,7 +13,7 @@ from streamlit.testing.v1 import AppTest
 
 from pages.home.draw import chapter_picture, small_walk
 from pages.home.gallery import PICTURES
-from pages.home.walk import FILE
+from ui.blocks.small_walk import FILES
 from ui.chapter.contents import all_chapters
 from viz_core.pretrained import available
 from viz_core.view.framing import unframe
@@ -69,13 +69,14 @@ def test_without_checkpoints_the_gallery_still_opens(no_checkpoints: None, open_
     assert "no trained model" in app.info[0].value
 
 
-def test_the_small_walk_is_still_the_model_s() -> None:
+@pytest.mark.parametrize("kind", FILES)
+def test_the_small_walk_is_still_the_model_s(kind: str) -> None:
     """Its arrays may be rounded otherwise on another machine."""
-    (stored, at), (drawn, start) = unframe(FILE.read_bytes()), unframe(data := small_walk())
+    (stored, at), (drawn, start) = unframe(FILES[kind].read_bytes()), unframe(data := small_walk(kind))
     assert {**stored, "words": {}, "links": {}}.keys() == drawn.keys()
     assert [choice["chosen"] for choice in stored["choices"]] == [choice["chosen"] for choice in drawn["choices"]]
     for own, other in zip(stored["attentions"], drawn["attentions"], strict=True):
         count = int(np.prod(own["weights"]["shape"]))
-        weights = np.frombuffer(FILE.read_bytes(), np.float32, count, at + own["weights"]["offset"])
+        weights = np.frombuffer(FILES[kind].read_bytes(), np.float32, count, at + own["weights"]["offset"])
         expected = np.frombuffer(data, np.float32, count, start + other["weights"]["offset"])
         assert np.allclose(weights, expected, atol=1e-4), "draw it anew: python -m pages.home.draw"

@@ -65,6 +65,35 @@ def test_a_place_opens_its_block_or_the_first(open_page: OpenPage, place: str) -
     assert sent["state"] == place
 
 
+def test_the_text_before_the_last_change_is_compared(open_page: OpenPage) -> None:
+    app = open_page("walk")
+    assert header(app)["outcomes"] is None
+    for text, before in (("The little boy", "The little girl"), ("The old king", "The little boy")):
+        app.text_input(key="w-start").set_value(text).run()
+        sides = header(app)["outcomes"]
+        assert [" ".join(sides[side]["text"][1:]) for side in ("before", "now")] == [before, text]
+        assert app.query_params["walk-was"] == [before]
+    app.text_input(key="w-start").set_value("").run()
+    app.text_input(key="w-start").set_value("The old king").run()
+    assert " ".join(header(app)["outcomes"]["before"]["text"][1:]) == "The little boy", "nothing was read between"
+
+
+def test_a_temperature_is_compared_with_none(open_page: OpenPage) -> None:
+    plain, cold = header(open_page("walk")), header(open_page("walk", **{"w-temperature": "0.5"}))
+    assert cold["outcomes"]["before"]["words"] == [
+        [choice["chosen"], max(choice["probabilities"])] for choice in plain["choices"]
+    ]
+    assert cold["choices"][0]["before"]["probabilities"] == plain["choices"][0]["probabilities"]
+    assert max(cold["choices"][0]["probabilities"]) > max(plain["choices"][0]["probabilities"])
+
+
+@pytest.mark.parametrize("was", ["", "The little girl", "a " * 9_999])
+def test_a_text_of_a_link_that_cannot_be_compared_is_left_out(open_page: OpenPage, was: str) -> None:
+    app = open_page("walk", **{"walk-was": was})
+    assert header(app)["outcomes"] is None
+    assert "walk-was" not in app.query_params
+
+
 def test_an_empty_text_is_explained(open_page: OpenPage) -> None:
     app = open_page("walk", **{"w-model": "translator", "w-text": " "})
     assert not components(app, "walk")
