@@ -12,8 +12,8 @@ export function showOutcomes(view) {
     parts.outcomes.replaceChildren();
     return;
   }
-  if (view.compared === outcomes) return;
-  view.compared = outcomes;
+  if (view.compared === walk.key) return;
+  view.compared = walk.key;
   const { before, now } = outcomes;
   parts.outcomes.replaceChildren(side(view, words.before, before, now), side(view, words.now, now, before));
   const read = (one) => [...one.text, "→", ...one.words.map(([word]) => word)].join(" ");
