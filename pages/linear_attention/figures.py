@@ -12,7 +12,7 @@ from torch import Tensor
 from ui.widgets.figure_style import ACCENT, CATEGORIES, SIGNED_SCALE, Labels, lay_out
 from viz_core.lessons.linear_attention.stream import LETTERS, Stream
 
-_BAR = {"orientation": "h", "y": 1.0, "yanchor": "bottom", "thickness": 10, "len": 0.5, "nticks": 3}
+_BAR = {"orientation": "h", "y": 1.0, "yanchor": "bottom", "thickness": 10, "len": 0.5, "tickformat": ".2~f"}
 _SQUARE = {"showgrid": False, "zeroline": False}
 
 
@@ -74,7 +74,7 @@ def _heatmap(
             zmin=-limit,
             zmax=limit,
             colorscale=SIGNED_SCALE,
-            colorbar=_BAR,
+            colorbar={**_BAR, "tickvals": [-limit, 0, limit]},
             xgap=1,
             ygap=1,
             hovertemplate=label.format(row="%{y}", column="%{x}", value="%{z:.3f}") + "<extra></extra>",

@@ -25,7 +25,7 @@ def replace(chapter: Chapter, layer: Layer) -> None:
     for column, (name, each), figure in zip(st.columns(2), found.items(), ("added", "erased"), strict=True):
         with column:
             st.markdown(f"**{name}**")
-            chapter.figure(figure, state_figure(each.state, limit, names, 260, named=False), time=layer.time + 1)
+            chapter.figure(figure, state_figure(each.state, limit, names, 320, named=False), time=layer.time + 1)
     apart = returned(draw_stream(layer.seed, orthogonal=True), "delta", layer.time)
     with chapter.claim_row("claims-replace"):
         chapter.claim("written", erased.errors[written], _ROUNDING, letter=written)
