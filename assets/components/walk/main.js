@@ -25,7 +25,10 @@ function createView(parent) {
   Object.assign(view, {
     go: (index) => go(view, index),
     play: (on) => play(view, on),
-    edit: (edit) => view.send("edit", { edit, turn: Date.now() }),
+    edit: (edit) => {
+      clearTimeout(view.saving); // a message of the place would run with the text that an undo is about to replace
+      view.send("edit", { edit, turn: Date.now() });
+    },
     select: (row, column) => select(view, row, column),
     setHead: (head) => setHead(view, head),
     setZoom: (zoom) => { view.zoom = zoom; resize(view, view.camera); },
