@@ -40,7 +40,7 @@ def test_as_brazil_and_taiwan_write_them(text: str, portuguese: str) -> None:
 def test_a_number_below_zero_has_a_minus_sign() -> None:
     assert localised("-0.63", "pt-BR") == "−0,63"
     assert localised("-0.31 (-0.52 … -0.10)", "zh-TW") == "−0.31 (−0.52 … −0.10)"
-    assert [localised("-0.63", "en"), localised("all-MiniLM", "pt-BR")] == ["-0.63", "all-MiniLM"]
+    assert [localised("-0.63", "en"), localised("all-MiniLM", "pt-BR")] == ["−0.63", "all-MiniLM"]
 
 
 def test_separators_as_plotly_wants_them() -> None:
@@ -56,6 +56,7 @@ def test_names_in_a_row() -> None:
     ("value", "english", "portuguese", "chinese"),
     [
         (["a", "b", "c"], "a, b, c", "a, b, c", "a、b、c"),
+        (["-0.5", "a -2"], "−0.5, a −2", "−0,5; a −2", "−0.5、a −2"),
         (["0.5", "1,024"], "0.5, 1,024", "0,5; 1.024", "0.5、1,024"),
         (("dot 0.5", "x: 2"), "dot 0.5, x: 2", "dot 0,5; x: 2", "dot 0.5、x: 2"),
         ([1, 2], "1, 2", "1, 2", "1、2"),

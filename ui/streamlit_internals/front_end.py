@@ -29,6 +29,10 @@ NUMBERS_OF_PAGE = """<script>
         const own = navigator.languages;
         const get = () => (document.documentElement.lang ? [document.documentElement.lang, ...own] : own);
         Object.defineProperty(navigator, "languages", { configurable: true, get });
+        // And a number below zero has a minus sign, where CLDR has a hyphen.
+        const of = Object.getOwnPropertyDescriptor(Intl.NumberFormat.prototype, "format").get;
+        const format = { configurable: true, get() { const own = of.call(this); return (n) => own(n).replace("-", "−"); } };
+        Object.defineProperty(Intl.NumberFormat.prototype, "format", format);
       })();
     </script>"""
 READ_LATER = """<script>

@@ -24,12 +24,12 @@ def is_formatted_number(text: str) -> bool:
 
 
 def with_separators(text: str, separators: str) -> str:
-    """Return the text with other separators if it is one number, else unchanged.
+    """Return the text with other separators and minus signs if it is one number, else unchanged.
 
-    >>> with_separators("1,234.5 s", ",."), with_separators("2.5 (1.0–4.0)", ",.")
-    ('1.234,5 s', '2,5 (1,0–4,0)')
+    >>> with_separators("1,234.5 s", ",."), with_separators("-2.5 (-4.0–-1.0)", ",.")
+    ('1.234,5 s', '−2,5 (−4,0–−1,0)')
     """
-    return text.translate(str.maketrans(ENGLISH, separators)) if is_formatted_number(text) else text
+    return _HYPHEN.sub("−", text.translate(str.maketrans(ENGLISH, separators))) if is_formatted_number(text) else text
 
 
 class Name(str):
@@ -42,8 +42,7 @@ def localised(text: str, language: str) -> str:
     >>> localised("1,234.5 s", "pt-BR"), localised("-0.5", "zh-TW")
     ('1.234,5 s', '−0.5')
     """
-    local = with_separators(text, separators(language))
-    return _HYPHEN.sub("−", local) if language != "en" and is_formatted_number(text) else local
+    return with_separators(text, separators(language))
 
 
 def in_formula(latex: str, language: str, is_number: bool = False) -> str:
@@ -85,12 +84,10 @@ def series(value: object, language: str) -> str:
     if isinstance(value, Name):
         return value
     if isinstance(value, Mapping):
-        colon, end = ("：", "；") if language != "en" and _comma(language) == "、" else (": ", "; ")
+        colon, end = ("：", "；") if _comma(language) == "、" else (": ", "; ")
         return end.join(f"{name}{colon}{series(each, language)}" for name, each in value.items())
     if not isinstance(value, list | tuple):
         return localised(str(value), language)
-    if language == "en":
-        return ", ".join(map(str, value))
     parts = [
         f"{name}{blank}{localised(last, language)}" for name, blank, last in (str(one).rpartition(" ") for one in value)
     ]
@@ -103,6 +100,8 @@ def series(value: object, language: str) -> str:
 @lru_cache(maxsize=8)
 def _comma(language: str) -> str:
     """Return the separator of a long list."""
+    if language == "en":
+        return ", "
     from babel import Locale
 
     return (

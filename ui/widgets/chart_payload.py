@@ -58,8 +58,8 @@ def encode_chart(figure: go.Figure, separators: str = ENGLISH, **about: Any) -> 
         "frames": [each.to_plotly_json() for each in figure.frames],
     }
     header["layout"].pop("template", None)
+    header = _with_separators(header, separators)
     if separators != ENGLISH:
-        header = _with_separators(header, separators)
         header["layout"]["separators"] = separators
     meta = figure.layout.meta
     shape = {"square": True} if meta == SQUARE else {"parts": meta} if isinstance(meta, dict) else {}
@@ -72,7 +72,7 @@ def height_of(figure: go.Figure) -> int:
 
 
 def _with_separators(value: Any, separators: str, name: str = "") -> Any:
-    """Rewrite a figure's formatted numbers with these separators; other texts are unchanged."""
+    """Rewrite a figure's formatted numbers with these separators and minus signs; other texts are unchanged."""
     if isinstance(value, dict):
         return {key: _with_separators(each, separators, key) for key, each in value.items()}
     if name in _TEXTS and isinstance(value, np.ndarray):
