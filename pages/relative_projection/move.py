@@ -12,6 +12,7 @@ from torch import Tensor
 
 from pages.relative_projection.rotation_figure import in_turns
 from ui.chapter.chapter import Chapter
+from ui.text.numbers import Point
 from viz_core.positional import angular_frequencies, relative_projection, sinusoidal_rows
 
 TYPES = {name: getattr(torch, name) for name in ("float64", "float32", "bfloat16", "float16")}
@@ -80,8 +81,8 @@ def about_pair(move: Move) -> dict[str, Any]:
     }
 
 
-def _point(pair: np.ndarray) -> list[str]:
-    return [decimals(value).replace("-", "−") for value in pair]
+def _point(pair: np.ndarray) -> Point:
+    return Point(map(decimals, pair))
 
 
 def decimals(value: float) -> str:

@@ -61,7 +61,7 @@ def proof(chapter: Chapter, move: Move) -> None:
     chapter.text("after")
     bound = rounding_bound(len(POSITIONS) + abs(move.offset), move.dtype)
     with chapter.claim_row("claims-proof"):
-        chapter.claim("compose", lambda: composed(move), bound, steps=list(map(str, STEPS)))
+        chapter.claim("compose", lambda: composed(move), bound, first=STEPS[0], second=STEPS[1])
         transposed = transpose_residual(move.offset, move.num_hiddens, move.base, move.dtype)
         chapter.claim("transpose", transposed, bound)
     chapter.text("residual")

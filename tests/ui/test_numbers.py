@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ui.text.numbers import Name, join_list, localised, plural, separators, series
+from ui.text.numbers import Name, Point, join_list, localised, plural, separators, series
 from ui.text.words import Words
 
 
@@ -60,6 +60,7 @@ def test_names_in_a_row() -> None:
         (["0.5", "1,024"], "0.5, 1,024", "0,5; 1.024", "0.5、1,024"),
         (("dot 0.5", "x: 2"), "dot 0.5, x: 2", "dot 0,5; x: 2", "dot 0.5、x: 2"),
         ([1, 2], "1, 2", "1, 2", "1、2"),
+        (Point(["-0.5", "2.16"]), "−0.5, 2.16", "−0,5; 2,16", "−0.5, 2.16"),
         ([], "", "", ""),
         ("a, b 0.5", "a, b 0.5", "a, b 0.5", "a, b 0.5"),
         (Name("2.5"), "2.5", "2.5", "2.5"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from ui.chapter.source_cards import as_printed, everything_printed, find_printed
+from ui.chapter.source_cards import as_printed, everything_printed, find_printed, in_language
 
 
 @pytest.mark.parametrize(
@@ -25,6 +25,26 @@ from ui.chapter.source_cards import as_printed, everything_printed, find_printed
 )
 def test_ours_is_written_with_the_digits_that_were_printed(printed: str, ours: object, written: str) -> None:
     assert as_printed(printed, ours) == written  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("values", "english", "portuguese"),
+    [
+        ("35.333, 62,832", "35.333, 62,832", "35,333; 62.832"),
+        (
+            "[[0.5403, 0.8415], [-0.8415, 0.5403]]",
+            "[[0.5403, 0.8415], [−0.8415, 0.5403]]",
+            "[[0,5403; 0,8415]; [−0,8415; 0,5403]]",
+        ),
+        ("20.05, 19.73; 178.97, 18.40", "20.05, 19.73; 178.97, 18.40", "20,05; 19,73 | 178,97; 18,40"),
+        ("(4, 7, 10)", *2 * ("(4, 7, 10)",)),
+        ("000, 001; 1e-07", *2 * ("000, 001; 1e-07",)),
+        ("il est calme . 1.000", "il est calme . 1.000", "il est calme . 1,000"),
+    ],
+)
+def test_numbers_and_lists_are_those_of_the_language(values: str, english: str, portuguese: str) -> None:
+    assert [in_language(values, language) for language in ("en", "zh-TW")] == [english, english]
+    assert in_language(values, "pt-BR") == portuguese
 
 
 def test_as_many_numbers_as_were_printed() -> None:

@@ -13,6 +13,7 @@ import streamlit as st
 
 from ui.chapter.parts import Deferred, Parts
 from ui.text.markdown import after_label, escape, join_sentences
+from ui.text.numbers import localised, separators
 from ui.text.words import Words
 from viz_core.runtime.assets import ASSETS, reading
 
@@ -88,6 +89,17 @@ def as_printed(printed: str, ours: Ours) -> str:
     return _NUMBER.sub(lambda match: _write(float(next(remaining)), match[0]), printed)
 
 
+def in_language(values: str, language: str) -> str:
+    """Return what was printed, or the same computed here, with its numbers and lists in the format of a language.
+
+    >>> in_language("35.333, 62,832", "pt-BR"), in_language("-0.5, 2", "zh-TW")
+    ('35,333; 62.832', '−0.5, 2')
+    """
+    if separators(language)[0] == "," and any("." in number or "," in number for number in _NUMBER.findall(values)):
+        values = values.replace("; ", " | ").replace(", ", "; ")  # commas are in the numbers
+    return _NUMBER.sub(lambda match: localised(match[0], language), values)
+
+
 class SourceCards:
     """The source cards of one page."""
 
@@ -127,11 +139,12 @@ def draw_card(row: Printed, ours: Ours, words: Words, common: Words, **values: o
     with st.container(key=f"book-{row.name}", gap=None):
         where = f":gray[:material/menu_book: {after_label(common('book'), escape(row.source))}]"
         st.markdown(f"{where}  \n{words(f'book.{row.name}', **values)}")
-        lines = join_sentences((common(f"book.{row.kind}"), f"`{row.printed}`"))
-        if row.quote and row.quote != row.printed:
+        shown = in_language(row.printed, words.language)
+        lines = join_sentences((common(f"book.{row.kind}"), f"`{shown}`"))
+        if row.quote and row.quote != shown:
             lines += f"  \n:gray[“{escape(row.quote)}”]"
         if ours is not None:
-            ours_written = join_sentences((common("book.ours"), f"`{written}`"))
+            ours_written = join_sentences((common("book.ours"), f"`{in_language(written, words.language)}`"))
             lines += f"  \n{ours_written} {mark} {common(f'book.{verdict}')}"
         st.markdown(lines)
         if words.has(f"erratum.{row.name}"):

@@ -31,7 +31,8 @@ NUMBERS_OF_PAGE = """<script>
         Object.defineProperty(navigator, "languages", { configurable: true, get });
         // And a number below zero has a minus sign, where CLDR has a hyphen.
         const of = Object.getOwnPropertyDescriptor(Intl.NumberFormat.prototype, "format").get;
-        const format = { configurable: true, get() { const own = of.call(this); return (n) => own(n).replace("-", "−"); } };
+        const signed = (write) => (number) => write(number).replace("-", "−");
+        const format = { configurable: true, get() { return signed(of.call(this)); } };
         Object.defineProperty(Intl.NumberFormat.prototype, "format", format);
       })();
     </script>"""

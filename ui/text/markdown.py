@@ -54,12 +54,15 @@ def plain_text(markdown: str) -> str:
     return unescape(re.sub(r"\*+|`|:material/\w+: ?", "", text))
 
 
+_SPOKEN = {"cdot": "·", "times": "×", "[lr]?Vert": "‖", "approx": "≈", "sum": "Σ", "pi": "π", "omega": "ω", "hat": ""}
+
+
 def _spoken(formula: str) -> str:
     """Return a formula with fractions as a/b and commands by their names: alpha, sqrt(d)."""
     text = re.sub(r"\\top\b", "T", formula)
-    for name, sign in (("cdot", "·"), ("times", "×"), ("[lr]?Vert", "‖")):
-        text = re.sub(rf"\\{name}\b", sign, text)
-    text = re.sub(r"\\[dt]?frac(\d)(\d)", r"\1/\2", text)
+    for name, sign in _SPOKEN.items():
+        text = re.sub(rf"\\{name}(?![a-zA-Z])", sign, text)
+    text = re.sub(r"\\[dt]?frac(\w)(\w)", r"\1/\2", text)
     text = re.sub(r"\\[dt]?frac\{([^{}]*)\}\{([^{}]*)\}", r"\1/\2", text)
     text = re.sub(r"\\sqrt\{([^{}]*)\}", r"sqrt(\1)", text)
     text = re.sub(r"\\(?:mathcal|mathrm|mathbf|text|operatorname|left|right|quad|[,;!])", "", text)

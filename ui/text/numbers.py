@@ -36,6 +36,10 @@ class Name(str):
     """A name that looks like a number, a head's for example: it is the same in every language."""
 
 
+class Point(list[str]):
+    """Coordinates: no list of names, so a comma is between them in Chinese too."""
+
+
 def localised(text: str, language: str) -> str:
     """Return the text with the separators and the minus sign of a language if it is a number, else unchanged.
 
@@ -91,7 +95,7 @@ def series(value: object, language: str) -> str:
     parts = [
         f"{name}{blank}{localised(last, language)}" for name, blank, last in (str(one).rpartition(" ") for one in value)
     ]
-    between = _comma(language)
+    between = ", " if isinstance(value, Point) else _comma(language)
     return ("; " if between.strip() == separators(language)[0] and any("," in one for one in parts) else between).join(
         parts
     )

@@ -115,10 +115,9 @@ def fill(text: str, values: dict[str, object], language: str = ENGLISH) -> str:
     A value may be a list or a mapping. A word in the plural form of a number: "{count} {count:token|tokens}".
     """
     english = {key: series(value, ENGLISH) for key, value in values.items()}
-    if language == ENGLISH:
-        return _replaced(text, english, english, language)
     local = {key: series(value, language) for key, value in values.items()}
     formulas = {key: in_formula(value, language, is_number=value != local[key]) for key, value in english.items()}
+    formulas = {key: value.replace("−", "-") for key, value in formulas.items()}  # LaTeX's own minus sign
     parts = [
         _replaced(in_formula(part, language), formulas, english, language)
         if i % 2
