@@ -147,8 +147,8 @@ function textOf(view, { box, row, column }) {
   if (!box.rows) return box.kind === "frame" ? view.titleOf(box) : "";
   const stack = box.words ?? box.tokens ?? view.walk.block[0];
   const token = view.walk.stacks[stack].tokens[row];
-  if (column === undefined) return `${view.titleOf(box)}: ${token}`;
+  if (column === undefined) return view.say("named", { name: view.titleOf(box), text: token });
   const { values, columns } = numbersOf(view.walk, box);
   const key = view.walk.stacks[box.keys].tokens[column];
-  return `${token} → ${key}: ${view.format(values[row * columns + column], 3)}`;
+  return view.say("named", { name: `${token} → ${key}`, text: view.format(values[row * columns + column], 3) });
 }

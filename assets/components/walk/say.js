@@ -29,8 +29,9 @@ export function showWords(view) {
   if (stage === "choice" && before) stage = before.chosen === values.word ? "choice-kept" : "choice-changed";
   const sentence = view.say(`say-${stage}`, values);
   const title = document.createElement("strong");
-  title.textContent = `${words[`stage-${step.stage}`]}. `;
-  parts.say.replaceChildren(title, sentence, " ");
+  title.textContent = view.say("lead", { name: words[`stage-${step.stage}`] });
+  const space = title.textContent.endsWith(".") ? " " : ""; // none after full-width punctuation
+  parts.say.replaceChildren(title, space, sentence, " ");
   const link = walk.links[step.stage];
   if (link) {
     const anchor = element("a", "", { href: link[0], target: "_self" });
@@ -42,7 +43,7 @@ export function showWords(view) {
   showActs(view);
   showOutcomes(view);
   showSums(view);
-  parts.stage.setAttribute("aria-label", `${words.title}: ${words[`stage-${step.stage}`]}`);
+  parts.stage.setAttribute("aria-label", view.say("named", { name: words.title, text: words[`stage-${step.stage}`] }));
   Object.assign(parts.root.dataset, {
     stage: step.stage, stack: step.stack, block: step.block, round: step.round, row: view.row, head: view.head,
     zoom: view.zoom, playing: view.playing, edits: walk.edits.length, changed: Boolean(walk.outcomes),
