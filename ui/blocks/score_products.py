@@ -56,16 +56,20 @@ def score_products(
     if rotated:
         st.caption(words("rotated"))
     left, right = st.columns(2)
+    named_queries, named_keys = _names(group, group.query_tokens), _names(group, group.key_tokens)
+    shown = dict(zip((*keys, *queries), _numbered(named_keys) + _numbered(named_queries), strict=True))
     middle = len(queries) // 2  # and the key before it, which no mask excludes
     with left:
-        query = queries.index(str(controls.select("query", queries, queries[middle])))
+        query = queries.index(str(controls.select("query", queries, queries[middle], shown.__getitem__)))
     with right:
-        key = keys.index(str(controls.select("key", keys, keys[min(max(0, middle - 1), len(keys) - 1)])))
+        key = keys.index(
+            str(controls.select("key", keys, keys[min(max(0, middle - 1), len(keys) - 1)], shown.__getitem__))
+        )
     by_size = controls.choice("order", ("in-order", "by-size"), "in-order") == "by-size"
 
     def draw() -> None:
         products = evaluate(request, products_of_pair, site, head, query, key, group.row)
-        tokens = {"query": escape(group.query_tokens[query]), "key": escape(group.key_tokens[key])}
+        tokens = {"query": escape(named_queries[query]), "key": escape(named_keys[key])}
         _draw(chapter, words, products, by_size, tokens)
 
     chapter.lazy("score-products", draw, 560)
@@ -103,6 +107,15 @@ def _draw(chapter: Chapter, words: Words, score: ScoreProducts, by_size: bool, t
         tolerance = _ROUNDING * max(1.0, float(abs(score.products).sum()) + abs(score.bias))
         with st.container(horizontal=True, key="claims-score-products"):
             Claim("claim-score-products", words("claim"), "off-by", score.residual, tolerance).draw(chapter.common)
+
+
+def _names(group: MapGroup, tokens: tuple[str, ...]) -> tuple[str, ...]:
+    """Return tokens, patches of a picture by row and column."""
+    if group.seen is None or len(tokens) != group.seen.num_tokens:
+        return tokens
+    words, special, columns = load_words("attention-view"), group.seen.num_special, group.seen.grid[1]
+    places = (divmod(patch, columns) for patch in range(len(tokens) - special))
+    return tokens[:special] + tuple(words("patch", row=row + 1, column=column + 1) for row, column in places)
 
 
 def _numbered(tokens: Sequence[str]) -> tuple[str, ...]:

@@ -46,7 +46,7 @@ def test_a_link_with_heads_off_shows_both_translations_and_their_scores(
     plain = translator.translate(TEXT)
     assert without.text != plain.text
     assert number(app, "With all heads** · log-probability") == pytest.approx(plain.log_probability, abs=0.01)
-    assert f"log-probability {without.log_probability:.2f}" in texts(app)
+    assert f"log-probability −{-without.log_probability:.2f}" in texts(app)
     assert any("predicted-changed" in element.proto.body for element in app.get("html"))
     assert not finding(app, "The translation does not change", "Words in only one")
 

@@ -39,7 +39,7 @@ def test_something_is_there_before_anything_is_typed(open_page: OpenPage, transl
     app = open_page("transformer")
     result = translator.translate("The black cat is sleeping on my bed.")
     assert f"## {result.text}" in texts(app)
-    assert f"{result.log_probability:.2f}" in texts(app)
+    assert f"−{-result.log_probability:.2f}" in texts(app)
 
 
 def test_a_sentence_typed_is_translated(open_page: OpenPage, translator: pretrained.Translator) -> None:

@@ -27,3 +27,4 @@ def test_a_patch_in_the_middle_asks_the_one_before(open_page: Callable[..., AppT
     middle = call.num_queries // 2
     found = score_products(call, 1, middle, middle - 1)
     np.testing.assert_allclose(drawn(app, "score-products")[0]["y"], found.products, atol=1e-6)
+    assert any("**row " in caption.value for caption in app.caption)  # patches by their places
