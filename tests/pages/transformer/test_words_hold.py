@@ -34,7 +34,7 @@ def test_of_the_tree_of_beam_search(open_page: OpenPage) -> None:
     app = open_page("transformer", **{"t-text": "Go."})
     stands(app)
     assert finding(app, "The beam keeps greedy search's words until step 5", "Both searches find the same")
-    assert "| beam | Mon frère a poli l'argent. | −4.65 | −1.99 |" in one_line(app)
+    assert "| beam | Mon frère a poli l'argent. | -4.65 | -1.99 |" in one_line(app)
     nodes = {trace["name"]: trace for trace in drawn(app, "tree") if trace["mode"] == "markers+text"}
     assert {trace["marker"]["symbol"] for trace in nodes.values()} == {"circle", "square", "x"}
     assert "poursui<br>−6.00" in nodes["pruned"]["text"]
