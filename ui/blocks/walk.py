@@ -71,7 +71,7 @@ def draw_walk(inputs: WalkInputs, restore: Callable[[WalkInputs], None], key: st
     def undo() -> None:
         _forget(f"{key}-edits")
         _forget(f"{key}-was")
-        st.session_state[f"{key}-last"] = original
+        st.session_state[f"{key}-last"], st.session_state[f"{key}-was"] = original, original.text
         restore(original)
 
     def encode() -> bytes:
@@ -100,17 +100,22 @@ def draw_walk(inputs: WalkInputs, restore: Callable[[WalkInputs], None], key: st
 def _original(key: str, inputs: WalkInputs) -> tuple[WalkInputs, Walk]:
     """Return the inputs, and their walk, before the reader's changes: the text before the last, and nothing sampled."""
     name, last = f"{key}-was", st.session_state.get(f"{key}-last", inputs)
+    # In the session too: a message sent before the browser has the new URL brings the old one back.
+    was = st.session_state.get(name, st.query_params.get(name, inputs.text))
     if last.kind != inputs.kind:
-        _forget(name)
+        was = inputs.text
     elif last.text != inputs.text:
-        st.query_params[name] = last.text
-    st.session_state[f"{key}-last"] = inputs
-    original = replace(inputs, text=st.query_params.get(name, inputs.text), temperature=0.0, top_k=0)
-    if original.text != inputs.text:
+        was = last.text
+    st.session_state[f"{key}-last"], st.session_state[name] = inputs, was
+    original = replace(inputs, text=was, temperature=0.0, top_k=0)
+    if was != inputs.text:
         try:
-            return original, original.walk()
+            walk = original.walk()
+            st.query_params[name] = was
+            return original, walk
         except ValueError:  # a link holds a text that the model cannot take
             original = replace(original, text=inputs.text)
+    st.session_state[name] = inputs.text
     _forget(name)
     return original, original.walk()
 
