@@ -63,9 +63,9 @@ def in_address(
     refused = False
     begin: Value | None = st.session_state[key] if has_state else None
     navigated = last is not None and not changed and requested != last.names and requested not in last.stale
-    # Nobody chose anything and the default has moved, as with another text: an empty address means the new one.
-    moved = last is not None and not changed and last.names == () and last.value != default
-    if not has_state or navigated or moved or is_history_navigation():
+    # Nobody chose anything and there is another default, as with another text: an empty address means the new one.
+    default_changed = last is not None and not changed and last.names == () and last.value != default
+    if not has_state or navigated or default_changed or is_history_navigation():
         found = read(requested) if requested else default
         refused = found is None
         begin = default if found is None else found
