@@ -22,8 +22,8 @@ def test_of_the_row(open_page: OpenPage, rule: str, time: int, seed: int) -> Non
     app = open_page(CHAPTER, **{"la-rule": RULES[rule], "la-time": str(time), "la-seed": str(seed)})
     stands(app)
     row = drawn(app, "map")[0]["z"][time - 1]
-    said = [number(app, words) for words in ("weight", "on its last value,", "on earlier values,")]
-    assert sum(map(abs, said)) == pytest.approx(np.abs(row).sum(), abs=0.02)
+    written = [number(app, words) for words in ("weight", "on its last value,", "on earlier values,")]
+    assert sum(map(abs, written)) == pytest.approx(np.abs(row).sum(), abs=0.02)
     assert not row[time:].any()
     assert number(app, f"The state after token {time}:") == drawn(app, "state")[0]["z"].size
 
