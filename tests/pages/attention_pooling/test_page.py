@@ -64,7 +64,8 @@ def test_width_and_query(open_page: OpenPage, width: float, query: float) -> Non
     app.slider(key="ap-width").set_value(width)
     app.slider(key="ap-query").set_value(query).run()
     assert not app.exception
-    assert f"| {answer('gaussian', width, query):.4f} |" in texts(app)
+    estimate = f"{answer('gaussian', width, query):.4f}".replace("-", "−")
+    assert f"| {estimate} |" in texts(app)
     assert all(badges(app).values())
 
 

@@ -185,7 +185,7 @@ def test_a_picture_and_a_caption_in_the_lab(open_page: OpenPage, folders: Path) 
     app = upload(app, "ml-picture", PICTURE)
     run = load_hub(folders / "clip", device="cpu").run("the cat", image=open_picture(PICTURE))
     page_text = texts(app)
-    assert f"**{float(run.output[0]):.3f}**" in page_text
+    assert f"**{float(run.output[0]):.3f}**".replace("-", "−") in page_text
     patches = run.output[1:].reshape(4, 4)
     row, column = divmod(int(patches.argmax()), 4)
     assert f"row {row + 1}, column {column + 1} (**{float(patches.max()):.3f}**" in page_text

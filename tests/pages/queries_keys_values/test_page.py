@@ -130,7 +130,7 @@ def test_a_query_that_cannot_be_asked(open_page: OpenPage, query: str, sentence:
 @pytest.mark.parametrize(
     ("case", "used", "output", "met"),
     [
-        ("any", "-0.500, 0.500, 1.000", "(0.500, 1.500)", "any"),
+        ("any", "−0.500, 0.500, 1.000", "(0.500, 1.500)", "any"),
         ("non-negative", "0.000, 0.500, 1.000", "(1.000, 1.500)", "any, non-negative"),
         ("convex", "0.000, 0.333, 0.667", "(0.667, 1.000)", "any, non-negative, convex"),
         ("one-hot", "0.000, 0.000, 1.000", "(1.000, 1.000)", "any, non-negative, convex, one-hot"),
