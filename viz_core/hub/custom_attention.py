@@ -11,7 +11,9 @@ from torch import nn
 
 from viz_core.hub.attention import ATTENTION_IMPLEMENTATION, WITH_EAGER_MASKS
 from viz_core.hub.transformers_internals.attention_settings import CALLS_INTERFACE, supports_fused
+from viz_core.hub.transformers_internals.linear_rules import has_rule
 from viz_core.trace import find_sites
+from viz_core.trace.sites import is_linear_attention
 from viz_core.trace.softmax_calls import spans_all_keys
 
 _ATTENDS = re.compile(
@@ -43,6 +45,8 @@ def hidden_sites(sites: Mapping[nn.Module, str]) -> tuple[str, ...]:
 
 def _can_be_recorded(layer: nn.Module) -> bool:
     kinds = {type(module) for module in layer.modules()}
+    if any(is_linear_attention(part) and has_rule(part) for part in layer.modules()):
+        return True
     attends = any(issubclass(kind, nn.MultiheadAttention) or _code(kind, _ATTENDS) for kind in kinds)  # type: ignore[arg-type]
     return attends and spans_all_keys(layer)
 
@@ -70,6 +74,7 @@ def implementation_for(model: nn.Module) -> str:
     from transformers import PreTrainedModel
 
     attending = [part for part in model.modules() if isinstance(part, PreTrainedModel) and find_sites(part)]
-    causal = all(getattr(layer, "is_causal", False) for part in attending for layer in find_sites(part))
+    layers = (layer for part in attending for layer in find_sites(part) if not is_linear_attention(layer))
+    causal = all(getattr(layer, "is_causal", False) for layer in layers)
     fused = all(supports_fused(part) for part in attending)
     return ATTENTION_IMPLEMENTATION if fused or causal else WITH_EAGER_MASKS

@@ -16,6 +16,7 @@ from viz_core.hub.attention import register, warn_of_requested_maps, watch_proje
 from viz_core.hub.custom_attention import hidden_sites, implementation_for, outermost, own_sites
 from viz_core.hub.custom_attention_hooks import Handles, add_hooks, remove_hooks
 from viz_core.hub.kinds import recognise
+from viz_core.hub.linear_attention import watch_linear
 from viz_core.hub.store.errors import HubError
 from viz_core.hub.transformers_internals.attention_settings import (
     has_implementation,
@@ -26,6 +27,7 @@ from viz_core.hub.transformers_internals.attention_settings import (
 from viz_core.runtime.extras import require
 from viz_core.trace import find_sites, name_site, site_of
 from viz_core.trace.coverage import cover_layers, describe_uncovered
+from viz_core.trace.sites import is_linear_attention
 
 
 def instrument(model: nn.Module) -> tuple[str, ...]:
@@ -110,6 +112,9 @@ _changing = threading.Lock()
 def _enter(part: Any, sites: Mapping[nn.Module, str]) -> None:
     """Set our attention in a model's configs and name its layers; store what they were, once."""
     own, hidden = own_sites(sites), hidden_sites(sites)
+    linear = [layer for layer in sites if is_linear_attention(layer) and sites[layer] not in hidden]
+    ruled = {sites[layer] for layer in linear}
+    listened = outermost(sites, set(own) - set(hidden) - ruled)
     models = {module: find_sites(module) for module in part.modules() if _is_model(module)}
     models = {module: layers for module, layers in models.items() if layers}
     seen = {id(model.config) for model, layers in models.items() if any(sites[layer] not in own for layer in layers)}
@@ -123,8 +128,8 @@ def _enter(part: Any, sites: Mapping[nn.Module, str]) -> None:
         part.attention_before = _Before(
             [(config, implementations.get(id(config), implementation(config))) for config in configs],
             [(layer, names.get(layer, site_of(layer))) for layer in sites],
-            [(layer, handles_of.get(layer) or add_hooks(layer)) for layer in outermost(sites, set(own) - set(hidden))],
-            _watch(part, [layer for layer in sites if sites[layer] not in own]),
+            [(layer, handles_of.get(layer) or add_hooks(layer)) for layer in listened],
+            _watch(part, [layer for layer in sites if sites[layer] not in own]) + watch_linear(linear),
         )
     _instrumented.add(part)
     name = implementation_for(part)
@@ -193,7 +198,7 @@ def _stack(part: Any) -> str | None:
     try:
         return recognise(part.config, type(part).__name__, architecture=type(part).__name__).kind.stack
     except HubError:  # speech, several inputs: a family that only its own code can run
-        causal = [getattr(layer, "is_causal", False) for layer in find_sites(part)]
+        causal = [getattr(layer, "is_causal", is_linear_attention(layer)) for layer in find_sites(part)]
         return "decoder" if causal and all(causal) else None
 
 

@@ -16,6 +16,7 @@ from viz_core.hub.attention import register, watch_projections
 from viz_core.hub.card import describe
 from viz_core.hub.custom_attention import implementation_for, own_sites
 from viz_core.hub.kinds import ModelKind, recognise
+from viz_core.hub.linear_attention import watch_linear
 from viz_core.hub.model import HubModel
 from viz_core.hub.runs.input_loading import SAFE
 from viz_core.hub.runs.positions import find_positions
@@ -26,10 +27,12 @@ from viz_core.hub.store.files import ModelFiles, read_folder
 from viz_core.hub.store.local_models import LocalModel, folder_model, local_models
 from viz_core.hub.store.memory import check_budget, estimate_bytes, precision
 from viz_core.hub.store.names import check_name, check_revision
+from viz_core.hub.transformers_internals.linear_rules import has_rule
 from viz_core.hub.transformers_internals.self_test import warn_of_missing
 from viz_core.runtime.device import best_device, find_device
 from viz_core.runtime.extras import require
 from viz_core.trace import find_sites, name_sites
+from viz_core.trace.sites import is_linear_attention
 
 # transformers builds models under patches that hold for all threads.
 _building = threading.Lock()
@@ -158,7 +161,8 @@ def _build(
             name=place.name,
             kind=config.model_type,
         )
-    own_code = set(own_sites(layers)) == set(layers.values())
+    softmaxes = {layer: site for layer, site in layers.items() if not is_linear_attention(layer)}
+    own_code = bool(softmaxes) and set(own_sites(softmaxes)) == set(softmaxes.values())
     model, report = auto_class.from_pretrained(
         place.path,
         config=config,
@@ -179,7 +183,9 @@ def _build(
         )
     model = model.to(device).eval().requires_grad_(False)
     sites = name_sites(model, kind.stack)
-    watch_projections(model, find_sites(model, kind.stack))
+    layers = find_sites(model, kind.stack)
+    watch_projections(model, layers)
+    watch_linear(layer for layer in layers if is_linear_attention(layer) and has_rule(layer))
     positions = find_positions(model, kind.stack, is_picture=kind.reads == "pictures")
     common = (place.name, head, model, device, positions, own_code, _serial(model))
     engine = kind(*common, **_load_inputs(place, kind, model))

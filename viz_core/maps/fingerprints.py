@@ -33,7 +33,7 @@ class LayerMeasures:
     Attributes:
         fingerprints: one for each head.
         overview: the largest weights, as in `AttentionCall.overview`.
-        row_error: largest deviation of a row sum from 1 (`viz_core.maps.residuals.row_error`).
+        row_error: largest deviation of a row sum from 1 (`viz_core.maps.residuals.row_error`); 0 for signed maps.
     """
 
     fingerprints: tuple[Fingerprint, ...]
@@ -107,7 +107,8 @@ def _measure_heads(call: AttentionCall, heads: slice, info: MapInfo, size: int) 
             may_end()
             weights = call.weights(head=heads, queries=slice(first, first + height))[0]
             _add_sums(sums, MapBlock(weights, first, info))
-            errors.append(row_error(weights))
+            if info.rows_sum_to_one:
+                errors.append(row_error(weights))
             yield weights
 
     overview = max_pooled(blocks(), info.num_queries, info.num_keys, size)

@@ -12,7 +12,7 @@ from viz_core.trace import AttentionCall
 
 
 def row_sum_error(trace: Iterable[AttentionCall], most: int | None = None) -> float:
-    """Largest |1 - sum_j a_ij| over every head of every call; a row with every key masked counts as 0.
+    """Largest |1 - sum_j a_ij| over every head of every call but signed ones; a row with every key masked counts as 0.
 
     Args:
         most: only so many of the last queries, which see the most keys; all of them unless given.
@@ -21,7 +21,7 @@ def row_sum_error(trace: Iterable[AttentionCall], most: int | None = None) -> fl
     def last(call: AttentionCall) -> slice:
         return slice(0 if most is None else max(0, call.num_queries - most), None)
 
-    errors = [row_error(call.weights(queries=last(call))) for call in trace]
+    errors = [row_error(call.weights(queries=last(call))) for call in trace if not call.signed]
     return float(torch.stack(errors).max()) if errors else 0.0
 
 
@@ -32,7 +32,7 @@ def row_error(weights: Float[Tensor, "*maps queries keys"]) -> Float[Tensor, ""]
 
 
 def future_weight(call: AttentionCall, most: int | None = None, first: int = 0) -> float:
-    """Largest weight w_ij on a later key, j > i: 0 to 1, 0 under a causal mask.
+    """Largest size of a weight w_ij on a later key, j > i: 0 under a causal mask.
 
     Args:
         most: only so many of the first queries, which have the most future; all of them unless given.
@@ -41,4 +41,4 @@ def future_weight(call: AttentionCall, most: int | None = None, first: int = 0) 
     rows = call.weights(queries=slice(first, None if most is None else first + most))
     if not rows.numel():
         return 0.0
-    return float(rows.triu(diagonal=1 + first + call.num_keys - call.num_queries).max())
+    return float(rows.triu(diagonal=1 + first + call.num_keys - call.num_queries).abs().max())

@@ -64,8 +64,13 @@ class AttentionCall:
 
     @property
     def signed(self) -> bool:
-        """Whether weights may be negative and rows need not sum to 1: a difference of softmaxes."""
+        """Whether weights may be negative and rows need not sum to 1: a difference of softmaxes, linear attention."""
         return getattr(self.source, "signed", False)
+
+    @property
+    def rule(self) -> str:
+        """The rule by which keys are weighed: "softmax", "gated delta rule"."""
+        return getattr(self.source, "rule", "softmax")
 
     @property
     def key_mask(self) -> TokenMask:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from torch import nn
 
-from viz_core.trace.sites import is_attention
+from viz_core.trace.sites import LINEAR, is_attention
 
 _MIXER = re.compile(
     r"Mamba|SSM|Mixer(?!Block|Output)|DeltaNet|ShortConv|RecurrentBlock|Rglru|Lightning|LinearAttention|Retention"
@@ -18,9 +18,13 @@ _MIXER = re.compile(
 )
 """Classes that mix tokens without a softmax over keys, or change its weights after it."""
 
+_CHANNELS = re.compile(r"MambaMixer|Rglru|RecurrentBlock|ShortConv|^Rwkv")
+"""Classes that weigh earlier tokens for each channel by itself."""
+
 _REASONS = {
     "parts": "{module} weighs parts of the keys in code of its own, or none.",
     "mixer": "{module} mixes tokens by a rule of its own; it has no map that is recorded.",
+    "channels": "{module} weighs earlier tokens for each channel by itself; the channels of a head share no map.",
     "none": "No attention is known in {module}.",
     "outside": "{module} is in none of the lists of layers.",
 }
@@ -35,7 +39,8 @@ class LayerCoverage:
         layer: its number within its stack, from 0; None outside all lists.
         site: the name under which it is recorded; None where it is not.
         module: the class of what mixes tokens, or of the layer if nothing known does.
-        code: "" where it is recorded, else the reason: "parts", "mixer", "none" or "outside".
+        code: "" where it is recorded, else the reason: "parts", "mixer", "channels", "none" or
+            "outside".
     """
 
     stack: str
@@ -99,12 +104,16 @@ def _covered(
     """Yield site, class and code of each part of a layer that mixes tokens; one row for a layer without any."""
     found = {sites[module]: type(module).__name__ for module in layer.modules() if module in sites}
     for site, attention in found.items():
-        yield (None, attention, "parts") if site in hidden else (site, attention, "")
+        yield (None, attention, _code_of(attention, "parts")) if site in hidden else (site, attention, "")
     mixers = dict.fromkeys(type(module).__name__ for module in _mixers(layer, sites))
     for mixer in mixers:
-        yield None, mixer, "mixer"
+        yield None, mixer, _code_of(mixer, "mixer")
     if not found and not mixers:
         yield None, type(layer).__name__, "none"
+
+
+def _code_of(module: str, other: str) -> str:
+    return "channels" if _CHANNELS.search(module) else "mixer" if LINEAR.search(module) else other
 
 
 def _mixers(module: nn.Module, sites: Mapping[nn.Module, str]) -> list[nn.Module]:

@@ -33,6 +33,11 @@ class Difference(Projected):
     signed: ClassVar[bool] = True
 
     @property
+    def rule(self) -> str:
+        """The name of the rule."""
+        return "difference of softmaxes"
+
+    @property
     def shape(self) -> tuple[int, int, int, int]:
         """Batch, heads (half as many as softmaxes), queries and keys."""
         batch, softmaxes, num_queries, _ = self.queries.shape

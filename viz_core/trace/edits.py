@@ -43,6 +43,8 @@ class Edit:
 
     changes_weights: ClassVar[bool] = False
     replaces_output: ClassVar[bool] = False  # whether the output no longer depends on the weights
+    needs_softmax: ClassVar[bool] = False  # whether it changes scores in another way than to cut keys
+    needs_positions: ClassVar[bool] = True
 
     def scores(self, scores: Scores, head: int, at: Positions) -> Scores:  # noqa: ARG002
         """Return a head's scores before the softmax, -inf at masked keys."""

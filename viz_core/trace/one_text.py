@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from viz_core.trace.linear_rule import LinearRule
 from viz_core.trace.source import Direct, Projected, Source
 from viz_core.trace.weights import causal_mask
 
@@ -19,7 +20,7 @@ def source_of_text(source: Source, row: int, queries: range, keys: range) -> Sou
         values = None if source.values is None else _taken(source.values[row : row + 1], keys, 2)
         gate = None if source.gate is None else _taken(source.gate[row : row + 1], queries, 2)
         return Direct(weights, values, signed=source.signed, gate=gate, is_changed=source.is_changed)
-    if not isinstance(source, Projected) or source.edits is not None:
+    if not isinstance(source, Projected) or source.edits is not None or isinstance(source, LinearRule):
         return OneText(source, row, queries, keys)
     mask, is_causal = source.mask, source.causal
     _, _, num_queries, num_keys = source.shape

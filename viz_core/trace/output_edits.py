@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 import torch
 from jaxtyping import Float
@@ -80,6 +80,8 @@ def scales_output(edit: Edit) -> bool:
 
 
 class _Off(Replacement):
+    needs_positions: ClassVar[bool] = False
+
     def output(self, output: HeadOutput, head: int, queries: QueryPositions) -> HeadOutput:  # noqa: ARG002
         return torch.zeros_like(output)
 
@@ -89,6 +91,7 @@ class _Off(Replacement):
 
 @dataclass(frozen=True, eq=False)
 class _Mean(Replacement):
+    needs_positions: ClassVar[bool] = False
     means: Float[Tensor, "heads v"]
 
     def check(self, shape: tuple[int, int, int, int]) -> None:
@@ -104,6 +107,7 @@ class _Mean(Replacement):
 
 @dataclass(frozen=True, eq=False)
 class _Gate(Edit):
+    needs_positions: ClassVar[bool] = False
     factor: Tensor
 
     def check(self, shape: tuple[int, int, int, int]) -> None:

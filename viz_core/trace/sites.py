@@ -21,6 +21,9 @@ _ATTENTION = re.compile(
     r"attention(?!Output|Residual|\w*Projection)|(?<!TalkingHead)attn(?!Adapter|Block)|(M[HS]+A|SH[MS]A|XCA|MLA)$",
     re.IGNORECASE,
 )
+LINEAR = re.compile(
+    "GatedDeltaNet|LightningAttention|Mamba2Mixer|BambaMixer|FalconH1Mixer|GraniteMoeHybridMambaLayer|Zamba2MambaMixer"
+)
 _PROJECTIONS = ("W_o", "o_proj", "out_proj", "c_proj", "o", "proj", "dense")
 _CROSS = re.compile(r"cross|encoder_attn|encdec|attention2|multihead_attn", re.IGNORECASE)
 
@@ -84,7 +87,12 @@ def projections(parts: Mapping[str, nn.Module], layer: str) -> Iterator[nn.Modul
 
 def is_attention(module: nn.Module) -> bool:
     """Return whether a module is an attention layer, judged by the name of its class."""
-    return _ATTENTION.search(type(module).__name__) is not None
+    return _ATTENTION.search(type(module).__name__) is not None or is_linear_attention(module)
+
+
+def is_linear_attention(module: nn.Module) -> bool:
+    """Return whether a module is linear attention with heads, judged by the name of its class."""
+    return LINEAR.search(type(module).__name__) is not None
 
 
 class _Place(NamedTuple):

@@ -90,6 +90,7 @@ def window(heads: Heads, size: int, *, first: int = 0) -> Edit:
 @dataclass(frozen=True, eq=False)
 class _Uniform(Edit):
     changes_weights: ClassVar[bool] = True
+    needs_softmax: ClassVar[bool] = True
 
     def scores(self, scores: Scores, head: int, at: Positions) -> Scores:  # noqa: ARG002
         return torch.where(is_masked(scores), -torch.inf, 0.0)
@@ -98,6 +99,7 @@ class _Uniform(Edit):
 @dataclass(frozen=True, eq=False)
 class _Sharpen(Edit):
     changes_weights: ClassVar[bool] = True
+    needs_softmax: ClassVar[bool] = True
     temperature: float
 
     def scores(self, scores: Scores, head: int, at: Positions) -> Scores:  # noqa: ARG002
@@ -110,6 +112,7 @@ _STEPS_BACK = {"diagonal": 0, "previous": 1, "first": None}
 @dataclass(frozen=True, eq=False)
 class _Pattern(Edit):
     changes_weights: ClassVar[bool] = True
+    needs_softmax: ClassVar[bool] = True
     what: str
 
     def scores(self, scores: Scores, head: int, at: Positions) -> Scores:  # noqa: ARG002
@@ -128,6 +131,7 @@ class GivenWeights(Edit):
     """
 
     changes_weights: ClassVar[bool] = True
+    needs_softmax: ClassVar[bool] = True
     weights: Float[Tensor, "#batch #heads queries keys"]
 
     def check(self, shape: tuple[int, int, int, int]) -> None:

@@ -48,8 +48,9 @@ def map_residuals(model: HubModel, run: HubRun) -> dict[str, float]:
 
 def broken_residuals(model: HubModel, run: HubRun) -> dict[str, float]:
     """The same for broken maps: rounded to 8 bits, and without a mask."""
-    seen = [call.weights(queries=slice(max(0, call.num_queries - CLAIMED_ROWS), None)) for call in run.trace]
-    decoder = [call for call in run.trace if (call.stack, call.kind) == ("decoder", "self")]
+    whole = [call for call in run.trace if not call.signed]
+    seen = [call.weights(queries=slice(max(0, call.num_queries - CLAIMED_ROWS), None)) for call in whole]
+    decoder = [call for call in whole if (call.stack, call.kind) == ("decoder", "self")]
     first = run.num_prompt_tokens if model.card.both_ways else 0
     unmasked = [
         AttentionCall(call.site, replace(call.source, mask=None, causal=False))
@@ -57,7 +58,7 @@ def broken_residuals(model: HubModel, run: HubRun) -> dict[str, float]:
         if isinstance(call.source, Projected)
     ]
     return {
-        "rows": max(float(row_error((weights * 255).round() / 255)) for weights in seen),
+        "rows": max((float(row_error((weights * 255).round() / 255)) for weights in seen), default=0.0),
         "future": max((future_weight(call, CLAIMED_ROWS, first) for call in unmasked), default=0.0),
     }
 

@@ -1,0 +1,114 @@
+"""Linear attention in closed form, against its recurrence and numbers worked by hand."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from viz_core.trace import AttentionCall
+from viz_core.trace.linear_rule import LinearRule
+
+
+def rule(n: int, *, erases: bool, seed: int = 0, groups: int = 2, heads: int = 4, strong: float = 1.0) -> LinearRule:
+    draw = torch.Generator().manual_seed(seed)
+    queries, keys = (torch.randn(2, groups, n, 5, generator=draw) for _ in range(2))
+    keys = torch.nn.functional.normalize(keys, dim=-1)
+    return LinearRule(
+        queries,
+        keys,
+        None,
+        None,
+        True,
+        0.5,
+        values=torch.randn(2, heads, n, 3, generator=draw),
+        name="rule",
+        log_decay=-strong * torch.rand(2, heads, n, generator=draw),
+        strength=torch.rand(2, heads, n, generator=draw),
+        skip=torch.randn(heads, generator=draw),
+        erases=erases,
+    )
+
+
+def by_recurrence(source: LinearRule) -> Tensor:
+    """The rule step by step, as the docstring of `LinearRule` writes it, in float64."""
+    assert source.log_decay is not None
+    assert source.strength is not None
+    assert source.values is not None
+    assert source.skip is not None
+    batch, heads, n, _ = source.shape
+    Q, K = (each.double().repeat_interleave(heads // each.shape[1], dim=1) for each in (source.queries, source.keys))
+    V, g, s = source.values.double(), source.log_decay.double(), source.strength.double()
+    state, outputs = torch.zeros(batch, heads, K.shape[-1], V.shape[-1], dtype=torch.float64), list[Tensor]()
+    for j in range(n):
+        state = g[..., j].exp()[..., None, None] * state
+        stored = torch.einsum("bhdv,bhd->bhv", state, K[:, :, j]) if source.erases else 0
+        state = state + torch.einsum("bh,bhd,bhv->bhdv", s[..., j], K[:, :, j], V[:, :, j] - stored)
+        read = source.scale * torch.einsum("bhdv,bhd->bhv", state, Q[:, :, j])
+        outputs.append(read + source.skip.double()[:, None] * V[:, :, j])
+    return torch.stack(outputs, dim=2)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    n=st.integers(1, 150),
+    erases=st.booleans(),
+    seed=st.integers(0, 1000),
+    groups=st.sampled_from([1, 2, 4]),
+    strong=st.sampled_from([0.0, 0.1, 30.0]),
+)
+def test_the_map_times_values_is_the_recurrence(n: int, erases: bool, seed: int, groups: int, strong: float) -> None:
+    source = rule(n, erases=erases, seed=seed, groups=groups, strong=strong)
+    weights = source.rows(slice(0, 4), slice(0, n))
+    assert source.values is not None
+    torch.testing.assert_close(weights @ source.values, by_recurrence(source).float(), atol=2e-6, rtol=1e-5)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    start=st.integers(0, 149),
+    size=st.integers(1, 150),
+    step=st.integers(1, 70),
+    head=st.integers(0, 3),
+    e=st.booleans(),
+)
+def test_a_tile_is_part_of_the_map(start: int, size: int, step: int, head: int, e: bool) -> None:
+    call = AttentionCall("decoder.0.self", rule(150, erases=e))
+    rows = slice(start, start + size, step)
+    tile = call.weights(head=head, queries=rows, keys=slice(10, 90))
+    torch.testing.assert_close(tile, call.weights()[:, head, rows, 10:90], atol=1e-7, rtol=1e-5)
+
+
+def test_numbers_worked_by_hand() -> None:
+    """Two equal keys of length 1: the second write of strength 1 erases the first, unless the rule only adds."""
+    ones, no_decay = torch.ones(1, 1, 2, 1), torch.zeros(1, 1, 2)
+    for erases, expected in ((True, [[1.0, 0.0], [0.0, 1.0]]), (False, [[1.0, 0.0], [1.0, 1.0]])):
+        source = LinearRule(ones, ones, None, None, True, 1.0, log_decay=no_decay, erases=erases)
+        assert source.rows(slice(0, 1), slice(0, 2))[0, 0].tolist() == expected
+    half = LinearRule(ones, ones, None, None, True, 1.0, log_decay=no_decay, strength=no_decay + 0.5, erases=True)
+    assert half.rows(slice(0, 1), slice(0, 2))[0, 0].tolist() == [[0.5, 0.0], [0.25, 0.5]]
+    halved = LinearRule(ones, -ones, None, None, True, 1.0, log_decay=no_decay + torch.tensor(0.5).log())
+    torch.testing.assert_close(halved.rows(slice(0, 1), slice(0, 2))[0, 0], torch.tensor([[-1.0, 0.0], [-0.5, -1.0]]))
+
+
+def test_long_decays_neither_overflow_nor_fade() -> None:
+    source = rule(2000, erases=False, strong=60.0)
+    assert bool(torch.isfinite(source.rows(slice(0, 1), slice(1990, 2000))).all())
+    constant = LinearRule(
+        torch.ones(1, 1, 3000, 1),
+        torch.ones(1, 1, 3000, 1),
+        None,
+        None,
+        True,
+        1.0,
+        log_decay=torch.full((1, 1, 3000), -1.0),
+    )
+    last = constant.rows(slice(0, 1), slice(2999, 3000))[0, 0, 0]
+    torch.testing.assert_close(last[-3:], torch.tensor([-2.0, -1.0, 0.0]).exp())
+
+
+def test_scores_are_refused() -> None:
+    with pytest.raises(ValueError, match="expected weights that are the softmax of scores, got a rule"):
+        rule(3, erases=True).scores(slice(0, 1), slice(0, 3))

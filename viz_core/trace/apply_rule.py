@@ -1,0 +1,45 @@
+"""The door for linear attention: what a layer's rule gave is recorded and edited."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+
+from jaxtyping import Float
+from torch import Tensor
+
+from viz_core.trace.intervene import edits_at
+from viz_core.trace.linear_rule import LinearRule
+from viz_core.trace.pooling import edited_output
+from viz_core.trace.record import current_trace
+from viz_core.trace.references import detached
+
+
+def finish_rule(
+    output: Float[Tensor, "batch heads queries v"], source: LinearRule, values: Tensor, site: str | None
+) -> Float[Tensor, "batch heads queries v"]:
+    """Return what a layer's rule gave, with its edited heads; recorded within `record()`.
+
+    Raises:
+        ValueError: if an edit changes scores, which the rule does not have, or the recording is differentiable.
+    """
+    trace = current_trace()
+    if trace is not None and trace.differentiable:
+        raise ValueError(
+            f"site {site!r}: expected no differentiable where a {source.rule} runs, which weighs no scores"
+        )
+    edits = edits_at(site, source.shape, True, lambda: source.tokens, output.device)
+    if edits is not None and any(edit.needs_softmax for edit in edits.edits):
+        raise ValueError(
+            f"site {site!r}: expected off, gate, mean, knock_out, window or patch of outputs, by which a {source.rule} "
+            "can be edited: it has no scores"
+        )
+    if trace is not None:
+        tensors = {item.name: getattr(source, item.name) for item in fields(source)}
+        own = {name: detached(tensor) for name, tensor in tensors.items() if isinstance(tensor, Tensor)}
+        if trace.values:
+            own["values"] = detached(values)
+        trace.add(replace(source, **own, edits=edits), site)
+    if edits is None:
+        return output
+    edited = edited_output(output.float(), replace(source, edits=edits), values.float())
+    return edited.to(output.dtype)

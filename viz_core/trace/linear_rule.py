@@ -1,0 +1,114 @@
+"""Linear attention: signed maps in closed form, A with output = A V, of rules that are linear in their values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from viz_core.trace.source import Projected
+
+_CHUNK = 64
+
+
+@dataclass(frozen=True, eq=False)
+class LinearRule(Projected):
+    """A state S that decays, and to which each token adds its value under its key; a query reads it.
+
+    S_j = exp(g_j) S_(j-1) + s_j k_j (v_j - e exp(g_j) S_(j-1)^T k_j)^T and o_i = scale S_i^T q_i + D v_i, where e = 1
+    for a rule that erases what is stored under a key before it writes (gated delta rule; Yang 2024, "Gated delta
+    networks"), and e = 0 for others (state-space duality; Dao 2024; lightning attention; Qin 2024). Without erasing,
+    A_ij = scale q_i . k_j exp(g_(j+1) + ... + g_i) s_j for j <= i, plus D where i = j.
+
+    Attributes:
+        name: of the rule.
+        log_decay: g_j of each value head, at most 0.
+        strength: s_j; None for 1.
+        skip: D of each value head; None for 0.
+        erases: e.
+        normalised: whether queries and keys are divided by their lengths first.
+    """
+
+    queries: Float[Tensor, "batch groups queries d"]
+    keys: Float[Tensor, "batch groups keys d"]
+    values: Float[Tensor, "batch heads keys v"] | None = None
+    name: str = ""
+    log_decay: Float[Tensor, "#batch heads keys"] | None = None
+    strength: Float[Tensor, "batch heads keys"] | None = None
+    skip: Float[Tensor, " heads"] | None = None
+    erases: bool = False
+    normalised: bool = False
+    is_changed: bool = True  # a norm follows every such rule, before the output is projected
+    signed: ClassVar[bool] = True
+
+    @property
+    def rule(self) -> str:
+        """The name of the rule."""
+        return self.name
+
+    @property
+    def shape(self) -> tuple[int, int, int, int]:
+        """Batch, heads of values, queries and keys; heads of queries and keys may be fewer."""
+        assert self.log_decay is not None
+        batch, _, num_queries, _ = self.queries.shape
+        return batch, self.log_decay.shape[1], num_queries, self.keys.shape[2]
+
+    def tensors(self) -> list[Tensor]:
+        """Return all stored tensors."""
+        optional = (self.log_decay, self.strength, self.skip)
+        return [*super().tensors(), *(tensor for tensor in optional if tensor is not None)]
+
+    def rows(self, heads: slice, queries: slice) -> Float[Tensor, "batch some_heads rows keys"]:
+        """Return the weights of these heads and queries over all keys, 0 where an edit cuts them.
+
+        Keys are visited backwards in chunks, with what each query still reads of the state before them: the cost is
+        that of these rows alone.
+        """
+        self.check_unchanged()
+        found = self._weights(heads, queries, None)
+        if self.edits is not None:
+            edited = self.edits.edit_scores(torch.zeros_like(found), range(self.shape[1])[heads], queries)
+            found = found.masked_fill(edited == -torch.inf, 0)
+        return found.float()
+
+    def scores(self, heads: slice, queries: slice) -> Float[Tensor, "batch some_heads rows keys"]:  # noqa: ARG002
+        """Raise ValueError: the weights are no softmax."""
+        raise ValueError(f"expected weights that are the softmax of scores, got a {self.rule}")
+
+    def _weights(self, heads: slice, queries: slice, edit: Callable[[Tensor], Tensor] | None) -> Tensor:  # noqa: ARG002
+        Q, K = self._of_heads(self.queries, heads)[:, :, queries] * self.scale, self._of_heads(self.keys, heads)
+        at = torch.arange(self.shape[2], device=Q.device)[queries]
+        assert self.log_decay is not None
+        G = self.log_decay[:, heads].to(Q).cumsum(dim=-1)
+        s = torch.ones_like(G) if self.strength is None else self.strength[:, heads].to(Q)
+        weights = Q.new_zeros(*Q.shape[:3], self.shape[3])
+        last = int(at.max()) + 1 if len(at) else 0
+        size = _CHUNK if self.erases else max(1, last)
+        for start in reversed(range(0, last, size)):
+            own = slice(start, min(start + size, last))
+            decays = G[..., at.clamp(max=own.stop - 1), None] - G[..., None, own]
+            past = torch.arange(own.start, own.stop, device=Q.device) <= at[:, None]
+            read = Q @ K[:, :, own].mT * decays.masked_fill(~past, -torch.inf).exp()
+            if self.erases:
+                erased = K[:, :, own] * s[..., own, None] @ K[:, :, own].mT
+                erased = erased * (G[..., own, None] - G[..., None, own]).tril().exp()
+                read = torch.linalg.solve_triangular(erased, read, upper=False, left=False, unitriangular=True)
+            weights[..., own] = read * s[..., None, own]
+            if start:
+                before = G[..., start - 1, None]
+                Q = (G[..., at.clamp(start - 1, own.stop - 1)] - before).exp()[..., None] * Q
+                Q = Q - weights[..., own] * (G[..., own] - before).exp()[..., None, :] @ K[:, :, own] * self.erases
+        if self.skip is not None:
+            weights[..., range(len(at)), at] += self.skip[heads, None].to(Q)
+        return weights
+
+    def _of_heads(self, tensor: Tensor, heads: slice) -> Float[Tensor, "batch some_heads n d"]:
+        """Return queries or keys of these heads of values, wide enough that rounding is the layer's alone."""
+        group = self.shape[1] // tensor.shape[1]
+        wide = torch.float32 if tensor.device.type == "mps" else torch.float64
+        own = tensor[:, torch.arange(heads.start, heads.stop, device=tensor.device) // group].to(wide)
+        return own * (own.square().sum(dim=-1, keepdim=True) + 1e-6).rsqrt() if self.normalised else own
