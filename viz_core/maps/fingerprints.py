@@ -111,7 +111,7 @@ def _measure_heads(call: AttentionCall, heads: slice, info: MapInfo, size: int) 
                 errors.append(row_error(weights))
             yield weights
 
-    overview = max_pooled(blocks(), info.num_queries, info.num_keys, size)
+    overview = max_pooled(blocks(), info.num_queries, info.num_keys, size, call.signed)
     return LayerMeasures(_fingerprints(sums, info), overview, float(torch.stack(errors).max()))
 
 

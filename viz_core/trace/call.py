@@ -182,8 +182,8 @@ class AttentionCall:
     def overview(self, size: int = 64) -> Float[Tensor, "batch heads rows columns"]:
         """Return max-pooled thumbnails, at most `size` on a side, computed block by block.
 
-        Thumbnail pixel (i, j) is the largest weight with query in bin i and key in bin j, as in
-        `max_pooled`. Up to `size` tokens the thumbnail is the map itself.
+        Thumbnail pixel (i, j) is the largest weight with query in bin i and key in bin j, as in `max_pooled`; of a
+        `signed` call the one of the largest size. Up to `size` tokens the thumbnail is the map itself.
 
         Raises:
             ValueError: if size is no whole number, at least 1, or what was recorded has been changed in place since.
@@ -193,7 +193,7 @@ class AttentionCall:
         blocks = row_blocks(self.source, range(self.num_queries), self.num_heads)
         with without_autocast(self.source.tensors()):
             rows = (self.source.rows(every, block) for block in blocks)
-            return max_pooled(rows, self.num_queries, self.num_keys, size).float().cpu()
+            return max_pooled(rows, self.num_queries, self.num_keys, size, self.signed).float().cpu()
 
 
 def _span(tokens: Bool[Tensor, " n"]) -> range:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 
 def max_pooled(
-    blocks: Iterable[Float[Tensor, "*maps some keys"]], num_queries: int, num_keys: int, size: int
+    blocks: Iterable[Float[Tensor, "*maps some keys"]], num_queries: int, num_keys: int, size: int, signed: bool = False
 ) -> Float[Tensor, "*maps rows columns"]:
     """Return the largest weight of each bin of queries and keys, at most `size` bins on a side.
 
@@ -20,7 +20,11 @@ def max_pooled(
 
     Args:
         blocks: all rows of the maps, from the first query to the last; one block is in memory at a time.
+        signed: whether the largest is that of the largest size, with its sign.
     """
+    if signed:
+        both = max_pooled((torch.cat([each, -each]) for each in blocks), num_queries, num_keys, size)
+        return larger_of(*both.chunk(2))
     num_rows, num_columns = min(size, num_queries), min(size, num_keys)
     strongest: list[Tensor] = []  # over the queries of each bin so far
     first = 0
@@ -39,3 +43,8 @@ def max_pooled(
                 strongest.append(largest)
         first = last
     return F.adaptive_max_pool2d(torch.stack(strongest, dim=-2), (num_rows, num_columns))
+
+
+def larger_of(high: Float[Tensor, "*shape"], low: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+    """Return the largest of some numbers, or minus the largest of their negatives, whichever is of larger size."""
+    return torch.where(high >= low, high, -low)

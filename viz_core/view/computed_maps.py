@@ -19,7 +19,8 @@ from viz_core.maps.measures import combine_heads
 from viz_core.maps.word_maps import merge_words
 from viz_core.runtime.interruption import may_end
 from viz_core.trace import AttentionCall
-from viz_core.view.map_source import LayerPicture, Part, PartError, finite_measures, in_bytes
+from viz_core.trace.thumbnail import larger_of
+from viz_core.view.map_source import LayerPicture, Part, PartError, finite_measures, in_bytes, in_signed_bytes
 from viz_core.view.requests import MapRequest, MeasuresRequest, RowsRequest, TileRequest, TokenRequest, WeightsRequest
 
 TILE = 64
@@ -71,7 +72,9 @@ class ComputedMaps:
             patches=self.patches,
             size=self.thumbnail_size,
         )
-        return LayerPicture(in_bytes(measured.overview), measured.fingerprints, measured.row_error)
+        signed = self.calls[layer].signed
+        thumbnails, most = in_signed_bytes(measured.overview) if signed else (in_bytes(measured.overview), 0.0)
+        return LayerPicture(thumbnails, measured.fingerprints, measured.row_error, most)
 
     def parts(self, requests: Sequence[WeightsRequest]) -> list[Part | PartError]:
         """Compute each request; tiles of the same rows share the work."""
@@ -104,7 +107,7 @@ class ComputedMaps:
             self.on_itself,
             tuple(dict.fromkeys(keys[i] for i in self.separators)),
             self.patches,
-            rows_sum_to_one=wanted.how == "mean" or len(wanted.heads) == 1,
+            rows_sum_to_one=(wanted.how == "mean" or len(wanted.heads) == 1) and not self._is_signed(wanted),
         )
         return measure_maps(weights[None], info)[0]
 
@@ -128,7 +131,7 @@ class ComputedMaps:
         for start in range(rows.start, rows.stop, height):
             may_end()
             block = self._exact(wanted, range(start, min(start + height, rows.stop)), columns)
-            pieces.append(F.max_pool2d(block[None], pool, ceil_mode=True)[0] if pool != (1, 1) else block)
+            pieces.append(_pooled(block, pool, self._is_signed(wanted)) if pool != (1, 1) else block)
         return torch.cat(pieces)
 
     def _part(self, request: WeightsRequest, strips: _Strips) -> Part:
@@ -144,9 +147,15 @@ class ComputedMaps:
             case TileRequest():
                 cells = self._tile(request, strips)
                 pooled = (request.down, request.across) != (0, 0)
+                if pooled and self._is_signed(request.map):
+                    coded, most = in_signed_bytes(cells)
+                    return Part("root", coded.numpy(), {"most": most})
                 return Part("root", in_bytes(cells).numpy()) if pooled else _exact_part(cells)
             case RowsRequest():
                 return _exact_part(self._rows(request))
+
+    def _is_signed(self, wanted: MapRequest) -> bool:
+        return any(self.calls[layer].signed for layer, _ in wanted.heads)
 
     def _check_whole(self, wanted: MapRequest) -> None:
         if not is_sent_whole(self.calls[0].num_queries, self.calls[0].num_keys):
@@ -216,6 +225,13 @@ class ComputedMaps:
 def is_sent_whole(queries: int, keys: int) -> bool:
     """Whether maps of so many tokens are sent whole, not in tiles."""
     return max(queries, keys) <= EXACT_TOKENS
+
+
+def _pooled(block: Tensor, pool: tuple[int, int], signed: bool) -> Float[Tensor, "rows columns"]:
+    """The largest weight of each cell; of signed maps the one of the largest size."""
+    if not signed:
+        return F.max_pool2d(block[None], pool, ceil_mode=True)[0]
+    return larger_of(*F.max_pool2d(torch.stack([block, -block]), pool, ceil_mode=True))
 
 
 def _exact_part(weights: Tensor) -> Part:

@@ -21,12 +21,13 @@ _FORMS = re.compile(
 
 @dataclass(frozen=True)
 class Panel:
-    """One map of a figure and its title; `signed` if it is a difference."""
+    """One map of a figure and its title; `signed` where it may be negative, `differs` if it is a difference of maps."""
 
     title: str
     group: MapGroup
     shown: VisibleMap
     signed: bool = False
+    differs: bool = False
 
 
 def panels(view: View, state: ViewState) -> list[Panel]:
@@ -34,15 +35,21 @@ def panels(view: View, state: ViewState) -> list[Panel]:
     group = opened_group(view, state)
     other = _compared(view, state)
     number = other[0] if other else 0
-    first = Panel(_name(view, 0, number, group, state), group, visible_map(group, state))
+    first = Panel(_name(view, 0, number, group, state), group, visible_map(group, state), _is_signed(group, state))
     if other is None:
         return [first]
     _, against, there = other
-    second = Panel(_name(view, number, number, against, there), against, visible_map(against, there))
+    second = Panel(
+        _name(view, number, number, against, there), against, visible_map(against, there), _is_signed(against, there)
+    )
     if state.display.compare == "side":
         return [first, second]
     title = fill(view.words["minus"], first=first.title, second=second.title)
-    return [Panel(title, group, _difference(first.shown, second.shown), signed=True)]
+    return [Panel(title, group, _difference(first.shown, second.shown), signed=True, differs=True)]
+
+
+def _is_signed(group: MapGroup, state: ViewState) -> bool:
+    return any(group.calls[layer].signed for layer, _ in shown_heads(group, state))
 
 
 def opened_group(view: View, state: ViewState) -> MapGroup:
@@ -88,7 +95,9 @@ def lines(view: View, state: ViewState, shown: Sequence[Panel]) -> list[str]:
     if (rows, columns) != (1, 1):
         sentences.append(fill(words["pooled"], rows=rows, columns=columns))
     inputs = [0, *([other[0]] if (other := _compared(view, state)) else [])]
-    if first.signed:
+    if first.signed and not first.differs:
+        sentences.append(words["signed_rows"])
+    if first.differs:
         sentences += [words["difference_scaled"], *([words["matched"]] if inputs[-1] else [])]
     return list(dict.fromkeys([*sentences, *made_lines(view, state, inputs)]))
 

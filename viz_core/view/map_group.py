@@ -172,8 +172,8 @@ class MapGroup:
 
     @property
     def measures(self) -> tuple[Measure, ...]:
-        """The measures that heads of this group have: those of its maps, and those that its model was measured by."""
-        if not self.rows_sum_to_one or any(call.signed for call in self.calls):
+        """The measures that heads of this group have, but heads of signed maps: those of its maps, and those that its model was measured by."""
+        if not self.rows_sum_to_one or all(call.signed for call in self.calls):
             return ()
         known = {name: bool(self.errors) for name in get_args(Reading)}
         return tuple(each for each in MEASURES.values() if known.get(each.name, True) and each.applies(self.map_info))
@@ -182,6 +182,8 @@ class MapGroup:
         """A layer as the grid shows it; asked for once and kept."""
         if layer not in self._pictures:
             picture = self.maps.picture(layer)
+            if self.calls[layer].signed:  # shares of what need not sum to 1 say nothing
+                picture = replace(picture, fingerprints=({},) * self.calls[layer].num_heads)
             self._pictures[layer] = self._with_errors(picture, layer) if self.errors else picture
         return self._pictures[layer]
 

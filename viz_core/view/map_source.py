@@ -35,6 +35,7 @@ class LayerPicture:
 
     Attributes:
         thumbnails: weights in 8 bits (`in_bytes`), max-pooled as in `AttentionCall.overview`.
+        most: the size of the largest weight of signed maps (`in_signed_bytes`); 0 for others.
         fingerprints: one for each head.
         row_error: by how much any row of any head misses a sum of 1; whoever draws the maps has read them all.
     """
@@ -42,6 +43,7 @@ class LayerPicture:
     thumbnails: UInt8[Tensor, "heads rows columns"]
     fingerprints: tuple[Fingerprint, ...]
     row_error: float
+    most: float = 0.0
 
 
 @runtime_checkable
@@ -65,3 +67,10 @@ def finite_measures(fingerprint: Fingerprint) -> dict[str, float | None]:
 def in_bytes(weights: Tensor) -> Tensor:
     """Weights in 8 bits: round(255 sqrt(w)). The root keeps small weights apart, which long maps are made of."""
     return (weights.nan_to_num(0.0).clamp(0, 1).sqrt() * 255).round().to(torch.uint8)
+
+
+def in_signed_bytes(weights: Tensor) -> tuple[Tensor, float]:
+    """Weights of both signs in 8 bits, 128 + round(127 sign(w) sqrt(|w| / m)), and m, the largest |w|."""
+    weights = weights.nan_to_num(0.0)
+    most = float(weights.abs().amax()) or 1.0
+    return (128 + (weights.sign() * (weights.abs() / most).sqrt() * 127).round()).to(torch.uint8), most

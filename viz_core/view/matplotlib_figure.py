@@ -96,7 +96,10 @@ def grid_figure(view: View, state: ViewState, link: str = "") -> Figure:
     axes = figure.subplots()
     display = state.display
     palette = _PALETTES.get(display.palette, display.palette)
-    mesh = axes.imshow(np.ma.masked_invalid(mosaic), palette, norm=_norm(display.scale, False), interpolation="nearest")
+    signed = any(call.signed for call in group.calls)
+    limit = _largest(mosaic) if signed else 1.0
+    norm = _norm(display.scale, signed, limit)
+    mesh = axes.imshow(np.ma.masked_invalid(mosaic), _SIGNED if signed else palette, norm=norm, interpolation="nearest")
     axes.set_frame_on(False)
     axes.xaxis.tick_top()
     axes.tick_params(length=0)
@@ -105,7 +108,13 @@ def grid_figure(view: View, state: ViewState, link: str = "") -> Figure:
     names = [fill(view.words["head_short"], head=head + 1) for head in range(heads)]
     axes.set_xticks([j * (columns + _GAP) + (columns - 1) / 2 for j in range(heads)], names)
     axes.set_title(_grid_title(view, state), parse_math=False)
-    _add_scale(figure, axes, mesh, view.words[f"bar_weight_{display.scale}"], _TICKS[display.scale])
+    _add_scale(
+        figure,
+        axes,
+        mesh,
+        view.words[f"bar_weight_{display.scale}"],
+        [-limit, 0, limit] if signed else _TICKS[display.scale],
+    )
     _add_caption(figure, width, [*made_lines(view, state, [0]), link])
     return figure
 
@@ -140,7 +149,7 @@ def _draw(view: View, state: ViewState, panel: Panel, figure: Figure, axes: Axes
     axes.set_xlabel(words["keys"].replace("{label}", group.keys_label), parse_math=False)
     axes.set_title(_title(view, panel), parse_math=False)
     ticks = [-limit, 0, limit] if panel.signed else _TICKS[display.scale]
-    label = words[f"bar_{'difference' if panel.signed else 'weight'}_{display.scale}"]
+    label = words[f"bar_{'difference' if panel.differs else 'weight'}_{display.scale}"]
     _add_scale(figure, axes, mesh, label, ticks)
 
 

@@ -189,6 +189,10 @@ def _describe(group: MapGroup) -> dict[str, Any]:
         ],
         "exact": group.sent_whole,
         "seen": group.seen and {"grid": group.seen.grid, "special": group.seen.num_special},
-        "layers": [{"number": call.layer + 1, "heads": call.num_heads} for call in group.calls],
+        "layers": [
+            {"number": call.layer + 1, "heads": call.num_heads}
+            | ({"rule": call.rule, "signed": call.signed} if call.signed else {})
+            for call in group.calls
+        ],
         "made": asdict(group.made),
     }

@@ -50,7 +50,8 @@ def answer(find: FindGroup, requests: Iterable[Request]) -> dict[Request, Part]:
 
 def _thumbnails(picture: LayerPicture) -> Part:
     measures = [finite_measures(fingerprint) for fingerprint in picture.fingerprints]
-    return Part("root", picture.thumbnails.numpy(), {"measures": measures})
+    most = {"most": picture.most} if picture.most else {}
+    return Part("root", picture.thumbnails.numpy(), {"measures": measures} | most)
 
 
 def _changes(group: MapGroup, other: MapGroup | None, layer: int) -> Part | None:

@@ -72,6 +72,7 @@ function linesOf(view) {
     const names = words.row(source.heads.slice(0, MOST_NAMED).map(short));
     lines.push(words.text("of_heads", { names: source.heads.length > MOST_NAMED ? `${names} …` : names }));
   }
+  if (cells.signed && !cells.differs) lines.push(words.text("signed_rows"));
   if (isLargest(plots[0])) lines.push(words.text("rows_not_one"));
   if (state.display.unit === "words" && hasPieces(group)) lines.push(words.text("merged"));
   if (state.display.mode === "links") lines.push(words.text(`file_links_${state.display.links[0]}`, { value: words.tick(Number(state.display.links.slice(1))) }));

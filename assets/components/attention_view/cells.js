@@ -4,7 +4,7 @@ import { axesOf, makeSide } from "./axis.js";
 import { asFirst, joinSides, matchSides, subtractMatched } from "./alignment.js";
 import { mapName, wholeMap } from "./matrix.js";
 import { chosenHeads, comparedWith } from "./state.js";
-import { groupOf, partOf, pictureOf } from "./store.js";
+import { groupOf, partOf, pictureOf, weightOf } from "./store.js";
 
 const TILE = 64; // cells on a side of a tile, as in viz_core/view/computed_maps.py
 const MOST_CELLS = 256; // on a side of a long map: more tokens become one cell together
@@ -50,7 +50,8 @@ export function cellsOf(view, source, zoom) {
   const queries = makeSide(axes.query, shown.row, shown.rows, 2 ** levels[0], view.words);
   const keys = makeSide(axes.key, shown.column, shown.columns, 2 ** levels[1], view.words);
   const cells = {
-    rows: queries.count, columns: keys.count, queries, keys, signed: false, input: source.input,
+    rows: queries.count, columns: keys.count, queries, keys, input: source.input,
+    signed: source.heads.some(([layer]) => group.layers[layer]?.signed),
     values: new Float32Array(queries.count * keys.count),
     grades: new Uint8Array(queries.count * keys.count),
   };
@@ -69,7 +70,8 @@ export function finishCells(view, cells) {
     const weight = cells.weight(row, column);
     const grade = grades[row * columns + column];
     if (cells.alone?.has(row)) return view.words.text("one_text_alone");
-    if (cells.signed) return view.words.signed(weight);
+    if (cells.differs || (cells.signed && grade === EXACT)) return view.words.signed(weight);
+    if (cells.signed) return view.words.text("about", { value: view.words.signed(weight) });
     if (grade === EXACT) return view.words.number(weight);
     // A byte was rounded to the nearest: half a step more bounds what it stands for.
     const bound = Math.min(1, ((Math.sqrt(weight) * 255 + 0.5) / 255) ** 2);
@@ -102,7 +104,7 @@ function fillFromTiles(view, source, cells, [down, across]) {
         for (let x = Math.max(0, left - j * TILE); x < Math.min(width, left + columns - j * TILE); x += 1) {
           const at = (y + i * TILE - top) * columns + x + j * TILE - left;
           const value = tile.values[y * width + x];
-          values[at] = tile.kind === "exact" ? value : (value / 255) ** 2;
+          values[at] = tile.kind === "exact" ? value : weightOf(value, tile.most);
           grades[at] = grade;
         }
       }
@@ -128,7 +130,7 @@ function fillFromThumbnails(view, source, cells, group) {
       if (grades[at] !== UNKNOWN) continue;
       let folded = 0;
       for (const picture of pictures) {
-        const weight = (picture.values[down[row] * width + right[column]] / 255) ** 2;
+        const weight = weightOf(picture.values[down[row] * width + right[column]], picture.most);
         folded = source.how === "max" ? Math.max(folded, weight) : folded + weight / pictures.length;
       }
       values[at] = folded;
@@ -144,7 +146,7 @@ export function differenceOf(view, first, second) {
   if (first.rows !== second.rows || first.columns !== second.columns) return null;
   const values = first.values.map((value, i) => value - second.values[i]);
   const grades = first.grades.map((grade, i) => Math.min(grade, second.grades[i]));
-  return finishCells(view, { ...first, values, grades, signed: true });
+  return finishCells(view, { ...first, values, grades, signed: true, differs: true });
 }
 
 function matchedDifference(view, first, second) {
@@ -154,7 +156,7 @@ function matchedDifference(view, first, second) {
   const { values, alone } = subtractMatched(...sized, rows, columns);
   const grade = first.exact && second.exact ? EXACT : ROUGH;
   const matched = {
-    ...first, values, alone, grades: new Uint8Array(values.length).fill(grade), signed: true, rows: rows.length, columns: columns.length,
+    ...first, values, alone, grades: new Uint8Array(values.length).fill(grade), signed: true, differs: true, rows: rows.length, columns: columns.length,
     queries: joinSides(first.queries, second.queries, rows), keys: joinSides(first.keys, second.keys, columns),
   };
   return finishCells(view, matched);

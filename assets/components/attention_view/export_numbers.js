@@ -39,7 +39,7 @@ function tablesOf(view, fetch = true) {
     const [cells, wanted] = onPicture(view) ? [plot.cells, null] : wholeOf(view, plot, fetch);
     const { queries, keys } = wanted ?? cells;
     const pooled = pooledBy({ queries, keys });
-    const what = view.words.text(plot.cells.signed ? "difference" : "weight");
+    const what = view.words.text(plot.cells.differs ? "difference" : "weight");
     const values = { queries: openGroup(view).queries_label, keys: openGroup(view).keys_label, name: plot.title, what, ...pooled };
     return {
       ...wanted, queries, keys, pooled, title: plot.title, strips: wanted ? [] : [cells.values],
@@ -54,7 +54,7 @@ function tablesOf(view, fetch = true) {
 function wholeOf(view, plot, fetch) {
   const { exact } = openGroup(view);
   const zoom = exact ? null : zoomOf(view);
-  const other = plot.cells.signed ? otherSource(view) : null;
+  const other = plot.cells.differs ? otherSource(view) : null;
   const sources = [plot.source, ...(other ? [other] : [])];
   const each = sources.map((source) => cellsOf(view, source, zoom));
   const cells = other ? differenceOf(view, ...each) : each[0];

@@ -5,8 +5,9 @@ import { element } from "../shared/elements.js";
 import { filterNames, measureOf, orderedHeads, printText, readFilter, renderPrint } from "./measures.js";
 import { openHead, setDisplay } from "./actions.js";
 import { paintOverThumbnail } from "./over_picture.js";
+import { makePaint } from "./colours.js";
 import { byteSteps, rasterise } from "./raster.js";
-import { chosenHeads, comparedWith, headName, onPicture, PAUSE, writeHeads } from "./state.js";
+import { chosenHeads, comparedWith, headName, onPicture, PAUSE, ruleWord, writeHeads } from "./state.js";
 import { hasHead, openGroup, pictureOf } from "./store.js";
 import { withSwitch } from "./head_switches.js";
 
@@ -87,9 +88,11 @@ export function buildGrid(view) {
     const top = element("div", "row", { role: "row" });
     top.append(name("none", "")); // the corner
     for (let head = 0; head < widest; head += 1) top.append(name("columnheader", words.text("head_short", { head: head + 1 })));
-    const rows = layers.map(({ number, heads: count }, layer) => {
+    const rows = layers.map(({ number, heads: count, rule }, layer) => {
       const row = element("div", "row", { role: "row" });
-      row.append(name("rowheader", words.text("layer_short", { layer: number })));
+      const header = name("rowheader", words.text("layer_short", { layer: number }));
+      if (rule) header.title = words.text(ruleWord(rule));
+      row.append(header);
       for (let head = 0; head < count; head += 1) row.append(withSwitch(view, button([layer, head])));
       return row;
     });
@@ -140,12 +143,14 @@ export function paintGrid(view) {
   grid.style.setProperty("--thumbnail", `${size}px`);
   const paint = view.paints.weights;
   const steps = byteSteps(paint);
+  const signed = layers.map((_, layer) => signedPaint(view, layer));
   for (const button of grid.querySelectorAll(".head")) {
     const [layer, head] = [Number(button.dataset.layer), Number(button.dataset.head)];
     const picture = pictureOf(view, 0, group, layer, false);
     const name = headName(view, { group, layer, head });
     button.setAttribute("aria-label", name);
-    button.title = `${name}\n${printText(view, layer, head)}`;
+    const { rule } = layers[layer];
+    button.title = [name, rule ? view.words.text(ruleWord(rule)) : "", printText(view, layer, head)].filter(Boolean).join("\n");
     button.classList.toggle("absent", !picture);
     const context = sizeCanvas(button.firstChild, size, size);
     if (over) {
@@ -154,8 +159,18 @@ export function paintGrid(view) {
     }
     if (!picture) continue;
     const { width, height } = context.canvas;
-    context.putImageData(rasterise({ ...picture, values: picture.of(head) }, paint.palette, steps, width, height), 0, 0);
+    const [colours, stepsOf, zero] = signed[layer] ?? [paint, steps, 0];
+    context.putImageData(rasterise({ ...picture, values: picture.of(head) }, colours.palette, stepsOf, width, height, zero), 0, 0);
   }
+}
+
+/** Colours, steps and the byte of 0 for a layer of signed maps; null for others. */
+function signedPaint(view, layer) {
+  const most = pictureOf(view, 0, view.state.group, layer, false)?.most;
+  if (!most) return null;
+  const { scale, palette } = view.state.display;
+  const paint = makePaint(scale, palette, true, most);
+  return [paint, byteSteps(paint, most), 128];
 }
 
 /** Ask for pictures that are not here, the nearest layers first, no more at once than come quickly. */

@@ -14,7 +14,7 @@ export function barOf(view, plot) {
   const kind = plot?.layout.kind ?? "map";
   if (kind === "links" || (kind === "picture" && patches === "off")) return null;
   const paint = plot ? paintOf(view, plot.cells) : view.paints.weights;
-  const what = paint.signed ? "difference" : "weight";
+  const what = plot?.cells.differs ? "difference" : "weight";
   return {
     label: words.text(what),
     long: words.text(`bar_${what}_${scale}`),

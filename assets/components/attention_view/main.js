@@ -152,8 +152,9 @@ function renderMapNote(view, group) {
   const pooled = cells.queries.size > 1 || cells.keys.size > 1;
   const notes = [];
   if (view.unequal) notes.push("unequal");
-  if (cells.signed) notes.push("difference_scaled");
-  if (comparedWith(view)?.input) notes.push(cells.signed ? "matched" : "partners");
+  if (cells.differs) notes.push("difference_scaled");
+  else if (cells.signed) notes.push("signed_rows");
+  if (comparedWith(view)?.input) notes.push(cells.differs ? "matched" : "partners");
   if (state.display.sort === "changed" && canChange(view)) notes.push("about_changed");
   if (view.plots.some(isLargest)) notes.push("rows_not_one");
   if (state.display.unit === "words" && hasPieces(group)) notes.push("merged");

@@ -53,8 +53,8 @@ export function renderPlots(view) {
   const found = whatToPlot(view);
   parts.plots.dataset.count = found.length;
   const { scale, palette } = state.display;
-  const [{ cells }] = found;
-  if (cells.signed && !onPicture(view)) view.paints.signed = makePaint(scale, palette, true, largestOf(cells));
+  const signed = found.filter(({ cells }) => cells.signed);
+  if (signed.length && !onPicture(view)) view.paints.signed = makePaint(scale, palette, true, Math.max(...signed.map(({ cells }) => largestOf(cells))));
   view.plots = found.map((plot, i) => {
     const own = view.stages[i];
     own.figure.hidden = false;

@@ -23,7 +23,7 @@ export function foldFocus(view, cells, focus) {
 export function describePointer(view, plot = view.plots[0]) {
   const { cells } = plot;
   const pair = binsOf(cells, pointedPair(view));
-  if (pair) return [cells.signed ? "differs" : "looks_at", pairWords(cells, pair)];
+  if (pair) return [cells.differs ? "differs" : "looks_at", pairWords(cells, pair)];
   const focus = focusUnits(view);
   if (!focus) return null;
   const { values, bins } = foldFocus(view, cells, focus);
@@ -39,7 +39,7 @@ export function describePointer(view, plot = view.plots[0]) {
   const [bin] = bins;
   if (!values[best] && !cells.signed) return [focus.axis === "query" ? "looks_at_nothing" : "looked_at_by_none", { [focus.axis]: own.nameInText(bin) }];
   const where = focus.axis === "query" ? { row: bin, column: best } : { row: best, column: bin };
-  if (cells.signed) return ["differs_most", pairWords(cells, where)];
+  if (cells.differs) return ["differs_most", pairWords(cells, where)];
   return [focus.axis === "query" ? "looks_most_at" : "looked_at_most_by", pairWords(cells, where)];
 }
 

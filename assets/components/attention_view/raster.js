@@ -1,10 +1,12 @@
 // Maps as device pixels: nothing is blurred and no peak is lost.
 
+import { weightOf } from "./store.js";
+
 /**
  * A map as an image of that many pixels. Larger than the map it repeats cells; smaller it keeps
- * the strongest weight of the cells under a pixel, as the thumbnails do.
+ * the strongest weight of the cells under a pixel, as the thumbnails do; `zero` is the value of weight 0.
  */
-export function rasterise({ rows, columns, values }, palette, steps, width, height) {
+export function rasterise({ rows, columns, values }, palette, steps, width, height, zero = 0) {
   const image = new ImageData(width, height);
   const pixels = image.data;
   const cuts = (cells, size) => Array.from({ length: size + 1 }, (_, i) => Math.floor((i * cells) / size));
@@ -18,7 +20,7 @@ export function rasterise({ rows, columns, values }, palette, steps, width, heig
       for (let row = down[y]; row < bottom; row += 1) {
         for (let column = across[x]; column < right; column += 1) {
           const value = values[row * columns + column];
-          if (Math.abs(value) > Math.abs(strongest)) strongest = value;
+          if (Math.abs(value - zero) > Math.abs(strongest - zero)) strongest = value;
         }
       }
       const step = 3 * steps(strongest);
@@ -32,8 +34,8 @@ export function rasterise({ rows, columns, values }, palette, steps, width, heig
 }
 
 /** Palette step of a thumbnail's byte, looked up: a grid asks a million times. */
-export function byteSteps(paint) {
-  const steps = Uint8Array.from({ length: 256 }, (_, byte) => paint.step((byte / 255) ** 2));
+export function byteSteps(paint, most) {
+  const steps = Uint8Array.from({ length: 256 }, (_, byte) => paint.step(weightOf(byte, most)));
   return (byte) => steps[byte];
 }
 

@@ -20,7 +20,7 @@ function readingCells(view) {
   if (onPicture(view)) return plot.cells;
   if (view.state.display.zoom === "whole" || !openGroup(view).exact) return plot.cells;
   const cells = cellsOf(view, openSource(view), null);
-  const other = plot.cells.signed && otherSource(view);
+  const other = plot.cells.differs && otherSource(view);
   return other ? differenceOf(view, cells, cellsOf(view, other, null)) : cells;
 }
 

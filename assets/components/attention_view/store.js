@@ -61,8 +61,11 @@ export function pictureOf(view, input, id, layer, want = true) {
   if (!part) return null;
   const [heads, rows, columns] = part.shape;
   const of = (head) => part.values.subarray(head * rows * columns, (head + 1) * rows * columns);
-  return { heads, rows, columns, of, measures: part.measures };
+  return { heads, rows, columns, of, measures: part.measures, most: part.most };
 }
+
+/** The weight that a byte stands for; of signed maps, whose largest is of size `most`, 128 is 0. */
+export const weightOf = (byte, most) => (most ? Math.sign(byte - 128) * ((byte - 128) / 127) ** 2 * most : (byte / 255) ** 2);
 
 /** Whether a group has that layer and head. */
 export const hasHead = (group, layer, head) => layer >= 0 && head >= 0 && head < (group.layers[layer]?.heads ?? 0);
