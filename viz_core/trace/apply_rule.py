@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
+from typing import Any
 
 from jaxtyping import Float
 from torch import Tensor
@@ -35,7 +36,7 @@ def finish_rule(
         )
     if trace is not None:
         tensors = {item.name: getattr(source, item.name) for item in fields(source)}
-        own = {name: detached(tensor) for name, tensor in tensors.items() if isinstance(tensor, Tensor)}
+        own: dict[str, Any] = {name: detached(tensor) for name, tensor in tensors.items() if isinstance(tensor, Tensor)}
         if trace.values:
             own["values"] = detached(values)
         trace.add(replace(source, **own, edits=edits), site)

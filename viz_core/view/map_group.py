@@ -172,7 +172,7 @@ class MapGroup:
 
     @property
     def measures(self) -> tuple[Measure, ...]:
-        """The measures that heads of this group have, but heads of signed maps: those of its maps, and those that its model was measured by."""
+        """The measures of this group's maps, and those of its model. Heads of signed maps have none."""
         if not self.rows_sum_to_one or all(call.signed for call in self.calls):
             return ()
         known = {name: bool(self.errors) for name in get_args(Reading)}

@@ -1,0 +1,117 @@
+"""Tiny random models of many architectures, run: the rules of their layers, and how exact each map is.
+
+`python -m tests.viz_core.hub.measured_table` writes the table of docs/architectures.md; a test measures it again.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NamedTuple
+
+import torch
+import transformers
+
+from tests.viz_core.hub import tiny_hybrids
+from tests.viz_core.hub.architectures import TABLE
+from tests.viz_core.hub.in_memory import STACKS, eager_twin, in_memory, inputs_of
+from tests.viz_core.hub.test_linear_attention import IDS, MASK, Spy
+from tests.viz_core.hub.test_parity import maps_of
+from viz_core.hub import instrument
+from viz_core.trace import record
+
+_SMALL = {"vocab_size": 400, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4}
+_LATENT = {
+    **_SMALL,
+    "intermediate_size": 48,
+    "num_key_value_heads": 4,
+    "q_lora_rank": 16,
+    "kv_lora_rank": 16,
+    "qk_rope_head_dim": 8,
+    "qk_nope_head_dim": 8,
+    "v_head_dim": 8,
+    "first_k_dense_replace": 2,
+}
+LATENT = {"deepseek_v2": _LATENT, "deepseek_v3": _LATENT}
+SOFTMAX = "bart bert bloom deit dinov2 gemma gemma2 gpt2 llama marian mistral qwen3 registers roberta t5 vit".split()
+ARCHITECTURES = (*SOFTMAX, *LATENT, *tiny_hybrids.FAMILIES)
+
+HEAD = """
+## Measured
+
+Tiny random models with a padded batch, run and compared: maps of a softmax with those that the model's own code returns
+eagerly, other maps with what its own rule gives for one-hot values, relative to the largest weight where that is above
+1. Written by the tests' own run (`python -m
+tests.viz_core.hub.measured_table`), in float32.
+
+| architecture | layers | rules of the layers, in order | largest difference |
+| --- | --- | --- | --- |
+"""
+
+
+class Measured(NamedTuple):
+    """A model that was run: the rule of each layer in call order, and the largest difference of a map."""
+
+    rules: tuple[str, ...]
+    residual: float
+
+    def row(self, architecture: str, residual: str) -> str:
+        """Return the line of the table."""
+        runs: list[list[Any]] = []
+        for rule in self.rules:
+            if runs and runs[-1][0] == rule:
+                runs[-1][1] += 1
+            else:
+                runs.append([rule, 1])
+        kinds = ", ".join(f"{count} × {rule}" for rule, count in runs)
+        return f"| {architecture} | {len(self.rules)} | {kinds} | {residual} |"
+
+
+def measure(architecture: str) -> Measured:
+    """Run a model and compare its maps."""
+    if architecture in tiny_hybrids.FAMILIES:
+        return _measure_hybrid(architecture)
+    model = _latent(architecture) if architecture in LATENT else in_memory(architecture)
+    stack = STACKS.get(model.config.model_type, "decoder" if architecture in (*LATENT, *_DECODERS) else "encoder")
+    twin, inputs = eager_twin(model), inputs_of(model)
+    instrument(model)
+    with torch.no_grad(), record() as trace:
+        model(**inputs)
+        expected = maps_of(twin(**inputs, output_attentions=True), stack)
+    real = inputs["attention_mask"].bool() if "attention_mask" in inputs else None
+    most = 0.0
+    for call in trace:
+        off = (call.weights() - expected[call.site]).abs().amax(dim=(1, 3))
+        most = max(most, float(off[real].max() if real is not None and real.shape == off.shape else off.max()))
+    return Measured(tuple(call.rule for call in trace), most)
+
+
+_DECODERS = ("bloom", "gemma", "mistral", "qwen3")
+
+
+def _latent(architecture: str) -> Any:
+    with torch.random.fork_rng():
+        torch.manual_seed(4)
+        config = transformers.CONFIG_MAPPING[architecture](**LATENT[architecture], attn_implementation="eager")
+        return transformers.AutoModelForCausalLM.from_config(config).eval()
+
+
+def _measure_hybrid(architecture: str) -> Measured:
+    model = tiny_hybrids.hybrid(architecture)
+    instrument(model)
+    with torch.no_grad(), Spy(model) as spy, record(values=True) as trace:
+        model(IDS, attention_mask=MASK, use_cache=False)
+    most = max(spy.residual(call) for call in trace if call.signed)
+    return Measured(tuple(call.rule for call in trace), most)
+
+
+def written_rows() -> dict[str, str]:
+    """Return the lines of the table as written, by architecture."""
+    part = TABLE.read_text(encoding="utf-8").partition(HEAD)[2]
+    return {found[1]: found[0] for found in re.finditer(r"^\| (\S+) \|.*$", part, re.MULTILINE)}
+
+
+if __name__ == "__main__":
+    found = {name: measure(name) for name in ARCHITECTURES}
+    rows = [each.row(name, f"{each.residual:.1e}") + "\n" for name, each in found.items()]
+    before = TABLE.read_text(encoding="utf-8").partition("\n## Measured")[0]
+    TABLE.write_text(before + HEAD + "".join(rows), encoding="utf-8")
