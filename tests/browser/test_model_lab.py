@@ -1,6 +1,7 @@
 """The model lab in a real browser: a writer that ships, and tiny models in a folder of the host; one server for all.
 
-Of those in the folder: a decoder; a vision model, in the lab and in the vision chapter; and a question about a picture.
+Of those in the folder: a decoder; a hybrid, whose layers have a softmax or none; a vision model, in the lab and in the
+vision chapter; and a question about a picture.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ GRID = (4, 4)
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build_all(("gpt2", "vit", "llava"), tmp_path_factory.mktemp("models"))
+    return build_all(("gpt2", "vit", "llava", "qwen3_5_text"), tmp_path_factory.mktemp("models"))
 
 
 def test_open_look_type_look(page: Page, lab_url: str) -> None:
@@ -75,6 +76,26 @@ def test_a_tiny_decoder_writes_and_its_next_words_follow_the_temperature(
     warm = model.next_words(run, run.num_prompt_tokens - 1, 1, 3.0)[0]
     next_words.scroll_into_view_if_needed()
     expect(page.get_by_text(f"probability {warm.probability:.3f}")).to_be_visible(timeout=SLOW)
+
+
+def test_a_hybrid_shows_all_its_layers_in_order_each_with_its_kind(page: Page, lab_url: str, folders: Path) -> None:
+    page.goto(f"{lab_url}?ml-model=qwen3_5_text&ml-start=The+cat&ml-new=2")
+    run = load_hub(folders / "qwen3_5_text", device="cpu").run("The cat", max_new_tokens=2)
+    expect(page.get_by_text(f"{len(run.tokens)} tokens · 16 maps")).to_be_visible(timeout=SLOW)
+    headers = page.get_by_role("rowheader")
+    expect(headers).to_have_text(["L1", "L2", "L3", "L4"])
+    kinds = [header.get_attribute("title") for header in headers.all()]
+    assert kinds == ["gated delta rule", "gated delta rule", None, "gated delta rule"]
+    note = page.get_by_text("Rows need not sum to 1; colours end at the largest weight here.")
+    page.locator('button[data-layer="0"][data-head="1"]').click()
+    expect(note).to_be_visible()
+    page.get_by_role("application", name=re.compile("^Attention map")).focus()
+    page.keyboard.press("ArrowDown")
+    sign = "+" if run.trace["decoder.0.self"].weights(head=1)[0, 0, 0] > 0 else "−"
+    announcement = page.locator("[aria-live]").filter(has_text=re.compile(rf"looks at .*{re.escape(sign)}\d"))
+    expect(announcement).to_be_visible()
+    page.locator('button[data-layer="2"][data-head="1"]').click()
+    expect(note).to_be_hidden()
 
 
 def test_a_path_for_a_name_gets_a_sentence_and_stays(page: Page, lab_url: str) -> None:

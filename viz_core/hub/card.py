@@ -95,6 +95,7 @@ def describe(place: LocalModel, files: ModelFiles, engine: ModelKind, sites: tup
     model = engine.model
     config = model.config.get_text_config(decoder=True)
     tensors = {t.untyped_storage().data_ptr(): t for t in (*model.parameters(), *model.buffers())}
+    heads = getattr(config, "num_attention_heads", None) or config.num_heads  # of a model without a softmax
     return HubCard(
         name=place.name,
         source=_source(place),
@@ -104,8 +105,8 @@ def describe(place: LocalModel, files: ModelFiles, engine: ModelKind, sites: tup
         architecture=type(model).__name__,
         model_type=model.config.model_type,
         num_layers=_count_layers(config, sites),
-        num_heads=config.num_attention_heads,
-        num_key_heads=getattr(config, "num_key_value_heads", None) or config.num_attention_heads,
+        num_heads=heads,
+        num_key_heads=getattr(config, "num_key_value_heads", None) or heads,
         width=config.hidden_size,
         num_parameters=sum(p.numel() for p in model.parameters()),
         positions=tuple(dict.fromkeys(p.scheme for p in engine.positions)),
@@ -131,7 +132,7 @@ def _count_layers(config: Any, sites: tuple[str, ...]) -> dict[str, int]:
     layers: dict[str, set[str]] = {}
     for site in sites:
         stack, *place = site.split(".")[:-1]
-        layers.setdefault(stack, set()).add(".".join(place))
+        layers.setdefault(stack, set()).add(".".join(part for part in place if part.isdecimal()))
     counts = {stack: len(numbers) for stack, numbers in layers.items()}
     if len(counts) == 1:  # layers may share their weights
         counts = {stack: max(count, getattr(config, "num_hidden_layers", count)) for stack, count in counts.items()}

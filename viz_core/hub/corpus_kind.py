@@ -15,6 +15,7 @@ from torch import Tensor
 
 from viz_core.hub.runs.run import SINK, Maps
 from viz_core.hub.runs.token_text import Token, token_words
+from viz_core.maps.measures import weight_shares
 from viz_core.maps.roles import COLUMNS, ROLES, RoleTargets, beyond_chance, role_masses
 from viz_core.maps.running_mean import Moments
 from viz_core.maps.word_maps import is_word
@@ -185,7 +186,8 @@ def read_kind(maps: Maps, sentence: int) -> KindFound:
     even = targets.even
     roles, strongest, sampled, received = [], [], [], []
     for call in maps.calls:
-        weights = call.weights()[0][..., -len(keys) :]
+        whole = weight_shares(call.weights()[0]) if call.signed else call.weights()[0]
+        weights = whole[..., -len(keys) :]
         roles.append(role_masses(weights, targets))
         strongest += _strongest(weights, fires & (weights > even), sentence)
         sampled += _sampled(weights, fires & (even[0] > 0), sentence)

@@ -14,6 +14,7 @@ from torch import Tensor
 from viz_core.hub.heads_off import perplexity, switchable
 from viz_core.hub.model import HubModel
 from viz_core.hub.runs.run import SINK, HubRun, Maps
+from viz_core.maps.measures import weight_shares
 from viz_core.runtime.interruption import may_end
 from viz_core.trace import AttentionCall, Edit, intervene, knock_out, window
 
@@ -134,9 +135,10 @@ def hidden_tokens(model: HubModel, run: HubRun) -> tuple[Hidden, ...]:
 
 
 def _mean_weights(call: AttentionCall, keys: int, maps: Maps) -> Float[np.ndarray, "heads keys"]:
-    """The weight on the first keys, mean over the queries after the first, which alone could see no other token."""
+    """The weight on the first keys, mean over the queries after the first, which alone could see no other token; of
+    signed maps the share of a row's weight."""
     may_end()
-    weights = call.weights(keys=slice(0, keys))[0]
+    weights = weight_shares(call.weights()[0])[..., :keys] if call.signed else call.weights(keys=slice(0, keys))[0]
     rows = weights[:, 1:] if maps.id.endswith("-self") and weights.shape[1] > 1 else weights
     return rows.mean(dim=1).numpy()
 

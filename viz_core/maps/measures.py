@@ -162,6 +162,16 @@ def total_variation(
     return (first - second).abs().sum(dim=-1).mean(dim=-1) / 2
 
 
+def weight_shares(weights: Float[Tensor, "*batch queries keys"]) -> Float[Tensor, "*batch queries keys"]:
+    """Return |w_ij| / sum_j |w_ij|: of signed maps how much of a row's weight, whatever its sign, is on each key.
+
+    A row of zeros stays zeros.
+    """
+    check_tensors(weights=weights)
+    sizes = weights.abs()
+    return sizes / sizes.sum(dim=-1, keepdim=True).clamp_min(torch.finfo(weights.dtype).tiny)
+
+
 def combine_heads(
     weights: Float[Tensor, "heads queries keys"], how: Literal["mean", "max"]
 ) -> Float[Tensor, "queries keys"]:

@@ -47,7 +47,14 @@ FAMILIES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "mamba2": (
         "Mamba2ForCausalLM",
         "state-space duality",
-        {**_BASE, "num_heads": 8, "head_dim": 8, "state_size": 16, "n_groups": 2, "chunk_size": 16},
+        {
+            **{name: size for name, size in _BASE.items() if "attention" not in name and "key" not in name},
+            "num_heads": 8,
+            "head_dim": 8,
+            "state_size": 16,
+            "n_groups": 2,
+            "chunk_size": 16,
+        },
     ),
     "bamba": ("BambaForCausalLM", "state-space duality", _BASE | _MAMBA | {"attn_layer_indices": [2]}),
     "falcon_h1": ("FalconH1ForCausalLM", "state-space duality", _BASE | _MAMBA | {"mamba_d_ssm": 64}),

@@ -147,13 +147,17 @@ def random_model(family: str, **options: Any) -> Any:
 
 def build(family: str, path: Path) -> None:
     """Write a model with random weights."""
-    from tests.viz_core.hub import tiny_talkers
+    from tests.viz_core.hub import tiny_hybrids, tiny_talkers
 
     if family == "whisper":
         build_whisper(path, lambda: train("bytes"))
         return
     if family in (*tiny_talkers.FAMILIES, *tiny_talkers.TWO_TOWERS):
         tiny_talkers.build(family, path)
+        return
+    if family in tiny_hybrids.FAMILIES:
+        tiny_hybrids.hybrid(family).save_pretrained(path)
+        save_tokenizer("bytes", path, ends=False)
         return
     tokenizer = FAMILIES[family][3]
     random_model(family).save_pretrained(path)

@@ -8,8 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from viz_core.maps.measures import weight_shares
 from viz_core.trace import AttentionCall
 from viz_core.trace.linear_rule import LinearRule
+from viz_core.view.computed_maps import ComputedMaps
+from viz_core.view.map_source import in_signed_bytes
+from viz_core.view.requests import MapRequest
 
 
 def rule(n: int, *, erases: bool, seed: int = 0, groups: int = 2, heads: int = 4, strong: float = 1.0) -> LinearRule:
@@ -112,3 +116,23 @@ def test_long_decays_neither_overflow_nor_fade() -> None:
 def test_scores_are_refused() -> None:
     with pytest.raises(ValueError, match="expected weights that are the softmax of scores, got a rule"):
         rule(3, erases=True).scores(slice(0, 1), slice(0, 3))
+
+
+def test_shares_of_signed_weights() -> None:
+    weights = torch.tensor([[1.0, -3.0], [0.0, 0.0]])
+    assert weight_shares(weights).tolist() == [[0.25, 0.75], [0.0, 0.0]]
+
+
+def test_thumbnails_keep_the_weight_of_the_largest_size() -> None:
+    call = AttentionCall("decoder.0.self", rule(150, erases=True))
+    whole, small = call.weights(), call.overview(size=3)
+    blocks = whole.unflatten(-1, (3, 50)).unflatten(2, (3, 50)).permute(0, 1, 2, 4, 3, 5).flatten(-2)
+    expected = blocks.gather(-1, blocks.abs().argmax(dim=-1, keepdim=True))[..., 0]
+    assert torch.equal(small, expected)
+    assert float(small.min()) < 0 < float(small.max())
+    coded, most = in_signed_bytes(small)
+    steps = coded.float() - 128
+    assert most == float(small.abs().max())
+    torch.testing.assert_close(steps.sign() * (steps / 127) ** 2 * most, small, atol=most / 100, rtol=0)
+    tile = ComputedMaps((call,)).cells(MapRequest(((0, 1),)), range(150), range(150), (50, 50))
+    assert torch.equal(tile, expected[0, 1])

@@ -10,6 +10,7 @@ from jaxtyping import Float
 
 from viz_core.hub import HubCard, HubModel, HubRun, NextWord, Positions
 from viz_core.hub.kinds.dual_encoder import DualEncoder
+from viz_core.maps.measures import weight_shares
 from viz_core.maps.residuals import future_weight, row_error, row_sum_error
 from viz_core.models.projections import output_projection
 from viz_core.trace import AttentionCall, site_of
@@ -83,8 +84,10 @@ def likeliest_words(
 
 
 def row_of_heads(_model: HubModel, run: HubRun, site: str, token: int) -> Float[np.ndarray, "heads tokens"]:
-    """Attention of a token by every head of a layer."""
-    row = run.trace[site].weights(queries=slice(token, token + 1))[0, :, 0]
+    """Attention of a token by every head of a layer; of signed maps the share of its weight."""
+    call = run.trace[site]
+    weights = call.weights(queries=slice(token, token + 1))
+    row = (weight_shares(weights) if call.signed else weights)[0, :, 0]
     return row[:, -len(run.tokens) :].numpy()  # a learned sink stands before them
 
 
@@ -121,6 +124,8 @@ def shows_contributions(model: HubModel, run: HubRun) -> bool:
     """Whether contributions of keys can be computed: values are recorded, and every output projection is found."""
     parts = {name for part in model.engine.model.modules() if site_of(part) for name, _ in part.named_children()}
     if model.engine.holds_maps or parts & {"attn_sub_norm", "o_norm"}:  # norms between heads and projection
+        return False
+    if any(getattr(call.source, "is_changed", False) for call in run.trace):  # linear attention, whose norm comes last
         return False
     try:
         for call in run.trace:
