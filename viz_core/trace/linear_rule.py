@@ -67,6 +67,9 @@ class LinearRule(Projected):
 
         Keys are visited backwards in chunks, with what each query still reads of the state before them: the cost is
         that of these rows alone.
+
+        Raises:
+            ValueError: if what was recorded has been changed in place since.
         """
         self.check_unchanged()
         found = self._weights(heads, queries, None)
