@@ -24,6 +24,14 @@ VERSION = 3
 
 MOST_WANTS = 64
 
+_RULES = {
+    "difference of softmaxes": "rule_difference",
+    "gated delta rule": "rule_delta",
+    "lightning attention": "rule_lightning",
+    "state-space duality": "rule_duality",
+}
+"""The word for each rule of signed maps; a map that was loaded from a file has none."""
+
 
 @dataclass(frozen=True)
 class View:
@@ -191,7 +199,7 @@ def _describe(group: MapGroup) -> dict[str, Any]:
         "seen": group.seen and {"grid": group.seen.grid, "special": group.seen.num_special},
         "layers": [
             {"number": call.layer + 1, "heads": call.num_heads}
-            | ({"rule": call.rule, "signed": call.signed} if call.signed else {})
+            | ({"rule": _RULES.get(call.rule, ""), "signed": True} if call.signed else {})
             for call in group.calls
         ],
         "made": asdict(group.made),

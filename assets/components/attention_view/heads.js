@@ -7,7 +7,7 @@ import { openHead, setDisplay } from "./actions.js";
 import { paintOverThumbnail } from "./over_picture.js";
 import { makePaint } from "./colours.js";
 import { byteSteps, rasterise } from "./raster.js";
-import { chosenHeads, comparedWith, headName, onPicture, PAUSE, ruleWord, writeHeads } from "./state.js";
+import { chosenHeads, comparedWith, headName, onPicture, PAUSE, writeHeads } from "./state.js";
 import { hasHead, openGroup, pictureOf } from "./store.js";
 import { withSwitch } from "./head_switches.js";
 
@@ -91,7 +91,7 @@ export function buildGrid(view) {
     const rows = layers.map(({ number, heads: count, rule }, layer) => {
       const row = element("div", "row", { role: "row" });
       const header = name("rowheader", words.text("layer_short", { layer: number }));
-      if (rule) header.title = words.text(ruleWord(rule));
+      if (rule) header.title = words.text(rule);
       row.append(header);
       for (let head = 0; head < count; head += 1) row.append(withSwitch(view, button([layer, head])));
       return row;
@@ -150,7 +150,7 @@ export function paintGrid(view) {
     const name = headName(view, { group, layer, head });
     button.setAttribute("aria-label", name);
     const { rule } = layers[layer];
-    button.title = [name, rule ? view.words.text(ruleWord(rule)) : "", printText(view, layer, head)].filter(Boolean).join("\n");
+    button.title = [name, rule ? view.words.text(rule) : "", printText(view, layer, head)].filter(Boolean).join("\n");
     button.classList.toggle("absent", !picture);
     const context = sizeCanvas(button.firstChild, size, size);
     if (over) {

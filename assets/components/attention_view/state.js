@@ -48,6 +48,3 @@ export const onPicture = (view) => view.state.display.mode === "picture" && Bool
 /** A head's name for people. */
 export const headName = (view, { group, layer, head }) =>
   view.words.text("head_name", { layer: groupOf(view, 0, group).layers[layer].number, head: head + 1 });
-
-/** The name of the word for a rule of layers without a softmax: "rule_gated_delta_rule". */
-export const ruleWord = (rule) => `rule_${rule.replaceAll(/[ -]/g, "_")}`;
