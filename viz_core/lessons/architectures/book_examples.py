@@ -1,7 +1,5 @@
 """What the book prints of self-attention: the shape of its output (Dive into Deep Learning, section 11.6)."""
 
-from __future__ import annotations
-
 import torch
 
 from viz_core.attention.multi_head import MultiHeadAttention

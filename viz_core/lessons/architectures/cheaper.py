@@ -1,7 +1,5 @@
 """Ways to make attention cheaper on long texts, on the same queries, keys and values: what each saves and changes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

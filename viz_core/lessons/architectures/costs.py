@@ -1,7 +1,5 @@
 """Table 1 of "Attention Is All You Need", with numbers: cost, sequential steps and longest path of a layer."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

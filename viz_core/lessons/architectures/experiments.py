@@ -1,7 +1,5 @@
 """The formulas checked on real layers: gradients between tokens, and shuffled words."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import torch

@@ -1,7 +1,5 @@
 """How the parameters, weights and paths of self-attention grow with the text, counted on the layer."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import torch

@@ -1,7 +1,5 @@
 """The layers that are compared, real and runnable: vectors of width d in, as many of the same width out."""
 
-from __future__ import annotations
-
 import torch
 import torch.nn.functional as F
 from einops import rearrange, repeat

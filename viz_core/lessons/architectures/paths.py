@@ -5,8 +5,6 @@ a causal mask. A network that reads the same number of tokens on both sides need
 seen both tokens.
 """
 
-from __future__ import annotations
-
 import math
 
 import torch

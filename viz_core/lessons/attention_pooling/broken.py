@@ -1,7 +1,5 @@
 """Pooling with deliberate errors, one for each claim of the chapter."""
 
-from __future__ import annotations
-
 from typing import TypeAlias
 
 import torch

@@ -1,7 +1,5 @@
 """More data and a narrower kernel: the fit comes as near to the curve as one likes; with a fixed width it does not."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Kernel pooling of points in the plane: labels as one-hot values, a width for each coordinate, and what moves."""
 
-from __future__ import annotations
-
 import math
 
 import torch

@@ -1,7 +1,5 @@
 """Learning a kernel's width: leave each point out, predict it from the others, keep the width that errs least."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The data that the book fits: a known curve, and points around it."""
 
-from __future__ import annotations
-
 import math
 
 import torch

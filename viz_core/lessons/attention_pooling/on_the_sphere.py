@@ -1,7 +1,5 @@
 """Keys of one length: a Gaussian of distances is a softmax of products."""
 
-from __future__ import annotations
-
 import torch
 from torch.nn.functional import normalize
 

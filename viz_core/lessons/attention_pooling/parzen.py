@@ -1,7 +1,5 @@
 """Parzen windows: a density for each label, and the same answer as pooling labels by attention."""
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

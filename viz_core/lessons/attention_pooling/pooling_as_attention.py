@@ -1,7 +1,5 @@
 """The bridge from kernels to the Transformer: Gaussian pooling is one call of dot-product attention."""
 
-from __future__ import annotations
-
 import math
 
 from jaxtyping import Float

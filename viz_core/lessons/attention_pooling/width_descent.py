@@ -1,7 +1,5 @@
 """A kernel's width by gradient descent: on errors of a fit that has seen each point, and of one that has not."""
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

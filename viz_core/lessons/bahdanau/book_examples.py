@@ -1,7 +1,5 @@
 """The book's checks of its decoder, computed here: Dive into Deep Learning, section 11.4."""
 
-from __future__ import annotations
-
 import torch
 
 from viz_core.models.seq2seq import Seq2SeqAttentionDecoder, Seq2SeqEncoder

@@ -1,7 +1,5 @@
 """Additive attention with deliberate errors, and an erased source."""
 
-from __future__ import annotations
-
 import torch
 
 from viz_core.lessons.bahdanau.decoder_steps import decoder_steps, step_scores

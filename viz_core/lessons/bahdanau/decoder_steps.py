@@ -1,7 +1,5 @@
 """What the attention decoder did at each step of a translation: asked, weighed, summed, chose."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

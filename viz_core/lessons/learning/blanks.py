@@ -1,7 +1,5 @@
 """Why an encoder without positions cannot reverse: to it, all blanks are one."""
 
-from __future__ import annotations
-
 import torch
 
 from viz_core.tasks import Plan, Shape, TaskRun

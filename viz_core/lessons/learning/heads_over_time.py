@@ -1,7 +1,5 @@
 """What each head does at each shot of a recorded run, in one number, and where that changes most."""
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 from jaxtyping import Float

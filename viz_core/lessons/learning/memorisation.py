@@ -1,7 +1,5 @@
 """Learned by heart, then understood: when a run of modular addition came to each, and by which waves it adds."""
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 from jaxtyping import Float

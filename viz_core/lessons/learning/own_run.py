@@ -1,7 +1,5 @@
 """A reader's own run: its plan, and training a slice at a time."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

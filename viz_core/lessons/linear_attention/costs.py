@@ -1,7 +1,5 @@
 """What a head costs with a softmax and with a state."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from viz_core.trace.arguments import check_whole

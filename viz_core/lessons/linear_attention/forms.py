@@ -1,7 +1,5 @@
 """A stream through one rule: the map, the states and the outputs, intact or without the removal."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 from jaxtyping import Float

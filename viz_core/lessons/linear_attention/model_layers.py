@@ -1,7 +1,5 @@
 """How many layers of published models are linear attention, from the defaults of their configurations."""
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Associative recall: how many key-value pairs a state can hold, without any training."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import torch

@@ -1,7 +1,5 @@
 """Addition and erase-then-write on the same stream: two states, and what each returns."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from jaxtyping import Float

@@ -1,7 +1,5 @@
 """What a constant decay leaves of a token, by its age."""
 
-from __future__ import annotations
-
 import torch
 from jaxtyping import Float
 from torch import Tensor

@@ -1,7 +1,5 @@
 """A stream of key-value pairs: each token writes a value under a letter, then asks for a letter."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

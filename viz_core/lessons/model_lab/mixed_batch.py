@@ -1,7 +1,5 @@
 """Two tasks in one minibatch: whether its rows stay apart, and whether it teaches what each task teaches."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal

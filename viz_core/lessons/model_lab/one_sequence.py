@@ -1,7 +1,5 @@
 """Attention masks over a source and its translation, with an encoder and without one."""
 
-from __future__ import annotations
-
 from jaxtyping import Bool
 from torch import Tensor
 

@@ -1,7 +1,5 @@
 """Measures of a loaded model's own position scheme."""
 
-from __future__ import annotations
-
 import math
 
 import torch

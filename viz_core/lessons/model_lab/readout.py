@@ -1,7 +1,5 @@
 """Linear probes on the state of one token of a pretrained model, layer by layer."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch

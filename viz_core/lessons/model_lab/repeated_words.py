@@ -1,7 +1,5 @@
 """Repeated random words: nothing but the first time tells what comes the second time, so only induction helps."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """Choosing the likelier of two sentences with a language model."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from functools import cache

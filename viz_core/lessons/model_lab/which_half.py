@@ -1,7 +1,5 @@
 """Encoder or decoder: whether a position depends on the words that it predicts."""
 
-from __future__ import annotations
-
 import math
 
 from viz_core.hub import HubModel

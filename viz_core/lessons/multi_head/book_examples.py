@@ -1,7 +1,5 @@
 """The book's toy of multi-head attention: keys that are not the queries, two sentences of unequal length."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

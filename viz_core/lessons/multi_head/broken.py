@@ -1,7 +1,5 @@
 """Multi-head attention with one deliberate error, for comparison with the correct layer."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

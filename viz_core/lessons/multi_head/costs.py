@@ -1,7 +1,5 @@
 """What multi-head self-attention costs: numbers learned, multiplied and kept, by the number of heads."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from viz_core.trace.arguments import check_whole

@@ -1,7 +1,5 @@
 """A layer and its tokens: random weights on a sentence or on noise, or a trained layer."""
 
-from __future__ import annotations
-
 import torch
 from jaxtyping import Float
 from torch import Tensor

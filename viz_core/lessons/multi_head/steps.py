@@ -1,7 +1,5 @@
 """The inside of multi-head attention: every tensor on its way, the heads one by one, and torch's own module."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, fields
 
 import torch

@@ -1,7 +1,5 @@
 """Position schemes with deliberate errors, which the claims of the chapter detect."""
 
-from __future__ import annotations
-
 import torch
 from einops import rearrange
 from jaxtyping import Float

@@ -1,7 +1,5 @@
 """T5's buckets over a range of offsets, for a figure and a table."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import torch

@@ -1,7 +1,5 @@
 """What relative positions on a grid add to the scores of one query cell: a row term, a column term, their sum."""
 
-from __future__ import annotations
-
 from typing import NamedTuple, cast
 
 import torch

@@ -1,7 +1,5 @@
 """A position table trained from scratch on a task that needs positions and nothing else."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

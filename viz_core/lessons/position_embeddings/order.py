@@ -1,7 +1,5 @@
 """Whether a scheme sees the order of tokens: what shuffling changes, and whether an offset has one score."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The patches of a drawn picture as tokens, and a trained table of positions for their grid."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Rank collapse: in deep stacks of self-attention without skip connections all tokens become the same."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import torch

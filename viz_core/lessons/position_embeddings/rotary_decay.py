@@ -1,7 +1,5 @@
 """How the product of a rotated query and key changes with the distance between them."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import torch

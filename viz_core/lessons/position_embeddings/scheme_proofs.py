@@ -1,7 +1,5 @@
 """Residuals of claims about single schemes: each should be near zero."""
 
-from __future__ import annotations
-
 import torch
 from jaxtyping import Float
 from torch import Tensor

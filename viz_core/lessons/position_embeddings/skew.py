@@ -1,7 +1,5 @@
 """Where each score is at each stage of the skew from scores by offset to scores by key."""
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 from jaxtyping import Float, Int

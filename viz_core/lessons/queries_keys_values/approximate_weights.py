@@ -1,7 +1,5 @@
 """Approximate matches as attention: a kernel on the number of edits decides which keys answer."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 

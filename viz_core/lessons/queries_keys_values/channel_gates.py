@@ -1,7 +1,5 @@
 """Squeeze and excitation read as attention over channels, whose weights do not compete."""
 
-from __future__ import annotations
-
 import torch
 from jaxtyping import Float
 from torch import Tensor

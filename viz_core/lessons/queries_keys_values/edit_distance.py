@@ -1,7 +1,5 @@
 """How far apart two words are: the fewest letters to insert, delete or replace."""
 
-from __future__ import annotations
-
 
 def edit_table(query: str, key: str) -> list[list[int]]:
     """table[i][j] is the fewest edits from the query's first i letters to the key's first j (Wagner and Fischer 1974).

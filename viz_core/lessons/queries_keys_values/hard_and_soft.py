@@ -1,7 +1,5 @@
 """A hard lookup of one key and a soft lookup of all, and their gradients."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch

@@ -1,7 +1,5 @@
 """Looking a name up: exactly, within a few edits, or softly, with a weight for every key."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias

@@ -1,7 +1,5 @@
 """The derivative of attention by its query: the covariance of the keys under the weights."""
 
-from __future__ import annotations
-
 import torch
 from jaxtyping import Float
 from torch import Tensor

@@ -1,7 +1,5 @@
 """A search engine that learns from clicks: documents weighted by attention, and a query updated by each click."""
 
-from __future__ import annotations
-
 import torch
 from jaxtyping import Float
 from torch import Tensor

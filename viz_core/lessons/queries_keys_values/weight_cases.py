@@ -1,7 +1,5 @@
 """Special cases of attention weights: what a weighted sum of values can be when the weights may not be anything."""
 
-from __future__ import annotations
-
 import torch
 from jaxtyping import Float
 from torch import Tensor

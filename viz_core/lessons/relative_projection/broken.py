@@ -1,7 +1,5 @@
 """The projection with the wrong sign: it moves positions backwards."""
 
-from __future__ import annotations
-
 import torch
 from jaxtyping import Float, Real
 from torch import Tensor

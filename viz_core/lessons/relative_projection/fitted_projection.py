@@ -1,7 +1,5 @@
 """A least-squares fit of the projection to rows of the table."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

@@ -1,7 +1,5 @@
 """What a number type costs a rotation: rounding sines once is harmless, computing angles in a small type is not."""
 
-from __future__ import annotations
-
 import torch
 from jaxtyping import Float, Int, Real
 from torch import Tensor

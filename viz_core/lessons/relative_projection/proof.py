@@ -1,7 +1,5 @@
 """M p_i = p_(i + offset), proven: line by line for one pair, and as residuals that rounding alone explains."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

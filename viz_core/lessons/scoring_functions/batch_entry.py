@@ -1,7 +1,5 @@
 """A product of batches of small whole numbers, one entry of it written out."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import torch

@@ -1,7 +1,5 @@
 """The book's own examples of scoring functions, computed here: Dive into Deep Learning, section 11.3."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import NamedTuple
 

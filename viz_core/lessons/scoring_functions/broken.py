@@ -1,7 +1,5 @@
 """Masking and its gradient with deliberate errors, which the claims of the chapter detect."""
 
-from __future__ import annotations
-
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor

@@ -1,7 +1,5 @@
 """Measurements for the book's exercises of section 11.3: terms of a distance, unequal widths, costs."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import torch

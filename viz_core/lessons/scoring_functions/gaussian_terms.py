@@ -1,7 +1,5 @@
 """The Gaussian kernel as three terms: a dot product, the length of the key, and a term that the softmax cancels."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import torch

@@ -1,7 +1,5 @@
 """Ways of masking a softmax that are in use, each run on one row of scores."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

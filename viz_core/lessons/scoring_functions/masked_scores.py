@@ -1,7 +1,5 @@
 """Typed scores with their masked softmax, and the gradient of one weight."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

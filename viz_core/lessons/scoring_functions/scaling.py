@@ -1,7 +1,5 @@
 """Why scores are divided by sqrt(d): the softmax of wide vectors saturates."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

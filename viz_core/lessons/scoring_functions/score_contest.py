@@ -1,7 +1,5 @@
 """Scoring functions on the same queries and keys: scores, weights and costs."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

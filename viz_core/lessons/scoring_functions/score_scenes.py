@@ -1,7 +1,5 @@
 """Queries and keys for comparing scoring functions: similar, rotated, of different widths, and the book's."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

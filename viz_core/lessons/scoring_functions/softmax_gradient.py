@@ -1,7 +1,5 @@
 """Gradient of a masked softmax: that of one key's weight with respect to every score."""
 
-from __future__ import annotations
-
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor

@@ -1,7 +1,5 @@
 """The score of two words: the query of one, the key of the other, and their product, term by term."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import torch

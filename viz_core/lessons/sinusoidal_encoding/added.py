@@ -1,7 +1,5 @@
 """A word's embedding plus its position: the same word at two places becomes two vectors."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

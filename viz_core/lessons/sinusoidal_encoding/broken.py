@@ -1,7 +1,5 @@
 """Tables with deliberate errors, one for each claim of the chapter."""
 
-from __future__ import annotations
-
 import torch
 from jaxtyping import Float
 from torch import Tensor

@@ -4,8 +4,6 @@ Columns 2j and 2j+1 are a pair, the sine and the cosine of one angle. An odd wid
 sine, for which most of these do not hold; where that matters, the functions say what they leave out.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Held-out sentences translated without some heads."""
 
-from __future__ import annotations
-
 import numpy as np
 from jaxtyping import Float
 

@@ -1,7 +1,5 @@
 """The cost of additive scores in a Transformer in place of scaled dot products, counted on the layers."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

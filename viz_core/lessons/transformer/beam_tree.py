@@ -1,7 +1,5 @@
 """The tree of hypotheses that beam search keeps and prunes, beside greedy search."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

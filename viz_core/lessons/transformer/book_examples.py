@@ -1,7 +1,5 @@
 """The book's examples of the Transformer, computed here: Dive into Deep Learning, section 11.7."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import torch

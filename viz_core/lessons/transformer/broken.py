@@ -1,7 +1,5 @@
 """A decoder without its causal mask, like the book's in evaluation with several steps at once."""
 
-from __future__ import annotations
-
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn

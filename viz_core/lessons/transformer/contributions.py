@@ -1,7 +1,5 @@
 """Norm of each key's contribution to a head's output, beside its weight."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

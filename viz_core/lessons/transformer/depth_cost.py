@@ -1,7 +1,5 @@
 """What a deeper Transformer costs: parameters, and multiplications of one update."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

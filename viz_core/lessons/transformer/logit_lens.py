@@ -1,7 +1,5 @@
 """The logit lens on a translation: each layer's prediction, and the parts of a word's logit minus its rival's."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Residuals of a translation by the Transformer, each close to zero for a correct model."""
 
-from __future__ import annotations
-
 import torch
 from jaxtyping import Int
 from torch import Tensor

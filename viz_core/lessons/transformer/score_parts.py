@@ -1,7 +1,5 @@
 """The scores of the encoder's first layer as four terms: word and position of query and key."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

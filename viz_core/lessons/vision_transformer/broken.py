@@ -1,7 +1,5 @@
 """Rollout normalised along the wrong axis, as in a known implementation."""
 
-from __future__ import annotations
-
 import torch
 
 from viz_core.maps.rollout import HeadFusion, discard_smallest, fuse_heads

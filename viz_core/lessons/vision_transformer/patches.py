@@ -1,7 +1,5 @@
 """Patches as vectors, embedding filters, shuffled patches, and the similarity of positions."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

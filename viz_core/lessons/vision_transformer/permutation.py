@@ -1,7 +1,5 @@
 """The permutation test: predictions for a picture with shuffled patches, with and without positions."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

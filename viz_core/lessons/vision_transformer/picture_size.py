@@ -1,7 +1,5 @@
 """The cost of larger pictures for a Vision Transformer with a fixed patch size."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from viz_core.models.patch_grid import count_patches

@@ -1,7 +1,5 @@
 """Functions of a vision model and its run on a picture, evaluated where the model is."""
 
-from __future__ import annotations
-
 from jaxtyping import Float
 from torch import Tensor
 

@@ -1,7 +1,5 @@
 """Attention of one token by layer, and measures of all heads, from a trace."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 
