@@ -79,6 +79,7 @@ def test_a_second_language_is_under_each_sentence(page: Page, app_url: str) -> N
 def test_a_term_that_is_pointed_at_is_named_in_the_other_languages(page: Page, app_url: str) -> None:
     page.goto(f"{app_url}/{CHAPTER}")
     expect_title(page, "en")
+    expect_rest(page)  # what is drawn later moves the term away
     tooltip = page.get_by_role("tooltip")
     page.mouse.move(*page.evaluate(POINT_AT, "query"))
     expect(tooltip).to_have_text("consulta · 查詢")
@@ -86,6 +87,7 @@ def test_a_term_that_is_pointed_at_is_named_in_the_other_languages(page: Page, a
     expect(tooltip).to_have_count(0)
     page.goto(f"{app_url}/{CHAPTER}?lang=zh-TW")
     expect_title(page, "zh-TW")
+    expect_rest(page)
     page.evaluate(POINT_AT, "鍵")  # scrolls, which would hide what is shown
     page.wait_for_timeout(300)
     page.mouse.click(*page.evaluate(POINT_AT, "鍵"))  # touched

@@ -159,6 +159,7 @@ def test_a_chapter_shows_where_it_is_and_each_dot_opens_its_stage(walking: Page,
     dots = walking.get_by_role("navigation", name="You are here on the walk: Q, K, V, Heads").get_by_role("link")
     words = load_words("walk", "en")
     names = [words(f"view.stage-{stage}") for stage in WALK_STAGES]
+    expect(dots).to_have_count(len(names))
     assert [dot.get_attribute("aria-label") for dot in dots.all()] == names
     assert [dot.get_attribute("aria-label") for dot in dots.all() if dot.get_attribute("aria-current")] == [
         "Q, K, V",
