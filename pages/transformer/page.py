@@ -130,7 +130,7 @@ with st.container(horizontal=True, key="overview"):
     with st.container():
         chapter.definition()
         walk_link(current_language())
-    small_walk("translator", current_language(), height=165)
+    small_walk("translator", current_language(), height=120)
 with chapter.card("main"):
     request = translation_inputs(chapter)
     with st.container(horizontal=True, vertical_alignment="bottom"):

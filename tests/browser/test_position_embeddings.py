@@ -23,7 +23,7 @@ def test_the_arrow_keys_step_through_the_skew(page: Page, app_url: str) -> None:
         slider.press("ArrowRight")
         expect(page.get_by_text(sentence)).to_be_visible()
         rows, columns = skew_stages(4)[STAGES[step]].shape
-        expect(page.get_by_label(re.compile(rf"{rows} rows and {columns} columns"))).to_be_attached()
+        expect(page.get_by_label(re.compile(rf"{rows} rows, {columns} columns"))).to_be_attached()
     page.wait_for_url(re.compile("pe-step=3"))
 
 
@@ -36,7 +36,7 @@ def test_playing_the_skew_moves_slider_words_and_picture_together(page: Page, ap
         expect(page.get_by_text(sentence)).to_be_visible(timeout=30_000)
         expect(slider).to_have_value(str(step))
         rows, columns = skew_stages(4)[STAGES[step]].shape
-        expect(page.get_by_label(re.compile(rf"{rows} rows and {columns} columns"))).to_be_attached()
+        expect(page.get_by_label(re.compile(rf"{rows} rows, {columns} columns"))).to_be_attached()
     page.wait_for_url(re.compile("pe-step=5"))
 
 

@@ -128,7 +128,7 @@ def test_weights_are_typed_dragged_and_never_lost(page: Page, app_url: str) -> N
     expect(card.get_by_text("0.750, 0.000, 0.188")).to_be_visible()
     page.wait_for_url(re.compile("qkv-values="))
     page.get_by_role("radio", name="any", exact=True).click()
-    expect(card.get_by_text("1.200, -1.000, 0.300, 0.100")).to_be_visible()
+    expect(card.get_by_text("1.200, −1.000, 0.300, 0.100")).to_be_visible()
 
     card.get_by_role("button", name="Add a value").click()
     expect(text_input(page, "weight, v5")).to_be_focused()

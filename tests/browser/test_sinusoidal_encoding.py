@@ -12,7 +12,7 @@ from playwright.sync_api import Locator, Page, expect
 from viz_core.lessons.sinusoidal_encoding.properties import wavelengths
 from viz_core.positional import sinusoidal_table
 
-CELL = re.compile(r"position (\d+) · dimension (\d+): (-?[\d.]+)")
+CELL = re.compile(r"position (\d+) · dimension (\d+): (−?[\d.]+)")
 
 
 def stage_of(page: Page) -> Locator:
@@ -25,7 +25,7 @@ def pointed_at(page: Page) -> tuple[int, int, float]:
     expect(tip).to_contain_text(CELL)
     found = CELL.search(tip.inner_text())
     assert found
-    return int(found[1]), int(found[2]), float(found[3])
+    return int(found[1]), int(found[2]), float(found[3].replace("−", "-"))
 
 
 def hover(page: Page, across: float, down: float) -> tuple[int, int, float]:

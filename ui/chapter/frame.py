@@ -133,7 +133,8 @@ class Frame:
         here = self.common("on-the-walk", stages=series([names[each] for each in entry.walk], words.language))
         dots = "".join(
             f'<li><a href="./walk?walk-at={stage}.0.0.0.0~~~~stage" target="_self" title="{name}" aria-label="{name}"'
-            + (' aria-current="location"' if stage in entry.walk else "")
+            # Tab stops at this chapter's stages alone: the walk's own page has keys for all of them.
+            + (' aria-current="location"' if stage in entry.walk else ' tabindex="-1"')
             + "></a></li>"
             for stage, name in names.items()
         )

@@ -83,6 +83,10 @@ function receive(view, bytes) {
     view.progress = place ? 1 : 0;
     view.paper = getComputedStyle(view.parts.root).getPropertyValue("--st-background-color") || "#fff";
     view.parts.root.classList.toggle("small", walk.small > 0);
+    if (walk.small) { // a picture that plays: no keys of its own, so no stop for Tab
+      view.parts.stage.setAttribute("role", "img");
+      view.parts.stage.removeAttribute("tabindex");
+    }
     label(view);
     const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
     if (first && !place && !still) view.playing = true;
