@@ -5,6 +5,7 @@ from __future__ import annotations
 from pages.linear_attention.figures import decay_figure
 from pages.linear_attention.sources import sources
 from ui.chapter.chapter import Chapter
+from ui.text.numbers import localised
 from viz_core.attention.linear import retention_decay
 from viz_core.lessons.linear_attention.retained import decay_by_age, map_error
 
@@ -16,7 +17,7 @@ def decay(chapter: Chapter) -> None:
     decays = retention_decay(_HEADS).tolist()
     label = chapter.words.group("figure")["head"]
     curves = {
-        label.format(head=head + 1, decay=f"{each:.4f}"): curve
+        label.format(head=head + 1, decay=localised(f"{each:.4f}", chapter.words.language)): curve
         for head, (each, curve) in enumerate(zip(decays, decay_by_age(_HEADS, _AGES).numpy(), strict=True))
     }
     chapter.text("decay")

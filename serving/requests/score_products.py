@@ -18,6 +18,7 @@ def products_of_pair(_model: Any, run: Any, site: str, head: int, query: int, ke
     return score_products(run.trace[site], head, query, key, row)
 
 
-def keeps_queries_and_keys(_model: Any, run: Any) -> bool:
-    """Whether a run's calls have queries and keys for `score_products`; some models record whole maps only."""
-    return all(isinstance(call.source, Projected) for call in run.trace)
+def keeps_queries_and_keys(_model: Any, run: Any, site: str) -> bool:
+    """Whether a call of a run has scores for `score_products`: not a map recorded whole, nor one without a softmax."""
+    call = run.trace[site]
+    return isinstance(call.source, Projected) and not call.signed

@@ -45,13 +45,13 @@ def score_products(
         rotated: whether positions rotate queries and keys before their product.
     """
     words = load_words("score-products")
-    if not evaluate(request, keeps_queries_and_keys):
+    site, head = open_head(groups, view)
+    if not evaluate(request, keeps_queries_and_keys, site):
         st.info(words("whole-maps"), icon=":material/info:")
         return
     controls = Controls(words)
     group = next(group for group in groups if group.id == view.group)
     queries, keys = _numbered(group.query_tokens), _numbered(group.key_tokens)
-    site, head = open_head(groups, view)
     st.markdown(words("about", head=head_title(head_name(site, head))))
     if rotated:
         st.caption(words("rotated"))

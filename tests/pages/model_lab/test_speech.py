@@ -61,7 +61,7 @@ def test_the_tones_and_a_text_over_them(open_page: OpenPage, folders: Path) -> N
     last = open_page("model-lab", **LINK, **{"ml-word": choice.options[-1]})
     assert any("with mat framed" in alt for alt in alts(last))
     choice.set_value(choice.options[2]).run()
-    assert any("with sat framed" in alt for alt in alts(app))
+    assert any("with sat, framed" in alt for alt in alts(app))
 
 
 def test_another_head_is_opened_and_one_that_is_none_of_these(open_page: OpenPage) -> None:
