@@ -112,7 +112,7 @@ def _last_norm(base: nn.Module) -> nn.Module:
         for path, part in base.named_modules()
         if path.rsplit(".", 1)[-1] in _LAST_NORMS and not path.startswith(f"{layers}.") and "embed" not in path
     ]
-    return found[-1] if found else nn.Identity()
+    return found[-1] if found else getattr(base, "embedding_norm", nn.Identity())  # LFM2's name for its last norm
 
 
 def _of_places(values: Float[Tensor, "1 n width"]) -> Float[Tensor, "places width"]:

@@ -22,11 +22,9 @@ pytestmark = pytest.mark.usefixtures("offline_lab")
 @pytest.fixture(scope="session")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = build_all(("bert", "bloom"), tmp_path_factory.mktemp("models"))
-    sizes = {**SIZES, "num_hidden_layers": 4, "num_key_value_heads": 2, "head_dim": 8, "vocab_size": 400}
-    experts = {"num_experts": 2, "num_experts_per_tok": 1, "moe_intermediate_size": 16}
-    linear = {"linear_num_key_heads": 2, "linear_num_value_heads": 2, "linear_key_head_dim": 8}
-    config = transformers.Qwen3NextConfig(**sizes, **experts, **linear, linear_value_head_dim=8)
-    transformers.Qwen3NextForCausalLM(config).save_pretrained(root / "hybrid")
+    sizes = {**SIZES, "num_hidden_layers": 4, "num_key_value_heads": 2, "vocab_size": 400}
+    config = transformers.Lfm2Config(**sizes, layer_types=["conv", "conv", "full_attention", "conv"])
+    transformers.Lfm2ForCausalLM(config).save_pretrained(root / "hybrid")
     save_tokenizer("bytes", root / "hybrid", ends=False)
     return root
 
@@ -34,7 +32,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_of_layers_without_a_map(open_page: OpenPage) -> None:
     app = open_page("model-lab", **{"ml-model": "hybrid", "ml-new": "1", "ml-section": "The model"})
     stands(app)
-    sentence = "Not recorded: layers 1–3 of model.layers. Qwen3NextGatedDeltaNet has no readable softmax over keys"
+    sentence = "Not recorded: layers 1, 2, 4 of model.layers. Lfm2ShortConv weighs earlier tokens for each channel"
     assert sentence in one_line(app)
 
 
