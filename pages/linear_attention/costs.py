@@ -21,7 +21,10 @@ def costs(chapter: Chapter) -> None:
     found = {n: head_cost(n, width) for n in _LENGTHS}
     columns = {
         words["tokens"]: list(found),
-        **{words[name]: [getattr(cost, name) for cost in found.values()] for name in equal._fields},
+        **{
+            words[name]: [getattr(cost, name) for cost in found.values()]
+            for name in ("softmax", "linear", "cache", "state")
+        },
     }
     number = st.column_config.NumberColumn(format="localized")
     st.dataframe(pd.DataFrame(columns), hide_index=True, height="content", column_config=dict.fromkeys(columns, number))

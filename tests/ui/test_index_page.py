@@ -20,7 +20,7 @@ STATIC = Path(streamlit.__file__).parent / "static"
 CHAPTERS = all_chapters()[1:]
 OF_CHAPTERS = ("history", "lazy_parts", "present", "tour")
 PICTURES = {
-    "transformer": ("attention_view",),
+    "transformer": ("attention_view", "walk"),
     "bahdanau": ("attention_view", "chart"),
     "position-embeddings": ("chart", "sketch"),
     "scoring-functions": ("chart",),
