@@ -183,7 +183,7 @@ def test_a_question_about_a_picture(page: Page, lab_url: str, folders: Path) -> 
     expect_rest(page)  # a list closes when the page moves
     chosen.focus()
     page.keyboard.press("ArrowDown")
-    expect(page.get_by_role("option").first).to_be_visible()
+    expect(page.get_by_test_id("stSelectboxVirtualDropdown")).to_be_visible()
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
     expect(page.get_by_text(sentence(token + 1))).to_be_visible(timeout=SLOW)
