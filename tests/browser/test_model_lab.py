@@ -180,10 +180,11 @@ def test_a_question_about_a_picture(page: Page, lab_url: str, folders: Path) -> 
 
     token = run.num_prompt_tokens - 1
     expect(page.get_by_text(sentence(token))).to_be_visible(timeout=SLOW)
+    chosen.scroll_into_view_if_needed()
     expect_rest(page)  # a list closes when the page moves
     chosen.focus()
     page.keyboard.press("ArrowDown")
-    expect(page.get_by_test_id("stSelectboxVirtualDropdown")).to_be_visible()
+    expect(chosen).to_have_attribute("aria-expanded", "true")
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
     expect(page.get_by_text(sentence(token + 1))).to_be_visible(timeout=SLOW)
