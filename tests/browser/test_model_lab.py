@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -187,4 +188,7 @@ def test_a_question_about_a_picture(page: Page, lab_url: str, folders: Path) -> 
     expect(chosen).to_have_attribute("aria-expanded", "true")
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
-    expect(page.get_by_text(sentence(token + 1))).to_be_visible(timeout=SLOW)
+    page.wait_for_url(re.compile(r"ml-looking=\d+"))
+    place = int(parse_qs(urlsplit(page.url).query)["ml-looking"][0]) - 1
+    assert place > token
+    expect(page.get_by_text(sentence(place))).to_be_visible(timeout=SLOW)
