@@ -93,7 +93,7 @@ def _charts(chapter: Chapter, runs: Mapping[str, MeasuredRun], step: int) -> Non
             values: dict[str, Any] = {
                 "before": jump.before,
                 "after": jump.after,
-                "change": f"{100 * jump.change:+.0f}".replace("-", "−"),
+                "change": f"{100 * jump.change:+.0f}",
             }
             chapter.figure("curve", figure, right=f"{film.held_out[-1]:.0%}", last=film.shots[-1], **values)
     with heads:

@@ -78,5 +78,5 @@ def about_row(forms: Forms, stream: Stream, time: int) -> dict[str, Any]:
     return {
         "time": time + 1,
         "letter": LETTERS[letter],
-        **{name: f"{number + 0.0:.2f}".replace("-", "−") for name, number in numbers.items()},
+        **{name: f"{number + 0.0:.2f}" for name, number in numbers.items()},
     }

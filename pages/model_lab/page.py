@@ -52,18 +52,21 @@ with main, st.container(gap="xsmall", key="asked"):
     if "vision-chapter" in card.kind_class.features:
         link_to_vision(chapter, card)
 with main:
-    # Named: where a wait stood over it before, a place without a name is built anew, and the view with it.
     with st.container(horizontal=True, vertical_alignment="bottom", key="options"):
         broken = choose_error(chapter, card)
         menu = heads_menu(chapter)
+    waiting = st.container(key="waiting")  # messages come and go here, and move nothing below them, nor take its focus
     above_maps, maps = st.container(key="heard"), st.container(key="stage")
 
 language = current_language()
-groups = hub_maps(request, language)
+with waiting:
+    groups = hub_maps(request, language)
 with menu():
     heads, off = choose_heads_off(chapter, card, request)
     contribution_kind = chapter.contributions_choice() if evaluate(request, shows_contributions) else ""
     other = read_second_inputs(chapter, offer, card, request, result)
+with waiting:
+    shown = hub_maps(request, language, contribution_kind)
 without = heads.read(off)
 beside: tuple[str, ...] = ()
 with maps:
@@ -76,7 +79,7 @@ with maps:
         other = None
         second, names = maps_without(chapter, request, off, without, contribution_kind) if off else ((), ("", ""))
     view = chapter.attention_view(
-        hub_maps(request, language, contribution_kind),
+        shown,
         initial_state(groups, result),
         second=second,
         inputs=names,

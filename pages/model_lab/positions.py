@@ -109,9 +109,9 @@ def _t5(chapter: Chapter, scheme: Positions) -> None:
         partial(figures.bias_figure, bias.numpy(), _REACH, head, names),
         head=head + 1,
         heads=heads,
-        best=f"{int(row.argmax()) - _REACH:+d}".replace("-", "−").replace("+0", "0"),
-        most=f"{float(row.max()):.2f}".replace("-", "−"),
-        least=f"{float(row.min()):.2f}".replace("-", "−"),
+        best=f"{int(row.argmax()) - _REACH:+d}".replace("+0", "0"),
+        most=f"{float(row.max()):.2f}",
+        least=f"{float(row.min()):.2f}",
     )
 
 

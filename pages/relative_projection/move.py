@@ -74,7 +74,7 @@ def about_pair(move: Move) -> dict[str, Any]:
         "position": move.position,
         "end": move.position + move.offset,
         "wavelength": f"{2 * math.pi / omega:,.2f}",
-        "degrees": f"{math.degrees(turn):,.1f}".replace("-", "−"),
+        "degrees": f"{math.degrees(turn):,.1f}",
         "turns": in_turns(turn),
         "start": _point(start),
         "arrived": _point(arrived),

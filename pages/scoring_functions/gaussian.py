@@ -47,4 +47,4 @@ def gaussian(chapter: Chapter) -> None:
 
 
 def _signed(value: float) -> str:
-    return f"{value:.2f}".replace("-", "−")
+    return f"{value:.2f}"

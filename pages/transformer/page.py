@@ -136,8 +136,9 @@ with chapter.card("main"):
     with st.container(horizontal=True, vertical_alignment="bottom"):
         broken = chapter.break_it("no-mask")
         menu = heads_menu(chapter)
-    result = chapter.require(translate(chapter, MODEL, request))
-    # Named: where a wait stood over it before, a place without a name is built anew, and the view with it.
+    waiting = st.container(key="waiting")  # messages come and go here, and move nothing below them, nor take its focus
+    with waiting:
+        result = chapter.require(translate(chapter, MODEL, request))
     written, maps = st.container(gap="xsmall", key="result"), st.container(key="stage")
 
 model = translator(MODEL)
@@ -147,12 +148,13 @@ with menu():
     contribution_kind = chapter.contributions_choice()
     second, inputs = second_sentence(chapter, MODEL, request, contribution_kind)
 without = heads.read(off)
-groups = translation_maps(MODEL, request.text, request.beam, current_language())
-shown = (
-    translation_maps(MODEL, request.text, request.beam, current_language(), contribution_kind=contribution_kind)
-    if contribution_kind
-    else groups
-)
+with waiting:
+    groups = translation_maps(MODEL, request.text, request.beam, current_language())
+    shown = (
+        translation_maps(MODEL, request.text, request.beam, current_language(), contribution_kind=contribution_kind)
+        if contribution_kind
+        else groups
+    )
 translation_request = sentence_request(MODEL, request.text, request.beam)
 with written:
     if off:

@@ -29,7 +29,7 @@ def side(chapter: Chapter) -> None:
 def average(chapter: Chapter) -> None:
     """The same small model trained with each readout."""
     found = recorded()
-    gains = {f"gain_{seed}": f"{100 * gain:+.1f}".replace("-", "−") for seed, gain in enumerate(found.gains("average"))}
+    gains = {f"gain_{seed}": f"{100 * gain:+.1f}" for seed, gain in enumerate(found.gains("average"))}
     chapter.text("measured.average", **_each("as-it-is", "average"), **gains)
 
 

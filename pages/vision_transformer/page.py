@@ -52,12 +52,13 @@ without = names.read(off)
 if off:
     show_without(chapter, picture_inputs, off, without)
 second, inputs = maps_without(chapter, picture_inputs, off, without, contribution_kind) if off else ((), ("", ""))
-groups = picture_maps(picture_inputs.request, current_language())
-shown = (
-    picture_maps(picture_inputs.request, current_language(), contribution_kind=contribution_kind)
-    if contribution_kind
-    else groups
-)
+with st.container(key="waiting"):  # messages come and go here, and move nothing below them, nor take its focus
+    groups = picture_maps(picture_inputs.request, current_language())
+    shown = (
+        picture_maps(picture_inputs.request, current_language(), contribution_kind=contribution_kind)
+        if contribution_kind
+        else groups
+    )
 view = chapter.attention_view(
     shown,
     initial_state(groups),

@@ -129,7 +129,7 @@ def test_an_edit_is_undone_alone_from_any_step(walking: Page, app_url: str) -> N
     at(walking, edits=0, changed="false")
 
 
-def test_tab_reaches_every_control_and_the_steps_are_told(walking: Page, app_url: str) -> None:
+def test_tab_reaches_every_control_and_the_steps_are_announced(walking: Page, app_url: str) -> None:
     walking.goto(f"{app_url}/{SCORES}")
     at(walking, stage="scores")
     live = walking.locator("[data-part=live]")

@@ -124,4 +124,4 @@ def _numbered(tokens: Sequence[str]) -> tuple[str, ...]:
 
 
 def _signed(number: float) -> str:
-    return f"{number:+.3f}".replace("-", "−")
+    return f"{number:+.3f}"

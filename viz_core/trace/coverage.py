@@ -19,12 +19,12 @@ _MIXER = re.compile(
 """Classes that mix tokens without a softmax over keys, or change its weights after it."""
 
 _CHANNELS = re.compile(r"MambaMixer|Rglru|RecurrentBlock|ShortConv|^Rwkv")
-"""Classes that weigh earlier tokens for each channel by itself."""
+"""Classes whose weights of earlier tokens differ from channel to channel."""
 
 _REASONS = {
     "parts": "{module} weighs parts of the keys in code of its own, or none.",
     "mixer": "{module} mixes tokens by a rule of its own; it has no map that is recorded.",
-    "channels": "{module} weighs earlier tokens for each channel by itself; the channels of a head share no map.",
+    "channels": "{module} weighs earlier tokens separately in each channel, so a head has no single map.",
     "none": "No attention is known in {module}.",
     "outside": "{module} is in none of the lists of layers.",
 }

@@ -31,11 +31,7 @@ class Difference(Projected):
     gate: Float[Tensor, "batch half_heads queries v"] | None = None
     factor: float = 0.0  # lambda
     signed: ClassVar[bool] = True
-
-    @property
-    def rule(self) -> str:
-        """The name of the rule."""
-        return "difference of softmaxes"
+    rule: ClassVar[str] = "difference of softmaxes"
 
     @property
     def shape(self) -> tuple[int, int, int, int]:

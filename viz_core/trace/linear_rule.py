@@ -25,7 +25,7 @@ class LinearRule(Projected):
     A_ij = scale q_i . k_j exp(g_(j+1) + ... + g_i) s_j for j <= i, plus D where i = j.
 
     Attributes:
-        name: of the rule.
+        rule: its name.
         log_decay: g_j of each value head, at most 0.
         strength: s_j; None for 1.
         skip: D of each value head; None for 0.
@@ -36,7 +36,7 @@ class LinearRule(Projected):
     queries: Float[Tensor, "batch groups queries d"]
     keys: Float[Tensor, "batch groups keys d"]
     values: Float[Tensor, "batch heads keys v"] | None = None
-    name: str = ""
+    rule: str = ""
     log_decay: Float[Tensor, "#batch heads keys"] | None = None
     strength: Float[Tensor, "batch heads keys"] | None = None
     skip: Float[Tensor, " heads"] | None = None
@@ -44,11 +44,6 @@ class LinearRule(Projected):
     normalised: bool = False
     is_changed: bool = True  # a norm follows every such rule, before the output is projected
     signed: ClassVar[bool] = True
-
-    @property
-    def rule(self) -> str:
-        """The name of the rule."""
-        return self.name
 
     @property
     def shape(self) -> tuple[int, int, int, int]:

@@ -116,11 +116,6 @@ class Projected(StoredTensors):
     signed: ClassVar[bool] = False
 
     @property
-    def rule(self) -> str:
-        """The name of the rule by which it weighs keys."""
-        return "softmax"
-
-    @property
     def tokens(self) -> TokenMask | None:
         """True where a key is a token: as the caller says, or where some query may attend to it; None for all."""
         batch, _, _, num_keys = self.shape

@@ -32,7 +32,9 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_of_layers_without_a_map(open_page: OpenPage) -> None:
     app = open_page("model-lab", **{"ml-model": "hybrid", "ml-new": "1", "ml-section": "The model"})
     stands(app)
-    sentence = "Not recorded: layers 1–2, 4 of model.layers. Lfm2ShortConv weighs earlier tokens for each channel"
+    sentence = (
+        "Not recorded: layers 1–2, 4 of model.layers. Lfm2ShortConv weighs earlier tokens separately in each channel"
+    )
     assert sentence in one_line(app)
 
 

@@ -40,7 +40,7 @@ def test_layers_of_a_model_are_those_seen_and_those_named(architecture: str) -> 
 def test_a_hybrid_names_its_other_layers() -> None:
     with pytest.warns(UserWarning, match=re.escape("layers 0 to 1, 3 to 4")) as warned:
         instrument(build("recurrent_gemma"))
-    assert "RecurrentGemmaRglru weighs earlier tokens for each channel by itself" in str(warned[0].message)
+    assert "RecurrentGemmaRglru weighs earlier tokens separately in each channel" in str(warned[0].message)
 
 
 def test_stages_and_blocks_have_names_of_their_own() -> None:

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from viz_core.attention.linear import LinearOperator
 from viz_core.maps.measures import weight_shares
 from viz_core.trace import AttentionCall
 from viz_core.trace.linear_rule import LinearRule
@@ -28,7 +29,7 @@ def rule(n: int, *, erases: bool, seed: int = 0, groups: int = 2, heads: int = 4
         True,
         0.5,
         values=torch.randn(2, heads, n, 3, generator=draw),
-        name="rule",
+        rule="rule",
         log_decay=-strong * torch.rand(2, heads, n, generator=draw),
         strength=torch.rand(2, heads, n, generator=draw),
         skip=torch.randn(heads, generator=draw),
@@ -37,22 +38,18 @@ def rule(n: int, *, erases: bool, seed: int = 0, groups: int = 2, heads: int = 4
 
 
 def by_recurrence(source: LinearRule) -> Tensor:
-    """The rule step by step, as the docstring of `LinearRule` writes it, in float64."""
+    """The rule step by step, by the library's own layer, in float64."""
     assert source.log_decay is not None
     assert source.strength is not None
     assert source.values is not None
     assert source.skip is not None
-    batch, heads, n, _ = source.shape
-    Q, K = (each.double().repeat_interleave(heads // each.shape[1], dim=1) for each in (source.queries, source.keys))
-    V, g, s = source.values.double(), source.log_decay.double(), source.strength.double()
-    state, outputs = torch.zeros(batch, heads, K.shape[-1], V.shape[-1], dtype=torch.float64), list[Tensor]()
-    for j in range(n):
-        state = g[..., j].exp()[..., None, None] * state
-        stored = torch.einsum("bhdv,bhd->bhv", state, K[:, :, j]) if source.erases else 0
-        state = state + torch.einsum("bh,bhd,bhv->bhdv", s[..., j], K[:, :, j], V[:, :, j] - stored)
-        read = source.scale * torch.einsum("bhdv,bhd->bhv", state, Q[:, :, j])
-        outputs.append(read + source.skip.double()[:, None] * V[:, :, j])
-    return torch.stack(outputs, dim=2)
+    group = source.shape[1] // source.queries.shape[1]
+    queries, keys = (each.double().repeat_interleave(group, dim=1) for each in (source.queries, source.keys))
+    values = source.values.double()
+    layer = LinearOperator(
+        source.scale * queries, keys, source.log_decay.double(), source.strength.double(), erases=source.erases
+    )
+    return layer.recurrent(values) + source.skip.double()[:, None, None] * values
 
 
 @settings(max_examples=25, deadline=None)

@@ -80,7 +80,7 @@ def _read_duality(given: Mapping[str, Any]) -> Read:
 def _rule(
     name: str, queries: Tensor, keys: Tensor, log_decay: Tensor, scale: float = 1.0, **options: Any
 ) -> LinearRule:
-    return LinearRule(queries, keys, None, None, True, scale, name=name, log_decay=log_decay, **options)
+    return LinearRule(queries, keys, None, None, True, scale, rule=name, log_decay=log_decay, **options)
 
 
 RULES: dict[str, Callable[[Mapping[str, Any]], Read]] = {
