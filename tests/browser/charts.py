@@ -23,10 +23,22 @@ def chart(page: Page, name: str) -> Locator:
             page.locator(".stMain").evaluate("main => main.scrollBy(0, main.clientHeight / 2)")
             page.wait_for_function(_NOTHING_WAITS, arg=f"st-key-figure-{name}", timeout=60_000)
             continue
-        place.scroll_into_view_if_needed()
-        try:
-            drawn.wait_for(timeout=1_000)
-        except TooLate:
-            continue  # what came above has moved it out of sight
-        return place
+        if _comes(place, drawn):
+            return place
     raise AssertionError(f"{name} was not drawn within a minute of being seen")
+
+
+def scroll_to(place: Locator, drawn: Locator) -> None:
+    """Scroll to a place until what is drawn there for whoever is near is visible."""
+    if not any(_comes(place, drawn) for _ in range(60)):
+        raise AssertionError(f"{drawn} was not drawn within a minute of being near")
+
+
+def _comes(place: Locator, drawn: Locator) -> bool:
+    """What comes above, meanwhile, may move it out of sight again."""
+    place.scroll_into_view_if_needed()
+    try:
+        drawn.wait_for(timeout=1_000)
+    except TooLate:
+        return False
+    return True

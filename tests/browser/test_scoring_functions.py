@@ -7,7 +7,7 @@ from pathlib import Path
 
 from playwright.sync_api import Page, expect
 
-from tests.browser.charts import chart
+from tests.browser.charts import chart, scroll_to
 
 STILL = "[data-testid=stApp][data-test-script-state=notRunning]"
 
@@ -94,8 +94,7 @@ def test_a_row_of_weights_is_shaded_in_its_own_cells(page: Page, app_url: str) -
     page.goto(f"{app_url}/scoring-functions?sf-open-mask=true&sf-guess-row-drawn=true")
     card, grid = page.locator(".st-key-exercise-row"), page.locator(".st-key-figure-weights .js-plotly-plot")
     paper = card.get_by_role("slider", name="Your row of weights")
-    card.scroll_into_view_if_needed()  # figures are drawn once they are near
-    expect(paper).to_be_visible()
+    scroll_to(card, paper)
     cell = grid.evaluate(
         """({ _fullLayout: { xaxis, yaxis } }) => ({
           x: xaxis._offset + xaxis.d2p(2), y: yaxis._offset + yaxis.d2p(-0.4) })"""

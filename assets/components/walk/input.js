@@ -24,6 +24,11 @@ export function listen(view) {
   on("out", () => zoomBy(view, -1));
   on("in", () => zoomBy(view, 1));
   parts.time.addEventListener("input", () => pauseAt(view, Number(parts.time.value)));
+}
+
+/** What is drawn answers to a mouse and to keys, but for a small picture, which only plays. */
+export function listenToStage(view) {
+  const { parts } = view;
   parts.stage.addEventListener("click", (event) => press(view, event));
   parts.stage.addEventListener("pointermove", (event) => event.pointerType === "mouse" && point(view, event));
   parts.stage.addEventListener("pointerleave", () => point(view, null));

@@ -4,7 +4,7 @@ import { mountView, partsOf, stopWatching, watchWidth } from "../shared/mount.js
 import { stageHeight } from "../shared/stage.js";
 import { between, ease, fit } from "./camera.js";
 import { drawWorld } from "./draw.js";
-import { listen } from "./input.js";
+import { listen, listenToStage } from "./input.js";
 import { around, boxesOf, cellOf, layOut } from "./layout.js";
 import { readWalk } from "./payload.js";
 import { numbersOf } from "./pixels.js";
@@ -86,7 +86,7 @@ function receive(view, bytes) {
     if (walk.small) { // a picture that plays: no keys of its own, so no stop for Tab
       view.parts.stage.setAttribute("role", "img");
       view.parts.stage.removeAttribute("tabindex");
-    }
+    } else if (first) listenToStage(view);
     label(view);
     const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
     if (first && !place && !still) view.playing = true;

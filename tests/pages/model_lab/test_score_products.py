@@ -53,4 +53,4 @@ def test_a_pair_by_link_and_another_by_choice(open_page: OpenPage, folders: Path
 
 def test_whole_maps_have_no_products(open_page: OpenPage) -> None:
     app = open_page("model-lab", **{"ml-model": "bloom", **PARAMETERS})
-    assert "there are no queries and keys to multiply" in texts(app)
+    assert "no score of a query and a key to take apart" in texts(app)
