@@ -80,7 +80,11 @@ def in_turn() -> dict[str, str]:
 def expect_a_picture_at_once(page: Page) -> None:
     """The first picture, or every head as a thumbnail, begins in the upper part of the first screen."""
     main = page.get_by_test_id("stMain")
-    pictures = main.get_by_role("figure").or_(main.get_by_role("application")).or_(main.locator("[data-part=grid]"))
+    pictures = (
+        main.get_by_role("figure")
+        .or_(main.get_by_role("application"))
+        .or_(main.locator("[data-part=grid], [data-part=stage]"))
+    )
     first = pictures.or_(main.locator(".stImage img")).first
     expect(first).to_be_visible()
     at_once = f"([node, main]) => node.getBoundingClientRect().top + main.scrollTop <= {FIRST_SIGHT}"
