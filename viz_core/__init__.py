@@ -3,8 +3,6 @@
 The names below are imported when they are first used, so that `import viz_core` costs nothing.
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from viz_core.runtime.lazy_imports import lazy_names

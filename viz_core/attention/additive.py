@@ -1,7 +1,5 @@
 """Additive attention: a small network gives the score of each query and key."""
 
-from __future__ import annotations
-
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn

@@ -1,7 +1,5 @@
 """Scaled dot-product attention as a layer."""
 
-from __future__ import annotations
-
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 

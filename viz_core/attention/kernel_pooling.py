@@ -1,7 +1,5 @@
 """Nadaraya-Watson regression: attention weights from a kernel of the distance between query and key."""
 
-from __future__ import annotations
-
 import torch
 from jaxtyping import Float
 from torch import Tensor

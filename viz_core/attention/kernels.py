@@ -3,8 +3,6 @@
 Each is largest at distance 0, never negative, and of width 1; `with_width` stretches it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias

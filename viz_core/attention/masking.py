@@ -1,7 +1,5 @@
 """Masks of keys, and the softmax over the keys that remain."""
 
-from __future__ import annotations
-
 from functools import reduce
 from operator import add, and_
 

@@ -1,7 +1,5 @@
 """Multi-head attention: several attentions in parallel, each on its own projection."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from einops import rearrange

@@ -1,7 +1,5 @@
 """Checks of the inputs of layers with weights."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 

@@ -1,7 +1,5 @@
 """Attention function for Hugging Face models: registered once with transformers, computed by `attend`."""
 
-from __future__ import annotations
-
 import itertools
 import warnings
 from collections.abc import Collection

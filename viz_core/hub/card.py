@@ -1,7 +1,5 @@
 """Description of a loaded model."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, Literal
 

@@ -1,7 +1,5 @@
 """Every layer of a transformers model: the sites that a recording has, or the reason why it has none."""
 
-from __future__ import annotations
-
 from torch import nn
 
 from viz_core.hub.custom_attention import hidden_sites

@@ -1,7 +1,5 @@
 """Which layers of a transformers model call its attention interface, and which have code of their own."""
 
-from __future__ import annotations
-
 import inspect
 import re
 from collections.abc import Collection, Mapping

@@ -1,7 +1,5 @@
 """Hooks that record layers with attention code of their own while a recording is open."""
 
-from __future__ import annotations
-
 import threading
 import warnings
 from collections import Counter

@@ -1,7 +1,5 @@
 """A run repeated with heads switched off: next words, perplexity, change of the output."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

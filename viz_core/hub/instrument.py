@@ -1,7 +1,5 @@
 """Record a transformers model that is in memory already, and restore it."""
 
-from __future__ import annotations
-
 import threading
 import warnings
 from collections.abc import Iterator, Mapping

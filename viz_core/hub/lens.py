@@ -1,7 +1,5 @@
 """Logit lens: predictions after each layer, by the model's own last norm and output layer."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

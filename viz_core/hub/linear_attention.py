@@ -1,7 +1,5 @@
 """Record and edit the layers of a transformers model whose rule is linear in its values."""
 
-from __future__ import annotations
-
 import functools
 import inspect
 import threading

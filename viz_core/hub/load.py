@@ -1,7 +1,5 @@
 """Load a model by its name or from a folder."""
 
-from __future__ import annotations
-
 import contextlib
 import copy
 import os

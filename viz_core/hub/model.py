@@ -1,7 +1,5 @@
 """A loaded Hugging Face model: run it on a text, a pair, a translation, a picture or a sound."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Unpack

@@ -1,7 +1,5 @@
 """Attention sinks: weight on the first token, length of its value, and the effect of hiding it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import partial
 

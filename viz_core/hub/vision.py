@@ -1,7 +1,5 @@
 """A vision model of Hugging Face with the interface of the shipped classifiers."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

@@ -1,7 +1,5 @@
 """The walk through a model of the hub that continues a text."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch

@@ -1,7 +1,5 @@
 """Time of each word, from the heads of a speech model that align with the sound."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Drawn sample pictures, as `python -m recipes sample-pictures` writes them."""
 
-from __future__ import annotations
-
 from PIL import Image
 
 from viz_core.runtime.assets import ASSETS, reading

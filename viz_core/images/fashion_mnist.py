@@ -1,7 +1,5 @@
 """Pictures of Fashion-MNIST's test split that ship, under its licence (MIT)."""
 
-from __future__ import annotations
-
 import json
 from functools import cache
 

@@ -1,7 +1,5 @@
 """Open an uploaded picture within limits, apply its EXIF rotation, convert it to RGB."""
 
-from __future__ import annotations
-
 import io
 import re
 

@@ -1,7 +1,5 @@
 """Preprocessing: a picture of any shape is brought to the form of a model's training pictures, step by step."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Word alignments from cross-attention."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Literal, get_args
 

@@ -1,7 +1,5 @@
 """Traces whose maps are contribution norms in place of weights: shares of a row, or lengths on one scale."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal

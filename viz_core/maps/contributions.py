@@ -1,7 +1,5 @@
 """Contribution of each key to a layer's output: its value through the output projection, times its weight."""
 
-from __future__ import annotations
-
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn

@@ -1,7 +1,5 @@
 """Distance over a picture between patches and the patches that they attend to."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 

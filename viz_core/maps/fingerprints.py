@@ -1,7 +1,5 @@
 """Fingerprints of the heads of a layer: their measures and thumbnails, without ever holding a whole long map."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 

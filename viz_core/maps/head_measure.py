@@ -1,7 +1,5 @@
 """What a measure of heads is: a name, a unit, a range, and sums over rows from which its value follows."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,7 +1,5 @@
 """Formulas on attention maps: entropy, shares of attention, distance between maps, several heads as one map."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Literal

@@ -4,8 +4,6 @@ To add one, write a file there that defines a `Measure`, and its words `measure_
 assets/text/LANGUAGE/attention-view.md. Fingerprints, the attention view and the model lab list the register.
 """
 
-from __future__ import annotations
-
 from viz_core.maps.head_measure import Measure
 from viz_core.runtime.registry import find_entries
 

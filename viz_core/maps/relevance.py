@@ -1,7 +1,5 @@
 """Gradient-weighted relevance of tokens to an answer."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch

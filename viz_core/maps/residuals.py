@@ -1,7 +1,5 @@
 """Residuals of identities that maps must satisfy: numbers that should be near zero."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import torch

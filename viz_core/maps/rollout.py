@@ -1,7 +1,5 @@
 """Attention rollout: share of each input token in each token of a later layer, by attention alone."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Literal, TypeAlias, get_args
 

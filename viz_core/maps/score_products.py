@@ -1,7 +1,5 @@
 """Decomposition of a score: products of query and key by dimension, and the terms added before the softmax."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

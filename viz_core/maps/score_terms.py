@@ -1,7 +1,5 @@
 """Decomposition of first-layer scores into products of word and position embeddings."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import torch

@@ -1,7 +1,5 @@
 """Start times of tokens in sound, by dynamic time warping over the maps of aligning heads."""
 
-from __future__ import annotations
-
 import numpy as np
 import torch.nn.functional as F
 from jaxtyping import Float, Int

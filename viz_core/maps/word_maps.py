@@ -1,7 +1,5 @@
 """Words that tokens are pieces of, and maps between words."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from unicodedata import category

@@ -1,7 +1,5 @@
 """Intermediate results of a Transformer encoder, and its parameters by part."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import torch

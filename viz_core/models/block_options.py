@@ -1,7 +1,5 @@
 """How the blocks of a stack differ from the book's: one object for encoders, decoders and vision transformers."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias

@@ -1,7 +1,5 @@
 """Base classes of encoders and decoders, and the encoder-decoder made of both."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from jaxtyping import Float, Int

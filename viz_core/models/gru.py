@@ -1,7 +1,5 @@
 """Gated recurrent units over the valid steps of each row."""
 
-from __future__ import annotations
-
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn

@@ -1,7 +1,5 @@
 """The logit lens of a decoder, and its logits, or differences of two, as a sum over heads and layers."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import torch

@@ -1,7 +1,5 @@
 """The grid of a picture's patches, and learned positions interpolated to another grid."""
 
-from __future__ import annotations
-
 import torch
 import torch.nn.functional as F
 from einops import rearrange

@@ -1,7 +1,5 @@
 """Find the output projection of an attention layer by its site, in models of this library and of Hugging Face."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from torch import Tensor, nn

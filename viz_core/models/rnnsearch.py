@@ -1,7 +1,5 @@
 """The decoder of RNNsearch, the model of Bahdanau, Cho and Bengio (2015)."""
 
-from __future__ import annotations
-
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn

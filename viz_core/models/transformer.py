@@ -3,8 +3,6 @@
 Post-norm by default. The decoder is in `transformer_decoder`.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import cast

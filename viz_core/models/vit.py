@@ -1,7 +1,5 @@
 """The Vision Transformer, parameter for parameter the book's: a picture cut into patches, each a token."""
 
-from __future__ import annotations
-
 from typing import TypeAlias, cast
 
 import torch

@@ -1,7 +1,5 @@
 """Checks that the position modules share, with the same errors."""
 
-from __future__ import annotations
-
 from torch import Tensor
 
 from viz_core.trace.arguments import check_axes, check_tensors, check_whole

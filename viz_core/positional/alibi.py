@@ -1,7 +1,5 @@
 """ALiBi: a penalty on the scores that grows with distance, without position vectors."""
 
-from __future__ import annotations
-
 import torch
 from jaxtyping import Float
 from torch import Tensor

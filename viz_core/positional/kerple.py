@@ -1,7 +1,5 @@
 """KERPLE: a learned penalty that grows with the logarithm of the distance."""
 
-from __future__ import annotations
-
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn

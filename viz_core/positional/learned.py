@@ -1,7 +1,5 @@
 """Learned absolute positions: one trained vector for each position."""
 
-from __future__ import annotations
-
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn

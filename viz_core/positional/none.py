@@ -1,7 +1,5 @@
 """No positions: attention that sees a set of tokens."""
 
-from __future__ import annotations
-
 from viz_core.positional.entry import SchemeCost, SchemeEntry
 
 NONE = SchemeEntry(

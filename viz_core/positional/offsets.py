@@ -1,7 +1,5 @@
 """The offset from query to key, on which relative schemes depend."""
 
-from __future__ import annotations
-
 import torch
 from jaxtyping import Int
 from torch import Tensor

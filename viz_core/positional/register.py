@@ -1,7 +1,5 @@
 """The register of position schemes: every `SchemeEntry` of this package."""
 
-from __future__ import annotations
-
 from viz_core.positional.entry import SchemeEntry
 from viz_core.runtime.registry import find_entries
 

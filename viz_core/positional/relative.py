@@ -1,7 +1,5 @@
 """Relative positions along a line: one learned vector for each offset from query to key."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import torch

@@ -1,7 +1,5 @@
 """Relative positions on a grid: how many rows down and how many columns across."""
 
-from __future__ import annotations
-
 from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor, nn

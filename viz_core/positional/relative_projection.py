@@ -1,7 +1,5 @@
 """Sinusoids encode relative positions: a shift by any offset is one rotation of each pair."""
 
-from __future__ import annotations
-
 import torch
 from jaxtyping import Float
 from torch import Tensor

@@ -1,7 +1,5 @@
 """Rotary positions: rotated queries and keys, whose product depends on their offset alone."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import NamedTuple

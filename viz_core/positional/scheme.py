@@ -1,7 +1,5 @@
 """The interface of position schemes that enter inside attention."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import TypeAlias
 

@@ -1,7 +1,5 @@
 """Sinusoidal positions: a sine and a cosine of the position for each angular frequency."""
 
-from __future__ import annotations
-
 import torch
 from jaxtyping import Float, Real
 from torch import Tensor, nn

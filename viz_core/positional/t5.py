@@ -1,7 +1,5 @@
 """T5's position bias: one learned number for each head and each bucket of offsets."""
 
-from __future__ import annotations
-
 import math
 
 import torch

@@ -3,8 +3,6 @@
 What needs torch is imported when it is first used: a list of what there is needs none.
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from viz_core.pretrained.card import CheckpointError, ModelCard, read_card

@@ -1,7 +1,5 @@
 """BLEU scores."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Sequence

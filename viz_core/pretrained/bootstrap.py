@@ -1,7 +1,5 @@
 """Confidence intervals of differences between scores, by the paired bootstrap."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import NamedTuple
 

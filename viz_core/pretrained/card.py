@@ -1,7 +1,5 @@
 """Model cards, from the files beside the weights."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Loading of checked weights."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Mapping
 from pathlib import Path

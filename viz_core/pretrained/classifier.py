@@ -1,7 +1,5 @@
 """The shipped vision transformers, which classify pictures and record their attention."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Greedy and beam search with a key-value cache."""
 
-from __future__ import annotations
-
 from typing import NamedTuple, TypeAlias
 
 import torch

@@ -1,7 +1,5 @@
 """How far a picture is from those a vision transformer was trained on, by what its patches have become."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A model that ships, by its name."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Literal, overload

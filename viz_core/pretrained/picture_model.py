@@ -1,7 +1,5 @@
 """The interface of vision models: shipped classifiers and Hugging Face's vision models."""
 
-from __future__ import annotations
-
 from typing import Protocol, runtime_checkable
 
 from jaxtyping import Float

@@ -1,7 +1,5 @@
 """Sample sentences with reference translations."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from functools import cache

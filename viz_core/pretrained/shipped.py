@@ -1,7 +1,5 @@
 """The checkpoints that ship with the project: where they are, and what they hold."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from viz_core.pretrained.card import CheckpointError, ModelCard, read_card

@@ -1,7 +1,5 @@
 """Tokenization: cleaning, one BPE vocabulary for both languages, readable tokens."""
 
-from __future__ import annotations
-
 import json
 import re
 import unicodedata

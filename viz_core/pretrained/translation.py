@@ -1,7 +1,5 @@
 """A translation with its attention."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

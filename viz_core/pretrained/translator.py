@@ -1,7 +1,5 @@
 """The shipped encoder-decoders, which translate sentences and record their attention."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial

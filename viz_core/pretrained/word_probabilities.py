@@ -1,7 +1,5 @@
 """Probabilities of the words of a translation given the words before, and of alternatives."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Paths of the files that ship with the code: weights, texts, samples, scripts and styles."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path

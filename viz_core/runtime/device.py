@@ -1,7 +1,5 @@
 """The device models run on."""
 
-from __future__ import annotations
-
 import os
 
 import torch

@@ -1,7 +1,5 @@
 """Check that the packages of an optional extra are installed in the versions it needs."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, requires, version
 

@@ -1,7 +1,5 @@
 """Cancel a long computation from outside, between two of its steps."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar

@@ -1,7 +1,5 @@
 """Import the names of a package when they are first used (PEP 562), so that importing it costs nothing."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module

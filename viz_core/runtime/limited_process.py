@@ -1,7 +1,5 @@
 """Run a function on untrusted bytes in a process of its own, with limits of time, memory and output."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Options of the C library's allocator: reuse freed memory during training, or return it after a pass."""
 
-from __future__ import annotations
-
 import ctypes
 import sys
 

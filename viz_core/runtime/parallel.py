@@ -1,7 +1,5 @@
 """Run independent tasks on all cores."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """Private names of other libraries: which of them the installed version lacks, and what stops working without each."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, is_dataclass
 from dis import get_instructions

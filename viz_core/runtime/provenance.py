@@ -1,7 +1,5 @@
 """Provenance of a result: the model and its input, written into files."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

@@ -1,7 +1,5 @@
 """Errors shown to users: a translatable sentence and the values in it."""
 
-from __future__ import annotations
-
 from functools import partial
 from string import Formatter
 from typing import Any

@@ -1,7 +1,5 @@
 """Registers that fill themselves: an entry is a constant of a module, and a new module is found by itself."""
 
-from __future__ import annotations
-
 import importlib
 import pkgutil
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Try a tokenizer on texts that slow ones cannot take. A limited process runs it, so it imports little."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

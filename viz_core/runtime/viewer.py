@@ -1,7 +1,5 @@
 """The function that shows a run in a notebook. The package sets it, so that runs need not import the view."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Open an uploaded sound within limits, convert it to one channel of 16,000 samples a second."""
 
-from __future__ import annotations
-
 import io
 import re
 

@@ -1,7 +1,5 @@
 """A synthetic sample sound."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from viz_core.sounds.sound import RATE, Sound

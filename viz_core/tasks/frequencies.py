@@ -1,7 +1,5 @@
 """The Fourier spectrum of an embedding of numbers modulo p."""
 
-from __future__ import annotations
-
 import torch
 from jaxtyping import Float
 from torch import Tensor

@@ -4,8 +4,6 @@ Every example is a row of tokens, some of which the rule decides: these alone ar
 the given generator, so the same generator gives the same examples.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache

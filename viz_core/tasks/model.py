@@ -1,7 +1,5 @@
 """A small Transformer for a task, made of the library's own layers, under any position scheme."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import cast
 

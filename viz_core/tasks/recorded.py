@@ -1,7 +1,5 @@
 """The recorded runs of the learning chapter and their scores; `python -m recipes learning` records them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Train a task step by step, reproducible from one seed."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Activation checkpointing: what it runs a second time, for the backward pass, runs in the context of its first run."""
 
-from __future__ import annotations
-
 import inspect
 import sys
 from collections.abc import Callable, Iterator

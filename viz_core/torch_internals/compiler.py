@@ -1,7 +1,5 @@
 """torch.compile beside a recorder: a graph contains no recorder, so a thread that records runs nothing compiled."""
 
-from __future__ import annotations
-
 import sys
 import threading
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The stack of TorchFunctionModes of a thread, and torch's fast path, which closes where any mode is active."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterable
 from typing import Any

@@ -1,7 +1,5 @@
 """Torch's fused kernels for a whole attention layer and a whole encoder layer."""
 
-from __future__ import annotations
-
 from viz_core.torch_internals.register import private
 
 native_multi_head_attention = private(

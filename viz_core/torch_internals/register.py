@@ -1,7 +1,5 @@
 """The private names of torch that the library uses: each registers itself, with what needs it, where it is imported."""
 
-from __future__ import annotations
-
 import sys
 import warnings
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Facts about a tensor that torch keeps private: its transform, its version, the backward pass around it."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -1,7 +1,5 @@
 """Twins of modules: the same parameters under hooks of their own, so that threads can share the model itself."""
 
-from __future__ import annotations
-
 import copy
 from collections import OrderedDict
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """What an attention layer does to its heads' outputs before its output projection: nothing, or a gate."""
 
-from __future__ import annotations
-
 from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any, Protocol, runtime_checkable

@@ -1,7 +1,5 @@
 """The door for linear attention: what a layer's rule gave is recorded and edited."""
 
-from __future__ import annotations
-
 from dataclasses import fields, replace
 from typing import Any
 

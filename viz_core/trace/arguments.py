@@ -1,7 +1,5 @@
 """Checks of public arguments: each error names the argument, what was expected and what came."""
 
-from __future__ import annotations
-
 import math
 from numbers import Real
 

@@ -4,8 +4,6 @@ Every model calls `attend` with its queries, keys and values. Inside a `record()
 to queries and keys after projection, never as a map.
 """
 
-from __future__ import annotations
-
 from contextlib import nullcontext
 
 import torch

@@ -1,7 +1,5 @@
 """Autocast: arguments cast as torch's attention casts them, and maps computed without it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import torch

@@ -1,7 +1,5 @@
 """A context variable with another value for one block of code."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar

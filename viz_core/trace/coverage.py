@@ -1,7 +1,5 @@
 """Every layer of a model: the sites that a recording has, or the reason why it has none."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet

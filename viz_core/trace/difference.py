@@ -1,7 +1,5 @@
 """Differential attention: maps that are the difference of two softmaxes, softmax_1 - lambda softmax_2."""
 
-from __future__ import annotations
-
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar

@@ -4,8 +4,6 @@ Positions of queries and keys are counted from the first token of each text, wit
 with a cache takes one step at a time.
 """
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

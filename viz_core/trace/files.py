@@ -1,7 +1,5 @@
 """Save and load a recording: safetensors with a JSON header, never a pickle."""
 
-from __future__ import annotations
-
 import json
 import zlib
 from collections.abc import Hashable

@@ -1,7 +1,5 @@
 """Indices of a part of a map: numbers, slices, ranges."""
 
-from __future__ import annotations
-
 import operator
 from typing import Any, SupportsIndex, TypeAlias, TypeGuard
 

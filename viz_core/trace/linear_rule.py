@@ -1,7 +1,5 @@
 """Linear attention: signed maps in closed form, A with output = A V, of rules that are linear in their values."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar

@@ -1,7 +1,5 @@
 """One text of a recorded batch, without its padding."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import torch

@@ -1,7 +1,5 @@
 """Edits of head outputs: nothing, scaled, or their mean."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar, TypeAlias

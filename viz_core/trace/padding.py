@@ -1,7 +1,5 @@
 """Which queries and keys of a call are tokens and which are padding, and positions counted without padding."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import TypeAlias
 

@@ -1,7 +1,5 @@
 """Activation patching of single heads: weights or outputs from a recorded call."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar

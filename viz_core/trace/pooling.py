@@ -1,7 +1,5 @@
 """Weights times values without a fused kernel, and edited heads recomputed."""
 
-from __future__ import annotations
-
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float

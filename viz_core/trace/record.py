@@ -4,8 +4,6 @@ Inside a `record()` block each call is stored as references to queries and keys 
 map, tile or thumbnail is recomputed exactly when it is requested.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar

@@ -1,7 +1,5 @@
 """The tensors that a recording refers to: detached, copied where they may be written over, never wrapped."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import torch

@@ -1,7 +1,5 @@
 """Checks of the arguments of an attention call: shapes, types, ranges."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

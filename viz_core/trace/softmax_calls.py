@@ -1,7 +1,5 @@
 """Attention that a model computes by matrix products of its own, recorded at its softmax."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Set
 from typing import Any

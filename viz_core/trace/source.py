@@ -1,7 +1,5 @@
 """What a recording stores of an attention call, and its weights recomputed from it, block by block."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Protocol, runtime_checkable

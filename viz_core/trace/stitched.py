@@ -1,7 +1,5 @@
 """The steps of a generation as one map: what a model with a cache recorded step by step ("decoder.0.self@2")."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass

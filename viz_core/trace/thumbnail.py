@@ -1,7 +1,5 @@
 """Thumbnails of maps of any size, from their rows, a block at a time."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import torch

@@ -4,8 +4,6 @@ There is one reader for each function; its arguments have torch's names, and tor
 Projections within torch's function are computed again.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from functools import reduce

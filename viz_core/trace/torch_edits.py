@@ -1,7 +1,5 @@
 """Edit heads of plain PyTorch: a mode of this thread that recomputes some heads after torch's own attention."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Torch's own attention computed from weights that stay in the graph, for `record(differentiable=True)`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Record plain PyTorch: a mode of this thread that sees calls of torch's own attention."""
 
-from __future__ import annotations
-
 import threading
 import warnings
 from collections.abc import Callable, Iterable

@@ -1,7 +1,5 @@
 """Edits of attention weights: uniform, sharpened, a given pattern, pairs or distant keys cut."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar, TypeAlias

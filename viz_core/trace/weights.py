@@ -1,7 +1,5 @@
 """Attention weights from queries and keys: the formula, in the one place of the library that computes it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import TypeAlias
 

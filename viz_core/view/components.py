@@ -4,8 +4,6 @@ In a file, a notebook and a Streamlit component no server answers imports of mod
 as texts within one script, and a dozen lines of JavaScript give each an address (`blob:`) before it is imported.
 """
 
-from __future__ import annotations
-
 import json
 import posixpath
 import re

@@ -1,7 +1,5 @@
 """Maps recomputed from queries and keys on request: whole or in tiles, heads combined, tokens or words."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

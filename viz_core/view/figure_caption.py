@@ -1,7 +1,5 @@
 """Panels and captions of figures, in the same words as the app's (attention_view/caption.js)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -9,8 +9,6 @@ The bytes are
 and assets/components/shared/frame.js reads them.
 """
 
-from __future__ import annotations
-
 import json
 import struct
 from typing import Any

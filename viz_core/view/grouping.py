@@ -1,7 +1,5 @@
 """Groups of maps for an attention view, from recorded calls or plain weights."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any

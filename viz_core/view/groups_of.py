@@ -1,7 +1,5 @@
 """Groups and initial state of anything that `viz_core.view` can show."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from importlib import import_module
 from importlib.util import find_spec

@@ -1,7 +1,5 @@
 """A run of a Hugging Face model as the groups an attention view shows."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """Attention maps of one kind, layer by layer, with their thumbnails and fingerprints."""
 
-from __future__ import annotations
-
 import re
 import secrets
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """Where the maps of a group come from, and what comes from there."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """The open map as a figure for a paper: SVG, PDF or PNG, its text as text, drawn by matplotlib."""
 
-from __future__ import annotations
-
 import re
 import textwrap
 import warnings

@@ -1,7 +1,5 @@
 """The attention view outside the app: what is shown, what of it is open, and the frame that shows it in a notebook."""
 
-from __future__ import annotations
-
 import html
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What is open, in Python's terms: site, head counted from 0, pins and display options."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 

@@ -1,7 +1,5 @@
 """The attention view as one HTML file that holds its markup, style, scripts and data."""
 
-from __future__ import annotations
-
 import base64
 import html
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The messages between Python and the attention view, encoded as docs/attention-view.md specifies."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field

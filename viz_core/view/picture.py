@@ -1,7 +1,5 @@
 """Groups of maps over pictures, for the attention view."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

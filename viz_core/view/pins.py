@@ -1,7 +1,5 @@
 """Pinned tokens, and their form in links and messages: "q10", "k3.k4"."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from typing import Literal

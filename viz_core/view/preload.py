@@ -5,8 +5,6 @@ maps as fit `EXACT_BYTES`: those of the whole group, or of the open layer, or th
 holds the picture and what the pinned tokens attend to instead of maps.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import get_args
 

@@ -15,8 +15,6 @@ Each request has one spelling, which names it in the answer:
     flipbook                                   the view at every stop of the slider it goes along with
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Answers to the requests that a browser makes of a view."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 
 import numpy as np

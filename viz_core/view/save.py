@@ -1,7 +1,5 @@
 """Writers of a view to a file, by the ending of its name."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The state of an attention view: the open head, pinned tokens and display options."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace

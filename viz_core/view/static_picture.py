@@ -1,7 +1,5 @@
 """The maps as a picture in HTML, for those who show a notebook without running scripts: nbconvert, GitHub, nbviewer."""
 
-from __future__ import annotations
-
 import base64
 import html
 import io

@@ -1,7 +1,5 @@
 """Alignment of the tokens of two texts by edit distance, as in the app (alignment.js)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import TypeAlias
 

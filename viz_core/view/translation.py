@@ -1,7 +1,5 @@
 """A translation's maps as the groups an attention view shows."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from viz_core.maps.alignments import best_aligner

@@ -1,7 +1,5 @@
 """The open map as an array with named rows and columns: heads combined, tokens or words, whole or zoomed."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The attention view as a widget of a notebook: the same scripts, requests and bytes as in the app, by anywidget."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any

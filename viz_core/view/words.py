@@ -1,7 +1,5 @@
 """The words of the attention view: assets/text/LANGUAGE/attention-view.md, falling back to English."""
 
-from __future__ import annotations
-
 import re
 from functools import lru_cache
 

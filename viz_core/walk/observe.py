@@ -1,7 +1,5 @@
 """A pass of a model whose parts are watched, by twins of them: the model itself stays as it is."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace

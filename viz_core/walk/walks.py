@@ -1,7 +1,5 @@
 """One recorded pass of the shipped translator and classifiers, with every state on the way."""
 
-from __future__ import annotations
-
 import torch
 from PIL import Image
 

@@ -1,7 +1,5 @@
 """Linear attention that forgets: by a constant for each head, or by a gate for each token."""
 
-from __future__ import annotations
-
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor

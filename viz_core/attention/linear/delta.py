@@ -1,7 +1,5 @@
 """The delta rule: what a key's place in the state holds is erased before the new value is written."""
 
-from __future__ import annotations
-
 from jaxtyping import Float, Int
 from torch import Tensor
 

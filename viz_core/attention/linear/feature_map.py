@@ -1,7 +1,5 @@
 """Linear attention: the softmax replaced by a product of features, whose sum over keys can be kept."""
 
-from __future__ import annotations
-
 import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor

@@ -1,7 +1,5 @@
 """A small network on query and key: the scores of `AdditiveAttention`."""
 
-from __future__ import annotations
-
 import torch
 
 from viz_core.attention.additive import AdditiveAttention

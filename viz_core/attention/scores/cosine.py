@@ -1,7 +1,5 @@
 """The cosine of the angle between query and key, with a learned scale."""
 
-from __future__ import annotations
-
 import math
 
 import torch

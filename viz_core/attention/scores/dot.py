@@ -1,7 +1,5 @@
 """The dot product of query and key."""
 
-from __future__ import annotations
-
 from torch import nn
 
 from viz_core.attention.scores.function import Keys, Queries, ScoreCost, Scores, ScoringFunction

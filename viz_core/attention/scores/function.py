@@ -1,7 +1,5 @@
 """What a scoring function says of itself, once: its formula, its cost, and how to make what it learns."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar

@@ -1,7 +1,5 @@
 """A learned matrix between query and key."""
 
-from __future__ import annotations
-
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn

@@ -1,7 +1,5 @@
 """Products of batches of matrices, which scoring functions are made of."""
 
-from __future__ import annotations
-
 import torch
 from jaxtyping import Float
 from torch import Tensor

@@ -1,7 +1,5 @@
 """The register of scoring functions: every `ScoringFunction` of this package."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from viz_core.attention.scores.function import ScoringFunction

@@ -1,7 +1,5 @@
 """The dot product of query and key, divided by the root of their width."""
 
-from __future__ import annotations
-
 import math
 
 from torch import nn

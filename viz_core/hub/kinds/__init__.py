@@ -7,8 +7,6 @@ assets/text (kind.NAME and those that its controls name) are all that a new kind
 True
 """
 
-from __future__ import annotations
-
 import importlib
 import pkgutil
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """What all kinds of models have in common, and the register."""
 
-from __future__ import annotations
-
 import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Decoders that continue a text: GPT-2, Llama and their kin."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Dual encoders, which compare a picture with a text: CLIP (Radford 2021), SigLIP (Zhai 2023)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Encoders of texts: BERT and its kin."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Encoder-decoders that write a text for a text: Marian, T5, BART."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

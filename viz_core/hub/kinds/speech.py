@@ -1,7 +1,5 @@
 """Speech models, which write what is said in a sound: Whisper (Radford 2023)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

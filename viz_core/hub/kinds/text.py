@@ -1,7 +1,5 @@
 """What kinds that read or write texts have in common."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

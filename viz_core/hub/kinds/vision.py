@@ -1,7 +1,5 @@
 """Vision models over one grid of patches: ViT, DINOv2, towers of CLIP and SigLIP that stand alone."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

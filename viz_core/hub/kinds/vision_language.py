@@ -1,7 +1,5 @@
 """Vision-language models, which continue a text with a picture in it: LLaVA, SmolVLM, PaliGemma, Qwen-VL."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial

@@ -1,7 +1,5 @@
 """Generation: greedy, or sampled at a temperature with a generator of its own."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass

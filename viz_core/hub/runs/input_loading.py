@@ -1,7 +1,5 @@
 """Tokenizers and image processors of a model's folder."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -4,8 +4,6 @@ transformers has this in processor classes, some of which need libraries for vid
 written down here, and tests hold it against those that can be made.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace

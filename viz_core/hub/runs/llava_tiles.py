@@ -1,7 +1,5 @@
 """A picture in tiles as LLaVA-NeXT has it: the best of a few sizes, without the border, each row with an end."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Position on a picture of the patches that a language model reads among its words."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Pictures in and patches out."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Position schemes of a loaded model, with their values."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Result of a run of a Hugging Face model: tokens, trace and output."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any

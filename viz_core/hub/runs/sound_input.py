@@ -1,7 +1,5 @@
 """Sound as input of a speech model: its spectrogram, its length, and the heads that align with it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Languages and tasks of a speech model, from its generation config."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

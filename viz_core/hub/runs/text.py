@@ -1,7 +1,5 @@
 """Texts as input: cleaning, encoding under a lock, decoding."""
 
-from __future__ import annotations
-
 import threading
 import unicodedata
 from collections.abc import Sequence

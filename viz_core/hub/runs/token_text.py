@@ -1,7 +1,5 @@
 """Tokens as people read them: no byte-level artefacts, with word starts and special tokens marked."""
 
-from __future__ import annotations
-
 import json
 import unicodedata
 from collections.abc import Iterable, Sequence

@@ -5,8 +5,6 @@ process of their own, whose processor's time is bounded. Backtracking over (a+)+
 it grows with the square of the text (Davis and others 2018, "The impact of regular expression denial of service").
 """
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

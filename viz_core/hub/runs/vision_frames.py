@@ -1,7 +1,5 @@
 """Recording of a vision-language model with only what can be shown of its vision tower."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from typing import Any, TypeAlias

@@ -1,7 +1,5 @@
 """Traces of models whose own code gives whole maps or calls one layer several times."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from viz_core.trace import Trace, record, record_weights

@@ -1,7 +1,5 @@
 """Limits for the numbers of a model's config.json, checked before anything is allocated."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from typing import Any

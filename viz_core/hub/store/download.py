@@ -1,7 +1,5 @@
 """Download a model of the Hub, pinned to one commit; offline, find it in the cache."""
 
-from __future__ import annotations
-
 import errno
 import re
 from collections.abc import Callable

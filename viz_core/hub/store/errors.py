@@ -1,7 +1,5 @@
 """The one error of the hub."""
 
-from __future__ import annotations
-
 from viz_core.runtime.refusal import RefusalError
 
 

@@ -1,7 +1,5 @@
 """A model's folder in hub layout: what must be in it, what it says of itself, and that its weights are safetensors."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Sequence

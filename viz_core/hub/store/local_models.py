@@ -1,7 +1,5 @@
 """Models on this machine."""
 
-from __future__ import annotations
-
 import importlib.metadata
 import importlib.util
 from collections.abc import Iterable, Iterator

@@ -1,7 +1,5 @@
 """Memory that a model needs, and whether it is available."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

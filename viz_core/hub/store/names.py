@@ -1,7 +1,5 @@
 """Names of models as users type them."""
 
-from __future__ import annotations
-
 import re
 
 from viz_core.hub.store.errors import HubError

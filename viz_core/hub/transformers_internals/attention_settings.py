@@ -1,7 +1,5 @@
 """Which attention a model of transformers uses: settings of its configs, masks, and what its code calls."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """Rules of linear attention in the code of transformers: which function of a module runs each, and what it is given."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple

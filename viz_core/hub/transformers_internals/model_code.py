@@ -1,7 +1,5 @@
 """Functions within the code of single models and processors."""
 
-from __future__ import annotations
-
 import importlib
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The model types for which transformers has a class for a task."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 Task = Literal["base", "causal-lm", "masked-lm", "seq2seq-lm", "text-classification", "image-classification"]

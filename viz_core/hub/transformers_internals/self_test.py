@@ -1,7 +1,5 @@
 """A test at the first import: which private names of transformers are missing, and what does not work then."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Collection
 from functools import cache

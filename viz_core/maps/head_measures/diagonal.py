@@ -1,7 +1,5 @@
 """Mean weight of a token on itself (`diagonal_mass`)."""
 
-from __future__ import annotations
-
 from viz_core.maps.head_measure import Example, MapInfo, Measure
 from viz_core.maps.measures import offset_sum
 

@@ -1,7 +1,5 @@
 """Mean distance in patches from a patch to the patches it attends to (`mean_attention_distance`)."""
 
-from __future__ import annotations
-
 import math
 
 import torch

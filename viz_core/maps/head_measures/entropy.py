@@ -1,7 +1,5 @@
 """Mean entropy of the rows in bits, - sum_j w_ij log2 w_ij (`attention_entropy`): 0 for one key, log2(keys) at most."""
 
-from __future__ import annotations
-
 import math
 
 from viz_core.maps.head_measure import Example, MapInfo, Measure

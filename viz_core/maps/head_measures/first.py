@@ -1,7 +1,5 @@
 """Mean weight on the first key (`key_mass`); of a picture, where that is no patch."""
 
-from __future__ import annotations
-
 from viz_core.maps.head_measure import Example, MapInfo, Measure
 
 MEASURE = Measure(

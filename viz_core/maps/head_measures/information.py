@@ -1,7 +1,5 @@
 """Mutual information of query and key in bits (`query_information`), for maps between two sequences."""
 
-from __future__ import annotations
-
 import math
 
 import torch

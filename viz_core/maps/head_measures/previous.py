@@ -1,7 +1,5 @@
 """Mean weight on the token before (`offset_mass` at -1)."""
 
-from __future__ import annotations
-
 from viz_core.maps.head_measure import Example, MapInfo, Measure
 from viz_core.maps.measures import offset_sum
 

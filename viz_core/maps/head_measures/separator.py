@@ -1,7 +1,5 @@
 """Mean weight on keys that separate or end (`key_mass`)."""
 
-from __future__ import annotations
-
 from viz_core.maps.head_measure import Example, MapInfo, Measure
 
 MEASURE = Measure(

@@ -1,7 +1,5 @@
 """1 - alignment error rate of a cross-attention head for the word that a step writes, as measured for its model."""
 
-from __future__ import annotations
-
 from viz_core.maps.head_measure import Measure
 
 MEASURE = Measure(
