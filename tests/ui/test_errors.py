@@ -130,7 +130,7 @@ def test_no_page_shows_an_error_in_english_alone() -> None:
             "zh-TW",
             "無法載入 own：a.md 沒有標題",
         ),
-        (ValueError("heads: expected 1, got 2"), "zh-TW", "函式庫以英文說：heads: expected 1, got 2"),
+        (ValueError("heads: expected 1, got 2"), "zh-TW", "函式庫的英文訊息：heads: expected 1, got 2"),
         (ValueError("heads: expected 1, got 2"), "en", "heads: expected 1, got 2"),
         (
             CheckpointError("A sentence that nobody knows."),
