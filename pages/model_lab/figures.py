@@ -17,11 +17,13 @@ Labels = Mapping[str, str]
 
 
 def measured(group: MapGroup) -> dict[str, Float[np.ndarray, "layers heads"]]:
-    """Every measure of these maps by its name: one number for each head of each layer."""
+    """Every measure of these maps by its name: one number for each head of each layer, NaN where it is not defined."""
     fingerprints = [group.picture(layer).fingerprints for layer in range(len(group.calls))]
     heads = min(len(layer) for layer in fingerprints)
     return {
-        measure.name: np.array([[head[measure.name] for head in layer[:heads]] for layer in fingerprints], np.float32)
+        measure.name: np.array(
+            [[head.get(measure.name, np.nan) for head in layer[:heads]] for layer in fingerprints], np.float32
+        )
         for measure in group.measures
     }
 
@@ -35,7 +37,7 @@ def fingerprint_figure(values: Float[np.ndarray, "layers heads"], measure: str, 
             x=np.arange(1, heads + 1, dtype=np.int32),
             y=np.arange(1, layers + 1, dtype=np.int32),
             zmin=0,
-            zmax=max(float(values.max()), 1e-6),
+            zmax=max(float(np.nanmax(values)), 1e-6),
             colorscale=WEIGHTS_SCALE,
             xgap=2,
             ygap=2,

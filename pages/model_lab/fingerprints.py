@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
+import numpy as np
+
 from pages.model_lab import figures
 from ui.chapter.chapter import Chapter
 from ui.compute.slots import run_in_slot
@@ -19,7 +21,7 @@ def fingerprints(chapter: Chapter, groups: tuple[MapGroup, ...], view: ViewState
     measures = run_in_slot(lambda: figures.measured(group), "fingerprints", ("fingerprints", group.stamp), "measuring")
     measure = str(chapter.controls.choice("measure", tuple(measures), next(iter(measures))))
     values = measures[measure]
-    layer, head = divmod(int(values.argmax()), values.shape[1])
+    layer, head = divmod(int(np.nanargmax(values)), values.shape[1])
     if chapter.words.has(f"about.{measure}"):  # the others say it by their name
         chapter.text(f"about.{measure}")
     chapter.figure(
@@ -32,5 +34,5 @@ def fingerprints(chapter: Chapter, groups: tuple[MapGroup, ...], view: ViewState
         head=head + 1,
         linked=head_link(group.id, layer, head),
         most=f"{values[layer, head]:.2f}",
-        least=f"{values.min():.2f}",
+        least=f"{np.nanmin(values):.2f}",
     )

@@ -86,7 +86,7 @@ def test_a_hybrid_shows_all_its_layers_in_order_each_with_its_kind(page: Page, l
     headers = page.get_by_role("rowheader")
     expect(headers).to_have_text(["L1", "L2", "L3", "L4"])
     kinds = [header.get_attribute("title") for header in headers.all()]
-    assert kinds == ["gated delta rule", "gated delta rule", None, "gated delta rule"]
+    assert kinds == ["gated delta rule", "gated delta rule", "softmax", "gated delta rule"]
     note = page.get_by_text("Rows need not sum to 1; colours end at the largest weight here.")
     page.locator('button[data-layer="0"][data-head="1"]').click()
     expect(note).to_be_visible()
@@ -95,8 +95,18 @@ def test_a_hybrid_shows_all_its_layers_in_order_each_with_its_kind(page: Page, l
     sign = "+" if run.trace["decoder.0.self"].weights(head=1)[0, 0, 0] > 0 else "−"
     announcement = page.locator("[aria-live]").filter(has_text=re.compile(rf"looks at .*{re.escape(sign)}\d"))
     expect(announcement).to_be_visible()
+    prints = page.locator('[data-part="prints"]')
+    undefined = page.get_by_text("so entropy and shares of attention are not defined for it")
+    expect(prints.locator("[data-measure]")).to_have_count(3)
+    expect(prints.locator('[data-measure="memory"] .value')).to_have_text(re.compile(r"^\d+\.\d\d tokens$"))
+    expect(page.get_by_text("Layer 1, head 2 · gated delta rule")).to_be_visible()
+    expect(undefined).to_be_visible()
     page.locator('button[data-layer="2"][data-head="1"]').click()
     expect(note).to_be_hidden()
+    expect(prints.locator('[data-measure="entropy"]')).to_be_visible()
+    expect(undefined).to_be_hidden()
+    page.get_by_text("One measure of every head").click()
+    expect(page.get_by_label(re.compile("^entropy, 4 layers by 4 heads")).first).to_be_visible(timeout=SLOW)
 
 
 def test_a_path_for_a_name_gets_a_sentence_and_stays(page: Page, lab_url: str) -> None:

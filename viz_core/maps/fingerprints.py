@@ -70,16 +70,20 @@ def measure_layer(
     row = index_range(row, len(call.key_mask), "row")[0]
     tokens = call.key_mask[row].tolist()
     before = tokens.index(True) if True in tokens else 0
+    log_decay = getattr(call.source, "log_decay", None)
+    log_decay = (
+        None if log_decay is None else log_decay.expand(len(call.key_mask), -1, -1)[row][:, tokens].float().cpu()
+    )
     call = call.text(row, on_itself)
     queries, keys = call.num_queries, call.num_keys
     if not queries or not keys:
         raise ValueError(f"call: expected a text with a token, got padding alone in row {row}")
     own_separators = tuple(i - before for i in separators if tokens[i])
-    info = MapInfo(queries, keys, on_itself, own_separators, patches, rows_sum_to_one=not call.signed)
+    info = MapInfo(queries, keys, on_itself, own_separators, patches, signed=call.signed, decays=log_decay is not None)
     # Few large heads or many small ones at a time: what is measured together stays in the processor's cache.
     together = max(1, _BLOCK_WEIGHTS // (queries * keys))
     groups = [slice(head, min(head + together, call.num_heads)) for head in range(0, call.num_heads, together)]
-    parts = parallel_map(lambda heads: _measure_heads(call, heads, info, size), groups)
+    parts = parallel_map(lambda heads: _measure_heads(call, heads, info, size, log_decay), groups)
     return LayerMeasures(
         tuple(fingerprint for part in parts for fingerprint in part.fingerprints),
         torch.cat([part.overview for part in parts]),
@@ -91,10 +95,12 @@ def measure_maps(weights: Float[Tensor, "heads queries keys"], info: MapInfo) ->
     """Fingerprints of whole maps, such as several heads combined."""
     sums: dict[str, Tensor] = {}
     _add_sums(sums, MapBlock(weights, 0, info))
-    return _fingerprints(sums, info)
+    return _fingerprints(sums, info, len(weights))
 
 
-def _measure_heads(call: AttentionCall, heads: slice, info: MapInfo, size: int) -> LayerMeasures:
+def _measure_heads(
+    call: AttentionCall, heads: slice, info: MapInfo, size: int, log_decay: Float[Tensor, "all_heads n"] | None
+) -> LayerMeasures:
     """Measure and pool some heads in one pass over their rows."""
     sums: dict[str, Tensor] = {}
     errors = [torch.zeros(())]
@@ -104,22 +110,25 @@ def _measure_heads(call: AttentionCall, heads: slice, info: MapInfo, size: int) 
         for first in range(0, info.num_queries, height):
             may_end()
             weights = call.weights(head=heads, queries=slice(first, first + height))[0]
-            _add_sums(sums, MapBlock(weights, first, info))
-            if info.rows_sum_to_one:
+            gates = {} if log_decay is None else {"log_decay": log_decay[heads, first : first + height]}
+            _add_sums(sums, MapBlock(weights, first, info, **gates))
+            if not info.signed:
                 errors.append(row_error(weights))
             yield weights
 
     overview = max_pooled(blocks(), info.num_queries, info.num_keys, size, call.signed)
-    return LayerMeasures(_fingerprints(sums, info), overview, float(torch.stack(errors).max()))
+    return LayerMeasures(
+        _fingerprints(sums, info, heads.stop - heads.start), overview, float(torch.stack(errors).max())
+    )
 
 
 def _add_sums(sums: dict[str, Tensor], block: MapBlock) -> None:
     for name, measure in MEASURES.items():
-        if measure.sums is not None and measure.applies(block.info):
+        if measure.sums is not None and measure.fits(block.info):
             added = measure.sums(block).double()
             sums[name] = sums[name] + added if name in sums else added
 
 
-def _fingerprints(sums: dict[str, Tensor], info: MapInfo) -> tuple[Fingerprint, ...]:
+def _fingerprints(sums: dict[str, Tensor], info: MapInfo, heads: int) -> tuple[Fingerprint, ...]:
     values = {name: MEASURES[name].value(total, info).tolist() for name, total in sums.items()}
-    return tuple(dict(zip(values, numbers, strict=True)) for numbers in zip(*values.values(), strict=True))
+    return tuple({name: numbers[head] for name, numbers in values.items()} for head in range(heads))

@@ -1,17 +1,18 @@
 """What a measure of heads is: a name, a unit, a range, and sums over rows from which its value follows."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from viz_core.maps.distance import Patches
 from viz_core.maps.measures import attention_entropy
 
-Unit = Literal["share", "bits", "patches", "accuracy"]
+Unit = Literal["share", "bits", "patches", "positions", "accuracy"]
 """A share is a weight or a sum of weights, 0 to 1; an accuracy is 1 minus an error rate."""
 
 
@@ -24,7 +25,9 @@ class MapInfo:
         on_itself: whether queries and keys are positions of one sequence.
         separators: keys that separate or end.
         patches: where the tokens lie on a picture; None for text.
-        rows_sum_to_one: False where a map is the maximum of several heads, or signed.
+        rows_sum_to_one: False where a map is the maximum of several heads.
+        signed: whether weights may be negative and rows need not sum to 1.
+        decays: whether they are those of a state that decays.
     """
 
     num_queries: int
@@ -33,6 +36,8 @@ class MapInfo:
     separators: tuple[int, ...] = ()
     patches: Patches | None = None
     rows_sum_to_one: bool = True
+    signed: bool = False
+    decays: bool = False
 
     @property
     def is_square(self) -> bool:
@@ -52,6 +57,7 @@ class MapBlock:
     weights: Float[Tensor, "heads rows keys"]
     first: int
     info: MapInfo
+    log_decay: Float[Tensor, "heads rows"] = field(default_factory=torch.Tensor)  # where a state decays
 
     @cached_property
     def entropy(self) -> Float[Tensor, "heads rows"]:
@@ -66,11 +72,12 @@ class Example:
     weights: tuple[tuple[float, ...], ...]
     value: float
     info: MapInfo
+    log_decay: tuple[tuple[float, ...], ...] = ()
 
 
 @dataclass(frozen=True)
 class Measure:
-    """A measure of a head, a number of at least 0.
+    """A measure of a head, a number of at least 0, of maps with a softmax or of signed maps.
 
     Its value follows from sums over rows, so that a long map is measured block by block and never held whole:
 
@@ -85,6 +92,7 @@ class Measure:
         sums: sums over the rows of a block, (heads,) or (heads, n); None where the value is not computed from a map
             but was measured for the model.
         value: values of the heads from the sums over all rows; their mean over queries unless given.
+        signed: whether it is one of signed maps, of which a share of attention says nothing.
         example: a hand-worked map, which the tests check; None where the value is not computed from a map.
     """
 
@@ -95,4 +103,9 @@ class Measure:
     maximum: Callable[[MapInfo], float]
     sums: Callable[[MapBlock], Tensor] | None = None
     value: Callable[[Tensor, MapInfo], Tensor] = lambda sums, info: sums / info.num_queries
+    signed: bool = False
     example: Example | None = None
+
+    def fits(self, info: MapInfo) -> bool:
+        """Whether it is defined for such maps, with a softmax or signed."""
+        return self.signed == info.signed and self.applies(info)

@@ -45,10 +45,6 @@ class Difference(Projected):
         off = [self.edits is not None and self.edits.replaces_output(head) for head in range(half)[heads]]
         return torch.where(torch.tensor(off, device=rows.device)[:, None, None], 0.0, rows)
 
-    def scores(self, heads: slice, queries: slice) -> Float[Tensor, "batch some_heads rows keys"]:  # noqa: ARG002
-        """Raise ValueError: the weights are no softmax of one score."""
-        raise ValueError("expected weights that are the softmax of scores, got the difference of two softmaxes")
-
 
 _first_half: ContextVar[tuple[Tensor, Tensor, Tensor] | None] = ContextVar("first_half", default=None)
 

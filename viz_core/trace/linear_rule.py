@@ -71,10 +71,6 @@ class LinearRule(Projected):
             found = found.masked_fill(edited == -torch.inf, 0)
         return found.float()
 
-    def scores(self, heads: slice, queries: slice) -> Float[Tensor, "batch some_heads rows keys"]:  # noqa: ARG002
-        """Raise ValueError: the weights are no softmax."""
-        raise ValueError(f"expected weights that are the softmax of scores, got a {self.rule}")
-
     def _weights(self, heads: slice, queries: slice, edit: Callable[[Tensor], Tensor] | None) -> Tensor:  # noqa: ARG002
         Q, K = self._of_heads(self.queries, heads)[:, :, queries] * self.scale, self._of_heads(self.keys, heads)
         at = torch.arange(self.shape[2], device=Q.device)[queries]

@@ -140,7 +140,13 @@ class Projected(StoredTensors):
         return self._weights(heads, queries, self._edit(range(self.shape[1])[heads], queries))
 
     def scores(self, heads: slice, queries: slice) -> Float[Tensor, "batch some_heads rows keys"]:
-        """Return the scores whose softmax is `rows`: scale Q K^T, capped, with bias and edits; -inf for masked keys."""
+        """Return the scores whose softmax is `rows`: scale Q K^T, capped, with bias and edits; -inf for masked keys.
+
+        Raises:
+            ValueError: if the weights are signed, and no softmax of scores.
+        """
+        if self.signed:
+            raise ValueError(f"expected weights that are the softmax of scores, got a {getattr(self, 'rule', 'rule')}")
         captured: list[Tensor] = []
         edit = self._edit(range(self.shape[1])[heads], queries)
 

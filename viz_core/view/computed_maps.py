@@ -105,7 +105,8 @@ class ComputedMaps:
             self.on_itself,
             tuple(dict.fromkeys(keys[i] for i in self.separators)),
             self.patches,
-            rows_sum_to_one=(wanted.how == "mean" or len(wanted.heads) == 1) and not self._is_signed(wanted),
+            rows_sum_to_one=wanted.how == "mean" or len(wanted.heads) == 1,
+            signed=self._is_signed(wanted),
         )
         return measure_maps(weights[None], info)[0]
 

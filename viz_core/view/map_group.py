@@ -170,18 +170,18 @@ class MapGroup:
 
     @property
     def measures(self) -> tuple[Measure, ...]:
-        """The measures of this group's maps, and those of its model. Heads of signed maps have none."""
-        if not self.rows_sum_to_one or all(call.signed for call in self.calls):
+        """The measures of this group's maps, and those of its model; of signed maps, those that are theirs."""
+        if not self.rows_sum_to_one:
             return ()
+        rules = {(call.signed, hasattr(call.source, "log_decay")) for call in self.calls}
+        infos = [replace(self.map_info, signed=signed, decays=decays) for signed, decays in rules]
         known = {name: bool(self.errors) for name in get_args(Reading)}
-        return tuple(each for each in MEASURES.values() if known.get(each.name, True) and each.applies(self.map_info))
+        return tuple(each for each in MEASURES.values() if known.get(each.name, True) and any(map(each.fits, infos)))
 
     def picture(self, layer: int) -> LayerPicture:
         """A layer as the grid shows it; asked for once and kept."""
         if layer not in self._pictures:
             picture = self.maps.picture(layer)
-            if self.calls[layer].signed:  # shares of what need not sum to 1 say nothing
-                picture = replace(picture, fingerprints=({},) * self.calls[layer].num_heads)
             self._pictures[layer] = self._with_errors(picture, layer) if self.errors else picture
         return self._pictures[layer]
 

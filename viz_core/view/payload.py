@@ -191,7 +191,9 @@ def _describe(group: MapGroup) -> dict[str, Any]:
         "query_words": group.query_words,
         "key_words": group.key_words,
         "measures": [
-            {"name": each.name, "unit": each.unit, "maximum": each.maximum(group.map_info)} for each in group.measures
+            {"name": each.name, "unit": each.unit, "maximum": each.maximum(group.map_info)}
+            | ({"signed": True} if each.signed else {})
+            for each in group.measures
         ],
         "exact": group.sent_whole,
         "seen": group.seen and {"grid": group.seen.grid, "special": group.seen.num_special},

@@ -17,8 +17,8 @@ Each request has one spelling, which names it in the answer:
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Literal, get_args
+from dataclasses import dataclass, fields
+from typing import Any, Literal, get_args
 
 from viz_core.view.pins import Pin, read_pins
 
@@ -107,27 +107,14 @@ class GroupRequest:
     part: LayerRequest | ImageRequest | WeightsRequest
 
     def __str__(self) -> str:
-        match self.part:
-            case ThumbnailsRequest(layer):
-                return f"picture {self.input} {self.group} {layer}"
-            case ChangeRequest(layer):
-                return f"change {self.input} {self.group} {layer}"
-            case ImageRequest():
-                return f"image {self.input} {self.group}"
-            case TokenRequest(layer, token):
-                return f"token {self.input} {self.group} {layer} {token}"
-            case MapRequest():
-                return f"map {self._written(self.part)}"
-            case MeasuresRequest(of):
-                return f"measures {self._written(of)}"
-            case TileRequest(of, down, across, row, column):
-                return f"tile {self._written(of)} {down} {across} {row} {column}"
-            case RowsRequest(of, row, height, column, width):
-                return f"rows {self._written(of)} {row} {height} {column} {width}"
-
-    def _written(self, wanted: MapRequest) -> str:
-        heads = "_".join(f"{layer}.{head}" for layer, head in wanted.heads)
-        return f"{self.input}.{self.group}:{heads}:{wanted.how}:{'words' if wanted.words else 'tokens'}"
+        part = self.part
+        kind = next(kind for kind, made in _KINDS.items() if made is type(part))
+        of = part if isinstance(part, MapRequest) else getattr(part, "map", None)
+        if of is None:
+            return " ".join([kind, str(self.input), self.group, *_numbers(part)])
+        heads = "_".join(f"{layer}.{head}" for layer, head in of.heads)
+        place = f"{self.input}.{self.group}:{heads}:{of.how}:{'words' if of.words else 'tokens'}"
+        return " ".join([kind, place, *([] if part is of else _numbers(part))])
 
 
 FileKind = Literal["page", "notebook", "flipbook"]
@@ -157,31 +144,39 @@ FILES: dict[str, FileRequest] = {kind: FileRequest(kind) for kind in get_args(Fi
 
 Request = GroupRequest | FileRequest | UnknownRequest
 
-_PLACE = r"(?P<input>[01])[ .](?P<group>[a-z0-9_-]{1,32})"
-_MAP = r":(?P<heads>[0-9]{1,4}\.[0-9]{1,4}(?:_[0-9]{1,4}\.[0-9]{1,4}){0,511}):(?P<how>mean|max):(?P<unit>tokens|words)"
-_FORMS = {
-    "picture": rf"{_PLACE} (?P<layer>[0-9]{{1,4}})",
-    "change": rf"{_PLACE} (?P<layer>[0-9]{{1,4}})",
-    "image": _PLACE,
-    "token": rf"{_PLACE} (?P<layer>[0-9]{{1,4}}) (?P<token>[qk][0-9]{{1,6}})",
-    "map": rf"{_PLACE}{_MAP}",
-    "measures": rf"{_PLACE}{_MAP}",
-    "tile": rf"{_PLACE}{_MAP} (?P<down>[0-9]{{1,2}}) (?P<across>[0-9]{{1,2}})"
-    r" (?P<row>[0-9]{1,6}) (?P<column>[0-9]{1,6})",
-    "rows": rf"{_PLACE}{_MAP} (?P<row>[0-9]{{1,6}}) (?P<height>[0-9]{{1,6}})"
-    r" (?P<column>[0-9]{1,6}) (?P<width>[0-9]{1,6})",
+_KINDS: dict[str, type[Any]] = {
+    "picture": ThumbnailsRequest,
+    "change": ChangeRequest,
+    "image": ImageRequest,
+    "token": TokenRequest,
+    "map": MapRequest,
+    "measures": MeasuresRequest,
+    "tile": TileRequest,
+    "rows": RowsRequest,
 }
+_PLACE = r"([01])[ .]([a-z0-9_-]{1,32})"
+_MAP = r":([0-9]{1,4}\.[0-9]{1,4}(?:_[0-9]{1,4}\.[0-9]{1,4}){0,511}):(mean|max):(tokens|words)"
+_FORM = re.compile(rf"([a-z]+) {_PLACE}(?:{_MAP})?((?: [qk]?[0-9]{{1,6}})*)")
 
 
 def read_request(text: str) -> Request:
     """What the browser asks for; `UnknownRequest` where it is no request, or not spelt as above."""
     if text in FILES:
         return FILES[text]
-    kind, _, rest = text.partition(" ")
-    found = re.fullmatch(_FORMS[kind], rest) if kind in _FORMS else None
-    if found is None:
+    found = _FORM.fullmatch(text)
+    if found is None or found[1] not in _KINDS:
         return UnknownRequest(text)
-    request = GroupRequest(int(found["input"]), found["group"], _part(kind, found))
+    made, given = _KINDS[found[1]], found[7].split()
+    names = ["map"] if made is MapRequest else [each.name for each in fields(made)]
+    expected = [name for name in names if name != "map"]
+    if ("map" in names) != bool(found[4]) or [each[0] in "qk" for each in given] != [n == "token" for n in expected]:
+        return UnknownRequest(text)
+    arguments: dict[str, Any] = dict(zip(expected, map(_argument, given), strict=True))
+    if found[4]:
+        heads = tuple((int(layer), int(head)) for layer, head in re.findall(r"(\d+)\.(\d+)", found[4]))
+        arguments["map"] = MapRequest(heads, "max" if found[5] == "max" else "mean", found[6] == "words")
+    part = arguments["map"] if made is MapRequest else made(**arguments)
+    request = GroupRequest(int(found[2]), found[3], part)
     return request if str(request) == text else UnknownRequest(text)
 
 
@@ -191,29 +186,9 @@ def wanted(message: object) -> list[Request]:
     return [read_request(want) for want in wants if isinstance(want, str)] if isinstance(wants, list) else []
 
 
-def _part(kind: str, found: re.Match[str]) -> LayerRequest | ImageRequest | WeightsRequest:
-    match kind:
-        case "picture":
-            return ThumbnailsRequest(int(found["layer"]))
-        case "change":
-            return ChangeRequest(int(found["layer"]))
-        case "image":
-            return ImageRequest()
-        case "token":
-            (token,) = read_pins(found["token"]) or ()
-            return TokenRequest(int(found["layer"]), token)
-        case "measures":
-            return MeasuresRequest(_map(found))
-        case "tile":
-            places = (int(found[name]) for name in ("down", "across", "row", "column"))
-            return TileRequest(_map(found), *places)
-        case "rows":
-            places = (int(found[name]) for name in ("row", "height", "column", "width"))
-            return RowsRequest(_map(found), *places)
-        case _:
-            return _map(found)
+def _argument(text: str) -> int | Pin:
+    return int(text) if text.isdecimal() else (read_pins(text) or ())[0]
 
 
-def _map(found: re.Match[str]) -> MapRequest:
-    heads = tuple((int(layer), int(head)) for layer, head in re.findall(r"(\d+)\.(\d+)", found["heads"]))
-    return MapRequest(heads, "max" if found["how"] == "max" else "mean", found["unit"] == "words")
+def _numbers(part: Any) -> list[str]:
+    return [str(getattr(part, each.name)) for each in fields(part) if each.name != "map"]

@@ -7,7 +7,7 @@ import { openHead, setDisplay } from "./actions.js";
 import { paintOverThumbnail } from "./over_picture.js";
 import { makePaint } from "./colours.js";
 import { byteSteps, rasterise } from "./raster.js";
-import { chosenHeads, comparedWith, headName, onPicture, PAUSE, writeHeads } from "./state.js";
+import { chosenHeads, comparedWith, headName, onPicture, PAUSE, ruleOf, writeHeads } from "./state.js";
 import { hasHead, openGroup, pictureOf } from "./store.js";
 import { withSwitch } from "./head_switches.js";
 
@@ -88,10 +88,10 @@ export function buildGrid(view) {
     const top = element("div", "row", { role: "row" });
     top.append(name("none", "")); // the corner
     for (let head = 0; head < widest; head += 1) top.append(name("columnheader", words.text("head_short", { head: head + 1 })));
-    const rows = layers.map(({ number, heads: count, rule }, layer) => {
+    const rows = layers.map(({ number, heads: count }, layer) => {
       const row = element("div", "row", { role: "row" });
       const header = name("rowheader", words.text("layer_short", { layer: number }));
-      if (rule) header.title = words.text(rule);
+      if (layers.some((each) => each.signed)) header.title = ruleOf(view, layer);
       row.append(header);
       for (let head = 0; head < count; head += 1) row.append(withSwitch(view, button([layer, head])));
       return row;

@@ -5,7 +5,7 @@ import { hasPieces } from "./axis.js";
 import { openSource } from "./cells.js";
 import { changeOf } from "./change.js";
 import { mapName } from "./matrix.js";
-import { headName } from "./state.js";
+import { headName, ruleOf } from "./state.js";
 import { allHeads, openGroup, partOf, pictureOf } from "./store.js";
 
 /** Names of the open group's measures. */
@@ -94,16 +94,16 @@ export function printText(view, layer, head) {
     .join("\n");
 }
 
-/** What the panel describes: {name, print, ranked}: the head pointed at in the grid, else the whole of the map that is open. */
+/** What the panel describes: {name, print, ranked, heads}: the head pointed at in the grid, else the whole of the map that is open. */
 function describedMap(view) {
   const { words, state } = view;
-  const ofHead = ([layer, head]) => ({ name: headName(view, { group: state.group, layer, head }), print: printOf(view, layer, head), ranked: true });
+  const ofHead = ([layer, head]) => ({ name: headName(view, { group: state.group, layer, head }), print: printOf(view, layer, head), ranked: true, heads: [[layer, head]] });
   if (view.hovered) return ofHead(view.hovered);
   const source = openSource(view);
   const merged = source.unit === "words" && hasPieces(openGroup(view));
   const alone = source.heads.length === 1 && !merged;
   const found = ofHead(source.heads[0]);
-  if (!alone) Object.assign(found, { print: printOfMap(view, source), ranked: false });
+  if (!alone) Object.assign(found, { print: printOfMap(view, source), ranked: false, heads: source.heads });
   if (source.heads.length > 1) found.name = words.text(`combined_${source.how}`, { count: source.heads.length });
   if (merged) found.name = words.text("in_words", { name: found.name });
   if (state.display.zoom !== "whole") found.name = words.text("of_whole_map", { name: found.name });
@@ -116,22 +116,29 @@ function describedMap(view) {
  */
 const printOfMap = (view, source) => (openGroup(view).exact ? (partOf(view, `measures ${mapName(source)}`)?.measures ?? null) : null);
 
+function noteOf(view, name) {
+  const note = element("dt", "note");
+  note.textContent = view.words.text(name);
+  return note;
+}
+
 /** The fingerprint of what the panel describes: a bar and a number for each measure, and of a single head its rank. */
 export function renderPrint(view) {
   const { prints, printName } = view.parts;
-  const { name: title, print, ranked } = describedMap(view);
-  const { exact } = openGroup(view);
-  printName.textContent = title;
+  const { name: title, print, ranked, heads } = describedMap(view);
+  const { exact, layers, measures } = openGroup(view);
+  const rules = layers.some((layer) => layer.signed) ? [...new Set(heads.map(([layer]) => ruleOf(view, layer)))] : [];
+  printName.textContent = [title, ...rules.filter(Boolean)].join(" · ");
   if (!print && (view.store.offline || !(exact || ranked))) {
-    const note = element("dt", "note");
-    note.textContent = view.words.text("measures_of_heads");
-    prints.replaceChildren(...(ranked || exact ? [] : [note]));
+    prints.replaceChildren(...(ranked || exact ? [] : [noteOf(view, "measures_of_heads")]));
     return;
   }
   const others = ranked ? allHeads(openGroup(view)).map(([l, h]) => printOf(view, l, h)).filter(Boolean) : [];
+  const signed = heads.some(([layer]) => layers[layer].signed);
   const known = (name) => typeof print?.[name] === "number";
   // Until Python has answered, lines without numbers take the place, so that the page does not jump.
-  const lines = measuresOf(view).filter((name) => (print ? known(name) : measureNamed(view, name).unit !== "accuracy"));
+  const expected = ({ unit, signed: of = false }) => unit !== "accuracy" && of === signed;
+  const lines = measures.filter((measure) => (print ? known(measure.name) : expected(measure))).map(({ name }) => name);
   prints.replaceChildren(
     ...lines.map((name) => {
       const line = element("div", "print", { title: measureWord(view, "about", name) });
@@ -144,11 +151,13 @@ export function renderPrint(view) {
         line.dataset.measure = name;
         bar.style.setProperty("--amount", Math.min(1, print[name] / measureNamed(view, name).maximum));
         value.textContent = writeMeasure(view, name, print[name]);
-        const above = others.filter((other) => other[name] > print[name]).length;
-        rank.textContent = ranked ? view.words.text("rank", { rank: above + 1, count: others.length }) : "";
+        const values = others.map((other) => other[name]).filter((value) => typeof value === "number");
+        const above = values.filter((value) => value > print[name]).length;
+        rank.textContent = ranked ? view.words.text("rank", { rank: above + 1, count: values.length }) : "";
       }
       line.append(label, bar, value, rank);
       return line;
     }),
+    ...(signed && measures.length ? [noteOf(view, "measures_signed")] : []),
   );
 }

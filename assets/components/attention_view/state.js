@@ -45,6 +45,12 @@ export const pinsOf = (view) => view.state.pins.map((pin) => ({ axis: pin[0] ===
 /** Whether attention lies over a picture. */
 export const onPicture = (view) => view.state.display.mode === "picture" && Boolean(openGroup(view).seen);
 
+/** By which rule a layer weighs keys; "" of signed maps from a file, which does not say. */
+export function ruleOf(view, layer) {
+  const { rule, signed } = openGroup(view).layers[layer];
+  return rule || !signed ? view.words.text(rule || "rule_softmax") : "";
+}
+
 /** A head's name for people. */
 export const headName = (view, { group, layer, head }) =>
   view.words.text("head_name", { layer: groupOf(view, 0, group).layers[layer].number, head: head + 1 });

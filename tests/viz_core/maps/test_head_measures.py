@@ -9,12 +9,13 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.viz_core.trace.test_linear_rule import rule
 from tests.viz_core.view.attention_groups import make_group
 from viz_core.maps.distance import Patches
 from viz_core.maps.fingerprints import measure_layer, measure_maps
 from viz_core.maps.head_measure import MapBlock, MapInfo, Measure
 from viz_core.maps.register import MEASURES
-from viz_core.trace import record, record_weights
+from viz_core.trace import AttentionCall, record, record_weights
 from viz_core.view.payload import View, decode_view, encode_view
 from viz_core.view.requests import GroupRequest, MapRequest, MeasuresRequest
 from viz_core.view.state import ViewState
@@ -27,17 +28,22 @@ INFOS = (
     MapInfo(12, 12, on_itself=True, patches=Patches((2, 5), num_special=2)),
     MapInfo(7, 12, on_itself=False, separators=(11,)),
     MapInfo(1, 1),
+    MapInfo(12, 12, signed=True, decays=True),
+    MapInfo(7, 12, on_itself=False, signed=True),
 )
 
 computed = pytest.mark.parametrize("measure", COMPUTED, ids=lambda measure: measure.name)
 
 
-def value_of(measure: Measure, weights: torch.Tensor, info: MapInfo, height: int) -> float:
+def value_of(
+    measure: Measure, weights: torch.Tensor, info: MapInfo, height: int, log_decay: torch.Tensor | None = None
+) -> float:
     """The measure of one map, from sums over blocks of so many rows."""
     assert measure.sums is not None
+    gates = torch.linspace(-2, 0, info.num_queries)[None] if log_decay is None else log_decay
     blocks = [
-        measure.sums(MapBlock(weights[None, first : first + height], first, info)).double()
-        for first in range(0, info.num_queries, height)
+        measure.sums(MapBlock(weights[None, rows], rows.start, info, gates[:, rows])).double()
+        for rows in (slice(first, first + height) for first in range(0, info.num_queries, height))
     ]
     return float(measure.value(torch.stack(blocks).sum(dim=0), info)[0])
 
@@ -48,9 +54,10 @@ def test_the_example_worked_by_hand(measure: Measure, height: int) -> None:
     example = measure.example
     assert example is not None
     weights = torch.tensor(example.weights)
-    assert measure.applies(example.info)
+    assert measure.fits(example.info)
     assert weights.shape == (example.info.num_queries, example.info.num_keys)
-    assert value_of(measure, weights, example.info, height) == pytest.approx(example.value)
+    gates = torch.tensor(example.log_decay) if example.log_decay else None
+    assert value_of(measure, weights, example.info, height, gates) == pytest.approx(example.value)
 
 
 @computed
@@ -59,18 +66,18 @@ def test_blocks_give_the_value_of_the_whole_map_within_its_range(
     measure: Measure, seed: int, sharpness: float, height: int
 ) -> None:
     generator = torch.Generator().manual_seed(seed)
-    infos = [info for info in INFOS if measure.applies(info)]
+    infos = [info for info in INFOS if measure.fits(info)]
     assert infos, "add maps to which it applies"
     for info in infos:
         scores = torch.randn(info.num_queries, info.num_keys, generator=generator)
-        weights = (sharpness * scores).softmax(dim=-1)
+        weights = sharpness * scores if info.signed else (sharpness * scores).softmax(dim=-1)
         whole = value_of(measure, weights, info, info.num_queries)
         assert value_of(measure, weights, info, height) == pytest.approx(whole, abs=1e-5)
         assert 0 <= whole <= measure.maximum(info) + 1e-5
 
 
 @computed
-@pytest.mark.parametrize("info", INFOS, ids=str)
+@pytest.mark.parametrize("info", [info for info in INFOS if not info.signed], ids=str)
 def test_fingerprints_hold_it_where_it_applies(
     measure: Measure, info: MapInfo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -82,8 +89,8 @@ def test_fingerprints_hold_it_where_it_applies(
         trace["encoder.0.self"], on_itself=info.on_itself, separators=info.separators, patches=info.patches
     )
     for own, fingerprint in zip(weights, layer.fingerprints, strict=True):
-        assert (measure.name in fingerprint) == measure.applies(info)
-        if measure.applies(info):
+        assert (measure.name in fingerprint) == measure.fits(info)
+        if measure.fits(info):
             expected = value_of(measure, own, info, info.num_queries)
             assert fingerprint[measure.name] == pytest.approx(expected, abs=1e-5)
 
@@ -96,8 +103,8 @@ def test_the_payload_has_the_value_with_unit_and_range(measure: Measure, kind: s
     wants = [GroupRequest(0, kind, MeasuresRequest(combined))]
     header = decode_view(encode_view(View([group], view_words()), ViewState(kind, 0, 0), wants=wants)).header
     described = {each["name"]: each for each in header["base"]["groups"][0][0]["measures"]}
-    assert (measure.name in described) == measure.applies(group.map_info)
-    if not measure.applies(group.map_info):
+    assert (measure.name in described) == measure.fits(group.map_info)
+    if not measure.fits(group.map_info):
         return
     assert described[measure.name] == {
         "name": measure.name,
@@ -112,6 +119,41 @@ def test_the_payload_has_the_value_with_unit_and_range(measure: Measure, kind: s
     mean = (group.calls[0].weights(head=0)[0] + group.calls[1].weights(head=2)[0]) / 2
     expected = value_of(measure, mean, group.map_info, 6)
     assert sent[str(wants[0])][measure.name] == pytest.approx(expected, abs=2e-6)
+
+
+def test_a_hybrid_has_measures_of_shares_for_layers_with_a_softmax_and_others_for_signed_ones() -> None:
+    signed = AttentionCall("decoder.1.self", rule(9, erases=True))
+    with record() as trace:
+        record_weights(torch.full((2, 4, 9, 9), 1 / 9), "decoder.0.self")
+    group = make_group(9, 9, "self", calls=(trace["decoder.0.self"], signed), row=1)
+    of_signed = {"memory", "negative", "decay"}
+    sent = decode_view(encode_view(View([group], view_words()), ViewState("self", 0, 0))).header
+    described = {each["name"]: each.get("signed", False) for each in sent["base"]["groups"][0][0]["measures"]}
+    assert {name for name, is_signed in described.items() if is_signed} == of_signed
+    assert "entropy" in described
+    softmax, prints = (group.picture(layer).fingerprints for layer in (0, 1))
+    assert all({*print_} == {*described} - of_signed for print_ in softmax)
+    weights, source = signed.weights()[1], signed.source
+    for head, print_ in enumerate(prints):
+        assert {*print_} == of_signed
+        sizes = weights[head].abs() / weights[head].abs().sum(dim=-1, keepdim=True)
+        lengths = 1 + (torch.arange(9)[:, None] - torch.arange(9)).abs()
+        assert print_["memory"] == pytest.approx(float((sizes * lengths).sum() / 9), abs=1e-5)
+        assert print_["negative"] == pytest.approx(float(sizes[weights[head] < 0].sum() / 9), abs=1e-5)
+        assert print_["decay"] == pytest.approx(float(source.log_decay[1, head].mean().exp()), abs=1e-5)
+    both = group.maps.measures(MapRequest(((0, 0), (1, 0))))
+    assert {*both} == {"memory", "negative"}, "several heads together have no gates"
+
+
+def test_constant_decay_has_a_memory_of_one_over_one_minus_it() -> None:
+    distances = (torch.arange(400)[:, None] - torch.arange(400)).float()
+    weights = (0.8 ** distances.abs()).tril()
+    (fingerprint,) = measure_maps(weights[None, 200:], MapInfo(200, 400, signed=True))
+    assert fingerprint == {"negative": 0}
+    last = MapBlock(weights[None, 200:], 200, MapInfo(400, 400, signed=True))
+    sums = MEASURES["memory"].sums
+    assert sums is not None
+    assert float(sums(last)[0]) / 200 == pytest.approx(5.0, abs=1e-3)
 
 
 def test_of_the_maximum_of_several_heads_only_what_needs_no_distribution() -> None:

@@ -60,6 +60,12 @@ def test_each_is_read_and_written_back(text, request_):
         *("map 0.cross:2.٥:mean:tokens", "map 0.cross:2.5:mean:tokens\n", "tile 0.cross:2.5:mean:tokens 0 0 0"),
         *("rows 0.cross:2.5:mean:tokens 0 1 0", "rows 0.cross:2.5:mean:tokens 0 -1 0 1", "rows 0 cross 0 1 0 1"),
         *("x" * 10_000, "map " + "0." * 5000, "map 0.cross:" + "_".join(["0.0"] * 5000) + ":mean:tokens"),
+        "picture 0 cross q5",
+        "picture 0.cross:0.1:mean:tokens",
+        "token 0 cross 1 2",
+        "token 0 cross q1 2",
+        "map 0 cross 1 2",
+        "tile 0.cross:0.1:mean:tokens 1 1 1 q1",
     ],
 )
 def test_what_is_no_request_stays_as_it_is(text):
