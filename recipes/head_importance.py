@@ -12,7 +12,7 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -108,7 +108,7 @@ def _add_to_card(path: Path, content: dict[str, Any]) -> None:
     sure = [entry for entry in heads if entry["without"][1] > 0 or entry["without"][2] < 0]
     better = [entry for entry in sure if entry["without"][0] > 0]
     rows = [
-        f"| {e['site']} | {e['head']} | {_interval(e['without'])} | {_interval(e['alone'])} | {e['gradient']:.3f} |"
+        f"| {_named(e)} | {_interval(e['without'])} | {_interval(e['alone'])} | {e['gradient']:.3f} |"
         for e in sorted(heads, key=lambda entry: entry["without"][0])[:10]
     ]
     section = f"""{_HEADING}
@@ -116,13 +116,19 @@ What the {metric} of {content["base"]:.2f} on the {content["examples"]:,} exampl
 each head, and with each alone in its layer, with 95% intervals of a paired bootstrap of 1,000 rounds; and the estimate
 E |dL/dxi| from gradients (Michel 2019, equation 2). Without {len(sure)} of {len(heads)} heads the interval does not
 hold 0, and without {len(better)} of these the score is better; by chance alone that would happen at about
-{round(len(heads) / 20)}. The ten that cost most, counted from 0 as in the library; all are in heads.json.
+{round(len(heads) / 20)}. The ten that cost most; all are in heads.json.
 
-| site | head | without it | alone in its layer | gradient |
-| --- | --- | --- | --- | --- |
+| head | without it | alone in its layer | gradient |
+| --- | --- | --- | --- |
 """
     text = path.read_text(encoding="utf-8").split(_HEADING)[0]
     path.write_text(text.rstrip("\n") + "\n" + section + "\n".join(rows) + "\n", encoding="utf-8")
+
+
+def _named(entry: Mapping[str, Any]) -> str:
+    """Return the name of a head as on the pages, counted from 1: head 4 of layer 3 (cross-attention)."""
+    stack, layer, kind = entry["site"].split(".")
+    return f"head {entry['head'] + 1} of layer {int(layer) + 1} ({'cross-attention' if kind == 'cross' else stack})"
 
 
 def _interval(difference: Sequence[float]) -> str:

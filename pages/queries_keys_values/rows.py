@@ -64,7 +64,8 @@ def typed_rows(
     Args:
         key: of the rows, in the address too.
         label: what a note calls them.
-        words: what stands around them: columns, names, slider, add, remove; and low, high and step of the slider.
+        words: what stands around them: columns, names, slider, add, remove; low, high and step of the slider, and the
+            decimal separator of its numbers.
         most: rows there may be.
         find_bad: the (row, column) of every cell to mark as wrong.
     """

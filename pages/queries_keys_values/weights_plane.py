@@ -16,6 +16,7 @@ from pages.queries_keys_values.plane_figures import plane_figure
 from pages.queries_keys_values.rows import Rows, typed_rows
 from ui.chapter.chapter import Chapter
 from ui.text.markdown import escape
+from ui.text.numbers import localised, separators
 from viz_core.lessons.queries_keys_values.weight_cases import CASES, cases_met, copy_error, weights_of_case
 
 MOST_VALUES = 8
@@ -84,9 +85,11 @@ def choose_mixture(chapter: Chapter, case: str) -> Mixture | None:
         "low": -1,
         "high": 2,
         "step": 0.05,
+        "decimal": separators(words.language)[0],
     }
     key = chapter.controls.key("values")
-    rows = typed_rows(key, words.label("values"), around, FIRST_ROWS, MOST_VALUES, _unreadable)
+    first = [[localised(cell, words.language) for cell in row] for row in FIRST_ROWS]
+    rows = typed_rows(key, words.label("values"), around, first, MOST_VALUES, _unreadable)
     bad = _unreadable(rows)
     for row, column in bad:
         cell = rows[row][column].strip()

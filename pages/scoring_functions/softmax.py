@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 import plotly.graph_objects as go
@@ -14,6 +15,7 @@ from pages.scoring_functions.predictions import THE_ROW, shade_the_row
 from pages.scoring_functions.typed_numbers import TypedNumbersError, read_batches, read_lengths
 from ui.chapter.chapter import Chapter
 from ui.text.markdown import escape
+from ui.text.numbers import localised
 from viz_core.lessons.scoring_functions.broken import gradient_without_delta, written_by_the_book
 from viz_core.lessons.scoring_functions.mask_variants import MaskRun
 from viz_core.lessons.scoring_functions.masked_scores import MaskedScores, gradient_sum, masked_scores
@@ -63,7 +65,7 @@ def masked_softmax_card(chapter: Chapter) -> MaskedScores | None:
 def _read_scores(chapter: Chapter) -> tuple[Tensor | None, Tensor | None]:
     """The typed scores and lengths; where they cannot be read, a warning and the text as typed."""
     controls = chapter.controls
-    text = controls.text_area("scores", SCORES, 170)
+    text = controls.text_area("scores", _in_language(SCORES, chapter.words.language), 170)
     lengths = controls.text("lengths", "2 3", placeholder=chapter.words("lengths.placeholder"))
     st.caption(chapter.words("typing"))
     with st.container(horizontal=True, gap="xsmall", key="examples"):
@@ -85,8 +87,13 @@ def _read_scores(chapter: Chapter) -> tuple[Tensor | None, Tensor | None]:
         return None, None
 
 
+def _in_language(numbers: str, language: str) -> str:
+    """Typed numbers with the signs of a language."""
+    return re.sub(r"-?[\d.]+", lambda number: localised(number[0], language), numbers)
+
+
 def _put(chapter: Chapter, scores: str, lengths: str) -> None:
-    st.session_state[chapter.controls.key("scores")] = scores
+    st.session_state[chapter.controls.key("scores")] = _in_language(scores, chapter.words.language)
     st.session_state[chapter.controls.key("lengths")] = lengths
 
 

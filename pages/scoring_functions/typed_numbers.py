@@ -33,9 +33,11 @@ def read_batches(
     """A batch of matrices: a line is a row, an empty line begins the next batch row.
 
     Numbers are separated by spaces, commas or semicolons. Arrays as torch or numpy print them, with
-    brackets, are read too. Rows are counted from 1 over the whole text, batch rows from 1.
+    brackets, are read too. Between numbers with spaces or semicolons, "0,5" is one half. Rows are counted from 1 over
+    the whole text, batch rows from 1.
     """
-    lines = [[_cells(line) for line in block.splitlines()] for block in re.split(r"\n\s*\n", _without_brackets(text))]
+    text = _with_decimal_points(_without_brackets(text)) if "[" not in text else _without_brackets(text)
+    lines = [[_cells(line) for line in block.splitlines()] for block in re.split(r"\n\s*\n", text)]
     blocks = [[cells for cells in block if cells] for block in lines if any(block)]
     if not blocks:
         raise TypedNumbersError("empty", "expected at least one number, got none")
@@ -73,6 +75,14 @@ def _without_brackets(text: str) -> str:
     flat = " ".join(inside.split())
     flat = re.sub(r"\]\s*\][\s,]*", "\n\n", flat)
     return re.sub(r"\][\s,]*", "\n", flat).replace("[", " ")
+
+
+def _with_decimal_points(text: str) -> str:
+    """Decimal commas as points, if no comma separates: each is inside a number, and spaces or semicolons part them."""
+    cells = re.split(r"[\s;]+", text.strip())
+    separated = any(len(re.split(r"[\s;]+", line.strip())) > 1 for line in text.splitlines())
+    decimal = separated and "." not in text and all(re.fullmatch(r"[^,]+|[-−+]?\d+,\d+\S*", cell) for cell in cells)
+    return text.replace(",", ".") if decimal else text
 
 
 def _cells(line: str) -> list[str]:

@@ -133,7 +133,7 @@ def test_weights_are_typed_dragged_and_never_lost(page: Page, app_url: str) -> N
     card.get_by_role("button", name="Add a value").click()
     expect(text_input(page, "weight, v5")).to_be_focused()
     card.get_by_role("button", name="Remove v1").click()
-    expect(text_input(page, "weight, v1")).to_have_value("-1")
+    expect(text_input(page, "weight, v1")).to_have_value("−1")
     expect(text_input(page, "weight, v5")).to_have_count(0)
     rows = in_address(page, "qkv-values")
     assert isinstance(rows, list)

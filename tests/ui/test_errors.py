@@ -135,7 +135,7 @@ def test_no_page_shows_an_error_in_english_alone() -> None:
         (
             CheckpointError("A sentence that nobody knows."),
             "pt-BR",
-            "A biblioteca diz, em inglês: A sentence that nobody knows.",
+            "Mensagem da biblioteca, em inglês: A sentence that nobody knows.",
         ),
         (
             HubError("{typed} is not among the folders that this host allows.", typed="{most} $a$ 1.5"),

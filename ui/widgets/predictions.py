@@ -146,6 +146,7 @@ def draw(
             for x, y in board.points
         ],
         "names": list(board.names),
+        "language": common.language,
         "titles": [board.x_title, board.y_title],
         "colours": {"guess": CATEGORIES[3], "truth": ACCENT, "points": CATEGORIES[2]},
         "words": {

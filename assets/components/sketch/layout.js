@@ -13,11 +13,11 @@ export function layOut(data, width) {
   const height = HEIGHTS[kind] + (weights && truth ? STRIP : 0);
   const bottom = height - (weights ? 30 + STRIP * (truth ? 2 : 1) : 40);
   const across = weights ? names.map((_, i) => (i + 0.5) / names.length) : places;
-  const format = (number) => String(Math.round(number * 100) / 100);
+  const { format, comma } = numbersOf(data.language);
   const value = (level, [low, high]) => format(low + (level / TOP) * (high - low));
 
   const describe = (levels, at) => {
-    if (kind === "star") return `${value(levels[0], x)}, ${value(levels[1], y)}`;
+    if (kind === "star") return value(levels[0], x) + comma + value(levels[1], y);
     if (!weights) return `${format(x[0] + places[at] * (x[1] - x[0]))}: ${value(levels[at], y)}`;
     return `${names[at]}: ${percent(shares(levels)[at])}`;
   };
@@ -51,6 +51,15 @@ export function ticks(low, high) {
   const step = power * [1, 2, 5, 10].find((factor) => factor * power >= rough - 1e-9);
   const first = Math.ceil(low / step - 1e-9);
   return Array.from({ length: Math.floor(high / step + 1e-9) - first + 1 }, (_, i) => (first + i) * step);
+}
+
+/** Numbers with two decimals at most, and what is between coordinates: a comma unless the language has it in numbers. */
+function numbersOf(language) {
+  const locale = new Intl.NumberFormat(language, { maximumFractionDigits: 2 });
+  return {
+    format: (number) => locale.format(Math.round(number * 100) / 100 + 0).replace("-", "−"), // + 0: −0 is 0
+    comma: locale.format(0.5).includes(",") ? "; " : ", ",
+  };
 }
 
 /** Levels as parts of one whole. */

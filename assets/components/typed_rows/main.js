@@ -64,7 +64,7 @@ function makeSpan(text) {
 }
 
 function makeRow(view, i) {
-  const { columns, names, slider, low, high, step, remove } = view.data;
+  const { columns, names, slider, low, high, step, decimal, remove } = view.data;
   const row = document.createElement("div");
   row.className = "row";
   const name = makeSpan(`${names}${i + 1}`);
@@ -84,8 +84,8 @@ function makeRow(view, i) {
   range.setAttribute("aria-label", `${slider}, ${names}${i + 1}`);
   range.addEventListener("input", () => {
     const last = columns.length - 1;
-    view.rows[i][last] = range.value;
-    cells[last].value = range.value;
+    cells[last].value = range.value.replace("-", "−").replace(".", decimal);
+    view.rows[i][last] = cells[last].value;
     send(view, DRAGGING);
   });
   const away = document.createElement("button");

@@ -93,7 +93,7 @@ def test_examples_fill_the_boxes(open_page: OpenPage, name: str) -> None:
     app = open_page(CHAPTER, **{"sf-scores": "5 5"})
     app.button(key=f"sf-example-{name}").click().run()
     assert not app.exception
-    assert app.text_area(key="sf-scores").value.startswith("0 1 7 -3")
+    assert app.text_area(key="sf-scores").value.startswith("0 1 7 −3")
     lengths = {"book": "2 3", "each": "1 3; 2 4", "blind": "0 4; 2 1", "none": ""}[name]
     assert app.text_input(key="sf-lengths").value == lengths
     assert "= (2, 2, 4)" in texts(app)
