@@ -54,7 +54,17 @@ def plain_text(markdown: str) -> str:
     return unescape(re.sub(r"\*+|`|:material/\w+: ?", "", text))
 
 
-_SPOKEN = {"cdot": "·", "times": "×", "[lr]?Vert": "‖", "approx": "≈", "sum": "Σ", "pi": "π", "omega": "ω", "nabla": "∇", "hat": ""}
+_SPOKEN = {
+    "cdot": "·",
+    "times": "×",
+    "[lr]?Vert": "‖",
+    "approx": "≈",
+    "sum": "Σ",
+    "pi": "π",
+    "omega": "ω",
+    "nabla": "∇",
+    "hat": "",
+}
 
 
 def _spoken(formula: str) -> str:
