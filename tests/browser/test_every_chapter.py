@@ -22,7 +22,7 @@ from tests.browser.page_checks import (
     open_sheets,
     watch,
 )
-from ui.chapter.contents import all_pages
+from ui.chapter.contents import all_pages, chapter_entries
 from ui.text.words import Words, languages, load_words
 from viz_core.images.drawn import drawn_picture
 from viz_core.pretrained import load_classifier
@@ -110,6 +110,9 @@ def test_no_chapter_shows_an_error_or_hides_a_text_on_a_phone_or_keeps_somebody_
     expect(page.get_by_test_id("stSidebar")).to_have_attribute("data-collapsed", "false")
     if chapter != "home":
         expect_a_picture_at_once(page)
+    if entry := chapter_entries().get(chapter):
+        here = page.locator(".st-key-on-the-walk [aria-current=location]")
+        expect(here).to_have_count(len(entry.walk))
     open_sheets(page, code=chapter == "queries-keys-values")  # one chapter's will do: it is long
     expect_texts_to_fit(page)
     expect_rest(page)
