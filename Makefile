@@ -9,7 +9,7 @@ ADDRESS ?= localhost
 export PYTHONDONTWRITEBYTECODE :=
 PIP_INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --no-compile
 
-.PHONY: run host test test-library languages bench load attacks serve-test clean
+.PHONY: run host test test-library docs languages bench load attacks serve-test clean
 
 # Start the app on localhost. ADDRESS=0.0.0.0 makes it visible to your network; for a public server use `make host`.
 run: $(VENV)/.app
@@ -30,6 +30,10 @@ test: $(VENV)/.peers
 # The library's tests by themselves: importing streamlit, playwright, plotly or any part of the app is an error.
 test-library: $(VENV)/.dev
 	OMP_NUM_THREADS=1 $(BIN)/pytest -p tests.library_only tests/viz_core
+
+# Write the documentation site to build/docs; `python -m http.server -d build/docs` shows it.
+docs: $(VENV)/.dev
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 
 # Check the layout of every chapter in every language, on wide and narrow screens, with every tab and sheet open.
 languages: $(VENV)/.dev

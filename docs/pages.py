@@ -1,0 +1,119 @@
+"""Pages of the documentation site that are written when it is built: the reference, and files of the project's root."""
+
+import ast
+import re
+from pathlib import Path
+from typing import Any
+
+from mkdocs.structure.files import File, Files
+
+ROOT = Path(__file__).resolve().parents[1]
+# Packages whose names are public: each lists them in __all__.
+PACKAGES = (
+    *("", ".trace", ".attention", ".attention.scores", ".attention.linear", ".positional", ".models", ".maps"),
+    *(".hub", ".pretrained", ".tasks", ".walk"),
+)
+_FROM_ROOT = {"index.md": "README.md", "contributing.md": "CONTRIBUTING.md", "changelog.md": "CHANGELOG.md"}
+
+
+def public_names(package: str) -> list[str]:
+    """The names that a package lists in its `__all__`, in its order."""
+    tree = ast.parse(_source(package).read_text("utf-8"))
+    lists = [
+        node.value
+        for node in tree.body
+        if isinstance(node, ast.Assign) and [ast.unparse(each) for each in node.targets] == ["__all__"]
+    ]
+    return [str(ast.literal_eval(each)) for each in lists[0].elts] if lists and isinstance(lists[0], ast.List) else []
+
+
+def on_files(files: Files, config: Any) -> Files:
+    """Add what does not lie in docs/: the reference, files of the root, model cards and pictures."""
+    for package in PACKAGES:
+        files.append(File.generated(config, f"reference/{_page(package)}", content=_reference(package)))
+    for name, source in _FROM_ROOT.items():
+        files.append(File.generated(config, name, content=(ROOT / source).read_text("utf-8")))
+    for card in sorted(_cards()):
+        text = re.sub(r"\A---\n.*?^---\n", "", card.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
+        files.append(File.generated(config, _card_page(card), content=text))
+    for picture in ("assets/readme/transformer.png", "assets/components/logo.svg"):
+        path = ROOT / picture
+        files.append(File.generated(config, f"assets/{path.name}", content=path.read_bytes()))
+    return files
+
+
+def on_page_markdown(markdown: str, *, page: Any, files: Files, **_: Any) -> str:
+    """Point links of the repository at pages of the site; a file that is no page keeps its name and loses its link."""
+    folder = "" if page.file.src_uri in _FROM_ROOT else "docs"
+    here = Path(page.file.src_uri).parent
+    markdown = re.sub(r"^\[English\]\(README\.md\).*\n", "", markdown, flags=re.MULTILINE)
+
+    def rewrite(match: re.Match[str]) -> str:
+        mark, text, target = match.groups()
+        if re.match(r"[a-z]+:|#", target):
+            return match[0]
+        path, _, anchor = target.partition("#")
+        at = _site_path((ROOT / folder / path).resolve())
+        if at is None or files.get_file_from_path(at) is None:
+            return text
+        up = "../" * len([part for part in here.parts if part != "."])
+        return f"{mark}[{text}]({up}{at}{'#' * bool(anchor)}{anchor})"
+
+    return re.sub(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)", rewrite, markdown)
+
+
+def _site_path(path: Path) -> str | None:
+    """Where on the site a file of the repository is."""
+    if path.is_relative_to(ROOT / "docs"):
+        return path.relative_to(ROOT / "docs").as_posix()
+    if path in _cards():
+        return _card_page(path)
+    roots = {ROOT / source: name for name, source in _FROM_ROOT.items()}
+    return roots.get(path, f"assets/{path.name}" if path.suffix in (".png", ".svg") else None)
+
+
+def _cards() -> set[Path]:
+    return {*ROOT.glob("assets/checkpoints/*/card.md"), *ROOT.glob("assets/hub/*/README.md")}
+
+
+def _card_page(card: Path) -> str:
+    return f"models/{card.parent.name}.md"
+
+
+def _source(package: str) -> Path:
+    return _file(f"viz_core{package}")
+
+
+def _file(module: str) -> Path:
+    path = ROOT / Path(*module.split("."))
+    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+
+
+def _entry(module: str, name: str) -> str:
+    """What mkdocstrings replaces with the docstring of a name, at the place that defines it."""
+    if f"{module}.{name}" == "viz_core.view":  # a package that can be called
+        return "\n::: viz_core.view._Callable.__call__\n    options:\n      heading: view\n      toc_label: view\n"
+    return f"\n::: {_definition(module, name)}\n"
+
+
+def _definition(module: str, name: str) -> str:
+    """Follow imports of a name to the module that defines it."""
+    for node in ast.walk(ast.parse(_file(module).read_text("utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            for each in node.names:
+                if (each.asname or each.name) == name:
+                    return _definition(node.module, each.name)
+    return f"{module}.{name}"
+
+
+def _page(package: str) -> str:
+    return f"{package.strip('.') or 'index'}.md"
+
+
+def _reference(package: str) -> str:
+    """A page with the docstring of each public name of a package."""
+    name = f"viz_core{package}"
+    doc = ast.get_docstring(ast.parse(_source(package).read_text("utf-8"))) or ""
+    names = "".join(_entry(name, each) for each in public_names(package))
+    others = "".join(f"- [viz_core{each}]({_page(each)})\n" for each in PACKAGES if each) if not package else ""
+    return f"# {name}\n\n{doc}\n\n{others}{names}"

@@ -1,0 +1,50 @@
+"""The documentation site builds without a warning, holds every public name, and loads nothing from other servers."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.source_files import ROOT
+from viz_core.runtime.assets import ASSETS
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "--site-dir", str(folder)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return folder
+
+
+def test_the_reference_holds_every_public_name(site: Path) -> None:
+    pages = {path.stem: path.read_text("utf-8") for path in (site / "reference").glob("*.html")}
+    assert len(pages) > 10
+    for page, html in pages.items():
+        package = importlib.import_module("viz_core" if page == "index" else f"viz_core.{page}")
+        titles = re.sub(r"<[^>]+>", " ", " ".join(re.findall(r"<h2.*?</h2>", html, re.DOTALL))).split()
+        assert {name for name in package.__all__ if name not in titles} == set(), page
+
+
+def test_the_reference_gives_shapes_errors_and_sources(site: Path) -> None:
+    html = (site / "reference" / "attention.html").read_text("utf-8")
+    for words in ("Raises:", "Float", "Bahdanau 2015", "num_hiddens"):
+        assert words in html
+
+
+def test_model_cards_and_pictures_are_part_of_it(site: Path) -> None:
+    for card in ASSETS.glob("checkpoints/*/card.md"):
+        assert (site / "models" / f"{card.parent.name}.html").is_file()
+    assert (site / "assets" / "transformer.png").is_file()
+
+
+def test_it_loads_nothing_from_other_servers(site: Path) -> None:
+    for path in site.rglob("*.html"):
+        loaded = re.findall(r"<(?:script|link|img|iframe)[^>]*(?:src|href)=\"(https?:[^\"]+)", path.read_text("utf-8"))
+        assert loaded == [], path

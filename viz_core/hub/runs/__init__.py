@@ -1,0 +1,1 @@
+"""One run of a model: what it reads, what it returns, and how its tokens, pictures and sounds are named."""
