@@ -66,9 +66,10 @@ class MeasuredRun:
             sources: Iterable[Source] = map(Direct, weights) if shares is None else shares
             stack = "decoder" if self.film.plan.shape.causal else "encoder"
             calls = (AttentionCall(f"{stack}.{i}.self", source) for i, source in enumerate(sources))
-            names = words("queries"), words("keys")
-            read = self.film.read
-            self._groups[key] = MapGroup(GROUP, label, *names, read, read, tuple(calls), rows_sum_to_one=not in_lengths)
+            name, read = words("tokens"), self.film.read
+            self._groups[key] = MapGroup(
+                GROUP, label, name, name, read, read, tuple(calls), rows_sum_to_one=not in_lengths
+            )
         return self._groups[key]
 
     @property

@@ -44,7 +44,7 @@ def wavelengths_figure(frequencies: Float[np.ndarray, " pairs"], room: int | Non
             mode="lines+markers",
             line={"color": ACCENT},
             marker={"size": 5},
-            hovertemplate=f"{labels['pair']} %{{y}}: %{{x:,.1f}}<extra></extra>",
+            hovertemplate=labels["pair-number"].format(pair="%{y}") + ": %{x:,.1f}<extra></extra>",
         )
     )
     if room is not None:

@@ -64,8 +64,8 @@ def typed_rows(
     Args:
         key: of the rows, in the address too.
         label: what a note calls them.
-        words: what stands around them: columns, names, slider, add, remove; low, high and step of the slider, and the
-            decimal separator of its numbers.
+        words: what stands around them: columns, names, slider, add, remove; cell, which names a {column} of a {row};
+            low, high and step of the slider, and the decimal separator of its numbers.
         most: rows there may be.
         find_bad: the (row, column) of every cell to mark as wrong.
     """

@@ -82,6 +82,7 @@ def choose_mixture(chapter: Chapter, case: str) -> Mixture | None:
     around: dict[str, object] = {
         "columns": [words(f"rows.{column}") for column in _COLUMNS],
         **{name: words(f"rows.{name}") for name in ("names", "slider", "add", "remove")},
+        "cell": words("rows.cell", column="{column}", row="{row}"),
         "low": -1,
         "high": 2,
         "step": 0.05,

@@ -50,8 +50,7 @@ def sentences(chapter: Chapter) -> None:
         names = chapter.words.group("figure")
         signs = separators(chapter.words.language)
         figure = partial(sentences_figure, sentence_weights().numpy(), SENTENCES, names, signs)
-        text = "; ".join(" ".join(each) for each in SENTENCES)
-        chapter.figure("sentences", figure, height=210, sentences=text)
+        chapter.figure("sentences", figure, height=210, sentences=[" ".join(each) for each in SENTENCES])
 
 
 def toy(chapter: Chapter) -> None:

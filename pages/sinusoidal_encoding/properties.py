@@ -60,7 +60,7 @@ def similarity(chapter: Chapter, table: Table) -> None:
         if shown < n:
             st.caption(chapter.words("similarity.first", shown=shown, n=f"{n:,}"))
     with right:
-        summary = [f"k = {k}: {curve[k]:.4f}" for k in PUBLISHED_OFFSETS if k < n]
+        summary = {f"k = {k}": f"{curve[k]:.4f}" for k in PUBLISHED_OFFSETS if k < n}
         figure = offset_figure(table, names)
         chapter.figure("offsets", figure, summary=summary)
     if n > 1:

@@ -12,6 +12,7 @@ from pages.vision_transformer.places import ROUNDING, name_of, over_grid, place_
 from ui.blocks.over_picture import over_picture_figure
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate
+from ui.text.markdown import join_sentences
 from ui.text.model_names import class_label
 from ui.widgets.figure_style import escape_labels
 from viz_core.lessons.vision_transformer.broken import columns_divided
@@ -59,7 +60,7 @@ def _lab(
     maps = {title: over_grid(found, row) for title, row in rows.items()}
     patch = place_of(found, token)
     figure = over_picture_figure(found.prepared.seen, maps, patch, names)
-    most = {title.replace("<br>", " "): _strongest(chapter, values) for title, values in maps.items()}
+    most = {join_sentences(title.split("<br>")): _strongest(chapter, values) for title, values in maps.items()}
     chapter.figure("lab", figure, who=name_of(chapter, patch), most=most)
     if patch is not None:
         place = token - found.num_special

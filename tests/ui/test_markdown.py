@@ -20,5 +20,7 @@ def test_what_is_read_aloud_is_what_came(text: str) -> None:
 def test_a_product_is_not_read_aloud_as_the_name_of_its_sign() -> None:
     assert plain_text(r"$2 \cdot 4096$ numbers") == "2 · 4096 numbers"
     assert plain_text(r"$\omega_0 = 1$, so $2\pi \approx 6.283$") == "ω_0 = 1, so 2π ≈ 6.283"
-    assert plain_text(r"$\hat p = \frac1n \sum_i K$") == " p = 1/n Σ_i K"
+    assert plain_text(r"$\hat p = \frac1n \sum_i K$") == "p\u0302 = 1/n Σ_i K"
+    assert plain_text(r"$\nabla_q \sum_i a_i k_i$, $-\log a_c$") == "∇_q Σ_i a_i k_i, −log a_c"
+    assert plain_text(r"$\mathbf q^\top \mathbf k$, $\delta = 5$, $k_i - \bar k$") == "q^T k, δ = 5, k_i − k\u0304"
     assert plain_text(r"$\nabla_q \operatorname{sen} 2$") == "∇_q sen 2"

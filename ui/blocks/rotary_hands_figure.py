@@ -49,7 +49,7 @@ def hands_figure(
         x=centres[:, 0].astype(np.float32),
         y=(centres[:, 1] - 1.28).astype(np.float32),
         mode="text",
-        text=[f"{labels['pair']} {j}" for j in pairs],
+        text=[labels["pair-number"].format(pair=j) for j in pairs],
         hoverinfo="skip",
         showlegend=False,
     )

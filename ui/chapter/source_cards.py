@@ -142,7 +142,7 @@ def draw_card(row: Printed, ours: Ours, words: Words, common: Words, **values: o
         shown = in_language(row.printed, words.language)
         lines = join_sentences((common(f"book.{row.kind}"), f"`{shown}`"))
         if row.quote and row.quote != shown:
-            lines += f"  \n:gray[“{escape(row.quote)}”]"
+            lines += f"  \n:gray[{common('book.quote', quote=escape(row.quote))}]"
         if ours is not None:
             ours_written = join_sentences((common("book.ours"), f"`{in_language(written, words.language)}`"))
             lines += f"  \n{ours_written} {mark} {common(f'book.{verdict}')}"

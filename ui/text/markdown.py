@@ -54,26 +54,28 @@ def plain_text(markdown: str) -> str:
     return unescape(re.sub(r"\*+|`|:material/\w+: ?", "", text))
 
 
-_SPOKEN = {
-    "cdot": "·",
-    "times": "×",
-    "[lr]?Vert": "‖",
-    "approx": "≈",
-    "sum": "Σ",
-    "pi": "π",
-    "omega": "ω",
-    "nabla": "∇",
-    "hat": "",
-}
+_GREEK = dict(
+    zip(
+        "alpha beta gamma delta epsilon theta kappa lambda mu pi rho sigma tau phi omega Delta Omega".split(),
+        "αβγδεθκλμπρστφωΔΩ",
+        strict=True,
+    )
+)
+_SIGNS_OF_TEX = {"cdot": "·", "times": "×", "[lr]?Vert": "‖", "approx": "≈", "sum": "Σ", "nabla": "∇", "partial": "∂"}
+_SPOKEN = _GREEK | _SIGNS_OF_TEX | {"infty": "∞", "le": "≤", "ge": "≥", "ne": "≠", "dots": "…", "mid": "|"}
 
 
 def _spoken(formula: str) -> str:
-    """Return a formula with fractions as a/b and commands by their names: alpha, sqrt(d)."""
+    """Return a formula with fractions as a/b, signs as Unicode has them, and functions by their names: sqrt(d)."""
     text = re.sub(r"\\top\b", "T", formula)
     for name, sign in _SPOKEN.items():
         text = re.sub(rf"\\{name}(?![a-zA-Z])", sign, text)
+    for accent, mark in (("hat", "\u0302"), ("bar", "\u0304")):
+        text = re.sub(rf"\\{accent} ?\{{?(\w)\}}?", rf"\1{mark}", text)
     text = re.sub(r"\\[dt]?frac(\w)(\w)", r"\1/\2", text)
     text = re.sub(r"\\[dt]?frac\{([^{}]*)\}\{([^{}]*)\}", r"\1/\2", text)
     text = re.sub(r"\\sqrt\{([^{}]*)\}", r"sqrt(\1)", text)
-    text = re.sub(r"\\(?:mathcal|mathrm|mathbf|text|operatorname|left|right|quad|[,;!])", "", text)
+    text = re.sub(r"\\(?:mathcal|mathrm|mathbf|text|operatorname)(?![a-zA-Z]) ?", "", text)
+    text = re.sub(r"\\(?:left|right|quad|[,;!])", "", text)
+    text = re.sub(r"(?<![a-zA-Z]{2})-", "−", text)  # a hyphen within words stays
     return re.sub(r"[\\{}]", "", text)

@@ -85,7 +85,11 @@ def archive(arrays: Mapping[str, np.ndarray]) -> bytes:
 def page(figure: go.Figure, title: str, language: str = "en") -> bytes:
     """Return a figure as an HTML page that needs no network, with numbers in the format of a language."""
     layout = {"template": "plotly_white", "separators": separators(language)}
-    document = go.Figure(figure).update_layout(**layout).to_html(include_plotlyjs=False)
+    copy = go.Figure(figure).update_layout(**layout)
+    for axes in (copy.select_xaxes(), copy.select_yaxes()):
+        for axis in axes:  # as on the page (assets/components/chart/theme.js)
+            axis.update(exponentformat=axis.exponentformat or "none", separatethousands=True)
+    document = copy.to_html(include_plotlyjs=False)
     with reading(PLOTLY_FILE):
         head = f"<head><title>{html.escape(title)}</title><script>{PLOTLY_FILE.read_text('utf-8')}</script>"
     return document.replace("<html>", f'<html lang="{language}">', 1).replace("<head>", head, 1).encode()

@@ -33,7 +33,9 @@ export function themeOf(element) {
 export function templateOf(theme) {
   const { text, paper, line, font, titleFont } = theme;
   const quiet = faded(text, 0.75);
-  const ticks = { tickfont: { color: quiet, size: SMALL }, tickcolor: line };
+  // 20,000 in every language, for k and M are read in few.
+  const numbers = { exponentformat: "none", separatethousands: true };
+  const ticks = { tickfont: { color: quiet, size: SMALL }, tickcolor: line, ...numbers };
   const rules = { gridcolor: faded(line, 0.7), zerolinecolor: line, minor: { gridcolor: faded(line, 0.4) } };
   const title = { font: { color: quiet, size: MEDIUM } };
   const bar = { ...ticks, outlinewidth: 0, title };

@@ -49,7 +49,7 @@ function render(view) {
     row.forEach((cell, j) => {
       const input = inputsOf(view, i)[j];
       if (input.value !== cell) input.value = cell;
-      input.setAttribute("aria-label", `${data.columns[j]}, ${data.names}${i + 1}`);
+      input.setAttribute("aria-label", cellName(data, data.columns[j], i));
       input.setAttribute("aria-invalid", data.bad.some(([r, c]) => r === i && c === j));
     });
     followText(view, i);
@@ -61,6 +61,11 @@ function makeSpan(text) {
   const span = document.createElement("span");
   span.textContent = text;
   return span;
+}
+
+/** What a cell of a row is called where it is read aloud. */
+function cellName({ cell, names }, column, i) {
+  return cell.replace("{column}", column).replace("{row}", `${names}${i + 1}`);
 }
 
 function makeRow(view, i) {
@@ -81,7 +86,7 @@ function makeRow(view, i) {
   });
   const range = document.createElement("input");
   Object.assign(range, { type: "range", min: low, max: high, step });
-  range.setAttribute("aria-label", `${slider}, ${names}${i + 1}`);
+  range.setAttribute("aria-label", cellName(view.data, slider, i));
   range.addEventListener("input", () => {
     const last = columns.length - 1;
     cells[last].value = range.value.replace("-", "−").replace(".", decimal);
