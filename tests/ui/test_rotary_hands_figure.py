@@ -9,7 +9,7 @@ import numpy as np
 from ui.blocks.rotary_hands_figure import hands_figure
 from viz_core.positional import angular_frequencies
 
-LABELS: dict[str, str] = defaultdict(lambda: "label")
+LABELS: dict[str, str] = defaultdict(lambda: "label", {"pair-number": "pair {pair}"})
 
 
 def test_hands_stand_at_their_angles() -> None:
@@ -20,4 +20,4 @@ def test_hands_stand_at_their_angles() -> None:
         assert len(x) == 8
         angles = np.arctan2(x[:, 1] - x[:, 0], y[:, 1] - y[:, 0])  # clockwise from 12 o'clock
         np.testing.assert_allclose(np.exp(1j * angles), np.exp(1j * position * omegas), atol=1e-5)
-    assert figure.data[3].text[:2] == ("label 0", "label 4")
+    assert figure.data[3].text[:2] == ("pair 0", "pair 4")
