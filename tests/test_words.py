@@ -193,7 +193,6 @@ TRUE_AT_ANY_SETTING = {
         "learn": "an average over many draws, which a test makes",
     },
     "learning": {},
-    "linear-attention": {"recall": "a choice is called twice"},
     "multi-head": {
         "cost": "the formulas of the costs",
     },

@@ -9,10 +9,10 @@ import streamlit as st
 
 from pages.learning.measured_run import MeasuredRun
 from pages.learning.run_display import show_runs
-from pages.learning.training import Training
-from ui.blocks.stopwatch import StepwiseRun, stopwatch
+from ui.blocks.stopwatch import stopwatch
+from ui.blocks.training import LiveTraining, training
 from ui.chapter.chapter import Chapter
-from ui.compute.slots import is_hosted, time_limit
+from ui.compute.slots import is_hosted
 from viz_core.lessons.learning.own_run import plan_for
 from viz_core.tasks import POSITIONS, TASKS, Plan, Shape, TaskRun
 from viz_core.tasks.film import Film
@@ -22,27 +22,15 @@ NAME = "train"
 
 
 @dataclass(eq=False, kw_only=True)
-class OwnRun(StepwiseRun[float]):
+class OwnRun(LiveTraining[TaskRun]):
     """One or two live runs and their recordings.
 
     Attributes:
-        runs: by the names they have in legends.
         tested: accuracy by length, by the step at which it was tested.
     """
 
-    runs: dict[str, TaskRun]
     tested: dict[int, list[tuple[int, float]]] = field(default_factory=dict)
     _measured: dict[str, MeasuredRun] = field(default_factory=dict)
-
-    @property
-    def done(self) -> int:
-        """Updates of the run with the fewest."""
-        return min(run.step for run in self.runs.values())
-
-    @property
-    def first(self) -> TaskRun:
-        """The run with the reader's main settings."""
-        return next(iter(self.runs.values()))
 
     def measured_runs(self) -> dict[str, MeasuredRun]:
         """The runs measured so far; a run without new updates is not measured again."""
@@ -52,9 +40,6 @@ class OwnRun(StepwiseRun[float]):
                 self._measured[name] = MeasuredRun(Film.of(run), stored)
         return dict(self._measured)
 
-    def _end(self, state: str) -> None:
-        super()._end("spent" if state == "finished" and self.done < self.total else state)
-
 
 def own_run(chapter: Chapter) -> MeasuredRun | None:
     """Draw the settings, the start button and the run so far."""
@@ -63,9 +48,8 @@ def own_run(chapter: Chapter) -> MeasuredRun | None:
     def begin() -> OwnRun:
         st.session_state.pop(chapter.controls.key("step"), None)
         runs = {name: TaskRun(plan) for name, plan in plans.items()}
-        most = time_limit() if is_hosted() else None
         steps = max(plan.steps for plan in plans.values())
-        return OwnRun(Training(tuple(runs.values()), most), {}, steps, kind="learning", runs=runs)
+        return OwnRun(training(tuple(runs.values())), {}, steps, kind="learning", runs=runs)
 
     stopwatch(chapter, NAME, begin, lambda run: _draw(chapter, run), ":material/model_training:", resumable=True)
     run = stored_run(chapter)

@@ -10,6 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ui.widgets.figure_style import ACCENT, CATEGORIES, SIGNED_SCALE, Labels, lay_out
+from viz_core.lessons.linear_attention.recall import CHANCE
 from viz_core.lessons.linear_attention.stream import LETTERS, Stream
 
 _BAR = {"orientation": "h", "y": 1.0, "yanchor": "bottom", "thickness": 10, "len": 0.5, "tickformat": ".2~f"}
@@ -113,18 +114,37 @@ def errors_figure(
     return lay_out(figure, labels["letter"], labels["error"], height, barmode="group")
 
 
-def recall_figure(curves: Mapping[str, Sequence[float]], pairs: Sequence[int], labels: Labels) -> go.Figure:
-    """Accuracy by number of pairs, a line for each rule."""
+def recall_figure(
+    curves: Mapping[str, Sequence[float]],
+    x: Sequence[int],
+    marked: int,
+    labels: Labels,
+    title: str,
+    log: bool = False,
+) -> go.Figure:
+    """Accuracy by number of pairs or by size of the state, a line for each rule, and chance.
+
+    Args:
+        marked: the number that the other figure is for; a dotted line.
+        log: whether the horizontal axis is logarithmic.
+    """
     figure = go.Figure()
-    for (name, accuracy), colour, dash in zip(
-        curves.items(), (CATEGORIES[0], ACCENT, CATEGORIES[1]), ("dot", "solid", "solid"), strict=True
-    ):
+    lines = [
+        (name, values, colour, "lines+markers", dash)
+        for (name, values), colour, dash in zip(
+            curves.items(), (CATEGORIES[0], ACCENT, CATEGORIES[1]), ("dot", "solid", "solid"), strict=True
+        )
+    ]
+    chance = (labels["chance"], [CHANCE] * len(x), CATEGORIES[7], "lines", "dash")
+    for name, values, colour, mode, dash in (*lines, chance):
         figure.add_scatter(
-            x=np.array(pairs, dtype=np.float32),
-            y=np.array(accuracy, dtype=np.float32),
-            mode="lines+markers",
+            x=np.array(x, dtype=np.float32),
+            y=np.array(values, dtype=np.float32),
+            mode=mode,
             name=name,
             line={"color": colour, "dash": dash},
             hovertemplate="%{x}: %{y:.0%}<extra></extra>",
         )
-    return lay_out(figure, labels["pairs"], labels["accuracy"], 340, yaxis={"range": [0, 1.04], "tickformat": ".0%"})
+    figure.add_vline(x=marked, line={"color": "rgba(128,128,128,0.6)", "dash": "dot"})
+    xaxis = {"tickvals": list(x), "tickformat": ",d", **({"type": "log"} if log else {})}
+    return lay_out(figure, title, labels["accuracy"], 320, xaxis=xaxis, yaxis={"range": [0, 1.04], "tickformat": ".0%"})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import streamlit as st
@@ -12,6 +12,7 @@ from ui.chapter.chapter import Chapter
 from viz_core.lessons.linear_attention.forms import CHUNK, Forms, all_forms
 from viz_core.lessons.linear_attention.stream import LETTERS, RULES, TOKENS, RuleName, Stream, draw_stream
 
+_FADED = 0.6  # a decay that leaves less to erase
 _ROUNDING = 1e-12  # relative, of sums of 16 terms in float64
 
 
@@ -56,7 +57,8 @@ def main_figure(chapter: Chapter, layer: Layer, compared: bool, setting: str) ->
     if compared:
         name = "map-broken" if setting else "map"
         figure = map_figure(forms.map, stream, layer.time, names)
-        chapter.figure(name, figure, error=f"{forms.map_error:.0%}", **values)
+        faded = replace(layer, decay=_FADED).forms(broken=True)
+        chapter.figure(name, figure, error=f"{forms.map_error:.0%}", faded=f"{faded.map_error:.0%}", **values)
         return
     left, right = st.columns([3, 2], gap="large")
     with left:

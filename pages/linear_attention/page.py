@@ -13,7 +13,7 @@ from viz_core.attention.linear import LinearOperator, elu_features, gated_delta_
 from viz_core.lessons.linear_attention.costs import head_cost
 from viz_core.lessons.linear_attention.forms import all_forms
 from viz_core.lessons.linear_attention.model_layers import model_layers
-from viz_core.lessons.linear_attention.recall import recall_accuracy
+from viz_core.lessons.linear_attention.recall import RecallLayer
 
 chapter = Chapter("linear-attention")
 chapter.question()
@@ -38,7 +38,7 @@ def code() -> None:
         gated_delta_rule,
         all_forms,
         head_cost,
-        recall_accuracy,
+        RecallLayer,
         model_layers,
     )
     forms = layer.forms()

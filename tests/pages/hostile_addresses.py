@@ -71,6 +71,9 @@ HOSTILE: dict[str, list[Row]] = {
         la_width=[("0", "Width d")],
         la_size=[("9", "Width d of the state")],
         la_writes=[("7", "Each key is written")],
+        la_pairs=[("3", "Pairs")],
+        la_steps=[("1000000", "Updates")],
+        la_train_seed=[("-1", "Training seed"), ("10", "Training seed")],
     ),
     "model-lab": [
         (

@@ -10,7 +10,9 @@ import torch
 from streamlit.testing.v1 import AppTest
 
 from tests.pages.reading import claim_names, drawn, figure_names
+from ui.blocks.training import LiveTraining
 from ui.text.words import load_words
+from viz_core.lessons.linear_attention.recall import RecallPlan, RecallRun
 from viz_core.lessons.linear_attention.stream import draw_stream
 
 OpenPage = Callable[..., AppTest]
@@ -25,7 +27,7 @@ def test_opens_with_numbers_of_the_library(open_page: OpenPage) -> None:
     np.testing.assert_allclose(drawn(app, "map")[0]["z"], operator.map()[0, 0].float().numpy())
     state = operator.states(stream.values[None, None])[0, 0, 11]
     np.testing.assert_allclose(drawn(app, "state")[0]["z"], state.float().numpy())
-    assert {"map", "state", "decay", "added", "erased", "errors", "recall"} <= set(figure_names(app))
+    assert {"map", "state", "decay", "added", "erased", "errors"} <= set(figure_names(app))
     assert {"same", "chunks", "causal", "equal", "age", "written", "orthogonal"} <= set(claim_names(app))
 
 
@@ -34,6 +36,43 @@ def test_only_the_delta_rule_has_a_removal_to_leave_out(open_page: OpenPage, rul
     app = open_page(CHAPTER, **{"la-rule": WORDS(f"option.{rule}")})
     assert "la-break" not in [control.key for control in app.segmented_control]
     assert not app.exception
+
+
+@pytest.fixture
+def trained(open_page: OpenPage) -> tuple[AppTest, RecallRun]:
+    """A run of a few updates that was stopped."""
+    run = RecallRun(RecallPlan(steps=4, writes=2, seed=3))
+    list(run.advance(2))
+    app = open_page(CHAPTER, **{"la-size": "8", "la-pairs": "16"})
+    app.session_state["la-train"] = LiveTraining(run.advance(), {}, 4, state="stopped", runs={"train": run})
+    return app.run(), run
+
+
+def test_recall_draws_the_last_test_and_goes_on(trained: tuple[AppTest, RecallRun]) -> None:
+    app, run = trained
+    step, found = next(reversed(run.tests.items()))
+    for name, shares in (("recall", found[:, 1]), ("recall-size", found[:, :, 3])):
+        *lines, chance = drawn(app, name)
+        np.testing.assert_allclose([line["y"] for line in lines], shares, atol=1e-6)
+        np.testing.assert_allclose(chance["y"], 1 / 16)
+    assert f"Tested after **{step}** updates: each key written twice, seed 3" in " ".join(m.value for m in app.markdown)
+    assert "Stopped after 2 of 4 updates." in [caption.value for caption in app.caption]
+    app.button(key="la-train-resume").click().run()
+    app.run()
+    assert run.step > 2
+
+
+def test_training_begins_with_a_click_and_stops(open_page: OpenPage) -> None:
+    app = open_page(CHAPTER, **{"la-steps": "100", "la-train-seed": "5", "la-writes": "twice"})
+    assert "recall" not in figure_names(app)
+    app.button(key="la-train-start").click().run()
+    assert not app.exception
+    live = app.session_state["la-train"]
+    assert live.first.plan == RecallPlan(100, 2, 5)
+    assert live.done > 0
+    assert {"recall", "recall-size"} <= set(figure_names(app))
+    app.button(key="la-train-stop").click().run()
+    assert live.state == "stopped"
 
 
 def test_the_slider_moves_the_state(open_page: OpenPage) -> None:

@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from tests.pages.reading import badges, drawn, finding, number, stands
+from tests.pages.reading import badges, drawn, number, stands
 from ui.text.words import load_words
+from viz_core.lessons.linear_attention.forms import all_forms
+from viz_core.lessons.linear_attention.stream import draw_stream
 
 OpenPage = Callable[..., AppTest]
 CHAPTER = "linear-attention"
@@ -35,16 +37,10 @@ def test_of_the_map_without_erasing(open_page: OpenPage) -> None:
     assert np.abs(intact - broken).max() > 0.1
     error = next(text for text in (m.value for m in app.markdown) if text.startswith(":red["))
     assert float(error.split("`")[1]) == pytest.approx(number(app, "The error of all outputs is") / 100, rel=0.02)
-
-
-@pytest.mark.parametrize(("size", "fits"), [("8", False), ("64", False)])
-@pytest.mark.parametrize("writes", ["once", "twice"])
-def test_of_recall(open_page: OpenPage, size: str, fits: bool, writes: str) -> None:
-    app = open_page(CHAPTER, **{"la-size": size, "la-writes": writes})
-    softmax, delta, added = (trace["y"] for trace in drawn(app, "recall"))
-    assert finding(app, "keys fit into a state", "softmax recalls") == (delta[-1] >= softmax[-1] - 0.01)
-    for curve in (softmax, delta, added):
-        assert ((curve >= 0) & (curve <= 1)).all()
+    stream = draw_stream(2)
+    faded = all_forms(stream.operator("delta", 0.6), stream.values, broken=True).map_error
+    assert faded == pytest.approx(0.27, abs=0.005)
+    assert number(app, "with less left to erase, it is") == 27
 
 
 def test_of_what_states_return(open_page: OpenPage) -> None:

@@ -21,7 +21,7 @@ def linear_attention(
     *,
     normalise: bool = True,
 ) -> LinearOperator:
-    """Causal attention with the similarity phi(q) . phi(k), phi = elu + 1 (Katharopoulos 2020, equations 8 to 12).
+    """Causal attention with the similarity phi(q) . phi(k), phi = elu + 1 (Katharopoulos 2020, equations 10 to 12).
 
     S_t = S_(t-1) + phi(k_t) v_t^T,  z_t = z_(t-1) + phi(k_t),  o_t = S_t^T phi(q_t) / (z_t . phi(q_t))
 

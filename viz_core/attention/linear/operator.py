@@ -119,7 +119,7 @@ class LinearOperator:
         """Return the outputs chunk by chunk: matrices within a chunk, a state between chunks.
 
         Within a chunk w solves (I + L) w = b (v - g S^T k), with g_t the decay since the chunk began, S the state at
-        its start and L_ts = b_t (g_t / g_s) k_t . k_s for s < t where the rule erases, else 0 (Yang 2024).
+        its start and L_ts = b_t (g_t / g_s) k_t . k_s for s < t where the rule erases, else 0 (Yang 2024, section 3.3).
 
         Raises:
             ValueError: if size < 1.

@@ -1,60 +1,171 @@
-"""Associative recall: how many key-value pairs a state can hold, without any training."""
+"""Associative recall, trained: layers with a softmax and with a state look values up under their keys."""
 
-from typing import NamedTuple
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from jaxtyping import Float, Int
+from torch import Generator, Tensor, nn
 
+from viz_core.attention.linear import LinearOperator
 from viz_core.runtime.interruption import may_end
-from viz_core.trace import attention_weights
+from viz_core.trace import attend
 from viz_core.trace.arguments import check_whole
 
-PAIRS = (2, 4, 8, 12, 16, 24, 32, 48, 64, 96)
-_DRAWS, _SHARPNESS = 8, 30.0
+RecallRule = Literal["softmax", "delta", "sum"]
+RECALL_RULES: tuple[RecallRule, ...] = ("softmax", "delta", "sum")
+WIDTHS = (4, 8, 16, 32)
+PAIRS = (2, 4, 8, 16, 24, 32, 48)
+NUM_KEYS, NUM_VALUES = 64, 16
+CHANCE = 1 / NUM_VALUES
+_BATCH, _RATE, _QUESTIONS, _TESTS, _CHUNK = 32, 0.02, 1024, 8, 48
+_SPLIT = 8  # the first pair of a sequence is one of every 8 in held-out sequences, one of the others in training
 
 
-class Recall(NamedTuple):
-    """Shares of keys whose own value is returned, by number of pairs in `PAIRS`."""
+class Sequences(NamedTuple):
+    """Pairs of a key and a value, in order; then every key is asked for, and its last value is the answer."""
 
-    softmax: tuple[float, ...]
-    delta: tuple[float, ...]
-    sum: tuple[float, ...]
+    keys: Int[Tensor, "batch n"]
+    values: Int[Tensor, "batch n"]
+    asked: Int[Tensor, "batch pairs"]
+    answers: Int[Tensor, "batch pairs"]
 
 
-def recall_accuracy(width: int, writes: int = 1, seed: int = 0) -> Recall:
-    """Return the recall of softmax attention, the delta rule and plain sums of random pairs of a width d.
+def draw_sequences(generator: Generator, count: int, pairs: int, writes: int, held_out: bool) -> Sequences:
+    """Return sequences of so many distinct keys, each written `writes` times with a random value.
 
-    Keys and values are random vectors of length 1. After all are written, each key is asked for. What is returned is
-    right if, of all values, its product with the key's last one is the largest. Means of 8 draws. The states have d x d
-    numbers; softmax attention has no positions, keeps every pair and multiplies scores by 30.
-
-    Args:
-        writes: how often each key is written, each time with another value.
-
-    Raises:
-        ValueError: if a number is below 1.
+    No held-out sequence can be drawn for training: key + value of the first pair is a multiple of 8 in these alone.
     """
-    check_whole(width=width, writes=writes)
-    draw = torch.Generator().manual_seed(seed)
-    rows = []
-    for pairs in PAIRS:
-        may_end()
-        wanted, values = (
-            F.normalize(torch.randn(_DRAWS, 1, count, width, generator=draw, dtype=torch.float64), dim=-1)
-            for count in (pairs, pairs * writes)
-        )
-        keys = wanted.repeat(1, 1, writes, 1)
-        # The last state, from products of the keys: w solves (I + L) w = v.
-        overlaps = (keys @ keys.mT).tril(-1)
-        written = torch.linalg.solve_triangular(overlaps, values, upper=False, unitriangular=True)
-        weights = attention_weights(wanted, keys, scale=_SHARPNESS).to(values)
-        answers = (weights @ values, wanted @ (keys.mT @ written), wanted @ (keys.mT @ values))
-        rows.append([_right(each, values, pairs) for each in answers])
-    softmax, delta, plain = zip(*rows, strict=True)
-    return Recall(softmax, delta, plain)
+    asked = torch.rand(count, NUM_KEYS, generator=generator).argsort(dim=1)[:, :pairs]
+    values = torch.randint(NUM_VALUES, (count, pairs * writes), generator=generator)
+    rest = torch.zeros(count).long() if held_out else torch.randint(1, _SPLIT, (count,), generator=generator)
+    values[:, 0] = (values[:, 0] // _SPLIT * _SPLIT + rest - asked[:, 0]) % NUM_VALUES
+    return Sequences(asked.repeat(1, writes), values, asked, values[:, -pairs:])
 
 
-def _right(answers: Tensor, values: Tensor, pairs: int) -> float:
-    best = (answers @ values.mT).argmax(dim=-1)
-    return float((best == torch.arange(values.shape[2])[-pairs:]).double().mean())
+class RecallLayer(nn.Module):
+    """One head of width d that learns to recall: learned keys and values, a norm, and scores of all values.
+
+    A key's vector k has length 1 and is the query that asks for it. The output is rms_norm(o) W, with o from
+
+    - softmax: softmax over pairs s of (c q . k_s + m s), with learned c > 0 and m > 0, so that the last value of a key
+      can win (a learned slope of ALiBi; Press 2022), times the values;
+    - sum: the state S = sum_s k_s v_s^T, of d x d numbers, read by q;
+    - delta: the same with S <- S + b k_s (v_s - S^T k_s)^T and a learned b from 0 to 1 (Schlag 2021).
+    """
+
+    def __init__(self, rule: RecallRule, width: int, generator: Generator) -> None:
+        super().__init__()
+        self.rule = rule
+        self.keys = nn.Parameter(torch.randn(NUM_KEYS, width, generator=generator))
+        self.values = nn.Parameter(torch.randn(NUM_VALUES, width, generator=generator))
+        self.head = nn.Parameter(torch.randn(width, NUM_VALUES, generator=generator) / width**0.5)
+        self.log_scale, self.log_slope = nn.Parameter(torch.tensor(3.0)), nn.Parameter(torch.tensor(-3.0))
+        self.strength_logit = nn.Parameter(torch.tensor(0.0))
+
+    @property
+    def strength(self) -> Tensor:
+        """The delta rule's b."""
+        return self.strength_logit.sigmoid()
+
+    def forward(
+        self, keys: Int[Tensor, "batch n"], values: Int[Tensor, "batch n"], asked: Int[Tensor, "batch pairs"]
+    ) -> Float[Tensor, "batch pairs values"]:
+        """Return the scores of all values for each key that is asked for."""
+        unit = F.normalize(self.keys, dim=-1)
+        k, q, v = unit[keys][:, None], unit[asked][:, None], self.values[values][:, None]
+        if self.rule == "softmax":
+            recent = (self.log_slope.exp() * torch.arange(k.shape[2])).expand(1, 1, q.shape[2], -1)
+            outputs = attend(self.log_scale.exp() * q, k, v, bias=recent, scale=1.0)
+        else:  # the tokens that ask come after the pairs, and write nothing
+            both, erases = torch.cat([k, q], dim=2), self.rule == "delta"
+            written = self.strength if erases else torch.ones(())
+            strength = F.pad(written.expand(k.shape[:3]), (0, q.shape[2]))
+            operator = LinearOperator(both, both, None, strength, erases)
+            outputs = operator.chunked(F.pad(v, (0, 0, 0, q.shape[2])), _CHUNK)[:, :, k.shape[2] :]
+        return F.rms_norm(outputs[:, 0], outputs.shape[-1:]) @ self.head
+
+
+@dataclass(frozen=True)
+class RecallPlan:
+    """What is trained.
+
+    Attributes:
+        steps: number of updates; the learning rate falls to 0 by then.
+        writes: how often each key is written, each time with another value.
+        seed: of first weights and of all sequences.
+    """
+
+    steps: int = 200
+    writes: int = 1
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_whole(steps=self.steps, writes=self.writes)
+        check_whole(0, seed=self.seed)
+
+
+class RecallRun:
+    """Layers of every rule and width, trained on the same sequences, of every number of pairs in turn at random.
+
+    Weights and sequences depend on the plan alone: two runs of one plan on one machine are the same, bit for bit.
+
+    Attributes:
+        tests: by number of updates, the accuracy on about 1,024 questions of held-out sequences for each rule, width
+            and number of pairs; chance is 1/16.
+    """
+
+    def __init__(self, plan: RecallPlan) -> None:
+        self.plan = plan
+        start = self._generator(0, 0)
+        self.layers = {(rule, width): RecallLayer(rule, width, start) for rule in RECALL_RULES for width in WIDTHS}
+        weights = [weight for layer in self.layers.values() for weight in layer.parameters()]
+        self.optimizer = torch.optim.Adam(weights, betas=(0.9, 0.98))
+        self.step = 0
+        self.tests: dict[int, Float[Tensor, "rules widths pairs"]] = {}
+
+    @property
+    def finished(self) -> bool:
+        """Whether all updates are done."""
+        return self.step >= self.plan.steps
+
+    def advance(self, steps: int | None = None) -> Iterator[float]:
+        """Train for a number of updates, or to the end; yield the mean loss of all layers in nats after each."""
+        end = self.plan.steps if steps is None else min(self.plan.steps, self.step + steps)
+        while self.step < end:
+            may_end()
+            yield self._update()
+
+    def _update(self) -> float:
+        if not self.tests:
+            self.tests[0] = self._test()
+        generator = self._generator(1, self.step)
+        pairs = PAIRS[int(torch.randint(len(PAIRS), (), generator=generator))]
+        *inputs, answers = draw_sequences(generator, _BATCH, pairs, self.plan.writes, held_out=False)
+        losses = [F.cross_entropy(layer(*inputs).flatten(0, 1), answers.flatten()) for layer in self.layers.values()]
+        for group in self.optimizer.param_groups:
+            group["lr"] = _RATE * (1 - self.step / self.plan.steps)
+        self.optimizer.zero_grad()
+        torch.stack(losses).sum().backward()
+        self.optimizer.step()
+        self.step += 1
+        if self.finished or self.step % max(1, self.plan.steps // _TESTS) == 0:
+            self.tests[self.step] = self._test()
+        return float(torch.stack(losses).detach().mean())
+
+    @torch.no_grad()
+    def _test(self) -> Float[Tensor, "rules widths pairs"]:
+        found = []
+        for pairs in PAIRS:
+            generator = self._generator(2, pairs)
+            *inputs, answers = draw_sequences(generator, _QUESTIONS // pairs, pairs, self.plan.writes, held_out=True)
+            found.append(
+                [float((layer(*inputs).argmax(-1) == answers).float().mean()) for layer in self.layers.values()]
+            )
+        return torch.tensor(found).T.reshape(len(RECALL_RULES), len(WIDTHS), len(PAIRS))
+
+    def _generator(self, purpose: int, number: int) -> Generator:
+        """Return the generator of the first weights, one update or one test."""
+        return torch.Generator().manual_seed((self.plan.seed * 3 + purpose) * 1_000_003 + number)

@@ -1,4 +1,4 @@
-"""The lessons on linear attention: a stream, its forms, recall, costs, and configurations."""
+"""The lessons on linear attention: a stream, its forms, costs, and configurations."""
 
 from __future__ import annotations
 
@@ -7,11 +7,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from viz_core.attention.linear import delta_rule
 from viz_core.lessons.linear_attention.costs import head_cost
 from viz_core.lessons.linear_attention.forms import all_forms
 from viz_core.lessons.linear_attention.model_layers import CONFIGURATIONS, model_layers
-from viz_core.lessons.linear_attention.recall import PAIRS, recall_accuracy
 from viz_core.lessons.linear_attention.replacing import returned
 from viz_core.lessons.linear_attention.retained import decay_by_age, map_error
 from viz_core.lessons.linear_attention.stream import RULES, TOKENS, RuleName, draw_stream
@@ -54,27 +52,6 @@ def test_costs_by_hand() -> None:
 def test_retention_is_its_formula() -> None:
     assert map_error(4) < 1e-12
     assert decay_by_age(2, 3)[1].tolist() == [1, 63 / 64, (63 / 64) ** 2]
-
-
-def test_recall_is_that_of_the_rule() -> None:
-    """The state from products of keys is the state of the recurrence; softmax with few keys recalls all."""
-    keys = torch.nn.functional.normalize(torch.randn(1, 1, 6, 4, dtype=torch.float64), dim=-1)
-    values = torch.randn(1, 1, 6, 4, dtype=torch.float64)
-    lower = (keys @ keys.mT).tril(-1)
-    written = torch.linalg.solve_triangular(lower, values, upper=False, unitriangular=True)
-    state = delta_rule(keys, keys, torch.ones_like(keys[..., 0])).states(values)[:, :, -1]
-    torch.testing.assert_close(keys.mT @ written, state)
-    found = recall_accuracy(32)
-    assert found.softmax[0] == found.sum[0] == found.delta[0] == 1
-    assert found.delta[-1] < 0.6
-
-
-def test_a_key_written_twice_has_two_values_in_a_sum() -> None:
-    """The sum and softmax attention without positions cannot tell the last from the first."""
-    found = recall_accuracy(64, writes=2)
-    assert found.delta[0] == 1
-    assert found.sum[PAIRS.index(8)] < 0.8
-    assert found.softmax[PAIRS.index(8)] < 0.8
 
 
 def test_layers_of_models_are_counted() -> None:

@@ -6,7 +6,7 @@ from itertools import count
 
 import pytest
 
-from pages.learning.training import SLICE, Training
+from ui.blocks.training import SLICE, Training
 from viz_core.runtime.interruption import interruptible
 from viz_core.tasks import Plan, Shape, TaskRun
 

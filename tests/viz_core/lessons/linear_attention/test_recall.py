@@ -1,0 +1,99 @@
+"""Associative recall: sequences, layers by hand, reproducible training, and what it shows."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+import torch
+from torch import Generator
+
+from viz_core.lessons.linear_attention.recall import (
+    PAIRS,
+    RECALL_RULES,
+    WIDTHS,
+    RecallLayer,
+    RecallPlan,
+    RecallRule,
+    RecallRun,
+    draw_sequences,
+)
+from viz_core.runtime.interruption import interruptible
+
+
+def generator(seed: int = 0) -> Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+@pytest.mark.parametrize("held_out", [False, True])
+@pytest.mark.parametrize("writes", [1, 2])
+def test_sequences_ask_for_every_key_and_want_its_last_value(writes: int, held_out: bool) -> None:
+    drawn = draw_sequences(generator(), 40, 6, writes, held_out)
+    for keys, values, asked, answers in zip(*(each.tolist() for each in drawn), strict=True):
+        assert len(set(asked)) == 6
+        assert [dict(zip(keys, values, strict=True))[key] for key in asked] == answers
+        assert len(keys) == len(values) == 6 * writes
+        assert ((keys[0] + values[0]) % 8 == 0) == held_out
+    assert 0 <= drawn.values.min() <= drawn.values.max() < 16
+
+
+@pytest.mark.parametrize("rule", RECALL_RULES)
+def test_a_layer_is_its_formula(rule: RecallRule) -> None:
+    layer = RecallLayer(rule, 4, generator()).double()
+    keys, values, asked, _ = draw_sequences(generator(1), 2, 3, 2, held_out=False)
+    k, q, v = torch.nn.functional.normalize(layer.keys, dim=-1), asked[0], layer.values[values[0]]
+    if rule == "softmax":
+        scores = layer.log_scale.exp() * k[q] @ k[keys[0]].T + layer.log_slope.exp() * torch.arange(6)
+        outputs = scores.softmax(dim=-1) @ v
+    else:
+        state, strength = torch.zeros(4, 4).double(), layer.strength if rule == "delta" else 1.0
+        for key, value in zip(k[keys[0]], v, strict=True):
+            state = state + strength * torch.outer(key, value - key @ state if rule == "delta" else value)
+        outputs = k[q] @ state
+    expected = torch.nn.functional.rms_norm(outputs, (4,)) @ layer.head
+    torch.testing.assert_close(layer(keys, values, asked)[0], expected)
+
+
+def test_a_run_depends_on_its_plan_alone_however_it_is_cut() -> None:
+    plan = RecallPlan(steps=4, seed=2)
+    whole, parts = RecallRun(plan), RecallRun(plan)
+    losses = list(whole.advance())
+    assert losses == [*parts.advance(1), *parts.advance(2), *parts.advance()]
+    assert whole.finished
+    assert list(whole.tests) == list(parts.tests) == [0, 1, 2, 3, 4]
+    torch.testing.assert_close(whole.tests[4], parts.tests[4], rtol=0, atol=0)
+    assert list(RecallRun(RecallPlan(steps=1, seed=3)).advance()) != losses[:1]
+
+
+def test_an_update_can_be_interrupted() -> None:
+    run = RecallRun(RecallPlan(steps=3))
+
+    def check() -> None:
+        if run.step == 1:
+            raise TimeoutError
+
+    with interruptible(check), pytest.raises(TimeoutError):
+        list(run.advance())
+    assert run.step == 1
+
+
+@pytest.mark.parametrize("wrong", [{"steps": 0}, {"writes": 0}, {"seed": -1}])
+def test_a_plan_refuses_what_cannot_be_trained(wrong: dict[str, int]) -> None:
+    with pytest.raises(ValueError, match="expected at least"):
+        RecallPlan(**wrong)
+
+
+def test_what_the_page_says_of_a_run() -> None:
+    """Recall falls with the pairs and rises with the state; sum and delta rule differ where keys are written again."""
+    once, again = RecallRun(RecallPlan(steps=100)), RecallRun(RecallPlan(steps=100, writes=2))
+    for run in (once, again):
+        list(run.advance())
+        softmax, delta, _ = run.tests[100]
+        assert softmax[WIDTHS.index(16) :].min() > 0.98
+        assert all((wider >= narrower - 0.03).all() for wider, narrower in pairwise(delta.flip(0)))
+        assert (delta[:, 0] >= delta[:, -1]).all()
+    at = WIDTHS.index(16), PAIRS.index(24)
+    assert abs(once.tests[100][1][at] - once.tests[100][2][at]) < 0.05
+    assert again.tests[100][1][at] - again.tests[100][2][at] > 0.25
+    assert again.tests[100][2].max() < 0.6
+    assert once.layers["delta", 16].strength < again.layers["delta", 16].strength - 0.1
