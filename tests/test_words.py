@@ -193,6 +193,7 @@ TRUE_AT_ANY_SETTING = {
         "learn": "an average over many draws, which a test makes",
     },
     "learning": {},
+    "linear-attention": {},
     "multi-head": {
         "cost": "the formulas of the costs",
     },

@@ -24,7 +24,7 @@ def retention(
     decay: Float[Tensor, " heads"] | None = None,
     valid_lens: Int[Tensor, " batch"] | None = None,
 ) -> LinearOperator:
-    """Retention: S_t = g S_(t-1) + k_t v_t^T, so A_ts = g^(t-s) q_t . k_s (RetNet: Sun 2023, equation 5 and its recurrent form).
+    """Retention: S_t = g S_(t-1) + k_t v_t^T, so A_ts = g^(t-s) q_t . k_s (RetNet: Sun 2023, equation 5).
 
     The paper also rotates queries and keys and normalises each head; both are up to the caller.
 
