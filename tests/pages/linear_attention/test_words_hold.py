@@ -40,7 +40,7 @@ def test_of_the_map_without_erasing(open_page: OpenPage) -> None:
     stream = draw_stream(2)
     faded = all_forms(stream.operator("delta", 0.6), stream.values, broken=True).map_error
     assert faded == pytest.approx(0.27, abs=0.005)
-    assert number(app, "with less left to erase, it is") == 27
+    assert number(app, "a = 0.6$ it is") == 27
 
 
 def test_of_what_states_return(open_page: OpenPage) -> None:
