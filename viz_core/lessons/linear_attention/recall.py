@@ -25,11 +25,11 @@ _SPLIT = 8  # the first pair of a sequence is one of every 8 in held-out sequenc
 
 
 class Sequences(NamedTuple):
-    """Pairs of a key and a value, in order; then every key is asked for, and its last value is the answer."""
+    """Pairs of a key and a value, in order; then every key is a query, and its last value is the answer."""
 
     keys: Int[Tensor, "batch n"]
     values: Int[Tensor, "batch n"]
-    asked: Int[Tensor, "batch pairs"]
+    queried: Int[Tensor, "batch pairs"]
     answers: Int[Tensor, "batch pairs"]
 
 
@@ -38,11 +38,11 @@ def draw_sequences(generator: Generator, count: int, pairs: int, writes: int, he
 
     No held-out sequence can be drawn for training: key + value of the first pair is a multiple of 8 in these alone.
     """
-    asked = torch.rand(count, NUM_KEYS, generator=generator).argsort(dim=1)[:, :pairs]
+    queried = torch.rand(count, NUM_KEYS, generator=generator).argsort(dim=1)[:, :pairs]
     values = torch.randint(NUM_VALUES, (count, pairs * writes), generator=generator)
     rest = torch.zeros(count).long() if held_out else torch.randint(1, _SPLIT, (count,), generator=generator)
-    values[:, 0] = (values[:, 0] // _SPLIT * _SPLIT + rest - asked[:, 0]) % NUM_VALUES
-    return Sequences(asked.repeat(1, writes), values, asked, values[:, -pairs:])
+    values[:, 0] = (values[:, 0] // _SPLIT * _SPLIT + rest - queried[:, 0]) % NUM_VALUES
+    return Sequences(queried.repeat(1, writes), values, queried, values[:, -pairs:])
 
 
 class RecallLayer(nn.Module):
@@ -71,11 +71,11 @@ class RecallLayer(nn.Module):
         return self.strength_logit.sigmoid()
 
     def forward(
-        self, keys: Int[Tensor, "batch n"], values: Int[Tensor, "batch n"], asked: Int[Tensor, "batch pairs"]
+        self, keys: Int[Tensor, "batch n"], values: Int[Tensor, "batch n"], queried: Int[Tensor, "batch pairs"]
     ) -> Float[Tensor, "batch pairs values"]:
-        """Return the scores of all values for each key that is asked for."""
+        """Return the scores of all values for each query."""
         unit = F.normalize(self.keys, dim=-1)
-        k, q, v = unit[keys][:, None], unit[asked][:, None], self.values[values][:, None]
+        k, q, v = unit[keys][:, None], unit[queried][:, None], self.values[values][:, None]
         if self.rule == "softmax":
             recent = (self.log_slope.exp() * torch.arange(k.shape[2])).expand(1, 1, q.shape[2], -1)
             outputs = attend(self.log_scale.exp() * q, k, v, bias=recent, scale=1.0)

@@ -29,9 +29,9 @@ def generator(seed: int = 0) -> Generator:
 @pytest.mark.parametrize("writes", [1, 2])
 def test_sequences_ask_for_every_key_and_want_its_last_value(writes: int, held_out: bool) -> None:
     drawn = draw_sequences(generator(), 40, 6, writes, held_out)
-    for keys, values, asked, answers in zip(*(each.tolist() for each in drawn), strict=True):
-        assert len(set(asked)) == 6
-        assert [dict(zip(keys, values, strict=True))[key] for key in asked] == answers
+    for keys, values, queried, answers in zip(*(each.tolist() for each in drawn), strict=True):
+        assert len(set(queried)) == 6
+        assert [dict(zip(keys, values, strict=True))[key] for key in queried] == answers
         assert len(keys) == len(values) == 6 * writes
         assert ((keys[0] + values[0]) % 8 == 0) == held_out
     assert 0 <= drawn.values.min() <= drawn.values.max() < 16
@@ -40,8 +40,8 @@ def test_sequences_ask_for_every_key_and_want_its_last_value(writes: int, held_o
 @pytest.mark.parametrize("rule", RECALL_RULES)
 def test_a_layer_is_its_formula(rule: RecallRule) -> None:
     layer = RecallLayer(rule, 4, generator()).double()
-    keys, values, asked, _ = draw_sequences(generator(1), 2, 3, 2, held_out=False)
-    k, q, v = torch.nn.functional.normalize(layer.keys, dim=-1), asked[0], layer.values[values[0]]
+    keys, values, queried, _ = draw_sequences(generator(1), 2, 3, 2, held_out=False)
+    k, q, v = torch.nn.functional.normalize(layer.keys, dim=-1), queried[0], layer.values[values[0]]
     if rule == "softmax":
         scores = layer.log_scale.exp() * k[q] @ k[keys[0]].T + layer.log_slope.exp() * torch.arange(6)
         outputs = scores.softmax(dim=-1) @ v
@@ -51,7 +51,7 @@ def test_a_layer_is_its_formula(rule: RecallRule) -> None:
             state = state + strength * torch.outer(key, value - key @ state if rule == "delta" else value)
         outputs = k[q] @ state
     expected = torch.nn.functional.rms_norm(outputs, (4,)) @ layer.head
-    torch.testing.assert_close(layer(keys, values, asked)[0], expected)
+    torch.testing.assert_close(layer(keys, values, queried)[0], expected)
 
 
 def test_a_run_depends_on_its_plan_alone_however_it_is_cut() -> None:
@@ -92,8 +92,8 @@ def test_what_the_page_says_of_a_run() -> None:
         assert softmax[WIDTHS.index(16) :].min() > 0.98
         assert all((wider >= narrower - 0.03).all() for wider, narrower in pairwise(delta.flip(0)))
         assert (delta[:, 0] >= delta[:, -1]).all()
-    at = WIDTHS.index(16), PAIRS.index(24)
-    assert abs(once.tests[100][1][at] - once.tests[100][2][at]) < 0.05
-    assert again.tests[100][1][at] - again.tests[100][2][at] > 0.25
+    width_and_pairs = WIDTHS.index(16), PAIRS.index(24)
+    assert abs(once.tests[100][1][width_and_pairs] - once.tests[100][2][width_and_pairs]) < 0.05
+    assert again.tests[100][1][width_and_pairs] - again.tests[100][2][width_and_pairs] > 0.25
     assert again.tests[100][2].max() < 0.6
     assert once.layers["delta", 16].strength < again.layers["delta", 16].strength - 0.1
