@@ -44,6 +44,8 @@ def sinks(
         return
     if not evaluate(request, switchable):
         st.caption(chapter.words("no-switches"))
+    elif "window" in features and any(call.signed for call in result.trace):
+        st.caption(chapter.words("no-window"))
     elif "window" in features:
         _window(chapter, card, request, result)
     else:

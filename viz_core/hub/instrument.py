@@ -127,7 +127,9 @@ def _enter(part: Any, sites: Mapping[nn.Module, str]) -> None:
             [(config, implementations.get(id(config), implementation(config))) for config in configs],
             [(layer, names.get(layer, site_of(layer))) for layer in sites],
             [(layer, handles_of.get(layer) or add_hooks(layer)) for layer in listened],
-            _watch(part, [layer for layer in sites if sites[layer] not in own]) + watch_linear(linear),
+            _watch(part, [layer for layer in sites if sites[layer] not in own])
+            + watch_projections(part, linear)
+            + watch_linear(linear),
         )
     _instrumented.add(part)
     name = implementation_for(part)

@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 
 from viz_core.hub.runs.run import HubRun, Maps
 from viz_core.hub.runs.token_text import Token
-from viz_core.maps.measures import total_variation
+from viz_core.maps.measures import scaled_rows, total_variation
 from viz_core.runtime.interruption import may_end
 
 Apart = Literal["", "tokens", "layers", "heads"]
@@ -14,7 +14,7 @@ Apart = Literal["", "tokens", "layers", "heads"]
 
 
 class HeadChange(NamedTuple):
-    """Total variation of a head's attention between both models, 0 to 1."""
+    """Total variation of a head's attention between both models, 0 to 1; of signed maps that of `scaled_rows`."""
 
     change: float
     layer: int
@@ -62,7 +62,8 @@ def _compare(first: Maps, second: Maps, prompt: int) -> KindCompared:
     changes = []
     for layer, calls in enumerate(zip(first.calls, second.calls, strict=True)):
         may_end()
-        own, other = (call.weights(queries=slice(0, rows), keys=slice(0, shared))[0] for call in calls)
+        maps = [(call.weights(queries=slice(0, rows), keys=slice(0, shared))[0], call.signed) for call in calls]
+        own, other = (scaled_rows(weights) if signed else weights for weights, signed in maps)
         changes += [HeadChange(change, layer, head) for head, change in enumerate(total_variation(own, other).tolist())]
     return KindCompared(first.id, "", tuple(sorted(changes, key=lambda one: (-one.change, one.layer, one.head))))
 

@@ -107,7 +107,15 @@ def windowed(model: HubModel, run: HubRun, size: int) -> Windowed:
 
     Both windows hold as many tokens (Xiao 2023, table 1). All tokens are read through the window, in every layer, and
     positions stay what they are. A learned sink is no token and stays in sight.
+
+    Raises:
+        ValueError: if the window does not fit the text, or a layer has no plain softmax: a convolution before linear
+            attention reads beyond the window.
     """
+    if any(call.signed for call in run.trace):
+        raise ValueError(
+            "model: expected a softmax in every layer, got linear attention, which a window does not limit"
+        )
     if not NUM_FIRST < size <= longest_window(run):
         raise ValueError(f"size: expected {NUM_FIRST + 1} to {longest_window(run)}, got {size}")
     learned = int(run.maps[0].key_tokens[0] == SINK)

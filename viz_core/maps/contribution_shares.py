@@ -20,6 +20,8 @@ ContributionKind = Literal["", "carried", "lengths"]
 class ContributionShares:
     """Source of |a_ij W_o^h v_j| / sum_k |a_ik W_o^h v_k|, computed row by row without a vector for each pair.
 
+    Of signed maps too: lengths have no sign.
+
     With a `unit`, the source of |a_ij W_o^h v_j| / unit, which can be compared between rows, heads and layers.
 
     The length of a weight times a vector is the weight times its length: so each key's vector is measured once.
@@ -41,7 +43,7 @@ class ContributionShares:
     def rows(self, heads: slice, queries: slice) -> Float[Tensor, "batch some_heads rows keys"]:
         """Shares or lengths of these heads and queries over all keys; zeros where the norms are all 0."""
         lengths = self.lengths[:, heads, queries] if self.lengths.dim() == 4 else self.lengths[:, heads, None]
-        added = self.weights.rows(heads, queries).float() * lengths
+        added = self.weights.rows(heads, queries).float().abs() * lengths
         if self.unit is not None:
             return added / self.unit
         return added / added.sum(dim=-1, keepdim=True).clamp_min(torch.finfo(added.dtype).tiny)

@@ -16,7 +16,8 @@ def contribution_norms(call: AttentionCall, W_o: nn.Module | None) -> Float[Tens
 
     The layer's output without its bias is the sum of these vectors, `contribution_sum`. A key with a large weight and
     a short vector adds little: BERT's heads that look at separators do that. Where a gate g_i multiplies what the heads
-    write (Qwen3-Next), v_j is g_i v_j throughout, with the gate as it was.
+    write (Qwen3-Next), v_j is g_i v_j throughout, with the gate as it was. Linear attention is followed by a norm and a
+    gate, whose factors together are g_i.
 
     Args:
         call: recorded by `record(values=True)`.
@@ -31,7 +32,7 @@ def contribution_norms(call: AttentionCall, W_o: nn.Module | None) -> Float[Tens
             the layer changes what its heads write before it is projected, but by a gate.
     """
     lengths = value_lengths(call, W_o)
-    return call.weights() * (lengths if lengths.dim() == 4 else lengths[:, :, None])
+    return call.weights().abs() * (lengths if lengths.dim() == 4 else lengths[:, :, None])
 
 
 @torch.no_grad()

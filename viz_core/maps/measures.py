@@ -160,14 +160,21 @@ def total_variation(
     return (first - second).abs().sum(dim=-1).mean(dim=-1) / 2
 
 
+def scaled_rows(weights: Float[Tensor, "*batch queries keys"]) -> Float[Tensor, "*batch queries keys"]:
+    """Return w_ij / sum_j |w_ij|: signed rows whose sizes sum to 1, so that `total_variation` of two is 0 to 1.
+
+    A row of zeros stays zeros.
+    """
+    check_tensors(weights=weights)
+    return weights / weights.abs().sum(dim=-1, keepdim=True).clamp_min(torch.finfo(weights.dtype).tiny)
+
+
 def weight_shares(weights: Float[Tensor, "*batch queries keys"]) -> Float[Tensor, "*batch queries keys"]:
     """Return |w_ij| / sum_j |w_ij|: of signed maps how much of a row's weight, whatever its sign, is on each key.
 
     A row of zeros stays zeros.
     """
-    check_tensors(weights=weights)
-    sizes = weights.abs()
-    return sizes / sizes.sum(dim=-1, keepdim=True).clamp_min(torch.finfo(weights.dtype).tiny)
+    return scaled_rows(weights).abs()
 
 
 def combine_heads(

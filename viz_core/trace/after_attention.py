@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from viz_core.trace.linear_rule import LinearRule
 from viz_core.trace.source import Direct, Projected
 
 
@@ -67,15 +68,22 @@ def _compared(
     found = inputs.reshape(batch, queries, heads, width).transpose(1, 2)
     if torch.equal(found, output):
         return source
-    gate = _gate(found.float(), output.float(), 8 * torch.finfo(output.dtype).eps)
-    return replace(source, is_changed=True) if gate is None else replace(source, gate=gate)
+    rounding = 8 * torch.finfo(output.dtype).eps
+    gate = _gate(found.float(), output.float(), rounding, any_factor=isinstance(source, LinearRule))
+    return replace(source, is_changed=gate is None, gate=gate)
 
 
-def _gate(found: Tensor, output: Tensor, rounding: float) -> Float[Tensor, "batch heads queries v"] | None:
-    """Return the factor of each number: from 0 to 1 as of a sigmoid, or one for each head and query; else None."""
+def _gate(
+    found: Tensor, output: Tensor, rounding: float, any_factor: bool
+) -> Float[Tensor, "batch heads queries v"] | None:
+    """Return the factor of each number: from 0 to 1 as of a sigmoid, or one for each head and query; else None.
+
+    Args:
+        any_factor: of a norm that divides and a gate that multiplies, as they follow every linear rule, whatever it is.
+    """
     is_zero = output == 0
     factors = torch.where(is_zero, 0, found / torch.where(is_zero, 1, output))
-    if bool(((factors >= 0) & (factors <= 1 + rounding)).all()) and not bool(found[is_zero].any()):
+    if bool((any_factor | (factors >= 0) & (factors <= 1 + rounding)).all()) and not bool(found[is_zero].any()):
         return factors
     largest = output.abs().argmax(dim=-1, keepdim=True)
     alike = factors.gather(-1, largest)

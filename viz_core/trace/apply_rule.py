@@ -3,9 +3,11 @@
 from dataclasses import fields, replace
 from typing import Any
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from viz_core.trace.edits import Edits
 from viz_core.trace.intervene import edits_at
 from viz_core.trace.linear_rule import LinearRule
 from viz_core.trace.pooling import edited_output
@@ -14,12 +16,20 @@ from viz_core.trace.references import detached
 
 
 def finish_rule(
-    output: Float[Tensor, "batch heads queries v"], source: LinearRule, values: Tensor, site: str | None
+    output: Float[Tensor, "batch heads queries v"],
+    source: LinearRule,
+    values: Tensor,
+    site: str | None,
+    follows_convolution: bool = False,
 ) -> Float[Tensor, "batch heads queries v"]:
     """Return what a layer's rule gave, with its edited heads; recorded within `record()`.
 
+    Args:
+        follows_convolution: whether keys and values are made of several tokens, by a short convolution.
+
     Raises:
-        ValueError: if an edit changes scores, which the rule does not have, or the recording is differentiable.
+        ValueError: if an edit changes scores, which the rule does not have, or is to hide a token that a convolution
+            carries on; or if the recording is differentiable.
     """
     trace = current_trace()
     if trace is not None and trace.differentiable:
@@ -32,6 +42,11 @@ def finish_rule(
             f"site {site!r}: expected off, gate, mean, knock_out, window or patch of outputs, by which a {source.rule} "
             "can be edited: it has no scores"
         )
+    if edits is not None and follows_convolution and _hides_a_token(edits, source):
+        raise ValueError(
+            f"site {site!r}: expected pairs of query and key to cut, got a token cut from all that follow it, in all "
+            f"heads: a short convolution before the {source.rule} carries it on to the next tokens"
+        )
     if trace is not None:
         tensors = {item.name: getattr(source, item.name) for item in fields(source)}
         own: dict[str, Any] = {name: detached(tensor) for name, tensor in tensors.items() if isinstance(tensor, Tensor)}
@@ -42,3 +57,16 @@ def finish_rule(
         return output
     edited = edited_output(output.float(), replace(source, edits=edits), values.float())
     return edited.to(output.dtype)
+
+
+def _hides_a_token(edits: Edits, source: LinearRule) -> bool:
+    """Whether edits cut some token in all heads from all tokens after it."""
+    cuts = replace(edits, edits=tuple(edit for edit in edits.edits if edit.cuts_pairs))
+    batch, heads, n, _ = source.shape
+    if not all(map(cuts.of, range(heads))):
+        return False
+    queries, keys = cuts.positions
+    later = (keys[:, None] >= 0) & (queries[..., None] > keys[:, None])
+    scores = torch.zeros(batch, 1, n, n, device=source.keys.device)
+    uncut = [cuts.edit_scores(scores, [head], slice(0, n))[:, 0] == 0 for head in range(heads)]
+    return bool((later.any(dim=1) & ~(later & torch.stack(uncut).any(dim=0)).any(dim=1)).any())

@@ -41,6 +41,7 @@ class Edit:
 
     changes_weights: ClassVar[bool] = False
     replaces_output: ClassVar[bool] = False  # whether the output no longer depends on the weights
+    cuts_pairs: ClassVar[bool] = False  # whether it cuts pairs of query and key, and nothing else
     needs_softmax: ClassVar[bool] = False  # whether it changes scores in another way than to cut keys
     needs_positions: ClassVar[bool] = True
 

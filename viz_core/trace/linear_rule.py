@@ -40,7 +40,7 @@ class LinearRule(Projected):
     skip: Float[Tensor, " heads"] | None = None
     erases: bool = False
     normalised: bool = False
-    is_changed: bool = True  # a norm follows every such rule, before the output is projected
+    is_changed: bool = True  # a norm and a gate follow every such rule; until they are recorded as `gate`
     signed: ClassVar[bool] = True
 
     @property
@@ -72,14 +72,14 @@ class LinearRule(Projected):
         return found.float()
 
     def _weights(self, heads: slice, queries: slice, edit: Callable[[Tensor], Tensor] | None) -> Tensor:  # noqa: ARG002
-        Q, K = self._of_heads(self.queries, heads)[:, :, queries] * self.scale, self._of_heads(self.keys, heads)
+        Q, K = self._of_heads(self.queries[:, :, queries], heads) * self.scale, self._of_heads(self.keys, heads)
         at = torch.arange(self.shape[2], device=Q.device)[queries]
         assert self.log_decay is not None
         G = self.log_decay[:, heads].to(Q).cumsum(dim=-1)
         s = torch.ones_like(G) if self.strength is None else self.strength[:, heads].to(Q)
         weights = Q.new_zeros(*Q.shape[:3], self.shape[3])
         last = int(at.max()) + 1 if len(at) else 0
-        size = _CHUNK if self.erases else max(1, last)
+        size = _CHUNK if self.erases else 32 * _CHUNK
         for start in reversed(range(0, last, size)):
             own = slice(start, min(start + size, last))
             decays = G[..., at.clamp(max=own.stop - 1), None] - G[..., None, own]

@@ -58,6 +58,9 @@ def pattern(heads: Heads, what: str | Float[Tensor, "queries keys"]) -> Edit:
 def knock_out(heads: Heads, *, query: Places = None, key: Places = None) -> Edit:
     """Return an edit that cuts pairs of query and key: their scores are -inf before the softmax (Geva 2023, section 5).
 
+    A key of linear attention behind a short convolution is made of a few tokens: cutting it in all heads from all later
+    queries does not hide its token, and is refused there.
+
     Args:
         heads: None cuts them in all heads, as Geva does.
         query, key: positions counted from the first token of each text, or a slice of them; None is all. Each query
@@ -71,6 +74,8 @@ def knock_out(heads: Heads, *, query: Places = None, key: Places = None) -> Edit
 
 def window(heads: Heads, size: int, *, first: int = 0) -> Edit:
     """Return an edit that masks keys `size` or more steps from the query, except the first ones (Xiao 2023, figure 1).
+
+    A short convolution before linear attention reads a few tokens further than the window.
 
     Args:
         heads: None is all of them.
@@ -156,6 +161,7 @@ class GivenWeights(Edit):
 @dataclass(frozen=True, eq=False)
 class _KnockOut(Edit):
     changes_weights: ClassVar[bool] = True
+    cuts_pairs: ClassVar[bool] = True
     query: Selected
     key: Selected
 
@@ -167,6 +173,7 @@ class _KnockOut(Edit):
 @dataclass(frozen=True, eq=False)
 class _Window(Edit):
     changes_weights: ClassVar[bool] = True
+    cuts_pairs: ClassVar[bool] = True
     size: int
     first: int
 

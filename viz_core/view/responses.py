@@ -3,7 +3,9 @@
 from collections.abc import Callable, Iterable
 
 import numpy as np
+import torch
 
+from viz_core.maps.measures import scaled_rows
 from viz_core.view.map_group import MapGroup
 from viz_core.view.map_source import LayerPicture, Part, PartError, finite_measures
 from viz_core.view.requests import (
@@ -64,5 +66,7 @@ def _changes(group: MapGroup, other: MapGroup | None, layer: int) -> Part | None
     for own, theirs in zip(group.maps.parts(requests), other.maps.parts(requests), strict=True):
         if not isinstance(own, Part) or not isinstance(theirs, Part):
             return None
-        changes.append(changed_attention(own.array, theirs.array, rows, columns))
+        maps = ((torch.from_numpy(own.array), group), (torch.from_numpy(theirs.array), other))
+        first, second = ((scaled_rows(w) if each.calls[layer].signed else w).numpy() for w, each in maps)
+        changes.append(changed_attention(first, second, rows, columns))
     return Part("bytes", np.empty(0, np.uint8), {"changes": changes})

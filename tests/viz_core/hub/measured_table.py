@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import torch
 import transformers
+from torch import Tensor
 
 from tests.viz_core.hub import tiny_hybrids
 from tests.viz_core.hub.architectures import TABLE
@@ -31,17 +32,17 @@ _LATENT = {
     "v_head_dim": 8,
     "first_k_dense_replace": 2,
 }
-LATENT = {"deepseek_v2": _LATENT, "deepseek_v3": _LATENT}
+_DIFFERENTIAL = {**_SMALL, "num_key_value_heads": 4, "intermediate_size": 48}
+CONFIGURED = {"deepseek_v2": _LATENT, "deepseek_v3": _LATENT, "diffllama": _DIFFERENTIAL}
 SOFTMAX = "bart bert bloom deit dinov2 gemma gemma2 gpt2 llama marian mistral qwen3 registers roberta t5 vit".split()
-ARCHITECTURES = (*SOFTMAX, *LATENT, *tiny_hybrids.FAMILIES)
+ARCHITECTURES = (*SOFTMAX, *CONFIGURED, *tiny_hybrids.FAMILIES)
 
 HEAD = """
 ## Measured
 
-Tiny random models with a padded batch, run and compared: maps of a softmax with those that the model's own code returns
-eagerly, other maps with what its own rule gives for one-hot values, relative to the largest weight where that is above
-1. Written by the tests' own run (`python -m
-tests.viz_core.hub.measured_table`), in float32.
+Tiny random models with a padded batch, run in float32 and compared: maps of a softmax with those that the model's own
+eager code returns in float64, other maps with what its own rule gives for one-hot values, relative to the largest
+weight where that is above 1. Written by the tests' own run (`python -m tests.viz_core.hub.measured_table`).
 
 | architecture | layers | rules of the layers, in order | largest difference |
 | --- | --- | --- | --- |
@@ -70,13 +71,16 @@ def measure(architecture: str) -> Measured:
     """Run a model and compare its maps."""
     if architecture in tiny_hybrids.FAMILIES:
         return _measure_hybrid(architecture)
-    model = _latent(architecture) if architecture in LATENT else in_memory(architecture)
-    stack = STACKS.get(model.config.model_type, "decoder" if architecture in (*LATENT, *_DECODERS) else "encoder")
-    twin, inputs = eager_twin(model), inputs_of(model)
+    model = _configured(architecture) if architecture in CONFIGURED else in_memory(architecture)
+    stack = STACKS.get(model.config.model_type, "decoder" if architecture in (*CONFIGURED, *_DECODERS) else "encoder")
+    twin, inputs = eager_twin(model).double(), inputs_of(model)
+    wide = {name: each.double() if each.is_floating_point() else each for name, each in inputs.items()}
     instrument(model)
     with torch.no_grad(), record() as trace:
         model(**inputs)
-        expected = maps_of(twin(**inputs, output_attentions=True), stack)
+        expected = maps_of(twin(**wide, output_attentions=True), stack)
+        if architecture == "diffllama":
+            expected = {site: _difference(maps, twin, site) for site, maps in expected.items()}
     real = inputs["attention_mask"].bool() if "attention_mask" in inputs else None
     most = 0.0
     for call in trace:
@@ -88,10 +92,18 @@ def measure(architecture: str) -> Measured:
 _DECODERS = ("bloom", "gemma", "mistral", "qwen3")
 
 
-def _latent(architecture: str) -> Any:
+def _difference(softmaxes: Tensor, model: Any, site: str) -> Tensor:
+    """Return softmax_1 - lambda softmax_2 of a layer of DiffLlama (Ye 2024, equation 1)."""
+    own = model.model.layers[int(site.split(".")[1])].self_attn
+    factor = (own.lambda_q1 @ own.lambda_k1).exp() - (own.lambda_q2 @ own.lambda_k2).exp() + own.lambda_init
+    first, second = softmaxes.chunk(2, dim=1)
+    return first - factor * second
+
+
+def _configured(architecture: str) -> Any:
     with torch.random.fork_rng():
         torch.manual_seed(4)
-        config = transformers.CONFIG_MAPPING[architecture](**LATENT[architecture], attn_implementation="eager")
+        config = transformers.CONFIG_MAPPING[architecture](**CONFIGURED[architecture], attn_implementation="eager")
         return transformers.AutoModelForCausalLM.from_config(config).eval()
 
 

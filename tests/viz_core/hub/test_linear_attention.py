@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import functools
 import inspect
 import pickle
@@ -18,8 +19,11 @@ from torch import Tensor
 from tests.viz_core.hub.tiny_hybrids import FAMILIES, hybrid
 from viz_core.hub import coverage, instrument, restore
 from viz_core.hub.transformers_internals.linear_rules import RULES, rules_of
-from viz_core.maps.contributions import contribution_sum
+from viz_core.maps.contribution_shares import contribution_shares
+from viz_core.maps.contributions import contribution_norms, contribution_sum, contribution_vectors
 from viz_core.maps.fingerprints import measure_layer
+from viz_core.maps.residuals import row_sum_error
+from viz_core.models.projections import output_projection
 from viz_core.trace import (
     AttentionCall,
     gate,
@@ -157,14 +161,51 @@ def test_maps_are_what_the_rule_gives_for_one_hot_values(family: str, model: Any
         assert not found.triu(1).any()
         tile = call.weights(head=1, queries=slice(20, 68, 5), keys=slice(3, 40))
         torch.testing.assert_close(tile, found[:, 1, 20:68:5, 3:40], atol=1e-7, rtol=0)
-        with pytest.raises(ValueError, match="expected a layer that projects what its heads write"):
-            contribution_sum(call, None)
     save_trace(trace, tmp_path / "rules.safetensors")
     loaded = load_trace(tmp_path / "rules.safetensors")[calls[0].site]
     assert loaded.signed
     assert torch.equal(loaded.weights(), calls[0].weights())
     assert torch.equal(trace.to("cpu")[calls[0].site].weights(), calls[0].weights())
     assert "entropy" not in measure_layer(calls[0], 1).fingerprints[0]
+
+
+def test_contributions_add_up_to_what_the_layer_writes(model: Any) -> None:
+    with record() as trace:
+        passed(model)
+    projections = {call.site: output_projection(model, call.site) for call in linear(trace)}
+    written, handles = dict[str, Tensor](), []
+    for site, W_o in projections.items():
+        hook = functools.partial(lambda site, _layer, _inputs, output: written.update({site: output}), site)
+        handles.append(W_o.register_forward_hook(hook))
+    edited = linear(trace)[0].site
+    with record(values=True) as trace, intervene({edited: [gate(0, 0.5), off(1), knock_out(2, query=40, key=38)]}):
+        passed(model)
+    for handle in handles:
+        handle.remove()
+    for call in linear(trace):
+        W_o = projections[call.site]
+        output = written[call.site] - (0 if W_o.bias is None else W_o.bias)
+        size = float(output.abs().max())
+        assert float((contribution_sum(call, W_o) - output).abs().max()) < 1e-5 * size
+        alone = contribution_sum(call.text(1), W_o)
+        assert float((alone - output[1:, 27:]).abs().max()) < 1e-5 * size
+    call = linear(trace)[-1]
+    by_head = torch.stack([contribution_vectors(call, projections[call.site], 60, head) for head in range(4)], dim=1)
+    lengths = contribution_norms(call, projections[call.site])
+    torch.testing.assert_close(lengths[:, :4, 60], by_head.norm(dim=-1), atol=1e-5, rtol=1e-4)
+    shares = contribution_shares(trace, model)[call.site]
+    assert not shares.signed
+    assert float(shares.weights().min()) >= 0
+    assert row_sum_error([shares]) < 1e-5
+    with record() as trace:
+        passed(model)
+    with pytest.raises(ValueError, match="expected a layer that projects what its heads write"):
+        contribution_sum(replace_values(linear(trace)[0], call), None)
+
+
+def replace_values(call: AttentionCall, other: AttentionCall) -> AttentionCall:
+    """The call, whose norm and gate were not recorded, with values."""
+    return AttentionCall(call.site, dataclasses.replace(call.source, values=other.values))  # type: ignore[type-var]
 
 
 def test_padding_is_left_out(model: Any) -> None:
@@ -218,6 +259,32 @@ def test_edits_reach_the_rule(model: Any) -> None:
         passed(model)
     with pytest.raises(ValueError, match="expected no differentiable"), record(differentiable=True):
         passed(model)
+
+
+def test_a_token_is_not_hidden_where_a_short_convolution_carries_it_on(family: str, model: Any) -> None:
+    sites = [call.site for call in linear(recorded(model))]
+    hide = [knock_out(None, key=5, query=slice(6, None)), knock_out(None, key=5, query=slice(0, 5))]
+    some = [knock_out((0, 1), key=5), knock_out(None, key=5, query=slice(8, None))]
+    changed = IDS.clone()
+    changed[0, 5], changed[1, 32] = 7, 7
+    if family != "minimax":
+        with pytest.raises(ValueError, match="a short convolution before the"), intervene(dict.fromkeys(sites, hide)):
+            passed(model)
+        with intervene(dict.fromkeys(sites, some)):  # pairs are cut in the map, whatever a key is made of
+            passed(model)
+        return
+    others = [call.site for call in recorded(model) if call.rule == "softmax"]
+    with intervene(dict.fromkeys([*sites, *others], hide)), torch.no_grad():
+        own, other = (model(ids, attention_mask=MASK, use_cache=False).logits for ids in (IDS, changed))
+    apart = (own - other).abs().amax(dim=-1)
+    assert float(apart[0, 5]) > 1e-3
+    assert float(torch.cat([apart[0, :5], apart[0, 6:], apart[1, 33:]]).max()) < 1e-5
+
+
+def recorded(model: Any) -> Any:
+    with record() as trace:
+        passed(model)
+    return trace
 
 
 def test_heads_that_are_not_named_are_the_same_bit_for_bit(model: Any) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from tests.viz_core.hub.tiny_models import build_all
 from viz_core.hub import HubModel, HubRun, load_hub
 from viz_core.hub.model_comparison import compare_heads
 from viz_core.maps.measures import total_variation
@@ -46,6 +47,23 @@ def test_a_head_whose_queries_were_changed_is_named_first_and_its_layer_stays(ti
     own, other = (run.trace["encoder.0.self"].weights(head=2)[0] for run in (first, second))
     assert kind.heads[0].change == pytest.approx(float((own - other).abs().sum()) / 2 / len(own), abs=1e-6)
     assert compare_heads(first, first)[0].heads[0] == (0.0, 0, 0)
+
+
+def test_signed_rows_are_scaled_before_they_are_compared(tmp_path: Path) -> None:
+    base = load_hub(build_all(("qwen3_5_text",), tmp_path) / "qwen3_5_text", device="cpu")
+
+    def negate(network: torch.nn.Module) -> None:
+        network.model.layers[0].linear_attn.in_proj_qkv.weight[:16].mul_(-1)  # the queries of all heads
+
+    first, second = base.run(TEXT, max_new_tokens=0), changed(base, negate).run(TEXT, max_new_tokens=0)
+    (kind,) = compare_heads(first, second)
+    own, other = (run.trace["decoder.0.self"].weights()[0] for run in (first, second))
+    own, other = (weights / weights.abs().sum(dim=-1, keepdim=True) for weights in (own, other))
+    expected = total_variation(own, other)
+    assert all(0 <= one.change <= 1 + 1e-6 for one in kind.heads)
+    for one in kind.heads:
+        if one.layer == 0:
+            assert one.change == pytest.approx(float(expected[one.head]), abs=1e-6)
 
 
 def test_what_a_decoder_goes_on_with_does_not_hide_what_both_read(tiny_model: TinyModel) -> None:

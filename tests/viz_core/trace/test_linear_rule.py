@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from tests.viz_core.view.attention_groups import make_group, read_requests
 from viz_core.attention.linear import LinearOperator
-from viz_core.maps.measures import weight_shares
+from viz_core.maps.measures import scaled_rows, total_variation, weight_shares
 from viz_core.trace import AttentionCall
 from viz_core.trace.linear_rule import LinearRule
 from viz_core.view.computed_maps import ComputedMaps
 from viz_core.view.map_source import in_signed_bytes
+from viz_core.view.payload import View
 from viz_core.view.requests import MapRequest
+from viz_core.view.responses import answer
+from viz_core.view.words import view_words
 
 
 def rule(n: int, *, erases: bool, seed: int = 0, groups: int = 2, heads: int = 4, strong: float = 1.0) -> LinearRule:
@@ -118,6 +124,22 @@ def test_scores_are_refused() -> None:
 def test_shares_of_signed_weights() -> None:
     weights = torch.tensor([[1.0, -3.0], [0.0, 0.0]])
     assert weight_shares(weights).tolist() == [[0.25, 0.75], [0.0, 0.0]]
+
+
+def test_changes_of_signed_maps_are_between_rows_whose_sizes_sum_to_1() -> None:
+    assert scaled_rows(torch.tensor([[1.0, -3.0], [0.0, 0.0]])).tolist() == [[0.25, -0.75], [0.0, 0.0]]
+    source = rule(6, erases=True)
+    opposite = replace(source, queries=-2 * source.queries, skip=None)
+    calls = [AttentionCall("decoder.0.self", each) for each in (replace(source, skip=None), source, opposite)]
+    groups = [make_group(6, 6, "self", calls=(call,)) for call in calls]
+    view = View(groups[:1], view_words(), groups[1:2], ("a", "b"))
+    (change,) = read_requests("change 0 self 0")
+    (found,) = answer(view.group, [change]).values()
+    first, second = (call.weights()[0] / call.weights()[0].abs().sum(dim=-1, keepdim=True) for call in calls[:2])
+    torch.testing.assert_close(torch.tensor(found.notes["changes"]), total_variation(first, second))
+    turned = View(groups[:1], view_words(), groups[2:], ("a", "b"))
+    (found,) = answer(turned.group, [change]).values()
+    torch.testing.assert_close(torch.tensor(found.notes["changes"]), torch.ones(4))
 
 
 def test_thumbnails_keep_the_weight_of_the_largest_size() -> None:

@@ -12,6 +12,7 @@ from viz_core.maps.measures import weight_shares
 from viz_core.maps.residuals import future_weight, row_error, row_sum_error
 from viz_core.models.projections import output_projection
 from viz_core.trace import AttentionCall, site_of
+from viz_core.trace.sites import is_linear_attention
 from viz_core.trace.source import Projected
 
 CLAIMED_ROWS = 256
@@ -120,10 +121,9 @@ def picture_shares(_model: HubModel, run: HubRun, token: int) -> Float[np.ndarra
 
 def shows_contributions(model: HubModel, run: HubRun) -> bool:
     """Whether contributions of keys can be computed: values are recorded, and every output projection is found."""
-    parts = {name for part in model.engine.model.modules() if site_of(part) for name, _ in part.named_children()}
+    layers = [part for part in model.engine.model.modules() if site_of(part) and not is_linear_attention(part)]
+    parts = {name for part in layers for name, _ in part.named_children()}
     if model.engine.holds_maps or parts & {"attn_sub_norm", "o_norm"}:  # norms between heads and projection
-        return False
-    if any(getattr(call.source, "is_changed", False) for call in run.trace):  # linear attention, whose norm comes last
         return False
     try:
         for call in run.trace:
