@@ -49,7 +49,7 @@ def wavelengths_figure(frequencies: Float[np.ndarray, " pairs"], room: int | Non
     )
     if room is not None:
         mark_on_log_axis(figure, float(room), labels["room"])
-    return lay_out(figure, labels["wavelength"], labels["pair"], height=340, xaxis={"type": "log"})
+    return lay_out(figure, labels["wavelength"], labels["pair"], height=340, xaxis={"type": "log", "dtick": 1})
 
 
 def bias_figure(bias: Float[np.ndarray, "heads offsets"], reach: int, head: int, labels: Labels) -> go.Figure:

@@ -25,7 +25,7 @@ def across_models(chapter: Chapter) -> None:
     tables = {names["table-sinusoidal"]: sinusoidal_table(_SIDE**2, WIDTH)}
     for card, positions in _tables():
         side = math.isqrt(len(positions))
-        tables[model_title(card)] = resize_grid(positions, (side, side), (_SIDE, _SIDE))
+        tables[names.get(card.name, model_title(card))] = resize_grid(positions, (side, side), (_SIDE, _SIDE))
     shares = [f"{title} {table_offset_share(table):.0%}" for title, table in tables.items()]
     titles = {f"table-{i}": title for i, title in enumerate(tables)}
     figure = similarity_figure({str(i): table.numpy() for i, table in enumerate(tables.values())}, names | titles)

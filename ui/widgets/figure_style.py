@@ -26,6 +26,9 @@ _CALM = {
     "hoverlabel": {"namelength": -1},
 }
 
+# Ticks are numbers in full, 10,000: plotly's default is 10k.
+_AXIS = {"automargin": True, "exponentformat": "none", "separatethousands": True}
+
 Labels = Mapping[str, str]  # what a figure says, by name: a page reads it from the words of its chapter
 
 
@@ -51,7 +54,7 @@ def lay_out(
     wanted: dict[str, Any] = {"height": height, **_CALM}
     for letter, title, given in (("x", x, xaxis), ("y", y, yaxis)):
         axes = [name for name in layout if re.fullmatch(f"{letter}axis\\d*", name)] or [f"{letter}axis"]
-        wanted |= dict.fromkeys(axes, _merged({"title": {"text": title}, "automargin": True}, given or {}))
+        wanted |= dict.fromkeys(axes, _merged({"title": {"text": title}, **_AXIS}, given or {}))
     figure.layout = _merged(_merged(layout, wanted), more)
     return figure
 

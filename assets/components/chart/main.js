@@ -97,7 +97,7 @@ function draw(view, plotly, size, theme) {
   const { about, ...figure } = readChart(view.bytes);
   const { data, layout, frames } = inTheme(figure, theme);
   Object.assign(layout, size);
-  fitTitles(layout, theme.font);
+  fitTitles(data, layout, theme.font);
   turnScales(data, layout);
   // A finger scrolls the page; a mouse selects the part to enlarge.
   if (TOUCH) layout.dragmode ??= false;

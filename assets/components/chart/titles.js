@@ -4,13 +4,14 @@ import { piecesOf, textWidth, wrap } from "../shared/text.js";
 import { MEDIUM } from "./theme.js";
 
 const AROUND = { x: 60, y: 90 }; // pixels beside the plots, and over and under them
+const SCALE = 80; // and beside them for a colour scale with its title
 const NAME = 16; // plotly's type of the names of plots that stand side by side
 const LEAST = 8;
 const LINE = 1.3;
 const NARROW = 480; // pixels
 
 /** Titles of the axes of a layout, and names of its plots, within the width and height that it says, in pixels. */
-export function fitTitles(layout, family) {
+export function fitTitles(data, layout, family) {
   const axes = Object.entries(layout).filter(([name]) => /^[xy]axis\d*$/.test(name));
   const titled = axes.filter(([, axis]) => axis.title?.text);
   for (const [name, axis] of titled) {
@@ -21,29 +22,33 @@ export function fitTitles(layout, family) {
     const fit = fitted(axis.title.text, axis.title.font?.size ?? MEDIUM, share * roomOf(layout, name[0]), family);
     axis.title = { ...axis.title, text: fit.text, font: { ...axis.title.font, size: fit.size } };
   }
-  fitNames(layout, axes, family);
+  fitNames(layout, axes, roomOf(layout, "x") - (scalesOf(data, layout).length ? SCALE : 0), family);
 }
 
 /** On a phone the title of a colour scale stands along it: over it, it would be wider than the scale, and the picture less. */
 export function turnScales(data, layout) {
   if (layout.width >= NARROW) return;
-  for (const { colorbar } of [...data, layout.coloraxis ?? {}]) {
-    if (colorbar?.title && colorbar.orientation !== "h") colorbar.title = { ...colorbar.title, side: "right" };
+  for (const colorbar of scalesOf(data, layout)) {
+    if (colorbar.title) colorbar.title = { ...colorbar.title, side: "right" };
   }
 }
+
+/** The colour scales beside the plots. */
+const scalesOf = (data, layout) =>
+  [...data, layout.coloraxis ?? {}].map(({ colorbar }) => colorbar).filter((bar) => bar && bar.orientation !== "h");
 
 const endsOf = ({ domain: [from, to] = [0, 1] }) => ({ from, to });
 
 const roomOf = ({ width, height }, letter) => Math.max(LEAST, (letter === "x" ? width : height) - AROUND[letter]);
 
 /** Names over plots side by side, all in one size. They grow upwards, where the legend is: it goes up, and the margin with it. */
-function fitNames(layout, axes, family) {
+function fitNames(layout, axes, room, family) {
   const across = axes.filter(([name]) => name[0] === "x").map(([, axis]) => endsOf(axis));
   const names = (layout.annotations ?? [])
     .filter(({ xref, yref, showarrow, yanchor }) => xref === "paper" && yref === "paper" && showarrow === false && yanchor === "bottom")
     .map((note) => ({ note, under: across.find(({ from, to }) => from <= note.x && note.x <= to) }))
     .filter(({ under }) => under);
-  const fit = ({ note, under: { from, to } }, size) => fitted(note.text, size, (to - from) * roomOf(layout, "x"), family);
+  const fit = ({ note, under: { from, to } }, size) => fitted(note.text, size, (to - from) * Math.max(LEAST, room), family);
   const size = Math.min(...names.map((each) => fit(each, each.note.font?.size ?? NAME).size));
   let most = 1;
   for (const each of names) {
