@@ -52,7 +52,7 @@ def depth_figure(
     ]
     shown = dict(zip(("prefix", "suffix"), layer_place("·").split("·"), strict=True))
     figure.update_layout(
-        sliders=[{"steps": steps, "currentvalue": shown, "x": 0.2, "len": 0.8, "y": -0.02}],
+        sliders=[{"steps": steps, "currentvalue": {**shown, "xanchor": "right"}, "x": 0.2, "len": 0.8, "y": -0.02}],
         updatemenus=[
             {"type": "buttons", "direction": "left", "buttons": buttons, "x": 0, "xanchor": "left", "y": -0.08}
         ],

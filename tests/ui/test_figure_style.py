@@ -30,8 +30,9 @@ def test_as_if_told_bit_by_bit() -> None:
         legend={"orientation": "h", "yanchor": "bottom", "y": 1.12, "x": 0},
         hoverlabel={"namelength": -1},
     )
-    figure_labels.update_xaxes(title="x", automargin=True, type="log", title_standoff=4)
-    figure_labels.update_yaxes(title="y", automargin=True, range=[0, 1])
+    ticks = {"automargin": True, "exponentformat": "none", "separatethousands": True}
+    figure_labels.update_xaxes(title="x", type="log", title_standoff=4, **ticks)
+    figure_labels.update_yaxes(title="y", range=[0, 1], **ticks)
     assert figure.to_dict() == figure_labels.to_dict()
 
 

@@ -66,9 +66,10 @@ function fitNames(layout, axes, room, family) {
 /** A text, its lines and the size of its type, in pixels, at which it is no longer than there is room. */
 function fitted(text, size, room, family) {
   const long = (line) => textWidth(line.replace(/<[^>]*>/g, ""), `${size}px ${family}`);
-  if (text.includes("<br>") || long(text) <= room) return { text, size, lines: 1 };
+  const given = text.split("<br>");
+  if (Math.max(...given.map(long)) <= room) return { text, size, lines: 1 }; // its figure has room for lines of its own
   const widest = Math.max(...piecesOf(text).map(long)); // a word is never broken
-  const lines = wrap(text, Math.max(room, widest + 1), `${size}px ${family}`);
+  const lines = given.length > 1 ? given : wrap(text, Math.max(room, widest + 1), `${size}px ${family}`);
   const shrunk = Math.floor((size * room) / Math.max(...lines.map(long)));
-  return { text: lines.join("<br>"), size: Math.max(LEAST, Math.min(size, shrunk)), lines: lines.length };
+  return { text: lines.join("<br>"), size: Math.max(LEAST, Math.min(size, shrunk)), lines: given.length > 1 ? 1 : lines.length };
 }
