@@ -110,8 +110,8 @@ def _weights(chapter: Chapter, name: str, steps: DecoderSteps, step: int, result
         figures.weights_figure(steps, step, result.source_tokens, chapter.words.group("figure")),
         step=step + 1,
         word=escape(result.source_tokens[most]),
-        weight=f"{float(weights[most]):.2f}",
-        total=f"{float(weights.sum()):.2f}",
+        weight=f"{float(weights[most]):,.2f}",
+        total=f"{float(weights.sum()):,.2f}",
     )
 
 
