@@ -33,6 +33,9 @@ def contact_features(trace: Trace, row: int = 0, residues: slice = slice(1, -1))
     Args:
         row: of the batch; its padding is left out.
         residues: tokens that are residues; ESM has one special token before them and one after.
+
+    Raises:
+        ValueError: if no self-attention between residues was recorded.
     """
     maps = [call.text(row).weights()[0][:, residues, residues] for call in trace if call.kind == "self"]
     if not maps or not maps[0].numel():
@@ -75,8 +78,8 @@ def fit_contacts(
     found, ahead, pace = *[torch.zeros(Z.shape[1]).to(X)] * 2, 1.0
     for _ in range(20_000):  # accelerated proximal gradient descent (FISTA; Beck & Teboulle 2009)
         may_end()
-        moved = ahead - step * (Z.T @ ((Z @ ahead).sigmoid() - y))
-        new, next_pace = moved.sign() * (moved.abs() - shrink).clamp_min(0), (1 + (1 + 4 * pace**2) ** 0.5) / 2
+        descended = ahead - step * (Z.T @ ((Z @ ahead).sigmoid() - y))
+        new, next_pace = descended.sign() * (descended.abs() - shrink).clamp_min(0), (1 + (1 + 4 * pace**2) ** 0.5) / 2
         ahead = new + (pace - 1) / next_pace * (new - found)
         change, found, pace = float((new - found).abs().max()), new, next_pace
         if change < 1e-9:
