@@ -328,4 +328,4 @@ def _label(words: Words, option: object) -> str:
     for known in (words, load_words("common", words.language)):
         if known.has(name):
             return known(name)
-    return localised(str(option), words.language) if isinstance(option, float) else str(option)
+    return localised(f"{option:,}", words.language) if isinstance(option, int | float) else str(option)
