@@ -110,7 +110,7 @@ def attention_forward(
     if hasattr(module, "lambda_init"):  # DiffLlama
         output = attend_difference(query, key, value, factor=_difference_factor(module), **options)
     else:
-        output = attend(query, key, value, **options)
+        output = attend(query, key, value, **options, has_sink=sinks is not None)
         note_output(current_trace(), output)
     return output.transpose(1, 2).contiguous(), None
 

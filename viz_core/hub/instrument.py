@@ -25,6 +25,7 @@ from viz_core.hub.transformers_internals.attention_settings import (
 from viz_core.runtime.extras import require
 from viz_core.trace import find_sites, name_site, site_of
 from viz_core.trace.coverage import cover_layers, describe_uncovered
+from viz_core.trace.layers import add_state_hooks
 from viz_core.trace.sites import is_linear_attention
 
 
@@ -129,7 +130,8 @@ def _enter(part: Any, sites: Mapping[nn.Module, str]) -> None:
             [(layer, handles_of.get(layer) or add_hooks(layer)) for layer in listened],
             _watch(part, [layer for layer in sites if sites[layer] not in own])
             + watch_projections(part, linear)
-            + watch_linear(linear),
+            + watch_linear(linear)
+            + add_state_hooks(part, sites),
         )
     _instrumented.add(part)
     name = implementation_for(part)

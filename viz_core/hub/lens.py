@@ -1,7 +1,7 @@
 """Logit lens: predictions after each layer, by the model's own last norm and output layer."""
 
+import copy
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -11,8 +11,7 @@ from torch import Tensor, nn
 from viz_core.hub.model import HubModel
 from viz_core.hub.runs.run import HubRun
 from viz_core.hub.store.errors import HubError
-from viz_core.torch_internals.twins import with_output_hook, with_parts
-from viz_core.trace import no_recording, site_of
+from viz_core.trace import no_recording, record, site_of
 
 MOST_PLACES = 24
 """So many of the last tokens are read."""
@@ -43,24 +42,27 @@ class LayerWords:
 def through_the_layers(model: HubModel, run: HubRun) -> LayerWords:
     """Repeat a run's pass and decode the states after each layer as if they were the last (nostalgebraist 2020).
 
-    What follows the layers is the model's own: its last norm where it has one, then all that its head does. The model
-    is shared: what listens to its layers sits on copies of them that share their weights, for this pass alone.
+    What follows the layers is the model's own: its last norm where it has one, then all that its head does.
     """
     engine = model.engine
     if not engine.has_lens(engine.head):
         raise HubError("{name} has no output layer over words behind one stack of layers.", name=engine.model_name)
     whole, inputs = engine.model, {k: v for k, v in run.inputs.items() if k != "logits_to_keep"}
     base = whole.base_model_prefix
-    states: list[Tensor] = []
     with engine.serial, no_recording():
-        hooked = _with_hooks(getattr(whole, base), states)
-        last = hooked(**inputs)
+        with record(states=True) as trace:
+            last = getattr(whole, base)(**inputs)
+        states = [state for name, state in trace.states.items() if name.endswith((".embedding", ".residual"))]
+        if not states:
+            raise HubError("{name} has no list of layers with attention.", name=engine.model_name)
         norm = _last_norm(getattr(whole, base))
         own = _of_places(whole(**inputs).logits)
         rows, logits = [], own
         for state in states:
             following = type(last)(**{**last, "last_hidden_state": norm(_of_places(state)[None])})
-            logits = _of_places(with_parts(whole, {base: _FixedOutput(following)})(**inputs).logits)
+            made = copy.copy(whole)  # whose stack returns this
+            made.__dict__[base] = lambda *_, _output=following, **__: _output
+            logits = _of_places(made(**inputs).logits)
             rows.append(logits.float().softmax(dim=-1))
     best = [row.max(dim=-1) for row in rows]
     final_word = best[-1].indices[:, None]
@@ -73,38 +75,10 @@ def through_the_layers(model: HubModel, run: HubRun) -> LayerWords:
     )
 
 
-class _FixedOutput(nn.Module):
-    """Stand-in for a model's stack that returns a fixed output."""
-
-    def __init__(self, output: Any) -> None:
-        super().__init__()
-        self._output = output
-
-    def forward(self, *_: Any, **__: Any) -> Any:
-        return self._output
-
-
-def _with_hooks(base: nn.Module, states: list[Tensor]) -> Any:
-    """The stack with hooks that collect the input of its first layer and the output of each."""
-    path, layers = _layers(base)
-    layers_read = {
-        f"{path}.{i}": with_output_hook(layer, states.append, states.append if i == 0 else None)
-        for i, layer in enumerate(layers)
-    }
-    return with_parts(base, layers_read)
-
-
-def _layers(base: nn.Module) -> tuple[str, nn.ModuleList]:
-    """Path and layers: the first module list of whose members some attend, as in hybrids."""
-    for path, part in base.named_modules():
-        if isinstance(part, nn.ModuleList) and any(any(map(site_of, each.modules())) for each in part):
-            return path, part
-    raise HubError("{name} has no list of layers with attention.", name=type(base).__name__)
-
-
 def _last_norm(base: nn.Module) -> nn.Module:
-    """The norm after the last layer; identity where layers end in a norm of their own."""
-    layers, _ = _layers(base)
+    """The norm after the last layer, outside the list of layers with attention; identity where there is none."""
+    lists = [(path, part) for path, part in base.named_modules() if isinstance(part, nn.ModuleList)]
+    layers = next(path for path, part in lists if any(site_of(each) for each in part.modules()))
     found = [
         part
         for path, part in base.named_modules()

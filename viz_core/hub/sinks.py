@@ -118,8 +118,7 @@ def windowed(model: HubModel, run: HubRun, size: int) -> Windowed:
         )
     if not NUM_FIRST < size <= longest_window(run):
         raise ValueError(f"size: expected {NUM_FIRST + 1} to {longest_window(run)}, got {size}")
-    learned = int(run.maps[0].key_tokens[0] == SINK)
-    ways = (window(None, size, first=learned), window(None, size - NUM_FIRST, first=learned + NUM_FIRST))
+    ways = (window(None, size), window(None, size - NUM_FIRST, first=NUM_FIRST))
     first = len(run.tokens) - len(run.output)
     rows = range(max(first, size), run.num_prompt_tokens - 1)
     targets = [token.id for token in run.tokens[rows.start + 1 : rows.stop + 1]]

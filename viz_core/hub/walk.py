@@ -8,7 +8,7 @@ from viz_core.hub.model import HubModel
 from viz_core.hub.runs.generation import Sampling
 from viz_core.hub.runs.token_text import Token
 from viz_core.trace import intervene
-from viz_core.walk.observe import BlockPaths, blocks_of, observing
+from viz_core.walk.observe import blocks_of, observing, state_of
 from viz_core.walk.steps import Edits, Stack, Walk, choice_among, walk_edits
 
 
@@ -29,15 +29,8 @@ def walk_writing(
     sampling = sampling or Sampling()
     with intervene(walk_edits(edits)):
         run = model.run(text, max_new_tokens=new_tokens, sampling=sampling)
-    layers = range(model.network.config.num_hidden_layers)
-    paths = {"decoder": [_llama_block(i) for i in layers]}
-    last = "lm_head"
-    with (
-        model.engine.serial,
-        observing(model.network, ["model.embed_tokens", last], paths, edits) as (twin, seen, trace),
-    ):
-        twin(**run.inputs)
-    logits = seen.outputs[last][0].float().cpu()
+    with model.engine.serial, observing(edits) as trace:
+        logits = model.network(**run.inputs).logits[0].float().cpu()
     tokens = _words(run.tokens)
     given = run.num_prompt_tokens
     ids = [int(i) for i in run.inputs["input_ids"][0]]
@@ -46,14 +39,8 @@ def walk_writing(
     choices = [choice_among(logits[i - 1], ids[i], names, **options) for i in range(given, len(ids))]
     if not choices:  # it only read: what it would write
         choices = [choice_among(logits[-1], int(logits[-1].argmax()), names, **options)]
-    stack = Stack("decoder", tokens, seen.of("model.embed_tokens"), None, blocks_of(paths["decoder"], seen, trace))
+    stack = Stack("decoder", tokens, state_of(trace, "decoder.embedding"), None, blocks_of("decoder", trace))
     return Walk((stack,), tuple(choices), given, float((logits[-len(run.output) :] - run.output).abs().max()))
-
-
-def _llama_block(i: int) -> BlockPaths:
-    path = f"model.layers.{i}"
-    attention = (f"decoder.{i}.self", f"{path}.self_attn.o_proj", f"{path}.post_attention_layernorm", "in")
-    return BlockPaths(path, (attention,), f"{path}.mlp.down_proj", f"{path}.mlp")
 
 
 def _words(tokens: Sequence[Token]) -> tuple[str, ...]:

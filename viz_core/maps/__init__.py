@@ -28,7 +28,6 @@ from viz_core.maps.residuals import future_weight, row_sum_error
 from viz_core.maps.roles import ROLES, RoleTargets, role_masses
 from viz_core.maps.rollout import attention_rollout, rollout_by_layer
 from viz_core.maps.score_products import score_products
-from viz_core.maps.score_terms import score_terms
 from viz_core.maps.word_maps import merge_words, separators, word_numbers
 
 __all__ = [
@@ -63,7 +62,6 @@ __all__ = [
     "rollout_by_layer",
     "row_sum_error",
     "score_products",
-    "score_terms",
     "separators",
     "target_mass",
     "total_variation",

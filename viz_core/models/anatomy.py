@@ -7,6 +7,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from viz_core.models.transformer import TransformerEncoder
+from viz_core.trace import record
 
 
 class Step(NamedTuple):
@@ -28,19 +29,14 @@ def encoder_steps(
     With norms first, the inputs of attention and ffn are LN(H) and LN(Y), and "norm" is the last step.
     """
     scaled = encoder.embed(X)
-    H = encoder.pos_encoding(scaled)
-    steps = [Step("embedding", None, encoder.embedding(X)), Step("scaled", None, scaled), Step("positioned", None, H)]
-    for i, blk in enumerate(encoder.blocks):
-        Z = blk.addnorm1.branch(H)
-        attended = blk.attention(Z, Z, Z, valid_lens)
-        Y = blk.addnorm1(H, attended)
-        transformed = blk.ffn(blk.addnorm2.branch(Y))
-        H = blk.addnorm2(Y, transformed)
-        outputs = {"attention": attended, "addnorm1": Y, "ffn": transformed, "addnorm2": H}
-        steps += [Step(name, i, output) for name, output in outputs.items()]
-    if not isinstance(encoder.norm, nn.Identity):
-        steps.append(Step("norm", None, encoder.norm(H)))
-    return tuple(steps)
+    with record(states=True) as trace:
+        output = encoder(X, valid_lens)
+    steps = [Step("embedding", None, encoder.embedding(X)), Step("scaled", None, scaled)]
+    steps.append(Step("positioned", None, trace.states["encoder.embedding"]))
+    parts = {"attention": "attention", "addnorm1": "residual_attention", "ffn": "mlp", "addnorm2": "residual"}
+    for i in range(len(encoder.blocks)):
+        steps += [Step(name, i, trace.states[f"encoder.{i}.{part}"]) for name, part in parts.items()]
+    return (*steps, *([] if isinstance(encoder.norm, nn.Identity) else [Step("norm", None, output)]))
 
 
 def step_names(encoder: TransformerEncoder) -> tuple[tuple[str, int | None], ...]:

@@ -1,4 +1,4 @@
-"""The logit lens of a decoder, and its logits, or differences of two, as a sum over heads and layers."""
+"""The logits of a decoder, or differences of two, as a sum over heads and layers."""
 
 from typing import NamedTuple
 
@@ -11,23 +11,6 @@ from viz_core.attention.projection import check_tokens
 from viz_core.models.transformer import AddNorm
 from viz_core.models.transformer_decoder import DecoderState, TransformerDecoder
 from viz_core.trace import AttentionCall, head_outputs, record
-
-
-@torch.inference_mode()
-def layer_predictions(
-    decoder: TransformerDecoder, X: Int[Tensor, "batch n"], state: DecoderState
-) -> Float[Tensor, "layers batch n vocab"]:
-    """Return the output layer's logits of the states that enter the first block, then of those after each block.
-
-    (nostalgebraist 2020, "the logit lens".) With norms first, the last norm is applied too. The last logits are the
-    decoder's own.
-    """
-    H = decoder.pos_encoding(decoder.embed(X), offset=state.num_steps)
-    states = [H]
-    for blk in decoder.blocks:
-        H, state = blk(H, state)
-        states.append(H)
-    return torch.stack([decoder.dense(decoder.norm(each)) for each in states])
 
 
 class Part(NamedTuple):

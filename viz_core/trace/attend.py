@@ -20,6 +20,7 @@ from viz_core.trace.record import current_trace, no_recording
 from viz_core.trace.references import detached, refuse_transformed, snapshot
 from viz_core.trace.shapes import check_scores, check_values
 from viz_core.trace.source import Direct, Projected
+from viz_core.trace.states import note_attention
 from viz_core.trace.trace import Trace
 from viz_core.trace.weights import Bias, Mask, causal_mask
 
@@ -36,6 +37,7 @@ def attend(
     softcap: float | None = None,
     dropout: float = 0.0,
     site: str | None = None,
+    has_sink: bool = False,
 ) -> Float[Tensor, "batch heads queries v"]:
     """Return scaled dot-product attention by torch's fused kernel; recorded within `record()`.
 
@@ -52,6 +54,8 @@ def attend(
             kernel does that; the weights are computed for a block of queries at a time.
         dropout: probability of dropping a weight; recorded weights are those before dropout.
         site: the name of this call in a trace; "attention.N" unless given.
+        has_sink: whether the first key is a learned sink, which is no token: edits count positions from the next one,
+            and leave the sink in sight.
 
     Fewer key heads than query heads are grouped queries (Ainslie 2023): each key head serves
     heads / key_heads neighbouring query heads. A query whose keys are all masked gets zeros.
@@ -64,6 +68,7 @@ def attend(
             dropout not from 0 to 1; within `record()`, also in `torch.func.vmap`; if an intervention names a head that
             the call does not have.
     """
+    note_attention(site)
     queries, keys, values = cast_inputs(queries, keys, values)
     check_scores(queries, keys, mask, bias, softcap, scale)
     check_values(keys, values)
@@ -77,9 +82,16 @@ def attend(
     shape = queries.shape[0], num_heads, num_queries, keys.shape[2]
 
     def tokens() -> TokenMask | None:
-        return allowed_keys(mask, bias, shape[0], shape[3]) if given[1] is None else given[1]
+        if given[1] is not None:
+            return given[1]
+        allowed, added = (each if each is None or not has_sink else each[..., 1:] for each in (mask, bias))
+        found = allowed_keys(allowed, added, shape[0], shape[3] - has_sink)
+        if not has_sink:
+            return found
+        found = torch.ones(shape[0], shape[3] - 1, dtype=torch.bool, device=keys.device) if found is None else found
+        return F.pad(found, (1, 0), value=False)
 
-    edits = edits_at(site, shape, causal, tokens, queries.device)
+    edits = edits_at(site, shape, causal, tokens, queries.device, has_sink)
     causal = causal and queries.shape[2] > 1  # one new step attends to everything before it
     if trace is not None and trace.differentiable:
         projected = Projected(queries, keys, mask, bias, causal, scale, softcap, edits=edits)

@@ -18,6 +18,7 @@ from viz_core.trace.arguments import described
 from viz_core.trace.context import set_in_block
 from viz_core.trace.edits import Edit, Edits, Positions, QueryPositions
 from viz_core.trace.padding import TokenMask, text_positions
+from viz_core.trace.state_edits import StateEdit
 from viz_core.trace.torch_edits import EditingMode
 from viz_core.trace.torch_layers import edits_of_call
 
@@ -40,6 +41,8 @@ def intervene(edits: Mapping[str, Edit | Sequence[Edit]], torch_calls: bool | nn
     do so step by step too, with a cache that holds the whole text; a cache that drops keys or overwrites them (a
     sliding window, a static cache) shifts them. Queries of cross-attention have the positions of the self-attention
     before it.
+
+    `patch_state` and `zero` edit states of layers, named as in `Trace.states`.
 
     Args:
         torch_calls: edit plain PyTorch too (`F.scaled_dot_product_attention`, `nn.MultiheadAttention` and what is built
@@ -81,12 +84,14 @@ def edits_at(
     causal: bool,
     tokens: Callable[[], TokenMask | None],
     device: torch.device | None = None,
+    has_sink: bool = False,
 ) -> Edits | None:
     """Return the edits of this call by the blocks around it; None without any.
 
     Args:
         shape: batch, heads, queries and keys.
         tokens: gives True where a key is a token; only called if a position counts.
+        has_sink: whether the first key is a learned sink.
 
     Raises:
         ValueError: if one does not fit the call, or names a head that it does not have.
@@ -114,10 +119,29 @@ def edits_at(
     for edit in found:
         try:
             edit.check(shape)
+            if has_sink and edit.gives_weights:
+                raise ValueError("expected a layer without a learned sink, which given weights do not name")
         except ValueError as error:
             raise ValueError(f"site {site!r}: {error}") from None
     own = queries() if queries().shape[-1] == num_queries else text_positions(None, num_queries, device)
     return Edits(found, Positions(own.to(device), keys()))
+
+
+def state_edits_at(name: str) -> tuple[StateEdit, ...]:
+    """Return the edits of a state by the blocks around this call; ValueError if one is an edit of heads."""
+    blocks = _current()
+    found = [edit for block in blocks if block.edits_states for edit in block.at(name)]
+    if found and not torch.compiler.is_compiling():
+        run_again_within(partial(_active, blocks, again=True))
+    states = tuple(edit for edit in found if isinstance(edit, StateEdit))
+    if len(states) < len(found):
+        raise ValueError(f"{name}: expected an edit of a state, such as zero() or patch_state(value)")
+    return states
+
+
+def edits_states() -> bool:
+    """Whether an `intervene` block around this call edits states."""
+    return any(block.edits_states for block in _current())
 
 
 def refuse_edits(site: str | None) -> None:
@@ -163,6 +187,7 @@ class _Block:
                 f"edits: expected edits by site, such as {{'encoder.0.self': off(3)}}, got {described(edits)}"
             )
         self._edits = {site: _as_tuple(site, given) for site, given in edits.items()}
+        self.edits_states = any(isinstance(edit, StateEdit) for own in self._edits.values() for edit in own)
         self.torch_mode = torch_mode
         self.backward = current_backward()  # -1, or the backward pass in whose hook it was made
         self._called: set[str] = set()
@@ -186,7 +211,7 @@ class _Block:
                     "be edited, got matrix products of the layer's own, or windows; use F.scaled_dot_product_attention"
                 )
             called = ", ".join(sorted(self._called)) or "none"
-            raise ValueError(f"no attention at {', '.join(unknown)} in this block; there was {called}")
+            raise ValueError(f"no attention or state at {', '.join(unknown)} in this block; there was {called}")
 
 
 def _as_tuple(site: str, given: Edit | Sequence[Edit]) -> tuple[Edit, ...]:

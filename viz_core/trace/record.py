@@ -65,6 +65,7 @@ def record(
     torch_calls: bool | nn.Module = False,
     *,
     values: bool = False,
+    states: bool = False,
     token_mask: TokenMask | Mapping[str, TokenMask] | None = None,
     kind: Callable[[bool, bool], Trace] | None = None,
 ) -> Iterator[Trace]:
@@ -87,6 +88,8 @@ def record(
             matrix products of its own, the result of its softmax is stored as the map; a warning names the layers
             that ran and have no map, and why.
         values: also store references to values, for `viz_core.maps.contributions`.
+        states: also store references to the residual stream and what is added to it, `Trace.states`: of our models, and
+            of those of transformers after `instrument`.
         token_mask: True where there is a token, (batch, n), or one for each stack: {"encoder": ..., "decoder": ...}.
             Only where no mask of the model says so, as for the padded targets of a decoder.
         kind: makes the trace from the arguments of `Trace`: a subclass may store fewer calls.
@@ -96,6 +99,7 @@ def record(
             token_mask is not boolean (batch, n), or an attention in the block is of another size.
     """
     trace = (kind or Trace)(differentiable, values or (_stores_values.get() and not differentiable))
+    trace.keeps_states = states
     trace.token_mask = {} if token_mask is None else check_token_mask(token_mask)
     trace.torch_mode = _torch_mode(trace, torch_calls)
     try:

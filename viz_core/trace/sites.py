@@ -1,7 +1,7 @@
 """Names of attention layers, set once, when a model is built or loaded.
 
-A layer does not know its model. The code that builds a model calls `name_sites`, for models of this library and of
-Hugging Face alike; a layer without a name is "attention.N" in a trace.
+A layer does not know its model. The code that builds a model calls `layers.name_sites`, for models of this library and
+of Hugging Face alike; a layer without a name is "attention.N" in a trace.
 """
 
 from __future__ import annotations
@@ -28,21 +28,6 @@ _PROJECTIONS = ("W_o", "o_proj", "out_proj", "c_proj", "o", "proj", "dense")
 _CROSS = re.compile(r"cross|encoder_attn|encdec|attention2|multihead_attn", re.IGNORECASE)
 
 
-def name_sites(model: nn.Module, stack: str | None = None) -> tuple[str, ...]:
-    """Set the site of each attention layer of a model: "encoder.0.self", "decoder.2.cross".
-
-    Args:
-        stack: the name of a model's only stack; None for a model with an encoder and a decoder.
-
-    Returns:
-        The sites in the order of the model's parts, each once; none for a model without attention in layers.
-    """
-    sites = find_sites(model, stack)
-    for layer, site in sites.items():
-        name_site(layer, site)
-    return tuple(dict.fromkeys(sites.values()))
-
-
 def find_sites(model: nn.Module, stack: str | None = None) -> dict[nn.Module, str]:
     """Return the site of each attention layer of a model, in the order of its modules, without setting it.
 
@@ -51,7 +36,7 @@ def find_sites(model: nn.Module, stack: str | None = None) -> dict[nn.Module, st
     block 5 of stage 2). torch's own decoders are recognised by their class.
 
     Args:
-        stack: as in `name_sites`.
+        stack: as in `layers.name_sites`.
 
     Raises:
         ValueError: if model is no nn.Module.
@@ -106,7 +91,7 @@ class _Place(NamedTuple):
     @classmethod
     def of(cls, path: str, stack: str) -> _Place:
         parts = path.split(".")
-        numbers = {part: found[1] for part in parts if (found := _LAYER.match(part + "."))}
+        numbers = {part: found for part in parts if (found := number_in_path(part))}
         return cls(
             stack,
             tuple(numbers[part] for part in parts if part in numbers),
@@ -150,6 +135,12 @@ def _groups_that_share(groups: list[list[str]], sites: Mapping[str, str]) -> lis
         merged = [each for each in merged if each not in touched]
         merged.append([group, *(other for each in touched for other in each)])
     return [[path for group in each for path in group] for each in merged if len(each) > 1]
+
+
+def number_in_path(part: str) -> str | None:
+    """Return the number of a layer in a list, by its part of a path: "2" of "2" and "block2"; None of other names."""
+    found = _LAYER.match(part + ".")
+    return None if found is None else found[1]
 
 
 def name_site(layer: nn.Module, site: str) -> None:

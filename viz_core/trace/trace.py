@@ -18,7 +18,7 @@ from viz_core.trace.after_attention import last_site
 from viz_core.trace.call import AttentionCall
 from viz_core.trace.context import set_in_block
 from viz_core.trace.padding import TokenMask
-from viz_core.trace.references import refuse_transformed
+from viz_core.trace.references import detached, refuse_transformed
 from viz_core.trace.source import Direct, Projected, Source, StoredTensors
 from viz_core.trace.stitched import Stitched, are_steps, read_the_same
 from viz_core.trace.torch_mode import RecordingMode
@@ -31,10 +31,26 @@ EMPTY_TRACE_HINT = (
 _adding = threading.Lock()  # one for all traces: a trace with a lock of its own could not be pickled
 
 
+class States(dict[str, Tensor]):
+    """Recorded states (batch, n, d) by name, such as "decoder.2.residual"; KeyError names those there are."""
+
+    def __missing__(self, name: str) -> Tensor:
+        """Raise KeyError, naming the states there are."""
+        known = ", ".join(self) or "none: record(states=True) stores them, of our models and those after instrument()"
+        raise KeyError(f"no state {name!r} in this trace; it has {known}")
+
+
 class Trace:
     """The attention calls of one `record()` block, by site, in call order.
 
-    A site called again in the same block is "SITE@2", "SITE@3", ...
+    A site called again in the same block is "SITE@2", "SITE@3", ...; so is a state.
+
+    Attributes:
+        states: of `record(states=True)`: "STACK.embedding" enters the first layer; "STACK.I.attention", "STACK.I.cross"
+            and "STACK.I.mlp" are what the parts of layer I add to the residual stream ("mixer": another part), before a
+            norm that comes last; "STACK.I.residual" is the stream after the layer, "STACK.I.residual_attention" that
+            after its attention; "STACK.I.neurons" the input of the last matrix of its feed-forward net, where its
+            output is added as it is. Of a layer whose stream cannot be followed, "residual" alone is recorded.
 
     Raises:
         ValueError: if both differentiable and values are True.
@@ -45,6 +61,8 @@ class Trace:
             raise ValueError("values: expected False with differentiable, which keeps weights alone")
         self.differentiable = differentiable
         self.values = values
+        self.keeps_states = False
+        self.states = States()
         self.token_mask: dict[str | None, TokenMask] = {}
         self.torch_mode: RecordingMode | None = None  # within its `record()` block
         self._backward = current_backward()  # -1, or the backward pass in whose hook it was made
@@ -67,6 +85,12 @@ class Trace:
             queries, keys = self.tokens_given(site, batch, num_queries, num_keys)
             source = replace(source, query_tokens=queries, key_tokens=source.key_tokens if keys is None else keys)
         self._add(source, site)
+
+    def add_state(self, name: str, state: Tensor) -> None:
+        """Add a state under its name, or "NAME@2" for a layer that is called again."""
+        if current_backward() in (-1, self._backward):
+            count = 1 + sum(known.partition("@")[0] == name for known in self.states) if name in self.states else 1
+            self.states[name if count == 1 else f"{name}@{count}"] = detached(state)
 
     def tokens_given(
         self, site: str | None, batch: int, num_queries: int, num_keys: int
@@ -173,6 +197,7 @@ class Trace:
             if isinstance(source, StoredTensors):
                 source = source.to(torch.device(device), copies)
             copied._add(source, call.site)
+        copied.states.update((name, state.to(device)) for name, state in self.states.items())
         return copied
 
     @classmethod
@@ -245,10 +270,9 @@ class Trace:
     def nbytes(self) -> int:
         """Bytes of the storages that this recording refers to, each counted once."""
         storages = {}
-        for call in self:
-            for tensor in call.source.tensors():
-                storage = tensor.untyped_storage()
-                storages[storage.data_ptr()] = storage.nbytes()
+        for tensor in (*(each for call in self for each in call.source.tensors()), *self.states.values()):
+            storage = tensor.untyped_storage()
+            storages[storage.data_ptr()] = storage.nbytes()
         return sum(storages.values())
 
 

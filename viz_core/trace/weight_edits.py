@@ -135,6 +135,7 @@ class GivenWeights(Edit):
 
     changes_weights: ClassVar[bool] = True
     needs_softmax: ClassVar[bool] = True
+    gives_weights: ClassVar[bool] = True
     weights: Float[Tensor, "#batch #heads queries keys"]
 
     def check(self, shape: tuple[int, int, int, int]) -> None:

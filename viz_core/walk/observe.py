@@ -1,89 +1,47 @@
-"""A pass of a model whose parts are watched, by twins of them: the model itself stays as it is."""
+"""A pass of a model whose layers are recorded, as arrays."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 import torch
+from einops import rearrange
 from jaxtyping import Bool
-from torch import Tensor, nn
+from torch import Tensor
 
-from viz_core.torch_internals.twins import with_output_hook, with_parts
 from viz_core.trace import AttentionCall, Trace, head_outputs, intervene, record
 from viz_core.trace.source import Projected
 from viz_core.walk.steps import Attention, Block, Edits, walk_edits
 
 
-@dataclass(frozen=True)
-class BlockPaths:
-    """Where the parts of one block are in its model.
-
-    Attributes:
-        attentions: the site, the output projection, and the part whose output or input ("in") is the stream after it.
-        expanded: the last matrix of the feed-forward net, whose input are the neurons.
-    """
-
-    block: str
-    attentions: tuple[tuple[str, str, str, str], ...]
-    expanded: str
-    ffn: str
-
-
-@dataclass
-class Observed:
-    """Inputs and outputs of the parts of a model during one pass, by path."""
-
-    inputs: dict[str, Tensor] = field(default_factory=dict)
-    outputs: dict[str, Tensor] = field(default_factory=dict)
-
-    def watched(self, path: str, part: nn.Module) -> nn.Module:
-        """Return a twin of a part that stores here what it is given and what it returns."""
-        receive, give = partial(self.inputs.__setitem__, path), partial(self.outputs.__setitem__, path)
-        made: nn.Module = with_output_hook(part, give, receive)
-        return made
-
-    def of(self, path: str, side: str = "out") -> np.ndarray:
-        """Return the output of a part, or its input, of the only text of the batch."""
-        return as_array((self.inputs if side == "in" else self.outputs)[path][0])
-
-
 @contextmanager
-def observing(
-    model: nn.Module, parts: Sequence[str], paths: Mapping[str, Sequence[BlockPaths]], edits: Edits
-) -> Iterator[tuple[Any, Observed, Trace]]:
-    """Yield a twin of the model, what its parts see while it runs, and the trace; the model itself stays as it is."""
-    seen = Observed()
-    blocks = [block for stack in paths.values() for block in stack]
-    watched = {*parts, *(path for block in blocks for path in (block.block, block.expanded, block.ffn))}
-    watched |= {path for block in blocks for _, project, after, _ in block.attentions for path in (project, after)}
-    twin = with_parts(model, {path: partial(seen.watched, path) for path in watched})
-    with record(values=True) as trace, intervene(walk_edits(edits)):
-        yield twin, seen, trace
+def observing(edits: Edits) -> Iterator[Trace]:
+    """Record values and states of the model that runs in this block, with these edits."""
+    with record(values=True, states=True) as trace, intervene(walk_edits(edits)):
+        yield trace
 
 
-def blocks_of(paths: Sequence[BlockPaths], seen: Observed, trace: Trace) -> tuple[Block, ...]:
-    """Return the blocks that a pass went through, in the order of their paths."""
-    return tuple(
-        Block(
-            seen.of(block.block, "in"),
-            tuple(
-                _attention(trace[site], seen.of(project, "in"), seen.of(project), seen.of(after, side))
-                for site, project, after, side in block.attentions
-            ),
-            seen.of(block.expanded, "in"),
-            seen.of(block.ffn),
-            seen.of(block.block),
-        )
-        for block in paths
-    )
+def state_of(trace: Trace, name: str) -> np.ndarray:
+    """Return a state of the only text of the batch."""
+    return as_array(trace.states[name][0])
 
 
-def _attention(call: AttentionCall, joined: np.ndarray, added: np.ndarray, state: np.ndarray) -> Attention:
+def blocks_of(stack: str, trace: Trace) -> tuple[Block, ...]:
+    """Return the blocks of a stack that a pass went through."""
+    before, blocks = state_of(trace, f"{stack}.embedding"), list[Block]()
+    while (name := f"{stack}.{len(blocks)}") + ".residual" in trace.states:
+        attentions = tuple(_attention(call, trace) for call in trace if call.site.startswith(f"{name}."))
+        states = (state_of(trace, f"{name}.{part}") for part in ("neurons", "mlp", "residual"))
+        blocks.append(Block(before, attentions, *states))
+        before = blocks[-1].output
+    return tuple(blocks)
+
+
+def _attention(call: AttentionCall, trace: Trace) -> Attention:
     """Return one call of attention as arrays, with the states around it."""
-    source = call.source
+    source, outputs, layer = call.source, head_outputs(call)[0], call.site.rpartition(".")[0]
+    part = "cross" if call.kind == "cross" else "attention"
     assert isinstance(source, Projected)  # as all shipped models compute it
     keys = source.keys.repeat_interleave(call.num_heads // source.keys.shape[1], dim=1)
     scores = (source.queries.float() @ keys.float().mT) * source.scale
@@ -95,10 +53,10 @@ def _attention(call: AttentionCall, joined: np.ndarray, added: np.ndarray, state
         as_array(scores[0]),
         _allowed(source)[0].cpu().numpy(),
         as_array(call.weights()[0]),
-        as_array(head_outputs(call)[0]),
-        joined,
-        added,
-        state,
+        as_array(outputs),
+        as_array(rearrange(outputs, "h n v -> n (h v)")),
+        state_of(trace, f"{layer}.{part}"),
+        state_of(trace, f"{layer}.residual_{part}"),
     )
 
 

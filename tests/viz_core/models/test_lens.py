@@ -1,4 +1,4 @@
-"""The lens ends in the model's own output; parts add up to the logit, and each is what a hand-made pass gives it."""
+"""Parts add up to the logit, and each is what a hand-made pass gives it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from viz_core.models import BlockOptions, TransformerDecoder
-from viz_core.models.lens import Part, layer_predictions, logit_parts
+from viz_core.models.lens import Part, logit_parts
 from viz_core.models.transformer_decoder import DecoderState
 from viz_core.trace import intervene, off
 
@@ -46,11 +46,6 @@ def test_parts_add_up_to_the_logit(norm_first: bool, bias: bool, key_heads: int,
     torch.testing.assert_close(sum(part.logits for part in parts), logits, atol=1e-4, rtol=1e-5)
     assert len(parts) == 2 + 2 * (4 + 4 + 1)
     assert len({part[:3] for part in parts}) == len(parts)
-    lens = layer_predictions(decoder, X, state)
-    assert lens.shape == (3, 2, 6, 30)
-    assert torch.equal(lens[-1], decoder(X, state)[0])
-    entering = decoder.pos_encoding(decoder.embed(X))
-    torch.testing.assert_close(lens[0], decoder.dense(decoder.norm(entering)))
 
 
 def test_a_part_is_what_its_head_carries_with_each_std_held() -> None:

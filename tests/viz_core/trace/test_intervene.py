@@ -279,7 +279,7 @@ def test_eight_threads_with_interventions_of_their_own(shapes_unchecked: None) -
 
 def test_what_is_refused(translator: Translator, shapes_unchecked: None) -> None:
     queries, keys, values = tensors()
-    unmet = re.escape("no attention at here in this block; there was attention.0")
+    unmet = re.escape("no attention or state at here in this block; there was attention.0")
     with pytest.raises(ValueError, match=unmet), intervene({"here": off(0)}):
         attend(queries, keys, values)
     with pytest.raises(ValueError, match="expected heads 0 to 3, got"), intervene({"attention.0": off(4)}):

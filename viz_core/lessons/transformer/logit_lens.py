@@ -7,8 +7,9 @@ import numpy as np
 import torch
 from jaxtyping import Float
 
-from viz_core.models.lens import layer_predictions, logit_parts
+from viz_core.models.lens import logit_parts
 from viz_core.pretrained import Translation, Translator
+from viz_core.trace import record
 
 
 class Lens(NamedTuple):
@@ -59,11 +60,13 @@ class LogitSplit(NamedTuple):
 
 @torch.inference_mode()
 def through_the_layers(translator: Translator, translation: Translation) -> Lens:
-    """Apply the decoder's output layer to its state after each block."""
-    model = translator.model
+    """Apply the decoder's output layer to its state after each block (nostalgebraist 2020, "the logit lens")."""
+    decoder = translator.model.decoder
     source, target, lengths = translator.teacher_forced(translation.source_ids, translation.target_ids)
-    state = model.decoder.init_state(model.encoder(source, lengths), lengths)
-    logits = layer_predictions(model.decoder, target, state)[:, 0]
+    with record(states=True) as trace:
+        own = translator.model(source, target, lengths)[0]
+    names = ["decoder.embedding", *(f"decoder.{i}.residual" for i in range(decoder.num_blks))]
+    logits = torch.stack([decoder.dense(decoder.norm(trace.states[name][0])) for name in names])
     p, best = logits.float().softmax(dim=-1).max(dim=-1)
     wanted = torch.tensor([translation.target_ids], device=target.device).expand(len(logits), -1)
     written = logits.float().softmax(dim=-1).gather(-1, wanted[..., None])[..., 0]
@@ -71,7 +74,7 @@ def through_the_layers(translator: Translator, translation: Translation) -> Lens
         tuple(translator.readable_tokens(row) for row in best.tolist()),
         p.cpu().numpy(),
         written.cpu().numpy(),
-        float((logits[-1] - model(source, target, lengths)[0]).abs().max()),
+        float((logits[-1] - own).abs().max()),
     )
 
 

@@ -4,9 +4,10 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
+from einops import rearrange
 from jaxtyping import Float
+from torch import nn
 
-from viz_core.maps.score_terms import score_terms
 from viz_core.pretrained import Translation, Translator
 from viz_core.trace import record
 from viz_core.trace.source import Projected
@@ -34,21 +35,26 @@ class ScoreParts(NamedTuple):
 
 @torch.inference_mode()
 def score_parts(translator: Translator, translation: Translation, head: int) -> ScoreParts:
-    """The terms of one head of the encoder's first layer, compared with its recorded queries and keys."""
+    """Terms of (w_i + p_i) W_q . W_k (w_j + p_j) / sqrt(d), multiplied out (Dai 2019, section 3.3; He 2021, section 2).
+
+    Exact for the first layer, whose input is the sum of word and place. The second reads what the first made of both.
+    """
     encoder = translator.model.encoder
     source = torch.tensor([translation.source_ids], device=translator.device)
-    with record() as trace:
+    with record(states=True) as trace:
         encoder(source)
     words = encoder.embed(source)
-    places = encoder.pos_encoding(torch.zeros_like(words))
-    residuals = []
+    places, residuals = trace.states["encoder.embedding"] - words, []
     for layer, block in enumerate(encoder.blocks[:2]):
-        terms = score_terms(block.attention, words, places)
         recorded = trace[f"encoder.{layer}.self"].source
         if not isinstance(recorded, Projected):
             raise ValueError(f"expected a Transformer of projected queries and keys, got {type(recorded).__name__}")
-        scores = recorded.scale * recorded.queries @ recorded.keys.mT
-        residuals.append(float((terms.total - scores).abs().max() / scores.abs().max()))
+        projections = (block.attention.W_q, block.attention.W_k)
+        both = [(W(words), nn.functional.linear(places, W.weight)) for W in projections]
+        queries, keys = ([rearrange(x, "1 n (h d) -> h n d", h=recorded.shape[1]) for x in own] for own in both)
+        terms = recorded.scale * torch.stack([q @ k.mT for q in queries for k in keys])
+        scores = recorded.scale * recorded.queries[0] @ recorded.keys[0].mT
+        residuals.append(float((terms.sum(dim=0) - scores).abs().max() / scores.abs().max()))
         if not layer:
-            first = torch.stack([getattr(terms, name)[0, head] for name in TERMS]).cpu().numpy()
+            first = terms[:, head].cpu().numpy()
     return ScoreParts(first, *residuals)

@@ -7,7 +7,6 @@ import torch
 
 from viz_core.lessons.multi_head.inputs import fresh_layer, random_tokens, resize_width, trained_input, trained_layer
 from viz_core.lessons.multi_head.steps import multi_head_steps
-from viz_core.models.anatomy import encoder_steps
 from viz_core.pretrained import TextError, Translator
 from viz_core.trace import record
 
@@ -47,7 +46,7 @@ def test_a_trained_layer_sees_and_does_what_it_does_in_the_model(translator: Tra
     ids = translator.encode(text)
     assert tokens.labels == translator.readable_tokens(ids)
     with record() as trace:
-        encoder_steps(translator.model.encoder, torch.tensor([ids]))
+        translator.model.encoder(torch.tensor([ids]))
     layer = trained_layer(translator, block, 4)
     steps = multi_head_steps(layer, tokens.X[None])
     torch.testing.assert_close(steps.weights, trace[f"encoder.{block}.self"].weights(), atol=1e-6, rtol=0)

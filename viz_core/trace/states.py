@@ -1,0 +1,214 @@
+"""The residual stream of each layer and what its parts add to it: recorded, and edited, where a layer runs."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from contextvars import ContextVar
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Int
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+
+from viz_core.trace.intervene import edits_states, state_edits_at
+from viz_core.trace.padding import allowed_keys, text_positions
+from viz_core.trace.record import current_trace
+from viz_core.trace.trace import Trace
+
+_ADD = {torch.add, Tensor.add, Tensor.add_}
+_SAME = {torch.clamp, Tensor.clamp, Tensor.view, Tensor.reshape}  # between two additions, in half precision or OPT
+_NORM = {F.layer_norm, F.rms_norm}
+_LINEAR = {F.linear: 0, torch.addmm: 1}  # and which argument is the input
+
+
+def before_layer(name: str, attends: bool, layer: nn.Module, args: Any, kwargs: dict[str, Any]) -> Any:
+    """Begin to follow a layer, as a forward pre-hook, if states are recorded or edited around it."""
+    if torch.compiler.is_compiling():
+        return None
+    trace = current_trace()
+    trace = trace if trace is not None and trace.keeps_states else None
+    given = args[0] if args else kwargs.get("hidden_states")
+    if not isinstance(given, Tensor) or not given.is_floating_point() or (trace is None and not edits_states()):
+        return None
+    if (blocks := _followed.get()) and blocks[-1].layer is layer:  # two hooks, of a model and of one within it
+        return None
+    block = _FollowedLayer(name, attends, layer, given, trace, (args, kwargs))
+    stack, *numbers = name.split(".")
+    if set(numbers) == {"0"}:
+        block.stream = block.edited(f"{stack}.embedding", given)
+    _followed.set((*blocks, block))
+    block.__enter__()
+    if block.stream is given:
+        return None
+    return ((block.stream, *args[1:]), kwargs) if args else (args, {**kwargs, "hidden_states": block.stream})
+
+
+def after_layer(layer: nn.Module, _args: Any, output: Any) -> Any:
+    """End what `before_layer` began, as a forward hook that is always called."""
+    if torch.compiler.is_compiling() or not (blocks := _followed.get()) or blocks[-1].layer is not layer:
+        return None
+    _followed.set(blocks[:-1])
+    blocks[-1].__exit__(None, None, None)
+    first = output[0] if isinstance(output, tuple | list) and output else output
+    if not isinstance(first, Tensor):  # it failed
+        return None
+    edited = blocks[-1].finish(first)
+    if edited is first:
+        return None
+    return type(output)((edited, *output[1:])) if isinstance(output, tuple | list) else edited
+
+
+def note_attention(site: str | None, _layer: nn.Module | None = None, _args: Any = None, output: Any = None) -> None:
+    """Note that attention runs in the layer that is followed, and what it returned; also as a forward hook."""
+    if not torch.compiler.is_compiling() and (blocks := _followed.get()):
+        kind = "cross" if (site or "").partition("@")[0].endswith("cross") else "attention"
+        blocks[-1].note(kind, output[0] if isinstance(output, tuple) and output else output)
+
+
+class _FollowedLayer(TorchFunctionMode):
+    """The residual stream on its way through one layer: what is added to it, in order, is what its parts write.
+
+    The stream is known by identity: what enters the layer, each sum of it, and, where the norm comes last, that sum
+    normalised. If what leaves the layer is another tensor, its parts are not known, and not recorded.
+    """
+
+    def __init__(
+        self, name: str, attends: bool, layer: nn.Module, stream: Tensor, trace: Trace | None, given: tuple[Any, Any]
+    ) -> None:
+        super().__init__()
+        self.name, self.attends, self.layer, self.trace = name, attends, layer, trace
+        self._given = [*given[0][1:], *given[1].values()]
+        self._mask, self._steps = given[1].get("attention_mask"), self._earlier_steps() if edits_states() else 0
+        self.stream, self._shape = stream, stream.shape
+        self.found: dict[str, Tensor] = {}
+        self._same: list[Tensor] = []  # the stream as others see it: in another shape, clamped, normalised
+        self._ran: dict[str, Tensor | None] = {}  # attention that is not added yet
+        self._sums: dict[int, tuple[Tensor, list[tuple[str | None, Tensor]]]] = {}  # of parts, before the stream
+        self._linear: tuple[Callable[..., Tensor], tuple[Any, ...], dict[str, Any], Tensor] | None = None
+        self._added: list[str] = []
+        self._is_lost = False
+
+    def note(self, kind: str, output: Tensor | None) -> None:
+        """Note that attention ran."""
+        if kind not in self._added:
+            self._ran[kind] = self._ran.get(kind) if output is None else output
+
+    def __torch_function__(
+        self, func: Any, _types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """Call a function of torch; additions to the stream are those of edited parts."""
+        if func in _ADD and len(args) == 2 and not kwargs and self._fits(*args):
+            return self._add(func, *args)
+        output = func(*args, **(kwargs or {}))
+        if func in _LINEAR:
+            self._linear = func, args, kwargs or {}, output
+        elif (func in _NORM or func in _SAME) and self._is_stream(args[0]) and self._fits(output, output):
+            self._same.append(output)
+        return output
+
+    def edited(self, name: str, state: Tensor) -> Tensor:
+        """Return a state after its edits, to be recorded."""
+        for edit in state_edits_at(name):
+            state = edit.state(name, state.reshape(*self._shape[:-1], -1), self._positions)
+        self.found[name] = state
+        return state
+
+    def finish(self, output: Tensor) -> Tensor:
+        """Record the states of the layer, and return its output after edits."""
+        known = self._is_stream(output) or (output.shape == self.stream.shape and torch.equal(output, self.stream))
+        if not known or self._is_lost:
+            self.found = {name: each for name, each in self.found.items() if name.endswith(".embedding")}
+        output = self.edited(f"{self.name}.residual", output)
+        for name, state in self.found.items():
+            if self.trace is not None:
+                self.trace.add_state(name, state.reshape(*self._shape[:-1], -1))
+        return output
+
+    def _add(self, func: Any, a: Tensor, b: Tensor) -> Tensor:
+        if not self._is_stream(a) and not self._is_stream(b):
+            parts = [self._parts(each) for each in (a, b)]
+            if func is Tensor.add_:
+                parts[0] = [(kind, each.clone() if each is a else each) for kind, each in parts[0]]
+            output: Tensor = func(a, b)
+            self._sums[id(output)] = output, [*parts[0], *parts[1]]
+            return output
+        stream, branch = (a, b) if self._is_stream(a) else (b, a)
+        if func is Tensor.add_:
+            self._copy_recorded(a)
+        if self._added:
+            self.found[f"{self.name}.residual_{self._added[-1]}"] = stream.clone() if stream is a else stream
+        named = self._named(branch)
+        edited = [self._edit_part(name, part) for name, part in named]
+        if all(new is part for new, (_, part) in zip(edited, named, strict=True)):
+            self.stream = func(a, b)
+        else:
+            whole = edited[0] if len(edited) == 1 else torch.stack(edited).sum(dim=0)
+            self.stream = stream + whole.reshape(stream.shape)
+        self._same = []
+        return self.stream
+
+    def _named(self, branch: Tensor) -> list[tuple[str, Tensor]]:
+        """Return what is added to the stream, part by part, with their names."""
+        parts = self._parts(branch)
+        if len(parts) > 1 and sum(kind is None for kind, _ in parts) != 1:
+            parts = [("sublayers", branch)]
+        named = []
+        for kind, part in parts:
+            waiting = next(iter(self._ran), None) if len(parts) == 1 else None
+            name = kind or waiting or ("mlp" if self.attends or self._added else "mixer")
+            self._ran.pop(name, None)
+            self._is_lost = self._is_lost or name in self._added
+            self._added.append(name)
+            named.append((name, part))
+        return named
+
+    def _edit_part(self, name: str, part: Tensor) -> Tensor:
+        if name == "mlp" and self._linear is not None and self._linear[3].data_ptr() == part.data_ptr():
+            func, args, kwargs, _ = self._linear
+            first, neurons, *rest = args if _LINEAR[func] else (None, *args)
+            new = self.edited(f"{self.name}.neurons", neurons)
+            if new is not neurons:
+                changed = [first] * _LINEAR[func] + [new.reshape(neurons.shape), *rest]
+                part = func(*changed, **kwargs).reshape(part.shape)
+        return self.edited(f"{self.name}.{name}", part)
+
+    def _copy_recorded(self, changed: Tensor) -> None:
+        """Copy what is recorded of a tensor that is about to be changed in place."""
+        for states in (self.found, {} if self.trace is None else self.trace.states):
+            for name, state in states.items():
+                if state.data_ptr() == changed.data_ptr():
+                    states[name] = state.clone()
+
+    def _parts(self, tensor: Tensor) -> list[tuple[str | None, Tensor]]:
+        kind = next((kind for kind, output in self._ran.items() if output is tensor), None)
+        return self._sums.get(id(tensor), (tensor, [(kind, tensor)]))[1]
+
+    def _is_stream(self, tensor: Tensor) -> bool:
+        return any(tensor is each for each in (self.stream, *self._same))
+
+    def _fits(self, a: object, b: object) -> bool:
+        if not isinstance(a, Tensor) or not isinstance(b, Tensor) or a.shape != b.shape:
+            return False
+        return a.numel() == self.stream.numel() and a.shape[-1:] == self._shape[-1:]
+
+    def _positions(self) -> Int[Tensor, "#batch n"]:
+        """Return the position of each token in its text, by the layer's mask; ValueError after steps in a cache."""
+        n, device, masks = self._shape[1], self.stream.device, (self._mask, *self._given)
+        if self._steps:
+            raise ValueError(f"{self.name}: expected a whole text where queries are named, got a step after others")
+        mask = next((m for m in masks if isinstance(m, Tensor) and m.dim() == 4 and m.shape[-1] == n), None)
+        if mask is None:
+            return text_positions(None, n, device)
+        allowed, bias = (mask, None) if mask.dtype == torch.bool else (None, mask)
+        return text_positions(allowed_keys(allowed, bias, self._shape[0], n), n, device)
+
+    def _earlier_steps(self) -> int:
+        """Return the number of tokens in a cache of keys and values that the layer is given."""
+        for each in self._given:
+            with suppress(AttributeError, ValueError, IndexError):  # no cache, or one of linear attention
+                return int(each.get_seq_length(int(self.name.rsplit(".", 1)[-1])))
+        return max((getattr(each, "num_steps", 0) for each in self._given), default=0)
+
+
+_followed: ContextVar[tuple[_FollowedLayer, ...]] = ContextVar("followed", default=())
