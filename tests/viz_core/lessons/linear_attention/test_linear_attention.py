@@ -7,6 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.viz_core.hub.tiny_hybrids import FAMILIES
 from viz_core.lessons.linear_attention.costs import head_cost
 from viz_core.lessons.linear_attention.forms import all_forms
 from viz_core.lessons.linear_attention.model_layers import CONFIGURATIONS, model_layers
@@ -59,3 +60,11 @@ def test_layers_of_models_are_counted() -> None:
     assert rows.keys() == CONFIGURATIONS.keys()
     assert all(0 < row.linear <= row.layers for row in rows.values())
     assert rows["Mamba-2"].linear == rows["Mamba-2"].layers
+
+
+def test_rules_of_models_are_those_that_their_layers_were_checked_against() -> None:
+    """`tests/viz_core/hub/test_linear_attention.py` compares maps of tiny models of each family with their own rule."""
+    names = {"delta": "gated delta rule", "decay": "lightning attention", "gated-decay": "state-space duality"}
+    for module, _, rule in CONFIGURATIONS.values():
+        family = "qwen3_5_text" if module == "qwen3_5" else module
+        assert FAMILIES[family][1] == names[rule]
