@@ -9,8 +9,6 @@ corpus. Results of parts add up, so that a corpus can be read in parts with prog
 >>> {head: kind.role_of(place) for place, head in enumerate(kind.heads)}
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -50,7 +48,7 @@ class CorpusFound:
     kinds: dict[str, KindFound]
     sides: dict[tuple[str, int], tuple[tuple[str, ...], tuple[str, ...]]]
 
-    def __add__(self, other: CorpusFound) -> CorpusFound:
+    def __add__(self, other: "CorpusFound") -> "CorpusFound":
         """Measures over both; the sentences of `other` come after."""
         kinds = dict(self.kinds)
         for name, kind in other.kinds.items():

@@ -1,7 +1,5 @@
 """Heads of one kind of maps over many sentences: roles, strongest examples, words attended to."""
 
-from __future__ import annotations
-
 import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -60,7 +58,7 @@ class WordSeen:
     received: Float[np.ndarray, " heads"]
     sentences: tuple[int, ...]
 
-    def __add__(self, other: WordSeen) -> WordSeen:
+    def __add__(self, other: "WordSeen") -> "WordSeen":
         """The sum of both."""
         both = dict.fromkeys(self.sentences + other.sentences)
         return WordSeen(self.count + other.count, self.received + other.received, tuple(both)[:_EXAMPLES])
@@ -101,7 +99,7 @@ class KindFound:
     sampled: tuple[tuple[Firing, ...], ...]
     words: dict[str, WordSeen]
 
-    def __add__(self, other: KindFound) -> KindFound:
+    def __add__(self, other: "KindFound") -> "KindFound":
         """The sum of both."""
         if self.heads != other.heads:
             raise ValueError(f"expected what was found of the same heads, got {len(self.heads)} and {len(other.heads)}")

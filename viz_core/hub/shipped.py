@@ -1,7 +1,5 @@
 """The project's own models as hub models, without a download and without transformers."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -42,7 +40,7 @@ def shipped_kinds() -> dict[str, str]:
     return {name: (EncoderDecoderKind if tasks[name] == "translation" else Vision).name for name in shipped_names()}
 
 
-def load_shipped(name: str, device: torch.device) -> ShippedHubModel:
+def load_shipped(name: str, device: torch.device) -> "ShippedHubModel":
     """Load one of `shipped_names` as a hub model."""
     try:
         model = load(name, device)

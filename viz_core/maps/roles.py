@@ -1,7 +1,5 @@
 """Roles of heads: the share of attention on the targets of each role known from the literature."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -54,7 +52,7 @@ class RoleTargets:
     induction: Bool[Tensor, "queries keys"]
 
     @classmethod
-    def of(cls, queries: Sequence[str], keys: Sequence[str], on_itself: bool, causal: bool = False) -> RoleTargets:
+    def of(cls, queries: Sequence[str], keys: Sequence[str], on_itself: bool, causal: bool = False) -> "RoleTargets":
         """Return the targets for maps with these tokens; words are compared without case.
 
         Args:

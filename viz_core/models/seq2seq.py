@@ -1,7 +1,5 @@
 """Recurrent sequence to sequence, with and without attention, by the book's names and state-dict keys."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import torch
@@ -75,7 +73,7 @@ class PlainState(NamedTuple):
     context: Float[Tensor, "batch num_hiddens"]
     hidden_state: Float[Tensor, "layers batch num_hiddens"]
 
-    def select(self, rows: Int[Tensor, " rows"]) -> PlainState:
+    def select(self, rows: Int[Tensor, " rows"]) -> "PlainState":
         """Return the state of these batch rows, in this order, as beam search selects them."""
         return PlainState(self.context[rows], self.hidden_state[:, rows])
 
@@ -140,7 +138,7 @@ class AttentionState(NamedTuple):
     enc_valid_lens: Int[Tensor, " batch"] | None
     projected: Float[Tensor, "batch keys num_hiddens"]  # W_k enc_outputs, the same at every step
 
-    def select(self, rows: Int[Tensor, " rows"]) -> AttentionState:
+    def select(self, rows: Int[Tensor, " rows"]) -> "AttentionState":
         """Return the state of these batch rows, in this order, as beam search selects them."""
         lens = self.enc_valid_lens
         return AttentionState(

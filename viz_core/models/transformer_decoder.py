@@ -1,7 +1,5 @@
 """The Transformer's decoder (Vaswani 2017), causal and with a cache, by the book's names and state-dict keys."""
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple, cast
 
@@ -43,7 +41,7 @@ class DecoderState(NamedTuple):
         first = self.caches[0] if self.caches else None
         return 0 if first is None else first.num_steps
 
-    def select(self, rows: Int[Tensor, " rows"]) -> DecoderState:
+    def select(self, rows: Int[Tensor, " rows"]) -> "DecoderState":
         """Return the state of these batch rows, in this order, as beam search selects them."""
         caches = tuple(
             cache and BlockCache(*(KeysValues(*(t[rows] for t in pair)) for pair in cache)) for cache in self.caches

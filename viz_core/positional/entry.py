@@ -1,7 +1,5 @@
 """What a position scheme says of itself, once: its place in lists, its cost, and how to make it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -86,7 +84,7 @@ class SchemeCost:
     computed: int = 0
 
     @classmethod
-    def learned(cls, parameters: int, computed: int = 0) -> SchemeCost:
+    def learned(cls, parameters: int, computed: int = 0) -> "SchemeCost":
         """The cost where all that is stored is learned."""
         return cls(parameters, parameters, computed)
 

@@ -1,7 +1,5 @@
 """Inputs of a single layer: a sentence as vectors of unit variance, and its words in another order."""
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -30,7 +28,7 @@ class Tokens:
     width: int
     total: int
 
-    def one_word(self) -> Tokens:
+    def one_word(self) -> "Tokens":
         """Return tokens that all equal the first one."""
         return replace(self, labels=self.labels[:1] * len(self.labels), X=self.X[:1].expand_as(self.X))
 

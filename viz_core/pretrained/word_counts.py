@@ -1,7 +1,5 @@
 """Rare words of a translator: in how many training sentences each word and number occurs."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter
@@ -30,7 +28,7 @@ class WordCounts:
     counts: Mapping[str, int]  # 1 to FEW, which stands for any larger number
 
     @classmethod
-    def of(cls, sentences: Iterable[str]) -> WordCounts:
+    def of(cls, sentences: Iterable[str]) -> "WordCounts":
         """Counted over sentences; one that holds a word twice counts once."""
         counts, number = Counter[str](), 0
         for sentence in sentences:
@@ -52,7 +50,7 @@ class WordCounts:
         return json.dumps({"sentences": self.sentences, "words": by_count}, indent=1, ensure_ascii=False) + "\n"
 
     @classmethod
-    def from_json(cls, text: str) -> WordCounts:
+    def from_json(cls, text: str) -> "WordCounts":
         """Read the output of `to_json`.
 
         Raises:

@@ -1,7 +1,5 @@
 """A sound as speech models take it: one channel, 16,000 samples a second."""
 
-from __future__ import annotations
-
 import io
 import wave
 from dataclasses import dataclass
@@ -39,7 +37,7 @@ class Sound:
         """Duration in seconds."""
         return len(self.samples) / RATE
 
-    def part(self, start: float, end: float) -> Sound:
+    def part(self, start: float, end: float) -> "Sound":
         """Return the sound between two times in seconds; at least one sample."""
         first = min(max(0, round(start * RATE)), len(self.samples) - 1)
         return Sound(self.samples[first : max(first + 1, round(end * RATE))])

@@ -1,7 +1,5 @@
 """What is left of a run to look at: its curve, and every head's map of the probe at each snapshot; no model."""
 
-from __future__ import annotations
-
 import json
 import zipfile
 from dataclasses import asdict, dataclass
@@ -47,7 +45,7 @@ class Film:
     wanted: tuple[str, ...]
 
     @classmethod
-    def of(cls, run: TaskRun) -> Film:
+    def of(cls, run: TaskRun) -> "Film":
         """Return the recording of a run so far."""
         example = run.probed
         reads = run.model.reads(*example)[0].tolist()

@@ -1,7 +1,5 @@
 """One recorded attention call: its maps, tiles and thumbnails, computed exactly on demand."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch
@@ -23,7 +21,7 @@ class AttentionCall:
 
     site: str
     source: Source
-    self_attention: AttentionCall | None = None  # of a cross-attention: the one before, with the same queries
+    self_attention: "AttentionCall | None" = None  # of a cross-attention: the one before, with the same queries
 
     def __repr__(self) -> str:
         """Return site and size in a line."""
@@ -97,7 +95,7 @@ class AttentionCall:
             return self.key_mask[:, num_keys - num_queries :]
         return torch.ones(batch, num_queries, dtype=torch.bool)
 
-    def text(self, row: int, on_itself: bool = False) -> AttentionCall:
+    def text(self, row: int, on_itself: bool = False) -> "AttentionCall":
         """Return the call of one text of the batch, without its padding: a batch of 1.
 
         Args:

@@ -1,7 +1,5 @@
 """Edit heads of a running model for one block of code."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -61,7 +59,7 @@ def intervene(edits: Mapping[str, Edit | Sequence[Edit]], torch_calls: bool | nn
 
 
 @contextmanager
-def _active(blocks: tuple[_Block, ...], again: bool = False) -> Iterator[None]:
+def _active(blocks: "tuple[_Block, ...]", again: bool = False) -> Iterator[None]:
     """Apply the edits of these blocks; `again` when activation checkpointing runs a layer a second time."""
     with (
         set_in_block(_blocks, blocks),

@@ -4,8 +4,6 @@ A layer does not know its model. The code that builds a model calls `layers.name
 of Hugging Face alike; a layer without a name is "attention.N" in a trace.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
@@ -43,7 +41,7 @@ def find_sites(model: nn.Module, stack: str | None = None) -> dict[nn.Module, st
     """
     if not isinstance(model, nn.Module):
         raise ValueError(f"model: expected an nn.Module, got {described(model)}")
-    places: dict[str, _Place] = {}
+    places: "dict[str, _Place]" = {}
     decoders: list[str] = []
     modules = dict(model.named_modules())
     for path, module in modules.items():
@@ -89,7 +87,7 @@ class _Place(NamedTuple):
     kind: str
 
     @classmethod
-    def of(cls, path: str, stack: str) -> _Place:
+    def of(cls, path: str, stack: str) -> "_Place":
         parts = path.split(".")
         numbers = {part: found for part in parts if (found := number_in_path(part))}
         return cls(

@@ -1,7 +1,5 @@
 """The current layer of a model in plain PyTorch, known by the weights that are used."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
@@ -32,7 +30,7 @@ class TrackedLayer:
         self.weighs_parts = layer is not None and not self.spans_all_keys
 
     @property
-    def layer(self) -> TrackedLayer:
+    def layer(self) -> "TrackedLayer":
         """Itself, so that one layer can stand for a `LayerTracker`."""
         return self
 

@@ -1,7 +1,5 @@
 """The attention calls of one recorded block, by site."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Hashable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
@@ -140,7 +138,7 @@ class Trace:
         before = (call for call in reversed(self._calls.values()) if (call.stack, call.kind) == (stack, "self"))
         return next((call for call in before if (call.source.shape[0], call.num_queries) == rows), None)
 
-    def text(self, row: int) -> Trace:
+    def text(self, row: int) -> "Trace":
         """Return the recording of one text of the batch, without its padding: each call's `AttentionCall.text`.
 
         Raises:
@@ -151,7 +149,7 @@ class Trace:
             alone._add(call.text(row).source, call.site)
         return alone
 
-    def stitched(self) -> Trace:
+    def stitched(self) -> "Trace":
         """Return the recording with the steps of a generation as one call for each site, of all its queries and keys.
 
         A site called again is a step if it has the keys of the call before and its own; or, in cross-attention, the
@@ -169,7 +167,7 @@ class Trace:
         return found
 
     @contextmanager
-    def adopt(self) -> Iterator[Trace]:
+    def adopt(self) -> "Iterator[Trace]":
         """Record into this trace in another thread or task too: a new thread has no recorder.
 
         with record() as trace:
@@ -184,7 +182,7 @@ class Trace:
         with set_in_block(recorder, self), run_eagerly(), self.torch_mode or nullcontext():
             yield self
 
-    def to(self, device: torch.device | str) -> Trace:
+    def to(self, device: torch.device | str) -> "Trace":
         """Return the same recording with its tensors on another device.
 
         Tensors that calls share, as one mask for all layers, are shared there too.
@@ -201,7 +199,7 @@ class Trace:
         return copied
 
     @classmethod
-    def merge(cls, runs: Mapping[str, Trace]) -> Trace:
+    def merge(cls, runs: "Mapping[str, Trace]") -> "Trace":
         """Return several runs as one recording: "RUN/SITE" for each call of each run.
 
         Raises:

@@ -8,8 +8,6 @@ The folder itself can be called, so that `viz_core.view` shows maps whoever impo
 What a view needs is imported when one is made.
 """
 
-from __future__ import annotations
-
 import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, cast
@@ -25,12 +23,12 @@ class _Callable(ModuleType):
     def __call__(
         self,
         what: object,
-        tokens: Tokens | None = None,
-        keys: Tokens | None = None,
+        tokens: "Tokens | None" = None,
+        keys: "Tokens | None" = None,
         *,
         row: int = 0,
         language: str = "en",
-    ) -> ViewHandle:
+    ) -> "ViewHandle":
         """Show every head of what was recorded in a notebook cell.
 
         With the extra "notebook" it is a widget: what the reader opens and pins is read from its traits `site`, `head`,

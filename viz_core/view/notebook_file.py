@@ -1,7 +1,5 @@
 """Notebooks that reproduce a view: the run, and the same head, pins and display options."""
 
-from __future__ import annotations
-
 import base64
 import json
 import tempfile
@@ -54,7 +52,7 @@ class RunSource:
     needs: tuple[Need, ...] = ()
     shown: str = "run"
 
-    def then(self, code: str, needs: tuple[Need, ...] = ()) -> RunSource:
+    def then(self, code: str, needs: tuple[Need, ...] = ()) -> "RunSource":
         """Append code."""
         return RunSource(f"{self.code}\n{code}", (*self.needs, *needs), self.shown)
 

@@ -1,7 +1,5 @@
 """What one forward pass computed, stage by stage, as arrays."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -160,7 +158,7 @@ class Walk:
         """The words that were chosen, or the class."""
         return tuple(choice.chosen for choice in self.choices)
 
-    def follows(self, other: Walk, step: int) -> bool:
+    def follows(self, other: "Walk", step: int) -> bool:
         """Whether another walk's choice at a step comes after the same written words."""
         both = [walk._written_by(step) for walk in (self, other)]
         return step < min(len(self.choices), len(other.choices)) and both[0] == both[1]

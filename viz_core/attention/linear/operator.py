@@ -1,7 +1,5 @@
 """Linear attention in three forms that agree: a recurrence, chunks, and a matrix."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TypeAlias
@@ -69,7 +67,7 @@ class LinearOperator:
                 f"{name}: expected finite numbers{bound}, got {float(gate.min()):g} to {float(gate.max()):g}"
             )
 
-    def masked(self, valid: Bool[Tensor, "batch n"] | Int[Tensor, " batch"] | None) -> LinearOperator:
+    def masked(self, valid: Bool[Tensor, "batch n"] | Int[Tensor, " batch"] | None) -> "LinearOperator":
         """Return the operator in which padding tokens neither write, erase nor decay.
 
         Args:

@@ -1,7 +1,5 @@
 """What kinds need to know of a transformers config to recognise it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,7 +32,7 @@ class ConfigFacts:
     has_base_model: bool
 
     @classmethod
-    def of(cls, config: Any, name: str, architecture: str | None = None) -> ConfigFacts:
+    def of(cls, config: Any, name: str, architecture: str | None = None) -> "ConfigFacts":
         """Look a config up in transformers' tables of automatic classes."""
         kind = config.model_type
         fills_masks = has_model_for("masked-lm", kind)

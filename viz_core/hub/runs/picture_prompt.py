@@ -1,7 +1,5 @@
 """A text with a picture in it, as a vision-language model reads it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -62,7 +60,7 @@ class PicturePrompt:
     @classmethod
     def of(
         cls, layout: Layout, model: Any, processor: Any, tokenizer: Any, text: TextInput, name: str
-    ) -> PicturePrompt:
+    ) -> "PicturePrompt":
         """For a loaded model."""
         patch_id = int(model.config.image_token_id)
         token = tokenizer.convert_ids_to_tokens(patch_id) if patch_id < len(tokenizer) else None

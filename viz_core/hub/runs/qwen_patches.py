@@ -1,7 +1,5 @@
 """Vision towers of Qwen-VL: packed patches, from 2.5 on in windows, put back in row order."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -31,7 +29,7 @@ class Packed:
     windows: Bool[Tensor, "1 1 patches patches"] | None
 
     @classmethod
-    def of(cls, config: Any, grid: Int[Tensor, "1 3"]) -> Packed:
+    def of(cls, config: Any, grid: Int[Tensor, "1 3"]) -> "Packed":
         """Squares of `spatial_merge_size` patches follow each other row by row (Wang 2024, section 2.1); a tower with
         windows has the squares of each window together (Bai 2025, section 2.1.1).
 

@@ -1,7 +1,5 @@
 """What a model of the hub is run on."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import TypedDict
 
@@ -74,6 +72,6 @@ class RunInputs:
         """Most tokens to write, once `max_new_tokens` is set."""
         return self.max_new_tokens or 0
 
-    def with_default(self, max_new_tokens: int) -> RunInputs:
+    def with_default(self, max_new_tokens: int) -> "RunInputs":
         """The same, with so many tokens to write where nothing else was given."""
         return self if self.max_new_tokens is not None else replace(self, max_new_tokens=max_new_tokens)

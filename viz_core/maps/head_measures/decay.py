@@ -1,7 +1,5 @@
 """Share of its state that a head keeps from one token to the next: exp(mean_j g_j), of rules with a decay exp(g_j)."""
 
-from __future__ import annotations
-
 import math
 
 from viz_core.maps.head_measure import Example, MapInfo, Measure

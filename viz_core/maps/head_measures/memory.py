@@ -1,7 +1,5 @@
 """Effective memory length: how many tokens back a signed map reads, weighted by the sizes of its weights."""
 
-from __future__ import annotations
-
 import torch
 from jaxtyping import Float
 from torch import Tensor

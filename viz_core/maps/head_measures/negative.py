@@ -1,7 +1,5 @@
 """Share of negative weight: sum_j max(-w_ij, 0) / sum_j |w_ij|, mean over queries; 0 where all weights add."""
 
-from __future__ import annotations
-
 from viz_core.maps.head_measure import Example, MapInfo, Measure
 from viz_core.maps.measures import weight_shares
 
