@@ -25,7 +25,7 @@ _LEFT_IN_ENGLISH = """(labels) => {
 _TRIES = 120  # a page that has been made narrower is drawn anew: what does not fit at once may, a moment later
 _PAUSE = 250  # ms
 _MOST_SHEETS = 30
-_EMPTY = "[data-testid=stExpander] details[open]:not(:has([data-testid=stElementContainer])):visible"
+_EMPTY = "[data-testid=stExpander] details[open]:not(:has([data-testid=stElementContainer], details)):visible"
 _NO_CODE = ':not([class*="st-key-"][class*="-code"] *)'
 
 
