@@ -13,13 +13,21 @@ from torch import Tensor
 from viz_core.maps.distance import Patches
 from viz_core.maps.fingerprints import Fingerprint, measure_layer, measure_maps
 from viz_core.maps.head_measure import MapInfo
-from viz_core.maps.measures import combine_heads
+from viz_core.maps.measures import combine_heads, weight_shares
 from viz_core.maps.word_maps import merge_words
 from viz_core.runtime.interruption import may_end
 from viz_core.trace import AttentionCall
 from viz_core.trace.thumbnail import larger_of
 from viz_core.view.map_source import LayerPicture, Part, PartError, finite_measures, in_bytes, in_signed_bytes
-from viz_core.view.requests import MapRequest, MeasuresRequest, RowsRequest, TileRequest, TokenRequest, WeightsRequest
+from viz_core.view.requests import (
+    KeysRequest,
+    MapRequest,
+    MeasuresRequest,
+    RowsRequest,
+    TileRequest,
+    TokenRequest,
+    WeightsRequest,
+)
 
 TILE = 64
 """Cells on a side of a tile."""
@@ -137,6 +145,8 @@ class ComputedMaps:
         match request:
             case TokenRequest():
                 return _exact_part(self._token(request))
+            case KeysRequest():
+                return _exact_part(self._keys(request))
             case MapRequest():
                 self._check_whole(request)
                 return _exact_part(self.whole(request))
@@ -168,6 +178,23 @@ class ComputedMaps:
         one, call = slice(index, index + 1), self.calls[request.layer]
         weights = call.weights(queries=one) if axis == "query" else call.weights(keys=one)
         return weights[self.row].flatten(start_dim=1)
+
+    def _keys(self, request: KeysRequest) -> Float[Tensor, "heads 2 keys"]:
+        """Mean weight on each key, and the query that gives it most; of signed maps in shares of each row."""
+        if request.layer >= len(self.calls):
+            raise PartError(f"keys: expected a layer that there is, got {request}")
+        call = self.calls[request.layer]
+        total, most, where = torch.zeros(3, call.num_heads, call.num_keys)
+        height = max(1, _BLOCK_WEIGHTS // max(1, call.num_heads * call.num_keys))
+        for start in range(0, call.num_queries, height):
+            may_end()
+            weights = call.weights(queries=slice(start, start + height))[self.row]
+            weights = weight_shares(weights) if call.signed else weights
+            total += weights.sum(dim=1)
+            largest, row = weights.max(dim=1)
+            where = torch.where(largest > most, (row + start).float(), where)
+            most = torch.maximum(most, largest)
+        return torch.stack([total / max(1, call.num_queries), where], dim=1)
 
     def _tile(self, request: TileRequest, strips: _Strips) -> Float[Tensor, "rows columns"]:
         wanted, down, across = request.map, request.down, request.across

@@ -15,6 +15,7 @@ from viz_core.view.requests import (
     Combination,
     GroupRequest,
     ImageRequest,
+    KeysRequest,
     MapRequest,
     MeasuresRequest,
     Request,
@@ -34,7 +35,7 @@ FIRST_WEIGHTS = 2**28
 
 
 def every_request(groups: Sequence[MapGroup], second: Sequence[MapGroup], most_bytes: int) -> list[Request]:
-    """List all thumbnails, measures and as many exact maps as fit: what a file holds."""
+    """List all thumbnails, measures, what a search needs, and as many exact maps as fit: what a file holds."""
     requests: list[Request] = []
     room = most_bytes
     for number, of_input in enumerate((groups, second)):
@@ -42,6 +43,10 @@ def every_request(groups: Sequence[MapGroup], second: Sequence[MapGroup], most_b
             layers = range(len(group.calls))
             requests += [GroupRequest(number, group.id, ThumbnailsRequest(layer)) for layer in layers]
             requests += _over_picture(number, group, ()) if group.seen else []
+            received = 8 * sum(call.num_heads for call in group.calls) * len(group.key_tokens)
+            if not number and not group.seen and received <= room:
+                requests += [GroupRequest(0, group.id, KeysRequest(layer)) for layer in layers]
+                room -= received
             heads = list(_heads(group)) if group.sent_whole else []
             requests += _measures(number, group) if group.sent_whole else []
             if second and not number and group.sent_whole:

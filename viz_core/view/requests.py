@@ -6,6 +6,7 @@ Each request has one spelling, which names it in the answer:
     change INPUT GROUP LAYER                   how much each of its heads differs between the two inputs
     image INPUT GROUP                          the picture whose patches are the tokens
     token INPUT GROUP LAYER q5                 what query 5 looks at in every head ("k5": who at key 5)
+    keys INPUT GROUP LAYER                     the mean weight on each key, and the query that gives it most
     map INPUT.GROUP:2.5_2.6:mean:tokens        a whole map: of heads 5 and 6 of layer 2, their mean, between tokens
     measures INPUT.GROUP:2.5_2.6:mean:words    measures of such a map
     tile INPUT.GROUP:2.5:mean:words R C I J    cells of 2^R x 2^C of it: rows from I, columns from J times TILE cells
@@ -54,6 +55,13 @@ class TokenRequest:
 
 
 @dataclass(frozen=True)
+class KeysRequest:
+    """The weight on every key in every head of a layer, and the query that gives it most: what a search needs."""
+
+    layer: int
+
+
+@dataclass(frozen=True)
 class MapRequest:
     """A whole map: of which heads (layer and head from 0), how they are combined, between tokens or words."""
 
@@ -91,7 +99,7 @@ class RowsRequest:
     width: int
 
 
-WeightsRequest = TokenRequest | MapRequest | MeasuresRequest | TileRequest | RowsRequest
+WeightsRequest = TokenRequest | KeysRequest | MapRequest | MeasuresRequest | TileRequest | RowsRequest
 """Requests that need the recorded queries and keys."""
 
 LayerRequest = ThumbnailsRequest | ChangeRequest
@@ -149,6 +157,7 @@ _KINDS: dict[str, type[Any]] = {
     "change": ChangeRequest,
     "image": ImageRequest,
     "token": TokenRequest,
+    "keys": KeysRequest,
     "map": MapRequest,
     "measures": MeasuresRequest,
     "tile": TileRequest,

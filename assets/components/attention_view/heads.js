@@ -2,7 +2,7 @@
 
 import { sizeCanvas } from "../shared/canvas.js";
 import { element } from "../shared/elements.js";
-import { filterNames, measureOf, orderedHeads, printText, readFilter, renderPrint } from "./measures.js";
+import { filterNames, measureOf, orderedHeads, printText, readFilter, renderPrint, sortOf } from "./measures.js";
 import { openHead, setDisplay } from "./actions.js";
 import { paintOverThumbnail } from "./over_picture.js";
 import { makePaint } from "./colours.js";
@@ -58,7 +58,7 @@ export function buildGrid(view) {
   const { grid } = view.parts;
   const { layers } = openGroup(view);
   const { words, state, store } = view;
-  const { sort } = state.display;
+  const sort = sortOf(view);
   const lets = readFilter(view, state.display.filter);
   const heads = orderedHeads(view);
   const shown = new Set(heads.filter((head) => !lets || lets(head)).map(String));
@@ -104,7 +104,7 @@ export function buildGrid(view) {
       const caption = element("span", "caption");
       const value = measureOf(view, layer, head, sort);
       const short = `${words.text("layer_short", { layer: layers[layer].number })} ${words.text("head_short", { head: head + 1 })}`;
-      caption.append(short, element("br", ""), value === null ? "" : words.plain(value));
+      caption.append(short, element("br", ""), value === null ? "" : sort === "search" ? words.number(value) : words.plain(value));
       made.append(caption);
       row.append(withSwitch(view, made));
     }
@@ -131,8 +131,9 @@ export function paintGrid(view) {
   const { layers } = openGroup(view);
   wantPictures(view, layers);
   const room = grid.clientWidth - 6;
-  const across = display.sort === "layer" ? Number(grid.style.getPropertyValue("--heads")) : 8;
-  const names = display.sort === "layer" ? LAYER_NAMES : 0;
+  const sort = sortOf(view);
+  const across = sort === "layer" ? Number(grid.style.getPropertyValue("--heads")) : 8;
+  const names = sort === "layer" ? LAYER_NAMES : 0;
   const size = Math.max(SMALLEST_THUMBNAIL, Math.min(LARGEST_THUMBNAIL, Math.floor((room - names - GRID_GAP * across) / across)));
   const here = layers.map((_, layer) => Number(Boolean(pictureOf(view, 0, group, layer, false))));
   const over = onPicture(view);
@@ -244,10 +245,10 @@ function pickHead(view, [layer, head], more) {
 }
 
 function moveInGrid(view, event) {
-  const { layer, head, group, display } = view.state;
+  const { layer, head, group } = view.state;
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   let to = null;
-  if (display.sort === "layer") {
+  if (sortOf(view) === "layer") {
     const step = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] }[event.key];
     to = step && [layer + step[0], head + step[1]];
   } else {

@@ -32,6 +32,9 @@ function onKey(view, event) {
   else if (event.key === "/") {
     event.preventDefault();
     parts.filter.focus();
+  } else if (event.key === "f" && !parts.searchTools.hidden) {
+    event.preventDefault();
+    parts.search.focus();
   } else if (event.key !== "Escape") return;
   else if (parts.more.open || parts.exports.open) parts.more.open = parts.exports.open = false;
   else if (state.pins.length) unpin(view);

@@ -19,6 +19,8 @@ import { listenToPlot } from "./map_events.js";
 import { listenToSwitches, markSwitches } from "./head_switches.js";
 import { renderPlots } from "./plot.js";
 import { renderHover } from "./hover.js";
+import { wantWeights } from "./search.js";
+import { listenToSearch, renderSearch } from "./search_box.js";
 import { buildSentence, listenToSentence } from "./sentence.js";
 import { comparedWith, PAUSE, pinsOf } from "./state.js";
 import { allHeads, groupOf, hasHead, makeStore, openGroup, takeAnswer } from "./store.js";
@@ -34,7 +36,7 @@ function createView(parent) {
   const parts = partsOf(parent);
   const view = {
     parts, store: makeStore(), wanted: new Set(), pages: [], state: null, cursor: null, hovered: null, plots: [],
-    turn: 0, sentTurn: 0, name: Math.random().toString(36).slice(2), numRequests: 0, requested: "", clicks: 0, cell: null, slot: "first", several: false, choosing: false,
+    turn: 0, sentTurn: 0, name: Math.random().toString(36).slice(2), numRequests: 0, requested: "", clicks: 0, cell: null, slot: "first", search: "", found: null, several: false, choosing: false,
     stages: [...parts.plots.querySelectorAll("figure")].map((figure) => ({ figure, ...piecesOf(figure) })),
   };
   view.render = () => render(view);
@@ -48,6 +50,7 @@ function createView(parent) {
   listenToSwitches(view);
   listenToSentence(view);
   listenToTools(view);
+  listenToSearch(view);
   parts.tabs.addEventListener("keydown", (event) => moveInTabs(view, event));
   view.stops = [listenToKeys(view), listenToHeadLinks(view), listenToSlider(view), listenToText(view)];
   watchWidth(view, render);
@@ -119,6 +122,8 @@ function render(view) {
   view.axes = axesOf(view);
   renderTabs(view);
   renderTools(view);
+  wantWeights(view);
+  renderSearch(view);
   parts.plots.dataset.count = comparedWith(view) && state.display.compare === "side" ? 2 : 1;
   buildGrid(view);
   paintGrid(view);

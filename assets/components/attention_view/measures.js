@@ -5,6 +5,7 @@ import { hasPieces } from "./axis.js";
 import { openSource } from "./cells.js";
 import { changeOf } from "./change.js";
 import { mapName } from "./matrix.js";
+import { isSearching, weightOnWord } from "./search.js";
 import { headName, ruleOf } from "./state.js";
 import { allHeads, openGroup, partOf, pictureOf } from "./store.js";
 
@@ -17,12 +18,15 @@ const measureNamed = (view, name) => openGroup(view).measures.find((measure) => 
 export const printOf = (view, layer, head) => pictureOf(view, 0, view.state.group, layer, false)?.measures[head] ?? null;
 
 /** One measure of a head, or how much it changes between two texts; null before it is known. */
-export const measureOf = (view, layer, head, name) => (name === "changed" ? changeOf(view, layer, head) : (printOf(view, layer, head)?.[name] ?? null));
+export const measureOf = (view, layer, head, name) => (name === "search" ? weightOnWord(view, layer, head) : name === "changed" ? changeOf(view, layer, head) : (printOf(view, layer, head)?.[name] ?? null));
+
+/** What orders the grid: a search, or what the reader chose. */
+export const sortOf = (view) => (isSearching(view) ? "search" : view.state.display.sort);
 
 /** Heads in the order asked for; where a measure orders them, the largest first and the unmeasured last. */
 export function orderedHeads(view) {
   const heads = allHeads(openGroup(view));
-  const { sort } = view.state.display;
+  const sort = sortOf(view);
   if (sort === "layer") return heads;
   const value = ([layer, head]) => measureOf(view, layer, head, sort) ?? -1;
   return heads.sort((a, b) => value(b) - value(a));

@@ -4,10 +4,13 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from tests.viz_core.trace.test_linear_rule import rule
 from tests.viz_core.view.attention_groups import make_group
 from viz_core.maps.word_maps import merge_words
+from viz_core.trace import AttentionCall
+from viz_core.view.computed_maps import ComputedMaps
 from viz_core.view.map_source import PartError
-from viz_core.view.requests import MapRequest, RowsRequest
+from viz_core.view.requests import KeysRequest, MapRequest, RowsRequest
 
 WORDS = {"query_words": (0, 0, 1, 2, 2), "key_words": (0, 1, 1, 1, 2, 3, 3)}
 
@@ -76,3 +79,19 @@ def test_no_more_rows_than_fit_an_answer(monkeypatch):
 def test_heads_that_are_not_there_are_refused():
     with pytest.raises(PartError, match="heads: expected heads that there are, got layer 0, head 3"):
         make_group(5, 7).maps.whole(MapRequest(((0, 3),)))
+
+
+def test_weights_on_each_key_and_the_queries_that_give_them_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("viz_core.view.computed_maps._BLOCK_WEIGHTS", 100)
+    signed = AttentionCall("decoder.1.self", rule(30, erases=True))
+    group = make_group(30, 30, "self", layers=1, heads=4)
+    maps = ComputedMaps((group.calls[0], signed))
+    for layer, call in enumerate(maps.calls):
+        (part,) = maps.parts([KeysRequest(layer)])
+        weights = call.weights()[0]
+        shares = weights.abs() / weights.abs().sum(dim=-1, keepdim=True)
+        found = torch.from_numpy(part.array)
+        torch.testing.assert_close(found[:, 0], shares.mean(dim=1), atol=1e-6, rtol=1e-5)
+        assert torch.equal(found[:, 1].long(), shares.argmax(dim=1))
+    (error,) = maps.parts([KeysRequest(2)])
+    assert isinstance(error, PartError)

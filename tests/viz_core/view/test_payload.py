@@ -192,8 +192,10 @@ def test_a_twelve_by_twelve_model_stays_below_its_budget():
 
 def test_a_file_holds_all_pictures_and_as_many_maps_as_fit(view):
     measures = 2 * (1 + 2 + 1)  # mean and maximum: of the only layer, of two layers and of all heads
-    assert len(every_request(view.groups, (), 10**6)) == 3 + 3 + 6 + measures
-    assert sum(str(name).startswith("map") for name in every_request(view.groups, (), 4 * 25 * 2)) == 2
+    assert len(every_request(view.groups, (), 10**6)) == 3 + 3 + 3 + 6 + measures
+    small = [str(name) for name in every_request(view.groups, (), 4 * 25 * 2 + 8 * 3 * 5)]
+    assert sum(name.startswith("map") for name in small) == 2
+    assert [name for name in small if name.startswith("keys")] == ["keys 0 self 0"], "as many as fit"
 
 
 @pytest.mark.parametrize(
