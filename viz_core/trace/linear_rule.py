@@ -78,13 +78,16 @@ class LinearRule(Projected):
         G = self.log_decay[:, heads].to(Q).cumsum(dim=-1)
         s = torch.ones_like(G) if self.strength is None else self.strength[:, heads].to(Q)
         weights = Q.new_zeros(*Q.shape[:3], self.shape[3])
-        last = int(at.max()) + 1 if len(at) else 0
+        first, last = (int(at[0]), int(at[-1]) + 1) if len(at) else (0, 0)
         size = _CHUNK if self.erases else 32 * _CHUNK
         for start in reversed(range(0, last, size)):
             own = slice(start, min(start + size, last))
-            decays = G[..., at.clamp(max=own.stop - 1), None] - G[..., None, own]
-            past = torch.arange(own.start, own.stop, device=Q.device) <= at[:, None]
-            read = Q @ K[:, :, own].mT * decays.masked_fill(~past, -torch.inf).exp()
+            if first >= own.stop - 1:  # all rows come after: one decay for each key, up to the end of the chunk
+                read = Q @ (K[:, :, own] * (G[..., own.stop - 1, None] - G[..., own]).exp()[..., None]).mT
+            else:
+                decays = G[..., at.clamp(max=own.stop - 1), None] - G[..., None, own]
+                past = torch.arange(own.start, own.stop, device=Q.device) <= at[:, None]
+                read = Q @ K[:, :, own].mT * decays.masked_fill(~past, -torch.inf).exp()
             if self.erases:
                 erased = K[:, :, own] * s[..., own, None] @ K[:, :, own].mT
                 erased = erased * (G[..., own, None] - G[..., None, own]).tril().exp()
@@ -93,7 +96,10 @@ class LinearRule(Projected):
             if start:
                 before = G[..., start - 1, None]
                 Q = (G[..., at.clamp(start - 1, own.stop - 1)] - before).exp()[..., None] * Q
-                Q = Q - weights[..., own] * (G[..., own] - before).exp()[..., None, :] @ K[:, :, own] * self.erases
+                if self.erases:
+                    Q = Q - weights[..., own] * (G[..., own] - before).exp()[..., None, :] @ K[:, :, own]
+                if not bool(Q.any()):  # all of it has decayed
+                    break
         if self.skip is not None:
             weights[..., range(len(at)), at] += self.skip[heads, None].to(Q)
         return weights

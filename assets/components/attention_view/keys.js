@@ -32,7 +32,7 @@ function onKey(view, event) {
   else if (event.key === "/") {
     event.preventDefault();
     parts.filter.focus();
-  } else if (event.key === "f" && !parts.searchTools.hidden) {
+  } else if (event.key === "f" && !parts.search.hidden) {
     event.preventDefault();
     parts.search.focus();
   } else if (event.key !== "Escape") return;

@@ -13,9 +13,9 @@ const MOST_LAYERS = 3;
 
 /** What was found, and the layers with the most weight on it. */
 export function renderSearch(view) {
-  const { search, searchNext, searchNote, searchTools } = view.parts;
+  const { search, searchNext, searchNote } = view.parts;
   const { words, store } = view;
-  searchTools.hidden = onPicture(view);
+  search.hidden = onPicture(view);
   search.placeholder = words.text("search");
   if (search !== search.getRootNode().activeElement) search.value = view.search;
   const keys = findKeys(view);
@@ -61,6 +61,7 @@ function jump(view, step) {
 
 export function listenToSearch(view) {
   const { search, searchNext } = view.parts;
+  view.search = search.value; // typed before the script came
   search.addEventListener("input", () => {
     view.search = search.value;
     view.render();
