@@ -12,6 +12,7 @@ PARTS = (
     "recording",
     "picture_text",
     "map_queries",
+    "long_maps",
     "attention_view",
     "long_inputs",
     "sinusoid_heatmap",
