@@ -8,15 +8,14 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from viz_core.circuits.logits import is_close, norms_among
 from viz_core.hub.model import HubModel
 from viz_core.hub.runs.run import HubRun
 from viz_core.hub.store.errors import HubError
-from viz_core.trace import no_recording, record, site_of
+from viz_core.trace import no_recording, record
 
 MOST_PLACES = 24
 """So many of the last tokens are read."""
-
-_LAST_NORMS = {"norm", "ln_f", "final_layer_norm", "final_layernorm", "final_norm", "layer_norm"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,11 +54,13 @@ def through_the_layers(model: HubModel, run: HubRun) -> LayerWords:
         states = [state for name, state in trace.states.items() if name.endswith((".embedding", ".residual"))]
         if not states:
             raise HubError("{name} has no list of layers with attention.", name=engine.model_name)
-        norm = _last_norm(getattr(whole, base))
+        end = last.last_hidden_state
+        norms = (nn.Identity(), *norms_among(getattr(whole, base).modules(), end.shape[-1]))
+        norm = next(norm for norm in norms if is_close(norm(states[-1].double()), end))
         own = _of_places(whole(**inputs).logits)
         rows, logits = [], own
         for state in states:
-            following = type(last)(**{**last, "last_hidden_state": norm(_of_places(state)[None])})
+            following = type(last)(**{**last, "last_hidden_state": norm(_of_places(state)[None].double()).to(end)})
             made = copy.copy(whole)  # whose stack returns this
             made.__dict__[base] = lambda *_, _output=following, **__: _output
             logits = _of_places(made(**inputs).logits)
@@ -73,18 +74,6 @@ def through_the_layers(model: HubModel, run: HubRun) -> LayerWords:
         torch.stack([row.gather(-1, final_word)[:, 0] for row in rows]).cpu().numpy(),
         float((logits - own).float().abs().max()),
     )
-
-
-def _last_norm(base: nn.Module) -> nn.Module:
-    """The norm after the last layer, outside the list of layers with attention; identity where there is none."""
-    lists = [(path, part) for path, part in base.named_modules() if isinstance(part, nn.ModuleList)]
-    layers = next(path for path, part in lists if any(site_of(each) for each in part.modules()))
-    found = [
-        part
-        for path, part in base.named_modules()
-        if path.rsplit(".", 1)[-1] in _LAST_NORMS and not path.startswith(f"{layers}.") and "embed" not in path
-    ]
-    return found[-1] if found else getattr(base, "embedding_norm", nn.Identity())  # LFM2's name for its last norm
 
 
 def _of_places(values: Float[Tensor, "1 n width"]) -> Float[Tensor, "places width"]:

@@ -7,8 +7,8 @@ import torch
 from viz_core.hub.model import HubModel
 from viz_core.hub.runs.generation import Sampling
 from viz_core.hub.runs.token_text import Token
-from viz_core.trace import intervene
-from viz_core.walk.observe import blocks_of, observing, state_of
+from viz_core.trace import intervene, record
+from viz_core.walk.observe import blocks_of, state_of
 from viz_core.walk.steps import Edits, Stack, Walk, choice_among, walk_edits
 
 
@@ -29,7 +29,7 @@ def walk_writing(
     sampling = sampling or Sampling()
     with intervene(walk_edits(edits)):
         run = model.run(text, max_new_tokens=new_tokens, sampling=sampling)
-    with model.engine.serial, observing(edits) as trace:
+    with model.engine.serial, record(values=True, states=True) as trace, intervene(walk_edits(edits)):
         logits = model.network(**run.inputs).logits[0].float().cpu()
     tokens = _words(run.tokens)
     given = run.num_prompt_tokens

@@ -1,5 +1,6 @@
 """Base classes of encoders and decoders, and the encoder-decoder made of both."""
 
+from functools import partial
 from typing import Any
 
 from jaxtyping import Float, Int
@@ -7,6 +8,7 @@ from torch import Tensor, nn
 
 from viz_core.attention.projection import check_tokens
 from viz_core.trace.arguments import check_number, check_whole
+from viz_core.trace.states import after_model
 
 
 class TokenReader(nn.Module):
@@ -54,6 +56,7 @@ class EncoderDecoder(nn.Module):
         super().__init__()
         self.encoder = encoder
         self.decoder = decoder
+        self.register_forward_hook(partial(after_model, "decoder"))  # the logits, in a recording of states
 
     def hidden(
         self,

@@ -33,6 +33,7 @@ def output_projection(model: nn.Module, site: str) -> Any:
     weight: Tensor = found.weight  # type: ignore[assignment]
     transposed = nn.Linear(*weight.shape, bias=False, device="meta")
     transposed.weight = nn.Parameter(weight.detach().T, requires_grad=False)
+    transposed.bias = found.bias  # type: ignore[assignment]
     return transposed
 
 

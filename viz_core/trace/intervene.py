@@ -30,7 +30,8 @@ def intervene(edits: Mapping[str, Edit | Sequence[Edit]], torch_calls: bool | nn
 
     Heads that are not named are the same, bit for bit; recorded maps are those of the edited heads. Several edits of a
     head are applied in order, and those of a nested block after those of the outer one. Sites are named as in a trace;
-    layers without a name are "attention.0", "attention.1", ... in the order of this block.
+    layers without a name are "attention.0", "attention.1", ... in the order of this block. `patch_state` and `zero`
+    edit states, named as in `Trace.states`.
 
     What activation checkpointing runs a second time, for the backward pass, is edited as it was the first time,
     wherever the backward pass is called. Layers without a name are refused there: their numbers would go on.
@@ -39,8 +40,6 @@ def intervene(edits: Mapping[str, Edit | Sequence[Edit]], torch_calls: bool | nn
     do so step by step too, with a cache that holds the whole text; a cache that drops keys or overwrites them (a
     sliding window, a static cache) shifts them. Queries of cross-attention have the positions of the self-attention
     before it.
-
-    `patch_state` and `zero` edit states of layers, named as in `Trace.states`.
 
     Args:
         torch_calls: edit plain PyTorch too (`F.scaled_dot_product_attention`, `nn.MultiheadAttention` and what is built
@@ -128,13 +127,12 @@ def edits_at(
 def state_edits_at(name: str) -> tuple[StateEdit, ...]:
     """Return the edits of a state by the blocks around this call; ValueError if one is an edit of heads."""
     blocks = _current()
-    found = [edit for block in blocks if block.edits_states for edit in block.at(name)]
+    found = tuple(edit for block in blocks if block.edits_states for edit in block.at(name))
     if found and not torch.compiler.is_compiling():
         run_again_within(partial(_active, blocks, again=True))
-    states = tuple(edit for edit in found if isinstance(edit, StateEdit))
-    if len(states) < len(found):
+    if not all(isinstance(edit, StateEdit) for edit in found):
         raise ValueError(f"{name}: expected an edit of a state, such as zero() or patch_state(value)")
-    return states
+    return found  # type: ignore[return-value]
 
 
 def edits_states() -> bool:

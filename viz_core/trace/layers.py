@@ -7,7 +7,7 @@ from torch import nn
 from torch.utils.hooks import RemovableHandle
 
 from viz_core.trace.sites import find_sites, name_site, number_in_path
-from viz_core.trace.states import after_layer, before_layer, note_attention
+from viz_core.trace.states import after_layer, after_model, before_layer, note_attention
 
 
 def name_sites(model: nn.Module, stack: str | None = None) -> tuple[str, ...]:
@@ -28,10 +28,13 @@ def name_sites(model: nn.Module, stack: str | None = None) -> tuple[str, ...]:
 def add_state_hooks(model: nn.Module, sites: Mapping[nn.Module, str]) -> list[RemovableHandle]:
     """Follow the layers of a model with these attentions, in recordings and edits of states; each once."""
     handles, layers = [], find_layers(model, sites)
+    if layers and not any(getattr(hook, "func", None) is after_model for hook in model._forward_hooks.values()):
+        stack = list(layers.values())[-1].partition(".")[0]
+        handles.append(model.register_forward_hook(partial(after_model, stack)))
     for layer, name in layers.items():
         if after_layer not in layer._forward_hooks.values():
-            attends = any(part in sites for part in layer.modules())
-            handles.append(layer.register_forward_pre_hook(partial(before_layer, name, attends), with_kwargs=True))
+            before = partial(before_layer, name, any(part in sites for part in layer.modules()))
+            handles.append(layer.register_forward_pre_hook(before, with_kwargs=True))
             handles.append(layer.register_forward_hook(after_layer, always_call=True))
     for attention, site in sites.items():
         hooks = (getattr(hook, "func", None) for hook in attention._forward_hooks.values())
@@ -49,13 +52,11 @@ def find_layers(model: nn.Module, sites: Mapping[nn.Module, str]) -> dict[nn.Mod
     for attention, site in sites.items():
         stack, *names = site.partition("@")[0].split(".")
         numbers = [name for name in names if name.isdecimal()]
-        parts, seen = paths.get(attention, "").split("."), 0
-        for place, part in enumerate(parts):
-            seen += number_in_path(part) is not None
-            if numbers and seen == len(numbers):
-                above = modules[".".join(parts[:place])]
-                siblings = above.named_children() if isinstance(above, nn.ModuleList | nn.Sequential) else ()
-                for name, layer in ((part, modules[".".join(parts[: place + 1])]), *siblings):
-                    found.setdefault(layer, ".".join((stack, *numbers[:-1], number_in_path(name) or name)))
-                break
+        parts = paths.get(attention, "").split(".")
+        places = [place for place, part in enumerate(parts) if number_in_path(part) is not None]
+        for place in places[len(numbers) - 1 : len(numbers)]:
+            above = modules[".".join(parts[:place])]
+            siblings = above.named_children() if isinstance(above, nn.ModuleList | nn.Sequential) else ()
+            for name, layer in ((parts[place], modules[".".join(parts[: place + 1])]), *siblings):
+                found.setdefault(layer, ".".join((stack, *numbers[:-1], number_in_path(name) or name)))
     return found

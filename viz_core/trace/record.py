@@ -88,8 +88,7 @@ def record(
             matrix products of its own, the result of its softmax is stored as the map; a warning names the layers
             that ran and have no map, and why.
         values: also store references to values, for `viz_core.maps.contributions`.
-        states: also store references to the residual stream and what is added to it, `Trace.states`: of our models, and
-            of those of transformers after `instrument`.
+        states: also store references to `Trace.states`, of our models and of transformers' after `instrument`.
         token_mask: True where there is a token, (batch, n), or one for each stack: {"encoder": ..., "decoder": ...}.
             Only where no mask of the model says so, as for the padded targets of a decoder.
         kind: makes the trace from the arguments of `Trace`: a subclass may store fewer calls.

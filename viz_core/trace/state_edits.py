@@ -24,10 +24,7 @@ class StateEdit(Edit):
         raise ValueError('expected an edit of heads, got one of a state, which has names such as "decoder.2.residual"')
 
     def state(self, name: str, state: Tensor, positions: Callable[[], QueryPositions]) -> Tensor:
-        """Return the state (batch, n, d) after the edit, or raise ValueError where its size is another.
-
-        Positions are asked for only where some are named.
-        """
+        """Return the state (batch, n, d) after the edit, or raise ValueError where its size is another."""
         shape = self.value.shape
         if self.value.numel() > 1 and (shape[1:] != state.shape[1:] or shape[0] not in (1, len(state))):
             raise ValueError(f"{name}: expected {tuple(state.shape)}, got {tuple(shape)}")

@@ -26,18 +26,15 @@ def before_layer(name: str, attends: bool, layer: nn.Module, args: Any, kwargs: 
     """Begin to follow a layer, as a forward pre-hook, if states are recorded or edited around it."""
     if torch.compiler.is_compiling():
         return None
-    trace = current_trace()
-    trace = trace if trace is not None and trace.keeps_states else None
+    trace = own if (own := current_trace()) is not None and own.keeps_states else None
     given = args[0] if args else kwargs.get("hidden_states")
     if not isinstance(given, Tensor) or not given.is_floating_point() or (trace is None and not edits_states()):
-        return None
-    if (blocks := _followed.get()) and blocks[-1].layer is layer:  # two hooks, of a model and of one within it
         return None
     block = _FollowedLayer(name, attends, layer, given, trace, (args, kwargs))
     stack, *numbers = name.split(".")
     if set(numbers) == {"0"}:
         block.stream = block.edited(f"{stack}.embedding", given)
-    _followed.set((*blocks, block))
+    _followed.set((*_followed.get(), block))
     block.__enter__()
     if block.stream is given:
         return None
@@ -59,11 +56,21 @@ def after_layer(layer: nn.Module, _args: Any, output: Any) -> Any:
     return type(output)((edited, *output[1:])) if isinstance(output, tuple | list) else edited
 
 
+def after_model(stack: str, _model: nn.Module, _args: Any, output: Any) -> None:
+    """Record what a model returns, its logits where it has some, as a forward hook."""
+    if not torch.compiler.is_compiling() and (trace := current_trace()) is not None and trace.keeps_states:
+        first = getattr(output, "logits", output)
+        first = first[0] if isinstance(first, tuple) else first
+        if isinstance(first, Tensor):
+            trace.add_state(f"{stack}.output", first)
+
+
 def note_attention(site: str | None, _layer: nn.Module | None = None, _args: Any = None, output: Any = None) -> None:
     """Note that attention runs in the layer that is followed, and what it returned; also as a forward hook."""
     if not torch.compiler.is_compiling() and (blocks := _followed.get()):
-        kind = "cross" if (site or "").partition("@")[0].endswith("cross") else "attention"
-        blocks[-1].note(kind, output[0] if isinstance(output, tuple) and output else output)
+        kind, ran = "cross" if (site or "").endswith("cross") else "attention", blocks[-1].ran
+        if kind not in blocks[-1].added:
+            ran[kind] = ran.get(kind) if output is None else output[0] if isinstance(output, tuple) else output
 
 
 class _FollowedLayer(TorchFunctionMode):
@@ -83,20 +90,12 @@ class _FollowedLayer(TorchFunctionMode):
         self.stream, self._shape = stream, stream.shape
         self.found: dict[str, Tensor] = {}
         self._same: list[Tensor] = []  # the stream as others see it: in another shape, clamped, normalised
-        self._ran: dict[str, Tensor | None] = {}  # attention that is not added yet
+        self.ran: dict[str, Tensor | None] = {}  # attention that is not added yet
         self._sums: dict[int, tuple[Tensor, list[tuple[str | None, Tensor]]]] = {}  # of parts, before the stream
         self._linear: tuple[Callable[..., Tensor], tuple[Any, ...], dict[str, Any], Tensor] | None = None
-        self._added: list[str] = []
-        self._is_lost = False
+        self.added: list[str] = []
 
-    def note(self, kind: str, output: Tensor | None) -> None:
-        """Note that attention ran."""
-        if kind not in self._added:
-            self._ran[kind] = self._ran.get(kind) if output is None else output
-
-    def __torch_function__(
-        self, func: Any, _types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
+    def __torch_function__(self, func: Any, _types: Any, args: Any = (), kwargs: dict[str, Any] | None = None) -> Any:
         """Call a function of torch; additions to the stream are those of edited parts."""
         if func in _ADD and len(args) == 2 and not kwargs and self._fits(*args):
             return self._add(func, *args)
@@ -117,7 +116,7 @@ class _FollowedLayer(TorchFunctionMode):
     def finish(self, output: Tensor) -> Tensor:
         """Record the states of the layer, and return its output after edits."""
         known = self._is_stream(output) or (output.shape == self.stream.shape and torch.equal(output, self.stream))
-        if not known or self._is_lost:
+        if not known or len(set(self.added)) < len(self.added):
             self.found = {name: each for name, each in self.found.items() if name.endswith(".embedding")}
         output = self.edited(f"{self.name}.residual", output)
         for name, state in self.found.items():
@@ -134,10 +133,11 @@ class _FollowedLayer(TorchFunctionMode):
             self._sums[id(output)] = output, [*parts[0], *parts[1]]
             return output
         stream, branch = (a, b) if self._is_stream(a) else (b, a)
-        if func is Tensor.add_:
-            self._copy_recorded(a)
-        if self._added:
-            self.found[f"{self.name}.residual_{self._added[-1]}"] = stream.clone() if stream is a else stream
+        if func is Tensor.add_:  # what is recorded of a tensor that is about to change
+            for states in (self.found, {} if self.trace is None else self.trace.states):
+                states |= {name: each.clone() for name, each in states.items() if each.data_ptr() == a.data_ptr()}
+        if self.added:
+            self.found[f"{self.name}.residual_{self.added[-1]}"] = stream.clone() if stream is a else stream
         named = self._named(branch)
         edited = [self._edit_part(name, part) for name, part in named]
         if all(new is part for new, (_, part) in zip(edited, named, strict=True)):
@@ -155,11 +155,10 @@ class _FollowedLayer(TorchFunctionMode):
             parts = [("sublayers", branch)]
         named = []
         for kind, part in parts:
-            waiting = next(iter(self._ran), None) if len(parts) == 1 else None
-            name = kind or waiting or ("mlp" if self.attends or self._added else "mixer")
-            self._ran.pop(name, None)
-            self._is_lost = self._is_lost or name in self._added
-            self._added.append(name)
+            kind = kind or (next(iter(self.ran), None) if len(parts) == 1 else None)
+            name = kind or ("mlp" if self.attends or self.added else "mixer")
+            self.ran.pop(name, None)
+            self.added.append(name)
             named.append((name, part))
         return named
 
@@ -173,24 +172,16 @@ class _FollowedLayer(TorchFunctionMode):
                 part = func(*changed, **kwargs).reshape(part.shape)
         return self.edited(f"{self.name}.{name}", part)
 
-    def _copy_recorded(self, changed: Tensor) -> None:
-        """Copy what is recorded of a tensor that is about to be changed in place."""
-        for states in (self.found, {} if self.trace is None else self.trace.states):
-            for name, state in states.items():
-                if state.data_ptr() == changed.data_ptr():
-                    states[name] = state.clone()
-
     def _parts(self, tensor: Tensor) -> list[tuple[str | None, Tensor]]:
-        kind = next((kind for kind, output in self._ran.items() if output is tensor), None)
+        kind = next((kind for kind, output in self.ran.items() if output is tensor), None)
         return self._sums.get(id(tensor), (tensor, [(kind, tensor)]))[1]
 
     def _is_stream(self, tensor: Tensor) -> bool:
         return any(tensor is each for each in (self.stream, *self._same))
 
-    def _fits(self, a: object, b: object) -> bool:
-        if not isinstance(a, Tensor) or not isinstance(b, Tensor) or a.shape != b.shape:
-            return False
-        return a.numel() == self.stream.numel() and a.shape[-1:] == self._shape[-1:]
+    def _fits(self, a: Any, b: Any) -> bool:
+        alike = isinstance(a, Tensor) and isinstance(b, Tensor) and a.shape == b.shape
+        return alike and a.numel() == self.stream.numel() and a.shape[-1:] == self._shape[-1:]
 
     def _positions(self) -> Int[Tensor, "#batch n"]:
         """Return the position of each token in its text, by the layer's mask; ValueError after steps in a cache."""

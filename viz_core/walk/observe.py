@@ -1,7 +1,5 @@
 """A pass of a model whose layers are recorded, as arrays."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
@@ -10,16 +8,9 @@ from einops import rearrange
 from jaxtyping import Bool
 from torch import Tensor
 
-from viz_core.trace import AttentionCall, Trace, head_outputs, intervene, record
+from viz_core.trace import AttentionCall, Trace, head_outputs
 from viz_core.trace.source import Projected
-from viz_core.walk.steps import Attention, Block, Edits, walk_edits
-
-
-@contextmanager
-def observing(edits: Edits) -> Iterator[Trace]:
-    """Record values and states of the model that runs in this block, with these edits."""
-    with record(values=True, states=True) as trace, intervene(walk_edits(edits)):
-        yield trace
+from viz_core.walk.steps import Attention, Block
 
 
 def state_of(trace: Trace, name: str) -> np.ndarray:

@@ -4,8 +4,8 @@ import torch
 from PIL import Image
 
 from viz_core.pretrained import ImageClassifier, Translator
-from viz_core.trace import intervene
-from viz_core.walk.observe import as_array, blocks_of, observing, state_of
+from viz_core.trace import intervene, record
+from viz_core.walk.observe import as_array, blocks_of, state_of
 from viz_core.walk.steps import Edits, Stack, Walk, choice_among, walk_edits
 
 
@@ -24,7 +24,7 @@ def walk_translation(model: Translator, text: str, edits: Edits = ()) -> Walk:
         source, target, lengths = model.teacher_forced(done.source_ids, done.target_ids)
         own = model.model(source, target, lengths)
     encoder, decoder = model.model.encoder, model.model.decoder
-    with observing(edits) as trace:
+    with record(values=True, states=True) as trace, intervene(walk_edits(edits)):
         logits = model.model(source, target, lengths)[0].float().cpu()
     stacks = []
     for name, tokens, embedded in (
@@ -50,7 +50,7 @@ def walk_picture(model: ImageClassifier, image: Image.Image, edits: Edits = ()) 
     X = prepared.pixels.to(model.device)
     with intervene(walk_edits(edits)):
         own = model.model(X)[0].float().cpu()
-    with observing(edits) as trace:
+    with record(values=True, states=True) as trace, intervene(walk_edits(edits)):
         logits = model.model(X)[0].float().cpu()
     rows, columns = model.model.patch_embedding.grid(X)
     patches = tuple(f"r{row + 1}c{column + 1}" for row in range(rows) for column in range(columns))

@@ -5,10 +5,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from viz_core.attention import MultiHeadAttention
-from viz_core.models.anatomy import encoder_steps
 from viz_core.pretrained import Translator
 from viz_core.pretrained.token_vectors import Tokens
-from viz_core.trace import name_site
+from viz_core.trace import name_site, record
 from viz_core.trace.arguments import check_whole
 
 # From one seed, tokens and weights would be the same random numbers, and scores would show that.
@@ -56,9 +55,9 @@ def trained_input(translator: Translator, text: str, block: int, max_tokens: int
         raise ValueError(f"block: expected 0 to {len(encoder.blocks) - 1}, got {block}")
     ids = translator.encode(text)
     used = ids[:max_tokens]
-    steps = encoder_steps(encoder, torch.tensor([used], device=translator.device))
-    before = "positioned" if block == 0 else "addnorm2"
-    X = next(step.output for step in steps if step.name == before and (step.block or 0) == max(0, block - 1))
+    with record(states=True) as trace:
+        encoder(torch.tensor([used], device=translator.device))
+    X = trace.states[f"encoder.{block - 1}.residual" if block else "encoder.embedding"]
     return Tokens(translator.readable_tokens(used), X[0].float().cpu(), 1, len(used), len(ids))
 
 

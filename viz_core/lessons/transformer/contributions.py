@@ -4,16 +4,13 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from einops import rearrange
 from jaxtyping import Float
-from torch import Tensor, nn
 
 from viz_core.maps.contribution_shares import shares_of_call
 from viz_core.maps.contributions import contribution_norms, contribution_sum
 from viz_core.models.projections import output_projection
 from viz_core.pretrained import Translation, Translator
-from viz_core.trace import AttentionCall, Trace, attend, record
-from viz_core.trace.source import Projected
+from viz_core.trace import Trace, record
 
 
 class Contributions(NamedTuple):
@@ -47,7 +44,9 @@ def contributions_of(translator: Translator, translation: Translation, site: str
     trace = _recorded(translator, translation)
     call, W_o = trace[site], output_projection(translator.model, site)
     norms = contribution_norms(call, W_o)[0, head]
-    residual = float((contribution_sum(call, W_o) - _output(call, W_o)).abs().max())
+    name = f"{call.stack}.{call.layer}.{'cross' if call.kind == 'cross' else 'attention'}"
+    written = trace.states[name] if W_o.bias is None else trace.states[name] - W_o.bias
+    residual = float((contribution_sum(call, W_o) - written.cpu()).abs().max())
     return Contributions(call.weights(head=head)[0].numpy(), norms.numpy(), residual)
 
 
@@ -70,17 +69,7 @@ def mark_by_layer(
 
 
 def _recorded(translator: Translator, translation: Translation) -> Trace:
-    """The pass over a finished translation, with its values."""
-    with record(values=True) as trace:
+    """The pass over a finished translation, with its values and states."""
+    with record(values=True, states=True) as trace:
         translator.model(*translator.teacher_forced(translation.source_ids, translation.target_ids))
     return trace
-
-
-def _output(call: AttentionCall, W_o: nn.Linear) -> Float[Tensor, "batch queries d"]:
-    """The layer's output without its bias, by the kernel that made it."""
-    source = call.source
-    if not isinstance(source, Projected):
-        raise TypeError(f"expected queries and keys, got {type(source).__name__}")
-    how = {"mask": source.mask, "bias": source.bias, "causal": source.causal, "scale": source.scale}
-    heads = attend(source.queries, source.keys, call.values, **how)  # type: ignore[arg-type]
-    return nn.functional.linear(rearrange(heads, "b h n d -> b n (h d)"), W_o.weight).cpu()

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from jaxtyping import Float
 
-from viz_core.models.lens import logit_parts
+from viz_core.circuits import logit_attribution
 from viz_core.pretrained import Translation, Translator
 from viz_core.trace import record
 
@@ -87,14 +87,14 @@ def split_of_the_logits(translator: Translator, translation: Translation) -> Log
     model = translator.model
     source, target, lengths = translator.teacher_forced(translation.source_ids, translation.target_ids)
     wanted = torch.tensor([translation.target_ids], device=target.device)
-    state = model.decoder.init_state(model.encoder(source, lengths), lengths)
-    logits = model(source, target, lengths)[0]
+    with record(values=True, states=True) as trace:
+        logits = model(source, target, lengths)[0]
     special = translator.special
     never = torch.tensor([special.pad, special.bos], device=target.device)
     others = logits.index_fill(-1, never, -torch.inf).scatter(-1, wanted[0, :, None], -torch.inf)
     best, rivals = others.max(dim=-1)
-    parts = logit_parts(model.decoder, target, state, wanted, rivals[None])
-    added = torch.stack([part.logits[0] for part in parts])
+    parts = logit_attribution(model, trace, wanted, position=None, against=rivals[None])
+    added = torch.stack([part.value[0] for part in parts])
     differences = logits.gather(-1, wanted[0, :, None])[:, 0] - best
     return LogitSplit(
         tuple(part[:3] for part in parts),

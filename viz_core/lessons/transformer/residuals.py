@@ -1,8 +1,6 @@
 """Residuals of a translation by the Transformer, each close to zero for a correct model."""
 
 import torch
-from jaxtyping import Int
-from torch import Tensor
 
 from viz_core.maps.residuals import future_weight
 from viz_core.models.anatomy import Step, encoder_steps
@@ -33,12 +31,6 @@ def future_leak(translator: Translator, translation: Translation, step: int) -> 
     return float((before - after).abs().max()) if step else 0.0
 
 
-def walk_error(encoder: TransformerEncoder, source: Int[Tensor, "batch n"]) -> float:
-    """max |last of the single steps - encoder(source)|: whether the steps shown are those the encoder takes."""
-    with torch.inference_mode():
-        return float((encoder_steps(encoder, source)[-1].output - encoder(source)).abs().max())
-
-
 @torch.inference_mode()
 def position_wise_error(encoder: TransformerEncoder, num_positions: int = 8) -> float:
     """max difference between the first feed-forward net's outputs for one vector put at several positions."""
@@ -47,6 +39,7 @@ def position_wise_error(encoder: TransformerEncoder, num_positions: int = 8) -> 
     return float((outputs - outputs[:, :1]).abs().max())
 
 
+@torch.inference_mode()
 def encoder_walk(translator: Translator, translation: Translation) -> tuple[tuple[Step, ...], dict[str, float]]:
     """Every step of the encoder for this sentence, and residuals against the encoder's own output.
 
@@ -54,5 +47,6 @@ def encoder_walk(translator: Translator, translation: Translation) -> tuple[tupl
     """
     encoder = translator.model.encoder
     source = torch.tensor([translation.source_ids], device=translator.device)
-    residuals = {"walk": walk_error(encoder, source), "twin": position_wise_error(encoder)}
-    return encoder_steps(encoder, source), residuals
+    steps = encoder_steps(encoder, source)
+    error = float((steps[-1].output - encoder(source)).abs().max())
+    return steps, {"walk": error, "twin": position_wise_error(encoder)}

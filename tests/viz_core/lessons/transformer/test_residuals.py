@@ -44,7 +44,7 @@ def test_all_hold_for_a_sound_model(translator: Translator, translation: Transla
         assert claims.future_leak(translator, translation, step) < 1e-5
     assert claims.translation_residuals(translator, translation)["cache"] == translation.cache_error < 1e-4
     encoder = translator.model.encoder
-    assert claims.walk_error(encoder, torch.tensor([translation.source_ids])) < 1e-5
+    assert claims.encoder_walk(translator, translation)[1]["walk"] < 1e-5
     assert claims.position_wise_error(encoder) < 1e-6
 
 
@@ -119,7 +119,7 @@ def test_a_shortcut_past_the_shown_steps_is_noticed(translator: Translator, tran
     model = copy.deepcopy(translator.model)
     model.encoder.register_forward_hook(lambda _, __, output: output * 1.01)
     broken = dataclasses.replace(translator, model=model)
-    assert claims.walk_error(broken.model.encoder, torch.tensor([translation.source_ids])) > 1e-3
+    assert claims.encoder_walk(broken, translation)[1]["walk"] > 1e-3
 
 
 def test_a_net_that_tells_positions_apart_is_noticed(translator: Translator) -> None:

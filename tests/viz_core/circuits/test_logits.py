@@ -1,0 +1,165 @@
+"""Parts add up to the logit, and each is what a hand-made pass gives it."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from tests.viz_core.hub.in_memory import in_memory, inputs_of
+from viz_core.circuits import Part, logit_attribution
+from viz_core.hub import instrument
+from viz_core.models import BlockOptions, TransformerDecoder
+from viz_core.models.transformer_decoder import DecoderState
+from viz_core.trace import intervene, off, record
+
+
+def small(
+    norm_first: bool, bias: bool, key_heads: int = 4, **more: Any
+) -> tuple[TransformerDecoder, Tensor, DecoderState]:
+    softcap = 2.0 if bias else None
+    decoder = TransformerDecoder(
+        30,
+        16,
+        24,
+        4,
+        2,
+        0.0,
+        bias,
+        options=BlockOptions(norm_first=norm_first, num_key_heads=key_heads, softcap=softcap, **more),
+    ).eval()
+    with torch.no_grad():
+        for parameter in decoder.parameters():  # no weight at 1 or 0, where a mistake would not show
+            parameter.add_(0.3 * torch.randn_like(parameter))
+    state = decoder.init_state(torch.randn(2, 5, 16), torch.tensor([5, 3]))
+    return decoder, torch.randint(0, 30, (2, 6)), state
+
+
+@pytest.mark.parametrize(("norm_first", "bias", "key_heads"), [(False, False, 4), (False, True, 2), (True, True, 1)])
+@pytest.mark.parametrize("norm", [nn.LayerNorm, nn.RMSNorm, partial(nn.LayerNorm, bias=False)])
+def test_parts_add_up_to_the_logit(norm_first: bool, bias: bool, key_heads: int, norm: Any) -> None:
+    decoder, X, state = small(norm_first, bias, key_heads, norm=norm)
+    tokens = torch.randint(0, 30, (2, 6))
+    parts = logit_parts(decoder, X, state, tokens)
+    logits = decoder(X, state)[0].gather(-1, tokens[..., None])[..., 0]
+    torch.testing.assert_close(sum(part.value for part in parts), logits, atol=1e-4, rtol=1e-5)
+    assert len(parts) == 2 + 2 * (4 + 4 + 1)
+    assert len({part[:3] for part in parts}) == len(parts)
+
+
+def test_a_part_is_what_its_head_carries_with_each_std_held() -> None:
+    """By hand: without head 2 of the last cross-attention, every std at what it was with it."""
+    decoder, X, state = small(norm_first=False, bias=False)
+    tokens = torch.randint(0, 30, (2, 6))
+    found = by_name(logit_parts(decoder, X, state, tokens), "cross", 1, 2)
+    first, last = decoder.blks
+    H, state = first(decoder.pos_encoding(decoder.embed(X)), state)
+    Y = last.addnorm1(H, last.attention1(H, H, H, causal=True))
+    memory = state.enc_outputs
+    with intervene({"decoder.1.cross": off(0, 1, 3)}):
+        alone = last.attention2(Y, memory, memory, state.enc_valid_lens)
+    added = Y + last.attention2(Y, memory, memory, state.enc_valid_lens)
+    Z = last.addnorm2.ln(added)
+    after = Z + last.ffn(Z)
+    carried = alone
+    for norm, x in ((last.addnorm2.ln, added), (last.addnorm3.ln, after)):
+        carried = (
+            norm.weight
+            * (carried - carried.mean(-1, keepdim=True))
+            / (x.var(-1, unbiased=False) + 1e-5).sqrt()[..., None]
+        )
+    expected = (carried * decoder.dense.weight[tokens]).sum(dim=-1)
+    torch.testing.assert_close(found.value, expected, atol=1e-5, rtol=1e-4)
+
+
+def test_a_head_that_is_off_carries_nothing() -> None:
+    decoder, X, state = small(norm_first=False, bias=True)
+    tokens = torch.randint(0, 30, (2, 6))
+    with intervene({"decoder.0.self": off(1)}):
+        parts = logit_parts(decoder, X, state, tokens)
+        logits = decoder(X, state)[0].gather(-1, tokens[..., None])[..., 0]
+    assert not by_name(parts, "self", 0, 1).value.any()
+    torch.testing.assert_close(sum(part.value for part in parts), logits, atol=1e-4, rtol=1e-5)
+
+
+def test_parts_of_a_difference_are_differences_of_parts() -> None:
+    decoder, X, state = small(norm_first=True, bias=True)
+    tokens, rivals = torch.randint(0, 30, (2, 2, 6))
+    differences = logit_parts(decoder, X, state, tokens, rivals)
+    for both, one, other in zip(
+        differences, logit_parts(decoder, X, state, tokens), logit_parts(decoder, X, state, rivals), strict=True
+    ):
+        torch.testing.assert_close(both.value, one.value - other.value, atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("family", "softcap"),
+    [("gpt2", {}), ("llama", {}), ("gemma2", {"final_logit_softcapping": 3.0}), ("t5", {}), ("bart", {})],
+)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_the_logit_of_instrumented_models_in_a_padded_batch(family: str, softcap: Any, dtype: torch.dtype) -> None:
+    """With an edit in force, and in half precision."""
+    model = in_memory(family, **softcap).to(dtype)
+    instrument(model)
+    inputs = inputs_of(model)
+    with intervene({"decoder.0.self": off(1)}), record(values=True, states=True) as trace, torch.no_grad():
+        logits = model(**inputs).logits.float()
+    last = [-1, -1] if model.config.is_encoder_decoder else [8, 4]
+    parts = logit_attribution(model, trace, torch.tensor([5, 7]), against=9)
+    expected = torch.stack(
+        [
+            logits[i, place, token] - logits[i, place, 9]
+            for i, (place, token) in enumerate(zip(last, (5, 7), strict=True))
+        ]
+    )
+    rounding = 1e-5 if dtype == torch.float32 else 0.1
+    torch.testing.assert_close(sum(part.value[:, 0] for part in parts), expected, atol=rounding, rtol=rounding)
+    assert not by_name(parts, "self", 0, 1).value.any()
+    assert by_name(parts, "self", 1, 2).value.any()
+
+
+def test_a_head_is_what_a_plain_hook_carries_to_the_logit() -> None:
+    model = in_memory("gpt2")
+    instrument(model)
+    inputs, seen = {"input_ids": torch.tensor([[5, 6, 7, 8]])}, dict[str, Tensor]()
+    model.transformer.h[1].attn.c_proj.register_forward_pre_hook(lambda _m, x: seen.update(x=x[0]))
+    model.transformer.ln_f.register_forward_pre_hook(lambda _m, x: seen.update(last=x[0]))
+    with record(values=True, states=True) as trace, torch.no_grad():
+        model(**inputs)
+    width = seen["x"].shape[-1] // 4
+    head = seen["x"][0, -1, 2 * width : 3 * width] @ model.transformer.h[1].attn.c_proj.weight[2 * width : 3 * width]
+    norm = model.transformer.ln_f
+    carried = norm.weight * (head - head.mean()) / (seen["last"][0, -1].var(unbiased=False) + norm.eps).sqrt()
+    found = by_name(logit_attribution(model, trace, 5), "self", 1, 2).value
+    torch.testing.assert_close(found[0, 0], (carried @ model.lm_head.weight[5]).detach(), atol=1e-5, rtol=1e-4)
+
+
+def test_what_cannot_be_split_is_refused() -> None:
+    model = in_memory("gpt2")
+    instrument(model)
+    with record(values=True) as trace, torch.no_grad():
+        model(torch.tensor([[5, 6]]))
+    with pytest.raises(ValueError, match="states=True"):
+        logit_attribution(model, trace, 3)
+    with record(values=True, states=True) as trace, torch.no_grad():
+        model(torch.tensor([[5, 6]]))
+    with pytest.raises(ValueError, match="position: expected one of the 2 tokens"):
+        logit_attribution(model, trace, 3, position=2)
+    trace.states["decoder.output"] = torch.randn_like(trace.states["decoder.output"])
+    with pytest.raises(ValueError, match="expected logits that are a norm and an output layer"):
+        logit_attribution(model, trace, 3)
+
+
+def logit_parts(
+    decoder: TransformerDecoder, X: Tensor, state: DecoderState, tokens: Tensor, rivals: Tensor | None = None
+) -> tuple[Part, ...]:
+    with record(values=True, states=True) as trace, torch.no_grad():
+        decoder(X, state)
+    return logit_attribution(decoder, trace, tokens, position=None, against=rivals)
+
+
+def by_name(parts: tuple[Part, ...], *name: object) -> Part:
+    return next(part for part in parts if part[:3] == name)

@@ -1,0 +1,5 @@
+"""Circuits: which heads and layers make a prediction, through the residual stream."""
+
+from viz_core.circuits.logits import Part, logit_attribution
+
+__all__ = ["Part", "logit_attribution"]

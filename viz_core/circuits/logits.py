@@ -1,0 +1,179 @@
+"""A logit as a sum over the embedding, heads, feed-forward nets and biases that wrote into the residual stream."""
+
+import copy
+from collections.abc import Iterable, Sequence
+from itertools import product
+from typing import Any, NamedTuple, TypeAlias
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from viz_core.models.projections import output_projection
+from viz_core.trace import AttentionCall, Trace, head_outputs, site_of
+from viz_core.trace.layers import find_layers
+
+Token: TypeAlias = int | Int[Tensor, "*shape"]
+
+
+class Part(NamedTuple):
+    """What one head, one layer or the input adds to the logit of each requested token."""
+
+    name: str  # "embedding", "self" or "cross" (a head, or all of them together), "mlp", "constant": all biases
+    layer: int | None
+    head: int | None
+    value: Float[Tensor, "batch positions"]
+
+
+@torch.no_grad()
+def logit_attribution(
+    model: nn.Module,
+    trace: Trace,
+    token: int | Tensor,
+    *,
+    position: int | None = -1,
+    against: int | Tensor | None = None,
+) -> tuple[Part, ...]:
+    """Return the logit of a token as a sum of parts: the direct effect of each, along the residual stream.
+
+    LN(x) = g (x - mean) / std + b; with each std held at its value in this pass, all that follows is linear in each
+    part (Elhage 2021, "A Mathematical Framework for Transformer Circuits"). Removing a part would also change each std
+    and what later layers read; `intervene` shows that. A scale or a softcap of the logits is held as a factor.
+
+    Args:
+        trace: of a pass of the model, recorded with values=True and states=True.
+        token: whose logit is split: one, one for each text, or one for each text and position.
+        position: counted from the first of each text, or -1 for the last; None is all places of the batch.
+        against: a token whose logit is subtracted, part by part: what decides between the two.
+
+    Raises:
+        ValueError: if no states are recorded, the stream cannot be followed, or logits follow from it in another way.
+    """
+    stack = next(reversed(trace.states), "").partition(".")[0]
+    if f"{stack}.output" not in trace.states:
+        raise ValueError("trace: expected one of record(values=True, states=True), got none with logits")
+    sites = {part: site for part in model.modules() if (site := site_of(part)) is not None}
+    layers = {name: layer for layer, name in find_layers(model, sites).items()}
+    embedding, output = trace.states[f"{stack}.embedding"], trace.states[f"{stack}.output"]
+    at = _places(trace, stack, embedding, position)
+    X = _rows(embedding, at)
+    found: list[tuple[str, int | None, int | None]] = [("constant", None, None), ("embedding", None, None)]
+    parts = torch.stack([torch.zeros_like(X), X])
+    for name, state in trace.states.items():
+        layer, _, what = name.rpartition(".")
+        if not layer.startswith(f"{stack}.") or what == "neurons":
+            continue
+        number, norms = int(layer.rpartition(".")[2]), norms_among(layers[layer].modules(), X.shape[-1])
+        if what.startswith("residual"):
+            parts = _after(norms, parts, _rows(state, at), state.dtype)
+            continue
+        kind = "self" if what == "attention" else what
+        calls = (call for call in trace if call.site.startswith(f"{layer}.") and call.kind == kind)
+        heads = next((_heads(model, call, state, at, norms) for call in calls), None)
+        found += [(kind, number, None)] if heads is None else [(kind, number, head) for head in range(len(heads))]
+        heads = _rows(state, at)[None] if heads is None else heads
+        parts = torch.cat([parts, heads])
+        parts[0] += _rows(state, at) - heads.sum(dim=0)  # the bias of the projection
+    outside = set(model.modules()) - {part for layer in layers.values() for part in layer.modules()}
+    logits = _rows(output, at - embedding.shape[1] + output.shape[1]) if output.dim() == 3 else output[:, None].double()
+    cap = getattr(getattr(model, "config", None), "final_logit_softcapping", None)
+    norm, linear = _head(outside, parts.sum(dim=0), logits, output.dtype, cap)
+    parts = _held(norm, parts)
+    total = torch.zeros(parts.shape[:3], dtype=torch.float64, device=parts.device)
+    for sign, chosen in ((1, token), (-1, against)):
+        if chosen is not None:
+            ids = torch.as_tensor(chosen, device=at.device)
+            ids = (ids[:, None] if ids.dim() == 1 else ids).expand(at.shape)
+            values = torch.einsum("pbmd,bmd->pbm", parts, linear.weight[ids].double())
+            values[0] += 0 if linear.bias is None else linear.bias[ids]
+            factor = logits.gather(-1, ids[..., None])[..., 0] / values.sum(dim=0)
+            total += sign * values * torch.where(factor.isfinite(), factor, 1)
+    return tuple(Part(*name, value) for name, value in zip(found, total.float(), strict=True))
+
+
+def _places(trace: Trace, stack: str, state: Tensor, position: int | None) -> Int[Tensor, "batch positions"]:
+    """Return the rows of a state that are asked for, of each text."""
+    batch, n = state.shape[:2]
+    if position is None:
+        return torch.arange(n, device=state.device).expand(batch, -1)
+    masks = (call.query_mask for call in trace if call.stack == stack and call.kind == "self")
+    tokens = next(masks, torch.ones(batch, n, dtype=torch.bool)).to(state.device)
+    counts = tokens.sum(dim=-1)
+    if not -(least := int(counts.min())) <= position < least:
+        raise ValueError(f"position: expected one of the {least} tokens of each text, got {position}")
+    return (tokens.long().argmax(dim=-1) + (position if position >= 0 else counts + position))[:, None]
+
+
+def _rows(state: Tensor, at: Int[Tensor, "batch positions"]) -> Float[Tensor, "batch positions d"]:
+    return state.gather(1, at[..., None].expand(-1, -1, state.shape[-1])).double()
+
+
+def _heads(
+    model: nn.Module, call: AttentionCall, state: Tensor, at: Tensor, norms: Sequence[nn.Module]
+) -> Float[Tensor, "heads batch positions d"] | None:
+    """Return what each head adds; None where it cannot be told apart."""
+    try:
+        outputs, W_o = head_outputs(call), output_projection(model, call.site)
+    except ValueError:
+        return None
+    gate = getattr(call.source, "gate", None)
+    outputs = (outputs if gate is None else outputs * gate.cpu()).to(state.device).double()
+    heads = torch.einsum("bhnv,dhv->hbnd", outputs, W_o.weight.double().unflatten(1, (call.num_heads, -1)))
+    whole = heads.sum(dim=0) + (0 if W_o.bias is None else W_o.bias)
+    chosen = torch.stack([_rows(head, at) for head in heads])
+    if is_close(whole, state):
+        return chosen
+    scale = (whole * state).sum(dim=(0, 1)) / whole.square().sum(dim=(0, 1))  # a layer scale, a multiplier
+    if is_close(scale * whole, state):
+        return scale * chosen
+    constant = (_rows(whole, at) - chosen.sum(dim=0))[None]
+    norm = next((norm for norm in norms if is_close(norm(whole), state)), None)
+    return None if norm is None else _held(norm, torch.cat([constant, chosen]))[1:]
+
+
+def norms_among(parts: Iterable[nn.Module], width: int) -> list[nn.Module]:
+    """Return the norms of this width among some modules, in float64."""
+    found = (part for part in parts if "Norm" in type(part).__name__ and not [*part.children()])
+    return [copy.deepcopy(part).double() for part in found if getattr(part.weight, "shape", (width,)) == (width,)]
+
+
+def _after(norms: Iterable[nn.Module], parts: Tensor, stream: Tensor, dtype: torch.dtype) -> Tensor:
+    """Return the parts of the stream at this place: as they are, or after the norm that comes last."""
+    norms = (norm for norm in (nn.Identity(), *norms) if is_close(norm(parts.sum(dim=0)), stream, dtype))
+    if (norm := next(norms, None)) is None:
+        raise ValueError("trace: expected layers that add to the stream and normalise it, got another operation")
+    parts = _held(norm, parts)
+    parts[0] += stream - parts.sum(dim=0)  # rounding
+    return parts
+
+
+def _head(outside: set[nn.Module], x: Tensor, logits: Tensor, dtype: torch.dtype, cap: float | None) -> Any:
+    """Return the last norm and the output layer that make these logits, but for a factor or a softcap."""
+    shape = logits.shape[-1], x.shape[-1]
+    linears = [part for part in outside if isinstance(part, nn.Linear) and part.weight.shape == shape]
+    for norm, linear in product((nn.Identity(), *norms_among(outside, x.shape[-1])), linears):
+        own = norm(x) @ linear.weight.double().T + (0 if linear.bias is None else linear.bias)
+        own = own * (own * logits).sum() / own.square().sum() if cap is None else cap * (own / cap).tanh()
+        if is_close(own, logits, dtype):
+            return norm, linear
+    raise ValueError("model: expected logits that are a norm and an output layer of the last state, got others")
+
+
+def _held(norm: nn.Module, parts: Float[Tensor, "parts *batch d"]) -> Float[Tensor, "parts *batch d"]:
+    """Return each part after a norm whose scale is held at that of their sum; its bias goes to the first part."""
+    x = parts.sum(dim=0)
+    probe = torch.ones_like(x[..., :1].expand_as(x)).cumsum(dim=-1)  # no component is 0, whether centred or not
+    probe = probe - probe.mean(dim=-1, keepdim=True) + 0.3
+    bias, is_centred = norm(torch.zeros_like(x)), torch.allclose(norm(probe), norm(probe + 1), atol=1e-6)
+    centre = (lambda v: v - v.mean(dim=-1, keepdim=True)) if is_centred else (lambda v: v)
+    gain = (norm(probe) - bias) / centre(probe)
+    scale = ((norm(x) - bias) * gain * centre(x)).sum(-1, True) / (gain * centre(x)).square().sum(-1, True)
+    held = scale * gain * centre(parts)
+    held[0] += bias
+    return held
+
+
+def is_close(found: Tensor, expected: Tensor, dtype: torch.dtype | None = None) -> bool:
+    """Whether two tensors are equal up to the rounding of a type, by default the second one's."""
+    rounding = 500 * min(torch.finfo(dtype or expected.dtype).eps, 1e-4)
+    return bool((found - expected).abs().max() <= rounding * expected.abs().max())
