@@ -64,6 +64,11 @@ class OneText:
         return getattr(self.source, "signed", False)
 
     @property
+    def rule(self) -> str:
+        """The rule by which keys are weighed."""
+        return getattr(self.source, "rule", "softmax")
+
+    @property
     def values(self) -> Tensor | None:
         """The values of these keys, if they were recorded."""
         values: Tensor | None = getattr(self.source, "values", None)

@@ -215,6 +215,7 @@ def test_padding_is_left_out(model: Any) -> None:
         model.base_model(IDS[1:, 27:], use_cache=False)
     first = linear(padded)[0]  # later layers see what others make of padding
     torch.testing.assert_close(first.text(1).weights(), alone[first.site].weights(), atol=1e-6, rtol=1e-5)
+    assert first.text(1).rule == first.rule
 
 
 def test_half_precision(family: str) -> None:
