@@ -124,11 +124,10 @@ def _add(generator: Generator, count: int, length: int, _held_out: bool) -> Exam
 
 
 def _brackets(generator: Generator, count: int, length: int, _held_out: bool) -> Examples:
-    """Rows of brackets, and whether they are balanced: half of them are.
+    """Rows of brackets, and whether they are balanced: half of them are, each as likely as any.
 
-    Half of the rows are balanced, drawn by the cycle lemma: of the turns of n openings and n + 1 closings exactly one
-    is a balanced row and one more closing (Dvoretzky & Motzkin 1947), so each is as likely as any. The other half have
-    as many of each in any order that is not balanced.
+    By the cycle lemma: of the turns of n openings and n + 1 closings exactly one is a balanced row and one more closing
+    (Dvoretzky & Motzkin 1947).
     """
     opened = torch.rand(count, 2 * length + 1, generator=generator).argsort(dim=1) < length
     lowest = _depth(opened).argmin(dim=1, keepdim=True)  # the first time: from there on it never falls as low

@@ -1,7 +1,5 @@
 """Kernel regression of the book's curve: the fit, what it must satisfy, and the width that fits best."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -41,12 +39,12 @@ class Fit:
         """Mean squared distance from the truth over the queries that reach a key; NaN where none does."""
         return float((self.y_hat - self.truth).square().nanmean())
 
-    def without_curves(self) -> Fit:
+    def without_curves(self) -> "Fit":
         """The points alone: neither the truth nor the fit."""
         missing = torch.full_like(self.y_hat, torch.nan)
         return replace(self, truth=missing, y_hat=missing)
 
-    def weighted_by(self, weights: Float[Tensor, "val train"]) -> Fit:
+    def weighted_by(self, weights: Float[Tensor, "val train"]) -> "Fit":
         """The same queries and points with other weights."""
         return replace(self, weights=weights, y_hat=weights @ self.y_train)
 

@@ -1,7 +1,5 @@
 """The same tokens and the same attention layer under every position scheme of the register."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -99,11 +97,11 @@ class SharedLayer:
         generator = torch.Generator().manual_seed(1000 * self.seed + stream)
         return torch.randn(*shape, generator=generator)
 
-    def permuted(self, order: Int[Tensor, " n"]) -> SharedLayer:
+    def permuted(self, order: Int[Tensor, " n"]) -> "SharedLayer":
         """The same layer and positions, with the tokens in another order."""
         return replace(self, X=self.X[order])
 
-    def one_word(self) -> SharedLayer:
+    def one_word(self) -> "SharedLayer":
         """The first token at every position: all differences between scores come from positions."""
         return replace(self, X=self.X[:1].expand_as(self.X))
 
