@@ -46,10 +46,7 @@ def masked_softmax(
 
 
 def length_mask(
-    valid_lens: Int[Tensor, " batch"] | Int[Tensor, "batch queries"],
-    batch: int,
-    num_queries: int,
-    num_keys: int,
+    valid_lens: Int[Tensor, " batch"] | Int[Tensor, "batch queries"], batch: int, num_queries: int, num_keys: int
 ) -> Bool[Tensor, " batch #queries keys"]:
     """Return True where key j < valid length: (batch, 1, keys) for one length a row, else (batch, queries, keys).
 

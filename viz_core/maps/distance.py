@@ -24,10 +24,7 @@ class Patches:
 
 
 def mean_attention_distance(
-    weights: Float[Tensor, "*batch n n"],
-    grid: tuple[int, int],
-    patch_size: tuple[int, int],
-    num_special: int = 1,
+    weights: Float[Tensor, "*batch n n"], grid: tuple[int, int], patch_size: tuple[int, int], num_special: int = 1
 ) -> Float[Tensor, "*batch"]:
     """Mean distance in pixels from a patch to the patches it attends to (Dosovitskiy 2021, figure 7, right).
 

@@ -13,9 +13,7 @@ HeadFusion: TypeAlias = Literal["mean", "max", "min"]
 
 
 def attention_rollout(
-    layers: Sequence[Float[Tensor, "heads n n"]],
-    head_fusion: HeadFusion = "mean",
-    discard_ratio: float = 0.0,
+    layers: Sequence[Float[Tensor, "heads n n"]], head_fusion: HeadFusion = "mean", discard_ratio: float = 0.0
 ) -> Float[Tensor, "n n"]:
     """Share of each input token in each token after the last layer; rows sum to 1.
 
@@ -35,9 +33,7 @@ def attention_rollout(
 
 
 def rollout_by_layer(
-    layers: Sequence[Float[Tensor, "heads n n"]],
-    head_fusion: HeadFusion = "mean",
-    discard_ratio: float = 0.0,
+    layers: Sequence[Float[Tensor, "heads n n"]], head_fusion: HeadFusion = "mean", discard_ratio: float = 0.0
 ) -> Float[Tensor, "layers n n"]:
     """The rollout after each layer, first to last: entry l is A_l ... A_1. Arguments as for `attention_rollout`.
 

@@ -83,12 +83,7 @@ class TransformerDecoderBlock(nn.Module):
         self.addnorm3 = AddNorm(num_hiddens, dropout, norm_first, options.norm)
 
     def forward(
-        self,
-        X: Float[Tensor, "batch n d"],
-        state: DecoderState,
-        *,
-        mask: Mask | None = None,
-        bias: Bias | None = None,
+        self, X: Float[Tensor, "batch n d"], state: DecoderState, *, mask: Mask | None = None, bias: Bias | None = None
     ) -> tuple[Float[Tensor, "batch n d"], DecoderState]:
         """Return the output of n more steps and the state after them.
 

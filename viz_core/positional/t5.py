@@ -16,10 +16,7 @@ from viz_core.trace.weights import Bias
 
 
 def t5_relative_position_bucket(
-    relative_position: Int[Tensor, "*shape"],
-    bidirectional: bool = True,
-    num_buckets: int = 32,
-    max_distance: int = 128,
+    relative_position: Int[Tensor, "*shape"], bidirectional: bool = True, num_buckets: int = 32, max_distance: int = 128
 ) -> Int[Tensor, "*shape"]:
     """Which bucket an offset from query to key falls into (Raffel 2020, section 2.1, and the authors' code).
 

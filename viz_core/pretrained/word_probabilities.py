@@ -103,11 +103,7 @@ def _spans(words: Sequence[int]) -> Iterator[tuple[int, int]]:
 
 
 def _rivals(
-    pieces: Sequence[str],
-    log_p: Sequence[float],
-    others: Sequence[Sequence[tuple[str, float]]],
-    start: int,
-    stop: int,
+    pieces: Sequence[str], log_p: Sequence[float], others: Sequence[Sequence[tuple[str, float]]], start: int, stop: int
 ) -> Iterator[Rival]:
     for k in range(start, stop):
         before = sum(log_p[start:k])

@@ -139,12 +139,7 @@ class AttentionCall:
         return source.values
 
     @torch.no_grad()
-    def weights(
-        self,
-        head: Index = None,
-        queries: Index = None,
-        keys: Index = None,
-    ) -> Float[Tensor, "..."]:
+    def weights(self, head: Index = None, queries: Index = None, keys: Index = None) -> Float[Tensor, "..."]:
         """Return exact attention weights, float32 on the CPU: (batch, heads, queries, keys), or one tile of them.
 
         Every row sums to 1 over ALL keys, also when only some keys are returned, unless the call is `signed`; a row

@@ -3,14 +3,4 @@
 from viz_core.walk.steps import Attention, Block, Choice, Edits, Stack, Walk, walk_edits
 from viz_core.walk.walks import walk_picture, walk_translation
 
-__all__ = [
-    "Attention",
-    "Block",
-    "Choice",
-    "Edits",
-    "Stack",
-    "Walk",
-    "walk_edits",
-    "walk_picture",
-    "walk_translation",
-]
+__all__ = ["Attention", "Block", "Choice", "Edits", "Stack", "Walk", "walk_edits", "walk_picture", "walk_translation"]

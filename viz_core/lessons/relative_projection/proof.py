@@ -24,12 +24,7 @@ class ProofLine:
 
 
 def proof_lines(
-    offset: int,
-    position: int,
-    pair: int,
-    num_hiddens: int,
-    base: float = 10000.0,
-    dtype: torch.dtype = torch.float64,
+    offset: int, position: int, pair: int, num_hiddens: int, base: float = 10000.0, dtype: torch.dtype = torch.float64
 ) -> tuple[ProofLine, ...]:
     """Why M p_i = p_(i + offset), for the dimensions 2j and 2j + 1 of pair j; w is short for omega_j, a for the offset.
 

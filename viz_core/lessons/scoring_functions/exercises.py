@@ -22,11 +22,7 @@ def distance_errors(seed: int = 0) -> dict[str, float]:
     generator = torch.Generator().manual_seed(seed)
     queries, keys = (torch.randn(n, _WIDTH, generator=generator, dtype=torch.float64) for n in (_QUERIES, _KEYS))
     wanted, terms = row_softmax(gaussian_scores(queries, keys)), gaussian_terms(queries, keys)
-    scores = {
-        "keys": terms.product + terms.key_term,
-        "both": terms.total(),
-        "neither": terms.product / _WIDTH**0.5,
-    }
+    scores = {"keys": terms.product + terms.key_term, "both": terms.total(), "neither": terms.product / _WIDTH**0.5}
     return {name: float((row_softmax(each) - wanted).abs().max()) for name, each in scores.items()}
 
 

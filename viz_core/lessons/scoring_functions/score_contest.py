@@ -41,11 +41,7 @@ class ScoreResult:
 
 
 def contest(
-    scene: Scene,
-    num_hiddens: int,
-    steps: int,
-    seed: int = 0,
-    functions: Sequence[ScoringFunction[Any]] = FUNCTIONS,
+    scene: Scene, num_hiddens: int, steps: int, seed: int = 0, functions: Sequence[ScoringFunction[Any]] = FUNCTIONS
 ) -> dict[str, ScoreResult]:
     """Score the scene by every function; those with parameters learn first, `steps` steps of Adam.
 

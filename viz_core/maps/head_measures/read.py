@@ -2,10 +2,4 @@
 
 from viz_core.maps.head_measure import Measure
 
-MEASURE = Measure(
-    name="read",
-    unit="accuracy",
-    order=9,
-    applies=lambda info: not info.on_itself,
-    maximum=lambda _: 1.0,
-)
+MEASURE = Measure(name="read", unit="accuracy", order=9, applies=lambda info: not info.on_itself, maximum=lambda _: 1.0)

@@ -3,9 +3,5 @@
 from viz_core.maps.head_measure import Measure
 
 MEASURE = Measure(
-    name="written",
-    unit="accuracy",
-    order=8,
-    applies=lambda info: not info.on_itself,
-    maximum=lambda _: 1.0,
+    name="written", unit="accuracy", order=8, applies=lambda info: not info.on_itself, maximum=lambda _: 1.0
 )
