@@ -1,0 +1,106 @@
+"""Activation patching: one cell of a run after another is replaced by that of another run."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from viz_core.runtime.interruption import may_end
+from viz_core.trace import Edit, Trace, head_outputs, intervene, record
+from viz_core.trace.edits import HeadOutput, QueryPositions
+from viz_core.trace.padding import text_positions
+from viz_core.trace.state_edits import StateEdit
+
+
+@torch.no_grad()
+def patch_sweep(
+    model: nn.Module,
+    clean: Mapping[str, Any],
+    corrupted: Mapping[str, Any],
+    metric: Callable[[Tensor], Tensor],
+    what: str = "residual",
+    *,
+    stack: str | None = None,
+    cells: int = 16,
+) -> Float[Tensor, "layers columns"]:
+    """Return the metric of the corrupted run with one cell taken from the clean run, for every cell.
+
+    Activation patching, also causal tracing (Meng 2022, section 2.1; Zhang and Nanda 2024). Cells are a layer and a
+    position, counted from the first token of each text; or a layer and a head, at all positions, with "heads". Several
+    cells are computed in one batch.
+
+    Args:
+        model: of this library, or of transformers after `instrument`.
+        clean, corrupted: keyword inputs of the model; texts of the same lengths, padded alike.
+        metric: a number of the logits (batch, n, vocab) of one run, such as the difference of two of them.
+        what: "residual" (the stream after each layer), "attention", "cross" or "mlp" (what a part adds), or "heads".
+        stack: whose layers: "encoder", "decoder"; that with the output unless given.
+        cells: runs in one batch.
+
+    Raises:
+        ValueError: if the runs differ in size or padding, or nothing of this kind is recorded.
+    """
+    (run, _), (other, logits) = _recorded(model, clean), _recorded(model, corrupted)
+    stack = stack or next(reversed(run.states), "").partition(".")[0]
+    calls, others = ([call for call in each if call.site.startswith(f"{stack}.")] for each in (run, other))
+    places = {str(call.query_mask.tolist()) + str(call.key_mask.tolist()) for call in calls}
+    if places != {str(call.query_mask.tolist()) + str(call.key_mask.tolist()) for call in others}:
+        raise ValueError("clean and corrupted: expected texts of the same lengths, padded alike")
+    by_head, rows = what == "heads", []
+    names = [call.site for call in calls if call.kind == "self"] if by_head else list(run.states)
+    names = [name for name in names if by_head or (name.startswith(f"{stack}.") and name.endswith(f".{what}"))]
+    if not names:
+        kinds = ", ".join(sorted({name.rpartition(".")[2] for name in run.states})) or "none: see record(states=True)"
+        raise ValueError(f"what: expected 'heads' or one of {kinds}, got {what!r}")
+    for name in names:
+        value = head_outputs(run[name]) if by_head else run.states[name]
+        positions = _positions(calls[0].query_mask, value)
+        row, columns = [], value.shape[1] if by_head else int(positions.max()) + 1
+        for those in torch.arange(columns).split(cells):
+            may_end()
+            chosen = (positions == those[:, None, None]).flatten(0, 1).to(value.device)
+            edit = _Heads(None, value, those) if by_head else StateEdit(None, value.repeat(len(those), 1, 1), chosen)
+            with intervene({name: edit}):
+                repeated = {key: _repeated(each, len(logits), len(those)) for key, each in corrupted.items()}
+                row += [metric(each).float().cpu() for each in logits_of(model, repeated).split(len(logits))]
+        rows.append(torch.stack(row))
+    return torch.stack(rows)
+
+
+def logits_of(model: nn.Module, inputs: Mapping[str, Any]) -> Tensor:
+    """Return what a model returns for keyword inputs: its logits, or the first of several outputs."""
+    output = model(**inputs)
+    output = getattr(output, "logits", output)
+    return output[0] if isinstance(output, tuple) else output
+
+
+def _recorded(model: nn.Module, inputs: Mapping[str, Any]) -> tuple[Trace, Tensor]:
+    with record(values=True, states=True) as trace:
+        return trace, logits_of(model, inputs)
+
+
+def _positions(tokens: Tensor, state: Tensor) -> Int[Tensor, "batch n"]:
+    """Return the position of each token in its text, -1 at padding."""
+    tokens = tokens if tokens.shape == state.shape[:2] else torch.ones(state.shape[:2], dtype=torch.bool)
+    return text_positions(tokens, tokens.shape[1]).where(tokens, -1)
+
+
+@dataclass(frozen=True, eq=False)
+class _Heads(Edit):
+    """Outputs of heads from another run: a head of its own for each copy of the batch."""
+
+    recorded: Float[Tensor, "batch heads queries v"]
+    cells: Tensor
+
+    def output(self, output: HeadOutput, head: int, queries: QueryPositions) -> HeadOutput:  # noqa: ARG002
+        taken = self.recorded[:, head].to(output).repeat(len(self.cells), 1, 1)
+        chosen = (self.cells == head).repeat_interleave(len(self.recorded)).to(output.device)
+        return torch.where(chosen[:, None, None], taken, output)
+
+
+def _repeated(given: Any, batch: int, times: int) -> Any:
+    is_batch = isinstance(given, Tensor) and given.dim() > 0 and len(given) == batch
+    return given.repeat(times, *[1] * (given.dim() - 1)) if is_batch else given
