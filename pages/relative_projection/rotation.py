@@ -14,9 +14,9 @@ from pages.relative_projection.matrix_figure import matrix_figure
 from pages.relative_projection.move import Move, about_pair, readout
 from pages.relative_projection.rotation_figure import pairs_figure, rotation_figure, shown_pairs
 from ui.chapter.chapter import Chapter
-from viz_core.lessons.relative_projection.broken import mirrored_residual
 from viz_core.lessons.relative_projection.proof import (
     POSITIONS,
+    mirrored_residual,
     projection_residual,
     rotation_spread,
     rounding_bound,

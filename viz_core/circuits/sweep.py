@@ -14,6 +14,8 @@ from viz_core.trace.edits import HeadOutput, QueryPositions
 from viz_core.trace.padding import text_positions
 from viz_core.trace.state_edits import StateEdit
 
+_CELLS = 16  # runs in one batch
+
 
 @torch.no_grad()
 def patch_sweep(
@@ -24,7 +26,6 @@ def patch_sweep(
     what: str = "residual",
     *,
     stack: str | None = None,
-    cells: int = 16,
 ) -> Float[Tensor, "layers columns"]:
     """Return the metric of the corrupted run with one cell taken from the clean run, for every cell.
 
@@ -38,7 +39,6 @@ def patch_sweep(
         metric: a number of the logits (batch, n, vocab) of one run, such as the difference of two of them.
         what: "residual" (the stream after each layer), "attention", "cross" or "mlp" (what a part adds), or "heads".
         stack: whose layers: "encoder", "decoder"; that with the output unless given.
-        cells: runs in one batch.
 
     Raises:
         ValueError: if the runs differ in size or padding, or nothing of this kind is recorded.
@@ -46,20 +46,20 @@ def patch_sweep(
     (run, _), (other, logits) = _recorded(model, clean), _recorded(model, corrupted)
     stack = stack or next(reversed(run.states), "").partition(".")[0]
     calls, others = ([call for call in each if call.site.startswith(f"{stack}.")] for each in (run, other))
-    places = {str(call.query_mask.tolist()) + str(call.key_mask.tolist()) for call in calls}
-    if places != {str(call.query_mask.tolist()) + str(call.key_mask.tolist()) for call in others}:
+    masks = [[mask for call in each for mask in (call.query_mask, call.key_mask)] for each in (calls, others)]
+    if not all(map(torch.equal, *masks)):
         raise ValueError("clean and corrupted: expected texts of the same lengths, padded alike")
-    by_head, rows = what == "heads", []
-    names = [call.site for call in calls if call.kind == "self"] if by_head else list(run.states)
-    names = [name for name in names if by_head or (name.startswith(f"{stack}.") and name.endswith(f".{what}"))]
-    if not names:
+    by_head = what == "heads"
+    names = [name for name in run.states if name.startswith(f"{stack}.") and name.endswith(f".{what}")]
+    values = {call.site: head_outputs(call) for call in calls if call.kind == "self"} if by_head else run.states
+    if not (names := list(values) if by_head else names):
         kinds = ", ".join(sorted({name.rpartition(".")[2] for name in run.states})) or "none: see record(states=True)"
         raise ValueError(f"what: expected 'heads' or one of {kinds}, got {what!r}")
+    rows = []
     for name in names:
-        value = head_outputs(run[name]) if by_head else run.states[name]
+        value, row = values[name], []
         positions = _positions(calls[0].query_mask, value)
-        row, columns = [], value.shape[1] if by_head else int(positions.max()) + 1
-        for those in torch.arange(columns).split(cells):
+        for those in torch.arange(value.shape[1] if by_head else int(positions.max()) + 1).split(_CELLS):
             may_end()
             chosen = (positions == those[:, None, None]).flatten(0, 1).to(value.device)
             edit = _Heads(None, value, those) if by_head else StateEdit(None, value.repeat(len(those), 1, 1), chosen)
@@ -102,5 +102,6 @@ class _Heads(Edit):
 
 
 def _repeated(given: Any, batch: int, times: int) -> Any:
-    is_batch = isinstance(given, Tensor) and given.dim() > 0 and len(given) == batch
-    return given.repeat(times, *[1] * (given.dim() - 1)) if is_batch else given
+    if isinstance(given, Tensor):
+        return given.repeat(times, *[1] * (given.dim() - 1)) if given.shape[:1] == (batch,) else given
+    return given.select(torch.arange(batch).repeat(times)) if hasattr(given, "select") else given  # a decoder's state

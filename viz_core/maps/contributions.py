@@ -90,11 +90,7 @@ def _gate(call: AttentionCall) -> Float[Tensor, "batch heads queries v"] | None:
 
 
 def _added(call: AttentionCall, W_o: nn.Module | None, query: int = 0) -> list[Float[Tensor, "batch keys d"]]:
-    """W_o^h v_j of each head h, with the values of its group where queries are grouped, times what its edits factor.
-
-    Args:
-        query: whose gate multiplies the values, if there is one.
-    """
+    """W_o^h v_j of each head h, with the values of its group, times what its edits and the query's gate factor."""
     if not isinstance(call, AttentionCall):
         raise ValueError(f"call: expected a recorded attention call, got {type(call).__name__}")
     values = call.values.float().cpu()

@@ -16,11 +16,6 @@ class PositionScheme:
     q of them, as when a decoder with a cache computes its newest steps, so there are at least as many keys as queries.
     """
 
-    @property
-    def is_identity(self) -> bool:
-        """Whether the scheme neither rotates nor adds a bias, so that attention is as without positions."""
-        return type(self).rotate is PositionScheme.rotate and type(self).bias is PositionScheme.bias
-
     def rotate(self, x: Float[Tensor, "batch heads n d"], start: int = 0) -> Float[Tensor, "batch heads n d"]:  # noqa: ARG002
         """Queries or keys at positions start .. start + n - 1, rotated by their positions."""
         return x

@@ -76,11 +76,7 @@ def _compared(
 def _gate(
     found: Tensor, output: Tensor, rounding: float, any_factor: bool
 ) -> Float[Tensor, "batch heads queries v"] | None:
-    """Return the factor of each number: from 0 to 1 as of a sigmoid, or one for each head and query; else None.
-
-    Args:
-        any_factor: of a norm that divides and a gate that multiplies, as they follow every linear rule, whatever it is.
-    """
+    """Return the factor of each number: from 0 to 1 as of a sigmoid, one for each head and query, or any; else None."""
     is_zero = output == 0
     factors = torch.where(is_zero, 0, found / torch.where(is_zero, 1, output))
     if bool((any_factor | (factors >= 0) & (factors <= 1 + rounding)).all()) and not bool(found[is_zero].any()):

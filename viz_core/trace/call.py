@@ -11,12 +11,12 @@ from viz_core.trace.autocast import without_autocast
 from viz_core.trace.indexing import Index, index_range, is_index
 from viz_core.trace.one_text import OneText, source_of_text
 from viz_core.trace.padding import TokenMask
-from viz_core.trace.source import Direct, Projected, Source, row_blocks
+from viz_core.trace.source import Direct, OfSource, Projected, Source, row_blocks
 from viz_core.trace.thumbnail import max_pooled
 
 
 @dataclass(frozen=True, eq=False)  # compared by identity: == of tensors is no boolean
-class AttentionCall:
+class AttentionCall(OfSource):
     """One recorded attention call: its exact weights, whole or in tiles, on demand."""
 
     site: str
@@ -59,16 +59,6 @@ class AttentionCall:
     def num_keys(self) -> int:
         """Keys of each head: the columns of its map."""
         return self.source.shape[3]
-
-    @property
-    def signed(self) -> bool:
-        """Whether weights may be negative and rows need not sum to 1: a difference of softmaxes, linear attention."""
-        return getattr(self.source, "signed", False)
-
-    @property
-    def rule(self) -> str:
-        """The rule by which keys are weighed: "softmax", "gated delta rule"."""
-        return getattr(self.source, "rule", "softmax")
 
     @property
     def key_mask(self) -> TokenMask:

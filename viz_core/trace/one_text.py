@@ -1,13 +1,14 @@
 """One text of a recorded batch, without its padding."""
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from viz_core.trace.linear_rule import LinearRule
-from viz_core.trace.source import Direct, Projected, Source
+from viz_core.trace.source import Direct, OfSource, Projected, Source
 from viz_core.trace.weights import causal_mask
 
 
@@ -40,9 +41,10 @@ def source_of_text(source: Source, row: int, queries: range, keys: range) -> Sou
 
 
 @dataclass(frozen=True, eq=False)
-class OneText:
+class OneText(OfSource):
     """Some queries and keys of one row of another source's batch."""
 
+    tokens: ClassVar[None] = None  # every key is a token
     source: Source
     row: int
     queries: range
@@ -52,21 +54,6 @@ class OneText:
     def shape(self) -> tuple[int, int, int, int]:
         """A batch of 1, heads, queries and keys."""
         return 1, self.source.shape[1], len(self.queries), len(self.keys)
-
-    @property
-    def tokens(self) -> None:
-        """None: every key is a token."""
-        return
-
-    @property
-    def signed(self) -> bool:
-        """Whether weights may be negative."""
-        return getattr(self.source, "signed", False)
-
-    @property
-    def rule(self) -> str:
-        """The rule by which keys are weighed."""
-        return getattr(self.source, "rule", "softmax")
 
     @property
     def values(self) -> Tensor | None:

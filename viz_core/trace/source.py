@@ -25,15 +25,28 @@ class Source(Protocol):
     @property
     def shape(self) -> tuple[int, int, int, int]:
         """Batch, heads, queries and keys."""
-        ...
 
     def tensors(self) -> list[Tensor]:
         """Return the tensors stored for it."""
-        ...
 
     def rows(self, heads: slice, queries: slice) -> Float[Tensor, "batch some_heads rows keys"]:
         """Return the weights of these heads and queries over all keys, in float32 or wider; a copy."""
-        ...
+
+
+class OfSource:
+    """What a call and a text of its batch take over from the source."""
+
+    source: Source
+
+    @property
+    def signed(self) -> bool:
+        """Whether weights may be negative and rows need not sum to 1: a difference of softmaxes, linear attention."""
+        return getattr(self.source, "signed", False)
+
+    @property
+    def rule(self) -> str:
+        """The rule by which keys are weighed: "softmax", "gated delta rule"."""
+        return getattr(self.source, "rule", "softmax")
 
 
 class StoredTensors:

@@ -50,11 +50,9 @@ class MapSource(Protocol):
 
     def picture(self, layer: int) -> LayerPicture:
         """A layer as the grid shows it."""
-        ...
 
     def parts(self, requests: Sequence[WeightsRequest]) -> list[Part | PartError]:
         """What all these ask for; where one cannot be had, what is wrong with it."""
-        ...
 
 
 def finite_measures(fingerprint: Fingerprint) -> dict[str, float | None]:

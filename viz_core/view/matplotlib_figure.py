@@ -172,10 +172,7 @@ def _title(view: View, panel: Panel) -> str:
 
 
 def _norm(scale: str, signed: bool, limit: float = 1.0) -> Normalize:
-    """How colour grows with weight, as in the app: by its root, itself, or the last four powers of ten.
-
-    That of a difference ends at `limit`.
-    """
+    """How colour grows with weight, to `limit` if signed: by its root, itself, or the last four powers of ten."""
     if not signed:
         return (
             LogNorm(10**-_DECADES, 1, clip=True)

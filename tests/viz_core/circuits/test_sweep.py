@@ -7,7 +7,7 @@ import torch
 import transformers
 from torch import Tensor
 
-from viz_core.circuits import patch_sweep
+from viz_core.circuits import patch_sweep, sweep
 from viz_core.hub import instrument
 from viz_core.models import TransformerDecoder
 from viz_core.trace import intervene, off
@@ -90,9 +90,10 @@ def by_hooks(plain: Any, clean: Any, corrupted: Any, what: str, left: bool) -> T
 
 @pytest.mark.parametrize("what", ["residual", "attention", "mlp", "heads"])
 @pytest.mark.parametrize("left", [False, True], ids=["padded after", "padded before"])
-def test_a_sweep_is_that_of_plain_hooks(what: str, left: bool) -> None:
+def test_a_sweep_is_that_of_plain_hooks(what: str, left: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sweep, "_CELLS", 4)
     model, plain, clean, corrupted = made(left=left)
-    found = patch_sweep(model, clean, corrupted, metric, what, cells=4)
+    found = patch_sweep(model, clean, corrupted, metric, what)
     torch.testing.assert_close(found, by_hooks(plain, clean, corrupted, what, left), atol=1e-5, rtol=1e-4)
     assert found.std() > 0.01
 
@@ -113,7 +114,7 @@ def test_our_decoder_is_swept_too() -> None:
     decoder = TransformerDecoder(11, 16, 24, 4, 2, 0.0).eval()
     state = decoder.init_state(torch.randn(1, 4, 16))
     clean, corrupted = ({"X": torch.tensor([ids]), "state": state} for ids in ([3, 4, 5], [3, 6, 5]))
-    found = patch_sweep(decoder, clean, corrupted, lambda logits: logits[0, -1, 2], cells=1)
+    found = patch_sweep(decoder, clean, corrupted, lambda logits: logits[0, -1, 2])
     with torch.no_grad():
         torch.testing.assert_close(found[-1, -1], decoder(**clean)[0][0, -1, 2])
 

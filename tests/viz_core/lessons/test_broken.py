@@ -7,7 +7,7 @@ import torch
 
 from viz_core.attention import MultiHeadAttention
 from viz_core.lessons.position_embeddings.grid_terms import GridTerms, column_major_total
-from viz_core.lessons.relative_projection.broken import mirrored_residual
+from viz_core.lessons.relative_projection.proof import mirrored_residual
 from viz_core.lessons.scoring_functions.word_scores import word_scores
 from viz_core.lessons.sinusoidal_encoding.broken import lone_sine, single_precision
 from viz_core.positional import sinusoidal_rows, sinusoidal_table

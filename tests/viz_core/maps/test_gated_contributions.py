@@ -10,6 +10,7 @@ import torch
 import transformers
 from torch import Tensor, nn
 
+import viz_core.hub.attention
 from tests.viz_core.hub.in_memory import in_memory, inputs_of
 from viz_core.hub import instrument, restore
 from viz_core.maps.contribution_shares import contribution_shares
@@ -102,10 +103,10 @@ def test_another_change_is_refused() -> None:
 def test_layers_that_project_what_their_heads_write_have_no_gate(family: str) -> None:
     model = in_memory(family)
     instrument(model)
-    hooks = sum(len(part._forward_pre_hooks) for part in model.modules() if part is not model)
     with record(values=True) as trace, torch.no_grad():
         model(**inputs_of(model))
-    assert hooks == len(trace), "each layer's projection is compared"
+    hooks = [hook for part in model.modules() for hook in part._forward_pre_hooks.values()]
+    assert hooks.count(viz_core.hub.attention._before_projection) == len(trace), "each layer's projection is compared"
     assert all(call.source.gate is None and not call.source.is_changed for call in trace)
     restore(model)
     assert not any(part._forward_pre_hooks for part in model.modules())

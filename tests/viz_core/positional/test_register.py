@@ -74,7 +74,6 @@ def test_where_it_enters_is_what_it_makes(scheme: SchemeEntry) -> None:
     assert (scheme.make_input is not None) == (scheme.enters == "input")
     assert (type(made).rotate is not PositionScheme.rotate) == (scheme.enters == "rotation")
     assert (type(made).bias is not PositionScheme.bias) == (scheme.enters == "scores")
-    assert made.is_identity == (scheme.enters in ("nowhere", "input"))
     assert (scheme.enters == "nowhere") == (scheme.depends_on == "nothing")
     assert scheme.formula
 

@@ -57,11 +57,6 @@ def test_only_rotary_rotates(name: str) -> None:
     assert SCHEMES[name]().rotate(x, 2) is x
 
 
-@pytest.mark.parametrize("name", SCHEMES)
-def test_only_no_scheme_is_the_identity(name: str) -> None:
-    assert SCHEMES[name]().is_identity == (name == "none")
-
-
 @pytest.mark.parametrize("max_distance", [None, 2])
 @pytest.mark.parametrize("num_heads", [None, 2])
 def test_looking_up_equals_the_skew(num_heads: int | None, max_distance: int | None) -> None:

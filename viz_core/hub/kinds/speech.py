@@ -92,10 +92,7 @@ class Speech(TextKind):
         )
 
     def _write(self, spectrogram: Tensor, room: int, inputs: RunInputs) -> tuple[list[int], list[int]]:
-        """The tokens that the decoder is given before it writes, and what it writes, or the target.
-
-        With a target one token is written, for the prompt that comes before it.
-        """
+        """The decoder's prompt, and what it writes, or the target; then one token is written, for the prompt."""
         has_target = inputs.target is not None
         budget = 1 if has_target else max(1, min(inputs.budget, room))
         prompt_length = _PromptLength()
@@ -145,10 +142,7 @@ class Speech(TextKind):
 
 
 class _PromptLength:
-    """A logits processor that notes how many tokens there are before the first that is written.
-
-    A model may detect the language by itself, so the number is not known before.
-    """
+    """Notes how many tokens there are before the first that is written: a model may detect the language by itself."""
 
     def __init__(self) -> None:
         self.num_tokens = 0

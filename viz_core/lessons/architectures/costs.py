@@ -78,36 +78,29 @@ def crossover(name: str, sizes: LayerSizes) -> int:
     return lengths[name]
 
 
-def _attention(s: LayerSizes) -> LayerCost:
-    return LayerCost(s.n**2 * s.d, 2 * s.n**2 * s.d + 4 * s.n * s.d**2, 1, 1.0)
-
-
-def _recurrent(s: LayerSizes) -> LayerCost:
-    return LayerCost(s.n * s.d**2, 2 * s.n * s.d**2, s.n, float(s.n))
-
-
 def _convolution(s: LayerSizes) -> LayerCost:
     cost = s.k * s.n * s.d**2
-    path = math.inf if s.k == 1 and s.n > 1 else max(1.0, s.n / s.k)
-    return LayerCost(cost, cost, 1, path)
+    return LayerCost(cost, cost, 1, _path(s.n, s.k, s.n / s.k))
 
 
 def _dilated(s: LayerSizes) -> LayerCost:
     cost = s.k * s.n * s.d**2
-    if s.n == 1:
-        return LayerCost(cost, cost, 1, 1.0)
-    return LayerCost(cost, cost, 1, math.inf if s.k == 1 else max(1.0, math.log(s.n, s.k)))
+    return LayerCost(cost, cost, 1, _path(s.n, s.k, math.log(s.n, max(2, s.k))))
 
 
 def _restricted(s: LayerSizes) -> LayerCost:
     r = min(s.r, s.n)
-    path = math.inf if s.r == 1 and s.n > 1 else max(1.0, s.n / s.r)
-    return LayerCost(r * s.n * s.d, 2 * r * s.n * s.d + 4 * s.n * s.d**2, 1, path)
+    return LayerCost(r * s.n * s.d, 2 * r * s.n * s.d + 4 * s.n * s.d**2, 1, _path(s.n, s.r, s.n / s.r))
+
+
+def _path(tokens: int, window: int, layers: float) -> float:
+    """Return the longest path: no number of layers joins tokens of a window of one."""
+    return math.inf if window == 1 and tokens > 1 else max(1.0, layers)
 
 
 _ROWS: dict[str, Callable[[LayerSizes], LayerCost]] = {
-    "attention": _attention,
-    "recurrent": _recurrent,
+    "attention": lambda s: LayerCost(s.n**2 * s.d, 2 * s.n**2 * s.d + 4 * s.n * s.d**2, 1, 1.0),
+    "recurrent": lambda s: LayerCost(s.n * s.d**2, 2 * s.n * s.d**2, s.n, float(s.n)),
     "convolution": _convolution,
     "dilated": _dilated,
     "restricted": _restricted,

@@ -84,6 +84,17 @@ def projection_residual(
     return arrival_residual(relative_projection(offset, num_hiddens, base), offset, positions, base, dtype)
 
 
+def mirrored_residual(
+    offset: int,
+    num_hiddens: int,
+    positions: Real[Tensor, " positions"],
+    base: float = 10000.0,
+    dtype: torch.dtype = torch.float64,
+) -> Float[Tensor, " positions"]:
+    """max over dimensions of |M^T p_i - p_(i + offset)|, with [[cos, -sin], [sin, cos]] for M's blocks."""
+    return arrival_residual(relative_projection(offset, num_hiddens, base).T, offset, positions, base, dtype)
+
+
 def arrival_residual(
     M: Float[Tensor, "d d"],
     offset: int,
