@@ -72,8 +72,14 @@ def seen(page: Page) -> set[str]:
 
 
 @pytest.mark.parametrize("chapter", definitions())
-def test_pointing_at_a_term_or_giving_it_the_focus_lights_what_it_names(page: Page, app_url: str, chapter: str) -> None:
+def test_a_term_and_what_it_names_light_each_other(page: Page, app_url: str, chapter: str) -> None:
+    """By mouse and by keyboard, from either side."""
     links = open_chapter(page, f"{app_url}/{chapter}")
+    lights_what_it_names(page, links, f"{app_url}/{chapter}")
+    is_lit_by_what_it_names(page, links, load_words(chapter, "en").prefix)
+
+
+def lights_what_it_names(page: Page, links: Locator, url: str) -> None:
     lit = page.locator("[data-lit]:not(a)")
     assert len(names_of(links)) > 1
     for link in links.all():
@@ -86,19 +92,15 @@ def test_pointing_at_a_term_or_giving_it_the_focus_lights_what_it_names(page: Pa
         expect(lit.first).to_be_attached()
         link.blur()
         expect(lit).to_have_count(0)
-        expect(page).to_have_url(f"{app_url}/{chapter}")
+        expect(page).to_have_url(url)
 
 
-@pytest.mark.parametrize("chapter", definitions())
-def test_pointing_at_what_a_term_names_or_giving_it_the_focus_lights_the_term(
-    page: Page, app_url: str, chapter: str
-) -> None:
-    links = open_chapter(page, f"{app_url}/{chapter}")
+def is_lit_by_what_it_names(page: Page, links: Locator, prefix: str) -> None:
     names = names_of(links)
+    page.evaluate("globalThis.seenTerms.clear()")
     page.evaluate(_FOCUS_ALL)
     assert seen(page) >= names, "by keyboard"
     page.evaluate("globalThis.seenTerms.clear()")
-    prefix = load_words(chapter, "en").prefix
     for name in names:
         control = page.locator(f".st-key-{prefix}-{name}")
         if control.count():

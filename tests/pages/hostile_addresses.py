@@ -238,7 +238,7 @@ HOSTILE: dict[str, list[Row]] = {
             for name, label, shown, values in (
                 ("n", "Positions n", "use 1 to 2,000. This is 60", ("2001", "0", "")),
                 ("d", "Dimensions d", "use 2 to 512. This is 32", ("5000", "1", "<script>")),
-                ("base", "Base", "use 1 to 1,000,000. This is 10000", ("0", "1e99", "nan")),
+                ("base", "Base", "use 1 to 1,000,000. This is 10,000", ("0", "1e99", "nan")),
                 ("columns", "Columns", "this is 6, 7, 8, 9", ("512", "-1")),
             )
             for value in values
