@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 
 from playwright.sync_api import Page, expect
+from playwright.sync_api import TimeoutError as PlaywrightTimeout
 
 from tests.browser.page_checks import expect_rest, expect_streamlit_to_speak
 from ui.text.bilingual import split_sentences
@@ -81,8 +83,7 @@ def test_a_term_that_is_pointed_at_is_named_in_the_other_languages(page: Page, a
     expect_title(page, "en")
     expect_rest(page)  # what is drawn later moves the term away
     tooltip = page.get_by_role("tooltip")
-    page.mouse.move(*page.evaluate(POINT_AT, "query"))
-    expect(tooltip).to_have_text("consulta · 查詢")
+    expect_tooltip(page, "query", "consulta · 查詢")
     page.keyboard.press("Escape")
     expect(tooltip).to_have_count(0)
     page.goto(f"{app_url}/{CHAPTER}?lang=zh-TW")
@@ -92,6 +93,18 @@ def test_a_term_that_is_pointed_at_is_named_in_the_other_languages(page: Page, a
     page.wait_for_timeout(300)
     page.mouse.click(*page.evaluate(POINT_AT, "鍵"))  # touched
     expect(tooltip.first).to_contain_text("key · chave")
+
+
+def expect_tooltip(page: Page, term: str, text: str) -> None:
+    """Point at a term until the page listens, which it may not yet while its scripts come."""
+    tooltip = page.get_by_role("tooltip")
+    for _ in range(60):
+        page.mouse.move(*page.evaluate(POINT_AT, term))
+        with suppress(PlaywrightTimeout):
+            tooltip.wait_for(timeout=1_000)
+            break
+        page.mouse.move(1, 1)
+    expect(tooltip).to_have_text(text)
 
 
 def test_the_terms_of_a_chapter_are_listed(page: Page, app_url: str) -> None:
