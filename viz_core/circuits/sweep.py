@@ -30,8 +30,7 @@ def patch_sweep(
     """Return the metric of the corrupted run with one cell taken from the clean run, for every cell.
 
     Activation patching, also causal tracing (Meng 2022, section 2.1; Zhang and Nanda 2024). Cells are a layer and a
-    position, counted from the first token of each text; or a layer and a head, at all positions, with "heads". Several
-    cells are computed in one batch.
+    position, counted from the first token of each text; or a layer and a head, at all positions, with "heads".
 
     Args:
         model: of this library, or of transformers after `instrument`.
@@ -50,15 +49,16 @@ def patch_sweep(
     if not all(map(torch.equal, *masks)):
         raise ValueError("clean and corrupted: expected texts of the same lengths, padded alike")
     by_head = what == "heads"
-    names = [name for name in run.states if name.startswith(f"{stack}.") and name.endswith(f".{what}")]
-    values = {call.site: head_outputs(call) for call in calls if call.kind == "self"} if by_head else run.states
-    if not (names := list(values) if by_head else names):
+    start, end = f"{stack}.", f".{what}"
+    values = {name: state for name, state in run.states.items() if name.startswith(start) and name.endswith(end)}
+    if by_head:
+        values = {call.site: head_outputs(call) for call in calls if call.kind == "self"}
+    if not values:
         kinds = ", ".join(sorted({name.rpartition(".")[2] for name in run.states})) or "none: see record(states=True)"
         raise ValueError(f"what: expected 'heads' or one of {kinds}, got {what!r}")
     rows = []
-    for name in names:
-        value, row = values[name], []
-        positions = _positions(calls[0].query_mask, value)
+    for name, value in values.items():
+        row, positions = [], _positions(calls[0].query_mask, value)
         for those in torch.arange(value.shape[1] if by_head else int(positions.max()) + 1).split(_CELLS):
             may_end()
             chosen = (positions == those[:, None, None]).flatten(0, 1).to(value.device)

@@ -59,7 +59,7 @@ def test_a_word_ranks_heads_and_enter_opens_its_cells(live: LiveView, cross: Map
     expect(live.page.locator("[data-part=grid] .ranking")).to_have_count(0)
 
 
-def test_pieces_of_a_word_are_found_together_and_what_is_not_there_is_said(live: LiveView, cross: MapGroup) -> None:
+def test_pieces_of_a_word_are_found_together_and_a_missing_word_is_named(live: LiveView, cross: MapGroup) -> None:
     whole = (KEYS[2] + KEYS[3]).replace("##", "")  # two pieces of one word
     live.part("search").fill(whole)
     expect(live.part("searchNote")).to_contain_text("2 tokens")
