@@ -11,7 +11,7 @@ from pages.linear_attention.figures import recall_figure
 from ui.blocks.stopwatch import stopwatch
 from ui.blocks.training import LiveTraining, training
 from ui.chapter.chapter import Chapter
-from ui.compute.slots import is_hosted, results
+from ui.compute.slots import is_hosted
 from viz_core.lessons.linear_attention.recall import (
     CHANCE,
     NUM_KEYS,
@@ -24,7 +24,6 @@ from viz_core.lessons.linear_attention.recall import (
 )
 
 NAME = "train"
-_KEY = "recall"
 _STEPS = (100, 200, 400)
 
 
@@ -41,16 +40,10 @@ def recall(chapter: Chapter) -> None:
     chapter.text("recall", keys=NUM_KEYS, values=NUM_VALUES)
     chapter.exercise("erase")
 
-    plan = RecallPlan(steps, writes, seed)
-
     def begin() -> LiveTraining[RecallRun]:
-        run = RecallRun(plan)
+        run = RecallRun(RecallPlan(steps, writes, seed))
         return LiveTraining(training([run]), {}, steps, kind="learning", runs={NAME: run})
 
-    key = controls.key(NAME)
-    finished = results().get((_KEY, plan), None)
-    if finished is not None and key not in st.session_state:  # a link shows at once what this server has trained
-        st.session_state[key] = finished
     draw = partial(_draw, chapter, width, pairs)
     stopwatch(chapter, NAME, begin, draw, ":material/model_training:", resumable=True)
 
@@ -60,8 +53,6 @@ def _draw(chapter: Chapter, width: int, pairs: int, live: LiveTraining[RecallRun
     run, names = live.first, chapter.words.group("figure")
     if not run.tests:
         return
-    if run.finished and results().get((_KEY, run.plan), None) is None:
-        results().put((_KEY, run.plan), live)
     step, found = next(reversed(run.tests.items()))
     written = chapter.words(f"option.{'once' if run.plan.writes == 1 else 'again'}")
     seconds = f"{live.measurements[-1]:.0f}" if live.measurements else "0"

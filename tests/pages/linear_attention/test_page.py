@@ -75,19 +75,6 @@ def test_training_begins_with_a_click_and_stops(open_page: OpenPage) -> None:
     assert live.state == "stopped"
 
 
-def test_a_link_shows_what_the_server_has_trained(open_page: OpenPage) -> None:
-    """The run of one session, in another that has the same settings."""
-    run = RecallRun(RecallPlan(steps=100, seed=9))
-    list(run.advance(1))
-    run.step = 100
-    settings = {"la-steps": "100", "la-train-seed": "9"}
-    app = open_page(CHAPTER, **settings)
-    app.session_state["la-train"] = LiveTraining(iter(()), {}, 100, state="finished", runs={"train": run})
-    app.run()
-    assert "recall" in figure_names(open_page(CHAPTER, **settings))
-    assert "recall" not in figure_names(open_page(CHAPTER, **settings | {"la-writes": "twice"}))
-
-
 def test_the_slider_moves_the_state(open_page: OpenPage) -> None:
     app = open_page(CHAPTER)
     before = drawn(app, "state")[0]["z"]
