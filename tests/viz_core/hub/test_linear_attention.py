@@ -216,9 +216,9 @@ def test_padding_is_left_out(model: Any) -> None:
     first = linear(padded)[0]  # later layers see what others make of padding
     torch.testing.assert_close(first.text(1).weights(), alone[first.site].weights(), atol=1e-6, rtol=1e-5)
     assert first.text(1).rule == first.rule
-    padded, own = measure_layer(first, 1).fingerprints, measure_layer(alone[first.site]).fingerprints
-    assert {"memory", "negative"} <= padded[0].keys()
-    for found, expected in zip(padded, own, strict=True):
+    measured, own = measure_layer(first, 1).fingerprints, measure_layer(alone[first.site]).fingerprints
+    assert {"memory", "negative"} <= measured[0].keys()
+    for found, expected in zip(measured, own, strict=True):
         assert found == pytest.approx(expected, abs=1e-5)
 
 
