@@ -26,19 +26,12 @@ _THREADS = dict.fromkeys(
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of a process; those of time and memory hold on systems that have them (POSIX).
+    """Limits of a process; those of time and memory hold on systems that have them (POSIX)."""
 
-    Attributes:
-        cpu_seconds: of the processor.
-        memory: bytes of address space, in which the interpreter needs about 100 MB.
-        output: bytes that may be returned, or written to any file.
-        seconds: on the clock, since a machine may be busy.
-    """
-
-    cpu_seconds: int = 5
-    memory: int = 2**30
-    output: int = 2**20
-    seconds: float = 60.0
+    cpu_seconds: int = 5  # of the processor
+    memory: int = 2**30  # bytes of address space, in which the interpreter needs about 100 MB
+    output: int = 2**20  # bytes that may be returned, or written to any file
+    seconds: float = 60.0  # on the clock, since a machine may be busy
 
 
 class LimitError(Exception):

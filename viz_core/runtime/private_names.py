@@ -9,17 +9,11 @@ from typing import Any
 
 @dataclass(frozen=True)
 class PrivateName:
-    """A name that its library does not promise to keep.
+    """A name that its library does not promise to keep."""
 
-    Attributes:
-        path: "package.module:Class.attribute" or "package.module:function".
-        feature: what uses it, the name of one of our modules.
-        without: what stops working where the name is gone, a sentence.
-    """
-
-    path: str
-    feature: str
-    without: str
+    path: str  # "package.module:Class.attribute" or "package.module:function"
+    feature: str  # what uses it, the name of one of our modules
+    without: str  # what stops working where the name is gone, a sentence
 
 
 def missing(names: Iterable[PrivateName]) -> list[PrivateName]:

@@ -5,17 +5,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Provenance:
-    """The model that computed a result, and its input; "" where unknown.
+    """The model that computed a result, and its input; "" where unknown."""
 
-    Attributes:
-        model: its name.
-        revision: its version: a commit, a package's version, or the start of the checksum of its weights.
-        text: its input, if that was text.
-    """
-
-    model: str = ""
-    revision: str = ""
-    text: str = ""
+    model: str = ""  # its name
+    revision: str = ""  # its version: a commit, a package's version, or the start of the checksum of its weights
+    text: str = ""  # its input, if that was text
 
 
 UNKNOWN = Provenance()

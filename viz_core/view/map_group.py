@@ -28,17 +28,11 @@ GRID_BYTES = 384 * 1024
 
 @dataclass(frozen=True, eq=False)
 class MapPicture:
-    """The picture whose patches are the tokens of a group: special tokens first, then patches row by row.
+    """The picture whose patches are the tokens of a group: special tokens first, then patches row by row."""
 
-    Attributes:
-        pixels: red, green and blue, as the model saw it.
-        grid: rows and columns of patches.
-        num_special: tokens before the patches.
-    """
-
-    pixels: UInt8[np.ndarray, "height width 3"]
-    grid: tuple[int, int]
-    num_special: int
+    pixels: UInt8[np.ndarray, "height width 3"]  # red, green and blue, as the model saw it
+    grid: tuple[int, int]  # rows and columns of patches
+    num_special: int  # tokens before the patches
 
     @property
     def num_tokens(self) -> int:

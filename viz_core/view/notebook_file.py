@@ -40,17 +40,11 @@ Need = Literal["picture", "sound", "model"]
 
 @dataclass(frozen=True)
 class RunSource:
-    """Python code that makes what a view shows.
+    """Python code that makes what a view shows."""
 
-    Attributes:
-        code: Python, after which `view` and what it is given are there.
-        shown: what it is given.
-        needs: what must be there besides the library.
-    """
-
-    code: str
-    needs: tuple[Need, ...] = ()
-    shown: str = "run"
+    code: str  # Python, after which `view` and what it is given are there
+    needs: tuple[Need, ...] = ()  # what must be there besides the library
+    shown: str = "run"  # what it is given
 
     def then(self, code: str, needs: tuple[Need, ...] = ()) -> "RunSource":
         """Append code."""

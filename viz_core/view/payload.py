@@ -76,15 +76,10 @@ class View:
 
 @dataclass(frozen=True)
 class DecodedView:
-    """A view's bytes read back.
+    """A view's bytes read back."""
 
-    Attributes:
-        header: as docs/attention-view.md describes it.
-        parts: exact ones as float32, others as bytes, by name.
-    """
-
-    header: dict[str, Any]
-    parts: dict[str, Tensor]
+    header: dict[str, Any]  # as docs/attention-view.md describes it
+    parts: dict[str, Tensor]  # exact ones as float32, others as bytes, by name
 
 
 def encode_view(

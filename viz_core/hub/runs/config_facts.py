@@ -8,27 +8,18 @@ from viz_core.hub.transformers_internals.model_types import has_model_for
 
 @dataclass(frozen=True)
 class ConfigFacts:
-    """A config, with what transformers can do with its model type.
-
-    Attributes:
-        name: of the model, for messages.
-        architecture: class of the model, like "BertForMaskedLM"; "" where the config names none.
-        generates: transformers has a causal language model of this type.
-        fills_masks: transformers has a masked language model of this type.
-        reads_text: fills masks or classifies texts.
-        classifies_images: transformers has an image classifier of this type.
-    """
+    """A config, with what transformers can do with its model type."""
 
     config: Any
-    name: str
+    name: str  # of the model, for messages
     model_type: str
-    architecture: str
+    architecture: str  # class of the model, like "BertForMaskedLM"; "" where the config names none
     is_encoder_decoder: bool
     translates: bool
-    generates: bool
-    fills_masks: bool
-    reads_text: bool
-    classifies_images: bool
+    generates: bool  # transformers has a causal language model of this type
+    fills_masks: bool  # transformers has a masked language model of this type
+    reads_text: bool  # fills masks or classifies texts
+    classifies_images: bool  # transformers has an image classifier of this type
     has_base_model: bool
 
     @classmethod

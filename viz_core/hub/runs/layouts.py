@@ -46,21 +46,13 @@ class EncodedPicture:
 
 @dataclass(frozen=True)
 class LayoutContext:
-    """The facts of a model that a layout needs.
+    """The facts of a model that a layout needs."""
 
-    Attributes:
-        config: of the model.
-        processor: its image processor.
-        token: the text of the token that stands for a patch.
-        num_special: tokens of the vision tower before its patches.
-        beginning: the text of the token that a text begins with; "" where there is none.
-    """
-
-    config: Any
-    processor: Any
-    token: str
-    num_special: int
-    beginning: str
+    config: Any  # of the model
+    processor: Any  # its image processor
+    token: str  # the text of the token that stands for a patch
+    num_special: int  # tokens of the vision tower before its patches
+    beginning: str  # the text of the token that a text begins with; "" where there is none
 
 
 @dataclass(frozen=True)

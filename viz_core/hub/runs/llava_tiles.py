@@ -10,15 +10,10 @@ from viz_core.hub.transformers_internals.model_code import best_resolution
 
 @dataclass(frozen=True)
 class Tiled:
-    """The patches of all tiles together, as many as are left without the border.
+    """The patches of all tiles together, as many as are left without the border."""
 
-    Attributes:
-        shape: rows and columns of patches.
-        box: of them, in pixels of the picture.
-    """
-
-    shape: tuple[int, int]
-    box: Box
+    shape: tuple[int, int]  # rows and columns of patches
+    box: Box  # of them, in pixels of the picture
 
 
 def tiled(height: int, width: int, sizes: Any, patch: int) -> Tiled:

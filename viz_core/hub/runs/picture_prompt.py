@@ -22,40 +22,24 @@ from viz_core.images.open_image import as_rgb
 
 @dataclass(frozen=True, eq=False)
 class Prompt:
-    """Inputs of a model for a text with a picture.
+    """Inputs of a model for a text with a picture."""
 
-    Attributes:
-        inputs: input_ids with an attention_mask, and what the picture became.
-        whole: the ids of the prompt and of what is to follow it, where that is given.
-        text: the prompt, `MARK` in the picture's place.
-        grids: where the picture's patches are among the tokens, and on the picture.
-        row_ends: tokens that stand for the end of a row of patches.
-        frame: all of the picture, as the vision tower sees it, where its maps are kept.
-    """
-
-    inputs: dict[str, Tensor]
-    whole: list[int] | None
-    text: str
-    grids: tuple[PatchGrid, ...]
-    row_ends: tuple[int, ...]
-    frame: Frame | None
+    inputs: dict[str, Tensor]  # input_ids with an attention_mask, and what the picture became
+    whole: list[int] | None  # the ids of the prompt and of what is to follow it, where that is given
+    text: str  # the prompt, `MARK` in the picture's place
+    grids: tuple[PatchGrid, ...]  # where the picture's patches are among the tokens, and on the picture
+    row_ends: tuple[int, ...]  # tokens that stand for the end of a row of patches
+    frame: Frame | None  # all of the picture, as the vision tower sees it, where its maps are kept
 
 
 @dataclass(frozen=True, eq=False)
 class PicturePrompt:
-    """Puts a picture into a text, as the family of a model does. Safe to share between threads.
+    """Puts a picture into a text, as the family of a model does. Safe to share between threads."""
 
-    Attributes:
-        layout: of the family.
-        context: what it knows of the model.
-        text: its tokenizer.
-        patch_id: the token that stands for a patch.
-    """
-
-    layout: Layout
-    context: LayoutContext
-    text: TextInput
-    patch_id: int
+    layout: Layout  # of the family
+    context: LayoutContext  # what it knows of the model
+    text: TextInput  # its tokenizer
+    patch_id: int  # the token that stands for a patch
 
     @classmethod
     def of(

@@ -17,17 +17,11 @@ _MOST_NARROW = 200  # sides of a picture whose shorter side is resized to the mo
 
 @dataclass(frozen=True)
 class PictureInput:
-    """A model's image processor, and how it cuts a picture into patches.
+    """A model's image processor, and how it cuts a picture into patches."""
 
-    Attributes:
-        processor: of transformers, working with Pillow.
-        patch_size: height and width of a patch in pixels.
-        registers: whether tokens after the class token are registers (else: a distillation token).
-    """
-
-    processor: Any
-    patch_size: tuple[int, int]
-    registers: bool
+    processor: Any  # of transformers, working with Pillow
+    patch_size: tuple[int, int]  # height and width of a patch in pixels
+    registers: bool  # whether tokens after the class token are registers (else: a distillation token)
 
     @property
     def size(self) -> tuple[int, int]:

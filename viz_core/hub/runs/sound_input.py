@@ -47,15 +47,10 @@ class SoundFeatures:
 
 @dataclass(frozen=True)
 class SpectrogramInput:
-    """A model's feature extractor.
+    """A model's feature extractor."""
 
-    Attributes:
-        extractor: of transformers.
-        frames_per_key: columns of the spectrogram that the encoder makes one state of.
-    """
-
-    extractor: Any
-    frames_per_key: int
+    extractor: Any  # of transformers
+    frames_per_key: int  # columns of the spectrogram that the encoder makes one state of
 
     @property
     def max_seconds(self) -> float:

@@ -23,22 +23,14 @@ _OTHERS = (".h5", ".msgpack", ".onnx", ".gguf", ".tflite")
 
 @dataclass(frozen=True)
 class ModelFiles:
-    """What a folder holds, read without loading a weight.
-
-    Attributes:
-        config: config.json.
-        weights: the safetensors files.
-        num_parameters: numbers stored in them.
-        nbytes: their size together.
-        licence: as the model's README gives it, or "".
-    """
+    """What a folder holds, read without loading a weight."""
 
     path: Path
-    config: dict[str, Any]
-    weights: tuple[Path, ...]
-    num_parameters: int
-    nbytes: int
-    licence: str
+    config: dict[str, Any]  # config.json
+    weights: tuple[Path, ...]  # the safetensors files
+    num_parameters: int  # numbers stored in them
+    nbytes: int  # their size together
+    licence: str  # as the model's README gives it, or ""
 
 
 def read_folder(path: Path, name: str) -> ModelFiles:

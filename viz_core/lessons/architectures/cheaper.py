@@ -15,17 +15,11 @@ Tokens = Float[Tensor, "n d"]
 
 @dataclass(frozen=True)
 class Saving:
-    """The cost and the change of one approximation, for a head of n tokens.
+    """The cost and the change of one approximation, for a head of n tokens."""
 
-    Attributes:
-        held: weights, or sums in their place, that exist at once.
-        multiplications: for scores and sums.
-        change: max |output - output of whole attention|.
-    """
-
-    held: int
-    multiplications: int
-    change: float
+    held: int  # weights, or sums in their place, that exist at once
+    multiplications: int  # for scores and sums
+    change: float  # max |output - output of whole attention|
 
 
 def savings(n: int, num_hiddens: int, width: int, seed: int = 0) -> dict[str, Saving]:

@@ -12,19 +12,12 @@ ARCHITECTURES = ("attention", "recurrent", "convolution", "dilated", "restricted
 
 @dataclass(frozen=True)
 class LayerSizes:
-    """What the cost of a layer depends on.
+    """What the cost of a layer depends on."""
 
-    Attributes:
-        n: tokens.
-        d: width of a token's vector.
-        k: tokens under one kernel of a convolution.
-        r: tokens that restricted self-attention looks at.
-    """
-
-    n: int
-    d: int
-    k: int
-    r: int
+    n: int  # tokens
+    d: int  # width of a token's vector
+    k: int  # tokens under one kernel of a convolution
+    r: int  # tokens that restricted self-attention looks at
 
     def __post_init__(self) -> None:
         check_whole(n=self.n, d=self.d, k=self.k, r=self.r)

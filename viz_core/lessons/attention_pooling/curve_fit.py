@@ -18,20 +18,14 @@ NARROW = 0.02  # the width of a boxcar that reaches no point from most queries
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """Points, queries, and what pooling makes of them.
+    """Points, queries, and what pooling makes of them."""
 
-    Attributes:
-        name: the title of this fit among several.
-        truth: the curve behind the points, at the queries.
-        y_hat: NaN where no key is reached.
-    """
-
-    name: str
+    name: str  # the title of this fit among several
     x_train: Float[Tensor, " train"]
     y_train: Float[Tensor, " train"]
     x_val: Float[Tensor, " val"]
-    truth: Float[Tensor, " val"]
-    y_hat: Float[Tensor, " val"]
+    truth: Float[Tensor, " val"]  # the curve behind the points, at the queries
+    y_hat: Float[Tensor, " val"]  # NaN where no key is reached
     weights: Float[Tensor, "val train"]
 
     @property

@@ -26,19 +26,12 @@ def label_densities(
 
 
 class Agreement(NamedTuple):
-    """Two classifiers on a grid over the plane.
+    """Two classifiers on a grid over the plane."""
 
-    Attributes:
-        places: of the grid.
-        unlike: those that the two give another label.
-        off: max |y_hat - (p_+ - p_-) / (p_+ + p_-)|.
-        unlike_by_count: those that get another label where each density is divided by its own label's points.
-    """
-
-    places: int
-    unlike: int
-    off: float
-    unlike_by_count: int
+    places: int  # of the grid
+    unlike: int  # those that the two give another label
+    off: float  # max |y_hat - (p_+ - p_-) / (p_+ + p_-)|
+    unlike_by_count: int  # those that get another label where each density is divided by its own label's points
 
 
 def agreement(points: Float[Tensor, "n 2"], labels: Int[Tensor, " n"], width: float) -> Agreement:

@@ -90,17 +90,11 @@ class RecallLayer(nn.Module):
 
 @dataclass(frozen=True)
 class RecallPlan:
-    """What is trained.
+    """What is trained."""
 
-    Attributes:
-        steps: number of updates; the learning rate falls to 0 by then.
-        writes: how often each key is written, each time with another value.
-        seed: of first weights and of all sequences.
-    """
-
-    steps: int = 200
-    writes: int = 1
-    seed: int = 0
+    steps: int = 200  # number of updates; the learning rate falls to 0 by then
+    writes: int = 1  # how often each key is written, each time with another value
+    seed: int = 0  # of first weights and of all sequences
 
     def __post_init__(self) -> None:
         check_whole(steps=self.steps, writes=self.writes)

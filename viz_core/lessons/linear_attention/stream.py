@@ -18,19 +18,12 @@ TOKENS, WIDTH, VALUE_WIDTH = 16, 8, 6
 
 @dataclass(frozen=True, eq=False)
 class Stream:
-    """Tokens that write and ask.
+    """Tokens that write and ask."""
 
-    Attributes:
-        written: the letter each token writes a value under.
-        wanted: the letter each token asks for, written by it or before it.
-        keys: of the letters, of length 1: (letters, d).
-        values: of the tokens: (n, v).
-    """
-
-    written: tuple[int, ...]
-    wanted: tuple[int, ...]
-    keys: Float[Tensor, "letters d"]
-    values: Float[Tensor, "n v"]
+    written: tuple[int, ...]  # the letter each token writes a value under
+    wanted: tuple[int, ...]  # the letter each token asks for, written by it or before it
+    keys: Float[Tensor, "letters d"]  # of the letters, of length 1: (letters, d)
+    values: Float[Tensor, "n v"]  # of the tokens: (n, v)
 
     def operator(self, rule: RuleName, decay: float, strength: float = 1.0) -> LinearOperator:
         """Return the layer of one head that follows a rule; `decay` serves "decay" and "delta"."""

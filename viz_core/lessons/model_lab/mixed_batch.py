@@ -25,15 +25,10 @@ Kind = Literal["encoder-decoder", "decoder"]
 
 @dataclass(frozen=True)
 class Mixed:
-    """Effect of mixing two tasks in a minibatch.
+    """Effect of mixing two tasks in a minibatch."""
 
-    Attributes:
-        apart: max difference between a row's logits in the minibatch and those it has alone.
-        gradient: |g - (g_1 + g_2)| / |g| of the gradients of the summed loss: mixed, and of each task alone.
-    """
-
-    apart: float
-    gradient: float
+    apart: float  # max difference between a row's logits in the minibatch and those it has alone
+    gradient: float  # |g - (g_1 + g_2)| / |g| of the gradients of the summed loss: mixed, and of each task alone
 
     @property
     def harmless(self) -> bool:

@@ -17,15 +17,11 @@ LENGTHS = (3, 2)
 
 @dataclass(frozen=True, eq=False)
 class CrossAttention:
-    """Inputs and outputs of the layer on queries and other keys.
-
-    Attributes:
-        parameters: numbers in its four matrices.
-    """
+    """Inputs and outputs of the layer on queries and other keys."""
 
     weights: Float[Tensor, "2 5 4 6"]
     output: Float[Tensor, "2 4 100"]
-    parameters: int
+    parameters: int  # numbers in its four matrices
 
 
 def book_toy(

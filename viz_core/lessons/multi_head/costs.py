@@ -7,19 +7,12 @@ from viz_core.trace.arguments import check_whole
 
 @dataclass(frozen=True)
 class MultiHeadCost:
-    """Numbers in one layer, for one sequence, without biases.
+    """Numbers in one layer, for one sequence, without biases."""
 
-    Attributes:
-        parameters: learned, in W_q, W_k, W_v and W_o.
-        projections: multiplications in the four projections.
-        products: multiplications in Q K^T and in weights times V.
-        weights: attention weights, each with an exponential of its own.
-    """
-
-    parameters: int
-    projections: int
-    products: int
-    weights: int
+    parameters: int  # learned, in W_q, W_k, W_v and W_o
+    projections: int  # multiplications in the four projections
+    products: int  # multiplications in Q K^T and in weights times V
+    weights: int  # attention weights, each with an exponential of its own
 
     @property
     def multiplications(self) -> int:

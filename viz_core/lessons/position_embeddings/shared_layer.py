@@ -23,16 +23,11 @@ class SharedLayer:
 
     The projections and every scheme's parameters are drawn from `seed`: nothing here is trained. Parameters are
     drawn so that each scheme adds scores of about the same size, a standard deviation near 1.
-
-    Args:
-        X: (n, d) token vectors of about unit variance.
-        sizes: n, d and the rest; n and d must be those of X.
-        table: (n, d) learned positions to use in place of random ones.
     """
 
-    X: Float[Tensor, "n d"]
-    sizes: SchemeSizes
-    table: Float[Tensor, "n d"] | None = None
+    X: Float[Tensor, "n d"]  # (n, d) token vectors of about unit variance
+    sizes: SchemeSizes  # n, d and the rest; n and d must be those of X
+    table: Float[Tensor, "n d"] | None = None  # (n, d) learned positions to use in place of random ones
     seed: int = 0
 
     def __post_init__(self) -> None:

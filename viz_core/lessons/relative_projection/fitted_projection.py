@@ -13,21 +13,13 @@ from viz_core.trace.arguments import check_whole
 
 @dataclass(frozen=True)
 class FitErrors:
-    """How far a fitted matrix W is from moving positions, and from M. Errors are the largest in an entry.
+    """How far a fitted matrix W is from moving positions, and from M. Errors are the largest in an entry."""
 
-    Args:
-        reach: the rows fitted stand at positions below it.
-        rank: directions that these rows span, of d.
-        seen: of W p_i, at the positions fitted.
-        unseen: of W p_i, at as many positions from reach to 2 reach - 1.
-        difference: of W, to `relative_projection`.
-    """
-
-    reach: int
-    rank: int
-    seen: float
-    unseen: float
-    difference: float
+    reach: int  # the rows fitted stand at positions below it
+    rank: int  # directions that these rows span, of d
+    seen: float  # of W p_i, at the positions fitted
+    unseen: float  # of W p_i, at as many positions from reach to 2 reach - 1
+    difference: float  # of W, to `relative_projection`
 
 
 def fitted_projection(

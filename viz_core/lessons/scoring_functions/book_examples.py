@@ -33,17 +33,11 @@ def sentence_weights() -> Float[Tensor, "sentences tokens"]:
 
 @dataclass(frozen=True, eq=False)
 class Toy:
-    """Dot-product attention on the book's toy example.
+    """Dot-product attention on the book's toy example."""
 
-    Attributes:
-        weights: of the one query of each batch row on its ten keys.
-        dropped: the same as they reach the values while training: some are 0, the others larger.
-        output: the weighted sums, without dropout.
-    """
-
-    weights: Float[Tensor, "2 10"]
-    dropped: Float[Tensor, "2 10"]
-    output: Float[Tensor, "2 1 4"]
+    weights: Float[Tensor, "2 10"]  # of the one query of each batch row on its ten keys
+    dropped: Float[Tensor, "2 10"]  # the same as they reach the values while training: some are 0, the others larger
+    output: Float[Tensor, "2 1 4"]  # the weighted sums, without dropout
 
 
 def dot_product_toy(equal_keys: bool, dropout: float = 0.0, seed: int = 0) -> Toy:

@@ -65,23 +65,15 @@ MASK_VARIANTS = (
 
 @dataclass(frozen=True, eq=False)
 class MaskRun:
-    """Result of one variant on one row of scores at one valid length.
-
-    Attributes:
-        weights: in float32; None where torch raised an error.
-        refusal: the message of that error.
-        leak: total weight on masked keys; NaN without weights.
-        wrote: whether the caller's scores were changed.
-        scores_overflow: whether the scores were too large for the type, whatever the mask.
-    """
+    """Result of one variant on one row of scores at one valid length."""
 
     variant: MaskVariant
     length: int
-    weights: Row | None
-    refusal: str
-    leak: float
-    wrote: bool
-    scores_overflow: bool
+    weights: Row | None  # in float32; None where torch raised an error
+    refusal: str  # the message of that error
+    leak: float  # total weight on masked keys; NaN without weights
+    wrote: bool  # whether the caller's scores were changed
+    scores_overflow: bool  # whether the scores were too large for the type, whatever the mask
 
     @property
     def verdict(self) -> str:

@@ -14,19 +14,14 @@ Scores = Float[Tensor, "batch queries keys"]
 
 @dataclass(frozen=True, eq=False)
 class MaskedScores:
-    """Scores, valid lengths and the weights that masked softmax makes of them.
-
-    Attributes:
-        gradient: of the weight of key `key` (from 0) in every score.
-        changed: by how much the call changed its input.
-    """
+    """Scores, valid lengths and the weights that masked softmax makes of them."""
 
     scores: Scores
     valid_lens: Int[Tensor, "..."] | None
     weights: Scores
-    gradient: Scores
+    gradient: Scores  # of the weight of key `key` (from 0) in every score
     key: int
-    changed: float
+    changed: float  # by how much the call changed its input
 
     @property
     def allowed(self) -> Bool[Tensor, "batch queries keys"]:

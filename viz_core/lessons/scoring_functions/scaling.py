@@ -53,17 +53,11 @@ def variance_error_allowed(d: int, count: int) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Sharpness:
-    """How concentrated softmax is over random keys at a width d, over many queries.
+    """How concentrated softmax is over random keys at a width d, over many queries."""
 
-    Attributes:
-        entropy: mean entropy of the weights, in bits: log2(keys) if all are equal, 0 if one key has all the weight.
-        largest: mean of the largest weight, 1 / keys to 1.
-        reaching: norm of the gradient of the weights with respect to the query, at QUARTILES.
-    """
-
-    entropy: float
-    largest: float
-    reaching: tuple[float, ...]
+    entropy: float  # mean entropy of the weights, in bits: log2(keys) if all are equal, 0 if one key has all the weight
+    largest: float  # mean of the largest weight, 1 / keys to 1
+    reaching: tuple[float, ...]  # norm of the gradient of the weights with respect to the query, at QUARTILES
 
     @property
     def median_gradient(self) -> float:

@@ -16,17 +16,12 @@ NOISE = 0.15
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """Queries and keys; query i belongs to key i where there is something to find.
-
-    Attributes:
-        valid_lens: how many keys each batch row may see; None for all.
-        paired: whether query i belongs to key i.
-    """
+    """Queries and keys; query i belongs to key i where there is something to find."""
 
     queries: Float[Tensor, "batch queries query_size"]
     keys: Float[Tensor, "batch keys key_size"]
-    valid_lens: Int[Tensor, " batch"] | None = None
-    paired: bool = True
+    valid_lens: Int[Tensor, " batch"] | None = None  # how many keys each batch row may see; None for all
+    paired: bool = True  # whether query i belongs to key i
 
     @property
     def widths(self) -> tuple[int, int]:

@@ -12,17 +12,11 @@ from viz_core.torch_internals.function_modes import TorchDispatchMode
 
 @dataclass(frozen=True)
 class ScoreCost:
-    """What the scores of all heads of one layer take.
+    """What the scores of all heads of one layer take."""
 
-    Attributes:
-        multiplications: of numbers, projections that the scoring function brings along included.
-        largest: numbers in the largest tensor made on the way.
-        parameters: that the scoring function learns.
-    """
-
-    multiplications: int
-    largest: int
-    parameters: int
+    multiplications: int  # of numbers, projections that the scoring function brings along included
+    largest: int  # numbers in the largest tensor made on the way
+    parameters: int  # that the scoring function learns
 
 
 class _Largest(TorchDispatchMode):

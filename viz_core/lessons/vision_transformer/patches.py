@@ -90,17 +90,11 @@ def neighbour_similarity(similarity: Float[Tensor, "rows columns"], row: int, co
 
 @dataclass(frozen=True, eq=False)
 class EmbeddedPatches:
-    """A picture's patches as vectors and as tokens.
+    """A picture's patches as vectors and as tokens."""
 
-    Attributes:
-        vectors: the pixels of each patch.
-        tokens: each vector times the filters, plus their bias.
-        convolved: the same by one convolution whose stride is the patch size.
-    """
-
-    vectors: Float[Tensor, "patches pixels"]
-    tokens: Float[Tensor, "patches num_hiddens"]
-    convolved: Float[Tensor, "patches num_hiddens"]
+    vectors: Float[Tensor, "patches pixels"]  # the pixels of each patch
+    tokens: Float[Tensor, "patches num_hiddens"]  # each vector times the filters, plus their bias
+    convolved: Float[Tensor, "patches num_hiddens"]  # the same by one convolution whose stride is the patch size
 
     @property
     def error(self) -> float:

@@ -7,17 +7,11 @@ from viz_core.models.patch_grid import count_patches
 
 @dataclass(frozen=True)
 class PictureCost:
-    """The cost of one forward pass.
+    """The cost of one forward pass."""
 
-    Attributes:
-        tokens: patches and the class token.
-        multiplications: of all blocks and the patch embedding.
-        maps: how many of these are for scores and weighted sums, which grow with the square of the tokens.
-    """
-
-    tokens: int
-    multiplications: int
-    maps: int
+    tokens: int  # patches and the class token
+    multiplications: int  # of all blocks and the patch embedding
+    maps: int  # how many of these are for scores and weighted sums, which grow with the square of the tokens
 
 
 def picture_cost(

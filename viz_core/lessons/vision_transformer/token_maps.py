@@ -18,17 +18,11 @@ Layers = Sequence[Float[Tensor, "heads n n"]]
 
 @dataclass(frozen=True, eq=False)
 class TokenRollout:
-    """One token's attention in one layer, and its rollout through all layers.
+    """One token's attention in one layer, and its rollout through all layers."""
 
-    Attributes:
-        raw: weights of a layer whose heads are fused.
-        rollout: `attention_rollout` of all layers; sums to 1.
-        row_error: max |1 - sum of a row| over all rows of the rollout; 0 up to rounding.
-    """
-
-    raw: Float[Tensor, " n"]
-    rollout: Float[Tensor, " n"]
-    row_error: float
+    raw: Float[Tensor, " n"]  # weights of a layer whose heads are fused
+    rollout: Float[Tensor, " n"]  # `attention_rollout` of all layers; sums to 1
+    row_error: float  # max |1 - sum of a row| over all rows of the rollout; 0 up to rounding
 
 
 def token_rollout(
