@@ -2,6 +2,8 @@
 
 import ast
 import re
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[1]
 # Packages whose names are public: each lists them in __all__.
 PACKAGES = (
     *("", ".trace", ".attention", ".attention.scores", ".attention.linear", ".positional", ".models", ".maps"),
-    *(".hub", ".pretrained", ".tasks", ".walk"),
+    *(".circuits", ".hub", ".pretrained", ".tasks", ".walk"),
 )
 _FROM_ROOT = {"index.md": "README.md", "contributing.md": "CONTRIBUTING.md", "changelog.md": "CHANGELOG.md"}
 
@@ -27,10 +29,23 @@ def public_names(package: str) -> list[str]:
     return [str(ast.literal_eval(each)) for each in lists[0].elts] if lists and isinstance(lists[0], ast.List) else []
 
 
+def chapters_of_names() -> Mapping[str, Sequence[str]]:
+    """The chapters that show the code of a name of the library, by the name."""
+    chapters: dict[str, list[str]] = defaultdict(list)
+    for page in sorted(ROOT.glob("pages/*/page.py")):
+        for name in _names(page, lambda node: isinstance(node, ast.Call) and ast.unparse(node.func) == "chapter.code"):
+            chapters[name].append(page.parent.name.replace("_", "-"))
+    for scheme in sorted(ROOT.glob("viz_core/positional/*.py")):  # each lists its code beside its formula
+        for name in _names(scheme, lambda node: isinstance(node, ast.keyword) and node.arg == "code"):
+            chapters[name] += chapters["SCHEMES"]
+    return chapters
+
+
 def on_files(files: Files, config: Any) -> Files:
     """Add what does not lie in docs/: the reference, files of the root, model cards and pictures."""
+    links = {name: _chapter_links(found, config["extra"]["app"]) for name, found in chapters_of_names().items()}
     for package in PACKAGES:
-        files.append(File.generated(config, f"reference/{_page(package)}", content=_reference(package)))
+        files.append(File.generated(config, f"reference/{_page(package)}", content=_reference(package, links)))
     for name, source in _FROM_ROOT.items():
         files.append(File.generated(config, name, content=(ROOT / source).read_text("utf-8")))
     for card in sorted(_cards()):
@@ -60,6 +75,22 @@ def on_page_markdown(markdown: str, *, page: Any, files: Files, **_: Any) -> str
         return f"{mark}[{text}]({up}{at}{'#' * bool(anchor)}{anchor})"
 
     return re.sub(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)", rewrite, markdown)
+
+
+def _names(path: Path, wanted: Callable[[ast.AST], bool]) -> list[str]:
+    """The names within the nodes of a file that are wanted."""
+    found = [node for node in ast.walk(ast.parse(path.read_text("utf-8"))) if wanted(node)]
+    return [node.id for each in found for node in ast.walk(each) if isinstance(node, ast.Name)]
+
+
+def _chapter_links(chapters: Sequence[str], app: str) -> str:
+    """Where a name is shown: a line of links to chapters of the app."""
+    titles = {each: (ROOT / "assets" / "text" / "en" / f"{each}.md").read_text("utf-8") for each in chapters}
+    links = [
+        f"[{re.search(r'^title: (.*)$', text, re.MULTILINE)[1]}]({app.rstrip('/')}/{each})"
+        for each, text in titles.items()
+    ]
+    return f"\nShown in {', '.join(links)}.\n"
 
 
 def _site_path(path: Path) -> str | None:
@@ -110,10 +141,10 @@ def _page(package: str) -> str:
     return f"{package.strip('.') or 'index'}.md"
 
 
-def _reference(package: str) -> str:
-    """A page with the docstring of each public name of a package."""
+def _reference(package: str, links: Mapping[str, str]) -> str:
+    """A page with the docstring of each public name of a package, and links to the chapters that show its code."""
     name = f"viz_core{package}"
     doc = ast.get_docstring(ast.parse(_source(package).read_text("utf-8"))) or ""
-    names = "".join(_entry(name, each) for each in public_names(package))
+    names = "".join(_entry(name, each) + links.get(each, "") for each in public_names(package))
     others = "".join(f"- [viz_core{each}]({_page(each)})\n" for each in PACKAGES if each) if not package else ""
     return f"# {name}\n\n{doc}\n\n{others}{names}"

@@ -155,6 +155,12 @@ class Settings(BaseSettings):
         pattern=r"^[\w.:/*\- ']*$",
         description="sites that may show the Atlas in a frame, as in a content security policy",
     )
+    docs: str = Field(
+        default="",
+        pattern=r"^$|^https?://[\w.\-\[\]:/~%]+$",
+        description="address of the documentation site (`make docs`), whose reference the code of a chapter links to; "
+        "default: none",
+    )
     metrics: str = Field(
         default="",
         pattern=r"^$|^[\w.\-\[\]:]+:\d{1,5}$",
@@ -224,6 +230,7 @@ _OTHER_VALUES = {
     "models": "names of the Hub",
     "model_folders": "folders, but not `/`",
     "frame_ancestors": "sites by name, no `*` alone",
+    "docs": "an address with `http`",
     "metrics": "HOST:PORT, 1 to 65,535",
     "runner": "`here` or `serve`",
     "ray_address": "`auto` or an address",

@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.pages.test_code import CHAPTERS, shown_code
 from tests.source_files import ROOT
+from ui.chapter.reference import reference_address
 from viz_core.runtime.assets import ASSETS
 
 
@@ -36,6 +38,27 @@ def test_the_reference_gives_shapes_errors_and_sources(site: Path) -> None:
     html = (site / "reference" / "attention.html").read_text("utf-8")
     for words in ("Raises:", "Float", "Bahdanau 2015", "num_hiddens"):
         assert words in html
+
+
+def test_code_of_chapters_and_reference_link_to_each_other(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ATLAS_DOCS", "https://docs.example/atlas/")
+    described = 0
+    for chapter in CHAPTERS:
+        for function in shown_code(chapter):
+            address = reference_address(function)
+            if address is None:
+                continue
+            page, _, anchor = address.removeprefix("https://docs.example/atlas/").partition("#")
+            html = (site / page).read_text("utf-8")
+            assert f'id="{anchor}"' in html, address
+            assert f'href="http://localhost:8501/{chapter.replace("_", "-")}"' in html, (address, chapter)
+            described += 1
+    assert described > len(CHAPTERS)
+
+
+def test_without_a_site_code_has_no_links(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ATLAS_DOCS", raising=False)
+    assert {reference_address(function) for chapter in CHAPTERS for function in shown_code(chapter)} == {None}
 
 
 def test_model_cards_and_pictures_are_part_of_it(site: Path) -> None:

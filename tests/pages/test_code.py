@@ -32,7 +32,7 @@ BOOK = {
 FLOORS = ("viz_core.attention.", "viz_core.positional.", "viz_core.models.", "viz_core.trace.")
 
 
-def shown(chapter: str) -> list[Any]:
+def shown_code(chapter: str) -> list[Any]:
     """What a page hands to `chapter.code`, found by its own imports; the page itself is not run."""
     tree = ast.parse((PAGES / chapter / "page.py").read_text(encoding="utf-8"))
     homes = {
@@ -59,7 +59,7 @@ def test_every_chapter_shows_code() -> None:
 
 @pytest.mark.parametrize("chapter", CHAPTERS)
 def test_the_first_panel_is_the_lesson(chapter: str) -> None:
-    first = shown(chapter)[0]
+    first = shown_code(chapter)[0]
     if chapter == "model_lab":
         assert first.__module__ == "viz_core.hub.attention"
     else:
@@ -68,7 +68,7 @@ def test_the_first_panel_is_the_lesson(chapter: str) -> None:
 
 @pytest.mark.parametrize("chapter", CHAPTERS)
 def test_nothing_is_shown_twice_and_the_kernel_last(chapter: str) -> None:
-    names = [thing.__name__ for thing in shown(chapter)]
+    names = [thing.__name__ for thing in shown_code(chapter)]
     assert len(set(names)) == len(names)
     assert "attend" not in names[:-1]
 
@@ -76,5 +76,5 @@ def test_nothing_is_shown_twice_and_the_kernel_last(chapter: str) -> None:
 @pytest.mark.parametrize("package", BOOK)
 def test_everything_of_the_book_is_shown_by_a_chapter(package: str) -> None:
     module = importlib.import_module(package)
-    everywhere = [thing for chapter in CHAPTERS for thing in shown(chapter)]
+    everywhere = [thing for chapter in CHAPTERS for thing in shown_code(chapter)]
     assert [name for name in BOOK[package].split() if getattr(module, name) not in everywhere] == []

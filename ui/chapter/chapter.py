@@ -17,6 +17,7 @@ from ui.chapter.exercises import Exercises
 from ui.chapter.figures import Figures
 from ui.chapter.frame import Frame
 from ui.chapter.parts import Parts
+from ui.chapter.reference import reference_address
 from ui.chapter.source_cards import SourceCards
 from ui.streamlit_internals.batched_messages import flush_messages
 from ui.streamlit_internals.script_run import is_served
@@ -95,7 +96,9 @@ class Chapter:
 
         def show() -> None:
             for function in functions:
-                st.caption(f"`{function.__module__}`")
+                address = reference_address(function)
+                link = f" [{self.common('reference')}]({address})" if address else ""
+                st.caption(f"`{function.__module__}`{link}")
                 st.code(inspect.getsource(function), language="python", wrap_lines=True)  # no scrolling without a mouse
 
         self.expander("code", self.common("code"), ":material/code:", show)
