@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import pairwise
 
 import streamlit as st
 
@@ -46,9 +45,6 @@ def widths(chapter: Chapter, pooling: Pooling) -> None:
         kernel=kernel_name(chapter, pooling.kernel),
         errors=_errors(chapter, fits),
     )
-    largest = [fit.largest for fit in fits]
-    falling = all(wide < narrow for narrow, wide in pairwise(largest))
-    chapter.finding("spread", falling, largest=[f"{each:.3f}" for each in largest])
 
 
 def every_kernel(chapter: Chapter, pooling: Pooling) -> None:

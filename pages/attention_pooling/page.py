@@ -49,7 +49,6 @@ def five_kernels() -> None:
     """Compare the kernels: their shapes, then their fits."""
     kernels(chapter, pooling)
     every_kernel(chapter, pooling)
-    chapter.exercise("narrow")
 
 
 def learn() -> None:

@@ -67,7 +67,6 @@ def alignment_map() -> None:
     show_notes(chapter, request, result)
     chosen_by_rule(chapter, request)
     how_well_aligned(chapter)
-    chapter.exercise("order")
     chapter.downloads({"weights": lambda: open_map(groups, view).numpy()}, **open_tokens(groups, view))
 
 

@@ -30,4 +30,3 @@ def costs(chapter: Chapter) -> None:
     st.dataframe(pd.DataFrame(columns), hide_index=True, height="content", column_config=dict.fromkeys(columns, number))
     with chapter.claim_row("claims-cost"):
         chapter.claim("equal", abs(equal.softmax - equal.linear), 0.0, n=f"{2 * width - 1:,}")
-    chapter.exercise("length")

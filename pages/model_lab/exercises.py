@@ -21,7 +21,6 @@ SOURCE, TARGET = 8, 6  # tokens
 
 def on_architectures(chapter: Chapter) -> None:
     """What encoders and decoders can see. Models run once a reader has answered."""
-    chapter.exercise("triangle")
     chapter.exercise("halves", reveal=partial(report_errors, chapter, partial(_halves, chapter)))
     chapter.exercise("one-row", reveal=partial(report_errors, chapter, partial(_one_row, chapter)))
 

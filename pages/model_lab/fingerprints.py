@@ -5,11 +5,13 @@ from __future__ import annotations
 from functools import partial
 
 import numpy as np
+import streamlit as st
 
 from pages.model_lab import figures
 from ui.chapter.chapter import Chapter
 from ui.compute.slots import run_in_slot
 from ui.text.head_link import head_link
+from ui.text.words import load_words
 from viz_core.view.map_group import MapGroup
 from viz_core.view.state import ViewState
 
@@ -22,8 +24,7 @@ def fingerprints(chapter: Chapter, groups: tuple[MapGroup, ...], view: ViewState
     measure = str(chapter.controls.choice("measure", tuple(measures), next(iter(measures))))
     values = measures[measure]
     layer, head = divmod(int(np.nanargmax(values)), values.shape[1])
-    if chapter.words.has(f"about.{measure}"):  # the others say it by their name
-        chapter.text(f"about.{measure}")
+    st.markdown(load_words("attention-view")(f"about_{measure}"))
     chapter.figure(
         "fingerprints",
         partial(figures.fingerprint_figure, values, measure, chapter.words.group("figure")),

@@ -110,12 +110,6 @@ chapter.takeaways()
 chapter.next()
 
 
-def about_model() -> None:
-    """The model's card, and what a recording of a long text holds."""
-    model_card(chapter, card)
-    chapter.exercise("bytes")
-
-
 def code() -> None:
     """Sources, the library's code, and the open map as a file."""
     chapter.sources({"induction": None, "aligning": None, "sink-logit": None})
@@ -124,7 +118,7 @@ def code() -> None:
 
 
 sections = {
-    "card": about_model,
+    "card": lambda: model_card(chapter, card),
     "words": (lambda: next_words(chapter, request, result)) if card.head == "words" else None,
     "lens": (lambda: lens(chapter, card, request)) if card.kind_class.has_lens(card.head) else None,
     "products": lambda: score_products(chapter, request, groups, view, rotated="rotary" in card.positions),

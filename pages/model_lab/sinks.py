@@ -76,8 +76,6 @@ def _resting(chapter: Chapter, request: HubRequest, group: MapGroup) -> None:
     if found.lengths is not None:
         figure = partial(fingerprint_figure, found.lengths, "length", labels)
         chapter.figure("sinks-lengths", figure, **_range(found.lengths))
-        ratio = float(found.lengths.mean())
-        chapter.finding("sinks-short", ratio < 1, ratio=f"{ratio:.2f}")
 
 
 def _range(values: Float[np.ndarray, "layers heads"]) -> dict[str, Any]:

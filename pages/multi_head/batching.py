@@ -48,8 +48,3 @@ def _race(width: int) -> StepwiseRun[Measurement]:
 def _draw_race(chapter: Chapter, run: StepwiseRun[Measurement]) -> None:
     figure = figures.batch_figure(run.measurements, chapter.words.group("figure"))
     chapter.figure("race", figure, done=len(run.measurements))
-    seconds = {(m.name, m.n): m.seconds for m in run.measurements if m.seconds}
-    both = [heads for name, heads in seconds if name == "loop" and ("batch", heads) in seconds]
-    if both:
-        ratio = seconds["loop", max(both)] / seconds["batch", max(both)]
-        chapter.finding("loop-slower", ratio > 1, heads=max(both), ratio=f"{ratio:.2g}")

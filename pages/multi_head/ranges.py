@@ -40,4 +40,3 @@ def ranges(chapter: Chapter, layer_inputs: LayerInputs, head: int) -> None:
         even_all=f"{uniform['all']:.2f}",
         even_words=f"{uniform['words']:.2f}",
     )
-    chapter.exercise("exchange")

@@ -15,7 +15,6 @@ from viz_core.positional.register import SCHEMES
 def side_by_side(chapter: Chapter, inputs: TokenInputs) -> None:
     """A small map of every scheme on one colour scale, each with a button that opens it."""
     names = chapter.words.group("figure")
-    chapter.exercise("echo")
     if inputs.tokens is not inputs.typed:
         chapter.text("first-word", word=escape(inputs.tokens.labels[0]))
     chapter.figure(

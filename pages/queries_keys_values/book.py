@@ -29,11 +29,10 @@ def cards() -> dict[str, str]:
 
 
 def softmax(chapter: Chapter, database: Database, question: QueryInputs) -> None:
-    """Derive the softmax, show the whole computation as a diagram, and ask for a limit of the temperature."""
+    """Derive the softmax and show the whole computation as a diagram."""
     chapter.text("softmax")
     chapter.text("mathematics")
     diagram(chapter, database, question)
-    chapter.exercise("temperature")
 
 
 def diagram(chapter: Chapter, database: Database, question: QueryInputs) -> None:

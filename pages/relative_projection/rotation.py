@@ -69,13 +69,12 @@ def _claims(chapter: Chapter, move: Move, residual: Callable[..., Tensor]) -> No
 
 
 def matrix_and_pairs(chapter: Chapter, move: Move) -> None:
-    """Draw every pair as a clock beside the whole matrix, and ask about an offset of seven wavelengths."""
+    """Draw every pair as a clock beside the whole matrix."""
     for_pairs, for_matrix = st.columns(2)
     with for_pairs:
         all_pairs(chapter, move)
     with for_matrix:
         matrix(chapter, move)
-    chapter.exercise("wavelength")
 
 
 def all_pairs(chapter: Chapter, move: Move) -> None:

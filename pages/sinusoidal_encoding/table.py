@@ -6,7 +6,7 @@ from pages.sinusoidal_encoding.figures import Table, error_heatmap, plain_heatma
 from pages.sinusoidal_encoding.properties import claims
 from ui.chapter.chapter import Chapter
 from viz_core.lessons.sinusoidal_encoding.broken import lone_sine, single_precision, without_cosines
-from viz_core.lessons.sinusoidal_encoding.properties import largest_change, wavelengths
+from viz_core.lessons.sinusoidal_encoding.properties import wavelengths
 
 _BROKEN = {"no-cosine": without_cosines, "odd": lone_sine, "single": single_precision}
 
@@ -26,9 +26,5 @@ def main_figure(chapter: Chapter, table: Table, base: float, broken: str) -> Non
         claims(chapter, wrong, base, broken)
         return
     lengths = wavelengths(d, base)
-    first = [f"{value:.6f}" for value in table[min(1, n - 1), :4].tolist()]
-    chapter.heatmap("table", table_heatmap(table, base, names), n=n, d=d, first=first, longest=f"{lengths[-1]:,.0f}")
-    if n > 1:
-        change = largest_change(table[:, -2:])
-        chapter.finding("still", change < 0.1, change=f"{change:.2g}", n=f"{n:,}")
+    chapter.heatmap("table", table_heatmap(table, base, names), n=n, d=d, longest=f"{lengths[-1]:,.0f}")
     claims(chapter, table, base, broken)

@@ -59,6 +59,3 @@ def _depth(chapter: Chapter, steps: tuple[anatomy.Step, ...], names: dict[str, s
     lengths: dict[str, Any] = {name: f"{by_name[name]:.1f}" for name in ("embedding", "scaled", "positioned")}
     figure = figures.depth_figure(steps, names)
     chapter.figure("depth", figure, summary=[f"{norm:.1f}" for norm in norms], **lengths)
-    after = [norm for step, norm in zip(steps, norms, strict=True) if step.name in {"addnorm1", "addnorm2"}]
-    ends = {"shortest": f"{min(after):.1f}", "longest": f"{max(after):.1f}"}
-    chapter.finding("level", max(after) < 1.5 * min(after), **ends)

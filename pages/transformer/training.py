@@ -11,8 +11,6 @@ from ui.text.model_names import trained_for
 from viz_core.models import anatomy
 from viz_core.pretrained import Translator
 
-ATTENTIONS = (".attention", ".self", ".cross")  # how the names of their parts end
-
 
 def training(chapter: Chapter, model: Translator) -> None:
     """Curves, scores and the card, all as the training script wrote them."""
@@ -50,5 +48,3 @@ def parameters(chapter: Chapter, model: Translator) -> None:
     counts, names = anatomy.parameters_by_part(model.model), chapter.words.group("figure")
     summary = [f"{names[part]} {count:,}" for part, count in counts.items()]
     chapter.figure("parameters", lambda: figures.parameter_figure(counts, names), summary=summary)
-    ffn, attention = (sum(n for part, n in counts.items() if part.endswith(ends)) for ends in (".ffn", ATTENTIONS))
-    chapter.finding("feed-forward", ffn > attention, ffn=f"{ffn:,}", attention=f"{attention:,}")

@@ -93,7 +93,6 @@ def worth() -> None:
     card = shipped_card(picture_inputs)
     measured = head_importance(card.name, shipped.CHECKPOINTS) if card else None
     head_importance_grid(chapter, picture_inputs.facts.title, measured, names, off)
-    chapter.exercise("layers")
 
 
 def training_and_reliability() -> None:

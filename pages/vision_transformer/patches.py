@@ -59,7 +59,6 @@ def patches(chapter: Chapter, picture_inputs: PictureInputs, token: int) -> None
     shown = principal_filters(facts.filters, count) if kind == "principal" else facts.filters[:count].float()
     st.image(patch_figures.filters_image(shown), width="stretch", alt=chapter.words("alt.filters", count=count))
     chapter.guidance(f"filters-{kind}", count=count, hiddens=hiddens)
-    chapter.exercise("tokens")
 
 
 def _pin(found: Classification, point: Point) -> None:

@@ -47,7 +47,7 @@ HOSTILE: dict[str, list[Row]] = {
             ap_seed=[("inf", "Seed"), ("-3", "Seed")],
         ),
         ({"ap-section": "nowhere"}, []),
-        ({"ap-guess-narrow": "nowhere"}, []),
+        ({"ap-guess-sphere": "nowhere"}, []),
         *(({"tour": value}, [f"step {value} of the tour"]) for value in ("0", "<script>", "1")),  # it begins elsewhere
     ],
     "bahdanau": _rows(
@@ -169,7 +169,6 @@ HOSTILE: dict[str, list[Row]] = {
             ),
         ),
         ({"rp-section": "nowhere"}, []),
-        ({"rp-guess-wavelength": "nowhere"}, []),
     ],
     "scoring-functions": [
         (

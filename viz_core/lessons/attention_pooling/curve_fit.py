@@ -42,11 +42,6 @@ class Fit:
         """The same queries and points with other weights."""
         return replace(self, weights=weights, y_hat=weights @ self.y_train)
 
-    @property
-    def largest(self) -> float:
-        """The largest weight of a query, averaged over the queries that reach a key."""
-        return float(self.weights[~self.y_hat.isnan()].amax(dim=1).mean())
-
     def table(self) -> Float[Tensor, "val 3"]:
         """Query, truth and fit, a row each."""
         return torch.stack([self.x_val, self.truth, self.y_hat], dim=1)

@@ -152,11 +152,6 @@ def slowings(columns: Sequence[int | None], num_hiddens: int, base: float = 1000
     return tuple(float(lengths[a] / lengths[b]) for a, b in both)
 
 
-def largest_change(columns: Float[Tensor, "positions columns"]) -> float:
-    """The largest range of values in a column."""
-    return float((columns.amax(dim=0) - columns.amin(dim=0)).max())
-
-
 def largest_step(table: Table, columns: Sequence[int]) -> float:
     """The largest change of one of these columns from a row to the next; 0 where there is no next one."""
     return float(table[:, list(columns)].diff(dim=0).abs().max()) if len(table) > 1 else 0.0

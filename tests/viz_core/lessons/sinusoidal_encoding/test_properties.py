@@ -13,7 +13,6 @@ from viz_core.lessons.sinusoidal_encoding.properties import (
     binary_code,
     doubling_columns,
     expected_squared_norms,
-    largest_change,
     largest_step,
     measured_wavelengths,
     nearest_rows,
@@ -175,10 +174,8 @@ def test_how_fast_columns_are_beside_the_one_before() -> None:
     assert slowings((0, 2), 4, 16.0) == pytest.approx((0.25,))
 
 
-def test_steps_and_changes_by_hand() -> None:
+def test_steps_by_hand() -> None:
     P = torch.tensor([[0.0, 5.0], [1.0, 4.5], [-1.0, 4.0]], dtype=torch.float64)
     assert largest_step(P, [0, 1]) == 2
     assert largest_step(P, [1]) == 0.5
     assert largest_step(P[:1], [0]) == 0
-    assert largest_change(P) == 2
-    assert largest_change(P[:, 1:]) == 1
