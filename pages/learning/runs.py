@@ -16,7 +16,6 @@ def runs(chapter: Chapter) -> None:
     """Draw the chosen run, its data and its exercise."""
     source = chapter.controls.choice("source", ("recorded", "own"), "recorded")
     run = recorded_run(chapter) if source == "recorded" else own_run(chapter)
-    chapter.exercise("step")
     if run is None:
         return
     film, measured = run.film, run.measures["previous"]

@@ -97,8 +97,7 @@ def flow_figure(shapes: Mapping[str, tuple[int, ...]], num_heads: int, chosen: s
         mode="text",
         text=[f"<b>{labels[block.name]}</b><br>{_shape(shapes[block.name])}" for block in FLOW],
         textfont={"size": 12},
-        hovertext=[labels[f"{block.name}-made"] for block in FLOW],
-        hovertemplate="%{hovertext}<extra></extra>",
+        hoverinfo="skip",
         showlegend=False,
     )
     return lay_out(

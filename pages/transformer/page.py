@@ -93,7 +93,6 @@ def products() -> None:
 def mask() -> None:
     """The causal mask, and what a changed word can reach."""
     causal_mask(chapter, model, result, view)
-    chapter.exercise("swap")
 
 
 def sizes() -> None:

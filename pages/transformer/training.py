@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 from pages.transformer import figures
 from ui.chapter.chapter import Chapter
 from ui.text.device_name import device_name
@@ -38,8 +36,6 @@ def training(chapter: Chapter, model: Translator) -> None:
     )
     summary = [f"{b['from']}–{b['to']}: {b['bleu']:.0f}" for b in bins]
     chapter.figure("length", lambda: figures.length_figure(bins, names), summary=summary)
-    harder = all(longer["bleu"] < shorter["bleu"] for shorter, longer in pairwise(bins))
-    chapter.finding("harder", harder, first=f"{bins[0]['bleu']:.0f}", last=f"{bins[-1]['bleu']:.0f}")
     chapter.model_card("card", chapter.words("card"), model.card.text)
 
 

@@ -252,7 +252,7 @@ HOSTILE: dict[str, list[Row]] = {
         ({"t-without": "cross-9.9"}, ["Heads switched off: kind, layer, number = cross-9.9"]),
         ({"t-section": "Through the layers", "t-word": "99"}, ["Word of the translation = 99"]),
         ({"t-section": "What heads are worth", "t-measure": "luck"}, ["What is measured = luck"]),
-        ({"t-guess-swap": "yes"}, []),
+        ({"t-guess-shape": "yes"}, []),
         ({"head": "cross.99.99"}, [NOT_HERE]),
         ({"head": "../../etc/passwd"}, [NOT_HERE]),
         ({"pin": "q999999999999"}, [NOT_HERE]),

@@ -145,9 +145,9 @@ def test_a_tab_opens_from_a_link_and_its_claims_hold(open_page: OpenPage, chapte
         (
             "transformer",
             {"t-text": "Go."},
-            "t-guess-swap",
+            "t-guess-shape",
             0,
-            "**Not quite.** Earlier steps cannot see it.",
+            "**Not quite.** Rows are queries: French attends to English.",
         ),
         (
             "vision-transformer",

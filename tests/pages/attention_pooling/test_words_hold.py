@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -64,10 +63,6 @@ def test_of_four_widths(open_page: OpenPage, kernel: str, n: int) -> None:
     app = opened(open_page, kernel, 0.5, n, "Four widths")
     error = number(app, "against the true curve is")
     assert f"width 0.5: {error:.3f}" in one_line(app)
-    maps = [trace["z"] for trace in drawn(app, "widths") if trace["type"] == "heatmap"]
-    largest = [weights.max(axis=1)[weights.any(axis=1)].mean() for weights in maps]
-    falls = all(a > b + 1e-6 for a, b in pairwise(largest))
-    assert finding(app, "The wider the kernel, the more keys", "it does not fall with each width") == falls
 
 
 @pytest.mark.parametrize("kernel", ["gaussian", "triangular"])
