@@ -36,7 +36,6 @@ def table(chapter: Chapter, inputs: SizeInputs) -> None:
 def curves(chapter: Chapter, inputs: SizeInputs) -> None:
     """Draw one column of the table over n, with the length at which self-attention stops being cheaper."""
     names, s = chapter.words.group("figure"), inputs.sizes
-    chapter.text("curves")
     shown = chapter.controls.choice("show", ("order", "counted", "sequential", "path"), "order")
     meets = {name: crossover(name, s) for name in ("recurrent", "convolution", "restricted")}
     inside = {name: n for name, n in meets.items() if _CURVE[0] <= n <= _CURVE[-1]} if shown == "order" else {}

@@ -28,7 +28,6 @@ _MOST = {
 
 def corpus(chapter: Chapter, card: HubCard, request: HubRequest) -> None:
     """Show what each head does over many sentences, once the reader starts it."""
-    chapter.text("corpus")
     texts = _read_texts(chapter)
     found = None if texts is None else _read(chapter, request, texts)
     if texts is not None and found is not None:

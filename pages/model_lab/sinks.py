@@ -37,7 +37,6 @@ def sinks(
     """Sinks of the kind of maps that is open above; then the run again without the first token."""
     group = next(group for group in groups if group.id == view.group)
     chapter.text("sinks", kind=group.label)
-    chapter.exercise("sinks")
     _resting(chapter, request, group)
     features = card.kind_class.features
     if not features & {"window", "hidden-tokens"}:

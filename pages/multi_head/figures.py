@@ -97,7 +97,7 @@ def flow_figure(shapes: Mapping[str, tuple[int, ...]], num_heads: int, chosen: s
         mode="text",
         text=[f"<b>{labels[block.name]}</b><br>{_shape(shapes[block.name])}" for block in FLOW],
         textfont={"size": 12},
-        hoverinfo="skip",
+        hoverinfo="none",
         showlegend=False,
     )
     return lay_out(
@@ -217,7 +217,7 @@ def _cut(figure: go.Figure, block: Block, num_heads: int) -> None:
         mode="lines",
         line={"color": block.colour, "width": 1},
         opacity=0.35,
-        hoverinfo="skip",
+        hoverinfo="none",
         showlegend=False,
     )
 
@@ -235,6 +235,6 @@ def _arrow(figure: go.Figure, start: Block, end: Block) -> None:
         mode="lines+markers",
         line={"color": "rgba(128,128,128,0.7)", "width": 1.4},
         marker={"size": [0, 9], "symbol": "arrow", "angleref": "previous", "color": "rgba(128,128,128,0.9)"},
-        hoverinfo="skip",
+        hoverinfo="none",
         showlegend=False,
     )

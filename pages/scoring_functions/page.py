@@ -36,7 +36,6 @@ chapter.next()
 def mask() -> None:
     """Masked softmax of the reader's scores, its gradient, and six ways of masking."""
     masked = masked_softmax_card(chapter)
-    chapter.exercise("length-zero")
     chapter.text("mathematics")
     if masked is not None:
         output_diagram(chapter, masked)

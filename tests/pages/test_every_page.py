@@ -141,7 +141,7 @@ def test_a_tab_opens_from_a_link_and_its_claims_hold(open_page: OpenPage, chapte
             1,
             "**Yes.** Normalised, these weights are equal",
         ),
-        ("scoring-functions", {}, "sf-guess-length-zero", 2, "**Yes.** The output is the mean of four padding vectors"),
+        ("scoring-functions", {}, "sf-guess-variance", 2, "**Yes.** It sums 64 independent products"),
         (
             "transformer",
             {"t-text": "Go."},
