@@ -13,7 +13,7 @@ RUN_CONTROLS = ("source", "run", "beside", "seed", "other-seed", "step", "quanti
 
 
 def runs(chapter: Chapter) -> None:
-    """Draw the chosen run, its data and its exercise."""
+    """Draw the chosen run and its data."""
     source = chapter.controls.choice("source", ("recorded", "own"), "recorded")
     run = recorded_run(chapter) if source == "recorded" else own_run(chapter)
     if run is None:

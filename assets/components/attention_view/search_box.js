@@ -1,5 +1,6 @@
 // The search box: heads and layers in order of the weight on a word, and the way to its cells.
 
+import { setHint } from "../shared/elements.js";
 import { openHead } from "./actions.js";
 import { orderedHeads } from "./measures.js";
 import { findKeys, keysName, weightOnWord } from "./search.js";
@@ -16,7 +17,7 @@ export function renderSearch(view) {
   const { search, searchNext, searchNote } = view.parts;
   const { words, store } = view;
   search.hidden = onPicture(view);
-  search.placeholder = words.text("search");
+  setHint(search, words.text("search"));
   if (search !== search.getRootNode().activeElement) search.value = view.search;
   const keys = findKeys(view);
   searchNext.hidden = !keys.length;

@@ -1,6 +1,6 @@
 // The controls: each shows a part of the state and changes it.
 
-import { element } from "../shared/elements.js";
+import { element, setHint } from "../shared/elements.js";
 import { hasPieces } from "./axis.js";
 import { canChange } from "./change.js";
 import { exportAs } from "./export.js";
@@ -78,7 +78,7 @@ export function renderTools(view) {
   const measures = measuresOf(view).map((name) => [name, measureWord(view, "measure", name)]);
   const changed = canChange(view) ? [["changed", words.text("measure_changed")]] : [];
   selectDisplay(view, parts.sort, "sort", [["layer", words.text("sort_layer")], ...measures, ...changed]);
-  parts.filter.placeholder = filterExample(view);
+  setHint(parts.filter, filterExample(view));
   if (parts.filter !== parts.filter.getRootNode().activeElement) parts.filter.value = display.filter;
 
   const over = onPicture(view);

@@ -17,6 +17,13 @@ from viz_core.view.payload import View
 from viz_core.view.state import ViewState
 from viz_core.view.words import view_words
 
+HINTS = """boxes => boxes.map(box => {
+  const style = getComputedStyle(box), pen = document.createElement("canvas").getContext("2d");
+  pen.font = style.font;
+  const room = box.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
+  return [pen.measureText(box.placeholder).width, room];
+})"""
+
 
 def ranking(group: MapGroup, keys: list[int]) -> list[tuple[int, int]]:
     """Heads by the mean weight on these keys, the most first."""
@@ -103,3 +110,15 @@ def test_a_saved_page_searches_without_python(
     expect(page.locator(f'button.head[data-layer="{layer}"][data-head="{head}"]')).to_have_attribute(
         "aria-selected", "true"
     )
+
+
+@pytest.mark.parametrize("language", ["en", "pt-BR", "zh-TW"])
+def test_hints_of_both_boxes_are_whole(page: Page, app_url: str, language: str) -> None:
+    page.goto(f"{app_url}/model-lab?lang={language}")
+    boxes = page.locator("input.filter")
+    for width in (1400, 390):
+        page.set_viewport_size({"width": width, "height": 900})
+        expect(boxes.first).to_have_attribute("placeholder", re.compile(r"\S > \d"), timeout=60_000)
+        hints = boxes.evaluate_all(HINTS)
+        assert len(hints) == 2
+        assert all(hint <= room for hint, room in hints), (width, hints)
