@@ -65,7 +65,7 @@ def test_a_class_sees_the_sentence_all_figures_and_votes_before_an_answer(page: 
     question.get_by_text("40 states").click()
     page.keyboard.press("3")
     page.keyboard.press("3")
-    expect(question.locator("label[data-votes]")).to_have_count(4)
+    expect(question.locator("label[data-votes]")).to_have_count(3)
     expect(question.locator('label[data-number="3"]')).to_have_attribute("data-votes", "2")
     assert not any(answer.is_checked() for answer in answers.all()), "votes reveal nothing"
     expect(question.get_by_text("this is the bottleneck")).to_have_count(0)

@@ -69,15 +69,13 @@ def _search() -> tuple[bool, ...]:
 
 
 def _gates() -> tuple[bool, ...]:
-    """Another picture, other places, and one score raised: what does each do to the gates?"""
+    """Another picture, and one score raised: what does each do to the gates?"""
     first, second = two_pictures()
     scores = channel_scores(first)
-    shuffled = first[:, torch.randperm(first.shape[1])]
     competes = taken_from_others(scores, by_softmax=True)
     assert competes > 0.01
     return (
         torch.allclose(channel_gates(scores), channel_gates(channel_scores(second)), atol=0.01),
-        not torch.allclose(channel_gates(scores), channel_gates(channel_scores(shuffled)), atol=1e-5),
         taken_from_others(scores, by_softmax=False) == 0,
     )
 

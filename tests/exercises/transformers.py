@@ -88,7 +88,7 @@ def _tasks() -> tuple[bool, ...]:
 
 def _jobs() -> tuple[bool, ...]:
     right = {name: fmean(found) for name, found in right_choices(_model("writer-en")).items()}
-    return tuple(right[name] < 0.7 for name in ("agreement", "order", "spelling", "sense", "world"))
+    return tuple(right[name] < 0.7 for name in ("agreement", "order", "sense", "world"))
 
 
 def _readout() -> tuple[bool, ...]:
@@ -101,7 +101,7 @@ def _one_row() -> tuple[bool, ...]:
     both, alone = with_encoder(8, 6), one_stack(8, 6)
     lost = both & ~alone
     assert leak(_model("reader-en")) > 0 == leak(_model("writer-en"))
-    return bool(lost[:8, :8].any()), bool(lost[8:, :8].any()), bool(lost[8:, 8:].any()), not lost.any()
+    return bool(lost[:8, :8].any()), bool(lost[8:, :8].any()), bool(lost[8:, 8:].any())
 
 
 EXERCISES = {
