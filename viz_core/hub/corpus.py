@@ -3,16 +3,14 @@
 One sentence after another goes through the recorder, and of each only sums are kept: memory does not grow with the
 corpus. Results of parts add up, so that a corpus can be read in parts with progress, and stopped.
 
->>> for found in read_corpus(model, sentences):
-...     print(found.sentences)
+>>> found = read_sentences(model, sentences[:25]) + read_sentences(model, sentences[25:], first=25)
 >>> kind = found.kinds["encoder-self"]
 >>> {head: kind.role_of(place) for place, head in enumerate(kind.heads)}
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from itertools import islice
 
 from viz_core.hub.corpus_kind import KindFound, keys_of, read_kind
 from viz_core.hub.model import HubModel
@@ -24,7 +22,6 @@ from viz_core.runtime.interruption import may_end
 MOST_TOKENS = 512
 """Sentences of more tokens are left out: a map grows with the square of its length."""
 
-_AT_ONCE = 25  # sentences between two looks at how far it is
 _MOST_REASONS = 20  # why sentences are left out, at most
 
 
@@ -67,22 +64,6 @@ class CorpusFound:
 
 NOTHING = CorpusFound(0, 0, 0, (), {}, {})
 """Before any sentence was read."""
-
-
-def read_corpus(
-    model: HubModel, texts: Sequence[str], *, max_new_tokens: int | None = None, most_tokens: int = MOST_TOKENS
-) -> Iterator[CorpusFound]:
-    """Yield the measures of all sentences read so far, until all are read.
-
-    Args:
-        max_new_tokens: most that an encoder-decoder writes for each; its default unless given.
-        most_tokens: longer sentences are left out.
-    """
-    found, rest, first = NOTHING, iter(texts), 0
-    while some := tuple(islice(rest, _AT_ONCE)):
-        found = found + read_sentences(model, some, first, max_new_tokens, most_tokens)
-        first += len(some)
-        yield found
 
 
 def read_sentences(

@@ -1,15 +1,14 @@
 """A run of a Hugging Face model as the groups an attention view shows."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
-from jaxtyping import Float
-from torch import Tensor
 
 from viz_core.hub import HubRun, Maps
 from viz_core.hub.runs.token_text import token_words
-from viz_core.trace import AttentionCall, Source
+from viz_core.trace import AttentionCall
+from viz_core.trace.one_text import OneText
 from viz_core.view.map_group import MapGroup, MapPicture
 from viz_core.view.state import DisplayOptions, ViewState
 from viz_core.view.words import group_labels
@@ -81,9 +80,13 @@ def initial_state(groups: Sequence[MapGroup], run: HubRun) -> ViewState:
 
 
 def _within_sound(maps: Maps, num_keys: int) -> Maps:
-    """The maps without the silence that follows the sound, as keys and, of the encoder, as queries."""
+    """The maps without the silence that follows the sound, as keys and, of the encoder, as queries.
+
+    Weights stay normalised over all keys.
+    """
     num_queries = num_keys if maps.id == "encoder-self" else len(maps.query_tokens)
-    calls = tuple(AttentionCall(call.site, _Cropped(call.source, num_queries, num_keys)) for call in maps.calls)
+    left = range(num_queries), range(num_keys)
+    calls = tuple(AttentionCall(call.site, OneText(call.source, 0, *left)) for call in maps.calls)
     return replace(
         maps, query_tokens=maps.query_tokens[:num_queries], key_tokens=maps.key_tokens[:num_keys], calls=calls
     )
@@ -96,26 +99,3 @@ def _seen(run: HubRun, maps: Maps) -> MapPicture | None:
         return None
     num_special = len(maps.key_tokens) - grid[0] * grid[1]
     return MapPicture(np.asarray(image.convert("RGB")), grid, num_special)
-
-
-@dataclass(frozen=True, eq=False)
-class _Cropped:
-    """The first queries and keys of another `Source`. Weights stay normalised over all keys."""
-
-    whole: Source
-    num_queries: int
-    num_keys: int
-
-    @property
-    def shape(self) -> tuple[int, int, int, int]:
-        """Batch, heads, and the queries and keys that are left."""
-        batch, heads, _, _ = self.whole.shape
-        return batch, heads, self.num_queries, self.num_keys
-
-    def tensors(self) -> list[Tensor]:
-        """The tensors of the whole source."""
-        return self.whole.tensors()
-
-    def rows(self, heads: slice, queries: slice) -> Float[Tensor, "batch some_heads rows keys"]:
-        """The weights of these heads and queries over the keys that are left."""
-        return self.whole.rows(heads, queries)[..., : self.num_keys]

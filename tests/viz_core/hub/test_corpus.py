@@ -5,14 +5,13 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
 from viz_core.hub import HubError, HubModel, HubRun, Token, load_hub
-from viz_core.hub.corpus import NOTHING, CorpusFound, read_corpus, read_sentences
+from viz_core.hub.corpus import NOTHING, CorpusFound, read_sentences
 from viz_core.hub.corpus_kind import MOST_WORDS, QUANTILES, SAMPLED, STRONGEST, WordSeen
 from viz_core.hub.runs.run import SINK
 from viz_core.hub.runs.run_inputs import RunInputs
@@ -76,11 +75,6 @@ def sentences(count: int, seed: int = 0) -> list[str]:
     return [" ".join(draw.choices([*"abcdefghij", ","], k=draw.randint(6, 18))) for _ in range(count)]
 
 
-def last(model: HubModel, texts: list[str], **options: Any) -> CorpusFound:
-    *_, found = read_corpus(model, texts, **options)
-    return found
-
-
 def same(one: CorpusFound, other: CorpusFound) -> None:
     assert (one.sentences, one.tokens, one.left_out, one.why) == (
         other.sentences,
@@ -98,7 +92,7 @@ def same(one: CorpusFound, other: CorpusFound) -> None:
 
 
 def test_planted_heads_are_found_by_name(planted: Planted) -> None:
-    found = last(planted, sentences(40))
+    found = read_sentences(planted, sentences(40))
     kind = found.kinds["encoder-self"]
     assert kind.heads == tuple((0, head) for head in range(len(PLANTED)))
     assert tuple(kind.role_of(place) for place in range(len(PLANTED))) == PLANTED
@@ -116,7 +110,7 @@ def test_planted_heads_of_a_decoder_are_found_in_the_maps_it_really_had(tiny_mod
         "decoder.1.self": [uniform(0), pattern(2, "first")],
     }
     with intervene(edits):
-        kind = last(model, [sample.english for sample in held_out()[:6]]).kinds["decoder-self"]
+        kind = read_sentences(model, [sample.english for sample in held_out()[:6]]).kinds["decoder-self"]
     roles = dict(zip(kind.heads, map(kind.role_of, range(8)), strict=True))
     assert {head: roles[head] for head in ((0, 0), (0, 1), (0, 2), (0, 3), (1, 0), (1, 2))} == {
         (0, 0): "previous",
@@ -133,15 +127,16 @@ def test_planted_heads_of_a_decoder_are_found_in_the_maps_it_really_had(tiny_mod
 
 
 @pytest.mark.parametrize("at_once", [1, 7])
-def test_parts_add_up_to_the_whole(planted: Planted, at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parts_add_up_to_the_whole(planted: Planted, at_once: int) -> None:
     texts = [*sentences(20), ""]  # nothing to read in the last
     torch.manual_seed(3)
     whole = read_sentences(planted, texts)
     assert (whole.sentences, whole.left_out) == (20, 1)
     assert [(number, str(why)) for number, why in whole.why] == [(20, "nothing")]
-    monkeypatch.setattr("viz_core.hub.corpus._AT_ONCE", at_once)
     torch.manual_seed(3)
-    same(last(planted, texts), whole)
+    firsts = range(0, len(texts), at_once)
+    parts = (read_sentences(planted, texts[first : first + at_once], first) for first in firsts)
+    same(sum(parts, NOTHING), whole)
     same(NOTHING + whole, whole)
 
 
@@ -157,7 +152,7 @@ def test_parts_add_up_to_the_whole(planted: Planted, at_once: int, monkeypatch: 
 def test_every_kind_of_model_is_read(tiny_model: TinyModel, family: str, kinds: list[str]) -> None:
     model = tiny_model(family)
     texts = ["The cat looked at the cat, and the cat looked at the dog.", "She reads."]
-    found = last(model, texts, max_new_tokens=5)
+    found = read_sentences(model, texts, max_new_tokens=5)
     assert list(found.kinds) == kinds
     run = model.run(texts[0], max_new_tokens=0 if family.startswith("gpt") else 5)
     for maps in run.maps:
@@ -177,7 +172,7 @@ def test_every_kind_of_model_is_read(tiny_model: TinyModel, family: str, kinds: 
 
 
 def test_where_a_head_fires_is_no_resting_place(planted: Planted) -> None:
-    found = last(planted, sentences(30))
+    found = read_sentences(planted, sentences(30))
     kind = found.kinds["encoder-self"]
     for head in kind.strongest:
         assert len(head) == STRONGEST
@@ -195,7 +190,7 @@ def test_where_a_head_fires_is_no_resting_place(planted: Planted) -> None:
 
 
 def test_examples_are_at_quantiles_of_a_sample_and_come_once(planted: Planted) -> None:
-    kind = last(planted, sentences(SAMPLED + 40)).kinds["encoder-self"]
+    kind = read_sentences(planted, sentences(SAMPLED + 40)).kinds["encoder-self"]
     for place, sampled in enumerate(kind.sampled):
         assert len(sampled) == SAMPLED
         assert {one.sentence for one in sampled} - set(range(SAMPLED)), "not the first sentences alone"
@@ -237,14 +232,14 @@ def test_words_sentences_and_reasons_kept_are_bounded(planted: Planted) -> None:
     many = {f"w{i}": WordSeen(1, np.zeros(len(kind.heads)), (i,)) for i in range(MOST_WORDS + 5)}
     assert len((kind + replace(kind, words=many)).words) == MOST_WORDS
     assert set(kind.words) <= set((kind + replace(kind, words=many)).words)
-    often = last(planted, ["a b"] * 200)
+    often = read_sentences(planted, ["a b"] * 200)
     assert len(often.kinds["encoder-self"].words["a"].sentences) <= 8
     assert len(often.sides) <= SAMPLED + STRONGEST * len(PLANTED)
-    assert len(last(planted, [""] * 60).why) == 20
+    assert len(read_sentences(planted, [""] * 60).why) == 20
 
 
 def test_too_long_a_sentence_is_left_out_and_told(tiny_model: TinyModel) -> None:
-    found = last(tiny_model("gpt2"), ["The cat sat.", "The cat " * 14], most_tokens=30)
+    found = read_sentences(tiny_model("gpt2"), ["The cat sat.", "The cat " * 14], most_tokens=30)
     assert (found.sentences, found.left_out) == (1, 1)
     assert found.why[0][0] == 1
     assert "30" in str(found.why[0][1])
@@ -260,7 +255,7 @@ def test_it_ends_when_it_is_told_to(planted: Planted) -> None:
             raise TimeoutError
 
     with interruptible(check), pytest.raises(TimeoutError):
-        last(planted, sentences(50))
+        read_sentences(planted, sentences(50))
     assert steps == 5
 
 

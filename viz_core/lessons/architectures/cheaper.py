@@ -28,8 +28,6 @@ def savings(n: int, num_hiddens: int, width: int, seed: int = 0) -> dict[str, Sa
     Args:
         width: tokens of a tile, and of a window.
     """
-    if min(n, num_hiddens, width) < 1 or n % width:
-        raise ValueError(f"expected sizes of at least 1 and a width that divides n, got {n}, {num_hiddens}, {width}")
     generator = torch.Generator().manual_seed(seed)
     Q, K, V = (torch.randn(n, num_hiddens, generator=generator, dtype=torch.float64) for _ in range(3))
     whole, product = whole_attention(Q, K, V), 2 * n * num_hiddens

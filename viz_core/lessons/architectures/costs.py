@@ -4,8 +4,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from viz_core.trace.arguments import check_whole
-
 # In the order of the table; the two convolutions differ in nothing but their path.
 ARCHITECTURES = ("attention", "recurrent", "convolution", "dilated", "restricted")
 
@@ -18,9 +16,6 @@ class LayerSizes:
     d: int  # width of a token's vector
     k: int  # tokens under one kernel of a convolution
     r: int  # tokens that restricted self-attention looks at
-
-    def __post_init__(self) -> None:
-        check_whole(n=self.n, d=self.d, k=self.k, r=self.r)
 
 
 @dataclass(frozen=True)
@@ -54,8 +49,6 @@ def layer_cost(name: str, sizes: LayerSizes) -> LayerCost:
     A window wider than the text is cut to it. `counted` leaves out biases, the softmax and the window's cut at
     the ends of the text: convolution multiplies padding too, and restricted self-attention is taken as n windows of r.
     """
-    if name not in _ROWS:
-        raise ValueError(f"name: expected one of {', '.join(ARCHITECTURES)}, got {name!r}")
     return _ROWS[name](sizes)
 
 
@@ -66,8 +59,6 @@ def crossover(name: str, sizes: LayerSizes) -> int:
     """
     lengths = {"recurrent": sizes.d, "convolution": sizes.k * sizes.d, "dilated": sizes.k * sizes.d}
     lengths["restricted"] = sizes.r
-    if name not in lengths:
-        raise ValueError(f"name: expected one of {', '.join(lengths)}, got {name!r}")
     return lengths[name]
 
 

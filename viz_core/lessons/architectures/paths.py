@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from viz_core.lessons.architectures.costs import ARCHITECTURES, LayerSizes
+from viz_core.lessons.architectures.costs import LayerSizes
 
 
 def path_length(name: str, first: int, last: int, sizes: LayerSizes) -> float:
@@ -22,10 +22,6 @@ def path_length(name: str, first: int, last: int, sizes: LayerSizes) -> float:
     adds k - 1 tokens; dilated convolution ceil(log_k(D + 1)), as L layers with steps 1, k, k^2, ... see k^L tokens;
     restricted self-attention ceil(D / (r - 1)). A token reaches itself at once: 0. No layer leads back, where D < 0.
     """
-    if name not in ARCHITECTURES:
-        raise ValueError(f"name: expected one of {', '.join(ARCHITECTURES)}, got {name!r}")
-    if not (0 <= first < sizes.n and 0 <= last < sizes.n):
-        raise ValueError(f"tokens: expected numbers from 0 to {sizes.n - 1}, got {first} and {last}")
     distance = last - first
     if distance == 0:
         return 0

@@ -61,8 +61,6 @@ def errors_by_rate(
 
 def _error(n: int, width: float, noise: float, draws: int) -> float:
     """Mean squared distance from the curve of a Gaussian fit, mean over draws."""
-    if draws < 1:
-        raise ValueError(f"draws: expected at least 1, got {draws}")
     found = []
     for seed in range(draws):
         x, y = noisy_points(n, noise, seed)

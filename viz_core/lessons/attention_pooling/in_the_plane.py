@@ -16,8 +16,6 @@ SPREAD = (0.75, 0.35)  # of a cloud, across and up: they are wider than high
 
 def labelled_points(per_label: int = 14, seed: int = 0) -> tuple[Points, Int[Tensor, " n"]]:
     """Clouds of normal points around three centres, in float64, and the number of each point's cloud."""
-    if per_label < 1:
-        raise ValueError(f"per_label: expected at least 1, got {per_label}")
     generator = torch.Generator().manual_seed(seed)
     labels = torch.arange(len(CENTRES)).repeat_interleave(per_label)
     noise = torch.randn(len(labels), 2, generator=generator, dtype=torch.float64)
@@ -31,8 +29,6 @@ def shares(
 
     a is the Gaussian of sum_c ((q_c - x_c) / h_c)^2. Nothing is trained (Dive into Deep Learning, section 11.2).
     """
-    if min(widths) <= 0:
-        raise ValueError(f"widths: expected positive numbers, got {widths}")
     stretch = torch.tensor(widths, dtype=points.dtype)
     one_hot = torch.eye(int(labels.max()) + 1, dtype=points.dtype)[labels]
     return nadaraya_watson(points / stretch, one_hot, queries / stretch, gaussian())[0]

@@ -14,8 +14,6 @@ def sphere_errors(num_keys: int = 7, d: int = 3, seed: int = 0) -> tuple[float, 
     -|q - k|^2 / 2 = q . k - |q|^2 / 2 - 1/2: only the product differs from key to key (Dive into Deep Learning,
     section 11.2, exercise 3).
     """
-    if min(num_keys, d) < 1:
-        raise ValueError(f"expected at least 1 key and 1 dimension, got {num_keys} and {d}")
     generator = torch.Generator().manual_seed(seed)
     query, keys = (torch.randn(n, d, generator=generator, dtype=torch.float64) for n in (1, num_keys))
     keys = normalize(keys, dim=1)

@@ -1,7 +1,5 @@
 """The bridge from kernels to the Transformer: Gaussian pooling is one call of dot-product attention."""
 
-import math
-
 from jaxtyping import Float
 from torch import Tensor
 
@@ -16,8 +14,6 @@ def gaussian_pooling_as_attention(
     -(q - k)^2 / (2 sigma^2) = q k / sigma^2 - k^2 / (2 sigma^2) - q^2 / (2 sigma^2), and the last
     term is the same for every key of a query, so softmax does not see it.
     """
-    if not (math.isfinite(sigma) and sigma > 0):
-        raise ValueError(f"sigma: expected a positive number, got {sigma}")
     queries, keys, values = (x[None, None, :, None] / s for x, s in ((x_val, sigma), (x_train, sigma), (y_train, 1)))
     bias = -0.5 * (x_train / sigma).square()[None, None, None]
     return attend(queries, keys, values, bias=bias, scale=1.0, site="pooling.attention")[0, 0, :, 0]

@@ -28,8 +28,6 @@ def descend_width(
         left_out: whether (x_i, y_i) is no key of f(x_i). Where it is one, a kernel of no width has no error: y_i
             answers for itself (Dive into Deep Learning, section 11.2, exercise 2).
     """
-    if len(x_train) < 2 or not start > 0:
-        raise ValueError(f"expected at least 2 points and a positive width, got {len(x_train)} and {start}")
     distances = x_train[:, None] - x_train
     itself = torch.eye(len(x_train), dtype=torch.bool) & left_out
     with torch.enable_grad():

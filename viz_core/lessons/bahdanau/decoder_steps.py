@@ -102,8 +102,6 @@ def step_residuals(translator: Translator, translation: Translation) -> dict[str
 def bottleneck_error(translator: Translator, translation: Translation) -> float:
     """max change of the plain decoder's logits when every source state but the last is thrown away."""
     model: EncoderDecoder = translator.model
-    if isinstance(model.decoder, Seq2SeqAttentionDecoder):
-        raise ValueError("expected a decoder without attention, got Seq2SeqAttentionDecoder")
     source, target, valid_lens = translator.teacher_forced(translation.source_ids, translation.target_ids)
     outputs, hidden_state = model.encoder(source, valid_lens)
     whole, _ = model.decoder(target, model.decoder.init_state(Encoded(outputs, hidden_state), valid_lens))

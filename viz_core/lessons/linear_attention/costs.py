@@ -2,8 +2,6 @@
 
 from typing import NamedTuple
 
-from viz_core.trace.arguments import check_whole
-
 
 class HeadCost(NamedTuple):
     """Multiplications for all tokens, and numbers kept for the next, of one causal head."""
@@ -19,9 +17,5 @@ def head_cost(num_tokens: int, width: int) -> HeadCost:
 
     softmax: n (n + 1) d, for each query with each key up to it, and with each value; linear: 2 n d^2, to write and to
     read the state. Kept: 2 n d keys and values, or a state of d^2.
-
-    Raises:
-        ValueError: if a number is below 1.
     """
-    check_whole(num_tokens=num_tokens, width=width)
     return HeadCost(num_tokens * (num_tokens + 1) * width, 2 * num_tokens * width**2, 2 * num_tokens * width, width**2)

@@ -12,7 +12,6 @@ from torch import Generator, Tensor, nn
 from viz_core.attention.linear import LinearOperator
 from viz_core.runtime.interruption import may_end
 from viz_core.trace import attend
-from viz_core.trace.arguments import check_whole
 
 RecallRule = Literal["softmax", "delta", "sum"]
 RECALL_RULES: tuple[RecallRule, ...] = ("softmax", "delta", "sum")
@@ -95,10 +94,6 @@ class RecallPlan:
     steps: int = 200  # number of updates; the learning rate falls to 0 by then
     writes: int = 1  # how often each key is written, each time with another value
     seed: int = 0  # of first weights and of all sequences
-
-    def __post_init__(self) -> None:
-        check_whole(steps=self.steps, writes=self.writes)
-        check_whole(0, seed=self.seed)
 
 
 class RecallRun:

@@ -45,8 +45,6 @@ def read_at(model: HubModel, place: str) -> tuple[float, ...]:
     Args:
         place: "first" or "last" token of the sentence as the model reads it.
     """
-    if place not in ("first", "last"):
-        raise ValueError(f"place: expected first or last, got {place!r}")
     texts, labels = questions_and_statements()
     states, lens = token_states(model, texts)
     at = lens - 1 if place == "last" else torch.zeros_like(lens)

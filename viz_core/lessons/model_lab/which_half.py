@@ -22,8 +22,6 @@ def leak(model: HubModel, texts: tuple[str, str] = TEXTS) -> float:
         runs = [model.run(text) for text in texts]
     ids = [[token.id for token in run.tokens] for run in runs]
     shared = next((i for i, pair in enumerate(zip(*ids, strict=False)) if pair[0] != pair[1]), 0)
-    if not shared:
-        raise ValueError(f"texts: expected two that begin alike and differ later, got {texts}")
     return float((runs[0].output[:shared] - runs[1].output[:shared]).abs().max())
 
 

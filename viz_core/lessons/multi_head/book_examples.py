@@ -36,8 +36,6 @@ def book_toy(
     Each input has its own width: W_q, W_k and W_v bring all three to 100 (Dive into Deep Learning, section 11.5.2,
     whose queries, keys and values are ones).
     """
-    if min(query_size, key_size, value_size) < 1:
-        raise ValueError(f"widths: expected at least 1, got {query_size}, {key_size} and {value_size}")
     generator = torch.Generator().manual_seed(seed)
     sizes = (query_size, key_size, value_size)
     layer = MultiHeadAttention(

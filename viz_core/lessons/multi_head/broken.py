@@ -27,9 +27,6 @@ def variant(layer: MultiHeadAttention, steps: MultiHeadSteps, error: str = "") -
 
     "wrong-root" divides scores by sqrt(d) of the layer instead of sqrt(d / h); "dealt-out" gives each head every h-th
     column instead of a slice; "undivided" leaves out the division of the softmax.
-
-    Raises:
-        ValueError: if the error is unknown.
     """
     h, values = layer.num_heads, steps.split_values
     if not error:
@@ -39,10 +36,8 @@ def variant(layer: MultiHeadAttention, steps: MultiHeadSteps, error: str = "") -
     elif error == "dealt-out":
         Q, K, values = (rearrange(t, "b n (w h) -> b h n w", h=h) for t in (steps.queries, steps.keys, steps.values))
         weights = (Q @ K.mT * Q.shape[-1] ** -0.5).softmax(dim=-1)
-    elif error == "undivided":
-        weights = steps.exponentials
     else:
-        raise ValueError(f"error: expected one of {', '.join(ERRORS)}, got {error!r}")
+        weights = steps.exponentials
     return Variant(weights, layer.W_o(rearrange(weights @ values, "b h n w -> b n (h w)")))
 
 

@@ -2,8 +2,6 @@
 
 from dataclasses import dataclass
 
-from viz_core.trace.arguments import check_whole
-
 
 @dataclass(frozen=True)
 class MultiHeadCost:
@@ -29,10 +27,6 @@ def multi_head_cost(num_tokens: int, num_hiddens: int, num_heads: int, head_widt
     Args:
         head_width: w; d / h unless given.
     """
-    check_whole(num_tokens=num_tokens, num_hiddens=num_hiddens, num_heads=num_heads)
-    check_whole(head_width=1 if head_width is None else head_width)
-    if head_width is None and num_hiddens % num_heads:
-        raise ValueError(f"num_heads: expected a divisor of num_hiddens={num_hiddens}, got {num_heads}")
     together = num_heads * (num_hiddens // num_heads if head_width is None else head_width)
     return MultiHeadCost(
         parameters=4 * num_hiddens * together,
@@ -44,5 +38,4 @@ def multi_head_cost(num_tokens: int, num_hiddens: int, num_heads: int, head_widt
 
 def divisors(number: int) -> list[int]:
     """Every whole number that divides a positive one, in order: the numbers of heads a width can be cut into."""
-    check_whole(number=number)
     return [candidate for candidate in range(1, number + 1) if number % candidate == 0]

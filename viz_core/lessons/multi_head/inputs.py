@@ -8,7 +8,6 @@ from viz_core.attention import MultiHeadAttention
 from viz_core.pretrained import Translator
 from viz_core.pretrained.token_vectors import Tokens
 from viz_core.trace import name_site, record
-from viz_core.trace.arguments import check_whole
 
 # From one seed, tokens and weights would be the same random numbers, and scores would show that.
 _LAYER_SEEDS, _TOKEN_SEEDS, _WIDTH_SEED = 1_000_000, 2_000_000, 3_000_000
@@ -30,7 +29,6 @@ def fresh_layer(num_hiddens: int, num_heads: int, sharpness: float = 1.0, seed: 
 
 def random_tokens(num_tokens: int, num_hiddens: int, seed: int = 0) -> Tokens:
     """Random tokens: vectors from N(0, I), named by their numbers."""
-    check_whole(num_tokens=num_tokens, num_hiddens=num_hiddens)
     X = torch.randn(num_tokens, num_hiddens, generator=torch.Generator().manual_seed(_TOKEN_SEEDS + seed))
     return Tokens(tuple(map(str, range(num_tokens))), X, 1, num_tokens, num_tokens)
 
@@ -40,7 +38,6 @@ def resize_width(X: Float[Tensor, "n d"], num_hiddens: int) -> Float[Tensor, "n 
 
     Products between vectors keep their expected value (Johnson and Lindenstrauss 1984): words that are alike stay so.
     """
-    check_whole(num_hiddens=num_hiddens)
     d = X.shape[1]
     if d == num_hiddens:
         return X
@@ -51,8 +48,6 @@ def resize_width(X: Float[Tensor, "n d"], num_hiddens: int) -> Float[Tensor, "n 
 def trained_input(translator: Translator, text: str, block: int, max_tokens: int) -> Tokens:
     """The input of one encoder block's self-attention for a text: tokens with positions after the blocks before."""
     encoder = translator.model.encoder
-    if not 0 <= block < len(encoder.blocks):
-        raise ValueError(f"block: expected 0 to {len(encoder.blocks) - 1}, got {block}")
     ids = translator.encode(text)
     used = ids[:max_tokens]
     with record(states=True) as trace:

@@ -91,9 +91,6 @@ def one_head_at_a_time(layer: MultiHeadAttention, X: Float[Tensor, "batch n d"])
 def torch_multi_head(layer: MultiHeadAttention) -> nn.MultiheadAttention:
     """torch's own module with the parameters of ours: W_q, W_k and W_v stacked into one matrix."""
     width = layer.W_q.out_features
-    sizes = {linear.in_features for linear in (layer.W_q, layer.W_k, layer.W_v)}
-    if sizes != {width}:
-        raise ValueError(f"expected queries, keys and values of width {width}, got {sorted(sizes)}")
     bias = layer.W_q.bias is not None
     # Where the layer lives, in its number type, without drawing random numbers that are overwritten at once.
     theirs = nn.utils.skip_init(nn.MultiheadAttention, width, layer.num_heads, bias=bias, batch_first=True)

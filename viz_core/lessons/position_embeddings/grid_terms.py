@@ -33,8 +33,6 @@ def grid_terms(
     Looks up every vector in the tables by its offset, without the skew that the module uses.
     """
     height, width = module.height, module.width
-    if not (0 <= row < height and 0 <= column < width):
-        raise ValueError(f"cell: expected a row below {height} and a column below {width}, got ({row}, {column})")
     query = q[head, row * width + column]
     down = torch.arange(height) - row
     across = torch.arange(width) - column

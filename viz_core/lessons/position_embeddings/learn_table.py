@@ -23,8 +23,6 @@ class Learning:
 
 def neighbour_weights(num_tokens: int, reach: int) -> Float[Tensor, "n n"]:
     """Target attention of the task: equal weight on every token up to `reach` away, none beyond."""
-    if num_tokens < 1 or reach < 0:
-        raise ValueError(f"expected at least 1 token and a reach of at least 0, got {num_tokens} and {reach}")
     positions = torch.arange(num_tokens)
     neighbours = ((positions[:, None] - positions).abs() <= reach).float()
     return neighbours / neighbours.sum(dim=1, keepdim=True)
@@ -118,8 +116,6 @@ def learn_table(
     Yields:
         the state of training every `every` steps and at the end, so that a caller can show it and stop.
     """
-    if min(num_tokens, num_hiddens, num_steps, every) < 1:
-        raise ValueError(f"expected sizes of at least 1, got {(num_tokens, num_hiddens, num_steps, every)}")
     generator = torch.Generator().manual_seed(seed)
     wanted = neighbour_weights(num_tokens, reach)
     table = untrained_table(num_tokens, num_hiddens, generator).requires_grad_()

@@ -28,8 +28,6 @@ def picture_tokens(height: int, width: int, num_hiddens: int) -> Tokens:
 
 def picture(height: int, width: int) -> Float[np.ndarray, "rows columns"]:
     """A sun over waves, 0 to 1, of height x width patches of 8 x 8 pixels."""
-    if height < 1 or width < 1:
-        raise ValueError(f"height and width: expected at least 1, got {height} and {width}")
     y, x = np.meshgrid(np.linspace(0, 1, _PATCH * height), np.linspace(0, 1, _PATCH * width), indexing="ij")
     sun = 1 / (1 + np.exp(40 * (np.hypot(x - 0.68, y - 0.32) - 0.2)))
     waves = 0.35 + 0.25 * np.sin(14 * np.pi * y**1.5 + 4 * np.sin(2 * np.pi * x))

@@ -34,10 +34,6 @@ def collapse_curves(
     can be followed down to 1e-16.
     """
     d = X.shape[1]
-    if depth < 1:
-        raise ValueError(f"depth: expected at least 1, got {depth}")
-    if num_heads < 1 or d % num_heads:
-        raise ValueError(f"num_heads: expected a divisor of {d}, got {num_heads}")
     generator = torch.Generator().manual_seed(seed)
     streams = dict.fromkeys(STACKS, X.double())
     curves = {name: [distance_to_equal_rows(X.double())] for name in STACKS}

@@ -30,12 +30,6 @@ class SharedLayer:
     table: Float[Tensor, "n d"] | None = None  # (n, d) learned positions to use in place of random ones
     seed: int = 0
 
-    def __post_init__(self) -> None:
-        expected = (self.sizes.num_tokens, self.sizes.num_hiddens)
-        for name, tensor in (("X", self.X), ("table", self.table)):
-            if tensor is not None and tuple(tensor.shape) != expected:
-                raise ValueError(f"{name}: expected shape {expected}, got {tuple(tensor.shape)}")
-
     def scores(self, scheme: SchemeEntry) -> Float[Tensor, "heads n n"]:
         """rotate(Q) rotate(K)^T / sqrt(d) + bias: the input of the softmax."""
         q, k, _, bias = self.project(scheme)

@@ -11,8 +11,6 @@ STAGES = ("scores", "padded", "flattened", "extended", "reshaped", "result")
 
 def skew_stages(num_tokens: int) -> dict[str, Int[np.ndarray, "rows columns"]]:
     """Where each entry of the n x (2n - 1) scores is at each stage: i (2n - 1) + c + 1, and 0 for padding."""
-    if num_tokens < 1:
-        raise ValueError(f"num_tokens: expected at least 1, got {num_tokens}")
     entries = torch.arange(1, num_tokens * (2 * num_tokens - 1) + 1).reshape(num_tokens, -1).float()
     tensors = (entries, *relative_to_absolute_steps(entries))
     return {name: np.atleast_2d(t.numpy()).astype(np.int64) for name, t in zip(STAGES, tensors, strict=True)}

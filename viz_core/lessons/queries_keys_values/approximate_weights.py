@@ -21,8 +21,6 @@ def edit_kernels(most_edits: int) -> dict[str, Kernel]:
 
     The boxcar ends half an edit further, since edits are whole numbers and no width may be 0.
     """
-    if most_edits < 0:
-        raise ValueError(f"most_edits: expected at least 0, got {most_edits}")
     return {"boxcar": with_width(boxcar, most_edits + 0.5), "cold": gaussian(_COLD), "wide": gaussian(most_edits + 0.5)}
 
 

@@ -8,7 +8,6 @@ from torch import Tensor
 
 from viz_core.lessons.queries_keys_values.lookup import similarity
 from viz_core.trace import attend
-from viz_core.trace.arguments import check_positive_number, check_whole
 
 GAPS = torch.linspace(-1, 1, 201, dtype=torch.float64)
 """Differences of two scores, for a curve."""
@@ -22,7 +21,6 @@ def two_keys(
     soft a = 1 / (1 + e^(-s/T)), hard 1 for s > 0 else 0, slope da/ds = a (1 - a) / T. The hard one is flat wherever it
     has a slope, so no gradient passes: it was trained by reinforcement (Mnih 2014, section 3).
     """
-    check_positive_number(temperature=temperature)
     soft = torch.sigmoid(gaps / temperature)
     return soft, (gaps > 0).to(gaps.dtype), soft * torch.sigmoid(-gaps / temperature) / temperature
 
@@ -32,9 +30,6 @@ def smallest_gradient(query: str, keys: Sequence[str], temperature: float) -> fl
 
     Above 0 by the formula wherever there are two keys; with one key nothing can change, and it is 0.
     """
-    if not keys:
-        raise ValueError("keys: expected at least one, got none")
-    check_positive_number(temperature=temperature)
     logs = (similarity([query], keys)[0] / temperature).log_softmax(dim=0)
     others = logs.expand(len(keys), -1).masked_fill(torch.eye(len(keys), dtype=torch.bool), -torch.inf)
     return float(((logs + others.logsumexp(dim=1)).exp() / temperature).min())
@@ -46,7 +41,5 @@ def identity_lookup(num_keys: int, temperature: float) -> Float[Tensor, "keys ke
     e^(1/T) / (e^(1/T) + n - 1) on the diagonal: near the identity matrix at a low temperature (Dive into Deep
     Learning, section "Visualization", shows the identity itself, for 10 keys).
     """
-    check_whole(num_keys=num_keys)
-    check_positive_number(temperature=temperature)
     identity = torch.eye(num_keys, dtype=torch.float64)[None, None]
     return attend(identity, identity, identity, scale=1 / temperature, site="keys.identity")[0, 0]

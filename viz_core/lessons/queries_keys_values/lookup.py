@@ -10,7 +10,6 @@ from torch import Tensor
 
 from viz_core.lessons.queries_keys_values.edit_distance import edit_distance
 from viz_core.trace import attend
-from viz_core.trace.arguments import check_positive_number, check_whole
 
 BOOK_DATABASE = (
     ("Zhang", "Aston"),
@@ -47,7 +46,6 @@ def approximate_lookup(
     Args:
         distance: `edit_distance` for whole keys, `beginning_distance` for their best beginning.
     """
-    check_whole(0, most_edits=most_edits)
     found = [Found(place, distance(query, key)) for place, key in enumerate(keys)]
     within = [f for f in found if f.edits <= most_edits]
     return sorted(within, key=lambda f: (f.edits, edit_distance(query, keys[f.place]), f.place))
@@ -82,7 +80,6 @@ def similarity(queries: Sequence[str], keys: Sequence[str]) -> Float[Tensor, "qu
 
 def top_lookup(query: str, keys: Sequence[str], most: int) -> list[tuple[int, float]]:
     """Places and scores q . k of the `most` keys that score highest, the best first; equal scores in their order."""
-    check_whole(0, most=most)
     if not keys:
         return []
     scores = similarity([query], keys)[0]
@@ -96,9 +93,6 @@ def soft_lookup(queries: Sequence[str], keys: Sequence[str], temperature: float)
     is the weights themselves. A low temperature gives nearly all to the best key, a high one gives
     every key the same.
     """
-    if not queries or not keys:
-        raise ValueError(f"expected at least one query and one key, got {len(queries)} and {len(keys)}")
-    check_positive_number(temperature=temperature)
     vectors = embed_words([*queries, *keys])
     q, k = vectors[: len(queries)], vectors[len(queries) :]
     identity = torch.eye(len(keys), dtype=q.dtype)
@@ -107,7 +101,6 @@ def soft_lookup(queries: Sequence[str], keys: Sequence[str], temperature: float)
 
 def undivided(queries: Sequence[str], keys: Sequence[str], temperature: float) -> Float[Tensor, "queries keys"]:
     """exp(q_i . k_j / temperature), a softmax without its division: positive, but rows do not sum to 1."""
-    check_positive_number(temperature=temperature)
     return (similarity(queries, keys) / temperature).exp()
 
 

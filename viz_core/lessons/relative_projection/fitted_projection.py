@@ -8,7 +8,6 @@ from torch import Tensor
 
 from viz_core.positional.relative_projection import relative_projection
 from viz_core.positional.sinusoidal import sinusoidal_rows
-from viz_core.trace.arguments import check_whole
 
 
 @dataclass(frozen=True)
@@ -30,7 +29,6 @@ def fitted_projection(
     Only rows of the table go in, in float64. Where they span fewer than d directions many matrices are
     equally good, and this is the smallest of them (`torch.linalg.lstsq` by singular values).
     """
-    check_whole(positions=len(positions))
     start = sinusoidal_rows(positions, num_hiddens, base, torch.float64)
     arrived = sinusoidal_rows(positions + offset, num_hiddens, base, torch.float64)
     fit = torch.linalg.lstsq(start, arrived, driver="gelsd")
@@ -43,7 +41,6 @@ def fit_errors(offset: int, num_hiddens: int, reach: int, base: float = 10000.0)
     What was seen is always fitted. Whether W is M depends on `reach`: while it is short beside the longest
     wavelengths, the slow hands have hardly turned and look alike, and the rows span fewer than d directions.
     """
-    check_whole(reach=reach)
     M = relative_projection(offset, num_hiddens, base)
     positions = sampled_positions(reach, max(256, 2 * num_hiddens))
     W, rank = fitted_projection(offset, num_hiddens, positions, base)

@@ -28,8 +28,6 @@ def naive_residual(
     The sines and cosines in M are those of position `offset`, so its blocks come from the same rows.
     Returns float64, NaN where a position or its angle is too large for dtype.
     """
-    if num_hiddens % 2:
-        raise ValueError(f"num_hiddens: expected an even number, got {num_hiddens}")
     step = naive_rows(torch.tensor([offset]), num_hiddens, base, dtype)[0]
     start = naive_rows(positions, num_hiddens, base, dtype)
     arrived = naive_rows(positions + offset, num_hiddens, base, dtype).double()
@@ -44,8 +42,6 @@ def log_windows(limit: int, per_decade: int = 8, samples: int = 16) -> Int[Tenso
 
     A narrow window repeats its few positions. Its last position names it.
     """
-    if min(limit, per_decade, samples) < 1:
-        raise ValueError(f"expected limit, per_decade and samples at least 1, got {limit}, {per_decade} and {samples}")
     steps = round(per_decade * torch.tensor(float(limit), dtype=torch.float64).log10().item())
     exponents = torch.linspace(0, 1, max(steps, 1) + 1, dtype=torch.float64)
     ends = (limit**exponents).round().long().unique()

@@ -38,8 +38,6 @@ def proof_lines(
     Angles are float64, every sine and cosine is rounded to dtype, and sums and products are made in dtype.
     """
     M = relative_projection(offset, num_hiddens, base).to(dtype)
-    if not 0 <= pair < num_hiddens // 2:
-        raise ValueError(f"pair: expected 0 to {num_hiddens // 2 - 1}, got {pair}")
     start, arrived = sinusoidal_rows(torch.tensor([position, position + offset]), num_hiddens, base, dtype)
     both = slice(2 * pair, 2 * pair + 2)
     whole = (M @ start)[both]

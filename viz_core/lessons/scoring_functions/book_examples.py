@@ -59,8 +59,6 @@ def drop(
 
     A row no longer sums to 1 (Srivastava 2014; `DotProductAttention(dropout)` does so while training).
     """
-    if not 0 <= probability < 1:
-        raise ValueError(f"dropout: expected at least 0 and less than 1, got {probability}")
     mask = torch.rand(weights.shape, generator=generator) >= probability
     return weights * mask / (1 - probability)
 

@@ -6,7 +6,6 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from viz_core.attention.scores.products import check_same_width
 from viz_core.trace.weights import row_softmax
 
 
@@ -26,7 +25,6 @@ def gaussian_scores(
     queries: Float[Tensor, "queries d"], keys: Float[Tensor, "keys d"]
 ) -> Float[Tensor, "queries keys"]:
     """a(q, k) = -1/2 ||q - k||^2: the exponent of the Gaussian kernel of width 1, by its definition."""
-    check_same_width(queries, keys)
     return -0.5 * (queries[:, None] - keys[None]).square().sum(dim=-1)
 
 
@@ -37,7 +35,6 @@ def gaussian_terms(queries: Float[Tensor, "queries d"], keys: Float[Tensor, "key
     exp(-1/2 ||q||^2) is in numerator and denominator and cancels. The key term would cancel as well if all
     keys had one length, as they nearly do after a layer norm: what is left is the dot product.
     """
-    check_same_width(queries, keys)
     return GaussianTerms(
         product=queries @ keys.T,
         key_term=-0.5 * keys.square().sum(dim=-1)[None],

@@ -8,7 +8,6 @@ from jaxtyping import Float
 from torch import Tensor
 
 from viz_core.maps.measures import attention_entropy
-from viz_core.trace.arguments import check_whole
 from viz_core.trace.weights import row_softmax
 
 # Quantiles of a distribution that a band shows: 90% and 50% of all lie within, and the median.
@@ -21,7 +20,6 @@ def dot_products(d: int, count: int, seed: int = 0) -> Float[Tensor, " count"]:
 
     E[q_i k_i] = 0 and E[(q_i k_i)^2] = 1, and d such terms are added (Vaswani 2017, footnote 4).
     """
-    check_whole(d=d, count=count)
     generator = torch.Generator().manual_seed(seed)
     queries = torch.randn(count, d, generator=generator)
     keys = torch.randn(count, d, generator=generator)
@@ -36,7 +34,6 @@ def query_scores(
     The scores in a row share their query. Over its keys their variance is |q|^2: d on average, and spread widely
     around it where d is small.
     """
-    check_whole(d=d, num_queries=num_queries, num_keys=num_keys)
     generator = torch.Generator().manual_seed(seed)
     queries = torch.randn(num_queries, 1, d, generator=generator)
     keys = torch.randn(num_queries, num_keys, d, generator=generator)

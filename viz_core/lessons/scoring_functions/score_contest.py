@@ -47,8 +47,6 @@ def contest(
 
     They lower the cross-entropy of each query's own key.
     """
-    if steps < 0 or (steps and not scene.paired):
-        raise ValueError(f"steps: expected {'at least 0' if scene.paired else '0 on unpaired queries'}, got {steps}")
     sizes = scene.sizes(num_hiddens)
     scored = {f.name: _learn(f, scene, sizes, steps, seed) for f in functions if f.takes(sizes.widths)}
     return {f.name: _entry(f.name, scored.get(f.name), scene, f.cost(sizes)) for f in functions}

@@ -13,7 +13,6 @@ def weight_gradient(
     scores: Float[Tensor, "batch queries keys"], valid_lens: Lengths | None, key: int
 ) -> Float[Tensor, "batch queries keys"]:
     """d a_i,key / d s_il for every query i and key l, by automatic differentiation."""
-    _check_key(key, scores.shape[-1])
     leaf = scores.detach().clone().requires_grad_()
     with torch.enable_grad():
         (gradient,) = torch.autograd.grad(masked_softmax(leaf, valid_lens)[..., key].sum(), leaf)
@@ -28,12 +27,6 @@ def weight_gradient_by_formula(
     It needs the weights alone. A masked key has weight 0, so its gradient is 0; the
     entries of a row sum to 0, because adding one number to all scores changes no weight.
     """
-    _check_key(key, weights.shape[-1])
     chosen = torch.zeros_like(weights)
     chosen[..., key] = 1.0
     return weights[..., key, None] * (chosen - weights)
-
-
-def _check_key(key: int, num_keys: int) -> None:
-    if not 0 <= key < num_keys:
-        raise ValueError(f"key: expected 0 to {num_keys - 1}, got {key}")

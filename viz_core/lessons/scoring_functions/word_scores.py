@@ -50,8 +50,6 @@ def last_layer_input(encoder: TransformerEncoder, X: Float[Tensor, "n d"]) -> Fl
 @torch.inference_mode()
 def word_scores(layer: MultiHeadAttention, X: Float[Tensor, "n d"], head: int) -> WordScores:
     """Queries and keys of one head for words whose vectors, as they come to the layer, are the rows of X."""
-    if not 0 <= head < layer.num_heads:
-        raise ValueError(f"head: expected 0 to {layer.num_heads - 1}, got {head}")
     seen = X.to(layer.W_q.weight)
     slices = slice(head * layer.head_dim, (head + 1) * layer.head_dim)
     return WordScores(layer.W_q(seen)[:, slices].float().cpu(), layer.W_k(seen)[:, slices].float().cpu())

@@ -49,8 +49,6 @@ def measured_wavelengths(table: Table) -> Float[Tensor, "steps pairs"]:
     The angle from (sin a, cos a) to (sin b, cos b) is atan2(sin b cos a - cos b sin a, sin a sin b + cos a cos b),
     in (-pi, pi]: right for frequencies below pi, that is for any base >= 1.
     """
-    if len(table) < 2:
-        raise ValueError(f"table: expected at least 2 rows, got {len(table)}")
     sines, cosines = _pairs(table)
     across = sines[1:] * cosines[:-1] - cosines[1:] * sines[:-1]
     along = sines[1:] * sines[:-1] + cosines[1:] * cosines[:-1]
@@ -109,8 +107,6 @@ def nearest_rows(table: Table) -> Nearest:
     it for all. What a lone sine adds depends on both rows, and can only take them further apart: offsets are
     looked through from the nearest pairs on, until they alone are further apart than the best so far.
     """
-    if len(table) < 2:
-        raise ValueError(f"table: expected at least 2 rows, got {len(table)}")
     pairs = paired(table)
     squares = (pairs[1:] - pairs[0]).square().sum(dim=1)
     if pairs.shape == table.shape:
@@ -128,8 +124,6 @@ def nearest_rows(table: Table) -> Nearest:
 
 def binary_code(num_positions: int) -> UInt8[Tensor, "positions bits"]:
     """Positions 0 .. n-1 in binary, the lowest bit first: bit b repeats every 2^(b+1) positions."""
-    if num_positions < 1:
-        raise ValueError(f"num_positions: expected at least 1, got {num_positions}")
     bits = torch.arange(max(1, (num_positions - 1).bit_length()))
     return (torch.arange(num_positions)[:, None] >> bits & 1).to(torch.uint8)
 

@@ -34,7 +34,7 @@ class _Largest(TorchDispatchMode):
 
 def dot_cost(n: int, num_hiddens: int, num_heads: int) -> ScoreCost:
     """n^2 d multiplications for the products, and scores of h maps (Vaswani 2017, section 3.2.1)."""
-    d = _head_width(n, num_hiddens, num_heads)
+    d = num_hiddens // num_heads
     X = torch.empty(num_heads, n, d, device="meta")
     with _Largest() as largest:
         dot_scores(X, X)
@@ -46,16 +46,10 @@ def additive_cost(n: int, num_hiddens: int, num_heads: int) -> ScoreCost:
 
     (Bahdanau 2015, appendix A.1.2.) No product of matrices: each pair of tokens has a vector of its own.
     """
-    d = _head_width(n, num_hiddens, num_heads)
+    d = num_hiddens // num_heads
     layer = AdditiveAttention(d, d, d).to("meta")
     X = torch.empty(num_heads, n, d, device="meta")
     with _Largest() as largest, torch.no_grad():
         layer.score(X, layer.W_k(X))
     parameters = num_heads * sum(p.numel() for p in layer.parameters())
     return ScoreCost(n * n * num_hiddens + 2 * n * num_hiddens * d, largest.numbers, parameters)
-
-
-def _head_width(n: int, num_hiddens: int, num_heads: int) -> int:
-    if n < 1 or num_heads < 1 or num_hiddens % num_heads:
-        raise ValueError(f"expected n >= 1 and heads that divide the width, got {n}, {num_hiddens} and {num_heads}")
-    return num_hiddens // num_heads

@@ -21,8 +21,6 @@ def depth_cost(depth: int, sizes: TransformerSizes) -> tuple[int, int]:
     token; attention adds 2 n^2 d, once and twice; biases and norms are counted among parameters. What is done forward
     is done twice more backward (Kaplan 2020, section 2.1).
     """
-    if depth < 1:
-        raise ValueError(f"depth: expected at least 1, got {depth}")
     d, f, n = sizes.num_hiddens, sizes.ffn_num_hiddens, sizes.tokens
     feed_forward, vectors = 2 * d * f, f + d  # the vectors are the feed-forward net's biases
     weights = depth * (12 * d * d + 2 * feed_forward)

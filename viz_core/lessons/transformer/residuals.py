@@ -23,8 +23,6 @@ def translation_residuals(translator: Translator, translation: Translation) -> d
 def future_leak(translator: Translator, translation: Translation, step: int) -> float:
     """max change of the logits before `step` when the target token at `step` becomes another one."""
     source, target, valid_lens = translator.teacher_forced(translation.source_ids, translation.target_ids)
-    if not 0 <= step < target.shape[1]:
-        raise ValueError(f"step: expected 0 to {target.shape[1] - 1}, got {step}")
     both = target.repeat(2, 1)  # as it is, and changed: one pass
     both[1, step] = (both[1, step] + 1) % translator.tokenizer.get_vocab_size()
     before, after = translator.model(source.repeat(2, 1), both, valid_lens.repeat(2))[:, :step]

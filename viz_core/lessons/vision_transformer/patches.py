@@ -29,10 +29,6 @@ def unpatchify(
 ) -> Float[Tensor, "batch channels height width"]:
     """The picture that these patches make: the inverse of `patchify`."""
     height, width = patch_size
-    if patches.shape[1] != grid[0] * grid[1] or patches.shape[2] % (height * width):
-        raise ValueError(
-            f"expected {grid[0]} x {grid[1]} patches of {height} x {width} pixels, got shape {tuple(patches.shape)}"
-        )
     return rearrange(patches, "b (r c) (ch h w) -> b ch (r h) (c w)", r=grid[0], h=height, w=width)
 
 
@@ -45,8 +41,6 @@ def shuffle_patches(
     """
     grid = count_patches((X.shape[-2], X.shape[-1]), patch_size)
     patches = patchify(X, patch_size)
-    if not torch.equal(order.sort().values.cpu(), torch.arange(patches.shape[1])):
-        raise ValueError(f"order: expected each of 0 to {patches.shape[1] - 1} once, got {order.tolist()}")
     return unpatchify(patches[:, order.to(X.device)], grid, patch_size)
 
 
@@ -75,8 +69,6 @@ def principal_filters(
     28 principal components). The sign of a pattern means nothing: its largest pixel is made positive.
     """
     filters = weight.detach().float().flatten(start_dim=1)
-    if not 1 <= count <= min(filters.shape):
-        raise ValueError(f"count: expected 1 to {min(filters.shape)}, got {count}")
     patterns = torch.linalg.svd(filters, full_matrices=False).Vh[:count]
     largest = patterns.gather(1, patterns.abs().argmax(dim=1, keepdim=True))
     return (patterns * largest.sign()).reshape(count, *weight.shape[1:])

@@ -23,8 +23,6 @@ def picture_cost(
     num_channels: int = 1,
 ) -> PictureCost:
     """n (4 d^2 + 2 d m) + 2 n^2 d a block, and p^2 c d for each patch; the book's sizes unless given (section 11.8)."""
-    if min(num_hiddens, mlp_num_hiddens, num_blks, num_channels) < 1:
-        raise ValueError("expected widths, blocks and channels of at least 1")
     rows, columns = count_patches((img_size, img_size), (patch_size, patch_size))
     n, d = rows * columns + 1, num_hiddens
     maps = num_blks * 2 * n * n * d

@@ -61,13 +61,3 @@ def test_costs_meet_at_the_crossover() -> None:
         assert layer_cost(name, here).order == layer_cost("attention", here).order
     before = LayerSizes(63, 64, 3, 20)
     assert layer_cost("attention", before).order < layer_cost("recurrent", before).order
-
-
-def test_wrong_arguments_say_what_was_expected() -> None:
-    for name in ("n", "d", "k", "r"):
-        with pytest.raises(ValueError, match=f"{name}: expected at least 1, got 0"):
-            LayerSizes(**{"n": 2, "d": 2, "k": 2, "r": 2, name: 0})
-    with pytest.raises(ValueError, match="name: expected one of attention, recurrent, .*, got 'lstm'"):
-        layer_cost("lstm", LayerSizes(1, 1, 1, 1))
-    with pytest.raises(ValueError, match="name: expected one of recurrent, .*, got 'attention'"):
-        crossover("attention", LayerSizes(1, 1, 1, 1))

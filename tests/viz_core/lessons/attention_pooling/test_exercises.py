@@ -11,7 +11,6 @@ from viz_core.attention.kernels import gaussian
 from viz_core.lessons.attention_pooling.consistency import errors_by_rate, errors_by_size
 from viz_core.lessons.attention_pooling.kernel_width import learn_width
 from viz_core.lessons.attention_pooling.noisy_points import noisy_points
-from viz_core.lessons.attention_pooling.on_the_sphere import sphere_errors
 from viz_core.lessons.attention_pooling.parzen import label_densities
 from viz_core.lessons.attention_pooling.width_descent import descend_width
 
@@ -44,24 +43,11 @@ def test_points_that_answer_for_themselves_are_nearly_learned_by_heart() -> None
     assert with_own.error < 0.1 * without_own.error
 
 
-@pytest.mark.parametrize(("count", "start"), [(1, 1.0), (5, 0.0), (5, float("nan"))])
-def test_refuses_what_has_no_width(count: int, start: float) -> None:
-    with pytest.raises(ValueError, match="at least 2 points and a positive width"):
-        descend_width(*noisy_points(count), left_out=True, start=start)
-
-
 def test_the_rate_of_the_chapter_is_its_shrinking_width() -> None:
     rate = errors_by_rate((0.2,), 20, 100, draws=2)[0.2]
     assert rate.width == pytest.approx(100**-0.2)
     assert rate.error == pytest.approx(float(errors_by_size((100,), draws=2)[0]))
     assert rate.within == pytest.approx(100 * 2 * rate.width / 5)
-
-
-def test_refuses_no_draw_and_no_key() -> None:
-    with pytest.raises(ValueError, match="draws"):
-        errors_by_rate((0.2,), 20, 100, draws=0)
-    with pytest.raises(ValueError, match="1 key"):
-        sphere_errors(num_keys=0)
 
 
 def test_without_noise_the_squared_bias_grows_as_the_fourth_power_of_the_width() -> None:

@@ -51,15 +51,6 @@ def test_more_data_and_a_shrinking_width() -> None:
     assert shrinking_width(32) == pytest.approx(0.5)
 
 
-def test_what_is_refused() -> None:
-    with pytest.raises(ValueError, match="per_label: expected at least 1"):
-        labelled_points(0)
-    with pytest.raises(ValueError, match="widths: expected positive numbers"):
-        shares(*labelled_points(), torch.zeros(1, 2, dtype=torch.float64), (0.5, 0.0))
-    with pytest.raises(ValueError, match="draws: expected at least 1"):
-        errors_by_size((20,), draws=0)
-
-
 def test_pooling_done_wrong_is_wrong() -> None:
     x, y = noisy_points(40, 1.0, 3)
     queries = torch.linspace(0, 5, 51, dtype=torch.float64)

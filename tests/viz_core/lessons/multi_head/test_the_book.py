@@ -28,8 +28,6 @@ def test_three_widths_may_differ() -> None:
     assert toy.parameters == 100 * (20 + 7 + 3 + 100)
     assert not toy.weights[0, :, :, 3:].any()
     assert float(toy.weights[0, 0].std(dim=0).max()) > 0.01  # queries differ in what they look at
-    with pytest.raises(ValueError, match="widths: expected at least 1, got 0, 100 and 100"):
-        book_toy(0)
 
 
 def test_ranges_by_hand() -> None:
@@ -73,5 +71,3 @@ def test_done_wrong() -> None:
     assert max(residuals(one, alone, "dealt-out")) < 1e-5
     sums = variant(layer, steps, "undivided").weights.sum(dim=-1)
     assert float((sums - 1).abs().max()) > 0.1
-    with pytest.raises(ValueError, match="error: expected one of wrong-root, dealt-out, undivided, got 'other'"):
-        variant(layer, steps, "other")

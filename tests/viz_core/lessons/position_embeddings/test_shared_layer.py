@@ -121,8 +121,3 @@ def test_every_scheme_takes_any_length(n: int, heads: int, seed: int) -> None:
 def test_impossible_sizes_are_refused(sizes: tuple[int, ...], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         SchemeSizes(*sizes)
-
-
-def test_tokens_and_table_must_fit_the_sizes() -> None:
-    with pytest.raises(ValueError, match=r"X: expected shape \(5, 16\), got \(6, 16\)"):
-        SharedLayer(torch.zeros(6, 16), SchemeSizes(5, 16, 2, 1, 5))

@@ -24,11 +24,6 @@ def test_two_keys_within_one_edit_share_the_weight() -> None:
     assert weights["wide"] == pytest.approx([each / sum(wide) for each in wide])
 
 
-def test_refuses_a_reach_below_none() -> None:
-    with pytest.raises(ValueError, match="most_edits"):
-        edit_kernels(-1)
-
-
 @pytest.mark.parametrize("temperature", [0.2, 1.0, 5.0])
 def test_the_slope_is_the_covariance_that_torch_computes(temperature: float) -> None:
     keys, query = torch.randn(5, 3, dtype=torch.float64), torch.randn(3, dtype=torch.float64)

@@ -60,8 +60,6 @@ def test_whole_keys_are_another_question() -> None:
     found = approximate_lookup("Li", KEYS, 2)
     assert [(VALUES[place], edits) for place, edits in found] == [("Mu", 0), ("Rachel", 2)]
     assert approximate_lookup("Li", KEYS, 0) == [(2, 0)]
-    with pytest.raises(ValueError, match="most_edits: expected at least 0, got -1"):
-        approximate_lookup("Li", KEYS, -1)
 
 
 def test_letters_and_pairs_by_hand() -> None:
@@ -106,19 +104,6 @@ def test_from_one_hot_to_an_average() -> None:
 def test_a_key_that_stands_twice_is_never_found_alone() -> None:
     assert identity_error([*KEYS, "Li"], 0.01) == pytest.approx(0.5)
     assert identity_error(["li", "LI"], 0.01) == pytest.approx(0.5)  # capitals are small ones here
-
-
-@pytest.mark.parametrize("temperature", [0.0, -1.0, math.nan, math.inf])
-def test_a_temperature_must_be_positive(temperature: float) -> None:
-    with pytest.raises(ValueError, match="temperature: expected a positive number"):
-        soft_lookup(["Li"], KEYS, temperature)
-
-
-def test_someone_must_ask_and_someone_answer() -> None:
-    with pytest.raises(ValueError, match="got 0 and 6"):
-        soft_lookup([], KEYS, 1.0)
-    with pytest.raises(ValueError, match="got 1 and 0"):
-        soft_lookup(["Li"], [], 1.0)
 
 
 def test_misspelled_names_still_find_their_keys_or_nothing_is_said() -> None:

@@ -75,10 +75,3 @@ def test_windows_cover_the_range_and_do_not_overlap() -> None:
     assert windows[-1, -1] == 100_000
     assert torch.equal(windows[1:, 0], windows[:-1, -1] + 1)
     assert log_windows(1).tolist() == [[1] * 16]
-
-
-def test_refuses() -> None:
-    with pytest.raises(ValueError, match="at least 1, got 0, 8 and 16"):
-        log_windows(0)
-    with pytest.raises(ValueError, match="even number, got 3"):
-        naive_residual(1, 3, torch.arange(4), 10000.0, torch.float32)

@@ -109,12 +109,6 @@ def test_rows_at_any_position() -> None:
     torch.testing.assert_close(rows, torch.tensor(expected, dtype=torch.float64))
 
 
-@pytest.mark.parametrize("pair", [-1, 2])
-def test_refuses_a_pair_that_is_not_there(pair: int) -> None:
-    with pytest.raises(ValueError, match=f"pair: expected 0 to 1, got {pair}"):
-        proof_lines(1, 0, pair, 4)
-
-
 def test_refuses_odd_widths() -> None:
     with pytest.raises(ValueError, match="even number, got 3"):
         proof_lines(1, 0, 0, 3)

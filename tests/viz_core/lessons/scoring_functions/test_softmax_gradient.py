@@ -50,11 +50,3 @@ def test_finite_differences() -> None:
 def test_it_works_where_gradients_are_off() -> None:
     with torch.no_grad():
         assert weight_gradient(torch.zeros(1, 1, 2), None, 1).tolist() == [[[-0.25, 0.25]]]
-
-
-@pytest.mark.parametrize("key", [-1, 3])
-def test_refuses_a_key_that_is_not_there(key: int) -> None:
-    with pytest.raises(ValueError, match=f"key: expected 0 to 2, got {key}"):
-        weight_gradient(torch.zeros(1, 1, 3), None, key)
-    with pytest.raises(ValueError, match=f"key: expected 0 to 2, got {key}"):
-        weight_gradient_by_formula(torch.zeros(1, 1, 3), key)

@@ -21,7 +21,7 @@ from viz_core.lessons.vision_transformer.patches import (
 from viz_core.lessons.vision_transformer.permutation import permutation_test, random_order
 from viz_core.lessons.vision_transformer.token_maps import token_attention
 from viz_core.models.vit import ViT
-from viz_core.trace import Trace, record
+from viz_core.trace import record
 
 
 def test_patches_by_hand_and_back() -> None:
@@ -68,8 +68,6 @@ def test_orders_are_orders() -> None:
     assert sorted(random_order(49, seed=1).tolist()) == list(range(49))
     assert torch.equal(random_order(49, seed=1), random_order(49, seed=1))
     assert not torch.equal(random_order(49, seed=1), random_order(49, seed=2))
-    with pytest.raises(ValueError, match="at least 1, got 0"):
-        random_order(0)
 
 
 def test_maps_of_a_token_are_rows_of_the_weights(model: ViT, picture: torch.Tensor) -> None:
@@ -104,26 +102,14 @@ def test_principal_filters_span_the_filters() -> None:
 def test_what_is_refused(model: ViT, picture: torch.Tensor) -> None:
     with pytest.raises(ValueError, match="divide, got 6 x 6"):
         patchify(picture, (4, 4))
-    with pytest.raises(ValueError, match="expected 2 x 2 patches of 3 x 3 pixels"):
-        unpatchify(torch.zeros(1, 3, 9), (2, 2), (3, 3))
-    for order in ([0, 1, 2], [0, 1, 2, 2], [0, 1, 2, 4]):
-        with pytest.raises(ValueError, match="order: expected each of 0 to 3 once"):
-            shuffle_patches(picture, (3, 3), torch.tensor(order))
     with pytest.raises(ValueError, match="expected pictures of shape"):
         permutation_test(predictor(model), torch.zeros(1, 3, 6, 6), (3, 3), torch.arange(4))
-    with pytest.raises(ValueError, match="at least one attention call"):
-        token_attention(Trace(), 0, (2, 2))
     with torch.no_grad(), record() as trace:
         model(picture)
-    with pytest.raises(ValueError, match="token: expected 0 to 4, got 5"):
-        token_attention(trace, 5, (2, 2))
     with pytest.raises(ValueError, match="1 special tokens and 3 x 2 patches, a side of 7, got maps of 5 x 5"):
         token_attention(trace, 0, (3, 2))
     with pytest.raises(ValueError, match="expected 1 \\+ 2 x 3 positions, got 5"):
         position_similarity(model.pos_embedding, (2, 3))
-    for count in (0, 10):
-        with pytest.raises(ValueError, match="count: expected 1 to 8"):
-            principal_filters(model.patch_embedding.conv.weight, count)
 
 
 def test_patches_embedded_by_a_product_and_by_a_convolution_agree() -> None:
