@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pages.architectures.sizes import SizeInputs
 from ui.chapter.chapter import Chapter
-from viz_core.lessons.architectures.cheaper import savings
-from viz_core.lessons.architectures.growth import held
+from viz_core.lessons.architectures.cheaper import held, savings
 
 SHORT, LONG, HEADS = 1_000, 100_000, 8
 TEXT, HEAD_WIDTH, TILE = 512, 32, 64

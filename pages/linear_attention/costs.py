@@ -6,7 +6,7 @@ import pandas as pd
 import streamlit as st
 
 from ui.chapter.chapter import Chapter
-from viz_core.lessons.linear_attention.costs import head_cost
+from viz_core.lessons.linear_attention.forms import head_cost
 
 _LENGTHS = (256, 1024, 4096, 32_768, 262_144)
 _WIDTHS = (16, 32, 64, 128, 256)

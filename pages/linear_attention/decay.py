@@ -7,7 +7,7 @@ from pages.linear_attention.sources import sources
 from ui.chapter.chapter import Chapter
 from ui.text.numbers import localised
 from viz_core.attention.linear import retention_decay
-from viz_core.lessons.linear_attention.retained import decay_by_age, map_error
+from viz_core.lessons.linear_attention.forms import decay_by_age, map_error
 
 _HEADS, _AGES = 6, 256
 

@@ -10,8 +10,7 @@ from pages.linear_attention.recall import recall
 from pages.linear_attention.replace import replace
 from ui.chapter.chapter import Chapter
 from viz_core.attention.linear import LinearOperator, elu_features, gated_delta_rule, linear_attention, retention
-from viz_core.lessons.linear_attention.costs import head_cost
-from viz_core.lessons.linear_attention.forms import all_forms
+from viz_core.lessons.linear_attention.forms import all_forms, head_cost
 from viz_core.lessons.linear_attention.model_layers import model_layers
 from viz_core.lessons.linear_attention.recall import RecallLayer
 

@@ -7,8 +7,7 @@ import streamlit as st
 from pages.linear_attention.figures import errors_figure, state_figure
 from pages.linear_attention.layer import Layer
 from ui.chapter.chapter import Chapter
-from viz_core.lessons.linear_attention.replacing import returned
-from viz_core.lessons.linear_attention.stream import LETTERS, draw_stream
+from viz_core.lessons.linear_attention.stream import LETTERS, draw_stream, returned
 
 _ROUNDING = 1e-12
 

@@ -9,11 +9,18 @@ from pages.model_lab.model_choice import report_errors
 from serving.requests.hub import OwnModelSpec
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate_model
+from viz_core.lessons.model_lab.experiments import (
+    TEXTS,
+    leak,
+    one_stack,
+    perplexity,
+    questions_and_statements,
+    read_at,
+    right_choices,
+    sentence_pairs,
+    with_encoder,
+)
 from viz_core.lessons.model_lab.mixed_batch import TASKS, mixed_batch
-from viz_core.lessons.model_lab.one_sequence import one_stack, with_encoder
-from viz_core.lessons.model_lab.readout import questions_and_statements, read_at
-from viz_core.lessons.model_lab.sentence_choice import right_choices, sentence_pairs
-from viz_core.lessons.model_lab.which_half import TEXTS, leak, perplexity
 
 WRITER, READER, BOTH = (OwnModelSpec(name, offline=True) for name in ("writer-en", "reader-en", "transformer-en-fr"))
 SOURCE, TARGET = 8, 6  # tokens

@@ -14,7 +14,7 @@ from pages.position_embeddings.tokens import ROUNDING, TokenInputs
 from ui.blocks.alibi_figures import penalty_figure, slopes_figure
 from ui.chapter.chapter import Chapter
 from viz_core.lessons.position_embeddings.broken import logarithmic_penalty, slopes_from_one
-from viz_core.lessons.position_embeddings.bucket_ranges import bucket_map
+from viz_core.lessons.position_embeddings.scheme_parts import bucket_map
 from viz_core.lessons.position_embeddings.scheme_proofs import (
     PUBLISHED_SLOPES,
     bucket_errors,

@@ -9,8 +9,8 @@ from pages.position_embeddings.own_figures import own_figures
 from pages.position_embeddings.tokens import ROUNDING, WIDTH, TokenInputs
 from ui.chapter.chapter import Chapter
 from ui.widgets.chart import Point
-from viz_core.lessons.position_embeddings.grid_terms import column_major_total, layer_terms
 from viz_core.lessons.position_embeddings.picture_tokens import picture_tokens
+from viz_core.lessons.position_embeddings.scheme_parts import column_major_total, layer_terms
 from viz_core.lessons.position_embeddings.shared_layer import SharedLayer
 from viz_core.positional.entry import SchemeSizes
 

@@ -8,7 +8,7 @@ from jaxtyping import Int
 from plotly.subplots import make_subplots
 
 from ui.widgets.figure_style import QUERIES, SIGNED_SCALE, Labels, lay_out
-from viz_core.lessons.position_embeddings.grid_terms import GridTerms
+from viz_core.lessons.position_embeddings.scheme_parts import GridTerms
 
 
 def grid_figure(terms: GridTerms, row: int, column: int, labels: Labels) -> go.Figure:

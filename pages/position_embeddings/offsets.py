@@ -14,11 +14,11 @@ from pages.position_embeddings.skew_figures import skew_figure
 from pages.position_embeddings.tokens import ROUNDING, TokenInputs
 from ui.chapter.chapter import Chapter
 from viz_core.lessons.position_embeddings.broken import skew_of_left_padding
+from viz_core.lessons.position_embeddings.scheme_parts import STAGES, skew_stages
 from viz_core.lessons.position_embeddings.scheme_proofs import (
     clipping_spread,
     skew_error,
 )
-from viz_core.lessons.position_embeddings.skew import STAGES, skew_stages
 from viz_core.positional.register import BY_NAME
 
 

@@ -7,7 +7,7 @@ import plotly.graph_objects as go
 from jaxtyping import Int
 
 from ui.widgets.figure_style import SIGNED_SCALE, Labels, lay_out
-from viz_core.lessons.position_embeddings.skew import STAGES, offsets_of, skew_stages
+from viz_core.lessons.position_embeddings.scheme_parts import STAGES, offsets_of, skew_stages
 
 _PADDING = "#9aa0a6"
 

@@ -10,9 +10,14 @@ from ui.blocks.diagram import attention_diagram, attention_height
 from ui.chapter.chapter import Chapter
 from ui.text.markdown import escape
 from ui.text.numbers import separators
-from viz_core.lessons.queries_keys_values.edit_distance import beginning_distance
 from viz_core.lessons.queries_keys_values.hard_and_soft import GAPS, smallest_gradient, two_keys
-from viz_core.lessons.queries_keys_values.lookup import BOOK_DATABASE, approximate_lookup, exact_lookup, soft_lookup
+from viz_core.lessons.queries_keys_values.lookup import (
+    BOOK_DATABASE,
+    approximate_lookup,
+    beginning_distance,
+    exact_lookup,
+    soft_lookup,
+)
 
 _SHOWN = 6  # keys in the diagram
 

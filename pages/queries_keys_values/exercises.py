@@ -15,8 +15,11 @@ from viz_core.lessons.queries_keys_values.channel_gates import (
     two_pictures,
 )
 from viz_core.lessons.queries_keys_values.lookup import embed_query_and_keys
-from viz_core.lessons.queries_keys_values.query_gradient import query_jacobian, weighted_covariance
-from viz_core.lessons.queries_keys_values.search_engine import ranks_while_learning
+from viz_core.lessons.queries_keys_values.query_gradient import (
+    query_jacobian,
+    ranks_while_learning,
+    weighted_covariance,
+)
 
 _LIMITS = range(7)  # edits
 

@@ -16,10 +16,10 @@ from pages.queries_keys_values.book_figures import identities_figure
 from pages.queries_keys_values.names import DISTANCES, MOST_LETTERS, TEMPERATURES, Database, QueryInputs
 from ui.chapter.chapter import Chapter
 from ui.text.markdown import escape
-from viz_core.lessons.queries_keys_values.edit_distance import edit_table
 from viz_core.lessons.queries_keys_values.hard_and_soft import identity_lookup
 from viz_core.lessons.queries_keys_values.lookup import (
     approximate_lookup,
+    edit_table,
     exact_lookup,
     first_weights,
     identity_error,

@@ -10,7 +10,7 @@ from jaxtyping import Float
 
 from ui.widgets.chart_payload import named_parts
 from ui.widgets.figure_style import KEYS, QUERIES, WEIGHTS_SCALE, Labels, escape_labels, lay_out
-from viz_core.lessons.queries_keys_values.edit_distance import edit_table
+from viz_core.lessons.queries_keys_values.lookup import edit_table
 
 MOST_LETTERS = 16  # of a word beside a picture
 _LARGEST = 1e37  # that float32 holds with room to spare

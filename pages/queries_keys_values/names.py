@@ -10,9 +10,10 @@ import streamlit as st
 from pages.queries_keys_values.rows import edited_table
 from ui.chapter.chapter import Chapter
 from ui.text.markdown import escape
-from viz_core.lessons.queries_keys_values.edit_distance import beginning_distance, edit_distance
 from viz_core.lessons.queries_keys_values.lookup import (
     BOOK_DATABASE,
+    beginning_distance,
+    edit_distance,
 )
 
 MOST_ROWS = 24

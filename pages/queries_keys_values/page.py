@@ -9,10 +9,10 @@ from pages.queries_keys_values.names import is_answerable, is_the_books, query_i
 from pages.queries_keys_values.plane import cone_arcs, convex_hull, distance_to_hull
 from pages.queries_keys_values.predictions import THE_ROW, shade_the_row
 from ui.chapter.chapter import Chapter
-from viz_core.lessons.queries_keys_values.edit_distance import edit_table
 from viz_core.lessons.queries_keys_values.hard_and_soft import identity_lookup, two_keys
 from viz_core.lessons.queries_keys_values.lookup import (
     approximate_lookup,
+    edit_table,
     exact_lookup,
     letter_features,
     soft_lookup,

@@ -13,13 +13,15 @@ from ui.chapter.chapter import Chapter
 from ui.compute.slots import cached
 from viz_core.attention.scores.register import FUNCTIONS
 from viz_core.lessons.scoring_functions.score_contest import (
+    NUM_PAIRS,
+    SCENES,
     ScoreResult,
     additive_loop_error,
+    book_example_error,
     contest,
     general_identity_error,
     general_projection_error,
 )
-from viz_core.lessons.scoring_functions.score_scenes import NUM_PAIRS, SCENES, book_example_error
 
 STEPS = (0, 10, 30, 100, 300)
 HIDDEN = (1, 2, 4, 8, 16, 32)

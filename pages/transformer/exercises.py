@@ -6,8 +6,7 @@ from statistics import fmean
 
 from ui.chapter.book_exercises import recorded
 from ui.chapter.chapter import Chapter
-from viz_core.lessons.transformer.additive_cost import additive_cost, dot_cost
-from viz_core.lessons.transformer.depth_cost import TransformerSizes, depth_cost
+from viz_core.lessons.transformer.costs import TransformerSizes, additive_cost, depth_cost, dot_cost
 
 TOKENS, WIDTH, HEADS = 512, 256, 8
 

@@ -18,7 +18,7 @@ from ui.compute.pictures import picture_preview
 from ui.text.markdown import escape
 from ui.text.model_names import class_label
 from ui.widgets.chart_payload import named_parts
-from viz_core.lessons.vision_transformer.permutation import random_order
+from viz_core.lessons.vision_transformer.patches import random_order
 from viz_core.lessons.vision_transformer.questions import patches_shuffled
 
 _SHOWN_LABELS = 6

@@ -13,10 +13,10 @@ from tests.exercises.exercise import Exercise
 from ui.compute.head_importance import head_importance
 from viz_core.lessons.attention_pooling.consistency import errors_by_rate
 from viz_core.lessons.attention_pooling.in_the_plane import labelled_points
+from viz_core.lessons.attention_pooling.kernel_width import descend_width
 from viz_core.lessons.attention_pooling.noisy_points import noisy_points
-from viz_core.lessons.attention_pooling.on_the_sphere import sphere_errors
 from viz_core.lessons.attention_pooling.parzen import agreement
-from viz_core.lessons.attention_pooling.width_descent import descend_width
+from viz_core.lessons.attention_pooling.pooling_as_attention import sphere_errors
 from viz_core.lessons.multi_head.book_examples import book_toy
 from viz_core.lessons.position_embeddings.learn_table import learn_table, offset_share
 from viz_core.lessons.position_embeddings.order import offset_contrast, offset_spread
@@ -30,8 +30,13 @@ from viz_core.lessons.queries_keys_values.channel_gates import (
     two_pictures,
 )
 from viz_core.lessons.queries_keys_values.lookup import BOOK_DATABASE, approximate_lookup, embed_words
-from viz_core.lessons.queries_keys_values.query_gradient import pooled, query_jacobian, weighted_covariance
-from viz_core.lessons.queries_keys_values.search_engine import click_loss, ranks_while_learning
+from viz_core.lessons.queries_keys_values.query_gradient import (
+    click_loss,
+    pooled,
+    query_jacobian,
+    ranks_while_learning,
+    weighted_covariance,
+)
 from viz_core.lessons.scoring_functions.exercises import KEY_SIZE, contributing_components, count_costs, distance_errors
 from viz_core.positional import sinusoidal_table
 from viz_core.positional.entry import SchemeSizes

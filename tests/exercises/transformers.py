@@ -10,15 +10,10 @@ from pages.transformer import exercises as scores
 from tests.exercises.exercise import Exercise
 from ui.chapter.book_exercises import recorded
 from viz_core.hub import HubModel, load_hub
-from viz_core.lessons.architectures.cheaper import savings
-from viz_core.lessons.architectures.growth import held
+from viz_core.lessons.architectures.cheaper import held, savings
+from viz_core.lessons.model_lab.experiments import leak, one_stack, read_at, right_choices, with_encoder
 from viz_core.lessons.model_lab.mixed_batch import mixed_batch
-from viz_core.lessons.model_lab.one_sequence import one_stack, with_encoder
-from viz_core.lessons.model_lab.readout import read_at
-from viz_core.lessons.model_lab.sentence_choice import right_choices
-from viz_core.lessons.model_lab.which_half import leak
-from viz_core.lessons.transformer.additive_cost import additive_cost, dot_cost
-from viz_core.lessons.transformer.depth_cost import TransformerSizes, depth_cost
+from viz_core.lessons.transformer.costs import TransformerSizes, additive_cost, depth_cost, dot_cost
 from viz_core.lessons.vision_transformer.picture_size import picture_cost
 
 

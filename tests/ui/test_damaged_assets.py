@@ -20,7 +20,7 @@ from ui.chapter import source_cards as book
 from ui.text.markdown import unescape
 from viz_core.hub import HubError, load_hub
 from viz_core.images import drawn, fashion_mnist
-from viz_core.lessons.model_lab import sentence_choice
+from viz_core.lessons.model_lab import experiments
 from viz_core.pretrained import samples
 from viz_core.runtime.assets import ASSETS, AssetError, reading
 from viz_core.view import components
@@ -81,13 +81,13 @@ def read_view_words(file: Path) -> None:
 
 def read_samples(file: Path) -> None:
     cached = (samples.sentences, samples.by_length, samples.held_out, fashion_mnist.shipped_pictures)
-    for function in (*cached, sentence_choice.sentence_pairs):
+    for function in (*cached, experiments.sentence_pairs):
         function.cache_clear()
     readers: dict[str, Callable[[], object]] = {
         "alignments-en-fr.tsv": aligned_samples.aligned_samples,
         "by-length.json": samples.by_length,
         "held-out.json": samples.held_out,
-        "sentence-pairs.json": sentence_choice.sentence_pairs,
+        "sentence-pairs.json": experiments.sentence_pairs,
         "sentences.json": samples.sentences,
         "fashion-mnist-test.json": fashion_mnist.shipped_pictures,
         "fashion-mnist-test.png": fashion_mnist.shipped_pictures,
@@ -178,7 +178,7 @@ def test_a_file_of_a_kind(
     monkeypatch.setattr(alike, "MEASURED", shipped / "book/alike.json")
     monkeypatch.setattr(book_exercises, "RECORDED", shipped / "book/exercises.json")
     monkeypatch.setattr(aligned_samples, "_PAIRS", shipped / "samples/alignments-en-fr.tsv")
-    monkeypatch.setattr(sentence_choice, "_PAIRS", shipped / "samples/sentence-pairs.json")
+    monkeypatch.setattr(experiments, "_PAIRS", shipped / "samples/sentence-pairs.json")
     monkeypatch.setattr(fashion_mnist, "_SHEET", shipped / "samples/fashion-mnist-test")
     monkeypatch.setattr(drawn, "FOLDER", shipped / "samples/drawn")
     for name, file in (("_SENTENCES", "sentences"), ("_HELD_OUT", "held-out"), ("BY_LENGTH", "by-length")):

@@ -15,8 +15,7 @@ from pages.position_embeddings.offset_figures import index_figure, table_figure
 from pages.position_embeddings.skew_figures import skew_figure
 from ui.blocks.token_map import SCORE_LIMIT
 from ui.widgets.figure_style import ACCENT
-from viz_core.lessons.position_embeddings.grid_terms import grid_terms
-from viz_core.lessons.position_embeddings.skew import STAGES, offsets_of, skew_stages
+from viz_core.lessons.position_embeddings.scheme_parts import STAGES, grid_terms, offsets_of, skew_stages
 from viz_core.positional import (
     RelativePositionEmbedding2d,
     t5_relative_position_bucket,

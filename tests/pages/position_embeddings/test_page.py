@@ -20,8 +20,8 @@ from ui.text.words import TEXT, languages, load_words
 from viz_core.lessons.position_embeddings.order import order_residual
 from viz_core.lessons.position_embeddings.picture_tokens import picture_tokens, shipped_position_table
 from viz_core.lessons.position_embeddings.rotary_decay import rotary_products
+from viz_core.lessons.position_embeddings.scheme_parts import STAGES, offsets_of, skew_stages
 from viz_core.lessons.position_embeddings.shared_layer import SharedLayer
-from viz_core.lessons.position_embeddings.skew import STAGES, offsets_of, skew_stages
 from viz_core.positional import alibi_slopes
 from viz_core.positional.entry import SchemeSizes
 from viz_core.positional.register import BY_NAME, BY_TASK_NAME, SCHEMES

@@ -15,7 +15,7 @@ from streamlit.testing.v1 import AppTest
 from pages.position_embeddings import playback as slideshow
 from tests.pages.reading import charts, drawn, finding, number, one_line, stands
 from viz_core.lessons.position_embeddings.rank_collapse import collapse_curves, layers_until_alike
-from viz_core.lessons.position_embeddings.skew import STAGES, offsets_of, skew_stages
+from viz_core.lessons.position_embeddings.scheme_parts import STAGES, offsets_of, skew_stages
 from viz_core.pretrained import available
 
 OpenPage = Callable[..., AppTest]

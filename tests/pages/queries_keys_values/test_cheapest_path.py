@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pages.queries_keys_values.lookup_figures import cheapest_path
-from viz_core.lessons.queries_keys_values.edit_distance import edit_table
+from viz_core.lessons.queries_keys_values.lookup import edit_table
 
 words = st.text("abc", max_size=6)
 

@@ -7,8 +7,7 @@ import numpy as np
 from pages.queries_keys_values.lookup_figures import all_keys_figure, edits_figure, weights_figure
 from ui.text.words import load_words
 from ui.widgets.figure_style import KEYS
-from viz_core.lessons.queries_keys_values.edit_distance import edit_table
-from viz_core.lessons.queries_keys_values.lookup import BOOK_DATABASE, soft_lookup
+from viz_core.lessons.queries_keys_values.lookup import BOOK_DATABASE, edit_table, soft_lookup
 
 LABELS = load_words("queries-keys-values", "en").group("figure")
 NAMES = [key for key, _ in BOOK_DATABASE]

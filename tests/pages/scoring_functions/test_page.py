@@ -20,8 +20,7 @@ from viz_core.attention.scores.function import ScoreCost, ScoringFunction
 from viz_core.attention.scores.register import BY_NAME, FUNCTIONS
 from viz_core.lessons.scoring_functions.mask_variants import MASK_VARIANTS
 from viz_core.lessons.scoring_functions.scaling import measure_width
-from viz_core.lessons.scoring_functions.score_contest import contest
-from viz_core.lessons.scoring_functions.score_scenes import SCENES
+from viz_core.lessons.scoring_functions.score_contest import SCENES, contest
 
 OpenPage = Callable[..., AppTest]
 CHAPTER = "scoring-functions"

@@ -20,8 +20,7 @@ from tests.tiny_vit import COLOUR, GREY, LABELS, write_tiny_vit
 from tests.viz_core.images.hostile_pictures import BAD, GOOD, encode, phone_photo, quarters
 from viz_core.images.drawn import SCENES, drawn_picture
 from viz_core.images.open_image import open_picture
-from viz_core.lessons.vision_transformer.patches import position_similarity
-from viz_core.lessons.vision_transformer.permutation import permutation_test, random_order
+from viz_core.lessons.vision_transformer.patches import permutation_test, position_similarity, random_order
 from viz_core.lessons.vision_transformer.token_maps import token_attention
 from viz_core.maps.distance import mean_attention_distance
 from viz_core.maps.measures import attention_entropy

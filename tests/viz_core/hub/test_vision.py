@@ -10,8 +10,7 @@ import torch
 from PIL import Image
 
 from viz_core.hub import HubError, HubModel, HubVision
-from viz_core.lessons.vision_transformer.patches import patchify
-from viz_core.lessons.vision_transformer.permutation import permutation_test, random_order
+from viz_core.lessons.vision_transformer.patches import patchify, permutation_test, random_order
 from viz_core.maps.relevance import gradient_relevance
 
 Models = Callable[[str], HubModel]

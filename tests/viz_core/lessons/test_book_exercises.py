@@ -10,15 +10,14 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
 from viz_core.lessons.architectures.cheaper import (
+    held,
     linear_attention,
     savings,
     tiled_attention,
     whole_attention,
     window_attention,
 )
-from viz_core.lessons.architectures.growth import held
-from viz_core.lessons.transformer.additive_cost import additive_cost, dot_cost
-from viz_core.lessons.transformer.depth_cost import TransformerSizes, depth_cost
+from viz_core.lessons.transformer.costs import TransformerSizes, additive_cost, depth_cost, dot_cost
 from viz_core.lessons.vision_transformer.picture_size import picture_cost
 from viz_core.models import TransformerDecoder, TransformerEncoder, ViT
 from viz_core.models.encoder_decoder import EncoderDecoder

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from viz_core.attention import MultiHeadAttention
-from viz_core.lessons.position_embeddings.grid_terms import GridTerms, column_major_total
+from viz_core.lessons.position_embeddings.scheme_parts import GridTerms, column_major_total
 from viz_core.lessons.relative_projection.proof import mirrored_residual
 from viz_core.lessons.scoring_functions.word_scores import word_scores
 from viz_core.lessons.sinusoidal_encoding.broken import lone_sine, single_precision

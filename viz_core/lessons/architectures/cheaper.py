@@ -1,6 +1,6 @@
-"""Ways to make attention cheaper on long texts, on the same queries, keys and values: what each saves and changes."""
+"""How self-attention grows with the text, and what is cheaper."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import torch
@@ -8,6 +8,9 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
+from viz_core.attention import MultiHeadAttention
+from viz_core.lessons.architectures.costs import LayerSizes
+from viz_core.lessons.architectures.paths import longest_path
 from viz_core.trace import attention_weights
 
 Tokens = Float[Tensor, "n d"]
@@ -81,3 +84,22 @@ def linear_attention(Q: Tokens, K: Tokens, V: Tokens) -> Tokens:
     """phi(Q) (phi(K)^T V) / (phi(Q) sum phi(K)) with phi(x) = elu(x) + 1: no map at all (Katharopoulos 2020, eq. 5)."""
     queries, keys = F.elu(Q) + 1, F.elu(K) + 1
     return queries @ (keys.T @ V) / (queries @ keys.sum(dim=0))[:, None]
+
+
+def held(n: int, num_hiddens: int, num_heads: int) -> Mapping[str, int]:
+    """Numbers of a layer on n tokens: its parameters, keys and values, weights of all heads, and its longest path.
+
+    Counted by tensors that have a shape and no content, so that no length is too long.
+    """
+    sizes = LayerSizes(n, num_hiddens, 1, 1)
+    layer = MultiHeadAttention(num_hiddens, num_heads).to("meta")
+    X = torch.empty(1, n, num_hiddens, device="meta")
+    with torch.no_grad():
+        keys, values = layer.project(X, X)
+        weights = attention_weights(keys, keys)
+    return {
+        "parameters": sum(p.numel() for p in layer.parameters()),
+        "keys": keys.numel() + values.numel(),
+        "weights": weights.numel(),
+        "path": int(longest_path("attention", sizes)),
+    }

@@ -1,4 +1,4 @@
-"""A stream of key-value pairs: each token writes a value under a letter, then asks for a letter."""
+"""A stream of key-value pairs: each token writes under a letter and asks for one, and what a state returns."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -57,3 +57,26 @@ def draw_stream(seed: int, orthogonal: bool = False) -> Stream:
     keys = torch.linalg.qr(keys.T)[0].T if orthogonal else F.normalize(keys, dim=-1)
     values = torch.randn(TOKENS, VALUE_WIDTH, generator=draw, dtype=torch.float64)
     return Stream(tuple(written), tuple(wanted), keys, values)
+
+
+@dataclass(frozen=True, eq=False)
+class Returned:
+    """The state of a rule after a token, without decay, and what it returns.
+
+    Attributes:
+        errors: by letter written so far, the distance of what the state returns from the letter's last value.
+    """
+
+    state: Float[Tensor, "d v"]
+    errors: dict[str, float]
+
+
+def returned(stream: Stream, rule: RuleName, time: int) -> Returned:
+    """Return the state after the token at `time`, counted from 0, and its errors."""
+    state = stream.operator(rule, decay=1.0).states(stream.values[None, None])[0, 0, time]
+    errors = {}
+    for letter, name in enumerate(LETTERS):
+        last = stream.last_written(letter, time)
+        if last is not None:
+            errors[name] = float((stream.read(state, letter) - stream.values[last]).norm())
+    return Returned(state, errors)

@@ -9,8 +9,7 @@ from torch import Tensor
 
 from viz_core.attention.kernel_pooling import kernel_weights
 from viz_core.attention.kernels import Kernel, boxcar, gaussian, with_width
-from viz_core.lessons.queries_keys_values.edit_distance import edit_distance
-from viz_core.lessons.queries_keys_values.lookup import approximate_lookup
+from viz_core.lessons.queries_keys_values.lookup import approximate_lookup, edit_distance
 
 _CLOSE = 0.01  # of the weight that a key should have
 _COLD = 0.05  # edits; a Gaussian this narrow is a softmax at nearly no temperature

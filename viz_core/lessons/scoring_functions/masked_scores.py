@@ -7,7 +7,32 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from viz_core.attention.masking import length_mask, masked_softmax
-from viz_core.lessons.scoring_functions.softmax_gradient import weight_gradient, weight_gradient_by_formula
+
+Lengths = Int[Tensor, "batch"] | Int[Tensor, "batch queries"]
+
+
+def weight_gradient(
+    scores: Float[Tensor, "batch queries keys"], valid_lens: Lengths | None, key: int
+) -> Float[Tensor, "batch queries keys"]:
+    """d a_i,key / d s_il for every query i and key l, by automatic differentiation."""
+    leaf = scores.detach().clone().requires_grad_()
+    with torch.enable_grad():
+        (gradient,) = torch.autograd.grad(masked_softmax(leaf, valid_lens)[..., key].sum(), leaf)
+    return gradient
+
+
+def weight_gradient_by_formula(
+    weights: Float[Tensor, "batch queries keys"], key: int
+) -> Float[Tensor, "batch queries keys"]:
+    """d a_key / d s_l = a_key (1 if l = key else 0) - a_key a_l: one row of the softmax's Jacobian.
+
+    It needs the weights alone. A masked key has weight 0, so its gradient is 0; the
+    entries of a row sum to 0, because adding one number to all scores changes no weight.
+    """
+    chosen = torch.zeros_like(weights)
+    chosen[..., key] = 1.0
+    return weights[..., key, None] * (chosen - weights)
+
 
 Scores = Float[Tensor, "batch queries keys"]
 

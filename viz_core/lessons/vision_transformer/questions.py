@@ -3,7 +3,7 @@
 from jaxtyping import Float
 from torch import Tensor
 
-from viz_core.lessons.vision_transformer.permutation import PermutationTest, permutation_test, random_order
+from viz_core.lessons.vision_transformer.patches import PermutationTest, permutation_test, random_order
 from viz_core.lessons.vision_transformer.token_maps import (
     TokenRollout,
     heads_by_depth,

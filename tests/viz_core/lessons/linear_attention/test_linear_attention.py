@@ -7,12 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.viz_core.hub.tiny_hybrids import FAMILIES
-from viz_core.lessons.linear_attention.costs import head_cost
-from viz_core.lessons.linear_attention.forms import all_forms
+from viz_core.lessons.linear_attention.forms import all_forms, decay_by_age, head_cost, map_error
 from viz_core.lessons.linear_attention.model_layers import CONFIGURATIONS, model_layers
-from viz_core.lessons.linear_attention.replacing import returned
-from viz_core.lessons.linear_attention.retained import decay_by_age, map_error
-from viz_core.lessons.linear_attention.stream import RULES, TOKENS, RuleName, draw_stream
+from viz_core.lessons.linear_attention.stream import RULES, TOKENS, RuleName, draw_stream, returned
 
 
 @given(seed=st.integers(0, 999), rule=st.sampled_from(RULES), decay=st.floats(0.5, 1.0))

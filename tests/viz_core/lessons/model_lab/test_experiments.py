@@ -9,11 +9,19 @@ import torch
 
 from viz_core.hub import HubModel, load_hub
 from viz_core.lessons.model_lab import mixed_batch
+from viz_core.lessons.model_lab.experiments import (
+    TEXTS,
+    linear_accuracy,
+    log_probabilities,
+    one_stack,
+    perplexity,
+    questions_and_statements,
+    right_choices,
+    sentence_pairs,
+    token_states,
+    with_encoder,
+)
 from viz_core.lessons.model_lab.mixed_batch import TASKS
-from viz_core.lessons.model_lab.one_sequence import one_stack, with_encoder
-from viz_core.lessons.model_lab.readout import linear_accuracy, questions_and_statements, token_states
-from viz_core.lessons.model_lab.sentence_choice import log_probabilities, right_choices, sentence_pairs
-from viz_core.lessons.model_lab.which_half import TEXTS, perplexity
 
 
 @pytest.fixture(scope="module")

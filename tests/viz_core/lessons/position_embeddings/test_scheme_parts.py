@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from viz_core.lessons.position_embeddings import scheme_proofs as proofs
-from viz_core.lessons.position_embeddings.grid_terms import grid_terms
 from viz_core.lessons.position_embeddings.rotary_decay import (
     mean_size,
     rotary_bound,
@@ -20,6 +19,7 @@ from viz_core.lessons.position_embeddings.rotary_decay import (
     rotary_shift_residual,
     su_bound,
 )
+from viz_core.lessons.position_embeddings.scheme_parts import grid_terms
 from viz_core.positional import RelativePositionEmbedding2d, apply_rotary, t5_relative_position_bucket
 from viz_core.positional.t5 import t5_bucket_ranges
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from viz_core.lessons.queries_keys_values.edit_distance import (
+from viz_core.lessons.queries_keys_values.lookup import (
     beginning_distance,
     edit_distance,
     edit_table,

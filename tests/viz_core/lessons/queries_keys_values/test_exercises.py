@@ -9,8 +9,12 @@ import torch
 
 from viz_core.lessons.queries_keys_values.approximate_weights import count_matching_limits, edit_kernels, edit_weights
 from viz_core.lessons.queries_keys_values.channel_gates import channel_gates, taken_from_others
-from viz_core.lessons.queries_keys_values.query_gradient import query_jacobian, weighted_covariance
-from viz_core.lessons.queries_keys_values.search_engine import click_loss, ranks_while_learning
+from viz_core.lessons.queries_keys_values.query_gradient import (
+    click_loss,
+    query_jacobian,
+    ranks_while_learning,
+    weighted_covariance,
+)
 
 
 def test_two_keys_within_one_edit_share_the_weight() -> None:

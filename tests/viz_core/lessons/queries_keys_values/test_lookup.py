@@ -9,10 +9,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from viz_core.lessons.queries_keys_values.edit_distance import beginning_distance
 from viz_core.lessons.queries_keys_values.lookup import (
     BOOK_DATABASE,
     approximate_lookup,
+    beginning_distance,
     embed_words,
     exact_lookup,
     first_weights,

@@ -12,14 +12,12 @@ from torch import nn
 from viz_core.attention.scores.function import ScoreCost, ScoreWidths, ScoringFunction
 from viz_core.attention.scores.register import BY_NAME, FUNCTIONS
 from viz_core.lessons.scoring_functions.score_contest import (
+    SCENES,
     additive_loop_error,
+    book_example_error,
     contest,
     general_identity_error,
     general_projection_error,
-)
-from viz_core.lessons.scoring_functions.score_scenes import (
-    SCENES,
-    book_example_error,
     the_books,
     turned,
     widths,

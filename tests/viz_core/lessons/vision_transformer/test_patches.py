@@ -13,12 +13,13 @@ from viz_core.lessons.vision_transformer.patches import (
     embed_patches,
     neighbour_similarity,
     patchify,
+    permutation_test,
     position_similarity,
     principal_filters,
+    random_order,
     shuffle_patches,
     unpatchify,
 )
-from viz_core.lessons.vision_transformer.permutation import permutation_test, random_order
 from viz_core.lessons.vision_transformer.token_maps import token_attention
 from viz_core.models.vit import ViT
 from viz_core.trace import record

@@ -1,13 +1,57 @@
-"""What relative positions on a grid add to the scores of one query cell: a row term, a column term, their sum."""
+"""Parts of three schemes: the skew of relative scores, T5's buckets, and terms of positions on a grid."""
 
 from typing import NamedTuple, cast
 
+import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from viz_core.lessons.position_embeddings.shared_layer import SharedLayer
+from viz_core.positional import relative_to_absolute_steps
 from viz_core.positional.relative_2d import RELATIVE_2D, RelativePositionEmbedding2d
+from viz_core.positional.t5 import t5_bucket_ranges, t5_relative_position_bucket
+
+STAGES = ("scores", "padded", "flattened", "extended", "reshaped", "result")
+
+
+def skew_stages(num_tokens: int) -> dict[str, Int[np.ndarray, "rows columns"]]:
+    """Where each entry of the n x (2n - 1) scores is at each stage: i (2n - 1) + c + 1, and 0 for padding."""
+    entries = torch.arange(1, num_tokens * (2 * num_tokens - 1) + 1).reshape(num_tokens, -1).float()
+    tensors = (entries, *relative_to_absolute_steps(entries))
+    return {name: np.atleast_2d(t.numpy()).astype(np.int64) for name, t in zip(STAGES, tensors, strict=True)}
+
+
+def offsets_of(entries: Int[np.ndarray, "rows columns"], num_tokens: int) -> Float[np.ndarray, "rows columns"]:
+    """The offset c - (n - 1) that each entry stands for; NaN for padding."""
+    columns = (entries - 1) % (2 * num_tokens - 1)
+    return np.where(entries > 0, columns - (num_tokens - 1), np.nan).astype(np.float32)
+
+
+class BucketMap(NamedTuple):
+    """The bucket of each offset from -reach to reach, and the distances that each bucket of past keys holds.
+
+    Attributes:
+        ranges: (bucket, nearest, farthest distance); None where a bucket has no end.
+        used: number of buckets that some offset falls into.
+        exact: number of buckets that hold a single distance.
+    """
+
+    offsets: Int[Tensor, " n"]
+    buckets: Int[Tensor, " n"]
+    ranges: tuple[tuple[int, int, int | None], ...]
+    used: int
+    exact: int
+
+
+def bucket_map(bidirectional: bool, num_buckets: int, max_distance: int) -> BucketMap:
+    """Buckets up to a quarter beyond max_distance, where all offsets share the last (Raffel 2020, section 2.1)."""
+    reach = max_distance + max_distance // 4
+    offsets = torch.arange(-reach, reach + 1)
+    buckets = t5_relative_position_bucket(offsets, bidirectional, num_buckets, max_distance)
+    ranges = t5_bucket_ranges(bidirectional, num_buckets, max_distance)
+    exact = sum(low == high for _, low, high in ranges)
+    return BucketMap(offsets, buckets, ranges, len(buckets.unique()), exact)
 
 
 class GridTerms(NamedTuple):
