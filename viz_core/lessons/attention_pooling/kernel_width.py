@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import torch
 from jaxtyping import Float
@@ -12,19 +12,20 @@ from viz_core.attention.kernel_pooling import kernel_weights
 from viz_core.attention.kernels import Kernel, with_width
 from viz_core.trace.weights import row_softmax
 
+Train: TypeAlias = Float[Tensor, " train"]
+Widths: TypeAlias = Float[Tensor, " widths"]
+
 _GOLDEN = (math.sqrt(5) - 1) / 2
 
 
-def leave_one_out(
-    x_train: Float[Tensor, " train"], y_train: Float[Tensor, " train"], kernel: Kernel
-) -> Float[Tensor, " train"]:
+def leave_one_out(x_train: Train, y_train: Train, kernel: Kernel) -> Train:
     """y_i - y_hat_(-i)(x_i): the error at every point when the fit has not seen it; NaN if no other key reaches it."""
     distances = (x_train[:, None] - x_train).abs().fill_diagonal_(math.inf)  # out of its own reach
     weights = kernel_weights(distances, kernel)
     return torch.where(weights.any(dim=-1), y_train - weights @ y_train, torch.nan)
 
 
-def shortcut_error(x_train: Float[Tensor, " train"], y_train: Float[Tensor, " train"], kernel: Kernel) -> float:
+def shortcut_error(x_train: Train, y_train: Train, kernel: Kernel) -> float:
     """max |(1 - a_ii) e_i - (y_i - y_hat_i)|: whether one fit of all points knows what leaving each out would give.
 
     Without point i the other weights grow by 1 / (1 - a_ii), so its leave-one-out error e_i is the
@@ -48,19 +49,13 @@ class WidthSearch:
         error: that error.
     """
 
-    widths: Float[Tensor, " widths"]
-    errors: Float[Tensor, " widths"]
+    widths: Widths
+    errors: Widths
     best: float
     error: float
 
 
-def learn_width(
-    x_train: Float[Tensor, " train"],
-    y_train: Float[Tensor, " train"],
-    kernel: Kernel,
-    widths: Float[Tensor, " widths"],
-    steps: int = 24,
-) -> WidthSearch:
+def learn_width(x_train: Train, y_train: Train, kernel: Kernel, widths: Widths, steps: int = 24) -> WidthSearch:
     """The width of smallest mean squared leave-one-out error: over a grid, then between its best point's neighbours.
 
     The second part is a golden-section search in log width (Kiefer 1953).
@@ -101,9 +96,7 @@ class Descent(NamedTuple):
     error: float
 
 
-def descend_width(
-    x_train: Float[Tensor, " train"], y_train: Float[Tensor, " train"], left_out: bool, start: float = 1.0
-) -> Descent:
+def descend_width(x_train: Train, y_train: Train, left_out: bool, start: float = 1.0) -> Descent:
     """The Gaussian's width after 200 steps down the gradient of mean_i (f(x_i) - y_i)^2.
 
     Args:

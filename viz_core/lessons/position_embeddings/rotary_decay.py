@@ -1,6 +1,6 @@
 """How the product of a rotated query and key changes with the distance between them."""
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import torch
 from jaxtyping import Float, Int, Real
@@ -9,6 +9,10 @@ from torch import Tensor
 from viz_core.lessons.position_embeddings.broken import added_residuals
 from viz_core.positional.rotary import apply_rotary
 from viz_core.positional.sinusoidal import angular_frequencies
+
+Vector: TypeAlias = Float[Tensor, " d"]
+Offsets: TypeAlias = Real[Tensor, " n"]
+Line: TypeAlias = Float[Tensor, " n"]
 
 REACH = 200
 CLOSE, FAR = (1, 50), (151, 200)  # distances whose mean sizes are compared
@@ -23,7 +27,7 @@ class DecayCurves(NamedTuple):
     """
 
     offsets: Int[Tensor, " n"]
-    products: Float[Tensor, " n"]
+    products: Line
     bound: Float[Tensor, " n"]
     product: float
     bound_here: float
@@ -80,22 +84,14 @@ def rotary_proofs(num_hiddens: int, base: float) -> RotaryProofs:
     )
 
 
-def rotary_products(
-    q: Float[Tensor, " d"],
-    k: Float[Tensor, " d"],
-    offsets: Real[Tensor, " n"],
-    base: float = 10000.0,
-    start: float = 0.0,
-) -> Float[Tensor, " n"]:
+def rotary_products(q: Vector, k: Vector, offsets: Offsets, base: float = 10000.0, start: float = 0.0) -> Line:
     """q_m . k_n for one query vector at position `start` and one key vector at start + offset."""
     keys = apply_rotary(k.expand(1, 1, len(offsets), -1), offsets + start, base)
     query = apply_rotary(q[None, None, None], offsets.new_full((1,), start, dtype=torch.float64), base)
     return (keys @ query.transpose(-2, -1))[0, 0, :, 0]
 
 
-def rotary_bound(
-    q: Float[Tensor, " d"], k: Float[Tensor, " d"], offsets: Real[Tensor, " n"], base: float = 10000.0
-) -> Float[Tensor, " n"]:
+def rotary_bound(q: Vector, k: Vector, offsets: Offsets, base: float = 10000.0) -> Line:
     """A bound on |q_m . k_n| by offset: sum over j = 0 .. d/2 - 1 of |h_(j+1) - h_j| |S_(j+1)|.
 
     With the pairs as complex numbers, h_j = q_j conj(k_j), h_(d/2) = 0 and S_j = sum over i < j of
@@ -106,41 +102,31 @@ def rotary_bound(
     return (sums * steps).sum(dim=-1)
 
 
-def su_bound(
-    q: Float[Tensor, " d"], k: Float[Tensor, " d"], offsets: Real[Tensor, " n"], base: float = 10000.0
-) -> Float[Tensor, " n"]:
+def su_bound(q: Vector, k: Vector, offsets: Offsets, base: float = 10000.0) -> Line:
     """The coarser bound that Su 2021, section 3.4.3, ends with: max |h_(j+1) - h_j| times the sum of |S_(j+1)|."""
     steps, sums = _abel_terms(q, k, offsets, base)
     return sums.sum(dim=-1) * steps.max()
 
 
-def rotary_bound_ratio(
-    q: Float[Tensor, " d"], k: Float[Tensor, " d"], offsets: Real[Tensor, " n"], base: float = 10000.0
-) -> float:
+def rotary_bound_ratio(q: Vector, k: Vector, offsets: Offsets, base: float = 10000.0) -> float:
     """Largest |q_m . k_n| / `rotary_bound` over these offsets, at most 1."""
     return float((rotary_products(q, k, offsets, base).abs() / rotary_bound(q, k, offsets, base)).max())
 
 
-def mean_size(products: Float[Tensor, " n"], offsets: Real[Tensor, " n"], nearest: int, farthest: int) -> float:
+def mean_size(products: Line, offsets: Offsets, nearest: int, farthest: int) -> float:
     """Mean of |q_m . k_n| over the offsets whose distance is from `nearest` to `farthest`."""
     distance = offsets.abs()
     return float(products[(distance >= nearest) & (distance <= farthest)].abs().mean())
 
 
-def rotary_shift_residual(
-    q: Float[Tensor, " d"],
-    k: Float[Tensor, " d"],
-    offsets: Real[Tensor, " n"],
-    base: float = 10000.0,
-    shift: float = 1000,
-) -> float:
+def rotary_shift_residual(q: Vector, k: Vector, offsets: Offsets, base: float = 10000.0, shift: float = 1000) -> float:
     """Largest change of q_m . k_n over these offsets when both positions grow by `shift`: 0 if only m - n matters."""
     here, there = (rotary_products(q, k, offsets, base, start) for start in (0.0, shift))
     return float((here - there).abs().max())
 
 
 def _abel_terms(
-    q: Float[Tensor, " d"], k: Float[Tensor, " d"], offsets: Real[Tensor, " n"], base: float
+    q: Vector, k: Vector, offsets: Offsets, base: float
 ) -> tuple[Float[Tensor, " pairs"], Float[Tensor, "n pairs"]]:
     """|h_(j+1) - h_j| and |S_(j+1)| for j = 0 .. d/2 - 1."""
     h = torch.view_as_complex(q.reshape(-1, 2)) * torch.view_as_complex(k.reshape(-1, 2)).conj()

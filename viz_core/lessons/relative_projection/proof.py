@@ -1,6 +1,7 @@
 """M p_i = p_(i + offset), proven: line by line for one pair, and as residuals that rounding alone explains."""
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import torch
 from jaxtyping import Float, Real
@@ -8,6 +9,9 @@ from torch import Tensor
 
 from viz_core.positional.relative_projection import relative_projection
 from viz_core.positional.sinusoidal import angular_frequencies, sinusoidal_rows
+
+Positions: TypeAlias = Real[Tensor, " positions"]
+Residuals: TypeAlias = Float[Tensor, " positions"]
 
 POSITIONS = torch.arange(1000)
 """The positions over which residuals are measured."""
@@ -68,12 +72,8 @@ def proof_lines(
 
 
 def projection_residual(
-    offset: int,
-    num_hiddens: int,
-    positions: Real[Tensor, " positions"],
-    base: float = 10000.0,
-    dtype: torch.dtype = torch.float64,
-) -> Float[Tensor, " positions"]:
+    offset: int, num_hiddens: int, positions: Positions, base: float = 10000.0, dtype: torch.dtype = torch.float64
+) -> Residuals:
     """The largest entry of |M p_i - p_(i + offset)| for each position i: 0 if there were no rounding.
 
     Angles are float64; the entries of M and of both rows are rounded once to dtype, and the product is
@@ -83,12 +83,8 @@ def projection_residual(
 
 
 def mirrored_residual(
-    offset: int,
-    num_hiddens: int,
-    positions: Real[Tensor, " positions"],
-    base: float = 10000.0,
-    dtype: torch.dtype = torch.float64,
-) -> Float[Tensor, " positions"]:
+    offset: int, num_hiddens: int, positions: Positions, base: float = 10000.0, dtype: torch.dtype = torch.float64
+) -> Residuals:
     """max over dimensions of |M^T p_i - p_(i + offset)|, with [[cos, -sin], [sin, cos]] for M's blocks."""
     return arrival_residual(relative_projection(offset, num_hiddens, base).T, offset, positions, base, dtype)
 
@@ -96,10 +92,10 @@ def mirrored_residual(
 def arrival_residual(
     M: Float[Tensor, "d d"],
     offset: int,
-    positions: Real[Tensor, " positions"],
+    positions: Positions,
     base: float = 10000.0,
     dtype: torch.dtype = torch.float64,
-) -> Float[Tensor, " positions"]:
+) -> Residuals:
     """max over dimensions of |M p_i - p_(i + offset)| for any matrix M: how far from its aim it takes each position."""
     rotated = sinusoidal_rows(positions, len(M), base, dtype) @ M.to(dtype).T
     arrived = sinusoidal_rows(positions + offset, len(M), base, dtype)
@@ -107,11 +103,7 @@ def arrival_residual(
 
 
 def rotation_spread(
-    offset: int,
-    num_hiddens: int,
-    positions: Real[Tensor, " positions"],
-    base: float = 10000.0,
-    dtype: torch.dtype = torch.float64,
+    offset: int, num_hiddens: int, positions: Positions, base: float = 10000.0, dtype: torch.dtype = torch.float64
 ) -> float:
     """How far the rotations read off single positions lie from M: 0 if M did not depend on the position.
 
