@@ -1,11 +1,20 @@
-"""Sentences of an uploaded corpus, one per line."""
+"""Sentences of a corpus: uploaded, one per line, or random words that come twice."""
 
 from __future__ import annotations
 
 import codecs
+import re
+from collections.abc import Sequence
+
+import numpy as np
 
 from viz_core.hub.runs.text import clean_text
 from viz_core.hub.store.errors import HubError
+
+LENGTH = 25
+"""Words of a run, as many as the random tokens of Olsson 2022 ("In-context Learning and Induction Heads")."""
+
+RUNS = 20
 
 
 def sentences_of(content: bytes, most_bytes: int, most: int) -> tuple[tuple[str, ...], int]:
@@ -34,3 +43,10 @@ def sentences_of(content: bytes, most_bytes: int, most: int) -> tuple[tuple[str,
     if not lines:
         raise HubError("This file holds no sentence. One a line is expected.")
     return tuple(lines[:most]), max(0, len(lines) - most)
+
+
+def repeated_words(texts: Sequence[str], runs: int = RUNS, seed: int = 0) -> tuple[str, ...]:
+    """Runs of `LENGTH` different words drawn from these texts, each run followed by itself: only induction helps."""
+    words = sorted({word for text in texts for word in re.findall(r"\b[a-z]{2,}\b", text)})
+    draw = np.random.default_rng(seed)
+    return tuple(" ".join(2 * draw.choice(words, LENGTH, replace=False).tolist()) for _ in range(runs))

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from tokenizers import Tokenizer
+from tokenizers import Regex, Tokenizer, pre_tokenizers
 
 GROWTH = 32
 """How many characters a normalizer may make of one: of Unicode's own forms at most 18 (U+FDFA in NFKC)."""
@@ -28,6 +28,16 @@ def try_tokenizer(content: bytes) -> bytes:
             tokens = tokenizer.encode(text).tokens
             if tokenizer.decoder is not None and len(tokenizer.decoder.decode(tokens)) > GROWTH * len(text) + 1000:
                 return b"grows"
+    return b""
+
+
+def try_patterns(content: bytes) -> bytes:
+    """Split every text by every pattern, of a JSON list of both."""
+    patterns, texts = json.loads(content)
+    for pattern in patterns:
+        split = pre_tokenizers.Split(Regex(pattern), "isolated")
+        for text in texts:
+            split.pre_tokenize_str(text)
     return b""
 
 

@@ -3,7 +3,6 @@
 import json
 import zlib
 from collections.abc import Hashable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -74,12 +73,12 @@ def load_trace(path: str | Path) -> Trace:
         raise ValueError(f"{path} is no recording that can be read: {error}") from None
     if header.get("sums") != _check_sums(tensors):
         raise ValueError(f"{path} is no recording that can be read: its numbers are not those that were saved")
-    for call in calls:
+    for site, kind, settings, names in calls:
         try:
-            stored = {name: tensors[where] for name, where in call.tensors.items()}
-            trace.add(_source(call, stored), call.site)
+            stored = {name: tensors[where] for name, where in names.items()}
+            trace.add(_source(kind, settings, stored), site)
         except (KeyError, TypeError, ValueError) as error:
-            raise ValueError(f"{path}: what site {call.site!r} holds makes no attention call: {error}") from None
+            raise ValueError(f"{path}: what site {site!r} holds makes no attention call: {error}") from None
     return trace
 
 
@@ -87,14 +86,6 @@ def _check_sums(tensors: dict[str, Tensor]) -> str:
     """Return the CRC-32 of each tensor's bytes, which detects changes by a disk or a transfer."""
     arrays = {name: tensor.reshape(-1).view(torch.uint8).numpy() for name, tensor in tensors.items()}
     return json.dumps({name: zlib.crc32(array.data) for name, array in arrays.items()}, sort_keys=True)
-
-
-@dataclass(frozen=True)
-class _Call:
-    site: str
-    kind: str
-    settings: dict[str, Any]
-    tensors: dict[str, str]  # their names in the file
 
 
 def saved_source(call: AttentionCall) -> Direct | Projected:
@@ -134,32 +125,30 @@ def _parts(source: Direct | Projected, site: str) -> tuple[str, dict[str, Tensor
     return "projected", stored, settings | ({"is_changed": True} if source.is_changed else {})
 
 
-def _calls(header: dict[str, str], path: str | Path) -> list[_Call]:
+def _calls(header: dict[str, str], path: str | Path) -> list[tuple[str, str, dict[str, Any], dict[str, str]]]:
+    """Return the site, kind, settings and names of tensors of each call."""
     if header.get("format") != _FORMAT:
         raise ValueError(f"{path} is no recording of attention, but safetensors of something else")
     if header.get("version") != _VERSION:
         raise ValueError(f"{path}: expected version {_VERSION} of the format, got {header.get('version')}")
     try:
-        return [
-            _Call(str(c["site"]), str(c["kind"]), dict(c["settings"]), dict(c["tensors"]))
-            for c in json.loads(header["calls"])
-        ]
+        calls = json.loads(header["calls"])
+        return [(str(c["site"]), str(c["kind"]), dict(c["settings"]), dict(c["tensors"])) for c in calls]
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise ValueError(f"{path}: its list of calls cannot be read: {error}") from None
 
 
-def _source(call: _Call, stored: dict[str, Tensor]) -> Source:
+def _source(kind: str, settings: dict[str, Any], stored: dict[str, Tensor]) -> Source:
     """Return the source of which `_parts` gave kind, tensors and settings."""
     masks = {name: stored.get(name) for name in ("query_tokens", "key_tokens")}
-    if call.kind == "direct" and {"values"} <= stored.keys() <= {"values", "added_up", *masks}:
+    if kind == "direct" and {"values"} <= stored.keys() <= {"values", "added_up", *masks}:
         check_tensors(weights=stored["values"])
         if stored["values"].dim() != 4:
             raise ValueError(f"weights of shape {tuple(stored['values'].shape)}")
-        is_signed = bool(call.settings.get("signed", False))
+        is_signed = bool(settings.get("signed", False))
         return Direct(stored["values"], stored.get("added_up"), masks["query_tokens"], masks["key_tokens"], is_signed)
-    if call.kind != "projected" or not stored.keys() <= {*_TENSORS}:
-        raise ValueError(f"a {call.kind} of {sorted(stored)}")
-    settings = call.settings
+    if kind != "projected" or not stored.keys() <= {*_TENSORS}:
+        raise ValueError(f"a {kind} of {sorted(stored)}")
     source = Projected(
         queries=stored["queries"],
         keys=stored["keys"],

@@ -4,9 +4,10 @@ There is one reader for each function; its arguments have torch's names, and tor
 Projections within torch's function are computed again.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import reduce
+from inspect import signature
 from operator import or_
 from typing import Any
 
@@ -185,34 +186,21 @@ def from_encoder_layer(
     return from_fast_path(x, x, x, num_heads, qkv_weight, qkv_bias, mask, mask_type)
 
 
-READERS: dict[Callable[..., Any], tuple[Callable[..., Projected], tuple[str, ...]]] = {
+READERS: dict[Callable[..., Any], tuple[Callable[..., Projected], Iterable[str]]] = {
     F.scaled_dot_product_attention: (
         from_kernel,
-        tuple("query key value attn_mask dropout_p is_causal scale enable_gqa".split()),
+        "query key value attn_mask dropout_p is_causal scale enable_gqa".split(),
     ),
-    F.multi_head_attention_forward: (
-        from_multi_head,
-        tuple(
-            "query key value embed_dim_to_check num_heads in_proj_weight in_proj_bias bias_k bias_v add_zero_attn "
-            "dropout_p out_proj_weight out_proj_bias training key_padding_mask need_weights attn_mask "
-            "use_separate_proj_weight q_proj_weight k_proj_weight v_proj_weight static_k static_v "
-            "average_attn_weights is_causal".split()
-        ),
-    ),
+    F.multi_head_attention_forward: (from_multi_head, tuple(signature(F.multi_head_attention_forward).parameters)),
     native_multi_head_attention: (
         from_fast_path,
-        tuple(
-            "query key value embed_dim num_head qkv_weight qkv_bias proj_weight proj_bias mask need_weights "
-            "average_attn_weights mask_type".split()
-        ),
+        "query key value embed_dim num_head qkv_weight qkv_bias proj_weight proj_bias mask need_weights "
+        "average_attn_weights mask_type".split(),
     ),
     transformer_encoder_layer: (
         from_encoder_layer,
-        tuple(
-            "src embed_dim num_heads qkv_weight qkv_bias proj_weight proj_bias use_gelu norm_first eps norm_weight_1 "
-            "norm_bias_1 norm_weight_2 norm_bias_2 ffn_weight_1 ffn_bias_1 ffn_weight_2 ffn_bias_2 mask "
-            "mask_type".split()
-        ),
+        "src embed_dim num_heads qkv_weight qkv_bias proj_weight proj_bias use_gelu norm_first eps norm_weight_1 "
+        "norm_bias_1 norm_weight_2 norm_bias_2 ffn_weight_1 ffn_bias_1 ffn_weight_2 ffn_bias_2 mask mask_type".split(),
     ),
 }
 """The reader of each of torch's attention functions, and the names of its positional arguments."""

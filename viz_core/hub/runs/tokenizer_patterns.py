@@ -7,38 +7,20 @@ it grows with the square of the text (Davis and others 2018, "The impact of regu
 
 import json
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
 from viz_core.hub.store.errors import HubError
+from viz_core.runtime.limited_process import LimitError, Limits, run_limited
+from viz_core.runtime.tokenizer_trial import try_patterns
 
 _LENGTH = 2000  # characters of a trial: a million steps for what grows with the square of it
-_SECONDS = 1  # of the processor, for all trials of a tokenizer
-_TIMEOUT = 60.0  # seconds on the clock: a machine may be busy
+_LIMITS = Limits(cpu_seconds=1)  # for all trials of a tokenizer
 _UNITS = ("a", "A", "1", " ", "\n", "a ", "a1", "é", "'s", ".", "_", "aA")
 _NAMED = 40  # words and signs
 _ENDS = ("", "!", "\0")
-
-# Run by an interpreter of its own, which knows nothing of the Atlas.
-_TRIAL = """
-import json, sys
-try:
-    import resource
-    seconds = int(sys.argv[1])
-    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
-except ImportError:
-    pass  # a system without such limits: the caller has a timeout
-from tokenizers import Regex, pre_tokenizers
-patterns, texts = json.load(sys.stdin)
-for pattern in patterns:
-    split = pre_tokenizers.Split(Regex(pattern), "isolated")
-    for text in texts:
-        split.pre_tokenize_str(text)
-"""
 
 
 def costly(tokenizer: Any) -> bool:
@@ -46,10 +28,7 @@ def costly(tokenizer: Any) -> bool:
     backend = getattr(tokenizer, "backend_tokenizer", None)
     parts = [getattr(backend, name, None) for name in ("normalizer", "pre_tokenizer", "decoder")]
     found = {pattern for part in parts if part is not None for pattern in _patterns(json.loads(part.__getstate__()))}
-    try:
-        return bool(found) and not _come_to_an_end(tuple(sorted(found)))
-    except subprocess.TimeoutExpired:
-        return True
+    return bool(found) and not _come_to_an_end(tuple(sorted(found)))
 
 
 @contextmanager
@@ -65,15 +44,12 @@ def panics_in_words(refusal: HubError) -> Iterator[None]:
 
 @lru_cache(maxsize=256)
 def _come_to_an_end(patterns: tuple[str, ...]) -> bool:
-    tried = subprocess.run(
-        [sys.executable, "-c", _TRIAL, str(_SECONDS)],
-        input=json.dumps([patterns, list(_texts(patterns))]).encode(),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        timeout=_TIMEOUT,
-        check=False,
-    )
-    return tried.returncode == 0
+    content = json.dumps([patterns, list(_texts(patterns))]).encode()
+    try:
+        run_limited(try_patterns, content, limits=_LIMITS)
+    except LimitError:
+        return False
+    return True
 
 
 def _texts(patterns: tuple[str, ...]) -> Iterator[str]:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
-from viz_core.lessons.model_lab.repeated_words import LENGTH, RUNS, repeated_words
+from pages.model_lab.corpus_text import LENGTH, RUNS, repeated_words
 from viz_core.pretrained.samples import held_out
 
 TEXTS = tuple(sample.english for sample in held_out())
@@ -20,8 +18,3 @@ def test_each_run_has_different_words_and_comes_twice() -> None:
         assert all(word.isalpha() and word.islower() for word in words)
     assert found == repeated_words(TEXTS), "the same on every visit"
     assert found != repeated_words(TEXTS, seed=1)
-
-
-def test_too_few_words_are_refused() -> None:
-    with pytest.raises(ValueError, match="at least 25 different words, got 2"):
-        repeated_words(["the cat"])
