@@ -27,22 +27,14 @@ _MOST_REASONS = 20  # why sentences are left out, at most
 
 @dataclass(frozen=True)
 class CorpusFound:
-    """Measures of all heads over some sentences.
+    """Measures of all heads over some sentences."""
 
-    Attributes:
-        sentences: so many were read.
-        tokens: so many they had, with what a translator wrote for them.
-        left_out: so many could not be read.
-        why: the first of those: number of the sentence, and what is wrong with it.
-        kinds: what heads do, by kind of maps ("encoder-self", "decoder-self", "decoder-cross").
-        sides: labels of queries and keys of the sentences in `strongest` and `sampled`, by kind and number.
-    """
-
-    sentences: int
-    tokens: int
-    left_out: int
-    why: tuple[tuple[int, HubError], ...]
-    kinds: dict[str, KindFound]
+    sentences: int  # so many were read
+    tokens: int  # so many they had, with what a translator wrote for them
+    left_out: int  # so many could not be read
+    why: tuple[tuple[int, HubError], ...]  # the first of those: number of the sentence, and what is wrong with it
+    kinds: dict[str, KindFound]  # what heads do, by kind of maps ("encoder-self", "decoder-self", "decoder-cross")
+    # labels of queries and keys of the sentences in `strongest` and `sampled`, by kind and number
     sides: dict[tuple[str, int], tuple[tuple[str, ...], tuple[str, ...]]]
 
     def __add__(self, other: "CorpusFound") -> "CorpusFound":

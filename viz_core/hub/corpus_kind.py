@@ -46,17 +46,12 @@ class Firing(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class WordSeen:
-    """Attention of each head to a word.
+    """Attention of each head to a word."""
 
-    Attributes:
-        count: how often it came and any query outside it could see it.
-        received: sum of what each head gave it then: the weight on all its pieces, mean over those queries.
-        sentences: the first that have it.
-    """
-
-    count: int
+    count: int  # how often it came and any query outside it could see it
+    # sum of what each head gave it then: the weight on all its pieces, mean over those queries
     received: Float[np.ndarray, " heads"]
-    sentences: tuple[int, ...]
+    sentences: tuple[int, ...]  # the first that have it
 
     def __add__(self, other: "WordSeen") -> "WordSeen":
         """The sum of both."""
@@ -81,23 +76,15 @@ class Measured(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class KindFound:
-    """Measures of the heads of one kind of maps.
+    """Measures of the heads of one kind of maps."""
 
-    Attributes:
-        heads: layer and head from 0, in the order of all that follows.
-        roles: of each head by `COLUMNS`, over sentences.
-        chance: of a head that looks at all alike (`RoleTargets.even`), by `COLUMNS`.
-        strongest: of each head, the sentences in which it fires most, the strongest first.
-        sampled: of each head, the largest weights of queries drawn from the corpus, special and first tokens left out.
-        words: by lower-case word.
-    """
-
-    heads: tuple[tuple[int, int], ...]
-    roles: Moments
-    chance: Moments
-    strongest: tuple[tuple[Firing, ...], ...]
+    heads: tuple[tuple[int, int], ...]  # layer and head from 0, in the order of all that follows
+    roles: Moments  # of each head by `COLUMNS`, over sentences
+    chance: Moments  # of a head that looks at all alike (`RoleTargets.even`), by `COLUMNS`
+    strongest: tuple[tuple[Firing, ...], ...]  # of each head, the sentences in which it fires most, the strongest first
+    # of each head, the largest weights of queries drawn from the corpus, special and first tokens left out
     sampled: tuple[tuple[Firing, ...], ...]
-    words: dict[str, WordSeen]
+    words: dict[str, WordSeen]  # by lower-case word
 
     def __add__(self, other: "KindFound") -> "KindFound":
         """The sum of both."""

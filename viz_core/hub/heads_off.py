@@ -27,19 +27,15 @@ class Change:
 
 @dataclass(frozen=True, eq=False)
 class Without:
-    """Effect of switching heads off in the same pass over the same tokens.
+    """Effect of switching heads off in the same pass over the same tokens."""
 
-    Attributes:
-        changes: the likeliest words after a token, or classes, of both passes together; () where there are none.
-        perplexity: of the text, with all heads and without: exp of the mean of -log p over its words, each given those
-            before it; None where the model does not write.
-        counted: the words it was taken over.
-        distances: 1 - cos of each token's last state in both passes, 0 to 2; None where the model writes or sorts.
-    """
-
+    # the likeliest words after a token, or classes, of both passes together; () where there are none
     changes: tuple[Change, ...] = ()
+    # of the text, with all heads and without: exp of the mean of -log p over its words, each given those before it;
+    # None where the model does not write
     perplexity: tuple[float, float] | None = None
-    counted: int = 0
+    counted: int = 0  # the words it was taken over
+    # 1 - cos of each token's last state in both passes, 0 to 2; None where the model writes or sorts
     distances: Float[np.ndarray, " tokens"] | None = None
 
 

@@ -20,21 +20,13 @@ MOST_PLACES = 24
 
 @dataclass(frozen=True, eq=False)
 class LayerWords:
-    """Predictions of each layer: rows are the embedding and the layers, columns the last tokens read.
+    """Predictions of each layer: rows are the embedding and the layers, columns the last tokens read."""
 
-    Attributes:
-        read: the token of each column.
-        tokens: the likeliest one in each place.
-        probabilities: of the likeliest one.
-        final_word: of the token that the last row finds likeliest.
-        residual: max |logits of the last row - logits of the model|.
-    """
-
-    read: tuple[str, ...]
-    tokens: tuple[tuple[str, ...], ...]
-    probabilities: Float[np.ndarray, "layers places"]
-    final_word: Float[np.ndarray, "layers places"]
-    residual: float
+    read: tuple[str, ...]  # the token of each column
+    tokens: tuple[tuple[str, ...], ...]  # the likeliest one in each place
+    probabilities: Float[np.ndarray, "layers places"]  # of the likeliest one
+    final_word: Float[np.ndarray, "layers places"]  # of the token that the last row finds likeliest
+    residual: float  # max |logits of the last row - logits of the model|
 
 
 @torch.inference_mode()

@@ -23,17 +23,11 @@ class HeadChange(NamedTuple):
 
 @dataclass(frozen=True)
 class KindCompared:
-    """The heads of one kind of maps in both models.
+    """The heads of one kind of maps in both models."""
 
-    Attributes:
-        id: of the kind.
-        apart: why they cannot be compared, if so.
-        heads: every head, the most changed first; () where they cannot be compared.
-    """
-
-    id: str
-    apart: Apart
-    heads: tuple[HeadChange, ...]
+    id: str  # of the kind
+    apart: Apart  # why they cannot be compared, if so
+    heads: tuple[HeadChange, ...]  # every head, the most changed first; () where they cannot be compared
 
 
 def compare_heads(first: HubRun, second: HubRun) -> tuple[KindCompared, ...]:

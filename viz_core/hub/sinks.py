@@ -28,18 +28,13 @@ _MOST_OTHERS = 4
 
 @dataclass(frozen=True, eq=False)
 class Sinks:
-    """Attention of the heads of one kind of maps to the first token.
+    """Attention of the heads of one kind of maps to the first token."""
 
-    Attributes:
-        shares: the weight on it, 0 to 1, mean over the queries that come after it.
-        even: what that would be if every query looked alike at all it may see.
-        learned: the same mean for a learned sink before all tokens; None where the model has none.
-        lengths: |v_first| over the mean of |v_j| of all other tokens; None where a model's own code hides its values.
-    """
-
-    shares: Float[np.ndarray, "layers heads"]
-    even: float
+    shares: Float[np.ndarray, "layers heads"]  # the weight on it, 0 to 1, mean over the queries that come after it
+    even: float  # what that would be if every query looked alike at all it may see
+    # the same mean for a learned sink before all tokens; None where the model has none
     learned: Float[np.ndarray, "layers heads"] | None
+    # |v_first| over the mean of |v_j| of all other tokens; None where a model's own code hides its values
     lengths: Float[np.ndarray, "layers heads"] | None
 
     @property
@@ -50,32 +45,21 @@ class Sinks:
 
 @dataclass(frozen=True)
 class Windowed:
-    """Perplexities of the words of a text that come after the window has passed the first token.
+    """Perplexities of the words of a text that come after the window has passed the first token."""
 
-    Attributes:
-        full: each word given all before it.
-        sliding: given the last tokens alone.
-        with_first: given the first four, and as many fewer of the last.
-        counted: the words it was taken over.
-    """
-
-    full: float
-    sliding: float
-    with_first: float
-    counted: int
+    full: float  # each word given all before it
+    sliding: float  # given the last tokens alone
+    with_first: float  # given the first four, and as many fewer of the last
+    counted: int  # the words it was taken over
 
 
 @dataclass(frozen=True)
 class Hidden:
-    """A token hidden from all others, and the change of the output.
+    """A token hidden from all others, and the change of the output."""
 
-    Attributes:
-        place: which token, from 0.
-        distance: of an encoder 1 - cos of the other tokens' last states, mean over them, 0 to 2; of a model that sorts
-            half the sum of what the probabilities of its classes moved, 0 to 1.
-    """
-
-    place: int
+    place: int  # which token, from 0
+    # of an encoder 1 - cos of the other tokens' last states, mean over them, 0 to 2; of a model that sorts half the sum
+    # of what the probabilities of its classes moved, 0 to 1
     distance: float
 
 

@@ -18,26 +18,17 @@ Unit = Literal["share", "bits", "patches", "positions", "accuracy"]
 
 @dataclass(frozen=True)
 class MapInfo:
-    """What is known of maps besides their weights.
+    """What is known of maps besides their weights."""
 
-    Attributes:
-        num_queries, num_keys: their size.
-        on_itself: whether queries and keys are positions of one sequence.
-        separators: keys that separate or end.
-        patches: where the tokens lie on a picture; None for text.
-        rows_sum_to_one: False where a map is the maximum of several heads.
-        signed: whether weights may be negative and rows need not sum to 1.
-        decays: whether they are those of a state that decays.
-    """
-
+    # num_queries, num_keys: their size
     num_queries: int
     num_keys: int
-    on_itself: bool = True
-    separators: tuple[int, ...] = ()
-    patches: Patches | None = None
-    rows_sum_to_one: bool = True
-    signed: bool = False
-    decays: bool = False
+    on_itself: bool = True  # whether queries and keys are positions of one sequence
+    separators: tuple[int, ...] = ()  # keys that separate or end
+    patches: Patches | None = None  # where the tokens lie on a picture; None for text
+    rows_sum_to_one: bool = True  # False where a map is the maximum of several heads
+    signed: bool = False  # whether weights may be negative and rows need not sum to 1
+    decays: bool = False  # whether they are those of a state that decays
 
     @property
     def is_square(self) -> bool:
@@ -82,28 +73,20 @@ class Measure:
     Its value follows from sums over rows, so that a long map is measured block by block and never held whole:
 
         value(sum over blocks of sums(block), info)
-
-    Attributes:
-        name: in words, links and payloads.
-        unit: of the value.
-        order: place in lists, ascending.
-        applies: whether it is defined for such maps.
-        maximum: largest value for such maps.
-        sums: sums over the rows of a block, (heads,) or (heads, n); None where the value is not computed from a map
-            but was measured for the model.
-        value: values of the heads from the sums over all rows; their mean over queries unless given.
-        signed: whether it is one of signed maps, of which a share of attention says nothing.
-        example: a hand-worked map, which the tests check; None where the value is not computed from a map.
     """
 
-    name: str
-    unit: Unit
-    order: int
-    applies: Callable[[MapInfo], bool]
-    maximum: Callable[[MapInfo], float]
+    name: str  # in words, links and payloads
+    unit: Unit  # of the value
+    order: int  # place in lists, ascending
+    applies: Callable[[MapInfo], bool]  # whether it is defined for such maps
+    maximum: Callable[[MapInfo], float]  # largest value for such maps
+    # sums over the rows of a block, (heads,) or (heads, n); None where the value is not computed from a map but was
+    # measured for the model
     sums: Callable[[MapBlock], Tensor] | None = None
+    # values of the heads from the sums over all rows; their mean over queries unless given
     value: Callable[[Tensor, MapInfo], Tensor] = lambda sums, info: sums / info.num_queries
-    signed: bool = False
+    signed: bool = False  # whether it is one of signed maps, of which a share of attention says nothing
+    # a hand-worked map, which the tests check; None where the value is not computed from a map
     example: Example | None = None
 
     def fits(self, info: MapInfo) -> bool:

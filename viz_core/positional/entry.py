@@ -16,28 +16,20 @@ _BYTES = 4  # float32
 class SchemeSizes:
     """Sizes that a scheme is made for, and that its cost depends on.
 
-    Args:
-        num_tokens: n, also the length the scheme is trained for.
-        num_hiddens: d; each head is d / h wide.
-        num_heads: h, a divisor of d.
-        height, width: the grid of the 2-D scheme, height * width = n. A line of tokens is one row high.
-        max_distance: clipping distance k of Shaw's scheme.
-        num_buckets: of T5.
-        per_head: whether each head has relative tables of its own.
-        bidirectional: whether a query sees keys after it; T5 gives these no buckets of their own where it does not.
-
     Raises:
         ValueError: if a size is below 1, h does not divide d, d / h is odd, or the grid has not n cells.
     """
 
-    num_tokens: int
-    num_hiddens: int
-    num_heads: int
+    num_tokens: int  # n, also the length the scheme is trained for
+    num_hiddens: int  # d; each head is d / h wide
+    num_heads: int  # h, a divisor of d
+    # height, width: the grid of the 2-D scheme, height * width = n. A line of tokens is one row high.
     height: int
     width: int
-    max_distance: int = 4
-    num_buckets: int = 32
-    per_head: bool = False
+    max_distance: int = 4  # clipping distance k of Shaw's scheme
+    num_buckets: int = 32  # of T5
+    per_head: bool = False  # whether each head has relative tables of its own
+    # whether a query sees keys after it; T5 gives these no buckets of their own where it does not
     bidirectional: bool = True
 
     def __post_init__(self) -> None:
@@ -71,17 +63,11 @@ class SchemeSizes:
 
 @dataclass(frozen=True)
 class SchemeCost:
-    """Numbers a scheme needs in one layer, beyond attention without positions.
+    """Numbers a scheme needs in one layer, beyond attention without positions."""
 
-    Args:
-        parameters: learned.
-        stored: kept between calls: parameters and fixed tables.
-        computed: score-sized numbers made beside Q K^T for one sequence.
-    """
-
-    parameters: int = 0
-    stored: int = 0
-    computed: int = 0
+    parameters: int = 0  # learned
+    stored: int = 0  # kept between calls: parameters and fixed tables
+    computed: int = 0  # score-sized numbers made beside Q K^T for one sequence
 
     @classmethod
     def learned(cls, parameters: int, computed: int = 0) -> "SchemeCost":
@@ -105,36 +91,24 @@ class SchemeEntry:
 
     Its words are `option.NAME`, `about.NAME`, `formula.NAME` (of its parameters) and `extends.NAME` of the chapter
     "position-embeddings", in every language; "learning" has `option.TASK_NAME` where `task_name` is given.
-
-    Args:
-        name: as in the register, in links and in words.
-        order: place in every list; no two are alike.
-        formula: the scaled scores, or what the scheme changes in them, in LaTeX.
-        enters: where positions enter.
-        depends_on: what its part of the scores depends on beside the tokens: the position of the key or of both
-            tokens, the offset between them along a line or on a grid, or the distance, which is an offset without sign.
-        extrapolates: whether its scores are defined for sequences longer than those it was trained on.
-        cost: numbers learned, stored and computed, by size.
-        make: what it does inside an attention.
-        make_input: the layer (num_tokens, num_hiddens) that adds its positions to the embeddings, if it does.
-        is_constant: whether at these sizes it adds the same to every key of a query, which the softmax cancels.
-        std: standard deviation that a lesson draws its parameters with, so that all schemes are about equally strong.
-        seed: of these draws; no two schemes with parameters have the same.
-        task_name: what the learning tasks call it; None where they do not offer it.
-        code: its functions and classes, whose source the chapter shows.
     """
 
-    name: str
-    order: int
-    formula: str
-    enters: Literal["nowhere", "input", "rotation", "scores"]
+    name: str  # as in the register, in links and in words
+    order: int  # place in every list; no two are alike
+    formula: str  # the scaled scores, or what the scheme changes in them, in LaTeX
+    enters: Literal["nowhere", "input", "rotation", "scores"]  # where positions enter
+    # what its part of the scores depends on beside the tokens: the position of the key or of both tokens, the offset
+    # between them along a line or on a grid, or the distance, which is an offset without sign
     depends_on: Literal["nothing", "distance", "offset", "grid-offset", "position"]
-    extrapolates: bool
-    cost: Callable[[SchemeSizes], SchemeCost]
-    make: Callable[[SchemeSizes], PositionScheme] = lambda _sizes: PositionScheme()
+    extrapolates: bool  # whether its scores are defined for sequences longer than those it was trained on
+    cost: Callable[[SchemeSizes], SchemeCost]  # numbers learned, stored and computed, by size
+    make: Callable[[SchemeSizes], PositionScheme] = lambda _sizes: PositionScheme()  # what it does inside an attention
+    # the layer (num_tokens, num_hiddens) that adds its positions to the embeddings, if it does
     make_input: Callable[[int, int], nn.Module] | None = None
+    # whether at these sizes it adds the same to every key of a query, which the softmax cancels
     is_constant: Callable[[SchemeSizes], bool] = lambda _sizes: False
+    # standard deviation that a lesson draws its parameters with, so that all schemes are about equally strong
     std: float = 1.0
-    seed: int = 0
-    task_name: str | None = None
-    code: tuple[Callable[..., Any], ...] = ()
+    seed: int = 0  # of these draws; no two schemes with parameters have the same
+    task_name: str | None = None  # what the learning tasks call it; None where they do not offer it
+    code: tuple[Callable[..., Any], ...] = ()  # its functions and classes, whose source the chapter shows

@@ -14,19 +14,13 @@ from viz_core.pretrained.tokenization import clean
 
 @dataclass(frozen=True, eq=False)
 class Tokens:
-    """Tokens with their vectors, on a grid; a sentence is a grid one row high.
+    """Tokens with their vectors, on a grid; a sentence is a grid one row high."""
 
-    Args:
-        labels: one for each token, in reading order.
-        X: (n, d) vectors.
-        total: how many there would be, had no limit cut them.
-    """
-
-    labels: tuple[str, ...]
-    X: Float[Tensor, "n d"]
+    labels: tuple[str, ...]  # one for each token, in reading order
+    X: Float[Tensor, "n d"]  # (n, d) vectors
     height: int
     width: int
-    total: int
+    total: int  # how many there would be, had no limit cut them
 
     def one_word(self) -> "Tokens":
         """Return tokens that all equal the first one."""

@@ -19,30 +19,22 @@ _ARRAYS = ("loss", "accuracy", "shots", "held_out", "maps", "lengths", "spectra"
 
 @dataclass(frozen=True, eq=False)
 class Film:
-    """A recorded run.
+    """A recorded run."""
 
-    Attributes:
-        plan: the task, the model and the training.
-        loss, accuracy: of each update, on its batch: mean loss in nats, accuracy on decided tokens.
-        shots: updates after which a snapshot was taken; the first is 0.
-        held_out: accuracy on held-out examples, at each shot.
-        maps: of the probe, at each shot; rows sum to 1 up to the rounding of float16.
-        lengths: |W_o^h v_j| of each key of the probe, at each shot: the norm of its contribution at weight 1.
-        spectra: of the embedding at each shot (`embedding_spectrum`); empty except for modular addition.
-        read: input tokens of the probe.
-        wanted: the target at each position; "" without one.
-    """
-
-    plan: Plan
+    plan: Plan  # the task, the model and the training
+    # loss, accuracy: of each update, on its batch: mean loss in nats, accuracy on decided tokens
     loss: Float[np.ndarray, " updates"]
     accuracy: Float[np.ndarray, " updates"]
-    shots: tuple[int, ...]
-    held_out: Float[np.ndarray, " shots"]
+    shots: tuple[int, ...]  # updates after which a snapshot was taken; the first is 0
+    held_out: Float[np.ndarray, " shots"]  # accuracy on held-out examples, at each shot
+    # of the probe, at each shot; rows sum to 1 up to the rounding of float16
     maps: Float[np.ndarray, "shots layers heads n n"]
+    # |W_o^h v_j| of each key of the probe, at each shot: the norm of its contribution at weight 1
     lengths: Float[np.ndarray, "shots layers heads n"]
+    # of the embedding at each shot (`embedding_spectrum`); empty except for modular addition
     spectra: Float[np.ndarray, "some_shots frequencies"]
-    read: tuple[str, ...]
-    wanted: tuple[str, ...]
+    read: tuple[str, ...]  # input tokens of the probe
+    wanted: tuple[str, ...]  # the target at each position; "" without one
 
     @classmethod
     def of(cls, run: TaskRun) -> "Film":

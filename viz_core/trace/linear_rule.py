@@ -21,25 +21,18 @@ class LinearRule(Projected):
     for a rule that erases what is stored under a key before it writes (gated delta rule; Yang 2024, "Gated delta
     networks"), and e = 0 for others (state-space duality; Dao 2024; lightning attention; Qin 2024). Without erasing,
     A_ij = scale q_i . k_j exp(g_(j+1) + ... + g_i) s_j for j <= i, plus D where i = j.
-
-    Attributes:
-        rule: its name.
-        log_decay: g_j of each value head, at most 0.
-        strength: s_j; None for 1.
-        skip: D of each value head; None for 0.
-        erases: e.
-        normalised: whether queries and keys are divided by their lengths first.
     """
 
     queries: Float[Tensor, "batch groups queries d"]
     keys: Float[Tensor, "batch groups keys d"]
     values: Float[Tensor, "batch heads keys v"] | None = None
-    rule: str = ""
+    rule: str = ""  # its name
+    # g_j of each value head, at most 0
     log_decay: Float[Tensor, "#batch heads keys"] | None = None
-    strength: Float[Tensor, "batch heads keys"] | None = None
-    skip: Float[Tensor, " heads"] | None = None
-    erases: bool = False
-    normalised: bool = False
+    strength: Float[Tensor, "batch heads keys"] | None = None  # s_j; None for 1
+    skip: Float[Tensor, " heads"] | None = None  # D of each value head; None for 0
+    erases: bool = False  # e
+    normalised: bool = False  # whether queries and keys are divided by their lengths first
     is_changed: bool = True  # a norm and a gate follow every such rule; until they are recorded as `gate`
     signed: ClassVar[bool] = True
 

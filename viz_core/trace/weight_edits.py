@@ -126,16 +126,13 @@ class _Pattern(Edit):
 
 @dataclass(frozen=True, eq=False)
 class GivenWeights(Edit):
-    """Heads with given weights: their logarithms as scores, and -inf at masked keys.
-
-    Attributes:
-        weights: a matrix for each head and batch row, or one for all, without padding. Queries past its last row, and
-            padding, are unchanged.
-    """
+    """Heads with given weights: their logarithms as scores, and -inf at masked keys."""
 
     changes_weights: ClassVar[bool] = True
     needs_softmax: ClassVar[bool] = True
     gives_weights: ClassVar[bool] = True
+    # a matrix for each head and batch row, or one for all, without padding. Queries past its last row, and padding, are
+    # unchanged.
     weights: Float[Tensor, "#batch #heads queries keys"]
 
     def check(self, shape: tuple[int, int, int, int]) -> None:

@@ -36,17 +36,12 @@ _LOADER = r"""(async (sources, entry) => {
 
 @dataclass(frozen=True)
 class Component:
-    """What a browser needs of a component.
+    """What a browser needs of a component."""
 
-    Attributes:
-        markup: HTML.
-        style: CSS, with what it imports.
-        show: a JavaScript expression for a module, whose value is what the entry module exports by default: the
-            function that draws the component.
-    """
-
-    markup: str
-    style: str
+    markup: str  # HTML
+    style: str  # CSS, with what it imports
+    # a JavaScript expression for a module, whose value is what the entry module exports by default: the function that
+    # draws the component
     show: str
 
 

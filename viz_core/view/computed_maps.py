@@ -46,27 +46,17 @@ _Strips = dict[tuple[MapRequest, int, int, int], Tensor]  # rows of tiles: map, 
 
 @dataclass(frozen=True)
 class ComputedMaps:
-    """The `MapSource` of calls that were recorded here.
+    """The `MapSource` of calls that were recorded here."""
 
-    Attributes:
-        calls: the layers, first to last.
-        row: which row of the batch.
-        query_words: the number of the word each query is a piece of; None where every token is a word.
-        key_words: the same for keys.
-        on_itself: whether queries and keys are places of one sequence.
-        separators: keys that separate or end.
-        thumbnail_size: pixels on a side of a thumbnail, at most.
-        patches: where the tokens lie on a picture; None for text.
-    """
-
-    calls: tuple[AttentionCall, ...]
-    row: int = 0
+    calls: tuple[AttentionCall, ...]  # the layers, first to last
+    row: int = 0  # which row of the batch
+    # the number of the word each query is a piece of; None where every token is a word
     query_words: tuple[int, ...] | None = None
-    key_words: tuple[int, ...] | None = None
-    on_itself: bool = False
-    separators: tuple[int, ...] = ()
-    thumbnail_size: int = 64
-    patches: Patches | None = None
+    key_words: tuple[int, ...] | None = None  # the same for keys
+    on_itself: bool = False  # whether queries and keys are places of one sequence
+    separators: tuple[int, ...] = ()  # keys that separate or end
+    thumbnail_size: int = 64  # pixels on a side of a thumbnail, at most
+    patches: Patches | None = None  # where the tokens lie on a picture; None for text
 
     def picture(self, layer: int) -> LayerPicture:
         """A layer's thumbnails and fingerprints, in blocks, never the whole maps at once."""

@@ -46,40 +46,26 @@ class MapGroup:
 
     Hold on to a group between looks: it keeps its pictures, and a browser that has its tokens and
     maps is not sent them again.
-
-    Attributes:
-        id: short name for links: lower-case letters, digits, "_" and "-".
-        label: name of the kind, for people.
-        queries_label: what the queries are, for people ("French").
-        keys_label: what the keys are, for people ("English").
-        query_tokens: one for each query, as they are; whoever draws them escapes them.
-        key_tokens: one for each key.
-        calls: the layers, first to last.
-        row: which row of the batch.
-        query_words: the number of the word each query is a piece of (`viz_core.words.word_numbers`);
-            None where every token is a word.
-        key_words: the same for keys.
-        source: what answers for the maps; unless given, they are worked out from `calls`.
-        errors: the alignment error rates of the heads, where they were measured for the model.
-        seen: the picture the tokens are patches of, so that attention can lie over it; None for text.
-        rows_sum_to_one: False for contribution lengths, which have no measures of heads.
-        made: by which model, of which text: files that are saved say so.
     """
 
-    id: str
-    label: str
-    queries_label: str
-    keys_label: str
-    query_tokens: tuple[str, ...]
-    key_tokens: tuple[str, ...]
-    calls: tuple[AttentionCall, ...]
-    row: int = 0
+    id: str  # short name for links: lower-case letters, digits, "_" and "-"
+    label: str  # name of the kind, for people
+    queries_label: str  # what the queries are, for people ("French")
+    keys_label: str  # what the keys are, for people ("English")
+    query_tokens: tuple[str, ...]  # one for each query, as they are; whoever draws them escapes them
+    key_tokens: tuple[str, ...]  # one for each key
+    calls: tuple[AttentionCall, ...]  # the layers, first to last
+    row: int = 0  # which row of the batch
+    # the number of the word each query is a piece of (`viz_core.words.word_numbers`); None where every token is a word
     query_words: tuple[int, ...] | None = None
-    key_words: tuple[int, ...] | None = None
-    errors: HeadErrors = ()
-    rows_sum_to_one: bool = True
+    key_words: tuple[int, ...] | None = None  # the same for keys
+    errors: HeadErrors = ()  # the alignment error rates of the heads, where they were measured for the model
+    rows_sum_to_one: bool = True  # False for contribution lengths, which have no measures of heads
+    # the picture the tokens are patches of, so that attention can lie over it; None for text
     seen: MapPicture | None = field(default=None, compare=False, repr=False)
+    # what answers for the maps; unless given, they are worked out from `calls`
     source: MapSource | None = field(default=None, compare=False, repr=False)
+    # by which model, of which text: files that are saved say so
     made: Provenance = field(default=UNKNOWN, compare=False, repr=False)
     stamp: str = field(default_factory=lambda: secrets.token_hex(8), init=False, compare=False)
     """Differs between any two groups, also of two processes: a browser may have met the one before a restart."""

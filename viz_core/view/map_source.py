@@ -29,19 +29,13 @@ class Part:
 
 @dataclass(frozen=True)
 class LayerPicture:
-    """What the grid shows of one layer: a thumbnail and the measures of each head.
+    """What the grid shows of one layer: a thumbnail and the measures of each head."""
 
-    Attributes:
-        thumbnails: weights in 8 bits (`in_bytes`), max-pooled as in `AttentionCall.overview`.
-        most: the size of the largest weight of signed maps (`in_signed_bytes`); 0 for others.
-        fingerprints: one for each head.
-        row_error: by how much any row of any head misses a sum of 1; whoever draws the maps has read them all.
-    """
-
+    # weights in 8 bits (`in_bytes`), max-pooled as in `AttentionCall.overview`
     thumbnails: UInt8[Tensor, "heads rows columns"]
-    fingerprints: tuple[Fingerprint, ...]
-    row_error: float
-    most: float = 0.0
+    fingerprints: tuple[Fingerprint, ...]  # one for each head
+    row_error: float  # by how much any row of any head misses a sum of 1; whoever draws the maps has read them all
+    most: float = 0.0  # the size of the largest weight of signed maps (`in_signed_bytes`); 0 for others
 
 
 @runtime_checkable

@@ -33,23 +33,15 @@ _RULES = {
 
 @dataclass(frozen=True)
 class View:
-    """Everything a view shows, whatever the reader does.
+    """Everything a view shows, whatever the reader does."""
 
-    Attributes:
-        groups: the kinds of maps, in the order of their tabs.
-        words: every word of `WORD_NAMES`.
-        second: the same kinds of maps for another input, to compare with; or none.
-        inputs: what the two inputs are, for people; needed with `second`.
-        language: of the words, as a BCP 47 tag; decides how numbers are written.
-        beside: ids of groups whose two maps stand beside each other and are never subtracted: no token of the one is
-            known to stand for one of the other.
-    """
-
-    groups: Sequence[MapGroup]
-    words: Mapping[str, str] = field(repr=False)
-    second: Sequence[MapGroup] = ()
-    inputs: tuple[str, str] = ("", "")
-    language: str = "en"
+    groups: Sequence[MapGroup]  # the kinds of maps, in the order of their tabs
+    words: Mapping[str, str] = field(repr=False)  # every word of `WORD_NAMES`
+    second: Sequence[MapGroup] = ()  # the same kinds of maps for another input, to compare with; or none
+    inputs: tuple[str, str] = ("", "")  # what the two inputs are, for people; needed with `second`
+    language: str = "en"  # of the words, as a BCP 47 tag; decides how numbers are written
+    # ids of groups whose two maps stand beside each other and are never subtracted: no token of the one is known to
+    # stand for one of the other
     beside: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:

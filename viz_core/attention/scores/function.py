@@ -47,26 +47,17 @@ class ScoringFunction(Generic[Learned]):
 
     A constant of this type in a module of this package is found by itself. Its words are `option.NAME` and
     `formula.NAME` of the chapter "scoring-functions", in every language.
-
-    Args:
-        name: as in the register, in links and in words.
-        order: place in every list; no two are alike.
-        formula: a(q, k) in LaTeX.
-        scores: of every query and key, by what it has learned.
-        cost: by size.
-        make: what it learns, for these widths, its numbers drawn from a generator of their own with this seed.
-        one_width: whether queries and keys must be equally wide.
-        code: its functions and classes, whose source the chapter shows.
     """
 
-    name: str
-    order: int
-    formula: str
-    scores: Callable[[Learned, Queries, Keys], Scores]
-    cost: Callable[[ScoreSizes], ScoreCost]
+    name: str  # as in the register, in links and in words
+    order: int  # place in every list; no two are alike
+    formula: str  # a(q, k) in LaTeX
+    scores: Callable[[Learned, Queries, Keys], Scores]  # of every query and key, by what it has learned
+    cost: Callable[[ScoreSizes], ScoreCost]  # by size
+    # what it learns, for these widths, its numbers drawn from a generator of their own with this seed
     make: Callable[[ScoreWidths, int], Learned] = _nothing  # type: ignore[assignment]
-    one_width: bool = False
-    code: tuple[Callable[..., Any], ...] = ()
+    one_width: bool = False  # whether queries and keys must be equally wide
+    code: tuple[Callable[..., Any], ...] = ()  # its functions and classes, whose source the chapter shows
 
     def takes(self, widths: ScoreWidths) -> bool:
         """Whether it is defined for queries and keys of these widths."""

@@ -26,21 +26,16 @@ MARK = "<image>"
 
 @dataclass(frozen=True, eq=False)
 class EncodedPicture:
-    """A picture as a model takes it.
+    """A picture as a model takes it."""
 
-    Attributes:
-        inputs: what the image processor made for the model.
-        prompt: what stands in the prompt in its place.
-        grids: for each grid of patches its box on the picture, and the number of each patch among the picture's
-            tokens, in the order of the prompt.
-        frames: the pictures that the vision tower sees; None where its maps are not kept.
-        row_ends: the tokens, numbered likewise, that stand for the end of a row of patches.
-    """
-
-    inputs: dict[str, Tensor]
-    prompt: str
+    inputs: dict[str, Tensor]  # what the image processor made for the model
+    prompt: str  # what stands in the prompt in its place
+    # for each grid of patches its box on the picture, and the number of each patch among the picture's tokens, in the
+    # order of the prompt
     grids: tuple[tuple[Box, Int[np.ndarray, "_ _"]], ...]
+    # the pictures that the vision tower sees; None where its maps are not kept
     frames: Float[Tensor, "frames channels height width"] | None = None
+    # the tokens, numbered likewise, that stand for the end of a row of patches
     row_ends: Int[np.ndarray, " rows"] | None = None
 
 
@@ -57,27 +52,19 @@ class LayoutContext:
 
 @dataclass(frozen=True)
 class Layout:
-    """What is the same for all models of a family.
+    """What is the same for all models of a family."""
 
-    Attributes:
-        encode: a picture as its models take it.
-        template: a prompt as they were trained on, `{text}` for what is asked.
-        closing: ends every prompt.
-        bare: whether the tokenizer puts no tokens of its own around the prompt.
-        both_ways: whether the prompt sees itself in both directions, and only what is written sees no future.
-        types: the name of the tokens' types, those of text and of patches in the prompt, and that of what is written.
-        tower: what is kept of a layer of the vision tower, for what the model is given; None for nothing.
-        whole: which of the frames is all of the picture.
-    """
-
-    encode: Callable[[LayoutContext, Image.Image], EncodedPicture]
-    template: str
-    closing: str = ""
-    bare: bool = False
+    encode: Callable[[LayoutContext, Image.Image], EncodedPicture]  # a picture as its models take it
+    template: str  # a prompt as they were trained on, `{text}` for what is asked
+    closing: str = ""  # ends every prompt
+    bare: bool = False  # whether the tokenizer puts no tokens of its own around the prompt
+    # whether the prompt sees itself in both directions, and only what is written sees no future
     both_ways: bool = False
+    # the name of the tokens' types, those of text and of patches in the prompt, and that of what is written
     types: tuple[str, int, int, int] | None = None
+    # what is kept of a layer of the vision tower, for what the model is given; None for nothing
     tower: Callable[[LayoutContext, Mapping[str, Tensor]], CallSelector | None] = lambda _context, _inputs: one_frame
-    whole: int = -1
+    whole: int = -1  # which of the frames is all of the picture
 
 
 def _llava(context: LayoutContext, image: Image.Image) -> EncodedPicture:

@@ -18,14 +18,10 @@ MOST_PATCHES = 4096
 
 @dataclass(frozen=True, eq=False)
 class Packed:
-    """How a tower packs a picture.
+    """How a tower packs a picture."""
 
-    Attributes:
-        order: where in the tower's sequence the patches stand, row by row.
-        windows: which patches, row by row, see each other in the layers with windows; None for a tower without.
-    """
-
-    order: Int[Tensor, " patches"]
+    order: Int[Tensor, " patches"]  # where in the tower's sequence the patches stand, row by row
+    # which patches, row by row, see each other in the layers with windows; None for a tower without
     windows: Bool[Tensor, "1 1 patches patches"] | None
 
     @classmethod

@@ -22,27 +22,17 @@ _MOST = {"feature_size": 512, "n_fft": 2**13, "chunk_length": 120, "hop_length":
 
 @dataclass(frozen=True, eq=False)
 class SoundFeatures:
-    """A sound as a speech model received it, padded with silence to the model's full length.
+    """A sound as a speech model received it, padded with silence to the model's full length."""
 
-    Attributes:
-        waveform: the sound itself.
-        spectrogram: log-mel energies as the model had them, low bands first, as far as the sound goes.
-        frame_seconds: how long a column of it stands for.
-        num_keys: how many of the encoder's states are sound; those that follow stand for the silence after it.
-        key_seconds: how long a state stands for.
-        num_prompt_tokens: tokens the decoder was given (start, language, task) before the first that it wrote.
-        aligning: heads of cross-attention that follow the sound.
-        aligning_named: whether the model's generation config names them; else they are all of the last layers' half.
-    """
-
-    waveform: Sound
+    waveform: Sound  # the sound itself
+    # log-mel energies as the model had them, low bands first, as far as the sound goes
     spectrogram: Float[Tensor, "bands frames"]
-    frame_seconds: float
-    num_keys: int
-    key_seconds: float
-    num_prompt_tokens: int
-    aligning: tuple[Head, ...]
-    aligning_named: bool
+    frame_seconds: float  # how long a column of it stands for
+    num_keys: int  # how many of the encoder's states are sound; those that follow stand for the silence after it
+    key_seconds: float  # how long a state stands for
+    num_prompt_tokens: int  # tokens the decoder was given (start, language, task) before the first that it wrote
+    aligning: tuple[Head, ...]  # heads of cross-attention that follow the sound
+    aligning_named: bool  # whether the model's generation config names them; else they are all of the last layers' half
 
 
 @dataclass(frozen=True)

@@ -20,19 +20,13 @@ class LayerSizes:
 
 @dataclass(frozen=True)
 class LayerCost:
-    """A row of the table, as numbers.
+    """A row of the table, as numbers."""
 
-    Attributes:
-        order: multiplications as the table has them, where constant factors do not count.
-        counted: multiplications of the whole layer as torch builds it, projections and all.
-        sequential: steps that cannot be done at once.
-        path: what the table has for the longest path, where constant factors do not count; infinite where a
-            stack never joins all tokens.
-    """
-
-    order: int
-    counted: int
-    sequential: int
+    order: int  # multiplications as the table has them, where constant factors do not count
+    counted: int  # multiplications of the whole layer as torch builds it, projections and all
+    sequential: int  # steps that cannot be done at once
+    # what the table has for the longest path, where constant factors do not count; infinite where a stack never joins
+    # all tokens
     path: float
 
 

@@ -40,19 +40,14 @@ def shortcut_error(x_train: Train, y_train: Train, kernel: Kernel) -> float:
 
 @dataclass(frozen=True, eq=False)
 class WidthSearch:
-    """The widths tried, their errors, and the best width.
-
-    Attributes:
-        errors: mean squared leave-one-out error of each width; NaN where it leaves a point that no
-            other reaches, because a mean over fewer points could not be compared.
-        best: the width with the smallest error.
-        error: that error.
-    """
+    """The widths tried, their errors, and the best width."""
 
     widths: Widths
+    # mean squared leave-one-out error of each width; NaN where it leaves a point that no other reaches, because a mean
+    # over fewer points could not be compared
     errors: Widths
-    best: float
-    error: float
+    best: float  # the width with the smallest error
+    error: float  # that error
 
 
 def learn_width(x_train: Train, y_train: Train, kernel: Kernel, widths: Widths, steps: int = 24) -> WidthSearch:

@@ -61,13 +61,10 @@ def draw_stream(seed: int, orthogonal: bool = False) -> Stream:
 
 @dataclass(frozen=True, eq=False)
 class Returned:
-    """The state of a rule after a token, without decay, and what it returns.
-
-    Attributes:
-        errors: by letter written so far, the distance of what the state returns from the letter's last value.
-    """
+    """The state of a rule after a token, without decay, and what it returns."""
 
     state: Float[Tensor, "d v"]
+    # by letter written so far, the distance of what the state returns from the letter's last value
     errors: dict[str, float]
 
 

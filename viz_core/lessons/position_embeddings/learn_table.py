@@ -41,21 +41,15 @@ def task_loss(weights: Float[Tensor, "n n"], wanted: Float[Tensor, "n n"]) -> fl
 
 @dataclass(frozen=True, eq=False)
 class LearnedResult:
-    """A table measured on the task.
+    """A table measured on the task."""
 
-    Attributes:
-        target: attention of the task, `neighbour_weights`.
-        loss: of this table.
-        sinusoidal, none: losses of sinusoids at their best sharpness, and of equal weights everywhere.
-        share: of the variance of P P^T that offsets explain.
-    """
-
-    target: Float[Tensor, "n n"]
+    target: Float[Tensor, "n n"]  # attention of the task, `neighbour_weights`
     weights: Float[Tensor, "n n"]
-    loss: float
+    loss: float  # of this table
+    # sinusoidal, none: losses of sinusoids at their best sharpness, and of equal weights everywhere
     sinusoidal: float
     none: float
-    share: float
+    share: float  # of the variance of P P^T that offsets explain
 
 
 def measure_table(table: Float[Tensor, "n d"], reach: int) -> LearnedResult:

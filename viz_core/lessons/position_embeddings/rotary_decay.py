@@ -19,36 +19,27 @@ CLOSE, FAR = (1, 50), (151, 200)  # distances whose mean sizes are compared
 
 
 class DecayCurves(NamedTuple):
-    """q_m . k_n and its bound by offset n - m from -REACH to REACH, for q = k with all components equal and length 1.
-
-    Attributes:
-        product, bound_here, coarse_bound: at the offset chosen: the product, its bound, and that of Su 2021.
-        close_mean, far_mean: mean |q_m . k_n| over the distances CLOSE and FAR.
-    """
+    """q_m . k_n and its bound by offset n - m from -REACH to REACH, for q = k with all components equal and length 1."""
 
     offsets: Int[Tensor, " n"]
     products: Line
     bound: Float[Tensor, " n"]
+    # product, bound_here, coarse_bound: at the offset chosen: the product, its bound, and that of Su 2021
     product: float
     bound_here: float
     coarse_bound: float
+    # close_mean, far_mean: mean |q_m . k_n| over the distances CLOSE and FAR
     close_mean: float
     far_mean: float
 
 
 class RotaryProofs(NamedTuple):
-    """Residuals of random q and k over all offsets: each is near 0, and the ratio at most 1.
+    """Residuals of random q and k over all offsets: each is near 0, and the ratio at most 1."""
 
-    Attributes:
-        shift: change of q_m . k_n when both positions grow by 1,000.
-        length: change of |q| by rotation.
-        bound_ratio: largest |q_m . k_n| over its bound.
-        added_shift, added_length: the same changes where positions are added instead.
-    """
-
-    shift: float
-    length: float
-    bound_ratio: float
+    shift: float  # change of q_m . k_n when both positions grow by 1,000
+    length: float  # change of |q| by rotation
+    bound_ratio: float  # largest |q_m . k_n| over its bound
+    # added_shift, added_length: the same changes where positions are added instead
     added_shift: float
     added_length: float
 

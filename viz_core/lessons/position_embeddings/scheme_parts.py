@@ -29,19 +29,14 @@ def offsets_of(entries: Int[np.ndarray, "rows columns"], num_tokens: int) -> Flo
 
 
 class BucketMap(NamedTuple):
-    """The bucket of each offset from -reach to reach, and the distances that each bucket of past keys holds.
-
-    Attributes:
-        ranges: (bucket, nearest, farthest distance); None where a bucket has no end.
-        used: number of buckets that some offset falls into.
-        exact: number of buckets that hold a single distance.
-    """
+    """The bucket of each offset from -reach to reach, and the distances that each bucket of past keys holds."""
 
     offsets: Int[Tensor, " n"]
     buckets: Int[Tensor, " n"]
+    # (bucket, nearest, farthest distance); None where a bucket has no end
     ranges: tuple[tuple[int, int, int | None], ...]
-    used: int
-    exact: int
+    used: int  # number of buckets that some offset falls into
+    exact: int  # number of buckets that hold a single distance
 
 
 def bucket_map(bidirectional: bool, num_buckets: int, max_distance: int) -> BucketMap:

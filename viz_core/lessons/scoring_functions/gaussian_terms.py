@@ -43,16 +43,13 @@ def gaussian_terms(queries: Float[Tensor, "queries d"], keys: Float[Tensor, "key
 
 
 class GaussianExample(NamedTuple):
-    """One query and random keys in the plane, their scores and weights.
-
-    Attributes:
-        weights: softmax of the whole score ("gaussian"), without the query's term ("without-query"), and of the dot
-            product alone ("dot").
-    """
+    """One query and random keys in the plane, their scores and weights."""
 
     query: Float[Tensor, "1 2"]
     keys: Float[Tensor, "keys 2"]
     terms: GaussianTerms
+    # softmax of the whole score ("gaussian"), without the query's term ("without-query"), and of the dot product alone
+    # ("dot")
     weights: dict[str, Float[Tensor, " keys"]]
 
     @property

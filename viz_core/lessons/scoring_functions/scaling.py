@@ -83,19 +83,13 @@ def sharpness(
 
 @dataclass(frozen=True, eq=False)
 class Width:
-    """Random queries and keys of one width: the spread of q . k, and how sharp softmax is with and without scaling.
-
-    Attributes:
-        variance: of q . k over the pairs; d is expected.
-        quantiles: of q . k, at QUANTILES.
-        one_query: the scores of the first query with all its keys.
-        plain, scaled: softmax over the keys of a query, without and with the division.
-    """
+    """Random queries and keys of one width: the spread of q . k, and how sharp softmax is with and without scaling."""
 
     d: int
-    variance: float
-    quantiles: tuple[float, ...]
-    one_query: Float[Tensor, " keys"]
+    variance: float  # of q . k over the pairs; d is expected
+    quantiles: tuple[float, ...]  # of q . k, at QUANTILES
+    one_query: Float[Tensor, " keys"]  # the scores of the first query with all its keys
+    # plain, scaled: softmax over the keys of a query, without and with the division
     plain: Sharpness
     scaled: Sharpness
 

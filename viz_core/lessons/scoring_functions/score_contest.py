@@ -90,21 +90,15 @@ def _normal(seed: int, *shape: int) -> Tensor:
 
 @dataclass(frozen=True, eq=False)
 class ScoreResult:
-    """Scores, weights and cost of one scoring function on a scene.
-
-    Attributes:
-        scores, weights: None where the function is not defined for the widths.
-        found: share of queries whose largest weight is on their own key.
-        parameters: numbers it learns.
-        multiplications: for all pairs of the scene, projections included.
-    """
+    """Scores, weights and cost of one scoring function on a scene."""
 
     name: str
+    # scores, weights: None where the function is not defined for the widths
     scores: Scores | None
     weights: Scores | None
-    found: float
-    parameters: int
-    multiplications: int
+    found: float  # share of queries whose largest weight is on their own key
+    parameters: int  # numbers it learns
+    multiplications: int  # for all pairs of the scene, projections included
 
     @property
     def largest(self) -> float:

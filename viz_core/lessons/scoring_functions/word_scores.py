@@ -12,12 +12,9 @@ from viz_core.trace import attention_weights
 
 
 class WordScores(NamedTuple):
-    """One head on one sentence.
+    """One head on one sentence."""
 
-    Attributes:
-        queries, keys: each word projected by the head's slices of W_q and W_k.
-    """
-
+    # queries, keys: each word projected by the head's slices of W_q and W_k
     queries: Float[Tensor, "n w"]
     keys: Float[Tensor, "n w"]
 
