@@ -19,7 +19,7 @@ CLOSE, FAR = (1, 50), (151, 200)  # distances whose mean sizes are compared
 
 
 class DecayCurves(NamedTuple):
-    """q_m . k_n and its bound by offset n - m from -REACH to REACH, for q = k with all components equal and length 1."""
+    """q_m . k_n and its bound by offset n - m from -REACH to REACH, for q = k of equal components and length 1."""
 
     offsets: Int[Tensor, " n"]
     products: Line
