@@ -108,4 +108,4 @@ def how_trained(chapter: Chapter) -> None:
     chapter.figure("curves", lambda: figures.curves_figure(curves, names["epoch"], names["loss"]), summary=summary)
     for name in (ATTENTION, PLAIN):
         if name in cards:
-            chapter.model_card(f"card-{name}", model_title(cards[name]), cards[name].text)
+            chapter.model_card(f"card-{name}", model_title(cards[name]), cards[name])

@@ -18,7 +18,7 @@ from serving.requests.request import Picture
 from ui.chapter.chapter import Chapter
 from ui.compute.pictures import read_picture, sample_picture
 from ui.text.errors import explain
-from ui.text.model_names import class_label
+from ui.text.model_names import class_label, title_of
 from ui.widgets.shared_sentence import shared_text_input
 from ui.widgets.upload import picture_file
 from viz_core.hub import HubCard, HubRun, Sampling
@@ -156,7 +156,7 @@ def input_names(chapter: Chapter, first: HubRequest, second: HubRequest) -> tupl
     """Names of two inputs side by side: their models, texts, or pictures."""
     words = chapter.words
     if first.model != second.model:
-        return first.model.name, second.model.name
+        return title_of(first.model.name), title_of(second.model.name)
     if first.picture is not None:
         return words("first-picture"), words("second-picture")
     return first.text, second.text

@@ -7,7 +7,7 @@ import streamlit as st
 from ui.chapter.chapter import Chapter
 from ui.text.device_name import device_name
 from ui.text.markdown import escape
-from ui.text.model_names import licence_of
+from ui.text.model_names import licence_of, title_of
 from ui.text.words import Words
 from viz_core.hub import HubCard, human_bytes
 from viz_core.trace.coverage import group_uncovered, ranges
@@ -22,7 +22,8 @@ def model_card(chapter: Chapter, card: HubCard) -> None:
     schemes = [words(f"scheme.{scheme}") for scheme in card.positions] or words("scheme.none")
     if card.window:
         schemes = words("scheme-window", schemes=schemes, window=f"{card.window:,}")
-    st.markdown(f"**{escape(card.name)}**")
+    title = title_of(card.name)
+    st.markdown(f"**{escape(title)}**" + (f"  `{card.name}`" if title != card.name else ""))
     chapter.text(
         "card",
         architecture=card.architecture,

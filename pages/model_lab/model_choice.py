@@ -16,6 +16,7 @@ from ui.compute.lab_models import local_model_kinds, local_models
 from ui.compute.slots import load_or_stop
 from ui.text.errors import explain, first_line
 from ui.text.markdown import escape
+from ui.text.model_names import named_model, title_of
 from viz_core.hub import HubCard, HubError, check_name, check_revision
 from viz_core.hub.kinds import ModelKind, kind_named
 
@@ -28,7 +29,7 @@ def choose_model(chapter: Chapter, offer: HubOffer) -> HubModelSpec | None:
     here = load_or_stop(lambda: local_models(offer.folders))
     offered = offer.names or (here if offer.restricted else ())
     if offered:
-        name = str(controls.select("model", offered, offered[0]))
+        name = str(controls.select("model", offered, offered[0], named_model))
         if offer.restricted:
             st.caption(words("folders-of-owner"))
         return HubModelSpec(name, offline=name in here)
@@ -40,7 +41,7 @@ def choose_model(chapter: Chapter, offer: HubOffer) -> HubModelSpec | None:
         source = controls.choice("source", ("list", *_typed_sources(offer)), "list")
         if source == "list":
             options = (*here, *(name for name in CURATED if name not in here))
-            name = str(controls.select("model", options, options[0]))
+            name = str(controls.select("model", options, options[0], named_model))
             if name in here:
                 return HubModelSpec(name, offline=True)
             return HubModelSpec(name) if _go_ahead(chapter, HubModelSpec(name)) else None
@@ -67,7 +68,10 @@ def choose_second_model(
     kinds = CURATED | load_or_stop(lambda: local_model_kinds(here))
     fitting = (name for name in listed if name not in kinds or are_comparable(kind, kind_named(kinds[name])))
     others = tuple(name for name in fitting if name != first.name)
-    name = str(controls.select("other", ("no-other", *others, *typed), "no-other"))
+    options, named = ("no-other", *others, *typed), {other: named_model(other) for other in others}
+    name = str(
+        controls.select("other", options, "no-other", lambda option: named.get(option) or controls.option(option))
+    )
     if name == "no-other":
         return None
     if name == "folder":
@@ -125,7 +129,7 @@ def _as_typed(chapter: Chapter, model: HubModelSpec, here: Collection[str]) -> H
 def load(chapter: Chapter, model: HubModelSpec) -> HubCard | None:
     """The loaded model's card; None after an error message."""
     progress = Progress()
-    label = chapter.words("loading", model=escape(model.name))
+    label = chapter.words("loading", model=escape(title_of(model.name)))
     return report_errors(
         chapter, lambda: load_or_stop(lambda: with_progress(label, lambda: hub_card(model, progress), progress))
     )

@@ -13,6 +13,7 @@ from ui.compute.models import evaluate
 from ui.compute.slots import compute_cached
 from ui.text.head_link import head_link
 from ui.text.markdown import escape
+from ui.text.model_names import title_of
 from ui.text.numbers import localised
 from viz_core.hub.model_comparison import KindCompared, compare_heads
 from viz_core.lessons.model_lab.queries import shows_contributions
@@ -47,8 +48,8 @@ def changed_heads(chapter: Chapter, request: HubRequest, other: HubRequest, grou
     with chapter.card("two-models"):
         chapter.text(
             "two-models" if found else "two-directions",
-            first=escape(request.model.name),
-            second=escape(other.model.name),
+            first=escape(title_of(request.model.name)),
+            second=escape(title_of(other.model.name)),
         )
         for kind in found:
             if kind.apart:

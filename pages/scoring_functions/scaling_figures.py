@@ -70,7 +70,7 @@ def histogram_figure(products: Float[np.ndarray, " count"], d: int, labels: Labe
             marker={"color": colour, "opacity": 0.45, "line": {"width": 0}},
             name=labels[name],
             legendgroup=name,
-            hovertemplate="%{x:.3g}: %{y:.3g}<extra></extra>",
+            hovertemplate="%{x:.3g}: %{y:.4f}<extra></extra>",
         )
         x = np.linspace(-5 * spread, 5 * spread, 161, dtype=np.float32)
         density = np.exp(-0.5 * (x / spread) ** 2) / (spread * math.sqrt(2 * math.pi))

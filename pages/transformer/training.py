@@ -36,7 +36,7 @@ def training(chapter: Chapter, model: Translator) -> None:
     )
     summary = [f"{b['from']}–{b['to']}: {b['bleu']:.0f}" for b in bins]
     chapter.figure("length", lambda: figures.length_figure(bins, names), summary=summary)
-    chapter.model_card("card", chapter.words("card"), model.card.text)
+    chapter.model_card("card", chapter.words("card"), model.card)
 
 
 def parameters(chapter: Chapter, model: Translator) -> None:

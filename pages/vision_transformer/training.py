@@ -63,4 +63,4 @@ def training(chapter: Chapter, picture_inputs: PictureInputs) -> None:
         )
         sure = sum(each["pictures"] * (each["confidence"] - each["accuracy"]) for each in bins) > 0
         chapter.finding("too-sure", sure)
-    chapter.model_card("card", chapter.words("card"), card.text)
+    chapter.model_card("card", chapter.words("card"), card)

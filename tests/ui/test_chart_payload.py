@@ -139,3 +139,10 @@ def test_numbers_of_another_language() -> None:
     assert decoded["data"][0]["x"] == [0.5, 1234.5]
     assert "separators" not in decode_chart(encode_chart(figure))["layout"]
     assert figure.data[0].text == ("0.5", "1,234.5")
+
+
+@pytest.mark.parametrize(("separators", "shown"), [(".,", ["1.2 × 10⁻⁷", "0.5"]), (",.", ["1,2 × 10⁻⁷", "0,5"])])
+def test_hover_writes_powers_of_ten_as_formulas_do(separators: str, shown: list[str]) -> None:
+    figure = go.Figure(go.Scatter(y=np.array([1.2e-7, 0.5]), hovertemplate="%{x}: %{y:.3g}<extra></extra>"))
+    trace = decode_chart(encode_chart(figure, separators))["data"][0]
+    assert (trace["hovertemplate"], trace["hovertext"]) == ("%{x}: %{hovertext}<extra></extra>", shown)

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ui.text.numbers import Name, Point, join_list, localised, plural, separators, series
-from ui.text.words import Words
+from ui.text.numbers import Name, Point, join_list, localised, plural, powers_in_words, separators, series
+from ui.text.words import Words, load_words
 
 
 @pytest.mark.parametrize(
@@ -18,9 +18,8 @@ from ui.text.words import Words
         ("−0.25", "−0,25"),
         ("12,345,678", "12.345.678"),
         ("33.4%", "33,4%"),
-        ("1.2e-07", "1,2e-07"),
+        ("1.2 × 10⁻⁷", "1.2 × 10⁻⁷"),
         ("4096", "4096"),
-        ("−4.5e-07", "−4,5e-07"),
         ("3.5 apples", "3.5 apples"),
         ("I paid 3.50.", "I paid 3.50."),
         ("1.2.3", "1.2.3"),
@@ -41,6 +40,45 @@ def test_a_number_below_zero_has_a_minus_sign() -> None:
     assert localised("-0.63", "pt-BR") == "−0,63"
     assert localised("-0.31 (-0.52 … -0.10)", "zh-TW") == "−0.31 (−0.52 … −0.10)"
     assert [localised("-0.63", "en"), localised("all-MiniLM", "pt-BR")] == ["−0.63", "all-MiniLM"]
+
+
+@pytest.mark.parametrize(
+    ("text", "english", "portuguese"),
+    [
+        ("1.3e-22", "1.3 × 10⁻²²", "1,3 × 10⁻²²"),
+        ("-4.5e-07", "−4.5 × 10⁻⁷", "−4,5 × 10⁻⁷"),
+        ("1e-09", "10⁻⁹", "10⁻⁹"),
+        ("< 1e-05", "< 10⁻⁵", "< 10⁻⁵"),
+        ("1.2e+02", "120", "120"),
+        ("2.5e+04", "25,000", "25.000"),
+        ("3e+06", "3 × 10⁶", "3 × 10⁶"),
+        ("2e-05 (1e-05–3e-05)", "2 × 10⁻⁵ (10⁻⁵–3 × 10⁻⁵)", "2 × 10⁻⁵ (10⁻⁵–3 × 10⁻⁵)"),
+    ],
+)
+def test_powers_of_ten_are_written_as_in_formulas(text: str, english: str, portuguese: str) -> None:
+    assert [localised(text, language) for language in ("en", "pt-BR", "zh-TW")] == [english, portuguese, english]
+
+
+@pytest.mark.parametrize(
+    ("language", "expected"),
+    [("en", r"1.3 × 10⁻²², $x = 1.3 \times 10^{-22}$"), ("pt-BR", r"1,3 × 10⁻²², $x = 1{,}3 \times 10^{-22}$")],
+)
+def test_a_power_of_ten_in_a_formula_is_latex(language: str, expected: str) -> None:
+    assert Words("x", {}, {"a": "{b}, $x = {b}$"}, language)("a", b="1.3e-22") == expected
+
+
+@pytest.mark.parametrize(
+    ("language", "expected"),
+    [
+        ("en", "off by 1.3 times 10 to the power −22, allowed 10 to the power −9"),
+        ("pt-BR", "off by 1,3 vezes 10 elevado a −22, allowed 10 elevado a −9"),
+        ("zh-TW", "off by 1.3 乘以 10 的 −22 次方, allowed 10 的 −9 次方"),
+    ],
+)
+def test_powers_of_ten_are_spoken(language: str, expected: str) -> None:
+    common = load_words("common", language)
+    text = Words("x", {}, {"a": "off by {b}, allowed {c}"}, language)("a", b="1.3e-22", c="1e-9")
+    assert powers_in_words(text, common("power-times"), common("power")) == expected
 
 
 def test_separators_as_plotly_wants_them() -> None:

@@ -21,7 +21,9 @@ from ui.chapter.reference import reference_address
 from ui.chapter.source_cards import SourceCards
 from ui.streamlit_internals.batched_messages import flush_messages
 from ui.streamlit_internals.script_run import is_served
+from ui.text.model_card import model_card_text
 from ui.widgets.controls import Controls
+from viz_core.pretrained import ModelCard
 
 Value = TypeVar("Value")
 _PAINT = 0.1  # seconds that a browser needs to paint
@@ -63,7 +65,7 @@ class Chapter:
         self.source_card, self.sources = sources.card, sources.expander
 
         downloads = DownloadButtons(words, common)
-        self.downloads, self.download_table = downloads.draw, downloads.table
+        self.downloads, self.download_table, self.download_text = downloads.draw, downloads.table, downloads.text
 
     def require(self, value: Value | None) -> Value:
         """Return the value; if it is None, end the page here. What is drawn above says why there is none."""
@@ -87,9 +89,15 @@ class Chapter:
                 with tab:
                     draw()
 
-    def model_card(self, name: str, label: str, text: str) -> None:
-        """Draw a model's card in an expander."""
-        self.expander(name, label, ":material/description:", lambda: self.frame.document(text))
+    def model_card(self, name: str, label: str, card: ModelCard) -> None:
+        """Draw a shipped model's card in an expander, with the file beside its weights as a download."""
+
+        def show() -> None:
+            st.markdown(model_card_text(card))
+            if card.text:
+                self.download_text(f"{name}-original", self.common("card-original"), f"{card.name}.md", card.text)
+
+        self.expander(name, label, ":material/description:", show)
 
     def code(self, *functions: Callable[..., Any]) -> None:
         """Draw the source of the library functions that drew the figures, in an expander."""

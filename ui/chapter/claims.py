@@ -15,7 +15,7 @@ from ui.text.former_labels import former_labels
 from ui.text.words import Words
 from ui.widgets.controls import Controls
 
-_UNKNOWN = "…".ljust(7, "\u2007")  # as wide as "1.2e-07": the row keeps its line breaks once the number is there
+_UNKNOWN = "…".ljust(9, "\u2007")  # as wide as "1.2 × 10⁻⁷": the row keeps its line breaks once the number is there
 _HOLDS = {"off-by": operator.le, "at-most": operator.le, "at-least": operator.ge}
 
 

@@ -67,6 +67,11 @@ class DownloadButtons:
         language = self.words.language
         self._button("csv", lambda: downloads.csv(make().rename(columns=columns), language), "text/csv", name)
 
+    def text(self, key: str, label: str, file: str, text: str) -> None:
+        """Draw a button for a Markdown file."""
+        icon = ":material/download:"
+        st.download_button(label, text, file, "text/markdown", key=key, icon=icon, type="tertiary", on_click="ignore")
+
     def _button(self, suffix: str, make: Callable[[], bytes], mime: str, part: str = "") -> None:
         section = f"download-table.{part}"
         st.download_button(

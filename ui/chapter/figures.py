@@ -9,6 +9,7 @@ import streamlit as st
 
 from ui.chapter.parts import Deferred, Parts, resolve
 from ui.text.markdown import after_label, unescape
+from ui.text.numbers import powers_in_words
 from ui.text.words import Words, current_language
 from ui.widgets.attention_view import MapGroup, SliderFrames, ViewState, attention_view
 from ui.widgets.chart import Point, draw_chart
@@ -49,7 +50,7 @@ class Figures:
             on_click: receives the clicked point before the page reruns; not with a deferred figure.
             hide_answer: whether the figure does not show its answer yet; then neither do its words.
         """
-        key, alt = self._parts.unique_key(f"figure-{name}"), unescape(self.words(f"alt.{name}", **values))
+        key, alt = self._parts.unique_key(f"figure-{name}"), self._alt(name, values)
         if hide_answer:
             alt = self.common("sketch.kept-back")
 
@@ -69,7 +70,7 @@ class Figures:
         A deferred heatmap is computed once its place, of `height` pixels, comes near the window.
         """
         words = {
-            "alt": unescape(self.words(f"alt.{name}", **values)),
+            "alt": self._alt(name, values),
             "cell": self.words(f"cell.{name}"),
             **self.common.group("heatmap"),
         }
@@ -82,6 +83,11 @@ class Figures:
         else:
             draw()
         self.guidance(name, **values)
+
+    def _alt(self, name: str, values: dict[str, object]) -> str:
+        """Return the text alternative of a figure, as a screen reader speaks it."""
+        times, power = self.common("power-times"), self.common("power")
+        return powers_in_words(unescape(self.words(f"alt.{name}", **values)), times, power)
 
     def attention_view(
         self,

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import html
 import json
-import re
 import sys
 from itertools import count
 
@@ -78,11 +77,6 @@ class Frame:
     def text(self, name: str, **values: object) -> None:
         """Draw a section of prose or mathematics."""
         st.markdown(self.words.prose(name, **values))
-
-    def document(self, text: str) -> None:
-        """Draw a text with headings, a model's card for example; its headings become smaller than the page's."""
-        st.caption(self.common("card-language"))
-        st.markdown(re.sub(r"^#", "###", text, flags=re.MULTILINE))
 
     def next(self) -> None:
         """Draw the link to the next chapter, or home after the last one; all that a reader needs is above it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import TypeAlias
 
@@ -41,6 +41,7 @@ class Printed:
         run: whether it is the result of one random run, so that another need not agree.
         kind: "printed" where the source prints the value, "formula" where it follows from the source's formula.
         quote: the words or numbers of the source in which the value is found; needed for "printed".
+        translations: of a quote that is a sentence, by language.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Printed:
     run: bool = False
     kind: str = "printed"
     quote: str = ""
+    translations: Mapping[str, str] = field(default_factory=dict)
 
 
 @cache
@@ -143,6 +145,8 @@ def draw_card(row: Printed, ours: Ours, words: Words, common: Words, **values: o
         lines = join_sentences((common(f"book.{row.kind}"), f"`{shown}`"))
         if row.quote and row.quote != shown:
             lines += f"  \n:gray[{common('book.quote', quote=escape(row.quote))}]"
+            if translation := row.translations.get(words.language):
+                lines += f"  \n:gray[{common('book.translated', quote=escape(translation))}]"
         if ours is not None:
             ours_written = join_sentences((common("book.ours"), f"`{in_language(written, words.language)}`"))
             lines += f"  \n{ours_written} {mark} {common(f'book.{verdict}')}"

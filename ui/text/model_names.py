@@ -11,6 +11,17 @@ def model_title(card: ModelCard) -> str:
     return _translated("model-title", card.name, card.title)
 
 
+def named_model(name: str) -> str:
+    """Return a shipped model's title with its name; the name alone if it has no title."""
+    title = title_of(name)
+    return name if title == name else load_words("common")("model-named", title=title, name=name)
+
+
+def title_of(name: str) -> str:
+    """Return the title of the model of this name; the name if it has no title."""
+    return _translated("model-title", name, name)
+
+
 def model_licence(card: ModelCard) -> str:
     """Return a model's licence; that of its card if there is no translation."""
     return licence_of(card.name, card.licence)

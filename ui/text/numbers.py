@@ -15,6 +15,10 @@ ENGLISH = ".,"
 _ONE = r"(?:< )?[-−+≈~]?(?:[1-9]\d{0,2}(?:,\d{3})+|\d+)(?:\.\d+)?(?:e[-−+]?\d+)?(?: ?(?:%|[kMG]?B|M|m?s|×))?"
 _NUMBER = re.compile(rf"{_ONE}(?:–{_ONE})?(?: \({_ONE}(?:–| … ){_ONE}\))?")
 _HYPHEN = re.compile(r"(?<!e)-(?=\d)")  # before a number, not before an exponent
+_EXPONENT = re.compile(r"(\d+(?:\.\d+)?)e([-−+]?\d+)")  # "1.2e-07"
+_SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+_DIGITS = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
+_POWER = re.compile(r"( × |(?<!\d))10(⁻?[⁰¹²³⁴⁵⁶⁷⁸⁹]+)")
 _DECIMAL_POINT = re.compile(r"(?<![\d.])(\d+)\.(\d+)(?![\d.])(?!\s*(?:em|ex|pt|cm|mm|mu)\b)")
 
 
@@ -26,10 +30,47 @@ def is_formatted_number(text: str) -> bool:
 def with_separators(text: str, separators: str) -> str:
     """Return the text with other separators and minus signs if it is one number, else unchanged.
 
-    >>> with_separators("1,234.5 s", ",."), with_separators("-2.5 (-4.0–-1.0)", ",.")
-    ('1.234,5 s', '−2,5 (−4,0–−1,0)')
+    >>> with_separators("1,234.5 s", ",."), with_separators("-2.5 (-4.0–-1.0)", ",."), with_separators("1.2e-07", ",.")
+    ('1.234,5 s', '−2,5 (−4,0–−1,0)', '1,2 × 10⁻⁷')
     """
-    return _HYPHEN.sub("−", text.translate(str.maketrans(ENGLISH, separators))) if is_formatted_number(text) else text
+    if not is_formatted_number(text):
+        return text
+    return _HYPHEN.sub("−", _EXPONENT.sub(_power, text).translate(str.maketrans(ENGLISH, separators)))
+
+
+def _power(match: re.Match[str]) -> str:
+    """A power of ten in superscripts, without a factor of 1; a number below a million in full."""
+    factor, exponent = match[1], int(match[2].replace("−", "-"))
+    if 0 <= exponent < 6:
+        return f"{float(f'{factor}e{exponent}'):,.0f}"
+    return f"{'' if factor == '1' else f'{factor} × '}10{str(exponent).translate(_SUPERSCRIPTS)}"
+
+
+def _latex_power(match: re.Match[str]) -> str:
+    times = r" \times " if match[1] else ""
+    return f"{times}10^{{{_exponent(match)}}}"
+
+
+def powers_in_words(text: str, times: str, power: str) -> str:
+    """Return the text with powers of ten in words: screen readers pass over superscripts.
+
+    Args:
+        times: stands between a factor and its power.
+        power: the words of a power, with its {exponent}.
+
+    >>> powers_in_words("off by 1.2 × 10⁻⁷", "times", "10 to the power {exponent}")
+    'off by 1.2 times 10 to the power −7'
+    """
+
+    def in_words(match: re.Match[str]) -> str:
+        spoken = power.replace("{exponent}", _exponent(match).replace("-", "−"))
+        return f" {times} {spoken}" if match[1] else spoken
+
+    return _POWER.sub(in_words, text)
+
+
+def _exponent(match: re.Match[str]) -> str:
+    return match[2].translate(_DIGITS)
 
 
 class Name(str):
@@ -57,11 +98,14 @@ def in_formula(latex: str, language: str, is_number: bool = False) -> str:
 
     >>> in_formula(r"\omega = 0.5", "pt-BR"), in_formula("1,234.5", "pt-BR", is_number=True)
     ('\\omega = 0{,}5', '1.234{,}5')
+    >>> in_formula("1.2 × 10⁻⁷", "pt-BR")
+    '1{,}2 \\times 10^{-7}'
     """
+    latex = _POWER.sub(_latex_power, latex)
     decimal = separators(language)[0]
     if decimal == ".":
         return latex
-    if is_number:
+    if is_number and is_formatted_number(latex):
         return localised(latex, language).replace(decimal, f"{{{decimal}}}")
     return _DECIMAL_POINT.sub(rf"\1{{{decimal}}}\2", latex)
 

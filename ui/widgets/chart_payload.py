@@ -13,6 +13,7 @@ The template stays behind: the page that draws the figure has its own.
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 import numpy as np
@@ -39,7 +40,8 @@ def named_parts(*, x: str = "", y: str = "", whole: str = "") -> dict[str, str]:
 
 # What plotly.js wants as a list of its own, for it reads no typed array there.
 _LISTS = frozenset({"range"})
-_TEXTS = frozenset({"text", "ticktext"})
+_TEXTS = frozenset({"text", "ticktext", "hovertext"})
+_HOVER_NUMBER = re.compile(r"%\{(x|y|z|customdata):(\.\d+[ge])\}")
 # JavaScript has no whole numbers of 64 bits as plain numbers, and no halves.
 _AS = {"float16": "float32", "int64": "float64", "uint64": "float64"}
 _KINDS = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "float32", "float64")
@@ -53,7 +55,7 @@ def encode_chart(figure: go.Figure, separators: str = ENGLISH, **about: Any) -> 
     """
     sections = Sections()
     header: dict[str, Any] = {
-        "data": [trace.to_plotly_json() for trace in figure.data],
+        "data": [_with_hover_texts(trace.to_plotly_json()) for trace in figure.data],
         "layout": figure.layout.to_plotly_json(),
         "frames": [each.to_plotly_json() for each in figure.frames],
     }
@@ -69,6 +71,16 @@ def encode_chart(figure: go.Figure, separators: str = ENGLISH, **about: Any) -> 
 def height_of(figure: go.Figure) -> int:
     """The height the figure asks for, in pixels."""
     return int(figure.layout.height or DEFAULT_HEIGHT)
+
+
+def _with_hover_texts(trace: dict[str, Any]) -> dict[str, Any]:
+    """Write what a hover template formats with "g" or "e" as texts, for plotly writes powers of ten as "1e-7"."""
+    template = trace.get("hovertemplate")
+    if not isinstance(template, str) or (found := _HOVER_NUMBER.search(template)) is None:
+        return trace
+    values = np.asarray(trace[found[1]], dtype=float)
+    texts = np.array([f"{each:{found[2]}}" for each in values.ravel().tolist()], dtype=object).reshape(values.shape)
+    return {**trace, "hovertemplate": _HOVER_NUMBER.sub("%{hovertext}", template, count=1), "hovertext": texts}
 
 
 def _with_separators(value: Any, separators: str, name: str = "") -> Any:

@@ -74,7 +74,7 @@ class Controls:
             name,
             options,
             default,
-            lambda key, label, value: st.select_slider(label, options, value, format_func=self._option, key=key),
+            lambda key, label, value: st.select_slider(label, options, value, format_func=self.option, key=key),
         )
 
     @contextmanager
@@ -104,7 +104,7 @@ class Controls:
         Args:
             labels: of the options; `option.OPTION` of the words unless given.
         """
-        named = self._option if labels is None else labels.__getitem__
+        named = self.option if labels is None else labels.__getitem__
         return self._chosen(
             name,
             options,
@@ -130,7 +130,7 @@ class Controls:
                 label,
                 options,
                 0 if value is None else list(options).index(value),
-                format_func=labels or self._option,
+                format_func=labels or self.option,
                 key=key,
                 placeholder=self._choose(),
             ),
@@ -167,7 +167,7 @@ class Controls:
                 options,
                 value,
                 max_selections=most,
-                format_func=labels or self._option,
+                format_func=labels or self.option,
                 key=key,
                 placeholder=self._choose(),
             ),
@@ -178,8 +178,8 @@ class Controls:
 
     def tabs(self, options: Sequence[str]) -> Sequence[TabContainer]:
         """Return a tab for each option, the first one open; only the open one's content need be drawn."""
-        known = {name: self._option(option) for name, option in self._known(options).items()}
-        names = {self._option(option): option for option in options}
+        known = {name: self.option(option) for name, option in self._known(options).items()}
+        names = {self.option(option): option for option in options}
         tabs: Sequence[TabContainer] = ()
 
         def draw(begin: str | None) -> str:
@@ -290,7 +290,8 @@ class Controls:
             self._sharing.report_unlinked(key, label, text)
         return text
 
-    def _option(self, option: object) -> str:
+    def option(self, option: object) -> str:
+        """Return the label of an option, in the words of the chapter or of all chapters; a list has several."""
         if isinstance(option, list):
             return series([_label(self.words, each) for each in option], self.words.language)
         return _label(self.words, option)
@@ -310,7 +311,7 @@ class Controls:
         value = widget(key, label)
         if requested is not None:
             truncated = is_truncated(requested, value)
-            dropped = key not in st.query_params and not is_same(requested, value, self._option(value))
+            dropped = key not in st.query_params and not is_same(requested, value, self.option(value))
             if truncated or dropped:
                 limits = {} if allowed is None else {"low": f"{allowed[0]:,}", "high": f"{allowed[1]:,}"}
                 note = "fallback" if allowed is None else "fallback-whole" if truncated else "fallback-range"
@@ -318,7 +319,7 @@ class Controls:
         return value
 
     def _report_fallback(self, note: str, label: str, requested: str, value: object, **limits: str) -> None:
-        values = {"label": label, "asked": escape(requested[:40]), "shown": self._option(value), **limits}
+        values = {"label": label, "asked": escape(requested[:40]), "shown": self.option(value), **limits}
         (self._notes or st).caption(load_words("common")(note, **values))
 
 

@@ -82,7 +82,7 @@ export function announce(view) {
   view.speaking = setTimeout(() => {
     const sentence = describePointer(view) ?? describeWhole(view);
     const { title } = view.plots[0];
-    view.parts.live.textContent = view.words.text("announcement", { name: title, text: view.words.text(...sentence) });
+    view.parts.live.textContent = view.words.text("announcement", { name: title, text: view.words.spoken(view.words.text(...sentence)) });
   }, PAUSE);
 }
 

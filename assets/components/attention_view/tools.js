@@ -125,7 +125,9 @@ export function renderTools(view) {
   if (parts.least !== parts.least.getRootNode().activeElement || Number(parts.least.value) !== Number(display.links.slice(1))) {
     parts.least.value = display.links.slice(1);
   }
-  parts.leastValue.textContent = top ? parts.least.value : words.plain(Number(parts.least.value));
+  const least = top ? parts.least.value : words.plain(Number(parts.least.value));
+  parts.leastValue.textContent = least;
+  parts.least.setAttribute("aria-valuetext", top ? words.text("least_k", { count: least }) : words.text("least_w", { value: least }));
 
   chooseDisplay(view, parts.fold, "fold", ["mean", "sum"]);
   parts.fold.hidden = !view.several && state.pins.length < 2;

@@ -16,6 +16,13 @@ export function makeWords(templates, language) {
     return `${small.format(value / 10 ** exponent)} × 10⁻${superscript}`;
   }
 
+  /** Powers of ten in words: screen readers pass over superscripts. */
+  const spoken = (sentence) =>
+    sentence.replace(/ × 10⁻([⁰¹²³⁴⁵⁶⁷⁸⁹]+)/g, (_, digits) => {
+      const exponent = `−${[...digits].map((digit) => "⁰¹²³⁴⁵⁶⁷⁸⁹".indexOf(digit)).join("")}`;
+      return ` ${templates.power_times} ${templates.power.replace("{exponent}", exponent)}`;
+    });
+
   const plurals = new Intl.PluralRules(language);
 
   // Words that go by a number, "{count:head|heads}", take their form first; as in ui/text/words.py.
@@ -51,7 +58,7 @@ export function makeWords(templates, language) {
   const has = (name) => name in templates;
   const decimal = plain.formatToParts(0.5).find(({ type }) => type === "decimal").value;
 
-  return { text, row, into, has, decimal, number, signed, plain: (value) => plain.format(value), tick: (value) => short.format(value) };
+  return { text, row, into, has, spoken, decimal, number, signed, plain: (value) => plain.format(value), tick: (value) => short.format(value) };
 }
 
 const SHOWN_INSTEAD = { "\n": "⏎", "\r": "⏎", "\t": "⇥" };

@@ -91,6 +91,7 @@ function makeRow(view, i) {
     const last = columns.length - 1;
     cells[last].value = range.value.replace("-", "−").replace(".", decimal);
     view.rows[i][last] = cells[last].value;
+    followText(view, i);
     send(view, DRAGGING);
   });
   const away = document.createElement("button");
@@ -109,8 +110,11 @@ function inputsOf(view, i) {
 /** Put a row's slider where its number is, if it is one. */
 function followText(view, i) {
   const range = view.parts.rows.children[i].querySelector('input[type="range"]');
-  const value = Number(view.rows[i].at(-1).replace("−", "-").replace(",", "."));
-  if (Number.isFinite(value)) range.value = value;
+  const text = view.rows[i].at(-1);
+  const value = Number(text.replace("−", "-").replace(",", "."));
+  if (!Number.isFinite(value)) return;
+  range.value = value;
+  range.setAttribute("aria-valuetext", text);
 }
 
 /** Tell Python, at most once in `pause`: the last move counts, and a drag is followed while it lasts. */

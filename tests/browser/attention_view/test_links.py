@@ -6,6 +6,7 @@ import re
 from collections import Counter
 
 import numpy as np
+import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.attention_view.live_view import LiveView
@@ -66,3 +67,24 @@ def test_the_mouse_on_a_token_keeps_only_its_links(live: LiveView, cross: MapGro
     expect(live.page.locator("[data-piece=ground]").first).to_have_css("opacity", "0.13")
     best = int(weights_of(cross, 0, 0)[:, 1].argmax())
     expect(live.part("sentenceNote")).to_contain_text(QUERIES[best])
+
+
+@pytest.mark.parametrize(
+    ("language", "weight", "count"),
+    [
+        ("en", "weight of 0.25 or more", "1 key per query"),
+        ("pt-BR", "peso de 0,25 ou mais", "1 chave por consulta"),
+        ("zh-TW", "權重 0.25 以上", "每個查詢 1 個鍵"),
+    ],
+)
+def test_a_screen_reader_hears_what_the_slider_of_links_means(
+    page: Page, cross: MapGroup, language: str, weight: str, count: str
+) -> None:
+    live = LiveView(page, View([cross], view_words(language), language=language))
+    live.wait_until_exact()
+    live.option("mode", "links").click()
+    live.part("least").fill("0.25")
+    expect(live.part("least")).to_have_attribute("aria-valuetext", weight)
+    live.option("rule", "k").click()
+    live.part("least").fill("1")
+    expect(live.part("least")).to_have_attribute("aria-valuetext", count)

@@ -17,6 +17,7 @@ from pages.model_lab.result import _measured, _written
 from serving.requests.hub import HubModelSpec
 from tests.pages.reading import claims, texts
 from tests.viz_core.hub.tiny_models import build_all
+from ui.text.model_names import named_model
 from ui.text.words import load_words
 from viz_core.hub import HubError, HubRun, Token, load_hub
 from viz_core.trace import Trace, attend, record
@@ -41,7 +42,8 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_lab_opens_on_a_model_that_ships_and_has_said_something(open_page: OpenPage) -> None:
     app = open_page("model-lab")
     offered = app.selectbox(key="ml-model").options
-    assert offered[: len(OURS)] == OURS
+    assert offered[: len(OURS)] == [named_model(name) for name in OURS]
+    assert offered[0] == "Writer, English (writer-en)"
     run = load_hub(OURS[0], device="cpu").run(load_words("model-lab")("start.decoder"), max_new_tokens=12)
     page_text = texts(app)
     assert f"It writes: **{run.text.strip()}**" in page_text
@@ -295,7 +297,7 @@ def test_where_strangers_visit_there_is_nothing_but_what_is_offered(
     parameters = {"ml-source": "A folder here", "ml-folder": "/etc", "ml-name": "nobody/nothing", "ml-revision": "main"}
     app = open_page("model-lab", **parameters)
     offered = app.selectbox(key="ml-model").options
-    assert set(offered) <= {MINILM, *OURS, *(folder.name for folder in folders.iterdir())}
+    assert set(offered) <= {MINILM, *map(named_model, OURS), *(folder.name for folder in folders.iterdir())}
     assert {"bert", "gpt2"} <= set(offered)
     widgets = {widget.key for kind in ("text_input", "button_group", "selectbox") for widget in app.get(kind)}
     assert not widgets & {"ml-source", "ml-folder", "ml-name", "ml-revision"}

@@ -11,6 +11,7 @@ from streamlit.testing.v1 import AppTest
 
 from tests.pages.reading import components, texts
 from tests.viz_core.hub.tiny_models import build_all
+from ui.text.model_names import named_model
 from viz_core.hub import load_hub
 from viz_core.hub.model_comparison import compare_heads
 from viz_core.view.framing import unframe
@@ -80,5 +81,5 @@ def test_the_list_offers_only_models_that_can_be_compared(
 ) -> None:
     app = open_page("model-lab", **{"ml-model": model})
     offered = set(app.selectbox(key="ml-other").options)
-    assert fits <= offered
-    assert not offered & (fits_not | {model})
+    assert set(map(named_model, fits)) <= offered
+    assert not offered & set(map(named_model, fits_not | {model}))

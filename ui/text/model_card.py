@@ -1,0 +1,87 @@
+"""The card of a shipped model in the visitor's language, from the fields of its config.json and training.json."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from ui.text.device_name import device_name
+from ui.text.markdown import escape
+from ui.text.model_names import class_label, model_licence, trained_for
+from ui.text.numbers import localised
+from ui.text.words import Words, load_words
+from viz_core.pretrained import ModelCard
+
+
+def model_card_text(card: ModelCard) -> str:
+    """Return a shipped model's card as Markdown: what it is, its scores, data, training and limits."""
+    words, record, model = load_words("model-card"), card.training, card.config["model"]
+    parts = [
+        words(f"about.{model['architecture']}", **model),
+        words("parameters", count=f"{card.config['parameters']:,}"),
+        *(_translator(words, card) if card.task == "translation" else _classifier(words, card)),
+        words(f"data.{card.task}" if card.task == "translation" else f"data.{card.name}", licence=model_licence(card)),
+        words(
+            f"training.{card.task}",
+            epochs=f"{record['curve'][-1]['epoch']:.1f}",
+            time=trained_for(record["seconds"]),
+            device=device_name(record["device"]),
+            **_end_of_training(card),
+        ),
+    ]
+    if words.has(f"note.{card.name}"):
+        parts.append(words(f"note.{card.name}", pairs=record["alignments"]["pairs"]))
+    return "\n\n".join((*parts, words(f"limits.{card.task}")))
+
+
+def _end_of_training(card: ModelCard) -> dict[str, str]:
+    curve = card.training["curve"]
+    if card.task == "translation":
+        lowest = min(point["validation_loss"] for point in curve)
+        return {"updates": f"{card.training['updates']:,}", "loss": f"{lowest:.3f}"}
+    return {"accuracy": f"{curve[-1]['validation_accuracy']:.1f}"}
+
+
+def _translator(words: Words, card: ModelCard) -> Iterable[str]:
+    """Scores of a translator, by length too; its translations of the book's sentences, alignment and copying."""
+    record, bins = card.training, card.training["bleu_by_length"]
+    yield words(
+        "scores",
+        sentences=f"{sum(each['sentences'] for each in bins):,}",
+        **{name.removeprefix("bleu_"): f"{score:.1f}" for name, score in card.scores.items()},
+    )
+    rows = [(f"{each['from']}–{each['to']}", f"{each['sentences']:,}", f"{each['bleu']:.1f}") for each in bins]
+    yield _table(words, "lengths", rows)
+    yield _table(words, "sentences", [tuple(map(escape, pair)) for pair in record["book_sentences"].items()])
+    if alignments := record.get("alignments"):
+        rates = [rate for kind in ("written", "read") for layer in alignments[kind] for rate in layer]
+        values = {"best": f"{min(rates):.1%}", "diagonal": f"{alignments['diagonal']:.1%}"}
+        yield words("alignment", pairs=alignments["pairs"], **values)
+    if copying := record.get("copying"):
+        yield words("copying", **{kind: f"{copying[kind]['right']:.1f}%" for kind in ("numbers", "names")})
+
+
+def _classifier(words: Words, card: ModelCard) -> Iterable[str]:
+    """Accuracy of a classifier, by class too; its calibration, and how pictures unlike its data are told."""
+    record, confusion = card.training, card.training["confusion"]
+    yield words("accuracy", accuracy=f"{card.scores['accuracy']:.2f}%", count=f"{sum(map(sum, confusion)):,}")
+    rows = [
+        (class_label(label), f"{sum(row):,}", f"{row[i] / sum(row):.1%}")
+        for i, (label, row) in enumerate(zip(card.config["labels"], confusion, strict=True))
+    ]
+    yield _table(words, "classes", rows)
+    if calibration := record.get("calibration"):
+        yield words("calibration", error=f"{100 * calibration['error']:.1f}")
+    if familiarity := record.get("familiarity"):
+        yield words(
+            "familiarity",
+            known=f"{familiarity['known']:.0%}",
+            threshold=f"{familiarity['threshold']:.1f}",
+            strange=[f"{share:.0%}" for share in familiarity["strange"].values()],
+        )
+
+
+def _table(words: Words, name: str, rows: Iterable[Sequence[Any]]) -> str:
+    """Return a table whose header is a section of the words, with the numbers of its cells in their language."""
+    lines = ("| " + " | ".join(localised(cell, words.language) for cell in row) + " |" for row in rows)
+    return "\n".join((words(f"table.{name}"), *lines))
