@@ -29,12 +29,12 @@ def training(chapter: Chapter, model: Translator) -> None:
     chapter.figure(
         "curve",
         lambda: figures.curve_figure(curve, names),
-        train=last["train_loss"],
-        validation=last["validation_loss"],
-        bleu=last["validation_bleu"],
+        train=f"{last['train_loss']:.2f}",
+        validation=f"{last['validation_loss']:.2f}",
+        bleu=f"{last['validation_bleu']:.1f}",
         epochs=f"{last['epoch']:.0f}",
     )
-    summary = [f"{b['from']}–{b['to']}: {b['bleu']:.0f}" for b in bins]
+    summary = {f"{b['from']}–{b['to']}": f"{b['bleu']:.0f}" for b in bins}
     chapter.figure("length", lambda: figures.length_figure(bins, names), summary=summary)
     chapter.model_card("card", chapter.words("card"), model.card)
 
