@@ -37,7 +37,7 @@ def number_grid(
         cell: height of a row in pixels.
     """
     drawn = values.astype(np.float32).copy()
-    size = 12 if len(columns) <= 6 else 10
+    size = 12 if len(columns) <= 6 else 10 if len(columns) <= 8 else 9
     digits = (3 if len(columns) <= 6 else 2) if digits is None else digits
     if shown is not None:
         drawn[~shown] = np.nan

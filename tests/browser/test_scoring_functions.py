@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.charts import chart, scroll_to
+from ui.text.words import languages
 
 STILL = "[data-testid=stApp][data-test-script-state=notRunning]"
 
@@ -108,3 +110,20 @@ def test_a_row_of_weights_is_shaded_in_its_own_cells(page: Page, app_url: str) -
     card.get_by_role("button", name="Reveal").click()
     expect(card.get_by_text("Yes.")).to_be_visible()
     expect(page).to_have_url(re.compile(r"sf-guess-row=1200\d\d00$"))
+
+
+_NUMBERS_THAT_TOUCH = """(figure) => {
+  const texts = [...figure.querySelectorAll(".heatmap-label text")];
+  const boxes = texts.map((text) => ({ text: text.textContent, ...text.getBoundingClientRect().toJSON() }));
+  const touches = (a, b) => Math.abs(a.y - b.y) < 2 && a.x < b.x && a.right > b.x - 1;
+  return boxes.flatMap((a) => boxes.filter((b) => touches(a, b)).map((b) => `${a.text} ${b.text}`));
+}"""
+
+
+@pytest.mark.parametrize("language", languages())
+def test_the_weights_of_ten_keys_stay_apart_on_a_phone(page: Page, app_url: str, language: str) -> None:
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto(f"{app_url}/scoring-functions?lang={language}&sf-open-toy=true")
+    figure = chart(page, "toy")
+    expect(figure.locator(".heatmap-label text")).to_have_count(40)
+    assert figure.evaluate(_NUMBERS_THAT_TOUCH) == []
