@@ -8,6 +8,7 @@ import torch
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.charts import chart
+from ui.text.numbers import localised
 from viz_core.lessons.relative_projection.proof import projection_residual
 from viz_core.positional import sinusoidal_rows
 
@@ -40,10 +41,10 @@ def test_step_the_offset_change_the_number_type_and_read_the_new_numbers(page: P
     circle = chart(page, "rotation")
     expect(circle.get_by_text("dimension 4: sine")).to_be_visible()
     residual = float(projection_residual(12, 32, torch.arange(1000)).max())
-    expect(claimed_residual(page)).to_have_text(f"{residual:.2g}")
+    expect(claimed_residual(page)).to_have_text(localised(f"{residual:.2g}", "en"))
 
     page.get_by_role("button", name="More").click()
     page.get_by_role("radio", name="bfloat16").click()
     residual = float(projection_residual(12, 32, torch.arange(1000), dtype=torch.bfloat16).max())
-    expect(claimed_residual(page)).to_have_text(f"{residual:.2g}")
+    expect(claimed_residual(page)).to_have_text(localised(f"{residual:.2g}", "en"))
     expect(page).to_have_url(re.compile("rp-type=bfloat16"))

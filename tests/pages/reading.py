@@ -122,9 +122,10 @@ def printed(app: AppTest) -> list[tuple[str, str]]:
 
 def number(app: AppTest, before: str) -> float:
     """The number that stands after these words."""
-    found = re.search(re.escape(before) + r" ?(-?[\d.,]*\d(?:e[+-]?\d+)?)", one_line(app))
+    found = re.search(re.escape(before) + r" ?(-?[\d.,]*\d)(?: × 10(⁻?[⁰¹²³⁴⁵⁶⁷⁸⁹]+))?", one_line(app))
     assert found, (before, one_line(app))
-    return float(found[1].replace(",", ""))
+    exponent = (found[2] or "0").translate(str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789"))
+    return float(f"{found[1].replace(',', '')}e{exponent}")
 
 
 def finding(app: AppTest, holds: str, fails: str) -> bool:

@@ -79,7 +79,8 @@ def _with_hover_texts(trace: dict[str, Any]) -> dict[str, Any]:
     if not isinstance(template, str) or (found := _HOVER_NUMBER.search(template)) is None:
         return trace
     values = np.asarray(trace[found[1]], dtype=float)
-    texts = np.array([f"{each:{found[2]}}" for each in values.ravel().tolist()], dtype=object).reshape(values.shape)
+    flat = ["" if math.isnan(each) else f"{each:{found[2]}}" for each in values.ravel().tolist()]
+    texts = np.array(flat, dtype=object).reshape(values.shape)
     return {**trace, "hovertemplate": _HOVER_NUMBER.sub("%{hovertext}", template, count=1), "hovertext": texts}
 
 

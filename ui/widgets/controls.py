@@ -12,7 +12,7 @@ from streamlit.delta_generator import DeltaGenerator
 from ui.streamlit_internals.types import TabContainer
 from ui.text.former_labels import former_labels
 from ui.text.markdown import escape
-from ui.text.numbers import localised, series
+from ui.text.numbers import Name, localised, series
 from ui.text.words import Words, languages, load_words
 from ui.widgets.page_file import MAX_IN_URL
 from ui.widgets.query_param import Names, in_address
@@ -319,7 +319,7 @@ class Controls:
         return value
 
     def _report_fallback(self, note: str, label: str, requested: str, value: object, **limits: str) -> None:
-        values = {"label": label, "asked": escape(requested[:40]), "shown": self.option(value), **limits}
+        values = {"label": label, "asked": Name(escape(requested[:40])), "shown": self.option(value), **limits}
         (self._notes or st).caption(load_words("common")(note, **values))
 
 

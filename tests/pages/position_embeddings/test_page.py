@@ -16,6 +16,7 @@ from streamlit.testing.v1 import AppTest
 from pages.position_embeddings.one_scheme import OWN_FIGURES
 from tests.pages import reading
 from tests.pages.reading import texts
+from ui.text.numbers import localised
 from ui.text.words import TEXT, languages, load_words
 from viz_core.lessons.position_embeddings.order import order_residual
 from viz_core.lessons.position_embeddings.picture_tokens import picture_tokens, shipped_position_table
@@ -229,7 +230,8 @@ def test_shuffling_is_measured_for_every_scheme(open_page: OpenPage) -> None:
     for scheme, claim in zip(SCHEMES, found, strict=True):
         residual = order_residual(scheme, s, order)
         assert "material/check" in claim
-        assert f"`{residual:.2g}`" in claim or scheme.name == "none"
+        shown = localised(f"{residual:.2g}", "en")
+        assert f"`{shown}`" in claim or scheme.name == "none"
     assert "No positions: shuffling first or last is the same" in found[0]
     app.toggle(key="pe-backwards").set_value(True).run()
     for scheme in SCHEMES:

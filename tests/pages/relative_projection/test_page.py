@@ -10,6 +10,7 @@ import torch
 from streamlit.testing.v1 import AppTest
 
 from tests.pages.reading import claim_names, figure_names, marks
+from ui.text.numbers import localised
 from viz_core.lessons.relative_projection.fitted_projection import fit_errors
 from viz_core.lessons.relative_projection.proof import projection_residual, proof_lines, transpose_residual
 from viz_core.positional import angular_frequencies, sinusoidal_rows
@@ -39,7 +40,7 @@ def test_opens_with_numbers_of_the_library(open_page: OpenPage) -> None:
     assert f"| {pair(8, 3, 32)} |" in texts(app)
     assert f"| {2 * math.pi / float(angular_frequencies(32)[3]):,.2f} positions |" in texts(app)
     residual = float(projection_residual(5, 32, torch.arange(1000)).max())
-    assert badge(app, "for all 1,000 positions") == (True, f"{residual:.2g}")
+    assert badge(app, "for all 1,000 positions") == (True, localised(f"{residual:.2g}", "en"))
     assert badge(app, "is the transpose of") == (True, "0")
     lines = {"proof-product", "proof-written", "proof-addition", "proof-result"}
     assert set(claim_names(app)) >= lines | {"moves", "constant", "compose", "transpose", "rounded"}
@@ -65,7 +66,7 @@ def test_the_proof_fills_in_what_the_library_proves(open_page: OpenPage) -> None
     app = open_page(CHAPTER, **{"rp-offset": "7", "rp-position": "20", "rp-pair": "2", "rp-type": "float32"})
     lines = proof_lines(7, 20, 2, 32, dtype=torch.float32)
     for line, words in zip(lines, ("equals entries 4 and 5", "equals line 1", "equals line 2", "row 27"), strict=True):
-        assert badge(app, words) == (True, f"{line.residual:.2g}")
+        assert badge(app, words) == (True, localised(f"{line.residual:.2g}", "en"))
         assert f"{line.result[1]:.4f}" in texts(app)
         for number in line.numbers.values():
             assert f"{number:.4f}" in texts(app)
@@ -96,8 +97,8 @@ def test_each_number_type_has_its_residual(open_page: OpenPage, name: str) -> No
     app = open_page(CHAPTER, **{"rp-type": name})
     dtype = getattr(torch, name)
     residual = float(projection_residual(5, 32, torch.arange(1000), dtype=dtype).max())
-    assert badge(app, "for all 1,000 positions") == (True, f"{residual:.2g}")
-    assert badge(app, "transpose") == (True, f"{transpose_residual(5, 32, dtype=dtype):.2g}")
+    assert badge(app, "for all 1,000 positions") == (True, localised(f"{residual:.2g}", "en"))
+    assert badge(app, "transpose") == (True, localised(f"{transpose_residual(5, 32, dtype=dtype):.2g}", "en"))
     assert f"rounding can cause in {name}." in texts(app)
 
 
@@ -105,9 +106,9 @@ def test_each_number_type_has_its_residual(open_page: OpenPage, name: str) -> No
 def test_the_fit_is_honest_about_what_it_learned(open_page: OpenPage, reach: str, learned: bool) -> None:
     app = open_page(CHAPTER, **{"rp-section": LEARN, "rp-reach": reach})
     fit = fit_errors(5, 32, int(reach))
-    assert badge(app, "moves the training rows") == (True, f"{fit.seen:.2g}")
-    assert badge(app, "unseen rows") == (learned, f"{fit.unseen:.2g}")
-    assert badge(app, "entry by entry") == (learned, f"{fit.difference:.2g}")
+    assert badge(app, "moves the training rows") == (True, localised(f"{fit.seen:.2g}", "en"))
+    assert badge(app, "unseen rows") == (learned, localised(f"{fit.unseen:.2g}", "en"))
+    assert badge(app, "entry by entry") == (learned, localised(f"{fit.difference:.2g}", "en"))
     assert f"**{fit.rank} of 32**" in texts(app)
 
 

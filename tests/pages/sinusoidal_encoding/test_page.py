@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from streamlit.testing.v1 import AppTest
 
 from tests.pages.reading import claim_names, claims, components, figures, heatmap, texts
+from ui.text.numbers import localised
 from viz_core.lessons.sinusoidal_encoding.added import add_positions
 from viz_core.lessons.sinusoidal_encoding.properties import nearest_rows, offset_error, similarity_by_offset
 from viz_core.positional import sinusoidal_table
@@ -43,8 +44,8 @@ def test_it_opens_on_the_books_table(open_page: OpenPage) -> None:
     assert all("material/check" in claim for claim in found)
     assert "d/2 = 16" in found[0]
     assert "35,332.95" in found[1]
-    assert f"`{offset_error(P):.2g}`" in found[2]
-    assert f"{nearest_rows(P).distance:.2g}" in found[3]
+    assert localised(f"{offset_error(P):.2g}", "en") in found[2]
+    assert localised(f"{nearest_rows(P).distance:.2g}", "en") in found[3]
     drawn = curves(app)
     assert [name.split(",")[0] for name in drawn] == [f"column {c}" for c in (6, 7, 8, 9)]
     assert np.array_equal(drawn["column 6, wavelength 35.33"], P[:, 6].float().numpy())

@@ -11,6 +11,7 @@ from streamlit.testing.v1 import AppTest
 
 from serving.compute.singleton import reset_singletons
 from tests.pages.reading import claim_names, texts
+from ui.text.numbers import localised
 from ui.text.words import load_words
 from viz_core import pretrained
 from viz_core.pretrained import CHECKPOINTS, load, shipped
@@ -74,7 +75,8 @@ def test_claims_hold_and_show_their_residual(open_page: OpenPage, translator: pr
     assert set(claim_names(app)) >= {"rows", "future", "leak", "cache", "walk", "twin"}
     assert all("material/check" in claim for claim in claims)
     residual = translator.translate("Go.").cache_error
-    assert any(f"`{residual:.2g}`" in claim for claim in claims)
+    shown = localised(f"{residual:.2g}", "en")
+    assert any(f"`{shown}`" in claim for claim in claims)
 
 
 def test_training_says_what_lower_case_costs(open_page: OpenPage, translator: pretrained.Translator) -> None:
