@@ -99,7 +99,7 @@ class AttentionCall(OfSource):
         queries = keys if on_itself and len(queries) == len(keys) else queries
         if self.source.shape[0] == 1 and bool(keys.all()) and bool(queries.all()):
             return self
-        return AttentionCall(self.site, source_of_text(self.source, row, _span(queries), _span(keys)))
+        return AttentionCall(self.site, source_of_text(self.source, row, token_span(queries), token_span(keys)))
 
     @property
     def graph_weights(self) -> Float[Tensor, "batch heads queries keys"]:
@@ -179,7 +179,7 @@ class AttentionCall(OfSource):
             return max_pooled(rows, self.num_queries, self.num_keys, size, self.signed).float().cpu()
 
 
-def _span(tokens: Bool[Tensor, " n"]) -> range:
+def token_span(tokens: Bool[Tensor, " n"]) -> range:
     """Return the places from the first to the last token."""
     places = tokens.nonzero().flatten().tolist()
     return range(places[0], places[-1] + 1) if places else range(0)

@@ -24,7 +24,7 @@ _TENSORS = ("queries", "keys", "mask", "bias", "values", "query_tokens", "key_to
 
 
 def save_trace(trace: Trace, path: str | Path) -> None:
-    """Write the recorded queries, keys, masks, biases and values; no map that can be recomputed from them.
+    """Write the recorded queries, keys, masks, biases, values and states; no map that can be recomputed from them.
 
     A tensor that several calls share, as one mask for all layers, is written once. An existing file is replaced after
     everything is written. A call with edited heads is written as its map, whole, and
@@ -49,8 +49,10 @@ def save_trace(trace: Trace, path: str | Path) -> None:
                 tensors[f"{number}.{name}"] = tensor
         where = {name: names[view_key(tensor)] for name, tensor in stored.items()}
         calls.append({"site": call.site, "kind": kind, "settings": settings, "tensors": where})
+    states = {name: names.setdefault(view_key(state), f"state.{name}") for name, state in trace.states.items()}
+    tensors |= {where: trace.states[name] for name, where in states.items() if where == f"state.{name}"}
     whole = {n: tensor.detach().cpu().clone(memory_format=torch.contiguous_format) for n, tensor in tensors.items()}
-    header = {"calls": json.dumps(calls), "sums": _check_sums(whole)}
+    header = {"calls": json.dumps(calls), "states": json.dumps(states), "sums": _check_sums(whole)}
     save_file(whole, path, {"format": _FORMAT, "version": _VERSION, **header})
 
 
@@ -67,7 +69,7 @@ def load_trace(path: str | Path) -> Trace:
     try:
         with safe_open(path, framework="pt") as file:
             header = file.metadata() or {}
-            calls = _calls(header, path)
+            calls, states = _calls(header, path), _states(header, path)
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except SafetensorError as error:
         raise ValueError(f"{path} is no recording that can be read: {error}") from None
@@ -79,6 +81,9 @@ def load_trace(path: str | Path) -> Trace:
             trace.add(_source(kind, settings, stored), site)
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"{path}: what site {site!r} holds makes no attention call: {error}") from None
+    if not set(states.values()) <= tensors.keys():
+        raise ValueError(f"{path} is no recording that can be read: a state is missing")
+    trace.states.update((name, tensors[where]) for name, where in states.items())
     return trace
 
 
@@ -136,6 +141,14 @@ def _calls(header: dict[str, str], path: str | Path) -> list[tuple[str, str, dic
         return [(str(c["site"]), str(c["kind"]), dict(c["settings"]), dict(c["tensors"])) for c in calls]
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise ValueError(f"{path}: its list of calls cannot be read: {error}") from None
+
+
+def _states(header: dict[str, str], path: str | Path) -> dict[str, str]:
+    """Return the names of states, and those of their tensors in the file."""
+    try:
+        return {str(name): str(where) for name, where in json.loads(header.get("states", "{}")).items()}
+    except (AttributeError, ValueError, RecursionError) as error:
+        raise ValueError(f"{path}: its list of states cannot be read: {error}") from None
 
 
 def _source(kind: str, settings: dict[str, Any], stored: dict[str, Tensor]) -> Source:

@@ -127,7 +127,7 @@ def edits_at(
 def state_edits_at(name: str) -> tuple[StateEdit, ...]:
     """Return the edits of a state by the blocks around this call; ValueError if one is an edit of heads."""
     blocks = _current()
-    found = tuple(edit for block in blocks if block.edits_states for edit in block.at(name))
+    found = tuple(edit for block in blocks if block.edits_states for edit in block.at(name, is_state=True))
     if found and not torch.compiler.is_compiling():
         run_again_within(partial(_active, blocks, again=True))
     if not all(isinstance(edit, StateEdit) for edit in found):
@@ -187,18 +187,25 @@ class _Block:
         self.torch_mode = torch_mode
         self.backward = current_backward()  # -1, or the backward pass in whose hook it was made
         self._called: set[str] = set()
+        self._applied: set[tuple[str, Edit]] = set()
         self._unnamed = itertools.count()
 
-    def at(self, site: str | None) -> tuple[Edit, ...]:
-        """Return the edits of a site, and note that it was called."""
+    def at(self, site: str | None, is_state: bool = False) -> tuple[Edit, ...]:
+        """Return the edits of a site or a state, and note that it was called."""
         if site is None and _runs_again.get() and any(name.startswith("attention.") for name in self._edits):
             raise ValueError("intervene: expected layers with names under activation checkpointing, got one without")
         name = f"attention.{next(self._unnamed)}" if site is None else site
         self._called.add(name)
-        return self._edits.get(name, ())
+        found = self._edits.get(name, ())
+        if name.endswith("cross"):  # the name of a call, and of what it adds to the stream
+            found = tuple(edit for edit in found if isinstance(edit, StateEdit) == is_state)
+        self._applied.update((name, edit) for edit in found)
+        return found
 
     def check_all_called(self) -> None:
-        unknown = sorted(self._edits.keys() - self._called)
+        edits = self._edits.items()
+        applied = {name for name, own in edits if all((name, edit) in self._applied for edit in own)}
+        unknown = sorted(self._edits.keys() - (self._called & applied))
         if unknown:
             ran = set(unknown) & (set() if self.torch_mode is None else set(self.torch_mode.layers.used))
             if ran:

@@ -151,8 +151,9 @@ class _FollowedLayer(TorchFunctionMode):
     def _named(self, branch: Tensor) -> list[tuple[str, Tensor]]:
         """Return what is added to the stream, part by part, with their names."""
         parts = self._parts(branch)
-        if len(parts) > 1 and sum(kind is None for kind, _ in parts) != 1:
-            parts = [("sublayers", branch)]
+        unnamed = sum(kind is None for kind, _ in parts)
+        if len(parts) > 1 and unnamed != 1:  # of one net with adapters or experts, or of several that are not known
+            parts = [(None if unnamed == len(parts) and not self.ran else "sublayers", branch)]
         named = []
         for kind, part in parts:
             kind = kind or (next(iter(self.ran), None) if len(parts) == 1 else None)
@@ -174,7 +175,7 @@ class _FollowedLayer(TorchFunctionMode):
 
     def _parts(self, tensor: Tensor) -> list[tuple[str | None, Tensor]]:
         kind = next((kind for kind, output in self.ran.items() if output is tensor), None)
-        return self._sums.get(id(tensor), (tensor, [(kind, tensor)]))[1]
+        return [(kind, tensor)] if kind else self._sums.get(id(tensor), (tensor, [(None, tensor)]))[1]
 
     def _is_stream(self, tensor: Tensor) -> bool:
         return any(tensor is each for each in (self.stream, *self._same))
@@ -196,10 +197,12 @@ class _FollowedLayer(TorchFunctionMode):
 
     def _earlier_steps(self) -> int:
         """Return the number of tokens in a cache of keys and values that the layer is given."""
+        number = int(self.name.rsplit(".", 1)[-1])
         for each in self._given:
             with suppress(AttributeError, ValueError, IndexError):  # no cache, or one of linear attention
-                return int(each.get_seq_length(int(self.name.rsplit(".", 1)[-1])))
-        return max((getattr(each, "num_steps", 0) for each in self._given), default=0)
+                return int(each.get_seq_length(number))
+        caches = next((each.caches for each in self._given if hasattr(each, "caches")), ())  # of our decoder
+        return getattr(caches[number], "num_steps", 0) if number < len(caches) else 0
 
 
 _followed: ContextVar[tuple[_FollowedLayer, ...]] = ContextVar("followed", default=())

@@ -13,8 +13,9 @@ from torch import Tensor
 from viz_core.torch_internals.compiler import run_eagerly
 from viz_core.torch_internals.tensors import current_backward
 from viz_core.trace.after_attention import last_site
-from viz_core.trace.call import AttentionCall
+from viz_core.trace.call import AttentionCall, token_span
 from viz_core.trace.context import set_in_block
+from viz_core.trace.indexing import index_range
 from viz_core.trace.padding import TokenMask
 from viz_core.trace.references import detached, refuse_transformed
 from viz_core.trace.source import Direct, Projected, Source, StoredTensors
@@ -139,23 +140,30 @@ class Trace:
         return next((call for call in before if (call.source.shape[0], call.num_queries) == rows), None)
 
     def text(self, row: int) -> "Trace":
-        """Return the recording of one text of the batch, without its padding: each call's `AttentionCall.text`.
+        """Return the recording of one text of the batch, without its padding: each call's `AttentionCall.text`, and
+        the states of its tokens.
 
         Raises:
             IndexError: if the batch has no such row.
         """
         alone = Trace(self.differentiable, self.values)
+        spans: dict[tuple[str, int], range] = {}
         for call in self:
             alone._add(call.text(row).source, call.site)
+            spans.setdefault((call.stack, call.num_queries), token_span(call.query_mask[row]))
+        for name, state in self.states.items():
+            own = state[index_range(row, len(state), "row")[0]][None]
+            span = spans.get((name.partition(".")[0], own.shape[1])) if own.dim() == 3 else None
+            alone.states[name] = own if span is None else own[:, span.start : span.stop]
         return alone
 
     def stitched(self) -> "Trace":
         """Return the recording with the steps of a generation as one call for each site, of all its queries and keys.
 
         A site called again is a step if it has the keys of the call before and its own; or, in cross-attention, the
-        same keys. Other calls stay as they are.
+        same keys. Other calls stay as they are. So it is with states.
         """
-        found, families = Trace(), dict[str, list[Source]]()
+        found, families, states = Trace(), dict[str, list[Source]](), dict[str, list[Tensor]]()
         for call in self:
             families.setdefault(call.site.partition("@")[0], []).append(call.source)
         steps = {site.partition(".")[0]: len(family) for site, family in families.items() if are_steps(family)}
@@ -164,6 +172,12 @@ class Trace:
             crosses = kind.endswith("cross") and len(family) == steps.get(stack) and read_the_same(family)
             for source in [Stitched(family)] if are_steps(family) or crosses else family:
                 found._add(source, site)
+        for name, state in self.states.items():
+            states.setdefault(name.partition("@")[0], []).append(state)
+        for name, parts in states.items():
+            in_steps = len(parts) == steps.get(name.partition(".")[0]) and all(part.dim() == 3 for part in parts)
+            for state in [torch.cat(parts, dim=1)] if in_steps else parts:
+                found.add_state(name, state)
         return found
 
     @contextmanager
@@ -214,6 +228,7 @@ class Trace:
                 raise ValueError(f"runs: expected names without '.' and '/', got {name!r}")
             for call in run:
                 merged._add(call.source, f"{name}/{call.site}")
+            merged.states.update((f"{name}/{state}", value) for state, value in run.states.items())
         return merged
 
     def __contains__(self, site: object) -> bool:

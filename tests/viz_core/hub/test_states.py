@@ -6,6 +6,7 @@ import transformers
 from torch import Tensor
 
 from tests.viz_core.hub.in_memory import in_memory, inputs_of, output_of
+from tests.viz_core.maps.test_adapted_projections import Lora
 from viz_core.hub import instrument, restore
 from viz_core.trace import intervene, patch_state, record, zero
 
@@ -154,3 +155,17 @@ def test_a_restored_model_is_not_followed() -> None:
     with record(states=True) as trace:
         model(**_inputs(model))
     assert not trace.states
+
+
+@torch.no_grad()
+def test_what_adapters_add_is_part_of_what_they_adapt() -> None:
+    model, seen = in_memory("llama"), dict[str, Tensor]()
+    layer = model.model.layers[1]
+    layer.self_attn.o_proj, layer.mlp.down_proj = Lora(layer.self_attn.o_proj), Lora(layer.mlp.down_proj)
+    instrument(model)
+    layer.self_attn.register_forward_hook(lambda _m, _i, out: seen.update(attention=out[0]))
+    layer.mlp.register_forward_hook(lambda _m, _i, out: seen.update(mlp=out))
+    with record(states=True) as trace:
+        model(**inputs_of(model))
+    for name, expected in seen.items():
+        assert torch.equal(trace.states[f"decoder.1.{name}"], expected), name

@@ -1,14 +1,17 @@
 """States of our models: recorded and edited, against plain hooks."""
 
 import pickle
+from pathlib import Path
 
 import pytest
 import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
 from torch import Tensor
 
 from viz_core.models import TransformerDecoder, TransformerEncoder, ViT
 from viz_core.models.block_options import BlockOptions
-from viz_core.trace import intervene, off, patch_state, record, zero
+from viz_core.trace import Trace, intervene, load_trace, off, patch_state, record, save_trace, zero
 
 TOKENS = torch.tensor([[3, 4, 5, 6, 7], [8, 9, 3, 0, 0]])
 LENGTHS = torch.tensor([5, 3])
@@ -155,3 +158,68 @@ def test_recording_goes_with_pickles_and_devices(encoder: TransformerEncoder) ->
 def test_edits_that_do_not_fit_are_refused(encoder: TransformerEncoder, edits: dict, message: str) -> None:  # type: ignore[type-arg]
     with pytest.raises(ValueError, match=message), intervene(edits):
         encoder(TOKENS, LENGTHS)
+
+
+@torch.no_grad()
+def test_a_cross_attention_and_what_it_adds_have_one_name_and_edits_of_both() -> None:
+    torch.manual_seed(1)
+    decoder = TransformerDecoder(11, 16, 24, 4, 2, 0.0).eval()
+    state = decoder.init_state(torch.randn(2, 4, 16))
+    with intervene({"decoder.1.cross": [off(0, 1, 2, 3), zero(queries=0)]}), record(states=True) as trace:
+        both = decoder(TOKENS, state)[0]
+    assert not trace.states["decoder.1.cross"].any()
+    with intervene({"decoder.1.cross": zero()}):
+        torch.testing.assert_close(decoder(TOKENS, state)[0], both)
+    alone = decoder.blks[1].attention2
+    X = torch.randn(2, 3, 16)
+    with (
+        pytest.raises(ValueError, match="no attention or state at decoder.1.cross"),
+        intervene({"decoder.1.cross": zero()}),
+    ):
+        alone(X, X, X)
+
+
+@torch.no_grad()
+def test_recordings_that_are_cut_joined_and_saved_keep_their_states(
+    encoder: TransformerEncoder, tmp_path: Path
+) -> None:
+    with record(states=True) as trace:
+        encoder(TOKENS, LENGTHS)
+    for name, state in trace.text(1).states.items():
+        assert torch.equal(state, trace.states[name][1:, :3]), name
+    assert torch.equal(trace.text(0).states["encoder.1.mlp"], trace.states["encoder.1.mlp"][:1])
+    merged = Trace.merge({"a": trace}).states
+    assert torch.equal(merged["a/encoder.0.neurons"], trace.states["encoder.0.neurons"])
+    save_trace(trace, tmp_path / "trace.safetensors")
+    again = load_trace(tmp_path / "trace.safetensors").states
+    assert list(again) == list(trace.states)
+    assert all(torch.equal(again[name], state) for name, state in trace.states.items())
+
+
+@torch.no_grad()
+def test_states_of_steps_are_those_of_one_pass() -> None:
+    torch.manual_seed(1)
+    decoder = TransformerDecoder(11, 16, 24, 4, 2, 0.0).eval()
+    state = decoder.init_state(torch.randn(2, 4, 16))
+    with record(states=True) as whole:
+        decoder(TOKENS, state)
+    with record(states=True) as trace:
+        for token in TOKENS.split(1, dim=1):
+            state = decoder(token, state)[1]
+    found = trace.stitched().states
+    assert set(found) == set(whole.states)
+    for name, expected in whole.states.items():
+        torch.testing.assert_close(found[name], expected)
+
+
+def test_a_list_of_states_that_cannot_be_read_is_refused(encoder: TransformerEncoder, tmp_path: Path) -> None:
+    path = tmp_path / "trace.safetensors"
+    with record(states=True) as trace:
+        encoder(TOKENS)
+    save_trace(trace, path)
+    with safe_open(path, framework="pt") as file:
+        tensors, header = {name: file.get_tensor(name) for name in file.keys()}, file.metadata()  # noqa: SIM118
+    for states, message in (("[1]", "its list of states cannot be read"), ('{"a": "b"}', "a state is missing")):
+        save_file(tensors, path, {**header, "states": states})
+        with pytest.raises(ValueError, match=message):
+            load_trace(path)
