@@ -1,6 +1,23 @@
 """Circuits: which heads and layers make a prediction, through the residual stream."""
 
+from viz_core.circuits.attribution import AttributionPatch, attribution_patch
 from viz_core.circuits.logits import Part, logit_attribution
+from viz_core.circuits.path import path_patch
+from viz_core.circuits.score import ScoreAttribution, score_attribution
 from viz_core.circuits.sweep import patch_sweep
+from viz_core.circuits.weights import Circuit, direction_tokens, ov_circuit, qk_circuit
 
-__all__ = ["Part", "logit_attribution", "patch_sweep"]
+__all__ = [
+    "AttributionPatch",
+    "Circuit",
+    "Part",
+    "ScoreAttribution",
+    "attribution_patch",
+    "direction_tokens",
+    "logit_attribution",
+    "ov_circuit",
+    "patch_sweep",
+    "path_patch",
+    "qk_circuit",
+    "score_attribution",
+]

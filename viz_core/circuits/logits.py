@@ -13,7 +13,8 @@ from viz_core.models.projections import output_projection
 from viz_core.trace import AttentionCall, Trace, head_outputs, site_of
 from viz_core.trace.layers import find_layers
 
-Token: TypeAlias = int | Int[Tensor, "*shape"]
+Name: TypeAlias = tuple[str, int | None, int | None]
+"""What a part is, its layer and its head."""
 
 
 class Part(NamedTuple):
@@ -52,33 +53,17 @@ def logit_attribution(
     stack = next(reversed(trace.states), "").partition(".")[0]
     if f"{stack}.output" not in trace.states:
         raise ValueError("trace: expected one of record(values=True, states=True), got none with logits")
-    sites = {part: site for part in model.modules() if (site := site_of(part)) is not None}
-    layers = {name: layer for layer, name in find_layers(model, sites).items()}
+    layers = layers_by_name(model)
     embedding, output = trace.states[f"{stack}.embedding"], trace.states[f"{stack}.output"]
     at = _places(trace, stack, embedding, position)
-    X = _rows(embedding, at)
-    found: list[tuple[str, int | None, int | None]] = [("constant", None, None), ("embedding", None, None)]
-    parts = torch.stack([torch.zeros_like(X), X])
-    for name, state in trace.states.items():
-        layer, _, what = name.rpartition(".")
-        if not layer.startswith(f"{stack}.") or what == "neurons":
-            continue
-        number, norms = int(layer.rpartition(".")[2]), norms_among(layers[layer].modules(), X.shape[-1])
-        if what.startswith("residual"):
-            parts = _after(norms, parts, _rows(state, at), state.dtype)
-            continue
-        kind = "self" if what == "attention" else what
-        calls = (call for call in trace if call.site.startswith(f"{layer}.") and call.kind == kind)
-        heads = next((_heads(model, call, state, at, norms) for call in calls), None)
-        found += [(kind, number, None)] if heads is None else [(kind, number, head) for head in range(len(heads))]
-        heads = _rows(state, at)[None] if heads is None else heads
-        parts = torch.cat([parts, heads])
-        parts[0] += _rows(state, at) - heads.sum(dim=0)  # the bias of the projection
+    found, parts = stream_parts(model, trace, stack, at)
     outside = set(model.modules()) - {part for layer in layers.values() for part in layer.modules()}
-    logits = _rows(output, at - embedding.shape[1] + output.shape[1]) if output.dim() == 3 else output[:, None].double()
+    logits = (
+        state_rows(output, at - embedding.shape[1] + output.shape[1]) if output.dim() == 3 else output[:, None].double()
+    )
     cap = getattr(getattr(model, "config", None), "final_logit_softcapping", None)
     norm, linear = _head(outside, parts.sum(dim=0), logits, output.dtype, cap)
-    parts = _held(norm, parts)
+    parts = hold_scale(norm, parts)
     total = torch.zeros(parts.shape[:3], dtype=torch.float64, device=parts.device)
     for sign, chosen in ((1, token), (-1, against)):
         if chosen is not None:
@@ -89,6 +74,49 @@ def logit_attribution(
             factor = logits.gather(-1, ids[..., None])[..., 0] / values.sum(dim=0)
             total += sign * values * torch.where(factor.isfinite(), factor, 1)
     return tuple(Part(*name, value) for name, value in zip(found, total.float(), strict=True))
+
+
+def layers_by_name(model: nn.Module) -> dict[str, nn.Module]:
+    """Return the layers of a model by their names: "decoder.2"."""
+    sites = {part: site for part in model.modules() if (site := site_of(part)) is not None}
+    return {name: layer for layer, name in find_layers(model, sites).items()}
+
+
+def stream_parts(
+    model: nn.Module,
+    trace: Trace,
+    stack: str,
+    at: Int[Tensor, "batch positions"],
+    until: str | None = None,
+    start: dict[str, Float[Tensor, "batch positions d"]] | None = None,
+) -> tuple[list[Name], Float[Tensor, "parts batch positions d"]]:
+    """Return what has been written into a stack's stream at some places, part by part, before a layer or to its end.
+
+    Args:
+        start: parts of the embedding; one unless given.
+    """
+    layers, X = layers_by_name(model), state_rows(trace.states[f"{stack}.embedding"], at)
+    start = start or {"embedding": X}
+    found: list[Name] = [("constant", None, None), *((name, None, None) for name in start)]
+    parts = torch.stack([X - sum(start.values()), *start.values()])
+    for name, state in trace.states.items():
+        layer, _, what = name.rpartition(".")
+        if layer == until:
+            break
+        if not layer.startswith(f"{stack}.") or what == "neurons":
+            continue
+        number, norms = int(layer.rpartition(".")[2]), norms_among(layers[layer].modules(), X.shape[-1])
+        if what.startswith("residual"):
+            parts = _after(norms, parts, state_rows(state, at), state.dtype)
+            continue
+        kind = "self" if what == "attention" else what
+        calls = (call for call in trace if call.site.startswith(f"{layer}.") and call.kind == kind)
+        heads = next((_heads(model, call, state, at, norms) for call in calls), None)
+        found += [(kind, number, None)] if heads is None else [(kind, number, head) for head in range(len(heads))]
+        heads = state_rows(state, at)[None] if heads is None else heads
+        parts = torch.cat([parts, heads])
+        parts[0] += state_rows(state, at) - heads.sum(dim=0)  # the bias of the projection
+    return found, parts
 
 
 def _places(trace: Trace, stack: str, state: Tensor, position: int | None) -> Int[Tensor, "batch positions"]:
@@ -104,7 +132,8 @@ def _places(trace: Trace, stack: str, state: Tensor, position: int | None) -> In
     return (tokens.long().argmax(dim=-1) + (position if position >= 0 else counts + position))[:, None]
 
 
-def _rows(state: Tensor, at: Int[Tensor, "batch positions"]) -> Float[Tensor, "batch positions d"]:
+def state_rows(state: Tensor, at: Int[Tensor, "batch positions"]) -> Float[Tensor, "batch positions d"]:
+    """Return some rows of a state of each text, in float64."""
     return state.gather(1, at[..., None].expand(-1, -1, state.shape[-1])).double()
 
 
@@ -120,15 +149,15 @@ def _heads(
     outputs = (outputs if gate is None else outputs * gate.cpu()).to(state.device).double()
     heads = torch.einsum("bhnv,dhv->hbnd", outputs, W_o.weight.double().unflatten(1, (call.num_heads, -1)))
     whole = heads.sum(dim=0) + (0 if W_o.bias is None else W_o.bias)
-    chosen = torch.stack([_rows(head, at) for head in heads])
+    chosen = torch.stack([state_rows(head, at) for head in heads])
     if is_close(whole, state):
         return chosen
     scale = (whole * state).sum(dim=(0, 1)) / whole.square().sum(dim=(0, 1))  # a layer scale, a multiplier
     if is_close(scale * whole, state):
         return scale * chosen
-    constant = (_rows(whole, at) - chosen.sum(dim=0))[None]
+    constant = (state_rows(whole, at) - chosen.sum(dim=0))[None]
     norm = next((norm for norm in norms if is_close(norm(whole), state)), None)
-    return None if norm is None else _held(norm, torch.cat([constant, chosen]))[1:]
+    return None if norm is None else hold_scale(norm, torch.cat([constant, chosen]))[1:]
 
 
 def norms_among(parts: Iterable[nn.Module], width: int) -> list[nn.Module]:
@@ -142,7 +171,7 @@ def _after(norms: Iterable[nn.Module], parts: Tensor, stream: Tensor, dtype: tor
     norms = (norm for norm in (nn.Identity(), *norms) if is_close(norm(parts.sum(dim=0)), stream, dtype))
     if (norm := next(norms, None)) is None:
         raise ValueError("trace: expected layers that add to the stream and normalise it, got another operation")
-    parts = _held(norm, parts)
+    parts = hold_scale(norm, parts)
     parts[0] += stream - parts.sum(dim=0)  # rounding
     return parts
 
@@ -159,7 +188,7 @@ def _head(outside: set[nn.Module], x: Tensor, logits: Tensor, dtype: torch.dtype
     raise ValueError("model: expected logits that are a norm and an output layer of the last state, got others")
 
 
-def _held(norm: nn.Module, parts: Float[Tensor, "parts *batch d"]) -> Float[Tensor, "parts *batch d"]:
+def hold_scale(norm: nn.Module, parts: Float[Tensor, "parts *batch d"]) -> Float[Tensor, "parts *batch d"]:
     """Return each part after a norm whose scale is held at that of their sum; its bias goes to the first part."""
     x = parts.sum(dim=0)
     probe = torch.ones_like(x[..., :1].expand_as(x)).cumsum(dim=-1)  # no component is 0, whether centred or not

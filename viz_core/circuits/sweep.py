@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Float, Int
@@ -42,44 +42,82 @@ def patch_sweep(
     Raises:
         ValueError: if the runs differ in size or padding, or nothing of this kind is recorded.
     """
-    (run, _), (other, logits) = _recorded(model, clean), _recorded(model, corrupted)
-    stack = stack or next(reversed(run.states), "").partition(".")[0]
-    calls, others = ([call for call in each if call.site.startswith(f"{stack}.")] for each in (run, other))
-    masks = [[mask for call in each for mask in (call.query_mask, call.key_mask)] for each in (calls, others)]
-    if not all(map(torch.equal, *masks)):
-        raise ValueError("clean and corrupted: expected texts of the same lengths, padded alike")
-    by_head = what == "heads"
-    start, end = f"{stack}.", f".{what}"
-    values = {name: state for name, state in run.states.items() if name.startswith(start) and name.endswith(end)}
-    if by_head:
-        values = {call.site: head_outputs(call) for call in calls if call.kind == "self"}
-    if not values:
-        kinds = ", ".join(sorted({name.rpartition(".")[2] for name in run.states})) or "none: see record(states=True)"
-        raise ValueError(f"what: expected 'heads' or one of {kinds}, got {what!r}")
-    rows = []
-    for name, value in values.items():
-        row, positions = [], _positions(calls[0].query_mask, value)
-        for those in torch.arange(value.shape[1] if by_head else int(positions.max()) + 1).split(_CELLS):
+    cells, rows = find_cells(model, clean, corrupted, what, stack), []
+    batch, positions = len(cells.logits), cells.positions
+    for name, value in cells.clean.items():
+        row = []
+        for those in torch.arange(cells.columns).split(_CELLS):
             may_end()
-            chosen = (positions == those[:, None, None]).flatten(0, 1).to(value.device)
-            edit = _Heads(None, value, those) if by_head else StateEdit(None, value.repeat(len(those), 1, 1), chosen)
+            if positions is None:
+                edit: Edit = _Heads(None, value, those)
+            else:
+                chosen = (positions == those[:, None, None]).flatten(0, 1).to(value.device)
+                edit = StateEdit(None, value.repeat(len(those), 1, 1), chosen)
             with intervene({name: edit}):
-                repeated = {key: _repeated(each, len(logits), len(those)) for key, each in corrupted.items()}
-                row += [metric(each).float().cpu() for each in logits_of(model, repeated).split(len(logits))]
+                repeated = {key: _repeated(each, batch, len(those)) for key, each in corrupted.items()}
+                row += [metric(each).float().cpu() for each in logits_of(model, repeated).split(batch)]
         rows.append(torch.stack(row))
     return torch.stack(rows)
 
 
+class Cells(NamedTuple):
+    """What two runs have in the cells of a sweep, by state or, for heads, by site."""
+
+    clean: dict[str, Tensor]
+    corrupted: dict[str, Tensor]
+    logits: Tensor  # of the corrupted run
+    positions: Int[Tensor, "batch n"] | None  # of each token in its text, -1 at padding; None for heads
+    columns: int
+
+
+def find_cells(
+    model: nn.Module, clean: Mapping[str, Any], corrupted: Mapping[str, Any], what: str, stack: str | None
+) -> Cells:
+    """Return what both runs have in each cell; arguments and errors are those of `patch_sweep`."""
+    run, other, logits = recorded_runs(model, clean, corrupted, stack)
+    stack = stack or next(reversed(run.states), "").partition(".")[0]
+
+    def found(trace: Trace) -> dict[str, Tensor]:
+        if what == "heads":
+            return {call.site: head_outputs(call) for call in trace if (call.stack, call.kind) == (stack, "self")}
+        start, end = f"{stack}.", f".{what}"
+        return {name: each for name, each in trace.states.items() if name.startswith(start) and name.endswith(end)}
+
+    values, others = found(run), found(other)
+    if not values:
+        kinds = ", ".join(sorted({name.rpartition(".")[2] for name in run.states})) or "none: see record(states=True)"
+        raise ValueError(f"what: expected 'heads' or one of {kinds}, got {what!r}")
+    state = next(iter(values.values()))
+    if what == "heads":
+        return Cells(values, others, logits, None, state.shape[1])
+    positions = _positions(next(call for call in run if call.stack == stack).query_mask, state)
+    return Cells(values, others, logits, positions, int(positions.max()) + 1)
+
+
+def recorded_runs(
+    model: nn.Module, clean: Mapping[str, Any], corrupted: Mapping[str, Any], stack: str | None = None
+) -> tuple[Trace, Trace, Tensor]:
+    """Return the recordings of two runs with values and states, and the logits of the second.
+
+    Raises:
+        ValueError: if their texts differ in length or padding, in a stack if one is given.
+    """
+    with record(values=True, states=True) as run:
+        logits_of(model, clean)
+    with record(values=True, states=True) as other:
+        logits = logits_of(model, corrupted)
+    own = [[call for call in each if stack in (None, call.stack)] for each in (run, other)]
+    masks = [[mask for call in calls for mask in (call.query_mask, call.key_mask)] for calls in own]
+    if len(masks[0]) != len(masks[1]) or not all(map(torch.equal, *masks)):
+        raise ValueError("clean and corrupted: expected texts of the same lengths, padded alike")
+    return run, other, logits
+
+
 def logits_of(model: nn.Module, inputs: Mapping[str, Any]) -> Tensor:
-    """Return what a model returns for keyword inputs: its logits, or the first of several outputs."""
+    """Return what a model returns for keyword inputs: its logits or last states, or the first of several outputs."""
     output = model(**inputs)
-    output = getattr(output, "logits", output)
+    output = getattr(output, "logits", getattr(output, "last_hidden_state", output))
     return output[0] if isinstance(output, tuple) else output
-
-
-def _recorded(model: nn.Module, inputs: Mapping[str, Any]) -> tuple[Trace, Tensor]:
-    with record(values=True, states=True) as trace:
-        return trace, logits_of(model, inputs)
 
 
 def _positions(tokens: Tensor, state: Tensor) -> Int[Tensor, "batch n"]:

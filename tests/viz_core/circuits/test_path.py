@@ -1,0 +1,121 @@
+"""Paths between two heads, against plain hooks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from tests.viz_core.circuits.hooked import HEADS, WIDTH, first, hooks, layers, made, metric, seen, with_columns
+from tests.viz_core.hub.in_memory import in_memory, inputs_of
+from viz_core.circuits import path_patch
+from viz_core.hub import instrument
+from viz_core.trace import intervene, off
+
+FAMILIES = ["ours", "gpt2", "llama", "bert-fills"]
+
+
+@torch.no_grad()
+def by_hooks(
+    plain: Any, clean: Any, corrupted: Any, sender: int, receiver: int | None, to: str, through_mlp: bool = False
+) -> Tensor:
+    """From a head of the first layer to one of the second, or to the logits."""
+    here, there = layers(plain)
+    columns = slice(sender * WIDTH, sender * WIDTH + WIDTH)
+    written = seen(plain, clean, [(here.out, "in")])[here.out, "in"]
+    places = [(here.mlp, "out"), (there.attention, "out"), (there.mlp, "out"), (there.out, "in")]
+    before = seen(plain, corrupted, places)
+    frozen = {place: lambda _x, place=place: before[place] for place in places[1 if through_mlp else 0 : 2]}
+    if not through_mlp:
+        frozen[places[2]] = lambda _x: before[places[2]]
+    projection = getattr(there, to)
+    found: dict[str, Tensor] = {}
+    with hooks(
+        {
+            (here.out, "in"): lambda x: with_columns(x, columns, written),
+            (projection, "out"): lambda x: found.update(x=x),
+        }
+        | frozen
+    ):
+        logits = first(plain(**corrupted))
+    if receiver is None:
+        return metric(logits).float()
+    own = there.columns(to, receiver)
+    of_head = slice(receiver * WIDTH, receiver * WIDTH + WIDTH)
+    with hooks(
+        {
+            (projection, "out"): lambda x: with_columns(x, own, found["x"]),
+            (there.out, "in"): lambda x: with_columns(before[there.out, "in"], of_head, x),
+        }
+    ):
+        return metric(first(plain(**corrupted))).float()
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize(("receiver", "to"), [(2, "queries"), (3, "keys"), (2, "values"), (None, "queries")])
+@pytest.mark.parametrize("through_mlp", [False, True])
+def test_a_path_is_that_of_plain_hooks(family: str, receiver: int | None, to: str, through_mlp: bool) -> None:
+    """In a padded batch."""
+    model, plain, clean, corrupted, stack = made(family)
+    end = None if receiver is None else (f"{stack}.1.self", receiver)
+    found = path_patch(model, clean, corrupted, metric, (f"{stack}.0.self", 1), end, to, through_mlp=through_mlp)
+    expected = by_hooks(plain, clean, corrupted, 1, receiver, to, through_mlp)
+    torch.testing.assert_close(found, expected, atol=5e-6, rtol=1e-6)
+    with torch.no_grad():
+        before = metric(first(plain(**corrupted)))
+    assert abs(found - before) > 3e-5, "a path without effect would prove nothing"
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_path_with_a_head_off(family: str) -> None:
+    model, plain, clean, corrupted, stack = made(family)
+    out = layers(plain)[0].out
+    weight = out.weight.data if family == "gpt2" else out.weight.data.T
+    weight[2 * WIDTH : 3 * WIDTH] = 0
+    with intervene({f"{stack}.0.self": off(2)}):
+        found = path_patch(model, clean, corrupted, metric, (f"{stack}.0.self", 1), (f"{stack}.1.self", 0), "keys")
+    torch.testing.assert_close(found, by_hooks(plain, clean, corrupted, 1, 0, "keys"), atol=2e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_path_in_half_precision(family: str) -> None:
+    model, plain, clean, corrupted, stack = made(family, torch.bfloat16)
+    found = path_patch(model, clean, corrupted, metric, (f"{stack}.0.self", 1), (f"{stack}.1.self", 0), "values")
+    expected = by_hooks(plain, clean, corrupted, 1, 0, "values")
+    torch.testing.assert_close(found, expected, atol=0.05, rtol=0.05)
+
+
+def test_a_path_from_the_encoder_to_the_keys_of_a_decoder() -> None:
+    """All paths to the values of all heads of the last cross-attention are the whole effect on them."""
+    model = in_memory("t5")
+    instrument(model)
+    inputs = inputs_of(model)
+    other = inputs | {"input_ids": inputs["input_ids"].roll(1, dims=1).where(inputs["attention_mask"] > 0, 0)}
+
+    def read(logits: Tensor) -> Tensor:
+        return logits[:, -1, 7].sum()
+
+    ends = ("encoder.1.self", 2), ("decoder.1.cross", 1)
+    found = path_patch(model, inputs, other, read, *ends, "values")
+    with torch.no_grad():
+        assert abs(found - read(model(**other).logits)) > 1e-5
+    with pytest.raises(ValueError, match="receiver: expected a call after 'decoder.1.cross'"):
+        path_patch(model, inputs, other, read, *ends[::-1], "values")
+
+
+def test_what_has_no_paths_is_refused() -> None:
+    model, _, clean, corrupted, _ = made("gpt2")
+    ends = ("decoder.0.self", 1), ("decoder.1.self", HEADS)
+    with pytest.raises(ValueError, match="heads: expected 0 to 3"):
+        path_patch(model, clean, corrupted, metric, *ends)
+    with pytest.raises(KeyError, match="no site 'decoder.7.self'"):
+        path_patch(model, clean, corrupted, metric, ("decoder.7.self", 1))
+    with pytest.raises(ValueError, match="to: expected 'queries', 'keys' or 'values'"):
+        path_patch(model, clean, corrupted, metric, ends[0], ("decoder.1.self", 0), "query")
+    shared = in_memory("albert")
+    instrument(shared)
+    ids = {"input_ids": clean["input_ids"]}
+    with pytest.raises(ValueError, match="expected layers that are called once each, got encoder.0.self@2"):
+        path_patch(shared, ids, ids, metric, ("encoder.0.self", 1))

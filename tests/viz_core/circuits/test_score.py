@@ -1,0 +1,180 @@
+"""Scores taken apart: the terms add up, and each is what explicit matrices make of what plain hooks see."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from tests.viz_core.circuits.hooked import CLEAN, HEADS, WIDTH, layers, made, seen
+from tests.viz_core.hub.in_memory import in_memory, inputs_of
+from viz_core.circuits import ScoreAttribution, score_attribution
+from viz_core.hub import instrument
+from viz_core.models import TransformerEncoder
+from viz_core.models.block_options import BlockOptions
+from viz_core.positional.rotary import Rotary
+from viz_core.trace import Trace, intervene, off, record
+
+PLACES = {"query": 3, "key": 1}
+
+
+def recorded(model: Any, inputs: Any) -> Trace:
+    with record(values=True, states=True) as trace, torch.no_grad():
+        model(**inputs)
+    return trace
+
+
+def adds_up(found: ScoreAttribution, trace: Trace, site: str, row: int = 0, head: int = 1) -> None:
+    score = float(trace[site].source.scores(slice(head, head + 1), slice(3, 4))[row, 0, 0, 1])
+    assert found.score == pytest.approx(score)
+    assert abs(found.total - score) <= 1e-5 * max(abs(score), float(found.terms.abs().max()))
+    assert len(set(found.parts)) == len(found.parts) == len(found.terms)
+    assert (found.terms.abs() > 1e-6).float().mean() > 0.3
+
+
+@pytest.mark.parametrize(
+    "family",
+    ["gpt2", "llama", "mistral", "gemma2", "gpt-oss", "bert", "roberta", "t5", "bart", "marian", "vit", "dinov2"],
+)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_the_terms_add_up_to_the_score(family: str, dtype: torch.dtype) -> None:
+    """In a padded batch, with a head off."""
+    model = in_memory(family).to(dtype)
+    instrument(model)
+    inputs = {name: each.to(dtype) if each.is_floating_point() else each for name, each in inputs_of(model).items()}
+    stacks = {"t5": ["encoder", "decoder"], "bart": ["encoder", "decoder"], "marian": ["encoder", "decoder"]}
+    causal = family in ("gpt2", "llama", "mistral", "gemma2", "gpt-oss")
+    for stack in stacks.get(family, ["decoder" if causal else "encoder"]):
+        site = f"{stack}.1.self"
+        with intervene({f"{stack}.0.self": off(3)}):
+            trace = recorded(model, inputs)
+        has_sink = family == "gpt-oss"
+        for row in (0, 1):
+            found = score_attribution(model, trace, site, 1, 3, 1 + has_sink, row)
+            if not has_sink:
+                adds_up(found, trace, site, row)
+            assert abs(found.total - found.score) <= 1e-5 * max(abs(found.score), float(found.terms.abs().max()))
+            part = next(i for i, name in enumerate(found.parts) if name == ("self", 0, 3))
+            assert not found.terms[part].any()
+            splits = family in ("gpt2", "bert", "roberta", "bart", "marian")
+            assert (("position", None, None) in found.parts) is splits
+
+
+@pytest.mark.parametrize("norm_first", [False, True])
+@pytest.mark.parametrize("positions", [None, Rotary()])
+@pytest.mark.parametrize("norm", [nn.LayerNorm, nn.RMSNorm])
+def test_our_encoders(norm_first: bool, positions: Any, norm: Any) -> None:
+    torch.manual_seed(6)
+    options = BlockOptions(norm_first=norm_first, positions=positions, norm=norm, num_key_heads=2, softcap=5.0)
+    model = TransformerEncoder(20, 32, 24, HEADS, 3, 0.1, True, options=options).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.3 * torch.randn_like(parameter))
+    trace = recorded(model, {"X": CLEAN, "valid_lens": torch.tensor([6, 4])})
+    for row in (0, 1):
+        found = score_attribution(model, trace, "encoder.2.self", 1, **PLACES, row=row)
+        adds_up(found, trace, "encoder.2.self", row)
+        assert len(found.parts) == 2 + 2 * (HEADS + 1) + (positions is None)
+        assert abs(found.cap) > 1e-5
+
+
+def rotated(x: Tensor, position: int) -> Tensor:
+    """Llama's rotation of a query or key of 8 numbers, written out."""
+    angles = position * 10000.0 ** (-torch.arange(4, dtype=torch.float64) / 4)
+    a, b = x.double().chunk(2, dim=-1)
+    return torch.cat([a * angles.cos() - b * angles.sin(), b * angles.cos() + a * angles.sin()], dim=-1)
+
+
+@pytest.mark.parametrize("family", ["gpt2", "llama", "bert-fills"])
+@torch.no_grad()
+def test_a_term_is_what_explicit_matrices_make_of_what_hooks_see(family: str) -> None:
+    """Of head 2 of the first layer where the query is, and its feed-forward net where the key is."""
+    model, plain, clean, _, stack = made(family)
+    here, there = layers(plain)
+    found = score_attribution(model, recorded(model, clean), f"{stack}.1.self", 3, **PLACES)
+    if family == "bert-fills":
+        block = plain.bert.encoder.layer[0]
+        norms = [block.attention.output.LayerNorm, block.output.LayerNorm]
+    else:
+        norms = [plain.transformer.h[1].ln_1 if family == "gpt2" else plain.model.layers[1].input_layernorm]
+    states = seen(plain, clean, [(here.out, "in"), (here.mlp, "out"), *((norm, "in") for norm in norms)])
+    columns = slice(2 * WIDTH, 3 * WIDTH)
+    W_o = here.out.weight if here.fused else here.out.weight.T
+    head = states[here.out, "in"][0, 3, columns] @ W_o[columns]
+    mlp = states[here.mlp, "out"][0, 1]
+
+    def held(norm: nn.Module, part: Tensor, place: int) -> Tensor:
+        x = states[norm, "in"][0, place].double()
+        if family == "llama":
+            return norm.weight * part / (x.square().mean() + norm.variance_epsilon).sqrt()
+        return norm.weight * (part - part.mean()) / (x.var(unbiased=False) + norm.eps).sqrt()
+
+    for norm in norms:
+        head = held(norm, head, 3)
+    for norm in norms[-1:]:
+        mlp = held(norm, mlp, 1)
+    vectors = []
+    for name, part in (("queries", head), ("keys", mlp)):
+        weight = getattr(there, name).weight.double()
+        vectors.append((weight.T if there.fused else weight)[there.columns(name, 3)] @ part.double())
+    if family == "llama":
+        vectors = [rotated(vectors[0], 3), rotated(vectors[1], 1)]
+    term = found.terms[found.parts.index(("self", 0, 2)), found.parts.index(("mlp", 0, None))]
+    assert float(term) == pytest.approx(float(vectors[0] @ vectors[1]) * WIDTH**-0.5, rel=1e-4, abs=1e-6)
+
+
+@torch.no_grad()
+def test_tokens_are_told_from_positions() -> None:
+    model, plain, clean, _, _ = made("gpt2")
+    found = score_attribution(model, recorded(model, clean), "decoder.0.self", 1, **PLACES)
+    assert found.parts == (("constant", None, None), ("token", None, None), ("position", None, None))
+    block = plain.transformer.h[0]
+    states = seen(plain, clean, [(block.ln_1, "in")])[block.ln_1, "in"][0]
+    vectors = []
+    for place, part, columns in (
+        (3, plain.transformer.wte.weight[clean["input_ids"][0, 3]], slice(8, 16)),
+        (1, plain.transformer.wpe.weight[1], slice(40, 48)),
+    ):
+        carried = block.ln_1.weight * (part - part.mean()) / (states[place].var(unbiased=False) + 1e-5).sqrt()
+        vectors.append(carried @ block.attn.c_attn.weight[:, columns])
+    assert float(found.terms[1, 2]) == pytest.approx(float(vectors[0] @ vectors[1]) * WIDTH**-0.5, rel=1e-4, abs=1e-6)
+
+
+def test_a_long_text_before_which_there_is_padding() -> None:
+    """A rotation by the true place, also where padding comes first."""
+    model = in_memory("llama")
+    instrument(model)
+    ids = torch.randint(4, 300, (2, 40), generator=torch.Generator().manual_seed(1))
+    mask = (torch.arange(40) >= torch.tensor([[0], [11]])).long()
+    trace = recorded(model, {"input_ids": ids, "attention_mask": mask})
+    found = score_attribution(model, trace, "decoder.1.self", 2, 33, 20, row=1)
+    assert found.total == pytest.approx(found.score, rel=1e-5)
+
+
+def test_what_cannot_be_taken_apart_is_refused() -> None:
+    model, _, clean, _, _ = made("gpt2")
+    trace = recorded(model, clean)
+    site = "decoder.1.self"
+    with pytest.raises(ValueError, match="key: expected one that query 1 may attend to, got 3"):
+        score_attribution(model, trace, site, 1, 1, 3)
+    with pytest.raises(IndexError, match="head: expected 0 to 3"):
+        score_attribution(model, trace, site, 4, 3, 1)
+    with intervene({site: off(1)}):
+        edited = recorded(model, clean)
+    with pytest.raises(ValueError, match="expected a head without interventions"):
+        score_attribution(model, edited, site, 1, 3, 1)
+    with record() as without, torch.no_grad():
+        model(**clean)
+    with pytest.raises(ValueError, match="record\\(values=True, states=True\\)"):
+        score_attribution(model, without, site, 1, 3, 1)
+    for family, message in (("qwen3", "expected queries that are linear"), ("bloom", "expected queries and keys")):
+        other = in_memory(family)
+        instrument(other)
+        with pytest.raises(ValueError, match=message):
+            score_attribution(other, recorded(other, inputs_of(other)), site, 1, 3, 1)
+    other = in_memory("gpt-oss")
+    instrument(other)
+    with pytest.raises(ValueError, match="key: expected a token of this pass, got 0"):
+        score_attribution(other, recorded(other, inputs_of(other)), site, 1, 3, 0)

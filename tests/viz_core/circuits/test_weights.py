@@ -1,0 +1,122 @@
+"""OV and QK circuits against explicit products of the matrices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from tests.viz_core.circuits.hooked import HEADS, WIDTH, Layer, layers, made
+from tests.viz_core.hub.in_memory import in_memory
+from tests.viz_core.maps.test_adapted_projections import adapted, quantised
+from viz_core.circuits import Circuit, direction_tokens, ov_circuit, qk_circuit
+from viz_core.hub import instrument
+
+FAMILIES = ["ours", "gpt2", "llama", "bert-fills"]
+
+
+def matrix(layer: Layer, name: str, head: int) -> Tensor:
+    """W_q, W_k or W_v of a head, (head width, d)."""
+    weight = getattr(layer, name).weight.double()
+    return (weight.T if layer.fused else weight)[layer.columns(name, head)]
+
+
+def output_matrix(layer: Layer, head: int) -> Tensor:
+    weight = layer.out.weight.double()
+    return (weight.T if layer.fused else weight)[:, head * WIDTH : head * WIDTH + WIDTH]
+
+
+def folded(plain: Any, family: str) -> Tensor:
+    """The norm before the second layer as a matrix: gain times centring."""
+    if family == "bert-fills":  # its norms come last
+        return torch.eye(32, dtype=torch.float64)
+    blocks = {"ours": lambda: plain.blocks[1].addnorm1.ln, "gpt2": lambda: plain.transformer.h[1].ln_1}
+    norm = blocks.get(family, lambda: plain.model.layers[1].input_layernorm)()
+    centred = torch.eye(32, dtype=torch.float64) - (0 if family == "llama" else 1 / 32)
+    return norm.weight.double()[:, None] * centred
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@torch.no_grad()
+def test_circuits_are_products_of_the_matrices(family: str, dtype: torch.dtype) -> None:
+    """In half precision too: it is the weights that count, and they are exact."""
+    model, plain, *_, stack = made(family, dtype)
+    layer, head, norm = layers(plain)[1], 3, folded(plain, family)
+    ov = ov_circuit(model, f"{stack}.1.self", head)
+    expected = output_matrix(layer, head) @ matrix(layer, "values", head) @ norm
+    check(ov, expected)
+    qk = qk_circuit(model, f"{stack}.1.self", head)
+    queries, keys = (matrix(layer, name, head) @ norm for name in ("queries", "keys"))
+    check(qk, WIDTH**-0.5 * queries.T @ keys)
+
+
+def check(circuit: Circuit, expected: Tensor) -> None:
+    scale = float(expected.abs().max())
+    assert circuit.left.shape == (32, WIDTH)
+    torch.testing.assert_close((circuit.left @ circuit.right).double(), expected, atol=1e-5 * scale, rtol=1e-5)
+    whole = circuit.U @ circuit.singular_values.diag() @ circuit.V.T
+    torch.testing.assert_close(whole.double(), expected, atol=1e-5 * scale, rtol=1e-4)
+    values = torch.linalg.svdvals(expected)[:WIDTH].float()
+    torch.testing.assert_close(circuit.singular_values, values, atol=1e-5 * scale, rtol=1e-4)
+    for directions in (circuit.U, circuit.V):
+        torch.testing.assert_close(directions.T @ directions, torch.eye(WIDTH), atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize(("family", "norm"), [("gpt2", "transformer.ln_f"), ("llama", "model.norm")])
+@torch.no_grad()
+def test_directions_in_words(family: str, norm: str) -> None:
+    model, plain, *_ = made(family)
+    E = plain.get_input_embeddings().weight
+    E = E / E.square().mean(dim=-1, keepdim=True).sqrt()
+    ov, qk = (circuit(model, "decoder.1.self", 1) for circuit in (ov_circuit, qk_circuit))
+    reads, writes = direction_tokens(model, ov, 2, 5)
+    assert reads.tolist() == (E @ ov.V[:, 2]).topk(5).indices.tolist()
+    u = ov.U[:, 2] - (ov.U[:, 2].mean() if family == "gpt2" else 0)
+    logits = plain.lm_head.weight @ (plain.get_submodule(norm).weight * u)
+    assert writes.tolist() == logits.topk(5).indices.tolist()
+    queries, keys = direction_tokens(model, qk, 0, 4, sign=-1)
+    assert queries.tolist() == (-E @ qk.U[:, 0]).topk(4).indices.tolist()
+    assert keys.tolist() == (-E @ qk.V[:, 0]).topk(4).indices.tolist()
+
+
+@torch.no_grad()
+def test_adapters_are_part_of_a_circuit() -> None:
+    model = adapted(in_memory("llama"))
+    instrument(model)
+    attention, norm = model.model.layers[1].self_attn, model.model.layers[1].input_layernorm
+    eye = torch.eye(32)
+    W_v, W_o = attention.v_proj(eye).T[8:16], attention.o_proj(eye).T[:, 16:24]
+    check(ov_circuit(model, "decoder.1.self", 2), (W_o @ (W_v * norm.weight)).double())
+
+
+def test_what_is_not_linear_is_refused() -> None:
+    for family, circuit, message in (
+        ("qwen3", qk_circuit, "got one that normalises or rounds"),  # queries and keys are normalised
+        ("gemma2", ov_circuit, "got one that normalises or rounds"),  # what attention writes is
+        ("bloom", ov_circuit, "expected a layer that runs alone"),
+        ("gpt2", ov_circuit, "head: expected 0 to 3, got 4"),
+    ):
+        model = in_memory(family)
+        instrument(model)
+        with pytest.raises(ValueError, match=message):
+            circuit(model, "decoder.1.self", HEADS if family == "gpt2" else 1)
+    model = quantised(in_memory("llama"))
+    instrument(model)
+    with pytest.raises(ValueError, match="got one that normalises or rounds"):
+        qk_circuit(model, "decoder.1.self", 1)
+    model = in_memory("bart")
+    instrument(model)
+    with pytest.raises(ValueError, match="site: expected self-attention"):
+        ov_circuit(model, "decoder.1.cross", 1)
+    with pytest.raises(ValueError, match=r"site: expected one of encoder.0.self"):
+        ov_circuit(model, "decoder.9.self", 1)
+    model, *_, stack = made("bert-fills")
+    with pytest.raises(ValueError, match="at most a norm before one output layer"):
+        direction_tokens(model, ov_circuit(model, f"{stack}.0.self", 1), 0)
+    model = in_memory("vit")
+    instrument(model)
+    with pytest.raises(ValueError, match="expected a table of tokens 32 wide"):
+        direction_tokens(model, ov_circuit(model, "encoder.0.self", 1), 0)

@@ -1,0 +1,157 @@
+"""A layer run on vectors of our choice: what its attention reads of them, and what one head then writes."""
+
+import copy
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from viz_core.models.transformer_decoder import DecoderState
+from viz_core.trace import Edit, Trace, intervene, record, site_of
+from viz_core.trace.intervene import without_edits
+from viz_core.trace.layers import find_layers
+from viz_core.trace.source import Projected
+
+_ROUNDING = 1e-4
+"""Largest error of a function that is held to be linear; norms of transformers compute in float32."""
+
+_TOKENS = 4096
+"""Tokens that a layer is given at once."""
+
+
+def layer_at(model: nn.Module, site: str) -> tuple[nn.Module, str]:
+    """Return the layer with a site of self-attention, and its name; ValueError without one."""
+    sites = {part: own for part in model.modules() if (own := site_of(part)) is not None}
+    layers = find_layers(model, sites).items()
+    found = next((each for each in layers if site.startswith(f"{each[1]}.")), None)
+    if found is None or site not in sites.values():
+        raise ValueError(f"site: expected one of {', '.join(dict.fromkeys(sites.values())) or 'none'}, got {site!r}")
+    if not site.endswith("self"):
+        raise ValueError(
+            f"site: expected self-attention, whose queries and keys are read from one stream, got {site!r}"
+        )
+    return found
+
+
+class Probe:
+    """A layer on texts whose last token is given and whose other tokens are zeros.
+
+    It is a copy in float64 without dropout, on which no edit and no recording of others acts.
+
+    Raises:
+        ValueError: if there is no such layer, it does not run by itself, or its attention is recorded as a whole map.
+    """
+
+    def __init__(self, model: nn.Module, site: str) -> None:
+        layer, self.name = layer_at(model, site)
+        self.site, self._model, self._layer = site, model, copy.deepcopy(layer).eval()
+        parameters = [each for each in layer.parameters() if each.is_floating_point()]
+        self.device, self.dtype = parameters[0].device, torch.float64
+        if any("quantized" in type(part).__module__ for part in layer.modules()) or len(parameters) < len(
+            [*layer.parameters()]
+        ):
+            self.dtype = parameters[0].dtype
+        self._layer = self._layer.to(self.dtype)
+        self._takes = inspect.signature(layer.forward).parameters
+
+    @torch.no_grad()
+    def run(self, X: Tensor, position: int = 0, edits: Mapping[str, Edit] | None = None) -> Trace:
+        """Return the recording, with values and states, of the layer for vectors (batch, d) at a position."""
+        rotary, X = self._rotary(position), X.to(self.device, self.dtype)[:, None]
+        if rotary is None and position:
+            X = torch.cat([X.new_zeros(len(X), position, X.shape[-1]), X], dim=1)
+        given: dict[str, Any] = {} if rotary is None else {"position_embeddings": rotary}
+        needed = [p.name for p in self._takes.values() if p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD]
+        given |= dict.fromkeys(needed[1:])
+        if "state" in given:
+            given["state"] = DecoderState(X, None, (None,) * (int(self.name.rpartition(".")[2]) + 1))
+        with without_edits(), record(values=True, states=True) as trace, intervene(edits or {}):
+            try:
+                self._layer(X, **given)
+            except (AttributeError, IndexError, RuntimeError, TypeError) as error:
+                if self.site not in trace:  # else what follows has no float64
+                    raise ValueError(f"site {self.site!r}: expected a layer that runs alone, got {error}") from None
+        if not isinstance(trace[self.site].source, Projected):
+            raise ValueError(f"site {self.site!r}: expected queries and keys, got a layer that gives whole maps")
+        return trace
+
+    def read(self, what: str, head: int, position: int = 0) -> Callable[[Tensor], Tensor]:
+        """Return the function of vectors (batch, d) that gives queries, keys or values of a head at a position."""
+
+        def function(X: Tensor) -> Tensor:
+            call = self.run(X, position)[self.site]
+            source: Tensor = call.values if what == "values" else getattr(call.source, what)
+            return source[:, head // (call.num_heads // source.shape[1]), -1]
+
+        return lambda X: torch.cat([function(rows) for rows in X.split(max(1, _TOKENS // (position + 1)))])
+
+    def _rotary(self, position: int) -> Any:
+        """Return what a layer of transformers is given to rotate its queries and keys; None without."""
+        module = next((part for path, part in self._model.named_modules() if path.endswith("rotary_emb")), None)
+        if module is None or "position_embeddings" not in self._takes:
+            return None
+        at = torch.tensor([[position]], device=self.device)
+        return module(torch.zeros(1, 1, 1, device=self.device, dtype=self.dtype), at)
+
+
+def linear_map(function: Callable[[Tensor], Tensor], width: int) -> Float[Tensor, "outputs width"]:
+    """Return W of a function W n(x) + b of rows x, where n divides by a standard deviation or length, or is absent.
+
+    W is exact: it is found from as many orthogonal vectors as x is wide, and tried on others. Gains and means of the
+    norm are part of it (Elhage 2021, "Handling layer normalization").
+
+    Raises:
+        ValueError: if the function is another.
+    """
+    size = 64.0  # so large that what a norm adds to a variance is nothing
+    places = torch.arange(width, dtype=torch.float64)
+    basis = torch.cos(torch.pi / width * (places + 0.5) * places[:, None]) * (2 / width) ** 0.5  # orthogonal (DCT)
+    basis[0] /= 2**0.5  # the constant vector, which some norms take away
+    draw = torch.Generator().manual_seed(0)
+    others = torch.randn(4, width, dtype=torch.float64, generator=draw)
+    others = others - others.mean(dim=-1, keepdim=True)
+    others *= size / others.square().mean(dim=-1, keepdim=True).sqrt()
+    rows = torch.cat([torch.zeros(1, width), size * width**0.5 * basis, others, 2 * others])
+    found = function(rows).double().cpu()
+    made = found - found[0]
+    W = made[1 : width + 1].T @ basis / (size * width**0.5)
+    once, twice = made[width + 1 :].chunk(2)
+    scale = made.abs().max()
+    is_normed = bool((twice - once).abs().max() <= _ROUNDING * scale)
+    if (others @ W.T - once).abs().max() > _ROUNDING * scale or (
+        not is_normed and (twice - 2 * once).abs().max() > _ROUNDING * scale
+    ):
+        raise ValueError(
+            "expected a linear function, or one after a norm, got one that normalises or rounds what it makes"
+        )
+    return W * size if is_normed else W
+
+
+def linear_parts(
+    function: Callable[[Tensor], Tensor], parts: Float[Tensor, "parts d"], value: Float[Tensor, " outputs"]
+) -> Float[Tensor, "parts outputs"] | None:
+    """Return what each part adds to the value of W n(sum of parts) + b, with the scale of the norm n held.
+
+    b goes to the first part. None if that is not what the function gives, up to the rounding of the value.
+    """
+    rounding = max(_ROUNDING, 500 * min(torch.finfo(value.dtype).eps, 1e-4))
+    best, least = None, _ROUNDING
+    for centred in (False, True):
+        moved = parts - parts.mean(dim=-1, keepdim=True) if centred else parts
+        sizes = moved.square().mean(dim=-1, keepdim=True).sqrt()
+        units = parts / sizes.where(sizes > 0, 1)
+        bias, whole, *made = function(
+            torch.cat([torch.zeros_like(parts[:1]), parts.sum(0, keepdim=True), units])
+        ).double()
+        added = (torch.stack(made) - bias) * sizes.to(bias)
+        total, whole_value = added.sum(dim=0), value.double().to(bias)
+        added = added * (total @ (whole - bias)) / (total @ total)
+        size = whole.abs().max()
+        error = float((added.sum(dim=0) + bias - whole).abs().max() / size)
+        if error <= least and (whole - whole_value).abs().max() <= rounding * size:
+            added[0] += whole_value - added.sum(dim=0)  # the bias, and rounding
+            best, least = added, error
+    return best

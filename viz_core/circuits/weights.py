@@ -1,0 +1,133 @@
+"""QK and OV circuits: what a head's matrices read from the residual stream, compare and write."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from viz_core.circuits.outside import direct_logits, token_table
+from viz_core.circuits.probes import Probe, linear_map
+from viz_core.models.projections import output_projection
+from viz_core.trace import off
+from viz_core.trace.edits import is_nonnegative
+
+
+@dataclass(frozen=True, eq=False)
+class Circuit:
+    """A matrix of low rank from the residual stream to itself: left @ right = U diag(singular_values) V^T.
+
+    Attributes:
+        kind: "OV": of a token's stream x, left @ right @ x is written; "QK": x @ left @ right @ y is the score of a
+            query x and a key y.
+        U, V: columns are the directions, of length 1, that are written and read (OV), or of queries and keys (QK).
+    """
+
+    site: str
+    head: int
+    kind: str
+    left: Float[Tensor, "d rank"]
+    right: Float[Tensor, "rank d"]
+    U: Float[Tensor, "d rank"]
+    singular_values: Float[Tensor, " rank"]
+    V: Float[Tensor, "d rank"]
+
+
+@torch.no_grad()
+def ov_circuit(model: nn.Module, site: str, head: int) -> Circuit:
+    """Return W_o^h W_v^h: what a head writes into the stream of a token that it attends to (Elhage 2021, "OV circuit").
+
+    A norm before the layer is part of it, its gain and its mean, but for the division by the token's own standard
+    deviation or length; biases are left out. Grouped queries, fused or adapted projections and layer scales are handled
+    by what the layer itself computes.
+
+    Raises:
+        ValueError: if there is no such site or head, or what the head writes is not linear after a norm: normalised
+            once more, gated, quantised with its inputs, or beside a learned sink.
+    """
+    probe, width = Probe(model, site), _width(model, site)
+    others = [i for i in range(_check_head(probe, head, width)) if i != head]
+    edits = {site: off(*others)} if others else {}
+
+    def both(X: Tensor) -> Tensor:
+        trace = probe.run(X, edits=edits)
+        values = trace[site].values
+        written = trace.states.get(f"{probe.name}.attention")
+        if written is None:
+            raise ValueError("expected a layer whose attention is added to the stream by itself, in float64")
+        return torch.cat([values[:, head // ((len(others) + 1) // values.shape[1]), 0], written[:, 0]], dim=-1)
+
+    maps = _linear(both, width, site, head)
+    right, whole = maps[:-width], maps[-width:]
+    return _circuit(site, head, "OV", whole @ torch.linalg.pinv(right), right)
+
+
+@torch.no_grad()
+def qk_circuit(model: nn.Module, site: str, head: int) -> Circuit:
+    """Return scale W_q^h^T W_k^h: the score of a query and a key at the same position (Elhage 2021, "QK circuit").
+
+    Norms and biases as in `ov_circuit`. Rotary positions rotate queries and keys before they meet: at another distance
+    the matrix is another. A position bias and a softcap come after it.
+
+    Raises:
+        ValueError: as `ov_circuit`; if queries or keys are normalised after their projection.
+    """
+    probe, width = Probe(model, site), _width(model, site)
+    _check_head(probe, head, width)
+    scale = probe.run(torch.zeros(1, width))[site].source.scale  # type: ignore[attr-defined]
+    queries, keys = (_linear(probe.read(what, head), width, site, head) for what in ("queries", "keys"))
+    return _circuit(site, head, "QK", scale * queries.T, keys)
+
+
+def direction_tokens(
+    model: nn.Module, circuit: Circuit, direction: int, count: int = 10, sign: int = 1
+) -> tuple[Int[Tensor, " count"], Int[Tensor, " count"]]:
+    """Return the tokens that a direction reads and those whose logits it raises most; of QK, those of queries and keys.
+
+    What is read is the token's embedding, as if no layer had come before; what is written goes through the last norm,
+    whose scale is left out, to the output layer.
+
+    Args:
+        direction: its number, from 0 for the largest singular value.
+        sign: 1, or -1 for the opposite direction: a direction and its opposite are one.
+
+    Returns:
+        Ids of `count` tokens each, the strongest first: words by the model's tokenizer.
+
+    Raises:
+        ValueError: if the model has no table of tokens of this width, or more than a norm before its output layer.
+    """
+    u, v = circuit.U[:, direction] * sign, circuit.V[:, direction] * sign
+    width, stack = len(circuit.left), circuit.site.partition(".")[0]
+    E = token_table(model, width, stack).float().cpu()
+    read = (E / E.square().mean(dim=-1, keepdim=True).sqrt().clamp_min(1e-12)) @ torch.stack([v, u], dim=-1)
+    if circuit.kind == "QK":
+        return read[:, 1].topk(count).indices, read[:, 0].topk(count).indices
+    return read[:, 0].topk(count).indices, direct_logits(model, stack, len(E), u).topk(count).indices
+
+
+def _circuit(site: str, head: int, kind: str, left: Tensor, right: Tensor) -> Circuit:
+    """Return a circuit with its singular values, found from small matrices: left = Q_1 R_1 and right^T = Q_2 R_2."""
+    (Q1, R1), (Q2, R2) = torch.linalg.qr(left), torch.linalg.qr(right.T)
+    U, S, Vh = torch.linalg.svd(R1 @ R2.T)
+    return Circuit(site, head, kind, *(each.float() for each in (left, right, Q1 @ U, S, Q2 @ Vh.T)))
+
+
+def _width(model: nn.Module, site: str) -> int:
+    return int(output_projection(model, site).out_features)
+
+
+def _linear(function: Callable[[Tensor], Tensor], width: int, site: str, head: int) -> Tensor:
+    try:
+        return linear_map(function, width)
+    except ValueError as error:
+        raise ValueError(f"site {site!r}, head {head}: {error}") from None
+
+
+def _check_head(probe: Probe, head: int, width: int) -> int:
+    """Return the number of heads, or raise ValueError if there is no such head."""
+    heads = probe.run(torch.zeros(1, width))[probe.site].num_heads
+    if not is_nonnegative(head) or head >= heads:
+        raise ValueError(f"head: expected 0 to {heads - 1}, got {head!r}")
+    return heads
