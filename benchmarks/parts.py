@@ -19,6 +19,7 @@ PARTS = (
     "rotary",
     "translating",
     "heads_off",
+    "circuits",
     "walk",
     "corpus",
     "learning",
