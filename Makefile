@@ -20,7 +20,7 @@ host: $(VENV)/.app
 	STREAMLIT_SERVER_PORT=$(PORT) $(BIN)/python hosted.py
 
 # 1.5 processes per core, each with one thread, because tests often wait for a server or a browser. Long files come first.
-test: $(VENV)/.peers
+test: $(VENV)/.peers $(VENV)/.lens
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/oxlint --deny-warnings assets/components
@@ -54,6 +54,10 @@ $(VENV)/.dev: requirements-dev.txt $(VENV)/.app
 
 $(VENV)/.peers: requirements-peers.txt $(VENV)/.dev
 	$(PIP_INSTALL) --no-deps --upgrade --target $(VENV)/peers -r requirements-peers.txt
+	touch $@
+
+$(VENV)/.lens: requirements-lens.txt $(VENV)/.dev
+	$(PIP_INSTALL) --no-deps --upgrade --target $(VENV)/lens -r requirements-lens.txt
 	touch $@
 
 $(VENV)/.bench: requirements-bench.txt $(VENV)/.dev
