@@ -72,8 +72,10 @@ def split_embedding(
     tables = [table.detach().to(x) for table in tables if table.shape[-1] == width and table.shape != tokens.shape]
     if not tables:
         return None
-    near = [*dict.fromkeys(place + offset for place in places for offset in range(3))]  # some tables begin with padding
-    rows = [[i for i in near if i < len(table)] if len(table) > 4 else range(len(table)) for table in tables]
+    candidates = [
+        *dict.fromkeys(place + offset for place in places for offset in range(3))
+    ]  # some tables begin with padding
+    rows = [[i for i in candidates if i < len(table)] if len(table) > 4 else range(len(table)) for table in tables]
     norms = [nn.Identity(), *norms_among((part for path, part in outside.items() if "emb" in path), width)]
     best, least = None, torch.inf
     for chosen, scale, norm in product(product(*rows), (1.0, width**0.5), norms):

@@ -94,7 +94,10 @@ class Probe:
         if module is None or "position_embeddings" not in self._takes:
             return None
         at = torch.tensor([[position]], device=self.device)
-        return module(torch.zeros(1, 1, 1, device=self.device, dtype=self.dtype), at)
+        try:
+            return module(torch.zeros(1, 1, 1, device=self.device, dtype=self.dtype), at)
+        except (AttributeError, IndexError, RuntimeError, TypeError) as error:
+            raise ValueError(f"site {self.site!r}: expected one rotation of all layers, got {error}") from None
 
 
 def linear_map(function: Callable[[Tensor], Tensor], width: int) -> Float[Tensor, "outputs width"]:
@@ -140,8 +143,8 @@ def linear_parts(
     rounding = max(_ROUNDING, 500 * min(torch.finfo(value.dtype).eps, 1e-4))
     best, least = None, _ROUNDING
     for centred in (False, True):
-        moved = parts - parts.mean(dim=-1, keepdim=True) if centred else parts
-        sizes = moved.square().mean(dim=-1, keepdim=True).sqrt()
+        shifted = parts - parts.mean(dim=-1, keepdim=True) if centred else parts
+        sizes = shifted.square().mean(dim=-1, keepdim=True).sqrt()
         units = parts / sizes.where(sizes > 0, 1)
         bias, whole, *made = function(
             torch.cat([torch.zeros_like(parts[:1]), parts.sum(0, keepdim=True), units])

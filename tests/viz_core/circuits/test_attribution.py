@@ -16,24 +16,24 @@ FAMILIES = ["ours", "gpt2", "llama", "bert-fills"]
 
 
 def by_hooks(plain: object, clean: object, corrupted: object, what: str) -> Tensor:
-    """m + (clean - corrupted) . dm/da, with a caught by plain hooks and kept in the graph."""
+    """m + (clean - corrupted) . dm/da, with a caught by plain hooks and caught in the graph."""
     at = {"attention": "attention", "mlp": "mlp", "heads": "out"}[what]
     places = [(getattr(layer, at), "in" if what == "heads" else "out") for layer in layers(plain)]
     with torch.no_grad():
         new, old = seen(plain, clean, places), seen(plain, corrupted, places)
-    kept: dict[object, Tensor] = {}
+    caught: dict[object, Tensor] = {}
 
     def keep(place: object, x: Tensor) -> Tensor:
-        kept[place] = x + torch.zeros_like(x, requires_grad=True)
-        kept[place].retain_grad()
-        return kept[place]
+        caught[place] = x + torch.zeros_like(x, requires_grad=True)
+        caught[place].retain_grad()
+        return caught[place]
 
     with hooks({place: lambda x, place=place: keep(place, x) for place in places}):
         value = metric(first(plain(**corrupted)))  # type: ignore[operator]
     value.backward()
     rows = []
     for place in places:
-        change = (new[place] - old[place]) * kept[place].grad
+        change = (new[place] - old[place]) * caught[place].grad
         if what == "heads":
             rows.append(change.unflatten(-1, (-1, WIDTH)).sum(dim=(0, 1, 3)))
         else:
