@@ -9,7 +9,7 @@ ADDRESS ?= localhost
 export PYTHONDONTWRITEBYTECODE :=
 PIP_INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --no-compile
 
-.PHONY: run host test test-library docs languages bench load attacks serve-test clean
+.PHONY: run host test test-library docs course languages bench load attacks serve-test clean
 
 # Start the app on localhost. ADDRESS=0.0.0.0 makes it visible to your network; for a public server use `make host`.
 run: $(VENV)/.app
@@ -34,6 +34,10 @@ test-library: $(VENV)/.dev
 # Write the documentation site to build/docs; `python -m http.server -d build/docs` shows it.
 docs: $(VENV)/.dev
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+
+# Write six lessons in three languages to build/course; ATLAS is the address that their links lead to.
+course: $(VENV)/.dev
+	$(BIN)/python docs/teach/course.py --address $(or $(ATLAS),http://localhost:8501)
 
 # Check the layout of every chapter in every language, on wide and narrow screens, with every tab and sheet open.
 languages: $(VENV)/.dev

@@ -59,8 +59,10 @@ def on_files(files: Files, config: Any) -> Files:
 
 def on_page_markdown(markdown: str, *, page: Any, files: Files, **_: Any) -> str:
     """Point links of the repository at pages of the site; a file that is no page keeps its name and loses its link."""
-    folder = "" if page.file.src_uri in _FROM_ROOT else "docs"
     here = Path(page.file.src_uri).parent
+    folder = Path() if page.file.src_uri in _FROM_ROOT else Path("docs")
+    if (ROOT / folder / page.file.src_uri).is_file():
+        folder /= here
     markdown = re.sub(r"^\[English\]\(README\.md\).*\n", "", markdown, flags=re.MULTILINE)
 
     def rewrite(match: re.Match[str]) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from playwright.sync_api import Locator, Page, expect
 
 
@@ -47,6 +48,31 @@ def test_a_link_opens_on_the_first_figure_keys_go_on_and_escape_ends(page: Page,
     expect(presenting).to_be_attached()
     page.keyboard.press("p")
     expect(presenting).not_to_be_attached()
+
+
+@pytest.mark.parametrize(
+    ("address", "shown", "title"),
+    [
+        ("queries-keys-values?present=exercise-temperature", ".st-key-exercise-temperature", "ever higher temperature"),
+        ("multi-head?present=figure-cost&mh-open-cost=true", ".st-key-part-multi-head-figure-cost", ""),
+        ("multi-head?present=figure-nowhere", ".st-key-maps", ""),
+    ],
+)
+def test_a_link_begins_with_the_figure_or_question_it_names(
+    page: Page, app_url: str, address: str, shown: str, title: str
+) -> None:
+    """Also in a section that is closed; where there is none of that name, with the first."""
+    page.goto(f"{app_url}/{address}")
+    presented = page.locator(f"{shown}:is([data-presented=figure], [data-presented=question])")
+    expect(presented).to_be_visible()
+    expect(presented).to_contain_text(title)
+    page.wait_for_timeout(1000)  # sections open above it
+    expect(presented).to_be_visible()
+    assert address.split("present=")[1].split("&")[0] in page.url
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("Escape")
+    expect(page.locator("html[data-presenting]")).not_to_be_attached()
+    assert "present" not in page.url
 
 
 def test_a_class_sees_the_sentence_all_figures_and_votes_before_an_answer(page: Page, app_url: str) -> None:

@@ -35,6 +35,13 @@ export function figureLike() {
 /** The figure that this element is, contains or is inside of. */
 export const figureAt = (element) => figuresOf().find((each) => each.contains(element) || element.contains(each));
 
+/** The figure or question of this name ("figure-weights", "exercise-bag", "maps"), also in a section; else the first. */
+export function figureNamed(name) {
+  const figures = figuresOf();
+  const isNamed = (node) => [...node.classList].some((each) => each === `st-key-${name}` || (each.startsWith("st-key-part-") && each.endsWith(`-${name}`)));
+  return figures.find((each) => isNamed(each) || [...each.querySelectorAll('[class*="st-key-"]')].some(isNamed)) ?? figures[0];
+}
+
 /** The figure closest to the middle of the window. */
 export function middleOne() {
   const away = (figure) => {

@@ -5,7 +5,7 @@
 
 import { mountView, partsOf } from "../shared/mount.js";
 import { makeBar } from "./bar.js";
-import { figureAt, figureLike, figuresOf, hideAll, isExercise, markAlone, middleOne, pageOf, presented, sentence, showAlone } from "./figures.js";
+import { figureAt, figureLike, figureNamed, figuresOf, hideAll, isExercise, markAlone, middleOne, pageOf, presented, sentence, showAlone } from "./figures.js";
 import { answerAt, forgetVotes, isOpen, reveal, showVotes, vote } from "./vote.js";
 
 const PARAMETER = "present";
@@ -17,19 +17,20 @@ let words = null;
 let bar = null; // while presenting
 let path = ""; // of the chapter that is presented
 let watch = null;
-let follows = false; // whether it shows the first figure, also if that is drawn after others, until somebody goes on
+let follows = false; // whether it shows what the URL names, also if that is drawn after others, until somebody goes on
 
-const isRequested = () => new URL(window.location.href).searchParams.get(PARAMETER) === "1";
+// "1" begins with the first figure, the name of a figure or question with that one: ?present=exercise-bag
+const requested = () => new URL(window.location.href).searchParams.get(PARAMETER);
 
 /** Keep the URL up to date: a copied link opens in presentation. */
 function writeUrl(on) {
   const url = new URL(window.location.href);
-  if (on) url.searchParams.set(PARAMETER, "1");
+  if (on) url.searchParams.set(PARAMETER, requested() ?? "1");
   else url.searchParams.delete(PARAMETER);
   if (url.href !== window.location.href) history.replaceState(history.state, "", url);
 }
 
-/** Start with this figure, or with the first one once it exists. */
+/** Start with this figure, or with the one that the URL names, once it exists. */
 function begin(figure) {
   if (bar) return;
   follows = !figure;
@@ -42,7 +43,7 @@ function begin(figure) {
   openSections();
   watch = new MutationObserver(() => (presented() ? updateBarSoon() : show(figureLike())));
   watch.observe(document.querySelector(".stApp"), { childList: true, subtree: true });
-  show(figure ?? figuresOf()[0]);
+  show(figure ?? figureNamed(requested()));
 }
 
 function end() {
@@ -85,7 +86,7 @@ function updateBarSoon() {
     openSections();
     const figures = figuresOf();
     const shown = presented();
-    if (follows) show(figures[0]);
+    if (follows) show(figureNamed(requested()));
     else if (figures.includes(shown)) updateBar(shown);
     else show(figures.find((each) => shown.contains(each))); // what came in its place
   }, 200);
@@ -158,7 +159,7 @@ function pressed(event) {
 window.addEventListener("keydown", pressed);
 window.addEventListener("click", clicked, true);
 window.addEventListener("atlas-show", ({ detail }) => bar && showElement(detail)); // the tour shows the element of its step
-window.addEventListener("popstate", () => bar && !isRequested() && end());
+window.addEventListener("popstate", () => bar && !requested() && end());
 
 export default function (component) {
   const { data } = component;
@@ -175,6 +176,6 @@ export default function (component) {
   );
   words = JSON.parse(new TextDecoder().decode(data));
   view.parts.start.textContent = words.start;
-  if (isRequested()) begin();
+  if (requested()) begin();
   return unmount;
 }

@@ -1,0 +1,197 @@
+"""Write the course packs: `python docs/teach/course.py --address https://atlas.school.example` (`make course`).
+
+For each language, build/course holds the pages to read and print (LANGUAGE/index.html), the same as a zip, and a Common
+Cartridge 1.1 for a learning platform. The cartridge is for students: it has no keys and no notes for the teacher.
+"""
+
+from __future__ import annotations
+
+import argparse
+import html
+import re
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import markdown
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+LANGUAGES = ("en", "pt-BR", "zh-TW")
+ADDRESS = "http://localhost:8501"
+"""Where the Markdown expects the app."""
+SECTIONS = ("goals", "plan", "slides", "vote", "sheet", "key", "homework")
+"""The sections of a lesson, in the order of their headings."""
+MINUTES = 45
+_NAME = {"en": "Name, date", "pt-BR": "Nome, data", "zh-TW": "姓名、日期"}
+_SHEET = {"en": "Exercise sheet", "pt-BR": "Folha de exercícios", "zh-TW": "練習單"}
+_STYLE = """
+body { font: 17px/1.5 Georgia, serif; max-width: 44rem; margin: 2rem auto; padding: 0 1rem; color: #222 }
+h1, h2 { line-height: 1.2 } a { color: #0b6e66 }
+table { border-collapse: collapse } td, th { border: 1px solid #bbb; padding: .25rem .6rem; text-align: left }
+.name { border-bottom: 1px solid #888; color: #666; margin-bottom: 1.5rem } .sheet > ol > li { margin-bottom: 4.5rem }
+@media print { body { font-size: 12pt; margin: 0 auto } a { color: inherit } }
+"""
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """A lesson: its title, and the Markdown and the heading of each section."""
+
+    name: str
+    title: str
+    sections: dict[str, str]
+    headings: dict[str, str]
+
+    @property
+    def minutes(self) -> list[int]:
+        """The minutes of each step of the plan."""
+        return [int(each) for each in re.findall(r"^\|\s*(\d+)\s*\|", self.sections["plan"], re.MULTILINE)]
+
+    def links(self) -> list[str]:
+        """The addresses in the app that the lesson links to, without the base address."""
+        return app_links("\n".join(self.sections.values()))
+
+
+def app_links(text: str) -> list[str]:
+    """The addresses in the app that a text links to, without the base address."""
+    return re.findall(rf"\]\({ADDRESS}/([^)\s]*)\)", text)
+
+
+def items(section: str) -> list[str]:
+    """The numbered items of a section."""
+    return [each.strip() for each in re.split(r"^\d+\. ", section, flags=re.MULTILINE)[1:]]
+
+
+def read_lesson(path: Path) -> Lesson:
+    """Read a lesson.
+
+    Raises:
+        ValueError: if it does not have the sections of a lesson.
+    """
+    title, *parts = re.split(r"^## ", path.read_text("utf-8"), flags=re.MULTILINE)
+    if len(parts) != len(SECTIONS):
+        raise ValueError(f"{path} has {len(parts)} sections, not {len(SECTIONS)}")
+    headings, texts = zip(*(part.split("\n", 1) for part in parts), strict=True)
+    return Lesson(
+        path.stem,
+        title.strip().removeprefix("# ").split("\n")[0],
+        {name: text.strip() for name, text in zip(SECTIONS, texts, strict=True)},
+        dict(zip(SECTIONS, headings, strict=True)),
+    )
+
+
+def read_lessons(language: str) -> list[Lesson]:
+    """The lessons of a language, in order."""
+    return [read_lesson(path) for path in sorted((HERE / language).glob("lesson-*.md"))]
+
+
+def page(title: str, body: str, language: str, address: str) -> str:
+    """An HTML page of Markdown whose links lead to this address of the app; links between pages lead to HTML."""
+    body = re.sub(rf"\]\({ADDRESS}(?=[/)])", f"]({address}", body)
+    body = re.sub(r"\]\(([\w-]+)\.md\)", r"](\1.html)", body)
+    inner = markdown.markdown(body, extensions=["tables", "md_in_html"])
+    head = f'<meta charset="utf-8"><title>{html.escape(title)}</title><style>{_STYLE}</style>'
+    return f'<!doctype html><html lang="{language}"><head>{head}</head><body>{inner}</body></html>\n'
+
+
+def _sheet(lesson: Lesson, language: str) -> str:
+    name = f'<div class="name">{_NAME[language]}</div>'
+    sheet = f'<div class="sheet" markdown="1">\n\n{lesson.sections["sheet"]}\n\n</div>'
+    return f"# {lesson.title}\n\n{name}\n\n## {lesson.headings['sheet']}\n\n{sheet}\n"
+
+
+def _student_page(lesson: Lesson) -> str:
+    """The goals, the slides without what the teacher says about them, and the homework."""
+    links = re.findall(rf"^\d+\. (\[[^]]*\]\({ADDRESS}/[^)]*\))", lesson.sections["slides"], re.MULTILINE)
+    texts = lesson.sections | {"slides": "\n".join(f"{i}. {link}" for i, link in enumerate(links, 1))}
+    parts = (f"## {lesson.headings[name]}\n\n{texts[name]}" for name in ("goals", "slides", "homework"))
+    return f"# {lesson.title}\n\n" + "\n\n".join(parts)
+
+
+def teacher_pages(language: str, address: str) -> dict[str, str]:
+    """The pages of the teacher's pack by file name: the teacher's page, and each lesson with its sheet."""
+    pages = {}
+    for path in sorted((HERE / language).glob("*.md")):
+        text = path.read_text("utf-8")
+        pages[f"{path.stem}.html"] = page(text.split("\n")[0].removeprefix("# "), text, language, address)
+    for lesson in read_lessons(language):
+        sheet = _sheet(lesson, language)
+        pages[f"{lesson.name}-sheet.html"] = page(f"{lesson.title}: {_SHEET[language]}", sheet, language, address)
+    return pages
+
+
+def cartridge(language: str, address: str) -> dict[str, str]:
+    """The files of the Common Cartridge by name: a manifest, and for each lesson its page and its sheet."""
+    files, entries, resources = {}, [], []
+    title = (HERE / language / "index.md").read_text("utf-8").split("\n")[0].removeprefix("# ")
+    for lesson in read_lessons(language):
+        parts = {
+            f"{lesson.name}.html": (lesson.title, _student_page(lesson)),
+            f"{lesson.name}-sheet.html": (_SHEET[language], _sheet(lesson, language)),
+        }
+        inner = ""
+        for name, (label, text) in parts.items():
+            reference = "r-" + name.removesuffix(".html")
+            files[name] = page(label, text, language, address)
+            named = f"<title>{html.escape(label)}</title>"
+            inner += f'<item identifier="i-{reference}" identifierref="{reference}">{named}</item>'
+            resources.append(
+                f'<resource identifier="{reference}" type="webcontent" href="{name}"><file href="{name}"/></resource>'
+            )
+        entries.append(f'<item identifier="{lesson.name}"><title>{html.escape(lesson.title)}</title>{inner}</item>')
+    files["imsmanifest.xml"] = _manifest(language, title, "".join(entries), "".join(resources))
+    return files
+
+
+def _manifest(language: str, title: str, entries: str, resources: str) -> str:
+    """Return the manifest (IMS Common Cartridge 1.1, section 4)."""
+    space = "http://www.imsglobal.org/xsd/imsccv1p1"
+    lom = "http://ltsc.ieee.org/xsd/imsccv1p1/LOM/manifest"
+    named = f'<lom:string language="{language}">{html.escape(title)}</lom:string>'
+    return (
+        '<?xml version="1.0" encoding="UTF-8"?>\n'
+        f'<manifest identifier="attention-atlas-{language}" xmlns="{space}/imscp_v1p1" xmlns:lom="{lom}">'
+        "<metadata><schema>IMS Common Cartridge</schema><schemaversion>1.1.0</schemaversion>"
+        f"<lom:lom><lom:general><lom:title>{named}</lom:title></lom:general></lom:lom></metadata>"
+        '<organizations><organization identifier="course" structure="rooted-hierarchy">'
+        f'<item identifier="root">{entries}</item></organization></organizations>'
+        f"<resources>{resources}</resources></manifest>\n"
+    )
+
+
+def _write_zip(path: Path, files: dict[str, str]) -> None:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, text in files.items():
+            archive.writestr(name, text)
+
+
+def build(folder: Path, address: str = ADDRESS) -> None:
+    """Write the packs of all languages.
+
+    Args:
+        folder: made where it does not exist.
+        address: of the app, such as https://atlas.school.example; links in all packs lead there.
+
+    Raises:
+        ValueError: if the address does not begin with http:// or https://.
+    """
+    if not re.fullmatch(r"https?://[^\s()<>\"]+", address):
+        raise ValueError(f"the address begins with http:// or https:// and has no spaces, got {address!r}")
+    address = address.rstrip("/")
+    for language in LANGUAGES:
+        (folder / language).mkdir(parents=True, exist_ok=True)
+        pages = teacher_pages(language, address)
+        for name, text in pages.items():
+            (folder / language / name).write_text(text, "utf-8")
+        _write_zip(folder / f"teacher-{language}.zip", pages)
+        _write_zip(folder / f"students-{language}.imscc", cartridge(language, address))
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="Write the course packs to build/course.")
+    parser.add_argument("--address", default=ADDRESS, help=f"of the app, {ADDRESS} if not given")
+    try:
+        build(ROOT / "build" / "course", parser.parse_args().address)
+    except ValueError as error:
+        parser.error(str(error))

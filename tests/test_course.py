@@ -1,0 +1,204 @@
+"""The course pack: lessons are whole and alike in three languages, keys are right, and packs are valid."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import subprocess
+import sys
+import zipfile
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from urllib.parse import parse_qsl, urlsplit
+from xml.etree import ElementTree
+
+import pytest
+import torch
+
+from tests.source_files import ROOT
+from ui.text.words import load_words
+from ui.widgets.predictions import read_prediction
+from viz_core.attention import MultiHeadAttention
+from viz_core.lessons.queries_keys_values.lookup import BOOK_DATABASE, soft_lookup
+from viz_core.positional import sinusoidal_table
+
+TEACH = ROOT / "docs" / "teach"
+
+
+@cache
+def course() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("course", TEACH / "course.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["course"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+LANGUAGES = ("en", "pt-BR", "zh-TW")
+LESSONS = range(1, 7)
+
+
+def lesson(language: str, number: int):
+    return course().read_lesson(TEACH / language / f"lesson-{number}.md")
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("number", LESSONS)
+def test_a_lesson_is_whole(language: str, number: int) -> None:
+    it = lesson(language, number)
+    assert sum(it.minutes) == course().MINUTES
+    assert it.sections["goals"].count("\n- ") >= 3
+    assert len(course().items(it.sections["slides"])) >= 3
+    assert len(course().items(it.sections["homework"])) == 2
+    assert len(course().items(it.sections["sheet"])) == len(course().items(it.sections["key"])) >= 5
+    assert list(it.headings.values()) == list(lesson(language, 1).headings.values())
+    for link in it.links():
+        assert dict(parse_qsl(urlsplit(link).query))["lang"] == language
+    for name in ("slides", "vote"):
+        assert all("present=" in link for link in course().app_links(it.sections[name]))
+
+
+@pytest.mark.parametrize("language", LANGUAGES[1:])
+def test_lessons_are_alike_in_every_language(language: str) -> None:
+    """Same links, minutes and numbers of items; the title is the one on the teacher's page."""
+    assert {path.name for path in (TEACH / language).iterdir()} == {path.name for path in (TEACH / "en").iterdir()}
+    for number in LESSONS:
+        english, other = lesson("en", number), lesson(language, number)
+        assert [link.replace(f"lang={language}", "lang=en") for link in other.links()] == english.links()
+        assert other.minutes == english.minutes
+        for name in ("goals", "slides", "sheet"):
+            assert other.sections[name].count("\n") == english.sections[name].count("\n")
+    pages = [(TEACH / each / "index.md").read_text("utf-8") for each in ("en", language)]
+    links = [course().app_links(page.replace(f"lang={language}", "lang=en")) for page in pages]
+    assert links[0] == links[1]
+    assert len(links[0]) == 10
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_teachers_page_names_every_lesson(language: str) -> None:
+    page = (TEACH / language / "index.md").read_text("utf-8")
+    for number in LESSONS:
+        title = re.split("[:：]", lesson(language, number).title, maxsplit=1)[1].strip()
+        assert f"[{title}](lesson-{number}.md)" in page
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("number", LESSONS)
+def test_a_vote_has_the_answers_of_the_page(language: str, number: int) -> None:
+    """Each in bold, the right one first."""
+    vote = lesson(language, number).sections["vote"]
+    (link,) = course().app_links(vote)
+    chapter, exercise = urlsplit(link).path, dict(parse_qsl(urlsplit(link).query))["present"]
+    question = read_prediction(load_words(chapter, language)(exercise.replace("-", ".", 1)))
+    answers = [answer.text for answer in question.answers]
+    right = [answer.text for answer in question.answers if answer.mark == "x"]
+    assert re.findall(r"\*\*(.+?)\*\*", vote) == right + [each for each in answers if each not in right]
+
+
+def written(number: float, language: str, places: int) -> str:
+    text = f"{number:.{places}f}"
+    return text.replace(".", ",") if language == "pt-BR" else text
+
+
+def softmax(*scores: float) -> list[float]:
+    return torch.softmax(torch.tensor(scores, dtype=torch.float64), 0).tolist()
+
+
+def lookup(query: str, key: str, temperature: float) -> float:
+    keys = [name for name, _ in BOOK_DATABASE]
+    return float(soft_lookup([query], keys, temperature)[0][keys.index(key)])
+
+
+def computed() -> list[tuple[int, str, int, list[float], int]]:
+    """Lesson, section, item, numbers that are written there, and their decimal places."""
+    row = sinusoidal_table(2, 4, dtype=torch.float64)[1].tolist()
+    products = [sum(a * b for a, b in zip((1, 2, 0, 1), key, strict=True)) for key in ((2, 1, 3, 0), (0, 1, 5, 0))]
+    causal = torch.softmax(torch.zeros(4, 4).masked_fill(torch.ones(4, 4).triu(1).bool(), -torch.inf), -1)
+    return [
+        (1, "slides", 1, [0.2, lookup("Li", "Li", 0.2), 1 - lookup("Li", "Li", 0.2)], 0),
+        (1, "slides", 1, [lookup("Li", "Li", 0.2), 1 - lookup("Li", "Li", 0.2)], 2),
+        (1, "slides", 2, [lookup("Lipten", "Lipton", 0.2)], 2),
+        (1, "key", 1, softmax(1, 0), 3),
+        (1, "key", 2, softmax(2, 0), 3),
+        (1, "key", 3, [0.75 * 10 + 0.25 * 20], 1),
+        (2, "key", 1, [*products, *(each / 2 for each in products)], 0),
+        (2, "key", 2, softmax(*(each / 2 for each in products)), 3),
+        (2, "key", 3, softmax(1, 0, 3), 3),
+        (3, "key", 1, [64 / 8], 0),
+        (3, "key", 3, [8 * 10**2, 4 * 10**2], 0),
+        (4, "key", 1, row, 3),
+        (4, "key", 2, [2 * torch.pi], 2),
+        (4, "key", 2, [2 * torch.pi / 0.01], 1),
+        (4, "key", 3, [sum(each**2 for each in row)], 0),
+        (4, "key", 4, [3 / 2], 1),
+        (4, "key", 4, [float(torch.exp(torch.tensor(-1.5)))], 3),
+        (5, "key", 2, [int((causal > 0).sum())], 0),
+        (5, "key", 5, [0.6 * 0.5 * 0.9], 2),
+        (6, "key", 3, [0.1 * 5], 1),
+        (6, "key", 3, [0.9 * 0.1], 2),
+    ]
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_keys_hold_what_is_computed(language: str) -> None:
+    for number, section, item, values, places in computed()[1:]:
+        text = course().items(lesson(language, number).sections[section])[item - 1]
+        for value in values:
+            assert re.search(rf"(?<![\d.,]){re.escape(written(value, language, places))}(?!\d)", text), (text, value)
+    assert sum(p.numel() for p in MultiHeadAttention(64, 8).parameters()) == 4 * 64**2
+    assert re.sub(r"\D", "", "16,384") in re.sub(r"[.,]", "", lesson(language, 3).sections["key"])
+    assert max(abs(lookup("Lipten", key, 5.0) - 1 / 6) for key, _ in BOOK_DATABASE) < 0.02
+
+
+@pytest.fixture(scope="module")
+def packs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("course")
+    course().build(folder, "https://atlas.school.example/")
+    return folder
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_cartridge_is_valid_and_gives_no_answer_away(packs: Path, language: str) -> None:
+    """A manifest that is XML and names every file once; every file it names is there."""
+    with zipfile.ZipFile(packs / f"students-{language}.imscc") as archive:
+        manifest = ElementTree.fromstring(archive.read("imsmanifest.xml"))
+        space = "{http://www.imsglobal.org/xsd/imsccv1p1/imscp_v1p1}"
+        assert manifest.findtext(f".//{space}schemaversion") == "1.1.0"
+        resources = manifest.findall(f".//{space}resource")
+        files = [each.attrib["href"] for each in manifest.iter(f"{space}file")]
+        assert sorted([*files, "imsmanifest.xml"]) == sorted(archive.namelist())
+        assert [each.attrib["href"] for each in resources] == files
+        shown = [
+            each.attrib["identifierref"] for each in manifest.iter(f"{space}item") if "identifierref" in each.attrib
+        ]
+        assert shown == [each.attrib["identifier"] for each in resources]
+        identifiers = [each.attrib["identifier"] for each in manifest.iter() if "identifier" in each.attrib]
+        assert len(identifiers) == len(set(identifiers))
+        texts = [archive.read(name).decode() for name in files]
+    heading = lesson(language, 1).headings["key"]
+    assert len(texts) == 2 * len(LESSONS)
+    assert not any(f">{heading}<" in text for text in texts)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_links_of_a_pack_lead_to_the_address_or_to_its_own_pages(packs: Path, language: str) -> None:
+    with zipfile.ZipFile(packs / f"teacher-{language}.zip") as archive:
+        names = archive.namelist()
+        assert "index.html" in names
+        links = {link for name in names for link in re.findall(r'href="([^"]+)"', archive.read(name).decode())}
+        assert {path.name for path in (packs / language).iterdir()} == set(names)
+    leading = {link for link in links if link.startswith("https://atlas.school.example")}
+    assert len(leading) > 40
+    assert links - leading <= set(names)
+
+
+def test_an_address_that_is_none_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="the address begins with"):
+        course().build(tmp_path, "atlas.school.example")
+    command = [sys.executable, str(TEACH / "course.py"), "--address", "javascript:alert(1)"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "the address begins with" in done.stderr
