@@ -35,9 +35,9 @@ test-library: $(VENV)/.dev
 docs: $(VENV)/.dev
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 
-# Write six lessons in three languages to build/course; ATLAS is the address that their links lead to.
+# Write six lessons in three languages to build/course; ATLAS_ADDRESS is that of the app, where their links lead.
 course: $(VENV)/.dev
-	$(BIN)/python docs/teach/course.py --address $(or $(ATLAS),http://localhost:8501)
+	$(BIN)/python docs/teach/course.py --address $(or $(ATLAS_ADDRESS),http://localhost:8501)
 
 # Check the layout of every chapter in every language, on wide and narrow screens, with every tab and sheet open.
 languages: $(VENV)/.dev

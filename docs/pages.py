@@ -15,6 +15,7 @@ PACKAGES = (
     *("", ".trace", ".attention", ".attention.scores", ".attention.linear", ".positional", ".models", ".maps"),
     *(".circuits", ".hub", ".pretrained", ".tasks", ".walk"),
 )
+_COURSE_ADDRESS = "http://localhost:8501"  # of the app, in docs/teach
 _FROM_ROOT = {"index.md": "README.md", "contributing.md": "CONTRIBUTING.md", "changelog.md": "CHANGELOG.md"}
 
 
@@ -57,8 +58,11 @@ def on_files(files: Files, config: Any) -> Files:
     return files
 
 
-def on_page_markdown(markdown: str, *, page: Any, files: Files, **_: Any) -> str:
-    """Point links of the repository at pages of the site; a file that is no page keeps its name and loses its link."""
+def on_page_markdown(markdown: str, *, page: Any, files: Files, config: Any, **_: Any) -> str:
+    """Point links of the repository at pages of the site, and those of the course at the app.
+
+    A file that is no page keeps its name and loses its link.
+    """
     here = Path(page.file.src_uri).parent
     folder = Path() if page.file.src_uri in _FROM_ROOT else Path("docs")
     if (ROOT / folder / page.file.src_uri).is_file():
@@ -67,7 +71,9 @@ def on_page_markdown(markdown: str, *, page: Any, files: Files, **_: Any) -> str
 
     def rewrite(match: re.Match[str]) -> str:
         mark, text, target = match.groups()
-        if re.match(r"[a-z]+:|#", target):
+        if target.startswith(_COURSE_ADDRESS):
+            return f"[{text}]({config['extra']['app'].rstrip('/')}{target.removeprefix(_COURSE_ADDRESS)})"
+        if re.match(r"[a-z]+:|#", target) or "?" in target:
             return match[0]
         path, _, anchor = target.partition("#")
         at = _site_path((ROOT / folder / path).resolve())
