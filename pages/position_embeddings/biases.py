@@ -13,7 +13,7 @@ from pages.position_embeddings.predictions import sketch_the_penalty
 from pages.position_embeddings.tokens import ROUNDING, TokenInputs
 from ui.blocks.alibi_figures import penalty_figure, slopes_figure
 from ui.chapter.chapter import Chapter
-from viz_core.lessons.position_embeddings.broken import logarithmic_penalty, slopes_from_one
+from viz_core.lessons.position_embeddings.broken import logarithmic_penalty, slopes_from_one, wrong_penalty
 from viz_core.lessons.position_embeddings.scheme_parts import bucket_map
 from viz_core.lessons.position_embeddings.scheme_proofs import (
     PUBLISHED_SLOPES,
@@ -36,21 +36,32 @@ def alibi(chapter: Chapter, _inputs: TokenInputs) -> None:
     slopes = alibi_slopes(heads)
     bias = alibi_bias(heads, 32, 32)[head]
     summary = [f"{slope:.4g}" for slope in slopes.tolist()]
-    left, right = st.columns(2, gap="medium")
-    with left:
-        chapter.figure("slopes", slopes_figure(slopes.numpy(), head, names), heads=heads, summary=summary)
-    figure = penalty_figure(bias.numpy(), names)
-    with right:
+    broken = chapter.break_it("from-one", "logarithm")
+
+    def penalty(setting: str) -> None:
+        if setting:
+            wrong = wrong_penalty(setting, heads, 32)[head]
+            figure = penalty_figure(wrong.numpy(), names)
+            chapter.figure("broken-penalty", figure, head=head + 1, lowest=f"{wrong.min():.3g}")
+            return
         chapter.figure(
             "penalty",
-            figure,
+            penalty_figure(bias.numpy(), names),
             head=head + 1,
             slope=f"{slopes[head]:.4g}",
             lowest=f"{bias.min():.3g}",
             half=f"{math.log(2) / float(slopes[head]):.3g}",
         )
+
+    if broken:
+        chapter.side_by_side(broken, penalty)
+    else:
+        left, right = st.columns(2, gap="medium")
+        with left:
+            chapter.figure("slopes", slopes_figure(slopes.numpy(), head, names), heads=heads, summary=summary)
+        with right:
+            penalty("")
     with chapter.claims():
-        broken = chapter.break_and_explain("from-one", "logarithm")
         slope = slopes_from_one if broken == "from-one" else slope_error
         for count in PUBLISHED_SLOPES:
             chapter.claim("slopes", slope(count), 1e-15, heads=count)
@@ -67,16 +78,18 @@ def t5(chapter: Chapter, _inputs: TokenInputs) -> None:
         num_buckets = controls.select_slider("buckets", (8, 16, 32, 64), 32)
         max_distance = controls.select_slider("max-distance", (64, 128, 256), 128)
     found = bucket_map(bidirectional, num_buckets, max_distance)
-    chapter.figure(
-        "buckets",
-        bucket_figure(found.offsets.numpy(), found.buckets.numpy(), names),
-        used=found.used,
-        reach=int(found.offsets[-1]),
-    )
+    broken = chapter.break_it("one-way")
+
+    def draw(setting: str) -> None:
+        shown = bucket_map(False, num_buckets, max_distance) if setting else found
+        figure = bucket_figure(shown.offsets.numpy(), shown.buckets.numpy(), names)
+        chapter.figure("buckets", figure, used=shown.used, reach=int(shown.offsets[-1]))
+
+    chapter.side_by_side(broken, draw)
     ranges = found.ranges
     chapter.finding("directions", bidirectional, exact=found.exact)
     cells = [f"{low}" if low == high else f"{low}–{high}" if high is not None else f"{low}+" for _, low, high in ranges]
     chapter.text("bucket-table", max_distance=max_distance, last=ranges[-1][1])
     st.dataframe(pd.DataFrame([cells], index=[chapter.words("distances")], columns=[str(b) for b, _, _ in ranges]))
     with chapter.claims():
-        chapter.claim("buckets", bucket_errors(bidirectional=not chapter.break_and_explain("one-way")), 0)
+        chapter.claim("buckets", bucket_errors(bidirectional=not broken), 0)

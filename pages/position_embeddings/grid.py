@@ -10,7 +10,7 @@ from pages.position_embeddings.tokens import ROUNDING, WIDTH, TokenInputs
 from ui.chapter.chapter import Chapter
 from ui.widgets.chart import Point
 from viz_core.lessons.position_embeddings.picture_tokens import picture_tokens
-from viz_core.lessons.position_embeddings.scheme_parts import column_major_total, layer_terms
+from viz_core.lessons.position_embeddings.scheme_parts import column_major, layer_terms
 from viz_core.lessons.position_embeddings.shared_layer import SharedLayer
 from viz_core.positional.entry import SchemeSizes
 
@@ -35,18 +35,23 @@ def relative_2d(chapter: Chapter, inputs: TokenInputs) -> None:
     terms, from_module = layer_terms(
         SharedLayer(tokens.X, grid_sizes, seed=inputs.layer.seed), row, column, inputs.head
     )
-    chapter.figure(
-        "grid",
-        grid_figure(terms, row, column, names),
-        on_click=lambda point: _take_cell(chapter, point),
-        height=height,
-        width=width,
-        row=row + 1,
-        column=column + 1,
-    )
+    broken = chapter.break_it("column-major")
+    shown = column_major(terms) if broken else terms
+
+    def draw(setting: str) -> None:
+        chapter.figure(
+            "grid",
+            grid_figure(shown if setting else terms, row, column, names),
+            on_click=lambda point: _take_cell(chapter, point),
+            height=height,
+            width=width,
+            row=row + 1,
+            column=column + 1,
+        )
+
+    chapter.side_by_side(broken, draw)
     with chapter.claims():
-        total = column_major_total(terms) if chapter.break_and_explain("column-major") else terms.total
-        chapter.claim("sum", float((total - from_module).abs().max()), ROUNDING)
+        chapter.claim("sum", float((shown.total - from_module).abs().max()), ROUNDING)
     chapter.text(
         "factored",
         height=height,

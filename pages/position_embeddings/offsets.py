@@ -57,9 +57,14 @@ def shaw(chapter: Chapter, inputs: TokenInputs) -> TokenInputs:
     k = int(chapter.controls.slider("k", 0, 16, 4))
     n = len(inputs.tokens.labels)
     clipped = replace(inputs.layer, sizes=replace(inputs.layer.sizes, max_distance=k))
-    chapter.figure("index", index_figure(n, k, names), n=n, last=2 * k)
+    broken = chapter.break_it("unclipped")
+
+    def draw(setting: str) -> None:
+        chapter.figure("index", index_figure(n, None if setting else k, names), n=n, last=2 * (n - 1 if setting else k))
+
+    chapter.side_by_side(broken, draw)
     with chapter.claims():
-        scheme = "relative" if chapter.break_and_explain("unclipped") else "shaw"
+        scheme = "relative" if broken else "shaw"
         bias = clipped.one_word().position_scores(BY_NAME[scheme])
         chapter.claim("clipped", clipping_spread(bias, k), ROUNDING, k=k)
     chapter.figure("shaw", partial(shaw_figure, k, names))

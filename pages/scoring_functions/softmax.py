@@ -165,6 +165,9 @@ def claims(chapter: Chapter, masked: MaskedScores | None, runs: dict[str, list[M
     with chapter.claims():
         broken = chapter.break_and_explain("book-mask", "no-delta", part="mask")
         without_delta = gradient_without_delta(masked.weights, masked.key) if broken == "no-delta" else None
+        if without_delta is not None:
+            figure = _grid(chapter, masked, without_delta, 0.25)
+            chapter.figure("broken-gradient", figure, key=masked.key + 1)
         gradient = masked.gradient if without_delta is None else without_delta
         wrote = written_by_the_book(masked.scores, masked.valid_lens) if broken == "book-mask" else masked.changed
         chapter.claim("sums", masked.sum_error, ROUNDING)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from tests.pages.reading import badges, texts
+from tests.pages.reading import badges, charts, texts
 from tests.tiny_vit import GREY
 from ui.chapter.contents import all_chapters
 from ui.text.words import load_words
@@ -16,6 +17,7 @@ from viz_core.positional.register import SCHEMES
 
 OpenPage = Callable[..., AppTest]
 SCHEME = load_words("position-embeddings", "en")
+SCORES = load_words("scoring-functions", "en")
 ORDERED = tuple(scheme.name for scheme in SCHEMES if scheme.enters != "nowhere")
 
 # Of each chapter, and of a part of it after a colon: for each setting, words of the claims that fail with it, and of
@@ -203,3 +205,35 @@ def test_errors_of_points_that_were_not_left_out_are_too_small(open_page: OpenPa
     assert [claim for claim, holds in badges(app).items() if not holds] == [
         "$(1 - a_{ii})\\,e_i = y_i - \\hat y_i$ for the error $e_i$ without point $i$"
     ]
+
+
+@pytest.mark.parametrize(
+    ("scheme", "setting", "intact", "broken"),
+    [
+        ("shaw", "unclipped", "index", "index"),
+        ("relative-2d", "column-major", "grid", "grid"),
+        ("alibi", "from-one", "penalty", "broken-penalty"),
+        ("alibi", "logarithm", "penalty", "broken-penalty"),
+        ("t5", "one-way", "buckets", "buckets"),
+    ],
+)
+def test_a_wrong_scheme_is_drawn_beside_the_right_one(
+    open_page: OpenPage, scheme: str, setting: str, intact: str, broken: str
+) -> None:
+    params = OPENED_AT[f"position-embeddings: {scheme}"]
+    app = open_page("position-embeddings", **params | {"pe-break": SCHEME(f"option.{setting}")})
+    (_, right), (_, wrong) = charts(app, intact) if intact == broken else [*charts(app, intact), *charts(app, broken)]
+    assert not all(numbers_equal(*traces) for traces in zip(right, wrong, strict=True))
+
+
+def numbers_equal(first: dict[str, object], second: dict[str, object]) -> bool:
+    """Whether two traces draw the same numbers."""
+    axis = "z" if "z" in first else "y"
+    return np.array_equal(np.asarray(first[axis]), np.asarray(second[axis]))
+
+
+def test_a_wrong_gradient_is_drawn(open_page: OpenPage) -> None:
+    key = SCORES("option.no-delta")
+    app = open_page("scoring-functions", **{"sf-section": "Masks", "sf-break-mask": key})
+    (_, (right, *_)), (_, (wrong, *_)) = (*charts(app, "gradient"), *charts(app, "broken-gradient"))
+    assert not numbers_equal(right, wrong)

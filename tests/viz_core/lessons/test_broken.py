@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from viz_core.attention import MultiHeadAttention
-from viz_core.lessons.position_embeddings.scheme_parts import GridTerms, column_major_total
+from viz_core.lessons.position_embeddings.scheme_parts import GridTerms, column_major
 from viz_core.lessons.relative_projection.proof import mirrored_residual
 from viz_core.lessons.scoring_functions.word_scores import word_scores
 from viz_core.lessons.sinusoidal_encoding.broken import lone_sine, single_precision
@@ -37,7 +37,7 @@ def test_the_other_sign_moves_back() -> None:
 def test_columns_laid_out_first_land_on_other_cells() -> None:
     column = torch.tensor([[1.0, 2.0, 3.0], [1.0, 2.0, 3.0]])
     terms = GridTerms(column.long(), column.long(), torch.zeros(2, 3), column)
-    assert column_major_total(terms).tolist() == [[1, 1, 2], [2, 3, 3]]
+    assert column_major(terms).total.tolist() == [[1, 1, 2], [2, 3, 3]]
 
 
 def test_two_words_become_the_number_the_layer_uses() -> None:

@@ -44,8 +44,15 @@ def slopes_from_one(num_heads: int) -> float:
     return float((alibi_slopes(num_heads) / published[0] - published).abs().max())
 
 
+def wrong_penalty(how: str, num_heads: int, num_tokens: int) -> Float[Tensor, "heads tokens tokens"]:
+    """ALiBi's bias with an error: "from-one", slopes that begin at 1; "logarithm", -slope * log(1 + distance)."""
+    slopes = alibi_slopes(num_heads)
+    if how == "from-one":
+        return alibi_bias(num_heads, num_tokens, num_tokens) / slopes[0]
+    return -slopes[:, None, None] * relative_positions(num_tokens, num_tokens).abs().double().log1p()
+
+
 def logarithmic_penalty(num_heads: int, num_tokens: int) -> float:
     """How uneven -slope * log(1 + distance) is: max |it - slope * distance|; each step further costs less."""
-    distance = relative_positions(num_tokens, num_tokens).abs().double()
-    penalty = -alibi_slopes(num_heads)[:, None, None] * distance.log1p()
+    penalty = wrong_penalty("logarithm", num_heads, num_tokens)
     return float((penalty - alibi_bias(num_heads, num_tokens, num_tokens)).abs().max())

@@ -102,10 +102,10 @@ def _table(weight: Tensor, head: int) -> Float[Tensor, "offsets d"]:
     return weight if weight.dim() == 2 else weight[head]
 
 
-def column_major_total(terms: GridTerms) -> Float[Tensor, "height width"]:
-    """Row term plus column term where columns are laid out one after the other: a bug in AI Summer's article.
+def column_major(terms: GridTerms) -> GridTerms:
+    """The terms where the column term is laid out column by column: a bug in AI Summer's article.
 
     Tokens are laid out row by row, so on any grid with two rows and two columns the column term lands on other cells.
     """
     height, width = terms.column_term.shape
-    return terms.row_term + terms.column_term.T.reshape(height, width)
+    return terms._replace(column_term=terms.column_term.T.reshape(height, width))
