@@ -4,6 +4,7 @@ const NAMED =
   '[class*="st-key-part-"]:is([class*="-figure-"], [class*="-heatmap-"]), [class*="st-key-figure-"], [class*="st-key-heatmap-"], [class*="st-key-exercise-"], .st-key-maps, .st-key-maps2';
 // A high part of the page is one until it is here, and then the figures in it are; a film of images, say, has no name.
 const FIGURES = `${NAMED}, [data-figure="pending"], [data-figure="here"]:not(:has(${NAMED}))`;
+const TYPED = ':is([class*="-text"], [class*="-start"], [class*="-sentence"])';
 const CAPTION = '[data-testid="stCaptionContainer"]';
 
 let last = ""; // key of the figure that was shown last
@@ -93,8 +94,8 @@ function captionsOf(figure) {
 
 /** What the chapter's input is, with its translation where there is one; "" where none is typed. */
 export function sentence() {
-  const field = [...(pageOf()?.querySelectorAll('[class*="-text"] :is(input, textarea)') ?? [])].find((each) =>
-    [...each.closest('[class*="-text"]').classList].some((name) => /^st-key-[a-z]+-text$/.test(name)),
+  const field = [...(pageOf()?.querySelectorAll(`${TYPED} :is(input, textarea)`) ?? [])].find((each) =>
+    [...each.closest(TYPED).classList].some((name) => /^st-key-[a-z]+-(text|start|sentence)$/.test(name)),
   );
   const written = pageOf()?.querySelector(".st-key-card-main h2")?.textContent;
   return [field?.value, written].filter(Boolean).join(" → ");
