@@ -2,7 +2,7 @@
 
 import { sizeCanvas } from "../shared/canvas.js";
 import { element } from "../shared/elements.js";
-import { filterNames, measureOf, orderedHeads, printText, readFilter, renderPrint, sortOf } from "./measures.js";
+import { filterExample, filterNames, measureOf, orderedHeads, printText, readFilter, renderPrint, sortOf } from "./measures.js";
 import { openHead, setDisplay } from "./actions.js";
 import { paintOverThumbnail } from "./over_picture.js";
 import { makePaint } from "./colours.js";
@@ -121,7 +121,9 @@ function renderGridNote(view, readable, shown, all) {
   const wrong = !readable;
   filter.setAttribute("aria-invalid", wrong);
   gridNote.hidden = !view.state.display.filter;
-  gridNote.textContent = words.text(wrong ? "filter_unreadable" : "filter_shows", { shown, count: all, names: words.row(filterNames(view).map(([, , name]) => name)) });
+  const example = filterExample(view) || words.text("filter_hint", { name: words.text("head"), value: 1 });
+  const names = words.row(filterNames(view).map(([, , name]) => name));
+  gridNote.textContent = words.text(wrong ? "filter_unreadable" : "filter_shows", { shown, count: all, names, example });
 }
 
 /** Pictures and names of the thumbnails; painted again only when something they show has changed. */

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -112,6 +113,15 @@ def test_the_grid_is_sorted_and_filtered_by_fingerprint(live: LiveView, cross: M
     live.part("filter").fill("nonsense")
     expect(live.part("filter")).to_have_attribute("aria-invalid", "true")
     expect(buttons).to_have_count(len(prints))
+    live.part("filter").fill(example_of(live))
+    expect(live.part("filter")).to_have_attribute("aria-invalid", "false")
+
+
+def example_of(live: LiveView) -> str:
+    """The filter that the message about an unreadable one gives as an example."""
+    found = re.search("“(.*)”", live.part("gridNote").inner_text())
+    assert found
+    return found[1]
 
 
 def test_a_model_of_one_head_has_nothing_to_choose_heads_by(page: Page) -> None:
