@@ -37,14 +37,15 @@ def costs(chapter: Chapter, inputs: TokenInputs) -> None:
         relative=f"{lines['relative'][1][-1]:,}",
     )
     number = st.column_config.NumberColumn(format="localized")
-    wide, why = st.column_config.TextColumn(width="medium"), st.column_config.TextColumn(width="large")
+    wide = st.column_config.TextColumn(width="medium")
     columns = {chapter.words(f"column.{name}"): number for name in ("parameters", "stored", "computed")}
     st.dataframe(
         _cost_table(chapter, _square(n, h, per_head)),
         hide_index=True,
         height="content",
-        column_config={**columns, chapter.words("column.formula"): wide, chapter.words("column.why"): why},
+        column_config={**columns, chapter.words("column.formula"): wide},
     )
+    _length_limits(chapter)
     one = n**2 * WIDTH // h
     chapter.text("shared-cost", n=f"{n:,}", h=h, own=f"{h * one:,}", shared=f"{one:,}")
     sizes = _square(n, h, per_head)
@@ -69,8 +70,16 @@ def _cost_table(chapter: Chapter, sizes: SchemeSizes) -> pd.DataFrame:
                 words("column.parameters"): cost.parameters,
                 words("column.stored"): cost.stored_bytes,
                 words("column.computed"): cost.computed_bytes,
-                words("column.extends"): words("yes" if scheme.extrapolates else "no"),
-                words("column.why"): words(f"extends.{scheme.name}"),
             }
         )
     return pd.DataFrame(rows)
+
+
+def _length_limits(chapter: Chapter) -> None:
+    """Whether each scheme is defined at any length, and why, in a table whose lines may break."""
+    words = chapter.words
+    rows = [[words(f"column.{name}") for name in ("scheme", "extends", "why")], ["---"] * 3]
+    for scheme in SCHEMES:
+        defined = words("yes" if scheme.extrapolates else "no")
+        rows.append([words(f"option.{scheme.name}"), defined, words(f"extends.{scheme.name}")])
+    st.markdown("\n".join(f"| {' | '.join(row)} |" for row in rows))

@@ -214,6 +214,10 @@ def test_costs_are_the_librarys(open_page: OpenPage) -> None:
     sizes = SchemeSizes(256, 256, 8, 16, 16)
     assert app.dataframe[0].value["parameters"].tolist() == [s.cost(sizes).parameters for s in SCHEMES]
     assert app.dataframe[0].value["bytes computed"].tolist() == [s.cost(sizes).computed_bytes for s in SCHEMES]
+    words = load_words("position-embeddings", "en")
+    for scheme in SCHEMES:  # in a table whose lines break: a column of the other was clipped
+        defined = words("yes" if scheme.extrapolates else "no")
+        assert f"| {defined} | {words(f'extends.{scheme.name}')} |" in texts(app)
     app.select_slider(key="pe-n").set_value(1024).run()
     assert app.dataframe[0].value["parameters"].tolist()[2] == 1024 * 256
     app.segmented_control(key="pe-along").set_value("heads").run()
