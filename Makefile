@@ -20,11 +20,12 @@ host: $(VENV)/.app
 	STREAMLIT_SERVER_PORT=$(PORT) $(BIN)/python hosted.py
 
 # 1.5 processes per core, each with one thread, because tests often wait for a server or a browser. Long files come first.
+# While one core checks types, another collects all tests: each test process then finds what it imports compiled.
 test: $(VENV)/.peers $(VENV)/.lens
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/oxlint --deny-warnings assets/components
-	$(BIN)/mypy
+	OMP_NUM_THREADS=1 $(BIN)/pytest --collect-only -qq >/dev/null & $(BIN)/mypy; status=$$?; wait; exit $$status
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n $$($(BIN)/python -c 'import os; print(min(3 * os.cpu_count() // 2, 12) or 1)') --dist loadfile --no-loadscope-reorder
 
 # The library's tests by themselves: importing streamlit, playwright, plotly or any part of the app is an error.

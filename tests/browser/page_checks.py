@@ -63,10 +63,24 @@ def _expect_none(page: Page, script: str) -> None:
 
 def expect_rest(page: Page) -> None:
     """Nothing runs for this page, nothing of an earlier run is left, and no script is awaited that draws a part."""
-    expect(page.locator("[data-testid=stApp][data-test-script-state=notRunning]")).to_be_attached()
-    expect(page.locator("[data-stale=true], [data-testid=stSkeleton]")).to_have_count(0)
+    wait_until(page, f"document.querySelector('{_AT_REST}') && !document.querySelector('{_UNFINISHED}')")
+    expect(page.locator(_AT_REST)).to_be_attached()
+    expect(page.locator(_UNFINISHED)).to_have_count(0)
 
 
+def wait_until(page: Page, condition: str) -> None:
+    """Wait up to a minute for a condition in JavaScript; whoever calls this checks it again, with its own message.
+
+    Playwright's `expect` writes down the whole page at every try that fails, and tries twice a second: on a large page
+    that takes longer than what is waited for.
+    """
+    with suppress(PlaywrightTimeout):
+        page.wait_for_function(condition, polling=_POLL, timeout=60_000)
+
+
+_AT_REST = "[data-testid=stApp][data-test-script-state=notRunning]"
+_UNFINISHED = "[data-stale=true], [data-testid=stSkeleton]"
+_POLL = 50  # ms
 _IS_OPEN = "(summary) => !summary.isConnected || summary.parentNode.open"
 
 
