@@ -7,7 +7,7 @@ from PIL import Image
 
 from ui.blocks.raster import tiles, weights_image
 from viz_core.lessons.architectures import LayerSizes
-from viz_core.lessons.architectures.paths import path_matrix
+from viz_core.lessons.architectures.costs import path_matrix
 
 
 def picture() -> Image.Image:

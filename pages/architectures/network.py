@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from viz_core.lessons.architectures.costs import ARCHITECTURES, LayerSizes
-from viz_core.lessons.architectures.paths import path_length
+from viz_core.lessons.architectures.costs import ARCHITECTURES, LayerSizes, path_length
 
 
 class Unit(NamedTuple):

@@ -10,8 +10,7 @@ import plotly.graph_objects as go
 from pages.architectures.network import Edge, Unit, connections, shortest_path
 from ui.widgets.chart_payload import named_parts
 from ui.widgets.figure_style import ACCENT, KEYS, QUERIES, Labels, lay_out
-from viz_core.lessons.architectures.costs import LayerSizes
-from viz_core.lessons.architectures.paths import path_length
+from viz_core.lessons.architectures.costs import LayerSizes, path_length
 
 QUIET = "rgba(128,128,128,0.55)"
 FAINT = "rgba(128,128,128,0.28)"

@@ -16,9 +16,9 @@ from ui.chapter.chapter import Chapter
 from ui.compute.benchmark import measure
 from viz_core.attention import MultiHeadAttention
 from viz_core.lessons.architectures import layer_cost, path_length
+from viz_core.lessons.architectures.costs import path_matrix
 from viz_core.lessons.architectures.experiments import shuffled_residual, signal_strength
 from viz_core.lessons.architectures.layers import Convolution, Recurrent, RestrictedSelfAttention, SelfAttention
-from viz_core.lessons.architectures.paths import path_matrix
 
 
 def costs() -> None:

@@ -10,8 +10,7 @@ from pages.architectures.cost_figures import curves_figure, pairs_figure
 from pages.architectures.sizes import SizeInputs, number
 from ui.chapter.chapter import Chapter
 from viz_core.lessons.architectures import ARCHITECTURES, LayerSizes, layer_cost, longest_path
-from viz_core.lessons.architectures.costs import crossover
-from viz_core.lessons.architectures.paths import path_matrix
+from viz_core.lessons.architectures.costs import crossover, path_matrix
 
 MOST_PAIRED = 48
 _CURVE = tuple(2**power for power in range(1, 17))

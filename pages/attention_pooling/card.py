@@ -7,7 +7,7 @@ from PIL import Image
 
 from ui.blocks.raster import weights_image
 from viz_core.attention import gaussian, nadaraya_watson
-from viz_core.lessons.attention_pooling.noisy_points import SPAN, noisy_points
+from viz_core.lessons.attention_pooling.curve_fit import SPAN, noisy_points
 
 
 def picture() -> Image.Image:

@@ -8,10 +8,9 @@ from ui.compute.slots import cached
 from viz_core.attention.kernel_pooling import nadaraya_watson
 from viz_core.attention.kernels import gaussian
 from viz_core.lessons.attention_pooling.consistency import Rate, errors_by_rate
-from viz_core.lessons.attention_pooling.in_the_plane import labelled_points
+from viz_core.lessons.attention_pooling.curve_fit import mean_squared_distance, noisy_points
+from viz_core.lessons.attention_pooling.in_the_plane import agreement, labelled_points
 from viz_core.lessons.attention_pooling.kernel_width import Descent, descend_width
-from viz_core.lessons.attention_pooling.noisy_points import mean_squared_distance, noisy_points
-from viz_core.lessons.attention_pooling.parzen import agreement
 from viz_core.lessons.attention_pooling.pooling_as_attention import sphere_errors
 
 _WIDTH = 0.5  # of the windows in the plane

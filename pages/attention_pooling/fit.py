@@ -17,8 +17,7 @@ from viz_core.lessons.attention_pooling.broken import (
     unguarded_weights,
     without_key_term,
 )
-from viz_core.lessons.attention_pooling.curve_fit import NARROW, Fit, attention_error, range_excess, sum_error
-from viz_core.lessons.attention_pooling.noisy_points import SPAN
+from viz_core.lessons.attention_pooling.curve_fit import NARROW, SPAN, Fit, attention_error, range_excess, sum_error
 from viz_core.lessons.attention_pooling.pooling_as_attention import gaussian_pooling_as_attention
 
 

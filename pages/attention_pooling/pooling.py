@@ -10,8 +10,7 @@ from torch import Tensor
 from ui.chapter.chapter import Chapter
 from viz_core.attention.kernel_pooling import nadaraya_watson
 from viz_core.attention.kernels import KERNELS, Kernel, with_width
-from viz_core.lessons.attention_pooling.curve_fit import Fit, even_queries
-from viz_core.lessons.attention_pooling.noisy_points import SPAN, book_curve, noisy_points
+from viz_core.lessons.attention_pooling.curve_fit import SPAN, Fit, book_curve, even_queries, noisy_points
 
 LARGEST_WIDTH = 3.0
 STEP = 0.01

@@ -7,7 +7,7 @@ from PIL import Image
 
 from pages.learning.measured_run import RECORDED
 from ui.blocks.raster import tiles, weights_image
-from viz_core.lessons.learning.heads_over_time import shot_weights
+from viz_core.lessons.learning.recorded_runs import shot_weights
 from viz_core.tasks.film import load_film
 
 SHOTS = 5

@@ -9,7 +9,7 @@ import streamlit as st
 from pages.learning import figures
 from pages.learning.measured_run import recorded
 from ui.chapter.chapter import Chapter
-from viz_core.lessons.learning.memorisation import (
+from viz_core.lessons.learning.recorded_runs import (
     main_frequencies,
     memorised_at,
     mirrored_share,

@@ -11,8 +11,8 @@ import streamlit as st
 from pages.learning.measured_run import MeasuredRun
 from pages.learning.recorded_run import whole_set
 from ui.chapter.chapter import Chapter
-from viz_core.lessons.learning.memorisation import memorised_at, waves_in_use
 from viz_core.lessons.learning.own_run import blank_spread
+from viz_core.lessons.learning.recorded_runs import memorised_at, waves_in_use
 
 ROUNDING = 1e-5  # what float32 may lose in sums of a few hundred terms
 SOLVED, UNSOLVED = 0.85, 0.4

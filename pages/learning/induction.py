@@ -13,7 +13,7 @@ from pages.learning.jumps import strongest_head
 from pages.learning.measured_run import MeasuredRun, recorded
 from ui.chapter.chapter import Chapter
 from ui.widgets.chart import Point
-from viz_core.lessons.learning.heads_over_time import shot_weights
+from viz_core.lessons.learning.recorded_runs import shot_weights
 
 
 def induction(chapter: Chapter) -> None:

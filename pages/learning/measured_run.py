@@ -12,7 +12,7 @@ from jaxtyping import Float
 
 from pages.learning.jumps import strongest_head
 from ui.text.words import Words
-from viz_core.lessons.learning.heads_over_time import head_measures, shares_at, shot_weights
+from viz_core.lessons.learning.recorded_runs import head_measures, shares_at, shot_weights
 from viz_core.maps.contribution_shares import ContributionKind
 from viz_core.runtime.assets import ASSETS, reading
 from viz_core.tasks.film import Film, load_film

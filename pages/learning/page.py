@@ -9,8 +9,8 @@ from pages.learning.past_length import past_length
 from pages.learning.runs import RUN_CONTROLS, runs
 from ui.chapter.chapter import Chapter
 from viz_core.attention import MultiHeadAttention
-from viz_core.lessons.learning.heads_over_time import head_measures
 from viz_core.lessons.learning.own_run import blank_spread
+from viz_core.lessons.learning.recorded_runs import head_measures
 from viz_core.maps.measures import induction_mass
 from viz_core.tasks import Task, TaskRun, TaskTransformer
 from viz_core.tasks.frequencies import embedding_spectrum

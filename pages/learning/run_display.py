@@ -13,7 +13,7 @@ from pages.learning.jumps import largest_jump, strongest_head
 from pages.learning.measured_run import MeasuredRun
 from ui.chapter.chapter import Chapter
 from ui.widgets.attention_view import SliderFrames, attention_view
-from viz_core.lessons.learning.heads_over_time import HEAD_MEASURES
+from viz_core.lessons.learning.recorded_runs import HEAD_MEASURES
 from viz_core.maps.contribution_shares import ContributionKind
 from viz_core.tasks.film import Film
 from viz_core.view.map_group import MapGroup

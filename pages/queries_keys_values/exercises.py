@@ -7,19 +7,17 @@ from functools import partial
 from pages.queries_keys_values.names import Database, QueryInputs
 from ui.chapter.chapter import Chapter
 from ui.text.markdown import escape
-from viz_core.lessons.queries_keys_values.approximate_weights import count_matching_limits
-from viz_core.lessons.queries_keys_values.channel_gates import (
+from viz_core.lessons.queries_keys_values.exercises import (
     channel_gates,
     channel_scores,
-    taken_from_others,
-    two_pictures,
-)
-from viz_core.lessons.queries_keys_values.lookup import embed_query_and_keys
-from viz_core.lessons.queries_keys_values.query_gradient import (
+    count_matching_limits,
     query_jacobian,
     ranks_while_learning,
+    taken_from_others,
+    two_pictures,
     weighted_covariance,
 )
+from viz_core.lessons.queries_keys_values.lookup import embed_query_and_keys
 
 _LIMITS = range(7)  # edits
 

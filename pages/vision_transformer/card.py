@@ -9,7 +9,7 @@ from serving.requests.classification import ClassificationRequest
 from ui.blocks.raster import tiles, weights_image
 from ui.compute.models import evaluate
 from ui.compute.pictures import sample_picture
-from viz_core.lessons.vision_transformer.questions import token_over_patches
+from viz_core.lessons.vision_transformer.token_maps import token_over_patches
 
 
 def picture() -> Image.Image:

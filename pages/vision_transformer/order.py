@@ -17,7 +17,7 @@ from ui.compute.models import evaluate, evaluate_model
 from ui.text.markdown import escape
 from ui.text.model_names import class_label
 from viz_core.lessons.vision_transformer.patches import neighbour_similarity, position_similarity, random_order
-from viz_core.lessons.vision_transformer.questions import patch_positions, patches_shuffled
+from viz_core.lessons.vision_transformer.token_maps import patch_positions, patches_shuffled
 from viz_core.pretrained import Classification
 
 

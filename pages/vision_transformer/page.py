@@ -24,7 +24,7 @@ from ui.compute.pictures import picture_maps
 from ui.text.head_names import HeadNames
 from ui.text.words import current_language
 from ui.widgets.open_map import open_map, open_tokens
-from viz_core.lessons.vision_transformer.questions import token_over_patches
+from viz_core.lessons.vision_transformer.token_maps import token_over_patches
 from viz_core.maps.distance import mean_attention_distance
 from viz_core.maps.relevance import gradient_relevance
 from viz_core.maps.rollout import attention_rollout

@@ -16,8 +16,12 @@ from ui.text.markdown import join_sentences
 from ui.text.model_names import class_label
 from ui.widgets.figure_style import escape_labels
 from viz_core.lessons.vision_transformer.broken import columns_divided
-from viz_core.lessons.vision_transformer.questions import label_relevance, token_in_layer, token_through_layers
-from viz_core.lessons.vision_transformer.token_maps import own_and_largest_other
+from viz_core.lessons.vision_transformer.token_maps import (
+    label_relevance,
+    own_and_largest_other,
+    token_in_layer,
+    token_through_layers,
+)
 from viz_core.maps.rollout import HeadFusion
 from viz_core.view.state import ViewState
 

@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.charts import chart
 from viz_core.attention import gaussian, nadaraya_watson
-from viz_core.lessons.attention_pooling.noisy_points import noisy_points
+from viz_core.lessons.attention_pooling.curve_fit import noisy_points
 
 
 def answer(width: float, query: float) -> str:

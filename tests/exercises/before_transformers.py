@@ -12,31 +12,29 @@ from pages.bahdanau.book_variants import variants
 from tests.exercises.exercise import Exercise
 from ui.compute.head_importance import head_importance
 from viz_core.lessons.attention_pooling.consistency import errors_by_rate
-from viz_core.lessons.attention_pooling.in_the_plane import labelled_points
+from viz_core.lessons.attention_pooling.curve_fit import noisy_points
+from viz_core.lessons.attention_pooling.in_the_plane import agreement, labelled_points
 from viz_core.lessons.attention_pooling.kernel_width import descend_width
-from viz_core.lessons.attention_pooling.noisy_points import noisy_points
-from viz_core.lessons.attention_pooling.parzen import agreement
 from viz_core.lessons.attention_pooling.pooling_as_attention import sphere_errors
 from viz_core.lessons.multi_head.book_examples import book_toy
 from viz_core.lessons.position_embeddings.learn_table import learn_table, offset_share
 from viz_core.lessons.position_embeddings.order import offset_contrast, offset_spread
 from viz_core.lessons.position_embeddings.rank_collapse import collapse_curves
 from viz_core.lessons.position_embeddings.shared_layer import SharedLayer
-from viz_core.lessons.queries_keys_values.approximate_weights import edit_kernels, edit_weights
-from viz_core.lessons.queries_keys_values.channel_gates import (
+from viz_core.lessons.queries_keys_values.exercises import (
     channel_gates,
     channel_scores,
-    taken_from_others,
-    two_pictures,
-)
-from viz_core.lessons.queries_keys_values.lookup import BOOK_DATABASE, approximate_lookup, embed_words
-from viz_core.lessons.queries_keys_values.query_gradient import (
     click_loss,
+    edit_kernels,
+    edit_weights,
     pooled,
     query_jacobian,
     ranks_while_learning,
+    taken_from_others,
+    two_pictures,
     weighted_covariance,
 )
+from viz_core.lessons.queries_keys_values.lookup import BOOK_DATABASE, approximate_lookup, embed_words
 from viz_core.lessons.scoring_functions.exercises import KEY_SIZE, contributing_components, count_costs, distance_errors
 from viz_core.positional import sinusoidal_table
 from viz_core.positional.entry import SchemeSizes

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from pages.architectures.network import Unit, connections, shortest_path
 from viz_core.lessons.architectures import ARCHITECTURES, LayerSizes, longest_path, path_length
-from viz_core.lessons.architectures.paths import path_matrix
+from viz_core.lessons.architectures.costs import path_matrix
 
 LAYERED = ("attention", "convolution", "dilated", "restricted")
 

@@ -10,8 +10,7 @@ from plotly.colors import hex_to_rgb
 
 from pages.architectures.cost_figures import pairs_figure
 from ui.text.words import load_words
-from viz_core.lessons.architectures.costs import ARCHITECTURES, LayerSizes
-from viz_core.lessons.architectures.paths import path_matrix
+from viz_core.lessons.architectures.costs import ARCHITECTURES, LayerSizes, path_matrix
 
 LABELS = load_words("architectures", "en").group("figure")
 

@@ -19,7 +19,7 @@ from recipes.task_recordings import SEEDS
 from tests.pages.reading import finding, findings, one_line, stands
 from ui.text.words import load_words
 from ui.widgets.predictions import read_prediction
-from viz_core.lessons.learning.heads_over_time import head_measures
+from viz_core.lessons.learning.recorded_runs import head_measures
 from viz_core.maps.measures import equal_tokens, offset_mass, target_mass
 from viz_core.tasks import Shape, TaskTransformer
 from viz_core.tasks.film import Film, load_film

@@ -29,7 +29,7 @@ from tests.viz_core.hub.tiny_models import build_all
 from tests.viz_core.view.attention_groups import read_requests
 from viz_core.hub import HubError
 from viz_core.images.drawn import drawn_picture
-from viz_core.lessons.vision_transformer.questions import (
+from viz_core.lessons.vision_transformer.token_maps import (
     heads_measured,
     label_relevance,
     patch_positions,

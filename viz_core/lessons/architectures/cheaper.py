@@ -9,8 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from viz_core.attention import MultiHeadAttention
-from viz_core.lessons.architectures.costs import LayerSizes
-from viz_core.lessons.architectures.paths import longest_path
+from viz_core.lessons.architectures.costs import LayerSizes, longest_path
 from viz_core.trace import attention_weights
 
 Tokens = Float[Tensor, "n d"]

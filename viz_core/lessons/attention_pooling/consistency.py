@@ -9,7 +9,7 @@ from torch import Tensor
 
 from viz_core.attention.kernel_pooling import nadaraya_watson
 from viz_core.attention.kernels import gaussian
-from viz_core.lessons.attention_pooling.noisy_points import SPAN, mean_squared_distance, noisy_points
+from viz_core.lessons.attention_pooling.curve_fit import SPAN, mean_squared_distance, noisy_points
 
 FIXED = 0.5
 _QUERIES = torch.linspace(1, SPAN - 1, 61, dtype=torch.float64)  # at the ends all points are on one side

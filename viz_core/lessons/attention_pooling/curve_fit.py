@@ -1,4 +1,4 @@
-"""Kernel regression of the book's curve: the fit, what it must satisfy, and the width that fits best."""
+"""Points around the book's curve, and fits of it by every kernel."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -11,7 +11,30 @@ from viz_core.attention.kernel_pooling import nadaraya_watson
 from viz_core.attention.kernels import KERNELS, epanechnikov, triangular, with_width
 from viz_core.lessons.attention_pooling.broken import unguarded_weights
 from viz_core.lessons.attention_pooling.kernel_width import WidthSearch, learn_width
-from viz_core.lessons.attention_pooling.noisy_points import SPAN, book_curve, mean_squared_distance, noisy_points
+
+SPAN = 5.0
+"""Keys lie in [0, SPAN)."""
+
+
+def book_curve(x: Float[Tensor, " n"]) -> Float[Tensor, " n"]:
+    """f(x) = 2 sin x + x (Dive into Deep Learning, section "Kernels and Data")."""
+    return 2 * torch.sin(x) + x
+
+
+def noisy_points(n: int = 40, noise: float = 1.0, seed: int = 0) -> tuple[Float[Tensor, " n"], Float[Tensor, " n"]]:
+    """n keys drawn evenly from [0, 5), in order, and y = f(x) + noise N(0, 1), in float64.
+
+    The places and the unit noise depend on n and the seed alone, so more noise moves each point further the same way.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    x = (SPAN * torch.rand(n, generator=generator, dtype=torch.float64)).sort().values
+    return x, book_curve(x) + noise * torch.randn(n, generator=generator, dtype=torch.float64)
+
+
+def mean_squared_distance(y_hat: Float[Tensor, " n"], x: Float[Tensor, " n"]) -> float:
+    """The mean of (y_hat - f(x))^2: how far a fit is from the curve behind the points; NaN where the fit has a gap."""
+    return float((y_hat - book_curve(x)).square().mean())
+
 
 NARROW = 0.02  # the width of a boxcar that reaches no point from most queries
 

@@ -12,15 +12,17 @@ from viz_core.attention.kernels import KERNELS, with_width
 from viz_core.lessons.attention_pooling.curve_fit import (
     Fit,
     attention_error,
+    book_curve,
     even_queries,
     kernel_curves,
     kernel_halfway,
+    mean_squared_distance,
+    noisy_points,
     range_excess,
     search_width,
     sum_error,
     true_best_width,
 )
-from viz_core.lessons.attention_pooling.noisy_points import book_curve, mean_squared_distance, noisy_points
 from viz_core.lessons.attention_pooling.pooling_as_attention import gaussian_pooling_as_attention
 
 

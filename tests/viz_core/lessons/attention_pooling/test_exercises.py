@@ -9,9 +9,9 @@ import torch
 
 from viz_core.attention.kernels import gaussian
 from viz_core.lessons.attention_pooling.consistency import errors_by_rate, errors_by_size
+from viz_core.lessons.attention_pooling.curve_fit import noisy_points
+from viz_core.lessons.attention_pooling.in_the_plane import label_densities
 from viz_core.lessons.attention_pooling.kernel_width import descend_width, learn_width
-from viz_core.lessons.attention_pooling.noisy_points import noisy_points
-from viz_core.lessons.attention_pooling.parzen import label_densities
 
 
 def test_densities_of_two_labels_by_hand() -> None:

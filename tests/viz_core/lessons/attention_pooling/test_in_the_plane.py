@@ -16,9 +16,9 @@ from viz_core.lessons.attention_pooling.broken import (
     without_key_term,
 )
 from viz_core.lessons.attention_pooling.consistency import errors_by_size, shrinking_width
+from viz_core.lessons.attention_pooling.curve_fit import noisy_points
 from viz_core.lessons.attention_pooling.in_the_plane import labelled_points, left_out_right, shares, transformed_error
 from viz_core.lessons.attention_pooling.kernel_width import leave_one_out
-from viz_core.lessons.attention_pooling.noisy_points import noisy_points
 
 
 def test_shares_of_two_points_by_hand() -> None:

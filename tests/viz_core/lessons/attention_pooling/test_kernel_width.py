@@ -12,8 +12,8 @@ from torch import Tensor
 
 from viz_core.attention import boxcar, gaussian, nadaraya_watson
 from viz_core.attention.kernels import KERNELS, with_width
+from viz_core.lessons.attention_pooling.curve_fit import noisy_points
 from viz_core.lessons.attention_pooling.kernel_width import learn_width, leave_one_out, shortcut_error
-from viz_core.lessons.attention_pooling.noisy_points import noisy_points
 
 GRID = torch.logspace(-1.7, 1, 28, dtype=torch.float64)
 

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from tests.viz_core.lessons.learning.made_films import made_film
-from viz_core.lessons.learning.memorisation import (
+from viz_core.lessons.learning.own_run import blank_spread
+from viz_core.lessons.learning.recorded_runs import (
     main_frequencies,
     memorised_at,
     mirrored_share,
     understood,
     waves_in_use,
 )
-from viz_core.lessons.learning.own_run import blank_spread
 from viz_core.tasks.generating import modular_pairs
 
 MAPS = np.ones((5, 1, 1, 1, 1))

@@ -7,12 +7,15 @@ import math
 import pytest
 import torch
 
-from viz_core.lessons.queries_keys_values.approximate_weights import count_matching_limits, edit_kernels, edit_weights
-from viz_core.lessons.queries_keys_values.channel_gates import channel_gates, taken_from_others
-from viz_core.lessons.queries_keys_values.query_gradient import (
+from viz_core.lessons.queries_keys_values.exercises import (
+    channel_gates,
     click_loss,
+    count_matching_limits,
+    edit_kernels,
+    edit_weights,
     query_jacobian,
     ranks_while_learning,
+    taken_from_others,
     weighted_covariance,
 )
 
