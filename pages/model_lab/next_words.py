@@ -12,8 +12,7 @@ from ui.blocks.sentence import choose_token
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate
 from ui.text.markdown import escape
-from viz_core.hub import HubRun, NextWord
-from viz_core.lessons.model_lab.queries import likeliest_words
+from viz_core.hub import HubModel, HubRun, NextWord
 
 _NEXT_WORDS = 12
 
@@ -46,7 +45,7 @@ def _likeliest(chapter: Chapter, request: HubRequest, run: HubRun, place: int, t
     read = run.decoder_tokens or run.tokens
     count = len(run.output)
     read, first = read[-count:], len(read) - count
-    words = evaluate(request, likeliest_words, place, _NEXT_WORDS, temperature)
+    words = evaluate(request, HubModel.next_words, place, _NEXT_WORDS, temperature)
     after = run.target_tokens[place] if run.target_tokens else read[place + 1] if place + 1 < count else None
     names = [word.token.label for word in words]
     labels = chapter.words.group("figure")

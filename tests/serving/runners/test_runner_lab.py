@@ -20,8 +20,8 @@ from tests.serving.runners.wire import Wire
 from tests.viz_core.hub.tiny_models import build_all
 from tests.viz_core.images.hostile_pictures import quarters
 from tests.viz_core.view.attention_groups import read_requests
-from viz_core.hub import HubError, Sampling
-from viz_core.lessons.model_lab.queries import likeliest_words, map_residuals, position_schemes, read_card
+from viz_core.hub import HubError, HubModel, Sampling
+from viz_core.lessons.model_lab.queries import map_residuals, position_schemes, read_card
 from viz_core.sounds.tones import tone_sequence
 from viz_core.view.hub import initial_state
 from viz_core.view.payload import View, decode_view, encode_view
@@ -109,8 +109,8 @@ def test_residuals_next_words_card_and_schemes(
     for one, other in zip(here, there, strict=True):
         assert torch.equal(one.values, other.values)
     if local.evaluate_model(hub_request.model, read_card).head == "words":
-        assert remote.evaluate(hub_request, likeliest_words, -1, 5, 0.7) == local.evaluate(
-            hub_request, likeliest_words, -1, 5, 0.7
+        assert remote.evaluate(hub_request, HubModel.next_words, -1, 5, 0.7) == local.evaluate(
+            hub_request, HubModel.next_words, -1, 5, 0.7
         )
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from jaxtyping import Float
 
-from viz_core.hub import HubCard, HubModel, HubRun, NextWord, Positions
+from viz_core.hub import HubCard, HubModel, HubRun, Positions
 from viz_core.hub.kinds.dual_encoder import DualEncoder
 from viz_core.maps.measures import weight_shares
 from viz_core.maps.residuals import future_weight, row_error, row_sum_error
@@ -73,13 +73,6 @@ def corner_of_map(
     size = slice(0, _CORNER)
     weights = call.weights(head=head, queries=size, keys=size)[0].numpy()
     return (weights * 255).round() / 255 if broken == "eight-bits" else weights
-
-
-def likeliest_words(
-    model: HubModel, run: HubRun, position: int, count: int, temperature: float
-) -> tuple[NextWord, ...]:
-    """The likeliest words after one of the last tokens."""
-    return model.next_words(run, position, count, temperature)
 
 
 def row_of_heads(_model: HubModel, run: HubRun, site: str, token: int) -> Float[np.ndarray, "heads tokens"]:

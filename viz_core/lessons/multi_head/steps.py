@@ -106,14 +106,6 @@ def torch_multi_head(layer: MultiHeadAttention) -> nn.MultiheadAttention:
 
 
 @torch.no_grad()
-def torch_residuals(layer: MultiHeadAttention, X: Float[Tensor, "batch n d"]) -> tuple[float, float]:
-    """max |ours - torch's| of the outputs, and of the weights of every head."""
-    steps = multi_head_steps(layer, X)
-    output, weights = torch_multi_head(layer)(X, X, X, average_attn_weights=False)
-    return float((layer(X, X, X) - output).abs().max()), float((steps.weights - weights).abs().max())
-
-
-@torch.no_grad()
 def walk_residual(layer: MultiHeadAttention, steps: MultiHeadSteps) -> float:
     """Whether the steps shown are those the layer takes, the larger of two: max |last step - layer's output|, and
     max |weights step by step - `attention_weights`| from queries and keys."""

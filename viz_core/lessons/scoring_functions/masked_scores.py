@@ -1,6 +1,7 @@
 """Typed scores with their masked softmax, and the gradient of one weight."""
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -10,10 +11,10 @@ from viz_core.attention.masking import length_mask, masked_softmax
 
 Lengths = Int[Tensor, "batch"] | Int[Tensor, "batch queries"]
 
+Scores: TypeAlias = Float[Tensor, "batch queries keys"]
 
-def weight_gradient(
-    scores: Float[Tensor, "batch queries keys"], valid_lens: Lengths | None, key: int
-) -> Float[Tensor, "batch queries keys"]:
+
+def weight_gradient(scores: Scores, valid_lens: Lengths | None, key: int) -> Scores:
     """d a_i,key / d s_il for every query i and key l, by automatic differentiation."""
     leaf = scores.detach().clone().requires_grad_()
     with torch.enable_grad():
@@ -21,9 +22,7 @@ def weight_gradient(
     return gradient
 
 
-def weight_gradient_by_formula(
-    weights: Float[Tensor, "batch queries keys"], key: int
-) -> Float[Tensor, "batch queries keys"]:
+def weight_gradient_by_formula(weights: Scores, key: int) -> Scores:
     """d a_key / d s_l = a_key (1 if l = key else 0) - a_key a_l: one row of the softmax's Jacobian.
 
     It needs the weights alone. A masked key has weight 0, so its gradient is 0; the
@@ -32,9 +31,6 @@ def weight_gradient_by_formula(
     chosen = torch.zeros_like(weights)
     chosen[..., key] = 1.0
     return weights[..., key, None] * (chosen - weights)
-
-
-Scores = Float[Tensor, "batch queries keys"]
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import torch
 import torch.nn.functional as F
@@ -12,10 +13,14 @@ from torch import Tensor
 from viz_core.models.patch_grid import count_patches
 from viz_core.models.vit import PatchEmbedding
 
+Pictures: TypeAlias = Float[Tensor, "batch channels height width"]
+Vectors: TypeAlias = Float[Tensor, "batch patches pixels"]
+Filters: TypeAlias = Float[Tensor, "num_hiddens channels height width"]
+Order: TypeAlias = Int[Tensor, " patches"]
+Size: TypeAlias = tuple[int, int]
 
-def patchify(
-    X: Float[Tensor, "batch channels height width"], patch_size: tuple[int, int]
-) -> Float[Tensor, "batch patches pixels"]:
+
+def patchify(X: Pictures, patch_size: Size) -> Vectors:
     """Each patch as the vector it becomes: channel by channel, row by row; patches row by row.
 
     A patch embedding is this times a matrix: patchify(X) @ W^T + b with W = conv.weight, its filters as rows.
@@ -25,17 +30,13 @@ def patchify(
     return rearrange(X, "b ch (r h) (c w) -> b (r c) (ch h w)", h=height, w=width)
 
 
-def unpatchify(
-    patches: Float[Tensor, "batch patches pixels"], grid: tuple[int, int], patch_size: tuple[int, int]
-) -> Float[Tensor, "batch channels height width"]:
+def unpatchify(patches: Vectors, grid: Size, patch_size: Size) -> Pictures:
     """The picture that these patches make: the inverse of `patchify`."""
     height, width = patch_size
     return rearrange(patches, "b (r c) (ch h w) -> b ch (r h) (c w)", r=grid[0], h=height, w=width)
 
 
-def shuffle_patches(
-    X: Float[Tensor, "batch channels height width"], patch_size: tuple[int, int], order: Int[Tensor, " patches"]
-) -> Float[Tensor, "batch channels height width"]:
+def shuffle_patches(X: Pictures, patch_size: Size, order: Order) -> Pictures:
     """The picture with its patches in another order: place i shows patch order[i].
 
     A model without positions cannot tell it from the picture itself.
@@ -46,7 +47,7 @@ def shuffle_patches(
 
 
 def position_similarity(
-    pos_embedding: Float[Tensor, "1 tokens d"], grid: tuple[int, int], num_special: int = 1
+    pos_embedding: Float[Tensor, "1 tokens d"], grid: Size, num_special: int = 1
 ) -> Float[Tensor, "rows columns rows columns"]:
     """Cosine similarity of each patch's position embedding with every other's: -1 to 1.
 
@@ -61,9 +62,7 @@ def position_similarity(
     return rearrange(similarity, "(r c) (s d) -> r c s d", r=grid[0], s=grid[0])
 
 
-def principal_filters(
-    weight: Float[Tensor, "num_hiddens channels height width"], count: int
-) -> Float[Tensor, "count channels height width"]:
+def principal_filters(weight: Filters, count: int) -> Float[Tensor, "count channels height width"]:
     """The first `count` principal components of the patch embedding's filters, each with norm 1.
 
     Right singular vectors of the matrix whose rows are the filters (Dosovitskiy 2021, figure 7, left, shows the first
@@ -136,8 +135,8 @@ class PermutationTest:
 def permutation_test(
     predict: Callable[[Tensor, bool], Tensor],
     X: Float[Tensor, "1 channels height width"],
-    patch_size: tuple[int, int],
-    order: Int[Tensor, " patches"],
+    patch_size: Size,
+    order: Order,
 ) -> PermutationTest:
     """Classify a picture and its shuffled version, with and without positions.
 
@@ -149,6 +148,6 @@ def permutation_test(
     return PermutationTest(seen[0], seen[1], bag[0], bag[1])
 
 
-def random_order(num_patches: int, seed: int = 0) -> Int[Tensor, " patches"]:
+def random_order(num_patches: int, seed: int = 0) -> Order:
     """A shuffled order of patches, the same for a seed on every machine."""
     return torch.randperm(num_patches, generator=torch.Generator().manual_seed(seed))

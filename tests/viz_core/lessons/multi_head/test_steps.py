@@ -13,13 +13,13 @@ from torch import nn
 
 from viz_core.attention import MultiHeadAttention
 from viz_core.lessons.multi_head import steps as steps_module
+from viz_core.lessons.multi_head.broken import residuals
 from viz_core.lessons.multi_head.inputs import fresh_layer, random_tokens
 from viz_core.lessons.multi_head.steps import (
     multi_head_steps,
     one_head_at_a_time,
     rounding_bound,
     torch_multi_head,
-    torch_residuals,
     walk_residual,
 )
 
@@ -30,8 +30,8 @@ def test_batch_loop_and_torch_agree_for_any_size(heads: int, width: int, n: int,
     layer, X = MultiHeadAttention(heads * width, heads, bias=bias), torch.randn(batch, n, heads * width)
     output = layer(X, X, X)
     torch.testing.assert_close(one_head_at_a_time(layer, X), output, atol=1e-6, rtol=0)
-    assert max(torch_residuals(layer, X)) < 1e-6
-    assert walk_residual(layer, multi_head_steps(layer, X)) < 1e-6
+    steps = multi_head_steps(layer, X)
+    assert max(*residuals(layer, steps), walk_residual(layer, steps)) < 1e-6
 
 
 def test_the_book_s_shapes_and_every_entry_by_loop() -> None:
@@ -123,6 +123,6 @@ def test_rounding_stays_within_its_bound_and_the_bound_stays_small(width: int, h
     layer, X = fresh_layer(width, heads, sharpness), random_tokens(64, width).X[None]
     steps = multi_head_steps(layer, X)
     bound = rounding_bound(steps)
-    assert max(*torch_residuals(layer, X), walk_residual(layer, steps)) <= bound
+    assert max(*residuals(layer, steps), walk_residual(layer, steps)) <= bound
     assert float((one_head_at_a_time(layer, X) - steps.output).abs().max()) <= bound
     assert bound < 1e-3 * float(steps.output.abs().max())
