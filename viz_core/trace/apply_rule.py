@@ -1,6 +1,6 @@
 """The door for linear attention: what a layer's rule gave is recorded and edited."""
 
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -48,8 +48,7 @@ def finish_rule(
             f"heads: a short convolution before the {source.rule} carries it on to the next tokens"
         )
     if trace is not None:
-        tensors = {item.name: getattr(source, item.name) for item in fields(source)}
-        own: dict[str, Any] = {name: detached(tensor) for name, tensor in tensors.items() if isinstance(tensor, Tensor)}
+        own: dict[str, Any] = {name: detached(tensor) for name, tensor in source.named_tensors().items()}
         if trace.values:
             own["values"] = detached(values)
         trace.add(replace(source, **own, edits=edits), site)

@@ -43,11 +43,6 @@ class LinearRule(Projected):
         batch, _, num_queries, _ = self.queries.shape
         return batch, self.log_decay.shape[1], num_queries, self.keys.shape[2]
 
-    def tensors(self) -> list[Tensor]:
-        """Return all stored tensors."""
-        optional = (self.log_decay, self.strength, self.skip)
-        return [*super().tensors(), *(tensor for tensor in optional if tensor is not None)]
-
     def rows(self, heads: slice, queries: slice) -> Float[Tensor, "batch some_heads rows keys"]:
         """Return the weights of these heads and queries over all keys, 0 where an edit cuts them.
 

@@ -57,8 +57,13 @@ class StoredTensors:
     """
 
     def tensors(self) -> list[Tensor]:
-        """Return the stored tensors."""
-        raise NotImplementedError
+        """Return the stored tensors, in the order of the fields."""
+        return list(self.named_tensors().values())
+
+    def named_tensors(self) -> dict[str, Tensor]:
+        """Return the stored tensors by the names of their fields."""
+        values = {item.name: getattr(self, item.name) for item in fields(self)}  # type: ignore[arg-type]
+        return {name: value for name, value in values.items() if isinstance(value, Tensor)}
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_versions", _versions(self.tensors()))
@@ -88,8 +93,7 @@ class StoredTensors:
             ValueError: if a tensor has been changed in place since it was recorded.
         """
         self.check_unchanged()
-        named = {item.name: getattr(self, item.name) for item in fields(self)}  # type: ignore[arg-type]
-        tensors = {name: tensor for name, tensor in named.items() if isinstance(tensor, Tensor)}
+        tensors = self.named_tensors()
         for tensor in tensors.values():
             if view_key(tensor) not in copies:
                 copies[view_key(tensor)] = tensor.to(device)
@@ -137,11 +141,6 @@ class Projected(StoredTensors):
         """Batch, query heads, queries and keys."""
         batch, heads, num_queries, _ = self.queries.shape
         return batch, heads, num_queries, self.keys.shape[2]
-
-    def tensors(self) -> list[Tensor]:
-        """Return queries and keys, and mask, bias, values, token masks and gate if there are any."""
-        optional = (self.mask, self.bias, self.values, self.query_tokens, self.key_tokens, self.gate)
-        return [self.queries, self.keys, *(tensor for tensor in optional if tensor is not None)]
 
     def value_factor(self, head: int) -> Float[Tensor, " batch"]:
         """Return what edits multiply each value of a head by; ValueError if they replace its output."""
@@ -227,11 +226,6 @@ class Direct(StoredTensors):
         """Batch, heads, queries and keys."""
         batch, heads, queries, keys = self.weights.shape
         return batch, heads, queries, keys
-
-    def tensors(self) -> list[Tensor]:
-        """Return the weights, and values, token masks and gate if there are any."""
-        optional = (self.values, self.query_tokens, self.key_tokens, self.gate)
-        return [self.weights, *(tensor for tensor in optional if tensor is not None)]
 
     def rows(self, heads: slice, queries: slice) -> Float[Tensor, "batch some_heads rows keys"]:
         """Return a copy of these rows: changing it must not change the trace.

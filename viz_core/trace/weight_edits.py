@@ -1,6 +1,6 @@
 """Edits of attention weights: uniform, sharpened, a given pattern, pairs or distant keys cut."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
 
@@ -15,10 +15,12 @@ from viz_core.trace.weights import is_masked
 Places: TypeAlias = int | slice | Iterable[int] | None
 Selected: TypeAlias = slice | tuple[int, ...]
 
+_STEPS_BACK = {"diagonal": 0, "previous": 1, "first": None}
+
 
 def uniform(heads: Heads = None) -> Edit:
     """Return an edit that gives all allowed keys the same weight."""
-    return _Uniform(heads_tuple(heads))
+    return _Rescored(heads_tuple(heads), lambda scores, _: torch.where(is_masked(scores), -torch.inf, 0.0))
 
 
 def sharpen(heads: Heads, temperature: float) -> Edit:
@@ -28,7 +30,7 @@ def sharpen(heads: Heads, temperature: float) -> Edit:
         ValueError: if the temperature is not positive.
     """
     check_positive_number(temperature=temperature)
-    return _Sharpen(heads_tuple(heads), float(temperature))
+    return _Rescored(heads_tuple(heads), lambda scores, _: scores / float(temperature))
 
 
 def pattern(heads: Heads, what: str | Float[Tensor, "queries keys"]) -> Edit:
@@ -49,7 +51,13 @@ def pattern(heads: Heads, what: str | Float[Tensor, "queries keys"]) -> Edit:
     if isinstance(what, str):
         if what not in _STEPS_BACK:
             raise ValueError(f"what: expected one of {', '.join(_STEPS_BACK)}, or a matrix, got {what!r}")
-        return _Pattern(heads_tuple(heads), what)
+        back = _STEPS_BACK[what]
+
+        def rescore(scores: Scores, at: Positions) -> Scores:
+            target = torch.zeros_like(at.queries) if back is None else (at.queries - back).clamp(min=0)
+            return torch.where(~is_masked(scores) & (at.keys[:, None] == target[..., None]), 0.0, -torch.inf)
+
+        return _Rescored(heads_tuple(heads), rescore)
     weights = checked_weights(what)
     check_axes("queries keys", what=weights)
     return GivenWeights(heads_tuple(heads), weights[None, None])
@@ -69,7 +77,8 @@ def knock_out(heads: Heads, *, query: Places = None, key: Places = None) -> Edit
     Raises:
         ValueError: if a number is below 0.
     """
-    return _KnockOut(heads_tuple(heads), *(places_of(name, each) for name, each in (("query", query), ("key", key))))
+    rows, columns = places_of("query", query), places_of("key", key)
+    return _Cut(heads_tuple(heads), lambda at: among(at.queries, rows)[..., None] & among(at.keys, columns)[:, None])
 
 
 def window(heads: Heads, size: int, *, first: int = 0) -> Edit:
@@ -87,41 +96,32 @@ def window(heads: Heads, size: int, *, first: int = 0) -> Edit:
     """
     check_whole(size=size)
     check_whole(0, first=first)
-    return _Window(heads_tuple(heads), size, first)
+
+    def is_far(at: Positions) -> Bool[Tensor, "#batch rows keys"]:
+        keys = at.keys[:, None]
+        return ((at.queries[..., None] - keys).abs() >= size) & (keys >= first)
+
+    return _Cut(heads_tuple(heads), is_far)
 
 
 @dataclass(frozen=True, eq=False)
-class _Uniform(Edit):
+class _Rescored(Edit):
     changes_weights: ClassVar[bool] = True
     needs_softmax: ClassVar[bool] = True
+    rescore: Callable[[Scores, Positions], Scores]
 
     def scores(self, scores: Scores, head: int, at: Positions) -> Scores:  # noqa: ARG002
-        return torch.where(is_masked(scores), -torch.inf, 0.0)
+        return self.rescore(scores, at)
 
 
 @dataclass(frozen=True, eq=False)
-class _Sharpen(Edit):
+class _Cut(Edit):
     changes_weights: ClassVar[bool] = True
-    needs_softmax: ClassVar[bool] = True
-    temperature: float
+    cuts_pairs: ClassVar[bool] = True
+    is_cut: Callable[[Positions], Bool[Tensor, "#batch #rows #keys"]]
 
     def scores(self, scores: Scores, head: int, at: Positions) -> Scores:  # noqa: ARG002
-        return scores / self.temperature
-
-
-_STEPS_BACK = {"diagonal": 0, "previous": 1, "first": None}
-
-
-@dataclass(frozen=True, eq=False)
-class _Pattern(Edit):
-    changes_weights: ClassVar[bool] = True
-    needs_softmax: ClassVar[bool] = True
-    what: str
-
-    def scores(self, scores: Scores, head: int, at: Positions) -> Scores:  # noqa: ARG002
-        back = _STEPS_BACK[self.what]
-        target = torch.zeros_like(at.queries) if back is None else (at.queries - back).clamp(min=0)
-        return torch.where(~is_masked(scores) & (at.keys[:, None] == target[..., None]), 0.0, -torch.inf)
+        return scores.masked_fill(self.is_cut(at), -torch.inf)
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,31 +154,6 @@ class GivenWeights(Edit):
         has_column = (at.keys == columns)[:, None]
         logs = torch.where(has_column & ~is_masked(scores), taken.log(), -torch.inf)
         return torch.where((at.queries == rows)[..., None], logs, scores)
-
-
-@dataclass(frozen=True, eq=False)
-class _KnockOut(Edit):
-    changes_weights: ClassVar[bool] = True
-    cuts_pairs: ClassVar[bool] = True
-    query: Selected
-    key: Selected
-
-    def scores(self, scores: Scores, head: int, at: Positions) -> Scores:  # noqa: ARG002
-        cut = among(at.queries, self.query)[..., None] & among(at.keys, self.key)[:, None]
-        return scores.masked_fill(cut, -torch.inf)
-
-
-@dataclass(frozen=True, eq=False)
-class _Window(Edit):
-    changes_weights: ClassVar[bool] = True
-    cuts_pairs: ClassVar[bool] = True
-    size: int
-    first: int
-
-    def scores(self, scores: Scores, head: int, at: Positions) -> Scores:  # noqa: ARG002
-        keys = at.keys[:, None]
-        far = (at.queries[..., None] - keys).abs() >= self.size
-        return scores.masked_fill(far & (keys >= self.first), -torch.inf)
 
 
 def checked_weights(weights: Float[Tensor, "*batch queries keys"]) -> Float[Tensor, "*batch queries keys"]:
