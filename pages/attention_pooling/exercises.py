@@ -5,8 +5,7 @@ from __future__ import annotations
 from pages.attention_pooling.pooling import CURVE_QUERIES, Pooling
 from ui.chapter.chapter import Chapter
 from ui.compute.slots import cached
-from viz_core.attention.kernel_pooling import nadaraya_watson
-from viz_core.attention.kernels import gaussian
+from viz_core.attention.kernel_pooling import gaussian, nadaraya_watson
 from viz_core.lessons.attention_pooling.consistency import Rate, errors_by_rate
 from viz_core.lessons.attention_pooling.curve_fit import mean_squared_distance, noisy_points
 from viz_core.lessons.attention_pooling.in_the_plane import agreement, labelled_points

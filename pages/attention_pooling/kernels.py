@@ -13,7 +13,7 @@ from pages.attention_pooling.fit_figures import panels_figure
 from pages.attention_pooling.kernel_figures import kernels_figure
 from pages.attention_pooling.pooling import CURVE_QUERIES, MAP_QUERIES, Pooling, kernel_name, labels
 from ui.chapter.chapter import Chapter
-from viz_core.attention.kernels import KERNELS
+from viz_core.attention.kernel_pooling import KERNELS
 from viz_core.lessons.attention_pooling.curve_fit import Fit, kernel_halfway
 
 BOOK_WIDTHS = (0.1, 0.2, 0.5, 1.0)

@@ -14,8 +14,7 @@ from pages.attention_pooling.pooling import CURVE_QUERIES, choose_pooling, label
 from pages.attention_pooling.predictions import THE_FIT, draw_the_fit
 from ui.chapter.chapter import Chapter
 from viz_core.attention import boxcar, constant, epanechnikov, gaussian, nadaraya_watson, triangular
-from viz_core.attention.kernel_pooling import kernel_weights
-from viz_core.attention.kernels import Gaussian
+from viz_core.attention.kernel_pooling import Gaussian, kernel_weights
 from viz_core.lessons.attention_pooling.curve_fit import book_curve_values
 from viz_core.lessons.attention_pooling.in_the_plane import shares
 from viz_core.lessons.attention_pooling.kernel_width import learn_width, leave_one_out, shortcut_error

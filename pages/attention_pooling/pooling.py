@@ -8,8 +8,7 @@ import torch
 from torch import Tensor
 
 from ui.chapter.chapter import Chapter
-from viz_core.attention.kernel_pooling import nadaraya_watson
-from viz_core.attention.kernels import KERNELS, Kernel, with_width
+from viz_core.attention.kernel_pooling import KERNELS, Kernel, nadaraya_watson, with_width
 from viz_core.lessons.attention_pooling.curve_fit import SPAN, Fit, book_curve, even_queries, noisy_points
 
 LARGEST_WIDTH = 3.0

@@ -44,9 +44,4 @@ def relative_projection(
         )
     phases = offset * angular_frequencies(num_hiddens, base)
     cos, sin = phases.cos(), phases.sin()
-    sines = torch.arange(0, num_hiddens, 2)
-    cosines = sines + 1
-    M = torch.zeros(num_hiddens, num_hiddens, dtype=torch.float64)
-    M[sines, sines], M[sines, cosines] = cos, sin
-    M[cosines, sines], M[cosines, cosines] = -sin, cos
-    return M
+    return torch.block_diag(*torch.stack([cos, sin, -sin, cos], dim=1).view(-1, 2, 2))

@@ -11,7 +11,7 @@ from pages.attention_pooling.kernel_figures import kernels_figure, width_figure
 from ui.text.words import load_words
 from ui.widgets.figure_style import KEYS, QUERIES, VALUES
 from viz_core.attention import boxcar, gaussian, nadaraya_watson
-from viz_core.attention.kernels import KERNELS, Kernel, with_width
+from viz_core.attention.kernel_pooling import KERNELS, Kernel, with_width
 from viz_core.lessons.attention_pooling.curve_fit import book_curve, noisy_points
 from viz_core.lessons.attention_pooling.kernel_width import learn_width
 

@@ -11,7 +11,7 @@ import torch
 from streamlit.testing.v1 import AppTest
 
 from tests.pages.reading import drawn, finding, number, one_line, stands
-from viz_core.attention.kernels import KERNELS
+from viz_core.attention.kernel_pooling import KERNELS
 from viz_core.lessons.attention_pooling.curve_fit import noisy_points
 from viz_core.lessons.attention_pooling.kernel_width import learn_width
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from viz_core.attention import boxcar, constant, gaussian, nadaraya_watson, triangular
-from viz_core.attention.kernels import KERNELS, with_width
+from viz_core.attention.kernel_pooling import KERNELS, with_width
 from viz_core.lessons.attention_pooling.curve_fit import book_curve, mean_squared_distance, noisy_points
 from viz_core.lessons.attention_pooling.pooling_as_attention import gaussian_pooling_as_attention
 from viz_core.trace import record

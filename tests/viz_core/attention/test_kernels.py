@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from viz_core.attention import boxcar, constant, epanechnikov, gaussian, triangular
-from viz_core.attention.kernels import KERNELS, with_width
+from viz_core.attention.kernel_pooling import KERNELS, with_width
 
 DISTANCES = torch.tensor([-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5], dtype=torch.float64)
 

@@ -6,8 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from viz_core.attention.kernel_pooling import kernel_weights
-from viz_core.attention.kernels import Kernel
+from viz_core.attention.kernel_pooling import Kernel, kernel_weights
 from viz_core.trace import attend
 
 Train: TypeAlias = Float[Tensor, " train"]

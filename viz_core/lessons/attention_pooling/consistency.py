@@ -7,8 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from viz_core.attention.kernel_pooling import nadaraya_watson
-from viz_core.attention.kernels import gaussian
+from viz_core.attention.kernel_pooling import gaussian, nadaraya_watson
 from viz_core.lessons.attention_pooling.curve_fit import SPAN, mean_squared_distance, noisy_points
 
 FIXED = 0.5

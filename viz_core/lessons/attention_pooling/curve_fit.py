@@ -7,8 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from viz_core.attention.kernel_pooling import nadaraya_watson
-from viz_core.attention.kernels import KERNELS, epanechnikov, triangular, with_width
+from viz_core.attention.kernel_pooling import KERNELS, epanechnikov, nadaraya_watson, triangular, with_width
 from viz_core.lessons.attention_pooling.broken import unguarded_weights
 from viz_core.lessons.attention_pooling.kernel_width import WidthSearch, learn_width
 

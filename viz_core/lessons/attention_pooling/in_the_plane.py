@@ -7,8 +7,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from viz_core.attention.kernel_pooling import kernel_weights, nadaraya_watson
-from viz_core.attention.kernels import gaussian
+from viz_core.attention.kernel_pooling import gaussian, kernel_weights, nadaraya_watson
 
 Points = Float[Tensor, "n 2"]
 CENTRES = ((-1.2, -0.6), (1.3, -0.4), (0.0, 1.2))

@@ -8,8 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from viz_core.attention.kernel_pooling import kernel_weights
-from viz_core.attention.kernels import Kernel, with_width
+from viz_core.attention.kernel_pooling import Kernel, kernel_weights, with_width
 from viz_core.trace.weights import row_softmax
 
 Train: TypeAlias = Float[Tensor, " train"]

@@ -5,8 +5,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from viz_core.attention.kernel_pooling import kernel_weights
-from viz_core.attention.kernels import gaussian
+from viz_core.attention.kernel_pooling import gaussian, kernel_weights
 from viz_core.trace import attend, attention_weights
 
 

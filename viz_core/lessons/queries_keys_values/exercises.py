@@ -8,8 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from viz_core.attention.kernel_pooling import kernel_weights
-from viz_core.attention.kernels import Kernel, boxcar, gaussian, with_width
+from viz_core.attention.kernel_pooling import Kernel, boxcar, gaussian, kernel_weights, with_width
 from viz_core.lessons.queries_keys_values.lookup import approximate_lookup, edit_distance
 from viz_core.trace import attention_weights
 from viz_core.trace.weights import row_softmax

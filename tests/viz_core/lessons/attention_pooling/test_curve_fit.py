@@ -7,8 +7,7 @@ import math
 import pytest
 import torch
 
-from viz_core.attention.kernel_pooling import nadaraya_watson
-from viz_core.attention.kernels import KERNELS, with_width
+from viz_core.attention.kernel_pooling import KERNELS, nadaraya_watson, with_width
 from viz_core.lessons.attention_pooling.curve_fit import (
     Fit,
     attention_error,

@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from viz_core.attention.kernels import gaussian
+from viz_core.attention.kernel_pooling import gaussian
 from viz_core.lessons.attention_pooling.consistency import errors_by_rate, errors_by_size
 from viz_core.lessons.attention_pooling.curve_fit import noisy_points
 from viz_core.lessons.attention_pooling.in_the_plane import label_densities

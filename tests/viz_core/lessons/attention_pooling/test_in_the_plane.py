@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from viz_core.attention import boxcar, gaussian, nadaraya_watson
-from viz_core.attention.kernels import with_width
+from viz_core.attention.kernel_pooling import with_width
 from viz_core.lessons.attention_pooling.broken import (
     including_own_error,
     signed_fit,

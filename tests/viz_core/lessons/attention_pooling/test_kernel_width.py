@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from viz_core.attention import boxcar, gaussian, nadaraya_watson
-from viz_core.attention.kernels import KERNELS, with_width
+from viz_core.attention.kernel_pooling import KERNELS, with_width
 from viz_core.lessons.attention_pooling.curve_fit import noisy_points
 from viz_core.lessons.attention_pooling.kernel_width import learn_width, leave_one_out, shortcut_error
 
