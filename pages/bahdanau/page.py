@@ -22,8 +22,7 @@ from ui.compute.models import evaluate, sentence_request, translation_maps
 from ui.text.words import current_language
 from ui.widgets.open_map import open_map, open_tokens
 from viz_core.attention import AdditiveAttention
-from viz_core.lessons.bahdanau.broken import erased_error
-from viz_core.lessons.bahdanau.decoder_steps import bottleneck_error
+from viz_core.lessons.bahdanau.decoder_steps import erased_error
 from viz_core.models import (
     Decoder,
     RNNSearchDecoder,
@@ -75,11 +74,9 @@ def models() -> None:
     diagrams(chapter)
     erased = chapter.break_and_explain("attended", part="models") == "attended"
     with chapter.claim_row("models"):
-        if erased:
-            run, measure = sentence_request(ATTENTION, request.text, request.beam), erased_error
-        else:
-            run, measure = sentence_request(PLAIN, request.text), bottleneck_error
-        chapter.claim("bottleneck", lambda: evaluate(run, measure), 0.0)
+        plain = sentence_request(PLAIN, request.text)
+        run = sentence_request(ATTENTION, request.text, request.beam) if erased else plain
+        chapter.claim("bottleneck", lambda: evaluate(run, erased_error), 0.0)
     chapter.text("state")
     chapter.text("differs")
 

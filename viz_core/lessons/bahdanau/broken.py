@@ -1,9 +1,8 @@
-"""Additive attention with deliberate errors, and an erased source."""
+"""Additive attention with deliberate errors."""
 
 import torch
 
 from viz_core.lessons.bahdanau.decoder_steps import decoder_steps, step_scores
-from viz_core.models.seq2seq import Encoded
 from viz_core.pretrained import Translation, Translator
 
 
@@ -29,21 +28,6 @@ def weights_without_tanh(translator: Translator, translation: Translation) -> to
 def undivided_weights(translator: Translator, translation: Translation) -> torch.Tensor:
     """exp(e_tj), a row for each step; 0 for keys that are never attended to."""
     return _in_place(translation, _scores(translator, translation, torch.nn.Tanh()).exp())
-
-
-@torch.inference_mode()
-def erased_error(translator: Translator, translation: Translation) -> float:
-    """max change of the logits of a decoder that attends when all source states but the last are erased."""
-    source, target, valid_lens = translator.teacher_forced(translation.source_ids, translation.target_ids)
-    model = translator.model
-    outputs, hidden_state = model.encoder(source, valid_lens)
-    last_only = torch.zeros_like(outputs)
-    last_only[:, -1] = outputs[:, -1]
-    whole, left = (
-        model.decoder(target, model.decoder.init_state(Encoded(each, hidden_state), valid_lens))[0]
-        for each in (outputs, last_only)
-    )
-    return float((whole - left).abs().max())
 
 
 def _in_place(translation: Translation, weights: torch.Tensor) -> torch.Tensor:

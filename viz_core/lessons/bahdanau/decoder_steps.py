@@ -7,7 +7,6 @@ from jaxtyping import Float
 from torch import Tensor
 
 from viz_core.maps.contributions import contribution_sum
-from viz_core.models.encoder_decoder import EncoderDecoder
 from viz_core.models.seq2seq import Encoded, Seq2SeqAttentionDecoder
 from viz_core.pretrained import Translation, Translator
 from viz_core.trace import record
@@ -99,12 +98,15 @@ def step_residuals(translator: Translator, translation: Translation) -> dict[str
 
 
 @torch.inference_mode()
-def bottleneck_error(translator: Translator, translation: Translation) -> float:
-    """max change of the plain decoder's logits when every source state but the last is thrown away."""
-    model: EncoderDecoder = translator.model
+def erased_error(translator: Translator, translation: Translation) -> float:
+    """max change of the logits when all source states but the last are erased: 0 for a decoder without attention."""
     source, target, valid_lens = translator.teacher_forced(translation.source_ids, translation.target_ids)
+    model = translator.model
     outputs, hidden_state = model.encoder(source, valid_lens)
-    whole, _ = model.decoder(target, model.decoder.init_state(Encoded(outputs, hidden_state), valid_lens))
-    nothing = Encoded(torch.zeros_like(outputs), hidden_state)
-    without_context, _ = model.decoder(target, model.decoder.init_state(nothing, valid_lens))
-    return float((whole - without_context).abs().max())
+    last_only = torch.zeros_like(outputs)
+    last_only[:, -1] = outputs[:, -1]
+    whole, left = (
+        model.decoder(target, model.decoder.init_state(Encoded(each, hidden_state), valid_lens))[0]
+        for each in (outputs, last_only)
+    )
+    return float((whole - left).abs().max())

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from viz_core.lessons.bahdanau.decoder_steps import bottleneck_error, decoder_steps, score_error
+from viz_core.lessons.bahdanau.decoder_steps import decoder_steps, erased_error, score_error
 from viz_core.pretrained import Translator, build_translation_model
 
 SIZES = {"embed_size": 12, "num_hiddens": 12, "num_layers": 2, "dropout": 0.0}
@@ -94,6 +94,7 @@ def test_a_wrong_weight_is_seen(attends: Translator) -> None:
 def test_the_plain_decoder_has_a_bottleneck_and_the_other_has_not(plain: Translator, attends: Translator) -> None:
     result = plain.translate("Where is the cat?", max_new_tokens=5)
     assert result.trace.sites == ()
-    assert bottleneck_error(plain, result) == 0.0
+    assert erased_error(plain, result) == 0.0
+    assert erased_error(attends, attends.translate("Where is the cat?", max_new_tokens=5)) > 1e-3
     with pytest.raises(ValueError, match="with additive attention, got Seq2SeqDecoder"):
         decoder_steps(plain, result)
