@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import torch
@@ -55,7 +55,7 @@ def find_positions(model: nn.Module, only_stack: str | None, is_picture: bool) -
             if not any(_is_same(positions, other) for other in found):
                 found.append(positions)
     found += _alibi(model, only_stack or "decoder")
-    return tuple(_copied(positions) for positions in found)
+    return tuple(replace(each, values=each.values.detach().float().cpu().clone()) for each in found)
 
 
 def room_for_tokens(positions: tuple[Positions, ...], stack: str) -> int | None:
@@ -114,8 +114,3 @@ def _alibi(model: Any, stack: str) -> Iterator[Positions]:
     rows = alibi_bias(model.config)
     if rows is not None:
         yield Positions("alibi", "", stack, (rows[:, 1] - rows[:, 0]).float())
-
-
-def _copied(positions: Positions) -> Positions:
-    values = positions.values.detach().float().cpu().clone()
-    return Positions(**{**positions.__dict__, "values": values})
