@@ -142,6 +142,13 @@ def test_no_page_shows_an_error_in_english_alone() -> None:
             "pt-BR",
             "{most} $a$ 1.5 não está entre as pastas que este servidor permite.",
         ),
+        (HubError("{name} has no label {label!r}.", name="own", label="1.5"), "zh-TW", "own 沒有標籤「1.5」。"),
+        (HubError("{name} has no label {label!r}.", name="own", label="1.5"), "pt-BR", "own não tem o rótulo “1.5”."),
+        (
+            HubError("{typed} is no revision. Give a branch, a tag or a commit, or leave it empty.", typed="“a b”"),
+            "zh-TW",
+            "「a b」不是修訂版。請填分支、標籤或 commit，或留空。",
+        ),
     ],
 )
 def test_an_error_is_told_in_a_language(error: Exception, language: str, translation: str) -> None:
@@ -153,7 +160,7 @@ def test_names_stand_in_a_row_as_a_language_writes_them() -> None:
     error = RefusalError(sentence, formats=("WAV", "FLAC", "MP3"))
     assert "Only WAV, FLAC and MP3 sounds" in str(error)
     assert "WAV, FLAC e MP3" in translate_error(error, "pt-BR")
-    assert "WAV、FLAC和MP3" in translate_error(error, "zh-TW")
+    assert "WAV、FLAC 和 MP3" in translate_error(error, "zh-TW")
 
 
 def test_what_stands_on_a_page_is_no_markdown() -> None:

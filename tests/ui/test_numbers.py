@@ -87,7 +87,7 @@ def test_separators_as_plotly_wants_them() -> None:
 
 def test_names_in_a_row() -> None:
     assert join_list(("a", "b", "c"), "pt-BR") == "a, b e c"
-    assert join_list(("a", "b"), "zh-TW") == "a和b"
+    assert join_list(("a", "b"), "zh-TW") == "a 和 b"
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 from ui.text.markdown import escape
-from ui.text.numbers import join_list
-from ui.text.words import ENGLISH, current_language, fill, sentences_of_errors
+from ui.text.numbers import Name, join_list
+from ui.text.words import ENGLISH, current_language, fill, load_words, sentences_of_errors
 from viz_core.runtime.refusal import RefusalError
 
 _MOST_LETTERS = 200
@@ -35,4 +37,13 @@ def translate_error(error: Exception, language: str) -> str:
             values[name] = join_list(value, language)
         elif isinstance(value, Exception):
             values[name] = translate_error(value, language)
-    return fill(known[error.sentence], dict(values), language)
+        elif isinstance(value, str) and (quoted := _inside_quotes(value, values[name])):
+            values[name] = load_words("common", language)("book.quote", quote=Name(quoted))
+    return re.sub(" ?(「[^」]*」) ?", r"\1", fill(known[error.sentence], dict(values), language))
+
+
+def _inside_quotes(value: str, formatted: str) -> str:
+    """Return what an English message puts between quotation marks, "" if it has none."""
+    if value[:1] + value[-1:] == "“”":
+        return value[1:-1]
+    return value if formatted == repr(value) else ""

@@ -19,6 +19,7 @@ _EXPONENT = re.compile(r"(\d+(?:\.\d+)?)e([-−+]?\d+)")  # "1.2e-07"
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _DIGITS = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
 _POWER = re.compile(r"( × |(?<!\d))10(⁻?[⁰¹²³⁴⁵⁶⁷⁸⁹]+)")
+_BETWEEN_SCRIPTS = re.compile(r"(?<=[\u4e00-\u9fff])(?=[A-Za-z0-9])|(?<=[A-Za-z0-9])(?=[\u4e00-\u9fff])")
 _DECIMAL_POINT = re.compile(r"(?<![\d.])(\d+)\.(\d+)(?![\d.])(?!\s*(?:em|ex|pt|cm|mm|mu)\b)")
 
 
@@ -115,10 +116,13 @@ def join_list(names: Iterable[object], language: str) -> str:
 
     >>> join_list(("a", "b", "c"), "pt-BR")
     'a, b e c'
+    >>> join_list(("a", "b"), "zh-TW")
+    'a 和 b'
     """
     from babel.lists import format_list  # English needs no babel
 
-    return format_list([str(name) for name in names], locale=language.replace("-", "_"))
+    phrase = format_list([str(name) for name in names], locale=language.replace("-", "_"))
+    return _BETWEEN_SCRIPTS.sub(" ", phrase)
 
 
 def series(value: object, language: str) -> str:
