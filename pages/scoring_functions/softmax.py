@@ -80,7 +80,9 @@ def _read_scores(chapter: Chapter) -> tuple[Tensor | None, Tensor | None]:
         scores = read_batches(text)
         return scores, read_lengths(lengths, *scores.shape)
     except TypedNumbersError as error:
-        values = {name: escape(str(value)[:40]) for name, value in error.values.items()}
+        values: dict[str, object] = {
+            name: escape(value[:40]) if isinstance(value, str) else value for name, value in error.values.items()
+        }
         if "what" in error.values:
             values["what"] = chapter.words(f"typed.{error.values['what']}")
         st.warning(chapter.words(f"typed.{error.reason}", **values), icon=":material/edit:")

@@ -15,6 +15,9 @@ from viz_core.view.framing import unframe
 # A badge: a mark, what must be true, a dot, and the number measured with words around it.
 _BADGE = re.compile(r":\w+\[:material/(check|close):\] (.*) · [^`]*`([^`]*)`[^`]*")
 
+NUMBER = r"-?[\d.,]*\d(?: × 10⁻?[⁰¹²³⁴⁵⁶⁷⁸⁹]+|(?<=10)⁻[⁰¹²³⁴⁵⁶⁷⁸⁹]+)?"
+"""A number as pages write it, as a pattern."""
+
 
 def follow_link(app: AppTest, chapter: str) -> AppTest:
     """Open a chapter as a browser does that follows a link to it; `switch_page` can, but after a first run only."""
@@ -122,10 +125,15 @@ def printed(app: AppTest) -> list[tuple[str, str]]:
 
 def number(app: AppTest, before: str) -> float:
     """The number that stands after these words."""
-    found = re.search(re.escape(before) + r" ?(-?[\d.,]*\d)(?: × 10(⁻?[⁰¹²³⁴⁵⁶⁷⁸⁹]+))?", one_line(app))
+    found = re.search(rf"{re.escape(before)} ?({NUMBER})", one_line(app))
     assert found, (before, one_line(app))
-    exponent = (found[2] or "0").translate(str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789"))
-    return float(f"{found[1].replace(',', '')}e{exponent}")
+    return value_of(found[1])
+
+
+def value_of(text: str) -> float:
+    """The value of a number as pages write it: "1,234.5" or "1.2 × 10⁻⁷"."""
+    digits = text.translate(str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789", ","))
+    return float(re.sub(r"^10(?=-)", "1e", digits.replace(" × 10", "e")))
 
 
 def finding(app: AppTest, holds: str, fails: str) -> bool:

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ui.text.markdown import escape, plain_text, unescape
+from ui.text.words import Words
 
 
 def test_signs_of_markdown_are_signs() -> None:
@@ -24,3 +25,8 @@ def test_a_product_is_not_read_aloud_as_the_name_of_its_sign() -> None:
     assert plain_text(r"$\nabla_q \sum_i a_i k_i$, $-\log a_c$") == "∇_q Σ_i a_i k_i, −log a_c"
     assert plain_text(r"$\mathbf q^\top \mathbf k$, $\delta = 5$, $k_i - \bar k$") == "q^T k, δ = 5, k_i − k\u0304"
     assert plain_text(r"$\nabla_q \operatorname{sen} 2$") == "∇_q sen 2"
+
+
+def test_a_number_that_somebody_typed_stays_as_it_was_typed() -> None:
+    text = Words("x", {}, {"a": "{typed}, {measured}"}, "pt-BR")("a", typed=escape("1e9"), measured="1e9")
+    assert text == "1e9, 10⁹"

@@ -69,7 +69,7 @@ def score_products(
 
     def draw() -> None:
         products = evaluate(request, products_of_pair, site, head, query, key, group.row)
-        tokens = {"query": escape(named_queries[query]), "key": escape(named_keys[key])}
+        tokens: dict[str, str] = {"query": escape(named_queries[query]), "key": escape(named_keys[key])}
         _draw(chapter, words, products, by_size, tokens)
 
     chapter.lazy("score-products", draw, 560)

@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from ui.text.numbers import Name
+
 _SIGNS = "\\`*_{}[]()#+-.!|<>~$:"
 _FULL_WIDTH = tuple("。：；，？！")
 
 
-def escape(text: str) -> str:
-    """Escape every character that Markdown could interpret."""
-    return "".join(f"\\{c}" if c in _SIGNS else c for c in text)
+def escape(text: str) -> Name:
+    """Escape every character that Markdown could interpret. A number in the text stays as it was written."""
+    return Name("".join(f"\\{c}" if c in _SIGNS else c for c in text))
 
 
 def unescape(text: str) -> str:

@@ -12,7 +12,7 @@ from streamlit.delta_generator import DeltaGenerator
 from ui.streamlit_internals.types import TabContainer
 from ui.text.former_labels import former_labels
 from ui.text.markdown import escape
-from ui.text.numbers import Name, localised, series
+from ui.text.numbers import localised, series
 from ui.text.words import Words, languages, load_words
 from ui.widgets.page_file import MAX_IN_URL
 from ui.widgets.query_param import Names, in_address
@@ -134,6 +134,7 @@ class Controls:
                 key=key,
                 placeholder=self._choose(),
             ),
+            labels,
         )
 
     def multiselect(
@@ -205,6 +206,7 @@ class Controls:
         options: Sequence[Option],
         default: Option,
         widget: Callable[[str, str, Option | None], Option | None],
+        labels: Callable[[Option], str] | None = None,
     ) -> Option:
         known = self._known(options)
 
@@ -219,6 +221,7 @@ class Controls:
             lambda chosen: (str(chosen),),
             lambda chosen: chosen in options,
             draw,
+            labels,
         )
 
     def _known(self, options: Sequence[Option]) -> dict[str, Option]:
@@ -238,12 +241,13 @@ class Controls:
         write: Callable[[Value], Names],
         offered: Callable[[Value], bool],
         widget: Callable[[str, str, Value | None], Value],
+        labels: Callable[[Value], str] | None = None,
     ) -> Value:
         key, label = self.key(name), self.words.label(name)
         requested = st.query_params.get(key, "")
         value, refused = in_address(key, default, read, write, offered, lambda begin: widget(key, label, begin))
         if refused:
-            self._report_fallback("fallback", label, requested, value)
+            self._report_fallback("fallback", label, requested, (labels or self.option)(value))
         return value
 
     def toggle(self, name: str, default: bool = False) -> bool:
@@ -315,11 +319,11 @@ class Controls:
             if truncated or dropped:
                 limits = {} if allowed is None else {"low": f"{allowed[0]:,}", "high": f"{allowed[1]:,}"}
                 note = "fallback" if allowed is None else "fallback-whole" if truncated else "fallback-range"
-                self._report_fallback(note, label, requested, value, **limits)
+                self._report_fallback(note, label, requested, self.option(value), **limits)
         return value
 
-    def _report_fallback(self, note: str, label: str, requested: str, value: object, **limits: str) -> None:
-        values = {"label": label, "asked": Name(escape(requested[:40])), "shown": self.option(value), **limits}
+    def _report_fallback(self, note: str, label: str, requested: str, shown: str, **limits: str) -> None:
+        values = {"label": label, "asked": escape(requested[:40]), "shown": shown, **limits}
         (self._notes or st).caption(load_words("common")(note, **values))
 
 

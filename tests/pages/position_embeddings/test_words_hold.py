@@ -13,7 +13,7 @@ import torch
 from streamlit.testing.v1 import AppTest
 
 from pages.position_embeddings import playback as slideshow
-from tests.pages.reading import charts, drawn, finding, number, one_line, stands
+from tests.pages.reading import NUMBER, charts, drawn, finding, number, one_line, stands, value_of
 from viz_core.lessons.position_embeddings.rank_collapse import collapse_curves, layers_until_alike
 from viz_core.lessons.position_embeddings.scheme_parts import STAGES, offsets_of, skew_stages
 from viz_core.pretrained import available
@@ -116,7 +116,7 @@ def test_of_costs(open_page: OpenPage, heads: int, per_head: str) -> None:
 def test_of_shuffled_words(open_page: OpenPage, text: str, backwards: str) -> None:
     app = opened(open_page, section="Shuffle the words", text=text, backwards=backwards)
     bars = drawn(app, "order")[0]
-    residuals = dict(zip(bars["y"], map(float, bars["text"]), strict=True))
+    residuals = dict(zip(bars["y"], map(value_of, bars["text"]), strict=True))
     blind = [name for name in reversed(residuals) if residuals[name] <= 1e-5]
     assert f"At rounding error: {', '.join(blind)}." in one_line(app)
     least = min(residual for name, residual in residuals.items() if name not in blind)
@@ -134,11 +134,12 @@ def test_of_deep_stacks(open_page: OpenPage, depth: int) -> None:
     else:
         assert not len(alike)
     sentence = re.search(
-        r"layers: (\S+) with attention alone, (\S+) with a.*?, (\S+) with skip.*?, (\S+) with both", one_line(app)
+        rf"layers: ({NUMBER}) with attention alone, ({NUMBER}) with a.*?, ({NUMBER}) with skip.*?, ({NUMBER}) with b",
+        one_line(app),
     )
     assert sentence
     for number_shown, curve in zip(sentence.groups(), (alone, mlp, skip, both), strict=True):
-        assert float(number_shown) == pytest.approx(curve[-1], rel=0.06)
+        assert value_of(number_shown) == pytest.approx(curve[-1], rel=0.06)
 
 
 @pytest.mark.parametrize(("n", "heads", "seed"), [(2, 1, 0), (9, 8, 1), (40, 4, 2)])
@@ -152,7 +153,7 @@ def test_enough_attention_alone_makes_all_tokens_the_same(n: int, heads: int, se
 def test_of_one_word_everywhere(open_page: OpenPage, source: str) -> None:
     app = opened(open_page, section=EXPERIMENTS, exercise="3 · a vector for each offset", source=source)
     bars = drawn(app, "spread")[0]
-    spreads = dict(zip(bars["y"], map(float, bars["text"]), strict=True))
+    spreads = dict(zip(bars["y"], map(value_of, bars["text"]), strict=True))
     one_score = [name for name in reversed(spreads) if spreads[name] <= 1e-5]
     assert f"One offset, one score: {', '.join(one_score)}." in one_line(app)
 
