@@ -1,4 +1,4 @@
-"""Attention of a word to the picture in its text."""
+"""Attention of a word to the picture or video in its text."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import plotly.graph_objects as go
 from jaxtyping import Float
 
 from pages.model_lab.figures import fingerprint_figure
+from pages.model_lab.frames import frames_figure, mark_sinks
 from serving.requests.hub import HubRequest
 from ui.blocks.over_picture import over_picture_figure
 from ui.blocks.sentence import choose_token
@@ -19,15 +20,17 @@ from ui.compute.models import evaluate
 from ui.text.head_link import head_link
 from ui.text.markdown import escape
 from ui.widgets.figure_style import Labels
-from viz_core.hub import HubRun
-from viz_core.lessons.model_lab.queries import picture_shares, row_of_heads
+from viz_core.hub import HubRun, PatchGrid
+from viz_core.hub.sinks import SINK_LENGTH, SINK_WEIGHT, PictureRows, picture_rows
+from viz_core.lessons.model_lab.queries import picture_shares, row_of_heads, shows_contributions
 from viz_core.view.state import ViewState
 
 _GROUP = "decoder-self"
+_MOST_NAMED = 4
 
 
 def in_picture(chapter: Chapter, request: HubRequest, run: HubRun, view: ViewState) -> None:
-    """The open head's row of one word, over the picture; and how much each head gives to the picture."""
+    """The open head's row of one word, over the picture or frames; and how much each head gives to them."""
     count = len(run.tokens)
     first = max(int(grid.places.max()) for grid in run.patches) + 1  # words after the picture: the others hardly see it
     pinned = [pin.index for pin in view.pins if pin.axis == "query" and pin.index >= first]
@@ -43,20 +46,25 @@ def in_picture(chapter: Chapter, request: HubRequest, run: HubRun, view: ViewSta
 
 
 def _over(chapter: Chapter, request: HubRequest, run: HubRun, token: int, layer: int, head: int) -> None:
-    rows = evaluate(request, row_of_heads, f"decoder.{layer}.self", token)
+    site = f"decoder.{layer}.self"
+    found = evaluate(request, picture_rows, site, token) if evaluate(request, shows_contributions) else None
+    rows = evaluate(request, row_of_heads, site, token) if found is None else found.weights
     own = rows[head]
     best = max(run.patches, key=lambda grid: float(own[grid.places].max()))
     row, column = np.unravel_index(int(own[best.places].argmax()), best.shape)
     left, top, right, bottom = (f"{edge:.0f}" for edge in best.box_of(int(row), int(column)))
     values: dict[str, Any] = {"token": escape(run.tokens[token].label), "linked": head_link(_GROUP, layer, head)}
-    chapter.text("in-picture", **values)
-    words = chapter.words
-    maps = {words("title.head" if i == 0 else "title.whole"): grid.over(own) for i, grid in enumerate(run.patches)}
-    maps[words("title.mean")] = run.patches[0].over(rows.mean(axis=0))
+    text_name = "in-picture" if run.video is None else "in-video"
+    chapter.text(text_name, **values)
+    if any(len(grid.frames) > 1 for grid in run.patches):
+        chapter.text("merged-frames", count=max(len(grid.frames) for grid in run.patches))
+    words, sinks = chapter.words, () if found is None else found.sinks
+    figure = _picture_figure if run.video is None else _frames_figure
+    shares = [float(own[grid.places].sum()) for grid in run.patches]
     chapter.figure(
-        "in-picture",
-        over_patches_figure(run, maps, words.group("figure")),
-        share=f"{sum(float(own[grid.places].sum()) for grid in run.patches):.1%}",
+        text_name,
+        partial(figure, chapter, run, own, rows.mean(axis=0) if found is None else found.added[head], sinks, found),
+        share=f"{sum(shares):.1%}",
         patch=run.tokens[int(best.places[row, column])].label,
         most=f"{float(own[best.places].max()):.3f}",
         next=escape(run.tokens[token + 1].label) if token + 1 < len(run.tokens) else words("not-yet"),
@@ -64,8 +72,75 @@ def _over(chapter: Chapter, request: HubRequest, run: HubRun, token: int, layer:
         top=top,
         right=right,
         bottom=bottom,
+        frame=frame_name(chapter, run.patches[int(np.argmax(shares))]),
+        frame_share=f"{max(shares):.1%}",
         **values,
     )
+    if found is None:
+        chapter.text("sinks-unknown")
+    else:
+        _name_sinks(chapter, run, found)
+
+
+def _name_sinks(chapter: Chapter, run: HubRun, found: PictureRows) -> None:
+    """Say which patches are sinks, and by what."""
+    convention = {"weight": f"{SINK_WEIGHT:g}", "length": f"{SINK_LENGTH:g}"}
+    if not found.sinks:
+        chapter.text("no-picture-sinks", **convention)
+        return
+    first = max(found.sinks, key=lambda place: float(found.attention[place]))
+    named = sorted(found.sinks, key=lambda place: -float(found.attention[place]))[:_MOST_NAMED]
+    chapter.text(
+        "picture-sinks",
+        names=", ".join(f"`{run.tokens[place].label}`" for place in named),
+        count=len(found.sinks),
+        largest=f"`{run.tokens[first].label}`",
+        attention=f"{found.attention[first]:.1f}",
+        size=f"{found.lengths[first]:.2f}",
+        **convention,
+    )
+
+
+def frame_name(chapter: Chapter, grid: PatchGrid) -> str:
+    """The frame or the merged frames of a grid, numbered from 1; "" of a picture."""
+    if not grid.frames:
+        return ""
+    first, last = grid.frames[0] + 1, grid.frames[-1] + 1
+    return chapter.words("frame" if first == last else "frames", first=first, last=last)
+
+
+def _picture_figure(
+    chapter: Chapter,
+    run: HubRun,
+    own: Float[np.ndarray, " tokens"],
+    other: Float[np.ndarray, " tokens"],
+    sinks: tuple[int, ...],
+    found: PictureRows | None,
+) -> go.Figure:
+    """The head's weights over each grid, and beside them what each patch adds, or the mean of the layer."""
+    words = chapter.words
+    maps = {words("title.head" if i == 0 else "title.whole"): grid.over(own) for i, grid in enumerate(run.patches)}
+    maps[words("title.mean" if found is None else "title.added")] = run.patches[0].over(other)
+    figure = over_patches_figure(run, maps, words.group("figure"))
+    for column, grid in enumerate((*run.patches, run.patches[0]), start=1):
+        mark_sinks(figure, grid, sinks, column, 1)
+    return figure
+
+
+def _frames_figure(
+    chapter: Chapter,
+    run: HubRun,
+    own: Float[np.ndarray, " tokens"],
+    other: Float[np.ndarray, " tokens"],
+    sinks: tuple[int, ...],
+    found: PictureRows | None,
+) -> go.Figure:
+    """The head's weights frame by frame, and under them what each patch adds, or the mean of the layer."""
+    names = [frame_name(chapter, grid) for grid in run.patches]
+    words, unit = chapter.words, "weight" if found is None else "added-length"
+    below = words("title.mean") if found is None else words("title.added")
+    maps = {words("title.head"): (own, "weight"), below: (other, unit)}
+    return frames_figure(run, names, maps, sinks, chapter.words.group("figure"))
 
 
 def over_patches_figure(run: HubRun, maps: Mapping[str, Float[np.ndarray, "_ _"]], labels: Labels) -> go.Figure:
@@ -86,11 +161,11 @@ def over_patches_figure(run: HubRun, maps: Mapping[str, Float[np.ndarray, "_ _"]
 
 
 def _shares(chapter: Chapter, request: HubRequest, run: HubRun, token: int) -> None:
-    """Share of attention that each head gives to the picture."""
+    """Share of attention that each head gives to the picture or video."""
     shares = evaluate(request, picture_shares, token)
     layer, head = (int(i) for i in np.unravel_index(int(shares.argmax()), shares.shape))
     chapter.figure(
-        "picture-share",
+        "picture-share" if run.video is None else "video-share",
         partial(fingerprint_figure, shares, "share", chapter.words.group("figure")),
         token=escape(run.tokens[token].label),
         layers=shares.shape[0],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
@@ -15,12 +15,14 @@ from pages.model_lab.sounds import choose_sound
 from serving.requests.hub import HubModelSpec, HubRequest
 from serving.requests.lab_models import HubOffer
 from serving.requests.request import Picture
+from serving.requests.video import VideoInput
 from ui.chapter.chapter import Chapter
 from ui.compute.pictures import read_picture, sample_picture
+from ui.compute.videos import read_video, sample_video
 from ui.text.errors import explain
 from ui.text.model_names import class_label, title_of
 from ui.widgets.shared_sentence import shared_text_input
-from ui.widgets.upload import picture_file
+from ui.widgets.upload import picture_file, video_files
 from viz_core.hub import HubCard, HubRun, Sampling
 from viz_core.hub.kinds import InputControl
 from viz_core.hub.runs.layouts import MARK
@@ -44,7 +46,7 @@ def read_inputs(chapter: Chapter, model: HubModelSpec, card: HubCard) -> HubRequ
                 values |= _WIDGETS[control.widget](chapter, card, control)
         for control in writing:
             values |= _writing(chapter, control)
-    if None in (values.get("picture", ""), values.get("sound", "")):
+    if None in (values.get("picture", ""), values.get("video", ""), values.get("sound", "")):
         return None
     if card.prompt and MARK not in values["text"] and values["text"].strip():
         values["text"] = card.prompt.replace("{text}", values["text"])
@@ -74,7 +76,21 @@ def _area(chapter: Chapter, _card: HubCard, control: InputControl) -> dict[str, 
 
 
 def _picture(chapter: Chapter, card: HubCard, control: InputControl) -> dict[str, Any]:
+    if card.takes_video and chapter.controls.choice("medium", ("still", "frames"), "still") == "frames":
+        return {"video": _video(chapter)}
     return {"picture": _uploaded(chapter, control.name, lambda: _drawn(chapter, card))}
+
+
+def _video(chapter: Chapter) -> VideoInput | None:
+    """The reader's video, or a drawn one until there is one; None after a sentence why it cannot be read."""
+    files = video_files(chapter.words("video"), chapter.controls.key("video"))
+    if not files:
+        return sample_video(_drawn_name(chapter, SCENES))
+    try:
+        return read_video(files)
+    except PictureError as error:
+        st.warning(explain(error), icon=":material/movie:")
+    return None
 
 
 def _sound(chapter: Chapter, _card: HubCard, _control: InputControl) -> dict[str, Any]:
@@ -114,7 +130,7 @@ def read_second_inputs(
     if first.picture is not None:
         second = _uploaded(chapter, "picture-2", lambda: None)
         return None if second is None else replace(first, picture=second)
-    if first.sound is not None:  # one sound at a time
+    if first.sound is not None or first.video is not None:  # one at a time
         return None
     text = chapter.controls.text("second", "", placeholder=chapter.words("placeholder.second"))
     if not text.strip():
@@ -143,7 +159,7 @@ def _same_for(
 
 def _as_written(first: HubRequest, result: HubRun) -> dict[str, Any]:
     """Options with which another model reads what the first has read and written."""
-    if first.picture is not None or first.target:
+    if first.picture is not None or first.video is not None or first.target:
         return {}
     if result.target_tokens:
         return {"target": result.text}
@@ -181,10 +197,13 @@ def _writing(chapter: Chapter, control: InputControl) -> dict[str, Any]:
 
 def _drawn(chapter: Chapter, card: HubCard) -> Picture:
     """A drawn picture until the reader uploads one: a garment for models that see grey, a scene for the others."""
-    drawn = GARMENTS if card.picture_channels == 1 else SCENES
+    return sample_picture(_drawn_name(chapter, GARMENTS if card.picture_channels == 1 else SCENES))
+
+
+def _drawn_name(chapter: Chapter, drawn: Sequence[str]) -> str:
     name = str(chapter.controls.choice("drawn", drawn, drawn[0], {name: class_label(name) for name in drawn}))
     st.caption(chapter.words("drawn-licence"))
-    return sample_picture(name)
+    return name
 
 
 def _uploaded(chapter: Chapter, name: str, otherwise: Callable[[], Picture | None]) -> Picture | None:

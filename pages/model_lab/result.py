@@ -33,6 +33,10 @@ def outcome(chapter: Chapter, card: HubCard, run: HubRun) -> None:
     if run.image is not None:
         caption = words("seen" if run.grid else "given")
         st.image(run.image, width=260, caption=caption, alt=caption)
+    if run.video is not None:
+        times = [f"{time:.1f}" for time in run.video.times]
+        captions = [words("given-frame", number=i + 1, seconds=time) for i, time in enumerate(times)]
+        st.image(list(run.video.frames), width=100, caption=captions, alt=captions)
     if run.prompt:
         _prompted(chapter, run)
     if card.head == "words":
@@ -55,10 +59,17 @@ def _prompted(chapter: Chapter, run: HubRun) -> None:
     words = chapter.words
     with st.expander(words("prompted"), icon=":material/chat:"):
         st.code(run.prompt, language=None, wrap_lines=True)
-        shapes = " + ".join(f"{grid.shape[0]} × {grid.shape[1]}" for grid in run.patches)
-        chapter.text("patches-read", patches=shapes, count=f"{sum(grid.places.size for grid in run.patches):,}")
+        shapes = [f"{grid.shape[0]} × {grid.shape[1]}" for grid in run.patches]
+        count = f"{sum(grid.places.size for grid in run.patches):,}"
+        if run.video is not None:
+            seconds = f"{run.video.seconds:.1f}"
+            chapter.text("video-read", count=count, maps=len(shapes), shape=shapes[0], seconds=seconds)
+        else:
+            chapter.text("patches-read", patches=" + ".join(shapes), count=count)
         if run.frame is None:
             chapter.text("no-tower")
+        elif run.video is not None:
+            chapter.text("tower-of-video")
         elif len(run.patches) > 1:
             chapter.text("tower-of-tiles")
 

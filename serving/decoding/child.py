@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from PIL import Image
 
 from viz_core.images.open_image import as_rgb, open_picture, preview
+from viz_core.images.video import Video, open_video
 
 _STRIP = 2**20  # pixels that are converted at once: transparency on white takes four times their memory
 
@@ -30,6 +31,23 @@ def small_picture(content: bytes, max_bytes: int, max_pixels: int) -> Iterator[b
     small = preview(image)
     yield _header(small.mode, small.size)
     yield small.tobytes()
+
+
+def video(content: bytes, max_bytes: int, max_pixels: int) -> Iterator[bytes]:
+    """Yield a line with the size of the frames, their times and the duration, then their pixels in RGB.
+
+    Args:
+        content: a line with the lengths of the files, then the files.
+    """
+    lengths, _, joined = content.partition(b"\n")
+    files, start = [], 0
+    for length in json.loads(lengths):
+        files.append(joined[start : start + length])
+        start += length
+    found = open_video(files, max_bytes, max_pixels)
+    yield _header(found.frames[0].size, found.times, found.seconds)
+    for frame in found.frames:
+        yield frame.tobytes()
 
 
 def sound(content: bytes, max_bytes: int, max_seconds: float) -> bytes:
@@ -55,3 +73,13 @@ def read_small_picture(sent: bytes) -> tuple[Image.Image, tuple[int, int]]:
     header, _, small = sent.partition(b"\n")
     width, height = json.loads(header)
     return read_picture(small), (width, height)
+
+
+def read_video(sent: bytes) -> Video:
+    """Return the video that was sent."""
+    header, _, pixels = sent.partition(b"\n")
+    (width, height), times, seconds = json.loads(header)
+    length = 3 * width * height
+    parts = (pixels[i * length : (i + 1) * length] for i in range(len(times)))
+    frames = tuple(Image.frombytes("RGB", (width, height), part) for part in parts)
+    return Video(frames, tuple(times), seconds)

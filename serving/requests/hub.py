@@ -9,6 +9,7 @@ from serving.models.model_folders import find_folder, own_folder
 from serving.models.model_spec import ModelAdapter, ModelSpec, Progress
 from serving.requests.request import Picture, Request, with_heads_off
 from serving.requests.sound import SoundInput
+from serving.requests.video import VideoInput
 from serving.settings import settings
 from viz_core.hub import HubError, HubModel, HubRun, HubVision, Sampling, load_hub
 from viz_core.hub.load import import_transformers
@@ -108,14 +109,15 @@ class HubVisionSpec(ModelAdapter[PictureModel]):
 
 @dataclass(frozen=True)
 class HubRequest(Request[HubModel, HubRun]):
-    """What a model of the lab is given, a text, with a second or a target where it takes one, a picture, both, or a
-    sound, with what the model is told of it; and the heads that are switched off."""
+    """What a model of the lab is given, a text, with a second or a target where it takes one, a picture or a video,
+    both, or a sound, with what the model is told of it; and the heads that are switched off."""
 
     model: HubModelSpec
     text: str = ""
     pair: str = ""
     target: str = ""
     picture: Picture | None = None
+    video: VideoInput | None = None
     sound: SoundInput | None = None
     new_tokens: int = 0
     sampling: Sampling = Sampling()  # noqa: RUF009  # frozen
@@ -125,15 +127,19 @@ class HubRequest(Request[HubModel, HubRun]):
 
     @property
     def without_payload(self) -> HubRequest:
-        picture = self.picture and self.picture.without_payload
-        return replace(self, picture=picture, sound=self.sound and self.sound.without_payload)
+        return replace(
+            self,
+            picture=self.picture and self.picture.without_payload,
+            video=self.video and self.video.without_payload,
+            sound=self.sound and self.sound.without_payload,
+        )
 
     def run(self, model: HubModel) -> HubRun:
         """One recorded run.
 
         Raises:
             HubError: if this is no input for this model, or longer than the settings of this machine allow.
-            PayloadMissingError: if the picture or the sound is not here.
+            PayloadMissingError: if the picture, video or sound is not here.
         """
         allowed = settings()
         longest = max(len(self.text), len(self.pair), len(self.target))
@@ -151,6 +157,7 @@ class HubRequest(Request[HubModel, HubRun]):
                 text_pair=self.pair or None,
                 target=self.target or None,
                 image=image,
+                video=None if self.video is None else self.video.open(),
                 sound=sound,
                 max_new_tokens=self.new_tokens,
                 sampling=self.sampling,
@@ -165,7 +172,7 @@ class HubRequest(Request[HubModel, HubRun]):
 
     def run_source(self) -> RunSource:
         """Code that runs it in a notebook."""
-        given = self.picture or self.sound
+        given = self.picture or self.video or self.sound
         opened = RunSource("") if given is None else given.run_source()
         if self.picture is not None and not self.text:
             call = with_heads_off(self.off, "run = model.run(image=image)")
@@ -174,6 +181,7 @@ class HubRequest(Request[HubModel, HubRun]):
         arguments = [repr(self.text)] if self.sound is None else ["sound=sound"]
         arguments += [f"{name}={text!r}" for name, text in texts.items() if text]
         arguments += [] if self.picture is None else ["image=image"]
+        arguments += [] if self.video is None else ["video=video"]
         arguments.append(f"max_new_tokens={self.new_tokens}")
         lines = [] if given is None else [opened.code]
         if self.sampling != Sampling():

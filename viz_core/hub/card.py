@@ -43,6 +43,7 @@ class HubCard:
         picture_channels: 1 for a model that sees in grey.
         prompt: how a prompt of a vision-language model looked in its training, "{text}" for what is asked and "<image>"
             for the picture; "" for the others. It is written down here: a template of the repository is never run.
+        takes_video: whether it was trained on videos too.
         both_ways: whether a decoder reads its prompt in both directions, and only what it writes sees no future.
         sound_seconds: how much a speech model hears at once; None for the others.
         languages: that a speech model can be told are spoken, as codes like "en"; () where it knows but one.
@@ -76,6 +77,7 @@ class HubCard:
     recording: Literal["queries and keys", "maps"]
     picture_channels: int = 3
     prompt: str = ""
+    takes_video: bool = False
     both_ways: bool = False
     sound_seconds: float | None = None
     languages: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""Attention sinks: weight on the first token, length of its value, and the effect of hiding it."""
+"""Attention sinks: weight on the first token or a patch, length of its value, and the effect of hiding it."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -12,7 +12,9 @@ from torch import Tensor
 from viz_core.hub.heads_off import perplexity, switchable
 from viz_core.hub.model import HubModel
 from viz_core.hub.runs.run import SINK, HubRun, Maps
+from viz_core.maps.contributions import value_lengths
 from viz_core.maps.measures import weight_shares
+from viz_core.models.projections import output_projection
 from viz_core.runtime.interruption import may_end
 from viz_core.trace import AttentionCall, Edit, intervene, knock_out, window
 
@@ -21,6 +23,9 @@ NUM_FIRST = 4
 
 LEAST_COUNTED = 8
 """Words that a perplexity is taken over, at least."""
+
+SINK_WEIGHT, SINK_LENGTH = 3.0, 0.5
+"""A patch is a sink from 3 times the weight and up to half the length of the mean patch."""
 
 _MUCH = 0.3  # of a head's weight on the first token: above it, the head is said to have a sink there
 _MOST_OTHERS = 4
@@ -78,6 +83,45 @@ def sinks_of(model: HubModel, run: HubRun, kind: str) -> Sinks:
         _stacked([share[:, 0] for share in shares]) if learned else None,
         None if model.engine.holds_maps or count < 2 else _value_lengths(model, run, maps, learned),
     )
+
+
+@dataclass(frozen=True, eq=False)
+class PictureRows:
+    """A token's attention to the patches before it, by the heads of a layer."""
+
+    weights: Float[np.ndarray, "heads tokens"]
+    added: Float[np.ndarray, "heads tokens"]  # |a_ij W_o^h v_j| of each patch (Kobayashi 2020), 0 of all else
+    attention: Float[np.ndarray, " tokens"]  # mean over heads and all later tokens, over that of the mean patch
+    lengths: Float[np.ndarray, " tokens"]  # |W_o^h v_j|, mean over heads, over that of the mean patch
+    sinks: tuple[int, ...]  # patches that draw much attention whatever the token, and add little
+
+
+@torch.inference_mode()
+def picture_rows(model: HubModel, run: HubRun, site: str, token: int) -> PictureRows:
+    """A token's attention to the patches of a picture or video, what they add, and which of them are sinks.
+
+    Weight alone is no evidence: models attend to the same few patches, often a corner, for every word (Kang 2025, "See
+    What You Are Told"). Here a patch is a sink by `SINK_WEIGHT` and `SINK_LENGTH`, a convention of this library.
+
+    Raises:
+        ValueError: if the run has no picture in a text, or the layer's output projection is not found.
+    """
+    if not run.patches:
+        raise ValueError("run: expected one of a text with a picture or a video, got one without")
+    places = np.concatenate([grid.places.ravel() for grid in run.patches])
+    call, count = model.recorded_again(run)[site], len(run.tokens)
+    first = min(int(places.max()) + 1, count - 1)
+    rows = call.weights(queries=slice(first, None))[0, ..., -count:].abs()
+    own = call.weights(queries=slice(token, token + 1))[0, :, 0, -count:]
+    lengths = value_lengths(call, output_projection(model.network, site))[0, ..., -count:]
+    lengths = lengths[:, token] if lengths.dim() == 3 else lengths  # of this query where the layer has a gate
+    patch = torch.zeros(count).index_fill(0, torch.from_numpy(places), 1.0)
+    attention, size = (
+        each * patch / (each * patch).sum() * len(places) for each in (rows.mean((0, 1)), lengths.mean(0))
+    )
+    sinks = ((attention >= SINK_WEIGHT) & (size <= SINK_LENGTH) & (patch > 0)).nonzero().flatten()
+    added = own.abs() * lengths * patch
+    return PictureRows(own.numpy(), added.numpy(), attention.numpy(), size.numpy(), tuple(sinks.tolist()))
 
 
 def longest_window(run: HubRun) -> int:

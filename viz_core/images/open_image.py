@@ -2,6 +2,8 @@
 
 import io
 import re
+from collections.abc import Iterator
+from itertools import count
 
 import numpy as np
 from PIL import Image, ImageOps
@@ -31,6 +33,10 @@ _OTHER_FORMATS = (
         "This is a HEIC or AVIF photo. Only {formats} pictures can be opened: save it as JPEG.",
     ),
     (rb"(II\*\0|MM\0\*)", "This is a TIFF picture. Only {formats} pictures can be opened: save it as PNG."),
+    (
+        rb"....ftyp|\x1a\x45\xdf\xa3|RIFF....AVI ",
+        "This is a film. Only {formats} pictures can be opened: save a part of it as an animated GIF or WebP.",
+    ),
     (rb"BM", "This is a BMP picture. Only {formats} pictures can be opened: save it as PNG."),
     (rb"\x89PNG\r\n|\xff\xd8\xff|GIF8|RIFF....WEBP", _CUT_SHORT),
 )
@@ -54,6 +60,18 @@ def open_picture(content: bytes, max_bytes: int = MAX_BYTES, max_pixels: int = M
     Raises:
         PictureError: if it is too large, of another kind, or broken.
     """
+    return _upright(next(read_frames(content, max_bytes, max_pixels)))
+
+
+def read_frames(content: bytes, max_bytes: int, max_pixels: int, before: int = 0) -> Iterator[Image.Image]:
+    """Yield each frame of a file, or the one of a still picture, until the next is read.
+
+    Args:
+        before: pixels of other files that count to the same limit.
+
+    Raises:
+        PictureError: as `open_picture`; or if all frames together have too many pixels.
+    """
     if not content:
         raise PictureError("This file is empty.")
     if len(content) > max_bytes:
@@ -74,13 +92,22 @@ def open_picture(content: bytes, max_bytes: int = MAX_BYTES, max_pixels: int = M
         raise PictureError(
             "This JPEG has more than {most} passes over its pixels. Save it again as PNG or JPEG.", most=MAX_SCANS
         )
-    try:
-        image.load()
-    except MemoryError:  # of a process with a limit, which says so
-        raise
-    except Exception:
-        raise PictureError(_CUT_SHORT) from None
-    return _upright(image)
+    for place in count():
+        try:
+            image.seek(place)
+            if before + (place + 1) * image.width * image.height > max_pixels:
+                raise PictureError(
+                    "The frames of this video have more than {most:g} megapixels together. Make it smaller or shorter.",
+                    most=max_pixels / 1e6,
+                )
+            image.load()
+        except EOFError:
+            return
+        except (MemoryError, PictureError):  # the first of a process with a limit, which says so
+            raise
+        except Exception:
+            raise PictureError(_CUT_SHORT) from None
+        yield image
 
 
 def has_many_scans(content: bytes) -> bool:

@@ -19,17 +19,12 @@ _WORKING_SIDE = 1024  # a garment is trimmed at this size, far above the 28 pixe
 
 @dataclass(frozen=True)
 class Prepared:
-    """A picture ready for a model.
+    """A picture ready for a model."""
 
-    Attributes:
-        pixels: normalised, as the model takes them.
-        seen: the same pixels as a picture, before they were normalised.
-        steps: what was done to the picture, in order, by name: "trimmed", "grey", "negated", "fitted" for garments;
-            "cropped", "resized" for photographs. A picture that has the model's form already needs none.
-    """
-
-    pixels: Float[Tensor, "1 channels height width"]
-    seen: Image.Image
+    pixels: Float[Tensor, "1 channels height width"]  # normalised, as the model takes them
+    seen: Image.Image  # the same pixels as a picture, before they were normalised
+    # what was done to the picture, in order, by name: "trimmed", "grey", "negated", "fitted" for garments; "cropped",
+    # "resized" for photographs. A picture that has the model's form already needs none
     steps: tuple[str, ...]
 
 

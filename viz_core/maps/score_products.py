@@ -15,26 +15,16 @@ from viz_core.trace.weights import MASKED_SCORE
 
 @dataclass(frozen=True, eq=False)
 class ScoreProducts:
-    """A score and the terms that add up to it.
+    """A score and the terms that add up to it."""
 
-    Attributes:
-        query, key: as they meet: after projection, and after rotation where positions rotate them.
-        scale: what their product is multiplied by.
-        products: scale q_c k_c of every dimension c.
-        cap: what a softcap changes, c tanh(s / c) - s of the sum s; 0 without one.
-        bias: what is added after that: a position bias, the score of a learned sink; 0 where there is none.
-        score: what the softmax is given for this pair; -inf where the key is hidden from the query.
-        weight: what the softmax makes of it, 0 to 1.
-    """
-
-    query: Float[np.ndarray, " d"]
-    key: Float[np.ndarray, " d"]
-    scale: float
-    products: Float[np.ndarray, " d"]
-    cap: float
-    bias: float
-    score: float
-    weight: float
+    query: Float[np.ndarray, " d"]  # as they meet: after projection, and after rotation where positions rotate them
+    key: Float[np.ndarray, " d"]  # as they meet: after projection, and after rotation where positions rotate them
+    scale: float  # what their product is multiplied by
+    products: Float[np.ndarray, " d"]  # scale q_c k_c of every dimension c
+    cap: float  # what a softcap changes, c tanh(s / c) - s of the sum s; 0 without one
+    bias: float  # what is added after that: a position bias, the score of a learned sink; 0 where there is none
+    score: float  # what the softmax is given for this pair; -inf where the key is hidden from the query
+    weight: float  # what the softmax makes of it, 0 to 1
 
     @property
     def total(self) -> float:

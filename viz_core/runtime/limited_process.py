@@ -35,15 +35,11 @@ class Limits:
 
 
 class LimitError(Exception):
-    """The process exceeded a limit, or crashed.
-
-    Attributes:
-        status: its exit status: negative after a signal, 1 after an exception, None after the time on the clock.
-    """
+    """The process exceeded a limit, or crashed."""
 
     def __init__(self, function: str, status: int | None) -> None:
         super().__init__(f"{function}: exit status {status}")
-        self.status = status
+        self.status = status  # negative after a signal, 1 after an exception, None after the time on the clock
 
 
 def run_limited(

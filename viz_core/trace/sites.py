@@ -22,7 +22,7 @@ _ATTENTION = re.compile(
 LINEAR = re.compile(
     "GatedDeltaNet|LightningAttention|Mamba2Mixer|BambaMixer|FalconH1Mixer|GraniteMoeHybridMambaLayer|Zamba2MambaMixer"
 )
-_PROJECTIONS = ("W_o", "o_proj", "out_proj", "c_proj", "o", "proj", "dense")
+_PROJECTIONS = ("W_o", "o_proj", "out_proj", "c_proj", "o", "proj", "dense", "projection_layer")
 _CROSS = re.compile(r"cross|encoder_attn|encdec|attention2|multihead_attn", re.IGNORECASE)
 
 

@@ -14,14 +14,9 @@ from viz_core.view.words import view_words
 
 
 class ViewHandle:
-    """Base of the frame and the widget: groups of maps and the state of what is open.
+    """Base of the frame and the widget: groups of maps and the state of what is open."""
 
-    Attributes:
-        view: the kinds of maps, each a tab, and the words around them.
-        state: what is open.
-    """
-
-    view: View
+    view: View  # the kinds of maps, each a tab, and the words around them
     state: ViewState
 
     def __init__(
@@ -131,13 +126,9 @@ class ViewHandle:
 
 
 class AttentionView(ViewHandle):
-    """Maps in a self-contained frame that a notebook displays as the value of a cell.
+    """Maps in a self-contained frame that a notebook displays as the value of a cell."""
 
-    Attributes:
-        height: of the frame in a notebook, in pixels.
-    """
-
-    height = 900
+    height = 900  # of the frame in a notebook, in pixels
 
     def _repr_html_(self) -> str:
         # A frame of its own keeps the notebook's styles and the view's apart.

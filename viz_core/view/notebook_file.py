@@ -34,7 +34,7 @@ keys = {keys}
 MOST_BYTES = 16 * 2**20
 """A notebook carries a recording no larger than this; an editor would hardly open one."""
 
-Need = Literal["picture", "sound", "model"]
+Need = Literal["picture", "sound", "video", "model"]
 """What does not come along with a notebook; its text says so in the words of this name."""
 
 

@@ -33,39 +33,22 @@ _ALLOWED = {
 
 @dataclass(frozen=True)
 class DisplayOptions:
-    """How the open head is displayed. Every field is a string, the same in messages, links and defaults.
+    """How the open head is displayed. Every field is a string, the same in messages, links and defaults."""
 
-    Attributes:
-        mode: "map", "links", or for groups with a picture "picture".
-        scale: how colour grows with weight: "sqrt", "linear" or "log".
-        palette: "viridis", "cividis", "magma" or "greys".
-        unit: "tokens" or "words".
-        fold: several pinned tokens are read as their "mean" or "sum".
-        heads: "one" (the open one), "layer" (all of its layer), "all", or chosen ones ("2.1_2.3").
-        how: several heads are combined by "mean" or "max".
-        compare: "off", "side" by side or "difference", with `other`.
-        other: input, layer and head compared with ("1.2.5"), or "none".
-        sort: order of the grid: "layer", a measure, or "changed" between two inputs.
-        filter: which heads the grid shows ("previous > 0.5").
-        links: which links are drawn: those from a weight on ("w0.05") or the strongest of each query ("k3").
-        patches: how attention lies over a picture: "exact" squares, "smooth", or "off".
-        zoom: "whole", or first row, first column, rows and columns of the part shown ("128.0.64.64").
-    """
-
-    mode: str = "map"
-    scale: str = "sqrt"
-    palette: str = "viridis"
-    unit: str = "tokens"
-    fold: str = "mean"
-    heads: str = "one"
-    how: str = "mean"
-    compare: str = "off"
-    other: str = "none"
-    sort: str = "layer"
-    filter: str = ""
-    links: str = "w0.1"
-    patches: str = "exact"
-    zoom: str = "whole"
+    mode: str = "map"  # "map", "links", or for groups with a picture "picture"
+    scale: str = "sqrt"  # how colour grows with weight: "sqrt", "linear" or "log"
+    palette: str = "viridis"  # "viridis", "cividis", "magma" or "greys"
+    unit: str = "tokens"  # "tokens" or "words"
+    fold: str = "mean"  # several pinned tokens are read as their "mean" or "sum"
+    heads: str = "one"  # "one" (the open one), "layer" (all of its layer), "all", or chosen ones ("2.1_2.3")
+    how: str = "mean"  # several heads are combined by "mean" or "max"
+    compare: str = "off"  # "off", "side" by side or "difference", with `other`
+    other: str = "none"  # input, layer and head compared with ("1.2.5"), or "none"
+    sort: str = "layer"  # order of the grid: "layer", a measure, or "changed" between two inputs
+    filter: str = ""  # which heads the grid shows ("previous > 0.5")
+    links: str = "w0.1"  # which links are drawn: those from a weight on ("w0.05") or the strongest of each query ("k3")
+    patches: str = "exact"  # how attention lies over a picture: "exact" squares, "smooth", or "off"
+    zoom: str = "whole"  # "whole", or first row, first column, rows and columns of the part shown ("128.0.64.64")
 
     def __post_init__(self) -> None:
         for name, value in asdict(self).items():

@@ -19,6 +19,7 @@ from tests.viz_core.hub.tiny_models import build_all
 from tests.viz_core.images.hostile_pictures import BAD, GOOD, encode, quarters
 from ui.text.words import load_words
 from viz_core.hub import HubRun, HubVision, PatchGrid, load_hub
+from viz_core.hub.sinks import picture_rows
 from viz_core.images.drawn import drawn_picture
 from viz_core.images.open_image import open_picture
 from viz_core.trace import Trace
@@ -165,6 +166,9 @@ def test_a_picture_and_a_question_in_the_lab(open_page: OpenPage, folders: Path,
     assert f"**{row[places].sum():.1%}** of the attention of" in page_text
     assert f"Largest: `{run.tokens[best].label}`, {row[best]:.3f}" in page_text
     assert [alt for alt in alts(app) if "over the patches of the picture" in alt]
+    found = picture_rows(model, run, "decoder.1.self", token)
+    assert ("Attention sinks, not evidence" in page_text) == bool(found.sinks)
+    assert ("No patch of this layer is an" in page_text) == (not found.sinks)
     if family == "paligemma":  # what it writes sees its future once there is no mask, and only that claim fails
         app.segmented_control(key="ml-break").set_value("no-mask").run()
         assert ["no written token" in claim for claim in claims(app) if "material/close" in claim] == [True]

@@ -15,10 +15,13 @@ from serving.compute.slots import BusyError
 from serving.decoding import child, process
 from serving.decoding.pictures import decode_picture, decode_preview
 from serving.decoding.sounds import decode_sound
+from serving.decoding.videos import decode_video
 from serving.requests.request import Picture
 from tests.viz_core.bounded import bounded
 from tests.viz_core.images.hostile_pictures import GOOD, encode, phone_photo, quarters
+from tests.viz_core.images.test_video import COLOURS, animation, still
 from viz_core.images.open_image import PictureError, as_rgb, open_picture, preview
+from viz_core.images.video import open_video
 from viz_core.runtime.interruption import interruptible
 from viz_core.runtime.limited_process import LimitError, Limits, run_limited
 from viz_core.sounds.open_sound import SoundError, open_sound
@@ -50,6 +53,20 @@ def test_a_picture_is_the_one_that_the_library_opens(name: str) -> None:
 def test_grey_stays_grey_and_a_photo_is_upright() -> None:
     assert decode_picture(encode(quarters(mode="L"), "PNG")).mode == "L"
     assert decode_picture(phone_photo(6)).size == open_picture(phone_photo(6)).size
+
+
+@pytest.mark.parametrize("files", [[animation("GIF", 12, duration=40)], [still(colour) for colour in COLOURS[:3]]])
+def test_a_video_is_the_one_that_the_library_opens(files: list[bytes]) -> None:
+    found, expected = decode_video(files), open_video(files)
+    assert (found.times, found.seconds) == (expected.times, expected.seconds)
+    for frame, other in zip(found.frames, expected.frames, strict=True):
+        assert np.array_equal(np.asarray(frame), np.asarray(other))
+
+
+def test_a_video_with_too_many_pixels_is_refused_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ATLAS_MAX_MEGAPIXELS", "0.0002")
+    with pytest.raises(PictureError, match="more than 0.0002 megapixels together"):
+        decode_video([animation("GIF")])
 
 
 def test_a_sound_is_the_one_that_the_library_opens() -> None:

@@ -19,7 +19,9 @@ from serving.requests.hub import HubModelSpec, HubRequest, HubVisionSpec
 from serving.requests.request import MOST_CARRIED, PayloadMissingError, Picture, Request
 from serving.requests.sound import TONES, SoundInput
 from serving.requests.translation import TranslationRequest
+from serving.requests.video import VideoInput
 from tests.notebooks import printed, run_notebook, shows
+from tests.viz_core.images.test_video import animation
 from ui.text.words import load_words
 from viz_core import view
 from viz_core.hub import Sampling
@@ -116,6 +118,21 @@ def test_sounds_come_along_where_they_are_short() -> None:
     assert long.run_source().needs == ("sound",)
     assert "Path('sound.wav')" in code(long)
     assert hash(long) == hash(long.without_payload)
+    assert long == long.without_payload
+    with pytest.raises(PayloadMissingError):
+        long.without_payload.run_source()
+
+
+def test_videos_come_along_where_they_are_small() -> None:
+    spec, video = HubModelSpec("org/vlm"), VideoInput("x", (animation("GIF", 3),))
+    drawn = HubRequest(spec, "Where?", video=video, new_tokens=3)
+    assert code(drawn).endswith("run = model.run('Where?', video=video, max_new_tokens=3)")
+    names: dict[str, Any] = {}
+    exec(video.run_source().code, names)
+    assert len(names["video"].frames) == 3
+    long = HubRequest(spec, "Where?", video=VideoInput("y", (bytes(MOST_CARRIED + 1),)))
+    assert long.run_source().needs == ("video",)
+    assert "Path('video')" in code(long)
     assert long == long.without_payload
     with pytest.raises(PayloadMissingError):
         long.without_payload.run_source()

@@ -37,8 +37,8 @@ ARCHITECTURES = {
         _HIDDEN,
     ),
     **dict.fromkeys(
-        "qwen3_next qwen3_5_text lfm2 lfm3 bamba jamba nemotron_h recurrent_gemma falcon_h1 zamba zamba2 mamba mamba2 "
-        "falcon_mamba".split(),
+        "kimi_linear qwen3_next qwen3_5_text lfm2 lfm3 bamba jamba nemotron_h recurrent_gemma falcon_h1 zamba zamba2 "
+        "mamba mamba2 falcon_mamba".split(),
         _HIDDEN,
     ),
     **dict.fromkeys("vit deit beit dinov2 dinov2_with_registers dinov3_vit ijepa vit_mae yolos".split(), _HIDDEN),
@@ -47,7 +47,7 @@ ARCHITECTURES = {
     **dict.fromkeys("t5 umt5".split(), "num_layers num_decoder_layers"),
     **dict.fromkeys("swin swinv2 donut-swin pvt_v2 glpn segformer hiera".split(), "depths"),
     **dict.fromkeys("clip siglip altclip chinese_clip".split(), _HALVES),
-    **dict.fromkeys("llava paligemma qwen2_vl".split(), _VISION_AND_TEXT),
+    **dict.fromkeys("llava paligemma qwen2_vl internvl idefics3 smolvlm".split(), _VISION_AND_TEXT),
     "albert": "num_hidden_groups",  # weights that layers share are one layer, called again
     "cvt": "depth",
     "gpt_neo": "num_layers",
@@ -55,7 +55,7 @@ ARCHITECTURES = {
     "fnet": _HIDDEN,
     "lxmert": "l_layers x_layers r_layers",
     "perceiver": "num_self_attends_per_block",
-    "qwen3_5": "vision_config.depth text_config.num_hidden_layers",
+    **dict.fromkeys("qwen2_5_vl qwen3_vl qwen3_5".split(), "vision_config.depth text_config.num_hidden_layers"),
 }
 
 

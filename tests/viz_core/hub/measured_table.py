@@ -6,18 +6,22 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import torch
 import transformers
 from torch import Tensor
 
-from tests.viz_core.hub import tiny_hybrids
+from tests.viz_core.hub import tiny_hybrids, tiny_talkers
 from tests.viz_core.hub.architectures import TABLE
 from tests.viz_core.hub.in_memory import STACKS, eager_twin, in_memory, inputs_of
 from tests.viz_core.hub.test_linear_attention import IDS, MASK, Spy
 from tests.viz_core.hub.test_parity import maps_of
-from viz_core.hub import instrument
+from viz_core.hub import instrument, load_hub
+from viz_core.images.drawn import drawn_picture
+from viz_core.images.video import Video
 from viz_core.trace import record
 
 _SMALL = {"vocab_size": 400, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4}
@@ -35,14 +39,17 @@ _LATENT = {
 _DIFFERENTIAL = {**_SMALL, "num_key_value_heads": 4, "intermediate_size": 48}
 CONFIGURED = {"deepseek_v2": _LATENT, "deepseek_v3": _LATENT, "diffllama": _DIFFERENTIAL}
 SOFTMAX = "bart bert bloom deit dinov2 gemma gemma2 gpt2 llama marian mistral qwen3 registers roberta t5 vit".split()
-ARCHITECTURES = (*SOFTMAX, *CONFIGURED, *tiny_hybrids.FAMILIES)
+VIDEO = ":video"
+VIDEOS = tuple(f"{family}{VIDEO}" for family in ("internvl", "qwen2_vl", "qwen2_5_vl", "qwen3_vl", "smolvlm"))
+ARCHITECTURES = (*SOFTMAX, *CONFIGURED, *tiny_hybrids.FAMILIES, *VIDEOS)
 
 HEAD = """
 ## Measured
 
 Tiny random models with a padded batch, run in float32 and compared: maps of a softmax with those that the model's own
 eager code returns in float64, other maps with what its own rule gives for one-hot values, relative to the largest
-weight where that is above 1. Written by the tests' own run (`python -m tests.viz_core.hub.measured_table`).
+weight where that is above 1. A model with `:video` reads a text with three frames; measured are the layers of its
+decoder. Written by the tests' own run (`python -m tests.viz_core.hub.measured_table`).
 
 | architecture | layers | rules of the layers, in order | largest difference |
 | --- | --- | --- | --- |
@@ -71,6 +78,8 @@ def measure(architecture: str) -> Measured:
     """Run a model and compare its maps."""
     if architecture in tiny_hybrids.FAMILIES:
         return _measure_hybrid(architecture)
+    if architecture in VIDEOS:
+        return _measure_video(architecture.removesuffix(VIDEO))
     model = _configured(architecture) if architecture in CONFIGURED else in_memory(architecture)
     stack = STACKS.get(model.config.model_type, "decoder" if architecture in (*CONFIGURED, *_DECODERS) else "encoder")
     twin, inputs = eager_twin(model).double(), inputs_of(model)
@@ -105,6 +114,23 @@ def _configured(architecture: str) -> Any:
         torch.manual_seed(4)
         config = transformers.CONFIG_MAPPING[architecture](**CONFIGURED[architecture], attn_implementation="eager")
         return transformers.AutoModelForCausalLM.from_config(config).eval()
+
+
+def _measure_video(family: str) -> Measured:
+    frames = [drawn_picture(name).resize((20, 30)) for name in ("cat", "frog", "ship")]
+    with TemporaryDirectory() as folder:
+        tiny_talkers.build(family, Path(folder))
+        model = load_hub(Path(folder), device="cpu")
+    run = model.run("<image> The cat", video=Video.of(frames, fps=2), max_new_tokens=0)
+    wide = {
+        name: each.double() if isinstance(each, Tensor) and each.is_floating_point() else each
+        for name, each in run.inputs.items()
+    }
+    with torch.no_grad():
+        expected = maps_of(eager_twin(model.network).double()(**wide, output_attentions=True), "decoder")
+    calls = [call for call in run.trace if call.stack == "decoder"]
+    residuals = [float((call.weights() - expected[call.site]).abs().max()) for call in calls]
+    return Measured(tuple(call.rule for call in calls), max(residuals))
 
 
 def _measure_hybrid(architecture: str) -> Measured:

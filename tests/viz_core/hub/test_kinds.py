@@ -18,6 +18,7 @@ from viz_core.hub.kinds import KINDS, ModelKind, kind_named, recognise, register
 from viz_core.hub.kinds.base import Feature
 from viz_core.hub.runs.run_inputs import PAYLOADS, RunInputs
 from viz_core.images.drawn import drawn_picture
+from viz_core.images.video import Video
 from viz_core.runtime.assets import ASSETS
 from viz_core.sounds.sound import RATE, Sound
 
@@ -84,6 +85,7 @@ def test_each_payload_that_it_does_not_take_is_refused(kind: type[ModelKind], mo
         "text_pair": "sat",
         "target": "the mat",
         "image": Image.new("RGB", (8, 8)),
+        "video": Video.of([Image.new("RGB", (8, 8))] * 2),
         "sound": Sound(torch.zeros(RATE).numpy()),
     }
     assert set(everything) == set(PAYLOADS)
@@ -99,7 +101,8 @@ def test_each_payload_that_it_does_not_take_is_refused(kind: type[ModelKind], mo
 def test_its_controls_ask_for_what_it_takes(kind: type[ModelKind]) -> None:
     fields = {control.field for control in kind.controls if control.field}
     assert fields <= kind.takes
-    assert fields >= kind.takes - {"target"}, "a page may leave the target to the model"
+    assert fields >= kind.takes - {"target", "video"}, "a page may leave the target to the model"
+    assert "image" in fields or "video" not in kind.takes, "a page asks for a video in place of a picture"
     assert bool([control for control in kind.controls if control.widget == "writing"]) == kind.writes()
     assert kind.features <= set(get_args(Feature))
     names = [control.name for control in kind.controls]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ LLAVA_TOKENS = ["<image>"]
 TILE_TOKENS = ["<image>", "<fake_token_around_image>", "<global-img>", "<end_of_utterance>"] + [
     f"<row_{i}_col_{j}>" for i in range(1, 4) for j in range(1, 4)
 ]
+INTERN_TOKENS = ["<IMG_CONTEXT>", "<img>", "</img>", "<video>"]
 QWEN_TOKENS = ["<|image_pad|>", "<|vision_start|>", "<|vision_end|>", "<|video_pad|>"]
 ROPE = {"rope_type": "default", "rope_theta": 10000.0, "mrope_section": [1, 1, 2]}
 SQUARES = {"patch_size": 4, "spatial_merge_size": 2, "temporal_patch_size": 2}
@@ -106,6 +108,14 @@ FAMILIES: dict[str, tuple[str, str, list[str], dict[str, Any], str, dict[str, An
         "Qwen2VLImageProcessorPil",
         PIXELS,
     ),
+    "internvl": (
+        "InternVLConfig",
+        "InternVLForConditionalGeneration",
+        INTERN_TOKENS,
+        {"vision_config": {"model_type": "internvl_vision", **EYES}, "image_seq_length": 4},
+        "GotOcr2ImageProcessorPil",
+        {"size": {"height": 16, "width": 16}, "max_patches": 6},
+    ),
     "paligemma": (
         "PaliGemmaConfig",
         "PaliGemmaForConditionalGeneration",
@@ -142,6 +152,9 @@ def build(family: str, path: Path) -> None:
     _save(getattr(transformers, model_class), config, path)
     tokenizer.save_pretrained(path)
     getattr(transformers, processor)(**options).save_pretrained(path)
+    if family == "qwen3_vl":  # its limits are those of all frames together
+        size = {"shortest_edge": 1024, "longest_edge": 4096}
+        (path / "video_preprocessor_config.json").write_text(json.dumps({"size": size}), encoding="utf-8")
     (path / "README.md").write_text("---\nlicense: cc0-1.0\n---\n# A tiny random model\n", encoding="utf-8")
 
 

@@ -22,16 +22,10 @@ __all__ = ["KINDS", "Head", "InputControl", "ModelKind", "RecognisedKind", "kind
 
 
 class RecognisedKind(NamedTuple):
-    """The kind of a config.
+    """The kind of a config."""
 
-    Attributes:
-        kind: the class that runs its models.
-        auto_class: the class of transformers whose `from_pretrained` loads them.
-        head: of the model, as in `ModelKind.head`.
-    """
-
-    kind: type[ModelKind]
-    auto_class: Any
+    kind: type[ModelKind]  # the class that runs its models
+    auto_class: Any  # the class of transformers whose `from_pretrained` loads them
     head: Head
 
 

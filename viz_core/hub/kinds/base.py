@@ -36,73 +36,43 @@ _TOO_LITTLE_MEMORY = "The memory does not suffice for an input as long as this. 
 
 @dataclass(frozen=True)
 class InputControl:
-    """A control with which a page asks for inputs of a model.
+    """A control with which a page asks for inputs of a model: a text that chapters share, a line, an area, a picture, a
+    sound, language and task of a sound, or how much and how to write."""
 
-    Attributes:
-        name: key of the control, in the address too, and of its label.
-        widget: how it is asked for: a text that chapters share, a line, an area, a picture, a sound, language and task
-            of a sound, or how much and how to write.
-        field: of `RunInputs` that it fills; "" for those that fill options.
-        initial: section of the page's words with the text it begins with; "" for none.
-        placeholder: section of the page's words shown while it is empty; "" for none.
-        least: fewest new tokens, of "writing".
-        default: new tokens, of "writing".
-    """
-
-    name: str
+    name: str  # its key, in the address too, and that of its label
     widget: Literal["shared-text", "line", "area", "picture", "sound", "speech-options", "writing"]
-    field: str = ""
-    initial: str = ""
-    placeholder: str = ""
-    least: int = 0
-    default: int = 0
+    field: str = ""  # of `RunInputs` that it fills; "" for those that fill options
+    initial: str = ""  # section of the page's words with the text it begins with
+    placeholder: str = ""  # section of the page's words shown while it is empty
+    least: int = 0  # fewest new tokens, of "writing"
+    default: int = 0  # new tokens, of "writing"
 
 
 @dataclass(frozen=True, eq=False)
 class ModelKind(ABC):
-    """A loaded model of one kind: what goes in, how it runs, what it offers. Threads may share it: no run changes it.
+    """A loaded model of one kind: inputs, how it runs, what it offers. Threads may share it: no run changes it."""
 
-    Class attributes:
-        name: of the kind, as cards and words have it.
-        stack: what the sites of its one stack of layers begin with; None for an encoder and a decoder.
-        takes: fields of `RunInputs` that it takes.
-        reads: section "reads-..." of the page's words that says what goes in.
-        controls: with which a page asks for inputs.
-        features: what the lab can show of it.
-        new_tokens: most tokens that it writes unless told; 0 where it does not write.
-        precedence: kinds with smaller numbers are tried first where several recognise a config.
-        picture_text_types: model types for which it takes a picture and a text.
-        input_part: what is loaded beside the weights, for messages.
-        vision_refusal: why a page for vision models cannot show it.
-
-    Attributes:
-        model_name: for messages.
-        head: of the model.
-        holds_maps: the model's own attention code is used, and gives whole maps.
-        serial: a lock where the model's own code keeps state between calls; else a context that does nothing.
-    """
-
-    name: ClassVar[str]
-    stack: ClassVar[str | None]
-    takes: ClassVar[frozenset[str]]
-    reads: ClassVar[str] = "text"
-    controls: ClassVar[tuple[InputControl, ...]] = ()
-    features: ClassVar[frozenset[Feature]] = frozenset()
-    new_tokens: ClassVar[int] = 0
-    precedence: ClassVar[int] = 0
-    picture_text_types: ClassVar[tuple[str, ...]] = ()
-    input_part: ClassVar[str] = "tokenizer"
-    vision_refusal: ClassVar[str] = "{name} takes a text, not a picture."
+    name: ClassVar[str]  # of the kind, as cards and words have it
+    stack: ClassVar[str | None]  # what the sites of its one stack of layers begin with; None for encoder and decoder
+    takes: ClassVar[frozenset[str]]  # fields of `RunInputs`
+    reads: ClassVar[str] = "text"  # section "reads-..." of the page's words that says what goes in
+    controls: ClassVar[tuple[InputControl, ...]] = ()  # with which a page asks for inputs
+    features: ClassVar[frozenset[Feature]] = frozenset()  # what the lab can show of it
+    new_tokens: ClassVar[int] = 0  # most tokens that it writes unless told; 0 where it does not write
+    precedence: ClassVar[int] = 0  # kinds with smaller numbers are tried first where several recognise a config
+    picture_text_types: ClassVar[tuple[str, ...]] = ()  # model types for which it takes a picture and a text
+    input_part: ClassVar[str] = "tokenizer"  # what is loaded beside the weights, for messages
+    vision_refusal: ClassVar[str] = "{name} takes a text, not a picture."  # of a page for vision models
     _does_not_fit: ClassVar[str] = "This text has {count:,} tokens; the model takes at most {most:,}. Shorten it."
     _not_allowed: ClassVar[str] = "This text has {count:,} tokens; at most {most:,} are allowed here. Shorten it."
 
-    model_name: str
+    model_name: str  # for messages
     head: Head
     model: Any
     device: torch.device
     positions: tuple[Positions, ...]
-    holds_maps: bool
-    serial: contextlib.AbstractContextManager[Any]
+    holds_maps: bool  # the model's own attention code is used, and gives whole maps
+    serial: contextlib.AbstractContextManager[Any]  # a lock where the model's own code keeps state between calls
 
     @classmethod
     @abstractmethod
@@ -137,6 +107,11 @@ class ModelKind(ABC):
     def check_payloads(cls, inputs: RunInputs, name: str) -> None:
         """Refuse texts, pictures and sounds that this kind does not take, or lacks."""
         given, takes = inputs.payloads, cls.takes
+        if "video" in given - takes:
+            raise HubError("{name} takes no video.", name=name)
+        if {"video", "image"} <= given:
+            raise HubError("{name} takes a picture or a video, not both.", name=name)
+        takes -= {"image"} if "video" in given else {"video"}
         if "sound" in takes and ("sound" not in given or given - takes):
             raise HubError("{name} takes a sound, and no text or picture.", name=name)
         if "sound" in given - takes:

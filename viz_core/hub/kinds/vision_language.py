@@ -1,4 +1,4 @@
-"""Vision-language models, which continue a text with a picture in it: LLaVA, SmolVLM, PaliGemma, Qwen-VL."""
+"""Vision-language models, which continue a text with a picture or a video in it: LLaVA, SmolVLM, InternVL, Qwen-VL."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -23,14 +23,10 @@ from viz_core.images.open_image import as_rgb
 @register_kind
 @dataclass(frozen=True, eq=False)
 class VisionLanguage(DecoderKind):
-    """Continues a text with a picture in it, then reads all of it once.
-
-    Attributes:
-        prompt: puts a picture into a text.
-    """
+    """Continues a text with a picture or a video in it, then reads all of it once."""
 
     name = "vision-language"
-    takes = frozenset({"text", "image", "target"})
+    takes = frozenset({"text", "image", "video", "target"})
     reads = "both"
     controls = (
         InputControl("picture", "picture", "image"),
@@ -51,7 +47,7 @@ class VisionLanguage(DecoderKind):
         "Shorten the text, or bring a smaller picture."
     )
 
-    prompt: PicturePrompt
+    prompt: PicturePrompt  # puts a picture into a text
 
     @classmethod
     def recognise(cls, facts: ConfigFacts) -> tuple[str, Head] | None:
@@ -67,16 +63,18 @@ class VisionLanguage(DecoderKind):
         tokenizer, text = load_tokenizer(place, model)
         processor = load_image_processor(place)
         layout = layout_of(model.config, tokenizer.get_vocab())
-        prompt = PicturePrompt.of(layout, model, processor, tokenizer, text, place.name)
+        prompt = PicturePrompt.of(layout, model, processor, tokenizer, text, place)
         return {"tokenizer": text, "prompt": prompt}
 
     def card_fields(self) -> dict[str, Any]:
         layout = self.prompt.layout
-        return super().card_fields() | {"prompt": layout.template, "both_ways": layout.both_ways}
+        fields = {"prompt": layout.template, "both_ways": layout.both_ways}
+        return super().card_fields() | fields | {"takes_video": layout.encode_video is not None}
 
     def run(self, inputs: RunInputs) -> HubRun:
-        assert inputs.image is not None  # checked before
-        prompt = self.prompt.prepare(inputs.text or "", inputs.image, inputs.target)
+        given = inputs.video or inputs.image
+        assert given is not None  # checked before
+        prompt = self.prompt.prepare(inputs.text or "", given, inputs.target)
         count = len(prompt.whole or prompt.inputs["input_ids"][0])
         self.check_length(count, self.room("decoder"), inputs.max_tokens)
         encoded = {name: self.on_device(value) for name, value in prompt.inputs.items()}
@@ -86,7 +84,8 @@ class VisionLanguage(DecoderKind):
         return replace(
             run,
             tokens=with_patches(run.tokens, prompt.grids, prompt.row_ends),
-            image=as_rgb(inputs.image),
+            image=None if inputs.image is None else as_rgb(inputs.image),
+            video=inputs.video,
             prompt=prompt.text,
             patches=prompt.grids,
             frame=prompt.frame,
@@ -96,7 +95,7 @@ class VisionLanguage(DecoderKind):
         return self.prompt.extended_inputs(prompt, num_tokens)
 
     def never_written(self) -> tuple[int, ...]:
-        return (self.prompt.patch_id,)
+        return (self.prompt.patch_id, self.prompt.video_id)
 
     def recording(self, inputs: Mapping[str, Any]) -> Any:
         return partial(PartialRecording, tower=self.prompt.tower_calls(inputs))

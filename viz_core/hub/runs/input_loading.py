@@ -1,5 +1,6 @@
-"""Tokenizers and image processors of a model's folder."""
+"""Tokenizers, image processors and options for videos of a model's folder."""
 
+import json
 import re
 from typing import Any
 
@@ -53,3 +54,13 @@ def load_image_processor(place: LocalModel) -> Any:
     from transformers import AutoImageProcessor
 
     return AutoImageProcessor.from_pretrained(place.path, backend="pil", **SAFE)
+
+
+def load_video_options(place: LocalModel) -> dict[str, Any]:
+    """What a model's folder says of videos; {} where nothing but what it says of pictures."""
+    for file, key in (("video_preprocessor_config.json", None), ("processor_config.json", "video_processor")):
+        path = place.path / file
+        found = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+        if found := found if key is None else found.get(key):
+            return dict(found)
+    return {}

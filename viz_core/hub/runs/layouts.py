@@ -1,42 +1,43 @@
-"""Where each family of vision-language models puts a picture in its prompt, and in what order.
+"""Where each family of vision-language models puts a picture or a video in its prompt, and in what order.
 
-transformers has this in processor classes, some of which need libraries for video; what they do with one picture is
-written down here, and tests hold it against those that can be made.
+transformers has this in processor classes, some of which need libraries for video; what they do with one picture or
+video is written down here, and tests hold it against those that can be made.
 """
 
 import math
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from functools import partial
 from typing import Any
 
 import numpy as np
+import torch
 from jaxtyping import Float, Int
 from PIL import Image
 from torch import Tensor
 
 from viz_core.hub.runs.llava_tiles import tiled
-from viz_core.hub.runs.patch_grid import Box, box_seen
-from viz_core.hub.runs.qwen_patches import MOST_PATCHES, Packed, unpacked
+from viz_core.hub.runs.number_words import number_words
+from viz_core.hub.runs.patch_grid import PatchGrid, box_seen
+from viz_core.hub.runs.qwen_patches import MOST_PATCHES, Packed, merged_in_time, unpacked
 from viz_core.hub.runs.vision_frames import CallSelector, one_frame
+from viz_core.hub.transformers_internals.model_code import internvl_tiles
+from viz_core.images.video import Video
 
 MARK = "<image>"
-"""Where a prompt says that the picture stands, for every family."""
+"""Where a prompt says that the picture or video stands, for every family."""
 
 
 @dataclass(frozen=True, eq=False)
 class EncodedPicture:
-    """A picture as a model takes it."""
+    """A picture or video as a model takes it."""
 
     inputs: dict[str, Tensor]  # what the image processor made for the model
     prompt: str  # what stands in the prompt in its place
-    # for each grid of patches its box on the picture, and the number of each patch among the picture's tokens, in the
-    # order of the prompt
-    grids: tuple[tuple[Box, Int[np.ndarray, "_ _"]], ...]
-    # the pictures that the vision tower sees; None where its maps are not kept
-    frames: Float[Tensor, "frames channels height width"] | None = None
-    # the tokens, numbered likewise, that stand for the end of a row of patches
-    row_ends: Int[np.ndarray, " rows"] | None = None
+    grids: tuple[PatchGrid, ...]  # `places` are numbers among the picture's tokens, in the order of the prompt
+    frames: Float[Tensor, "frames channels height width"] | None = None  # seen by the tower, where its maps are kept
+    row_ends: Int[np.ndarray, " rows"] | None = None  # the tokens, numbered likewise, that end a row of patches
 
 
 @dataclass(frozen=True)
@@ -46,25 +47,25 @@ class LayoutContext:
     config: Any  # of the model
     processor: Any  # its image processor
     token: str  # the text of the token that stands for a patch
+    video_token: str  # the same within a video; most families have but one
     num_special: int  # tokens of the vision tower before its patches
     beginning: str  # the text of the token that a text begins with; "" where there is none
+    video_options: Mapping[str, Any]  # of the model's own processor of videos, where its folder has one
 
 
 @dataclass(frozen=True)
 class Layout:
     """What is the same for all models of a family."""
 
-    encode: Callable[[LayoutContext, Image.Image], EncodedPicture]  # a picture as its models take it
-    template: str  # a prompt as they were trained on, `{text}` for what is asked
+    encode: Callable[[LayoutContext, Image.Image], EncodedPicture]
+    template: str  # a prompt as its models were trained on, `{text}` for what is asked
     closing: str = ""  # ends every prompt
-    bare: bool = False  # whether the tokenizer puts no tokens of its own around the prompt
-    # whether the prompt sees itself in both directions, and only what is written sees no future
-    both_ways: bool = False
-    # the name of the tokens' types, those of text and of patches in the prompt, and that of what is written
-    types: tuple[str, int, int, int] | None = None
-    # what is kept of a layer of the vision tower, for what the model is given; None for nothing
+    bare: bool = False  # the tokenizer puts no tokens of its own around the prompt
+    both_ways: bool = False  # the prompt sees itself in both directions, and only what is written sees no future
+    types: tuple[str, int, int, int, int] | None = None  # their name; of text, a picture, a video, and what is written
     tower: Callable[[LayoutContext, Mapping[str, Tensor]], CallSelector | None] = lambda _context, _inputs: one_frame
     whole: int = -1  # which of the frames is all of the picture
+    encode_video: Callable[[LayoutContext, Video], EncodedPicture] | None = None  # None where not trained on any
 
 
 def _llava(context: LayoutContext, image: Image.Image) -> EncodedPicture:
@@ -73,7 +74,8 @@ def _llava(context: LayoutContext, image: Image.Image) -> EncodedPicture:
     first = context.num_special if context.config.vision_feature_select_strategy == "full" else 0
     order = _row_by_row(_cells(pixels, context.config.vision_config.patch_size)) + first
     box = box_seen(context.processor, image.width, image.height)
-    return EncodedPicture({"pixel_values": pixels}, context.token * (order.size + first), ((box, order),), pixels)
+    grids = (PatchGrid(box, order),)
+    return EncodedPicture({"pixel_values": pixels}, context.token * (order.size + first), grids, pixels)
 
 
 def _llava_next(context: LayoutContext, image: Image.Image) -> EncodedPicture:
@@ -85,10 +87,10 @@ def _llava_next(context: LayoutContext, image: Image.Image) -> EncodedPicture:
     tiles = tiled(image.height, image.width, context.config.image_grid_pinpoints, vision.patch_size)
     rows, columns = tiles.shape
     lines = _row_by_row((rows, columns + 1)) + first + whole.size
-    box: Box = (0.0, 0.0, float(image.width), float(image.height))
     inputs = {name: made[name] for name in ("pixel_values", "image_sizes")}
     prompt = context.token * (first + whole.size + lines.size)
-    return EncodedPicture(inputs, prompt, ((tiles.box, lines[:, :-1]), (box, whole)), pixels[0], lines[:, -1])
+    grids = (PatchGrid(tiles.box, lines[:, :-1]), _over_all(image, whole))
+    return EncodedPicture(inputs, prompt, grids, pixels[0], lines[:, -1])
 
 
 def _idefics(context: LayoutContext, image: Image.Image) -> EncodedPicture:
@@ -100,15 +102,48 @@ def _idefics(context: LayoutContext, image: Image.Image) -> EncodedPicture:
     tiles = [[f"{side}<row_{i + 1}_col_{j + 1}>{patches}" for j in range(columns)] for i in range(rows)]
     prompt = "".join("".join(row) + "\n" for row in tiles) + ("\n" if tiles else "")
     prompt += f"{side}<global-img>{patches}{side}"
-    whole: Box = (0.0, 0.0, float(image.width), float(image.height))
-    grids = [(whole, inner + rows * columns * inner.size)]
-    if tiles:
-        starts = _row_by_row((rows, columns)) * inner.size
-        grids.insert(0, (whole, np.block([[inner + start for start in row] for row in starts])))
-    inputs = {"pixel_values": pixels}
-    if "pixel_attention_mask" in made:
-        inputs["pixel_attention_mask"] = made["pixel_attention_mask"]
-    return EncodedPicture(inputs, prompt, tuple(grids), pixels[0])
+    return EncodedPicture(_pixels(made), prompt, _tile_grids(image, (rows, columns), inner), pixels[0])
+
+
+def _smolvlm_video(context: LayoutContext, video: Video) -> EncodedPicture:
+    """All of each frame, small, after its minute and second (Marafioti 2025, "SmolVLM")."""
+    size = {name: value for name in ("size", "max_image_size") if (value := context.video_options.get(name))}
+    if sampling := context.video_options.get("video_sampling"):
+        size["size"] = sampling["video_size"]
+    made = context.processor(images=[list(video.frames)], return_tensors="pt", do_image_splitting=False, **size)
+    pixels, cell = made["pixel_values"][0], context.config.vision_config.patch_size * context.config.scale_factor
+    order = _row_by_row(_cells(pixels, cell))
+    side, patches = "<fake_token_around_image>", context.token * order.size
+    prompt = f" You are provided the following series of {number_words(len(video.frames))} frames from a "
+    prompt += f"{timedelta(seconds=int(video.seconds))} [H:MM:SS] video.\n"  # a space before: as in the chat template
+    for time in video.times:
+        prompt += f"\nFrame from {int(time // 60):02d}:{int(time % 60):02d}:{side}<global-img>{patches}{side}"
+    return EncodedPicture(_pixels(made), prompt + "\n\n", _each_frame(video, order), pixels)
+
+
+def _internvl(context: LayoutContext, image: Image.Image) -> EncodedPicture:
+    """Tiles of the picture, stretched to the best of a few shapes, then all of it, small; squares of patches are merged
+    by pixel shuffle (Chen 2024, "How far are we to GPT-4V?", section 3)."""
+    made = context.processor(images=image, return_tensors="pt", crop_to_patches=True)
+    pixels = made["pixel_values"]
+    inner, count = _internvl_order(context, pixels), len(pixels)
+    shape = internvl_tiles(context.processor, image.height, image.width) if count > 1 else (0, 0)
+    prompt = f"<img>{context.token * inner.size * count}</img>"
+    return EncodedPicture(_pixels(made), prompt, _tile_grids(image, shape, inner), pixels)
+
+
+def _internvl_video(context: LayoutContext, video: Video) -> EncodedPicture:
+    """Each frame without tiles, after its number."""
+    size = {name: value for name in ("size",) if (value := context.video_options.get(name))}
+    made = context.processor(images=list(video.frames), return_tensors="pt", crop_to_patches=False, **size)
+    order = _internvl_order(context, made["pixel_values"])
+    lines = (f"Frame{i + 1}: <img>{context.token * order.size}</img>" for i in range(len(video.frames)))
+    return EncodedPicture(_pixels(made), "\n".join(lines), _each_frame(video, order), made["pixel_values"])
+
+
+def _internvl_order(context: LayoutContext, pixels: Tensor) -> Int[np.ndarray, "rows columns"]:
+    cell = round(context.config.vision_config.patch_size[0] / context.config.downsample_ratio)
+    return _row_by_row(_cells(pixels, cell))
 
 
 def _paligemma(context: LayoutContext, image: Image.Image) -> EncodedPicture:
@@ -116,9 +151,8 @@ def _paligemma(context: LayoutContext, image: Image.Image) -> EncodedPicture:
     pixels = context.processor(images=image, return_tensors="pt")["pixel_values"]
     order = _row_by_row(_cells(pixels, context.config.vision_config.patch_size))
     box = box_seen(context.processor, image.width, image.height)
-    return EncodedPicture(
-        {"pixel_values": pixels}, context.token * order.size + context.beginning, ((box, order),), pixels
-    )
+    grids = (PatchGrid(box, order),)
+    return EncodedPicture({"pixel_values": pixels}, context.token * order.size + context.beginning, grids, pixels)
 
 
 def _qwen(context: LayoutContext, image: Image.Image) -> EncodedPicture:
@@ -132,19 +166,52 @@ def _qwen(context: LayoutContext, image: Image.Image) -> EncodedPicture:
     frames = None
     if rows * columns <= MOST_PATCHES:
         frames = unpacked(inputs["pixel_values"], inputs["image_grid_thw"], context.config.vision_config)
-    return EncodedPicture(inputs, prompt, (((0.0, 0.0, float(image.width), float(image.height)), order),), frames)
+    return EncodedPicture(inputs, prompt, (_over_all(image, order),), frames)
+
+
+def _qwen_video(context: LayoutContext, video: Video) -> EncodedPicture:
+    """Frames at nearly their own size, two merged in time, as are squares of patches (Wang 2024, section 2.1).
+
+    An odd last frame is repeated. Qwen2.5-VL is told the seconds between two merged frames, Qwen3-VL reads the time of
+    each in words; its limit of pixels is one for all frames together.
+    """
+    processor, vision, kind = context.processor, context.config.vision_config, context.config.model_type
+    step, count = vision.temporal_patch_size, len(video.frames)
+    groups = [[min(j, count - 1) for j in range(i, i + step)] for i in range(0, count, step)]
+    size = context.video_options.get("size") or dict(processor.size)
+    if kind == "qwen3_vl":
+        size = {name: size[name] // count for name in ("shortest_edge", "longest_edge")}
+    made = processor(images=[video.frames[i] for group in groups for i in group], size=size, return_tensors="pt")
+    grid = made["image_grid_thw"][:1] * torch.tensor([[len(groups), 1, 1]])
+    _, rows, columns = grid[0].tolist()
+    order = _row_by_row((rows // processor.merge_size, columns // processor.merge_size))
+    pixels = merged_in_time(made["pixel_values"], len(groups), step)
+    inputs = {"pixel_values_videos": pixels, "video_grid_thw": grid}
+    patches, prompt = context.video_token * order.size, ""
+    for group in groups:
+        time = (video.times[group[0]] + video.times[group[-1]]) / 2
+        prompt += f"<{time:.1f} seconds><|vision_start|>{patches}<|vision_end|>" if kind == "qwen3_vl" else patches
+    if kind != "qwen3_vl":
+        prompt = f"<|vision_start|>{prompt}<|vision_end|>"
+    if kind == "qwen2_5_vl":
+        inputs["second_per_grid_ts"] = torch.tensor([step * video.seconds / count])
+    merged = zip(_each_frame(video, order), groups, strict=False)
+    grids = tuple(replace(grid, frames=tuple(dict.fromkeys(group))) for grid, group in merged)
+    frames = unpacked(pixels[-rows * columns :], grid, vision) if rows * columns <= MOST_PATCHES else None
+    return EncodedPicture(inputs, prompt, grids, frames)
 
 
 def _packed(context: LayoutContext, inputs: Mapping[str, Tensor]) -> CallSelector | None:
-    grid = inputs["image_grid_thw"]
-    return Packed.of(context.config.vision_config, grid).laid_out if int(grid.prod()) <= MOST_PATCHES else None
+    grid = inputs["video_grid_thw" if "video_grid_thw" in inputs else "image_grid_thw"]
+    return Packed.of(context.config.vision_config, grid).laid_out if int(grid[0, 1:].prod()) <= MOST_PATCHES else None
 
 
 _QWEN = Layout(
     _qwen,
     f"<|im_start|>user\n{MARK}{{text}}<|im_end|>\n<|im_start|>assistant\n",
-    types=("mm_token_type_ids", 0, 1, 0),
+    types=("mm_token_type_ids", 0, 1, 2, 0),
     tower=_packed,
+    encode_video=_qwen_video,
 )
 _MISTRAL = f"[INST] {MARK}\n{{text}} [/INST]"
 _VICUNA = (
@@ -156,7 +223,14 @@ LAYOUTS: Mapping[str, Layout] = {
     "llava": Layout(_llava, f"USER: {MARK}\n{{text}} ASSISTANT:"),
     "llava_next": Layout(_llava_next, _VICUNA, tower=lambda _context, _inputs: partial(one_frame, which=0), whole=0),
     "idefics3": Layout(_idefics, f"User:{MARK}{{text}}<end_of_utterance>\nAssistant:"),
-    "smolvlm": Layout(_idefics, f"<|im_start|>User:{MARK}{{text}}<end_of_utterance>\nAssistant:"),
+    "smolvlm": Layout(
+        _idefics, f"<|im_start|>User:{MARK}{{text}}<end_of_utterance>\nAssistant:", encode_video=_smolvlm_video
+    ),
+    "internvl": Layout(
+        _internvl,
+        f"<|im_start|>user\n{MARK}\n{{text}}<|im_end|>\n<|im_start|>assistant\n",
+        encode_video=_internvl_video,
+    ),
     "qwen2_vl": _QWEN,
     "qwen2_5_vl": _QWEN,
     "qwen3_vl": _QWEN,
@@ -166,7 +240,7 @@ LAYOUTS: Mapping[str, Layout] = {
         closing="\n",
         bare=True,
         both_ways=True,
-        types=("token_type_ids", 0, 0, 1),
+        types=("token_type_ids", 0, 0, 0, 1),
     ),
 }
 """By model type."""
@@ -189,6 +263,30 @@ def layout_of(config: Any, vocabulary: Collection[str]) -> Layout:
 
 def _cells(pixels: Float[Tensor, "... height width"], cell: int) -> tuple[int, int]:
     return pixels.shape[-2] // cell, pixels.shape[-1] // cell
+
+
+def _over_all(image: Image.Image, places: Int[np.ndarray, "rows columns"]) -> PatchGrid:
+    return PatchGrid((0.0, 0.0, float(image.width), float(image.height)), places)
+
+
+def _each_frame(video: Video, order: Int[np.ndarray, "rows columns"]) -> tuple[PatchGrid, ...]:
+    frames = enumerate(video.frames)
+    return tuple(replace(_over_all(frame, order + i * order.size), frames=(i,)) for i, frame in frames)
+
+
+def _tile_grids(
+    image: Image.Image, tiles: tuple[int, int], inner: Int[np.ndarray, "rows columns"]
+) -> tuple[PatchGrid, ...]:
+    """The grid over all tiles, row by row of tiles, if there are any; then that of the whole picture."""
+    whole = _over_all(image, inner + math.prod(tiles) * inner.size)
+    if not math.prod(tiles):
+        return (whole,)
+    joined = np.block([[inner + start * inner.size for start in row] for row in _row_by_row(tiles)])
+    return (_over_all(image, joined), whole)
+
+
+def _pixels(made: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {name: made[name] for name in ("pixel_values", "pixel_attention_mask") if name in made}
 
 
 def _row_by_row(shape: tuple[int, int]) -> Int[np.ndarray, "rows columns"]:

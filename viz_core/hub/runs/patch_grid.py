@@ -21,10 +21,12 @@ class PatchGrid:
         box: of all patches, in pixels of the picture as it was given. It lies within the picture where the model cuts
             some off, and reaches beyond where the model is shown a border.
         places: which token of the run each patch is.
+        frames: of a video, those that the model merged into these patches; () for a picture.
     """
 
     box: Box
     places: Int[np.ndarray, "rows columns"]
+    frames: tuple[int, ...] = ()
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""A text with a picture in it, as a vision-language model reads it."""
+"""A text with a picture or a video in it, as a vision-language model reads it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -9,6 +9,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
+from viz_core.hub.runs.input_loading import load_video_options
 from viz_core.hub.runs.layouts import MARK, EncodedPicture, Layout, LayoutContext
 from viz_core.hub.runs.patch_grid import PatchGrid
 from viz_core.hub.runs.pictures import PictureInput
@@ -17,7 +18,9 @@ from viz_core.hub.runs.text import TextInput
 from viz_core.hub.runs.token_text import Token
 from viz_core.hub.runs.vision_frames import CallSelector
 from viz_core.hub.store.errors import HubError
+from viz_core.hub.store.local_models import LocalModel
 from viz_core.images.open_image import as_rgb
+from viz_core.images.video import Video
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,49 +43,58 @@ class PicturePrompt:
     context: LayoutContext  # what it knows of the model
     text: TextInput  # its tokenizer
     patch_id: int  # the token that stands for a patch
+    video_id: int  # the same within a video
 
     @classmethod
     def of(
-        cls, layout: Layout, model: Any, processor: Any, tokenizer: Any, text: TextInput, name: str
+        cls, layout: Layout, model: Any, processor: Any, tokenizer: Any, text: TextInput, place: LocalModel
     ) -> "PicturePrompt":
         """For a loaded model."""
         patch_id = int(model.config.image_token_id)
-        token = tokenizer.convert_ids_to_tokens(patch_id) if patch_id < len(tokenizer) else None
-        if token is None or tokenizer(token, add_special_tokens=False)["input_ids"] != [patch_id]:
-            raise HubError(
-                "The tokenizer of {name} has no token for a patch of a picture ({number}).", name=name, number=patch_id
-            )
+        ids = patch_id, int(getattr(model.config, "video_token_id", None) or patch_id)
+        tokens = [str(tokenizer.convert_ids_to_tokens(i)) if i < len(tokenizer) else "" for i in ids]
+        for number, token in zip(ids, tokens, strict=True):
+            if tokenizer(token, add_special_tokens=False)["input_ids"] != [number]:
+                raise HubError(
+                    "The tokenizer of {name} has no token for a patch of a picture ({number}).",
+                    name=place.name,
+                    number=number,
+                )
         starts = {"class_embedding", "cls_token"}
         num_special = sum(path.rsplit(".", 1)[-1] in starts for path, _ in model.named_parameters())
-        context = LayoutContext(model.config, processor, str(token), num_special, tokenizer.bos_token or "")
-        return cls(layout, context, text, patch_id)
+        bos, options = tokenizer.bos_token or "", load_video_options(place)
+        context = LayoutContext(model.config, processor, tokens[0], tokens[1], num_special, bos, options)
+        return cls(layout, context, text, *ids)
 
-    def prepare(self, text: str, image: Image.Image, target: str | None = None) -> Prompt:
-        """A text with the picture where it says `MARK`, or before it."""
+    def prepare(self, text: str, image: Image.Image | Video, target: str | None = None) -> Prompt:
+        """A text with the picture or video where it says `MARK`, or before it."""
         if not text.replace(MARK, "").strip():
             raise HubError("There is nothing to read yet: type a text.")
         before, found, after = text.partition(MARK)
         if MARK in after:
             raise HubError("The text says {mark} more than once, and there is one picture.", mark=MARK)
         before, after = (before, after) if found else ("", text)
-        encoded = self._encode(as_rgb(image))
+        encoded, is_video = self._encode(image), isinstance(image, Video)
+        patch_id = (self.patch_id, self.video_id)[is_video]
+        token = (self.context.token, self.context.video_token)[is_video]
+        if encoded.prompt.startswith(" "):  # one space, of the prompt or of the text before it
+            before = before.removesuffix(" ")
         prompt = before + encoded.prompt + after + self.layout.closing
         ids = self.text.encode(prompt, bare=self.layout.bare)["input_ids"]
         whole = None
         if target is not None:
             whole = [int(i) for i in self.text.encode(prompt + target, bare=self.layout.bare)["input_ids"][0]]
-        patches = np.flatnonzero(ids[0].numpy() == self.patch_id)
-        count = sum(order.size for _, order in encoded.grids)
-        if len(patches) < count or len(patches) != encoded.prompt.count(self.context.token):
+        patches = np.flatnonzero(ids[0].numpy() == patch_id)
+        count = sum(grid.places.size for grid in encoded.grids)
+        if len(patches) < count or len(patches) != encoded.prompt.count(token):
             raise HubError(
-                "The text names {token}, which stands for a patch of the picture: leave it out.",
-                token=self.context.token,
+                "The text names {token}, which stands for a patch of the picture: leave it out.", token=token
             )
         inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids), **encoded.inputs}
         if self.layout.types is not None:
-            name, of_text, of_patches, _ = self.layout.types
-            inputs[name] = torch.where(ids == self.patch_id, of_patches, of_text)
-        grids = tuple(PatchGrid(box, patches[order]) for box, order in encoded.grids)
+            name, of_text, *of_patches, _ = self.layout.types
+            inputs[name] = torch.where(ids == patch_id, of_patches[is_video], of_text)
+        grids = tuple(replace(grid, places=patches[grid.places]) for grid in encoded.grids)
         row_ends = () if encoded.row_ends is None else tuple(patches[encoded.row_ends].tolist())
         given = f"{before}{MARK}{after}{self.layout.closing}"
         return Prompt(inputs, whole, given, grids, row_ends, self._frame(encoded))
@@ -91,7 +103,7 @@ class PicturePrompt:
         """Inputs beside the ids for a prompt that has grown to so many tokens."""
         beside = {name: value for name, value in inputs.items() if name not in ("input_ids", "attention_mask")}
         if self.layout.types is not None:
-            name, _, _, of_written = self.layout.types
+            name, *_, of_written = self.layout.types
             more = num_tokens - beside[name].shape[1]
             beside[name] = torch.nn.functional.pad(beside[name], (0, more), value=of_written)[:, :num_tokens]
         return beside
@@ -100,9 +112,15 @@ class PicturePrompt:
         """Selects what is recorded of each layer of the vision tower, for these inputs."""
         return self.layout.tower(self.context, inputs)
 
-    def _encode(self, image: Image.Image) -> EncodedPicture:
+    def _encode(self, image: Image.Image | Video) -> EncodedPicture:
         try:
-            return self.layout.encode(self.context, image)
+            if not isinstance(image, Video):
+                return self.layout.encode(self.context, as_rgb(image))
+            if self.layout.encode_video is None:
+                raise HubError("This model was not trained on videos. Bring a picture.")
+            return self.layout.encode_video(self.context, image)
+        except HubError:
+            raise
         except (ValueError, OSError, TypeError, ArithmeticError) as error:
             raise HubError("This picture cannot be prepared for the model: {detail}", detail=str(error)) from None
 
@@ -110,7 +128,8 @@ class PicturePrompt:
         if encoded.frames is None:
             return None
         size = self.context.config.vision_config.patch_size
-        seen = PictureInput(self.context.processor, (size, size), registers=False)
+        height, width = size if isinstance(size, list | tuple) else (size, size)
+        seen = PictureInput(self.context.processor, (height, width), registers=False)
         whole = encoded.frames[self.layout.whole :][:1]
         grid = seen.grid(whole)
         tokens = seen.tokens(grid[0] * grid[1] + self.context.num_special, grid)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import torch
 from einops import rearrange
 from jaxtyping import Bool, Float, Int
@@ -18,11 +19,11 @@ MOST_PATCHES = 4096
 
 @dataclass(frozen=True, eq=False)
 class Packed:
-    """How a tower packs a picture."""
+    """How a tower packs a picture, or a video, whose frames follow one another, and none sees another."""
 
-    order: Int[Tensor, " patches"]  # where in the tower's sequence the patches stand, row by row
-    # which patches, row by row, see each other in the layers with windows; None for a tower without
-    windows: Bool[Tensor, "1 1 patches patches"] | None
+    order: Int[Tensor, " patches"]  # where in the tower's sequence the patches of a frame stand, row by row
+    windows: Bool[Tensor, "1 1 patches patches"] | None  # which see each other in the layers with windows
+    num_frames: int  # after merging in time
 
     @classmethod
     def of(cls, config: Any, grid: Int[Tensor, "1 3"]) -> "Packed":
@@ -33,7 +34,8 @@ class Packed:
             config: of the vision tower.
             grid: frames, rows and columns of patches.
         """
-        merge = config.spatial_merge_size
+        merge, num_frames = config.spatial_merge_size, int(grid[0, 0])
+        grid = torch.cat((torch.ones_like(grid[:, :1]), grid[:, 1:]), dim=1)
         places, windows = patch_positions(grid.cpu(), merge), None
         if getattr(config, "window_size", None):
             squares, ends = window_index(grid.cpu(), merge, config.window_size, config.patch_size)
@@ -41,15 +43,18 @@ class Packed:
             windows = torch.arange(len(ends) - 1).repeat_interleave(ends.diff())
         order = (places[:, 0] * int(grid[0, 2]) + places[:, 1]).argsort().to(grid.device)
         if windows is None:
-            return cls(order, None)
+            return cls(order, None, num_frames)
         windows = windows.to(grid.device)[order]
-        return cls(order, (windows[:, None] == windows)[None, None])
+        return cls(order, (windows[:, None] == windows)[None, None], num_frames)
 
     def laid_out(self, calls: Sequence[Source]) -> Source | None:
-        """Join a layer's calls, one per window, into one over all patches in row order; None if windows are missing."""
+        """Join a layer's calls, one per window, into one over all patches of the last frame in row order; None if
+        windows are missing."""
         parts = [call for call in calls if isinstance(call, Projected)]
-        if sum(part.shape[2] for part in parts) < len(self.order):
+        ends = np.cumsum([part.shape[2] for part in parts])
+        if not len(ends) or ends[-1] < self.num_frames * len(self.order):
             return None
+        parts = parts[int(np.searchsorted(ends, ends[-1] - len(self.order), "right")) :]
         values = [part.values for part in parts if part.values is not None]
         return replace(
             parts[0],
@@ -61,6 +66,14 @@ class Packed:
 
     def _joined(self, tensors: list[Tensor]) -> Tensor:
         return torch.cat(tensors, dim=2)[:, :, self.order]
+
+
+def merged_in_time(
+    pixels: Float[Tensor, "patches values"], num_groups: int, step: int
+) -> Float[Tensor, "merged_patches values"]:
+    """Packed pictures, each repeated `step` times, as groups that hold `step` different ones in each patch."""
+    repeated = rearrange(pixels, "(g f n) (c t p) -> g f n c t p", g=num_groups, f=step, t=step, c=3)
+    return rearrange(torch.einsum("gtnctp->gnctp", repeated), "g n c t p -> (g n) (c t p)")
 
 
 def unpacked(

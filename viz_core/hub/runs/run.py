@@ -11,6 +11,7 @@ from torch import Tensor
 from viz_core.hub.runs.patch_grid import PatchGrid
 from viz_core.hub.runs.sound_input import SoundFeatures
 from viz_core.hub.runs.token_text import Token
+from viz_core.images.video import Video
 from viz_core.runtime.provenance import UNKNOWN, Provenance
 from viz_core.runtime.viewer import show
 from viz_core.trace import AttentionCall, Trace
@@ -102,8 +103,9 @@ class HubRun:
         prompt: the text as the model was given it, "<image>" where the picture stands; "" without a picture in a text.
         patches: where the picture's patches are among `tokens`, and on the picture.
         frame: what the vision tower beside a text saw, where its maps are recorded; of a picture in tiles all of it
-            once more, small: the maps of the tiles are not kept.
+            once more, small, and of a video the last frame: the maps of tiles and other frames are not kept.
         sound: as the model was given it; None for text and pictures.
+        video: as it was given, instead of `image`; each of `patches` says which of its frames it lies on.
     """
 
     tokens: tuple[Token, ...]
@@ -124,6 +126,7 @@ class HubRun:
     patches: tuple[PatchGrid, ...] = ()
     frame: Frame | None = None
     sound: SoundFeatures | None = None
+    video: Video | None = None
 
     def __repr__(self) -> str:
         """Input and output in one line."""

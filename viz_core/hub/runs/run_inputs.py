@@ -6,9 +6,10 @@ from typing import TypedDict
 from PIL import Image
 
 from viz_core.hub.runs.generation import GREEDY, Sampling
+from viz_core.images.video import Video
 from viz_core.sounds.sound import Sound
 
-PAYLOADS = ("text", "text_pair", "target", "image", "sound")
+PAYLOADS = ("text", "text_pair", "target", "image", "video", "sound")
 """Fields of `RunInputs` that a kind of model takes or does not take (`ModelKind.takes`)."""
 
 
@@ -18,6 +19,7 @@ class RunOptions(TypedDict, total=False):
     text_pair: str | None
     target: str | None
     image: Image.Image | None
+    video: Video | None
     sound: Sound | None
     max_new_tokens: int | None
     sampling: Sampling
@@ -37,6 +39,7 @@ class RunInputs:
         target: what the model writes, instead of what it would: a continuation, a translation, the words of a sound.
         image: a picture of any mode and size, for vision models, dual encoders and vision-language models; the latter
             put it where the text says "<image>", or before the text.
+        video: instead of a picture, for vision-language models that were trained on videos, in the same place.
         sound: for speech models (`viz_core.sounds.open_sound.open_sound`).
         max_new_tokens: most tokens it writes; the default of its kind unless given. 0 lets a decoder only read.
         sampling: how it chooses tokens.
@@ -50,6 +53,7 @@ class RunInputs:
     text_pair: str | None = None
     target: str | None = None
     image: Image.Image | None = None
+    video: Video | None = None
     sound: Sound | None = None
     max_new_tokens: int | None = None
     sampling: Sampling = GREEDY

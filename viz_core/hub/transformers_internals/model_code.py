@@ -49,6 +49,15 @@ def best_resolution(size: tuple[int, int], choices: Any) -> tuple[int, int]:
     return int(height), int(width)
 
 
+def internvl_tiles(processor: Any, height: int, width: int) -> tuple[int, int]:
+    """Rows and columns of the tiles of an InternVL's picture."""
+    from transformers.models.got_ocr2.image_processing_pil_got_ocr2 import get_optimal_tiled_canvas
+
+    side = (processor.size["height"], processor.size["width"])
+    columns, rows = get_optimal_tiled_canvas((height, width), side, processor.min_patches, processor.max_patches)
+    return int(rows), int(columns)
+
+
 def feature_extractor_config(path: Path) -> dict[str, Any]:
     """The content of preprocessor_config.json."""
     from transformers import WhisperFeatureExtractor

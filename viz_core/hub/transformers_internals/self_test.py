@@ -8,6 +8,7 @@ from viz_core.runtime import private_names
 from viz_core.runtime.private_names import PrivateName
 
 _AUTO = "transformers.models.auto.modeling_auto"
+_TILES = "transformers.models.got_ocr2.image_processing_pil_got_ocr2"
 _CONFIG = "transformers:PreTrainedConfig"
 _NO_MODEL = "no model of the hub is recognised"
 _NO_INSTRUMENT = "instrument() and restore() fail"
@@ -35,12 +36,13 @@ PRIVATE_NAMES = (
     PrivateName(
         "transformers.image_processing_utils:select_best_resolution", "model_code", "LLaVA-NeXT takes no picture"
     ),
+    PrivateName(f"{_TILES}:get_optimal_tiled_canvas", "model_code", "InternVL takes no picture"),
     PrivateName(
         "transformers:WhisperFeatureExtractor.get_feature_extractor_dict", "model_code", "speech models do not load"
     ),
 )
 """Every name that this folder uses and that transformers does not document. To look for those of
-`model_code` imports the code of three families of models."""
+`model_code` imports the code of four families of models."""
 
 _SET_BY_US = PrivateName(f"{_CONFIG}._attn_implementation_internal", "attention_settings", _NO_INSTRUMENT)
 

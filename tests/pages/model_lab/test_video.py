@@ -1,0 +1,140 @@
+"""Videos in the model lab: a filmstrip with one map a frame, merged frames and sinks in words, and bad files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from pages.model_lab.frames import frames_figure
+from tests.pages.reading import alts, claims, texts
+from tests.viz_core.hub.tiny_models import build_all
+from tests.viz_core.images.test_video import COLOURS, animation, still
+from ui.compute.videos import sample_video
+from ui.text.words import load_words
+from viz_core.hub import HubModel, load_hub
+from viz_core.hub.sinks import picture_rows
+from viz_core.images.video import open_video
+
+OpenPage = Callable[..., AppTest]
+pytestmark = pytest.mark.usefixtures("offline_lab")
+QUESTION = "Where is the cat?"
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_all(("qwen2_vl", "smolvlm", "internvl", "llava"), tmp_path_factory.mktemp("models"))
+
+
+def open_video_page(open_page: OpenPage, family: str, **link: str) -> AppTest:
+    values = {"ml-model": family, "ml-asked": QUESTION, "ml-new": "2", "ml-medium": "frames", **link}
+    return open_page("model-lab", **values)
+
+
+def model_of(folders: Path, family: str) -> HubModel:
+    return load_hub(folders / family, device="cpu")
+
+
+@pytest.mark.parametrize("family", ["qwen2_vl", "smolvlm", "internvl"])
+def test_the_page_says_what_the_library_says(open_page: OpenPage, folders: Path, family: str) -> None:
+    app = open_video_page(open_page, family)
+    assert not app.exception, [error.message for error in app.exception]
+    model = model_of(folders, family)
+    files = sample_video("airplane").files
+    assert files is not None
+    run = model.run(model.card.prompt.replace("{text}", QUESTION), video=open_video(files), max_new_tokens=2)
+    page_text = texts(app)
+    assert f"{len(run.tokens)} tokens" in page_text
+    token = run.num_prompt_tokens - 1
+    found = picture_rows(model, run, "decoder.1.self", token)
+    places = np.concatenate([grid.places.ravel() for grid in run.patches])
+    row = found.weights[0]
+    assert f"**{row[places].sum():.1%}** of the attention of" in page_text
+    best = int(places[row[places].argmax()])
+    assert f"Largest: `{run.tokens[best].label}`, {row[best]:.3f}" in page_text
+    number = int(np.argmax([row[grid.places].sum() for grid in run.patches]))
+    merged = family == "qwen2_vl"
+    assert (f"frames {2 * number + 1}–{2 * number + 2}" if merged else f"frame {number + 1}") in page_text
+    assert ("merges 2 frames in time" in page_text) == merged
+    words = load_words("model-lab")
+    assert words("tower-of-video") in page_text
+    assert ("Attention sinks, not evidence" in page_text) == bool(found.sinks)
+    assert ("No patch of this layer is an" in page_text) == (not found.sinks)
+    assert [alt for alt in alts(app) if "over the frames of the video" in alt]
+    assert claims(app)
+    assert all(claim.startswith(":green[") for claim in claims(app))
+
+
+def test_an_uploaded_animation_and_pictures_as_frames(open_page: OpenPage, folders: Path) -> None:
+    app = open_video_page(open_page, "smolvlm")
+    uploader = app.file_uploader(key="ml-video")
+    uploader.upload("clip.gif", animation("GIF", 3, duration=500), "image/gif").run()
+    assert not app.exception
+    assert "The video lasts 1.5 s" in texts(app)
+    assert app.query_params["ml-video-file"] == "clip.gif"
+    again = open_video_page(open_page, "smolvlm", **{"ml-video-file": "clip.gif"})
+    assert [note for note in again.info if r"clip\.gif" in note.value]
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (still(COLOURS[0]), "at least 2 frames"),
+        (animation("GIF")[:150], "cut short"),
+        (b"\0\0\0\x20ftypisom\0\0\2\0isomiso2mp41", "This is a film"),
+    ],
+)
+def test_a_bad_file_is_a_sentence(open_page: OpenPage, content: bytes, sentence: str) -> None:
+    app = open_video_page(open_page, "smolvlm")
+    app.file_uploader(key="ml-video").upload("clip.gif", content, "image/gif").run()
+    assert not app.exception
+    assert sentence in texts(app)
+    assert not claims(app)
+
+
+def test_a_model_without_videos_offers_none(open_page: OpenPage) -> None:
+    app = open_video_page(open_page, "llava")
+    assert not app.exception
+    assert not [control for control in app.segmented_control if control.key == "ml-medium"]
+    assert claims(app)
+
+
+def test_one_map_a_frame_on_one_scale(folders: Path) -> None:
+    """Five frames: three maps of merged ones, in one strip, with what they add below; the sink is outlined in both."""
+    model = model_of(folders, "qwen2_vl")
+    video = open_video([still((40 * i, 10, 10), (24, 16)) for i in range(5)])
+    run = model.run(f"<image> {QUESTION}", video=video, max_new_tokens=0)
+    weights = np.arange(len(run.tokens), dtype=float)
+    labels = {"row": "row", "column": "column", "weight": "weight", "added": "added"}
+    sink = int(run.patches[1].places[0, 0])
+    figure = frames_figure(
+        run, ["1–2", "3–4", "5"], {"head": (weights, "weight"), "adds": (weights / 2, "added")}, (sink,), labels
+    )
+    assert len(figure.data) == 6
+    largest = max(grid.places.max() for grid in run.patches)
+    assert sorted({field.zmax for field in figure.data}) == [largest / 2, largest]
+    assert [title.text for title in figure.layout.annotations] == ["1–2", "3–4", "5", "head", "adds"]
+    assert len(figure.layout.shapes) == 2 * 2
+    assert len(figure.layout.images) == 6
+    for field, grid in zip(figure.data[:3], run.patches, strict=True):
+        np.testing.assert_allclose(field.z, grid.over(weights))
+
+
+@pytest.mark.parametrize(
+    ("language", "sentence"),
+    [
+        ("en", "Attention sinks, not evidence**: 32 outlined patches draw"),
+        ("pt-BR", "Sumidouros de atenção, não evidência**: 32 patches contornados recebem"),
+        ("zh-TW", "不是證據**：有 32 個加框的圖塊"),
+    ],
+)
+def test_sinks_are_named_in_each_language(
+    open_page: OpenPage, language: str, sentence: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With limits that every patch meets: random models have no sinks of their own."""
+    monkeypatch.setattr("viz_core.hub.sinks.SINK_WEIGHT", 0.0)
+    monkeypatch.setattr("viz_core.hub.sinks.SINK_LENGTH", 1e9)
+    assert sentence in texts(open_video_page(open_page, "qwen2_vl", lang=language))
