@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import re
 import subprocess
 import sys
@@ -15,12 +16,15 @@ from tests.source_files import ROOT
 from ui.chapter.reference import reference_address
 from viz_core.runtime.assets import ASSETS
 
+APP = "https://atlas.example"
+
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site")
     command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "--site-dir", str(folder)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    given = {**os.environ, "ATLAS_ADDRESS": APP}
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, env=given)
     assert done.returncode == 0, done.stderr[-2000:]
     return folder
 
@@ -51,7 +55,7 @@ def test_code_of_chapters_and_reference_link_to_each_other(site: Path, monkeypat
             page, _, anchor = address.removeprefix("https://docs.example/atlas/").partition("#")
             html = (site / page).read_text("utf-8")
             assert f'id="{anchor}"' in html, address
-            assert f'href="http://localhost:8501/{chapter.replace("_", "-")}"' in html, (address, chapter)
+            assert f'href="{APP}/{chapter.replace("_", "-")}"' in html, (address, chapter)
             described += 1
     assert described > len(CHAPTERS)
 
@@ -71,3 +75,13 @@ def test_it_loads_nothing_from_other_servers(site: Path) -> None:
     for path in site.rglob("*.html"):
         loaded = re.findall(r"<(?:script|link|img|iframe)[^>]*(?:src|href)=\"(https?:[^\"]+)", path.read_text("utf-8"))
         assert loaded == [], path
+
+
+def test_links_of_the_course_lead_to_the_app(site: Path) -> None:
+    """To the address that the build was given, and between lessons to pages of the site."""
+    for language in ("en", "pt-BR", "zh-TW"):
+        html = (site / "teach" / language / "index.html").read_text("utf-8")
+        assert f'href="{APP}/queries-keys-values?lang={language}' in html
+        assert 'href="http://localhost:8501' not in html
+        assert 'href="lesson-6.html"' in html
+        assert f'href="form.html?lang={language}' in (site / "teach" / "trial" / f"{language}.html").read_text("utf-8")

@@ -2,6 +2,7 @@
 
 For each language, build/course holds the pages to read and print (LANGUAGE/index.html), the same as a zip, and a Common
 Cartridge 1.1 for a learning platform. The cartridge is for students: it has no keys and no notes for the teacher.
+build/course/trial holds the trial, in all languages.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ ADDRESS = "http://localhost:8501"
 SECTIONS = ("goals", "plan", "slides", "vote", "sheet", "key", "homework")
 """The sections of a lesson, in the order of their headings."""
 MINUTES = 45
+TRIAL = ("form.html", "analysis.ipynb", "items.json", "trial.py")
 _NAME = {"en": "Name, date", "pt-BR": "Nome, data", "zh-TW": "姓名、日期"}
 _SHEET = {"en": "Exercise sheet", "pt-BR": "Folha de exercícios", "zh-TW": "練習單"}
 _STYLE = """
@@ -160,6 +162,21 @@ def _manifest(language: str, title: str, entries: str, resources: str) -> str:
     )
 
 
+def trial_files(address: str) -> dict[str, str]:
+    """The files of the trial by name: its page in each language, the form, the analysis and what it reads."""
+    files = {name: (HERE / "trial" / name).read_text("utf-8") for name in TRIAL}
+    for language in LANGUAGES:
+        text = (HERE / "trial" / f"{language}.md").read_text("utf-8")
+        files[f"{language}.html"] = page(text.split("\n")[0].removeprefix("# "), text, language, address)
+    return files
+
+
+def _write(folder: Path, files: dict[str, str]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in files.items():
+        (folder / name).write_text(text, "utf-8")
+
+
 def _write_zip(path: Path, files: dict[str, str]) -> None:
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, text in files.items():
@@ -180,12 +197,13 @@ def build(folder: Path, address: str = ADDRESS) -> None:
         raise ValueError(f"the address begins with http:// or https:// and has no spaces, got {address!r}")
     address = address.rstrip("/")
     for language in LANGUAGES:
-        (folder / language).mkdir(parents=True, exist_ok=True)
         pages = teacher_pages(language, address)
-        for name, text in pages.items():
-            (folder / language / name).write_text(text, "utf-8")
+        _write(folder / language, pages)
         _write_zip(folder / f"teacher-{language}.zip", pages)
         _write_zip(folder / f"students-{language}.imscc", cartridge(language, address))
+    trial = trial_files(address)
+    _write(folder / "trial", trial)
+    _write_zip(folder / "trial.zip", trial)
 
 
 if __name__ == "__main__":
