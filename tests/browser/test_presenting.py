@@ -53,7 +53,7 @@ def test_a_link_opens_on_the_first_figure_keys_go_on_and_escape_ends(page: Page,
 @pytest.mark.parametrize(
     ("address", "shown", "title"),
     [
-        ("queries-keys-values?present=exercise-temperature", ".st-key-exercise-temperature", "ever higher temperature"),
+        ("transformer?present=exercise-aligner", ".st-key-exercise-aligner", "aligns the word being written"),
         ("multi-head?present=figure-cost&mh-open-cost=true", ".st-key-part-multi-head-figure-cost", ""),
         ("multi-head?present=figure-nowhere", ".st-key-maps", ""),
     ],
