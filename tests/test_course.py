@@ -57,8 +57,8 @@ def test_a_lesson_is_whole(language: str, number: int) -> None:
     assert list(it.headings.values()) == list(lesson(language, 1).headings.values())
     for link in it.links():
         assert dict(parse_qsl(urlsplit(link).query))["lang"] == language
-    for name in ("slides", "vote"):
-        assert all("present=" in link for link in course().app_links(it.sections[name]))
+    for link in course().app_links(it.sections["slides"] + it.sections["vote"]):
+        assert "present=" in link or "t-without=" in link  # translations with a head off are on the page itself
 
 
 @pytest.mark.parametrize("language", LANGUAGES[1:])
