@@ -9,7 +9,7 @@ ADDRESS ?= localhost
 export PYTHONDONTWRITEBYTECODE :=
 PIP_INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --no-compile
 
-.PHONY: run host test test-library docs course languages bench load attacks serve-test clean
+.PHONY: run host test test-library docs course site languages bench load attacks serve-test clean
 
 # Start the app on localhost. ADDRESS=0.0.0.0 makes it visible to your network; for a public server use `make host`.
 run: $(VENV)/.app
@@ -24,7 +24,7 @@ host: $(VENV)/.app
 test: $(VENV)/.peers $(VENV)/.lens
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/oxlint --deny-warnings assets/components
+	$(BIN)/oxlint --deny-warnings assets/components static_site
 	OMP_NUM_THREADS=1 $(BIN)/pytest --collect-only -qq >/dev/null & $(BIN)/mypy; status=$$?; wait; exit $$status
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n $$($(BIN)/python -c 'import os; print(min(3 * os.cpu_count() // 2, 12) or 1)') --dist loadfile --no-loadscope-reorder
 
@@ -39,6 +39,11 @@ docs: $(VENV)/.dev
 # Write six lessons in three languages to build/course; ATLAS_ADDRESS is that of the app, where their links lead.
 course: $(VENV)/.dev
 	$(BIN)/python docs/teach/course.py --address $(or $(ATLAS_ADDRESS),http://localhost:8501)
+
+# Write the Atlas without a server to build/site: static pages whose models run in the browser. ATLAS_ADDRESS is
+# that of the app, where their links lead. onnxruntime-web comes from the npm registry, or from the one that npm_config_registry names.
+site: $(VENV)/.dev
+	$(BIN)/python -m static_site --app "$(ATLAS_ADDRESS)"
 
 # Check the layout of every chapter in every language, on wide and narrow screens, with every tab and sheet open.
 languages: $(VENV)/.dev

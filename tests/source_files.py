@@ -15,6 +15,7 @@ PACKAGES = {
     "attention_atlas": {"viz_core"},
     "recipes": {"viz_core"},
     "serving": {"viz_core"},
+    "static_site": {"viz_core"},
     "ui": {"serving", "viz_core"},
     "pages": {"serving", "ui", "viz_core"},
 }

@@ -134,7 +134,7 @@ def _attend_fused(
 ) -> Float[Tensor, "batch heads queries v"]:
     """Return attention by torch's kernel, with mask, bias and causality as its one mask."""
     square = queries.shape[2] == keys.shape[2]
-    fused_causal = causal and square and mask is None and bias is None
+    fused_causal = bool(causal and square and mask is None and bias is None)  # torch.export makes symbols of sizes
     # Modes that record or edit plain PyTorch must not see this call.
     with no_recording() if recorded else nullcontext(), no_editing() if is_editing() else nullcontext():
         return F.scaled_dot_product_attention(

@@ -1,0 +1,171 @@
+"""ONNX graphs whose weights lie in one file beside them, which several graphs share."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import onnx
+import torch
+from onnx import helper, numpy_helper
+from torch import Tensor, nn
+
+WEIGHTS = "weights"
+"""The name under which graphs refer to the file of their weights."""
+
+SHARED_FROM = 256
+"""Tensors of fewer numbers stay in their graph."""
+
+
+@dataclass
+class WeightStore:
+    """The weights of one model: float16 exactly as its checkpoint has them, each tensor once.
+
+    Attributes:
+        named: the model's tensors, by name; of several names for one tensor the first counts.
+        made: tensors that the browser computes by a formula, by name: how.
+    """
+
+    named: Mapping[str, Tensor]
+    made: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    places: dict[str, int] = field(default_factory=dict)  # offset of each tensor in use, in float32 bytes
+    size: int = 0
+
+    def find(self, values: np.ndarray) -> tuple[str, bool] | None:
+        """The name of the tensor with these values, and whether they are its transpose."""
+        for name, tensor in self.named.items():
+            own = tensor.detach().numpy()
+            if own.shape == values.shape and np.array_equal(own, values):
+                return name, False
+            if own.ndim == 2 and own.shape == values.shape[::-1] and np.array_equal(own.T, values):
+                return name, True
+        return None
+
+    def place(self, name: str) -> tuple[int, int]:
+        """Offset and length in bytes of a tensor within the file as the browser unpacks it."""
+        length = 4 * self.named[name].numel()
+        if name not in self.places:
+            self.places[name] = self.size
+            self.size += length
+        return self.places[name], length
+
+    def packed(self) -> bytes:
+        """The stored tensors as float16, compressed: first the lower bytes of all numbers, then the higher ones.
+
+        Raises:
+            ValueError: if a tensor has numbers that float16 does not.
+        """
+        parts = []
+        for name in self.places:
+            if name in self.made:
+                continue
+            values = self.named[name].detach().numpy()
+            half = values.astype("<f2")
+            if not np.array_equal(half.astype(np.float32), values):
+                raise ValueError(f"{name}: expected numbers that float16 has, got others")
+            parts.append(half.ravel())
+        planes = np.concatenate(parts).view(np.uint8).reshape(-1, 2).T
+        return gzip.compress(planes.tobytes(), 9, mtime=0)
+
+    def index(self) -> str:
+        """What the browser needs to unpack the file, as JSON."""
+        tensors = [
+            {"name": name, "offset": offset, "count": self.named[name].numel()}
+            | ({"made": self.made[name]} if name in self.made else {})
+            for name, offset in self.places.items()
+        ]
+        return json.dumps({"bytes": self.size, "tensors": tensors}, indent=1)
+
+    def unpacked(self) -> bytes:
+        """The file as the browser unpacks it: float32."""
+        return b"".join(self.named[name].detach().numpy().astype("<f4").tobytes() for name in self.places)
+
+
+def export_graph(
+    module: nn.Module,
+    inputs: tuple[Any, ...],
+    dynamic_shapes: tuple[Any, ...],
+    names: tuple[Sequence[str], Sequence[str]],
+    store: WeightStore,
+) -> bytes:
+    """Return an ONNX graph whose large tensors lie in `store`.
+
+    Args:
+        dynamic_shapes: of `inputs`, as `torch.export` takes them.
+        names: of inputs and outputs.
+    """
+    with _quiet():
+        program = torch.onnx.export(
+            module.eval(),
+            inputs,
+            dynamo=True,
+            dynamic_shapes=dynamic_shapes,
+            input_names=names[0],
+            output_names=names[1],
+            external_data=False,
+            optimize=True,
+            verbose=False,
+        )
+    assert program is not None
+    return _with_shared_weights(program.model_proto, store).SerializeToString(deterministic=True)
+
+
+def _with_shared_weights(model: onnx.ModelProto, store: WeightStore) -> onnx.ModelProto:
+    graph, kept, transposes = model.graph, [], []
+    inserted: dict[str, onnx.TensorProto] = {}
+    for tensor in graph.initializer:
+        values = numpy_helper.to_array(tensor)
+        if values.size < SHARED_FROM:
+            kept.append(tensor)
+            continue
+        found = store.find(values)
+        if found is None:
+            raise ValueError(f"{tensor.name}: expected a tensor of the model, got shape {values.shape}")
+        name, transposed = found
+        inserted[name] = _reference(name, store)
+        operation = ("Transpose", {"perm": [1, 0]}) if transposed else ("Identity", {})
+        if transposed or tensor.name != name:
+            transposes.append(helper.make_node(operation[0], [name], [tensor.name], f"{name}-read", **operation[1]))
+    nodes = list(graph.node)
+    for node in nodes:  # where it came from: paths of this machine
+        del node.metadata_props[:]
+        node.doc_string = ""
+    del graph.initializer[:], graph.node[:], graph.value_info[:], graph.metadata_props[:], model.metadata_props[:]
+    graph.initializer.extend([*kept, *inserted.values()])
+    graph.node.extend([*transposes, *nodes])
+    for value in (*graph.input, *graph.output):
+        del value.metadata_props[:]
+    for function in model.functions:
+        del function.metadata_props[:]
+    return model
+
+
+def _reference(name: str, store: WeightStore) -> onnx.TensorProto:
+    offset, length = store.place(name)
+    tensor = onnx.TensorProto(name=name, data_type=onnx.TensorProto.FLOAT, dims=store.named[name].shape)
+    tensor.data_location = onnx.TensorProto.EXTERNAL
+    for key, value in (("location", WEIGHTS), ("offset", offset), ("length", length)):
+        tensor.external_data.add(key=key, value=str(value))
+    return tensor
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without what the exporter reports of libraries that are not needed."""
+    import logging
+
+    logger = logging.getLogger("torch.onnx")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logger.setLevel(level)

@@ -1,0 +1,42 @@
+"""The files of a site, their digests, and the service worker that knows them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+
+WEB = Path(__file__).parent / "web"
+LARGE = 2**20
+"""Files from so many bytes on are stored when a page loads them, the others at the first visit to any page."""
+
+
+@dataclass
+class SiteFiles:
+    """What is written so far, by path within the site."""
+
+    folder: Path
+    contents: dict[str, bytes] = field(default_factory=dict)
+
+    def add(self, path: str, content: str | bytes) -> dict[str, object]:
+        """Add a file; its path, size and digest, as `loadFile` takes them."""
+        data = content.encode() if isinstance(content, str) else content
+        self.contents[path] = data
+        return {"path": path, "bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+
+    def write(self) -> None:
+        """Write all files, the service worker with their digests, and files.json, which lists them."""
+        digests = {path: hashlib.sha256(data).hexdigest() for path, data in sorted(self.contents.items())}
+        small = [path for path in digests if len(self.contents[path]) < LARGE]
+        worker = (WEB / "service_worker.js").read_text(encoding="utf-8")
+        known = f"self.FILES = {json.dumps(digests, indent=1)};\nself.SMALL = {json.dumps(small, indent=1)};\n"
+        listed = {path: {"bytes": len(self.contents[path]), "sha256": digest} for path, digest in digests.items()}
+        everything = self.contents | {
+            "service_worker.js": (known + worker).encode(),
+            "files.json": (json.dumps(listed, indent=1) + "\n").encode(),
+        }
+        for path, data in everything.items():
+            file = self.folder / path
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(data)

@@ -1,0 +1,23 @@
+"""The shipped tokenizers as JSON for static_site/web/tokenizer.js."""
+
+from __future__ import annotations
+
+import json
+
+from tokenizers import Tokenizer
+
+
+def tokenizer_json(tokenizer: Tokenizer) -> str:
+    """Vocabulary, merges and the pattern of pieces of a byte-pair tokenizer as `viz_core.pretrained` trains it.
+
+    Raises:
+        ValueError: if it works in a way that the script does not know.
+    """
+    content = json.loads(tokenizer.to_str())
+    model, steps = content["model"], content["pre_tokenizer"].get("pretokenizers", [])
+    kinds = [content["normalizer"]["type"], model["type"], *(step["type"] for step in steps)]
+    if kinds != ["NFKC", "BPE", "Metaspace", "Split"] or not model["byte_fallback"]:
+        raise ValueError(f"tokenizer: expected NFKC, Metaspace, Split and BPE with bytes, got {', '.join(kinds)}")
+    vocab = sorted(model["vocab"], key=model["vocab"].__getitem__)
+    pattern = steps[1]["pattern"]["Regex"].removeprefix("(?i)")
+    return json.dumps({"vocab": vocab, "merges": model["merges"], "pieces": pattern}, ensure_ascii=False)

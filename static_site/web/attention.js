@@ -1,0 +1,123 @@
+// Attention weights from queries and keys (viz_core/trace/weights.py), and measures of maps (viz_core/maps/head_measures).
+
+/**
+ * softmax(q k^T / sqrt(d)) of every head: heads x queries x keys as float32; zeros of a head that is off.
+ *
+ * @param {{heads: number, size: number, queries: Float32Array, keys: Float32Array, causal: boolean, off: number[]}} call
+ *   queries and keys: heads x n x size
+ */
+export function attentionWeights({ heads, size, queries, keys, causal, off = [] }) {
+  const rows = queries.length / heads / size;
+  const columns = keys.length / heads / size;
+  const weights = new Float32Array(heads * rows * columns);
+  const scores = new Float64Array(columns);
+  for (let head = 0; head < heads; head += 1) {
+    if (off.includes(head)) continue;
+    for (let row = 0; row < rows; row += 1) {
+      const seen = causal ? columns - rows + row + 1 : columns;
+      const query = (head * rows + row) * size;
+      let most = -Infinity;
+      for (let column = 0; column < seen; column += 1) {
+        const key = (head * columns + column) * size;
+        let score = 0;
+        for (let i = 0; i < size; i += 1) score += queries[query + i] * keys[key + i];
+        scores[column] = score / Math.sqrt(size);
+        if (scores[column] > most) most = scores[column];
+      }
+      let total = 0;
+      for (let column = 0; column < seen; column += 1) total += scores[column] = Math.exp(scores[column] - most);
+      const place = (head * rows + row) * columns;
+      for (let column = 0; column < seen; column += 1) weights[place + column] = scores[column] / total;
+    }
+  }
+  return weights;
+}
+
+/** By how much the sum of any row differs from 1; a row of zeros, of a head that is off, counts as 0. */
+export function rowError(weights, columns) {
+  let most = 0;
+  for (let start = 0; start < weights.length; start += columns) {
+    let sum = 0;
+    for (let i = start; i < start + columns; i += 1) sum += weights[i];
+    if (sum) most = Math.max(most, Math.abs(sum - 1));
+  }
+  return most;
+}
+
+/** The largest weight on a key after the query, of maps of a sequence on itself. */
+export function futureWeight(weights, size) {
+  let most = 0;
+  for (let i = 0; i < weights.length; i += 1) {
+    if (i % size > Math.floor(i / size) % size) most = Math.max(most, weights[i]);
+  }
+  return most;
+}
+
+const bits = (p) => (p > 0 ? -p * Math.log2(p) : 0);
+
+/**
+ * Measures of one map by name, those of `viz_core.maps.register` that apply to it.
+ *
+ * @param {{rows: number, columns: number, onItself: boolean, separators: number[], rowsSumToOne: boolean}} info
+ */
+export function measureMap(weights, { rows, columns, onItself, separators, rowsSumToOne = true }) {
+  const at = (row, column) => weights[row * columns + column];
+  const mean = (of) => Array.from({ length: rows }, (_, row) => of(row)).reduce((sum, value) => sum + value, 0) / rows;
+  const found = {};
+  const entropies = Array.from({ length: rows }, (_, row) => weights.subarray(row * columns, (row + 1) * columns).reduce((sum, w) => sum + bits(w), 0));
+  if (rowsSumToOne) found.entropy = mean((row) => entropies[row]);
+  if (onItself) found.diagonal = mean((row) => at(row, row));
+  if (onItself && rows > 1) {
+    found.previous = (mean((row) => (row ? at(row, row - 1) : 0)) * rows) / (rows - 1);
+    found.next = (mean((row) => (row + 1 < columns ? at(row, row + 1) : 0)) * rows) / (rows - 1);
+  }
+  found.first = mean((row) => at(row, 0));
+  if (separators.length) found.separator = mean((row) => separators.reduce((sum, column) => sum + at(row, column), 0));
+  if (!onItself && rowsSumToOne) {
+    const marginal = Array.from({ length: columns }, (_, column) => mean((row) => at(row, column)));
+    found.information = Math.max(0, marginal.reduce((sum, p) => sum + bits(p), 0) - found.entropy);
+  }
+  return found;
+}
+
+/** Names, units and largest values of the measures of a map, in their order in lists. */
+export function measuresOf({ rows, columns, onItself, separators }, hasErrors) {
+  const share = (name) => ({ name, unit: "share", maximum: 1 });
+  return [
+    { name: "entropy", unit: "bits", maximum: Math.log2(Math.max(2, columns)) },
+    ...(onItself ? [share("diagonal")] : []),
+    ...(onItself && rows > 1 ? [share("previous"), share("next")] : []),
+    share("first"),
+    ...(separators.length ? [share("separator")] : []),
+    ...(onItself ? [] : [{ name: "information", unit: "bits", maximum: Math.log2(Math.max(2, Math.min(rows, columns))) }]),
+    ...(hasErrors ? ["written", "read"].map((name) => ({ name, unit: "accuracy", maximum: 1 })) : []),
+  ];
+}
+
+/** W_ab = mean over the tokens of word a of the sum over those of word b (Clark 2019, section 4.1). */
+export function mergeWords(weights, rowWords, columnWords) {
+  const [rows, columns] = [rowWords, columnWords].map((numbers) => numbers.at(-1) + 1);
+  const merged = new Float64Array(rows * columns);
+  const pieces = Array.from({ length: rows }, () => 0);
+  rowWords.forEach((word, row) => {
+    pieces[word] += 1;
+    columnWords.forEach((other, column) => (merged[word * columns + other] += weights[row * columnWords.length + column]));
+  });
+  return Float32Array.from(merged, (sum, i) => sum / pieces[Math.floor(i / columns)]);
+}
+
+/** The largest weight of each bin, at most `size` bins on a side, as torch's adaptive max-pooling bins them. */
+export function pooled(weights, rows, columns, size) {
+  const [height, width] = [Math.min(size, rows), Math.min(size, columns)];
+  const most = new Float32Array(height * width);
+  const bin = (i, bins, count) => [Math.floor((i * count) / bins), Math.ceil(((i + 1) * count) / bins)];
+  for (let y = 0; y < height; y += 1) {
+    const [top, bottom] = bin(y, height, rows);
+    for (let x = 0; x < width; x += 1) {
+      const [left, right] = bin(x, width, columns);
+      for (let row = top; row < bottom; row += 1)
+        for (let column = left; column < right; column += 1) most[y * width + x] = Math.max(most[y * width + x], weights[row * columns + column]);
+    }
+  }
+  return { height, width, most };
+}

@@ -1,0 +1,34 @@
+// What every page does: words, numbers, the service worker, the language that a reader chose.
+
+import { makeWords } from "./components/attention_view/words.js";
+import { ROOT } from "./files.js";
+
+/** The page's data, and its words as `makeWords` reads them. */
+export function readPage() {
+  const data = JSON.parse(document.getElementById("data").textContent);
+  const { lang } = document.documentElement;
+  const words = makeWords(data.words, lang);
+  const whole = new Intl.NumberFormat(lang, { maximumFractionDigits: 0 });
+  const tenth = new Intl.NumberFormat(lang, { minimumFractionDigits: 1, maximumFractionDigits: 1 });
+  const part = (name) => document.querySelector(`[data-part="${name}"]`);
+  return { data, words, language: lang, part, whole: (value) => whole.format(value), megabytes: (bytes) => tenth.format(bytes / 1e6), number: (value) => words.plain(value) };
+}
+
+/** Keep the small files for a visit without a network; false where this browser cannot. */
+export async function keepSite() {
+  if (!navigator.serviceWorker || !globalThis.caches) return false;
+  await navigator.serviceWorker.register(new URL("service_worker.js", ROOT), { scope: ROOT.pathname, updateViaCache: "none" });
+  await navigator.serviceWorker.ready;
+  return true;
+}
+
+/** A claim's badge: its statement and the number measured, with the limit it must keep. */
+export function renderClaim(node, { words }, statement, measured, limit) {
+  const holds = measured <= limit;
+  const short = (value) => (value && value < 1e-3 ? value.toExponential(1) : String(Number(value.toPrecision(2))));
+  const text = (name) => words.text(name, { measured: short(measured), limit: short(limit) });
+  node.dataset.holds = holds;
+  node.dataset.measured = measured;
+  node.title = `${words.text(holds ? "holds" : "fails")} ${text("measured.off-by")}`;
+  node.textContent = `${holds ? "✓" : "✗"} ${statement} ${text("badge.off-by")}`;
+}

@@ -1,0 +1,188 @@
+// The translator's page: English in, French out, and every head's map.
+
+import { keepSite, readPage, renderClaim } from "./page.js";
+import { futureWeight, rowError } from "./attention.js";
+import { openTranslator, TextError } from "./translator.js";
+import { initialState, makeGroup, makeView } from "./view_source.js";
+
+const TYPING = 350; // milliseconds after the last key
+const ROUNDING = 1e-5; // as in the app: what float32 may lose in sums of a few hundred terms
+const LOGIT_ROUNDING = 1e-4; // the same through all layers and the output layer
+
+const page = readPage();
+const { data, words, part } = page;
+const form = part("form");
+const [input, search] = [form.elements.text, form.elements.search];
+let newest = 0;
+let translator = null;
+
+const view = makeView(part("view"), part("markup").innerHTML, data.viewWords, page.language, (off) => {
+  writeAddress({ off });
+  run();
+});
+
+/** The address holds what is shown, so that a link shows it again. */
+function writeAddress(changes) {
+  const now = { ...readAddress(), ...changes };
+  const entries = [["text", now.text], ["beam", now.beam === 1 ? "" : now.beam], ["off", now.off.join("_")]].filter(([, value]) => value);
+  history.replaceState(null, "", entries.length ? `#${new URLSearchParams(entries)}` : location.pathname + location.search);
+}
+
+function readAddress() {
+  const given = new URLSearchParams(location.hash.slice(1));
+  const beam = Number(given.get("beam"));
+  const off = (given.get("off") ?? "").split("_").filter((place) => data.heads.includes(place));
+  return { text: given.get("text") ?? "", beam: data.beams.includes(beam) ? beam : 1, off };
+}
+
+function say(name, values = {}) {
+  part("state").textContent = name ? words.text(name, values) : "";
+}
+
+function groupsOf(found) {
+  const source = { tokens: found.sourceTokens, words: found.sourceWords, label: data.labels.english };
+  const target = { tokens: found.targetTokens, words: found.targetWords, label: data.labels.french };
+  const written = { tokens: found.decoderTokens, words: found.decoderWords, label: data.labels.written };
+  const sides = { "encoder-self": [source, source], "decoder-self": [target, written], cross: [target, source] };
+  return Object.entries(sides).map(([id, [queries, keys]]) =>
+    makeGroup({
+      id, label: data.labels[id], queriesLabel: queries.label, keysLabel: keys.label,
+      queryTokens: queries.tokens, keyTokens: keys.tokens, queryWords: queries.words, keyWords: keys.words,
+      onItself: id !== "cross", calls: found.calls[id], errors: id === "cross" ? data.errors : null,
+      made: { model: data.model, revision: data.revision, text: found.sourceText },
+    }),
+  );
+}
+
+function headsNamed(off) {
+  const named = off.map((place) => {
+    const [group, layer, head] = place.split(".");
+    return words.text("announcement", { name: data.labels[group], text: words.text("head_name", { layer: Number(layer) + 1, head: Number(head) + 1 }) });
+  });
+  return words.row(named);
+}
+
+function showClaims(found, groups) {
+  const maps = groups.flatMap((group) => group.calls.map((_, layer) => [group, group.weights(layer)]));
+  const heads = groups.reduce((sum, { calls }) => sum + calls.reduce((count, call) => count + call.heads, 0), 0);
+  const rows = Math.max(...maps.map(([group, weights]) => rowError(weights, group.info.columns)));
+  const future = Math.max(...maps.filter(([{ id }]) => id === "decoder-self").map(([group, weights]) => futureWeight(weights, group.info.columns)));
+  renderClaim(part("claim-rows"), page, words.text("claim.rows", { heads }), rows, ROUNDING);
+  renderClaim(part("claim-future"), page, words.text("claim.future"), future, 0);
+  renderClaim(part("claim-cache"), page, words.text("claim.cache"), found.cacheError, LOGIT_ROUNDING);
+}
+
+function showResult(found, whole, off, time) {
+  const score = ({ logProbability }) => page.number(logProbability).replace("-", "−");
+  part("caption").hidden = part("whole").hidden = !off.length;
+  if (off.length) {
+    part("whole").textContent = whole.text;
+    part("caption").textContent = words.text("off-without", { heads: headsNamed(off), score: score(found) });
+    part("whole-caption").textContent = words.text("off-with", { score: score(whole) });
+  }
+  part("whole-caption").hidden = !off.length;
+  part("all-on").hidden = !off.length;
+  part("result").textContent = found.text;
+  const measured = words.text("measured", { search: search.selectedOptions[0].textContent, tokens: found.target.length, score: score(found) });
+  const notes = [`${measured} · ${words.text("timing", { time: page.whole(time) })}`];
+  if (!found.isComplete) notes.push(words.text("incomplete"));
+  if (found.numUnknown) notes.push(words.text("unknown-count", { count: found.numUnknown }));
+  part("measured").textContent = notes.join(" ");
+}
+
+async function run() {
+  if (!translator) return;
+  const mine = (newest += 1);
+  const isStopped = () => mine !== newest;
+  const { beam, off } = readAddress();
+  const text = input.value || data.example;
+  part("problem").hidden = true;
+  const started = performance.now();
+  try {
+    const onToken = (written) => !isStopped() && !off.length && (part("result").textContent = written);
+    const found = await translator.translate(text, { beam, off, isStopped, onToken });
+    const time = performance.now() - started;
+    const whole = off.length && found ? await translator.translate(text, { beam, isStopped }) : found;
+    if (!found || !whole) return;
+    const groups = groupsOf(found);
+    view.open(groups, initialState("cross", ...data.open), off);
+    showResult(found, whole, off, time);
+    showClaims(found, groups);
+    Object.assign(document.documentElement.dataset, { shown: text, off: off.join("_") });
+  } catch (error) {
+    if (isStopped()) return;
+    if (!(error instanceof TextError)) throw error;
+    part("problem").hidden = false;
+    const values = Object.fromEntries(Object.entries(error.values).map(([name, value]) => [name, page.whole(value)]));
+    part("problem").textContent = words.text(`problem.${error.message}`, values);
+  }
+}
+
+function listen() {
+  let typing = 0;
+  const later = () => {
+    clearTimeout(typing);
+    typing = setTimeout(() => {
+      writeAddress({ text: input.value });
+      run();
+    }, TYPING);
+  };
+  input.addEventListener("input", later);
+  search.addEventListener("change", () => {
+    writeAddress({ beam: Number(search.value) });
+    run();
+  });
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    clearTimeout(typing);
+    writeAddress({ text: input.value });
+    run();
+  });
+  part("examples").addEventListener("click", (event) => {
+    const { example } = event.target.dataset;
+    if (!example) return;
+    input.value = example;
+    form.requestSubmit();
+  });
+  part("all-on").addEventListener("click", () => {
+    writeAddress({ off: [] });
+    run();
+  });
+  globalThis.addEventListener("hashchange", () => {
+    fill();
+    run();
+  });
+}
+
+function fill() {
+  const { text, beam } = readAddress();
+  input.value = text || data.example;
+  search.value = beam;
+}
+
+async function start() {
+  fill();
+  listen();
+  if (!globalThis.WebAssembly || !globalThis.DecompressionStream) return say("unsupported");
+  const kept = keepSite().catch(() => false);
+  const bar = part("progress");
+  const progress = ({ done, total }) => {
+    Object.assign(bar, { value: done, max: total });
+    if (done < total) say("loading", { done: page.megabytes(done), total: page.megabytes(total) });
+    else say("preparing");
+  };
+  try {
+    translator = await openTranslator(data.files, data.sizes, progress);
+  } catch (error) {
+    say("failed", { reason: error.message });
+    throw error;
+  }
+  bar.hidden = true;
+  globalThis.atlas = { translator }; // for tests and the curious
+  await run();
+  say((await kept) ? "ready" : "ready-unkept");
+  document.documentElement.dataset.ready = "true";
+  return undefined;
+}
+
+start();

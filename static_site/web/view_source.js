@@ -1,0 +1,189 @@
+// What the attention view shows and asks for, answered in the browser: the messages of docs/attention-view.md.
+
+import show from "./components/attention_view/main.js";
+import { attentionWeights, measureMap, measuresOf, mergeWords, pooled } from "./attention.js";
+
+const VERSION = 3;
+const MOST_TOKENS = 512; // on a side of a map that is sent whole
+const THUMBNAIL = 64;
+const SEPARATOR = /^(\[SEP\]|<\/s>|<eos>|<sep>|<\|endoftext\|>)$/;
+
+/**
+ * A kind of maps, as `MapGroup` is in Python.
+ *
+ * @param kind {id, label, queriesLabel, keysLabel, queryTokens, keyTokens, queryWords, keyWords, onItself, calls, errors, made}
+ */
+export function makeGroup(kind) {
+  const rows = kind.queryTokens.length;
+  const columns = kind.keyTokens.length;
+  const separators = kind.keyTokens.flatMap((token, i) => (SEPARATOR.test(token) ? [i] : []));
+  const info = { rows, columns, onItself: kind.onItself, separators };
+  const computed = kind.calls.map(() => null);
+  /** All maps of a layer, computed when someone looks. */
+  const weights = (layer) => (computed[layer] ??= attentionWeights(kind.calls[layer]));
+  const mapOf = (layer, head) => weights(layer).subarray(head * rows * columns, (head + 1) * rows * columns);
+  return { ...kind, info, weights, mapOf };
+}
+
+/** The header's description of a group. */
+const describe = ({ calls, info, errors, ...group }) => ({
+  id: group.id,
+  label: group.label,
+  queries_label: group.queriesLabel,
+  keys_label: group.keysLabel,
+  query_tokens: group.queryTokens,
+  key_tokens: group.keyTokens,
+  query_words: group.queryWords ?? null,
+  key_words: group.keyWords ?? null,
+  measures: measuresOf(info, Boolean(errors)),
+  exact: Math.max(info.rows, info.columns) <= MOST_TOKENS,
+  seen: null,
+  layers: calls.map(({ heads }, layer) => ({ number: layer + 1, heads })),
+  made: group.made,
+});
+
+/** The answer to one request, {kind, shape, values, ...notes}, or null where there is none. */
+function answer(groups, request) {
+  const [kind, place, ...rest] = request.split(" ");
+  const [id, heads, how, unit] = place.startsWith("0.") ? place.slice(2).split(":") : [rest.shift()];
+  const group = groups.find((each) => each.id === id);
+  if (!group || place[0] !== "0") return null;
+  const { rows, columns } = group.info;
+  if (kind === "map" || kind === "measures") return ofMap(group, kind, heads, how, unit);
+  const layer = Number(rest[0]);
+  const call = group.calls[layer];
+  if (!call) return null;
+  if (kind === "picture") return thumbnails(group, layer);
+  if (kind === "keys") {
+    const values = new Float32Array(call.heads * 2 * columns);
+    for (let head = 0; head < call.heads; head += 1) {
+      const map = group.mapOf(layer, head);
+      for (let column = 0; column < columns; column += 1) {
+        let most = 0;
+        for (let row = 0; row < rows; row += 1) {
+          const weight = map[row * columns + column];
+          values[2 * head * columns + column] += weight / rows;
+          if (weight > most) [most, values[(2 * head + 1) * columns + column]] = [weight, row];
+        }
+      }
+    }
+    return { kind: "exact", shape: [call.heads, 2, columns], values };
+  }
+  return null;
+}
+
+function ofMap(group, kind, heads, how, unit) {
+  const { rows, columns } = group.info;
+  const maps = heads.split("_").map((head) => group.mapOf(...head.split(".").map(Number)));
+  const combined = new Float32Array(rows * columns);
+  for (let i = 0; i < combined.length; i += 1) {
+    const values = maps.map((map) => map[i]);
+    combined[i] = how === "max" ? Math.max(...values) : values.reduce((sum, value) => sum + value, 0) / maps.length;
+  }
+  const words = unit === "words";
+  const numbers = (given, count) => (words && given) || Array.from({ length: count }, (_, i) => i);
+  const [rowWords, columnWords] = [numbers(group.queryWords, rows), numbers(group.keyWords, columns)];
+  const values = words ? mergeWords(combined, rowWords, columnWords) : combined;
+  const shape = [rowWords.at(-1) + 1, columnWords.at(-1) + 1];
+  if (kind === "map") return { kind: "exact", shape, values };
+  const separators = [...new Set(group.info.separators.map((column) => columnWords[column]))];
+  const info = { ...group.info, rows: shape[0], columns: shape[1], separators, rowsSumToOne: how === "mean" || maps.length === 1 };
+  info.onItself &&= shape[0] === shape[1];
+  return { kind: "bytes", shape: [0], values: new Uint8Array(0), measures: measureMap(values, info) };
+}
+
+function thumbnails(group, layer) {
+  const { rows, columns } = group.info;
+  const measures = [];
+  const pictures = [];
+  let size = null;
+  for (let head = 0; head < group.calls[layer].heads; head += 1) {
+    const map = group.mapOf(layer, head);
+    const [written, read] = group.errors?.map((side) => 1 - side[layer][head]) ?? [];
+    measures.push({ ...measureMap(map, group.info), ...(group.errors ? { written, read } : {}) });
+    const { height, width, most } = pooled(map, rows, columns, THUMBNAIL);
+    size = [height, width];
+    pictures.push(Uint8Array.from(most, (weight) => Math.round(255 * Math.sqrt(Math.min(1, weight)))));
+  }
+  const values = new Uint8Array(pictures.length * size[0] * size[1]);
+  pictures.forEach((picture, head) => values.set(picture, head * size[0] * size[1]));
+  return { kind: "root", shape: [pictures.length, ...size], values, measures };
+}
+
+/** A header and parts as one run of bytes (viz_core/view/framing.py). */
+function frame(header, parts) {
+  let offset = 0;
+  const places = parts.map(({ values, ...part }) => {
+    const place = { ...part, offset };
+    offset += Math.ceil(values.byteLength / 4) * 4;
+    return place;
+  });
+  const text = new TextEncoder().encode(JSON.stringify({ ...header, parts: places }));
+  const start = 4 + Math.ceil(text.length / 4) * 4;
+  const bytes = new Uint8Array(start + offset).fill(32, 4, start);
+  new DataView(bytes.buffer).setUint32(0, start - 4, true);
+  bytes.set(text, 4);
+  parts.forEach(({ values }, i) => bytes.set(new Uint8Array(values.buffer, values.byteOffset, values.byteLength), start + places[i].offset));
+  return bytes;
+}
+
+/**
+ * An attention view whose questions are answered here.
+ *
+ * @param host the element it is drawn in
+ * @param markup its HTML and style
+ * @param onSwitch is called with the heads that are off, "GROUP.LAYER.HEAD" each
+ */
+export function makeView(host, markup, words, language, onSwitch) {
+  const parentElement = host.attachShadow({ mode: "open" }); // the page's styles and the view's stay apart
+  parentElement.innerHTML = markup;
+  const now = { groups: [], state: null, stamp: 0, off: new Set() };
+
+  const send = (requests, known, message) => {
+    const found = requests.map((name) => [name, answer(now.groups, name)]);
+    const parts = found.filter(([, part]) => part).map(([name, part]) => ({ name, ...part }));
+    const header = {
+      version: VERSION,
+      stamp: String(now.stamp),
+      turn: message?.turn ?? 0,
+      state: now.state,
+      offline: false,
+      message_id: message?.id ?? null,
+      offers: [],
+      along: null,
+      switches: [...now.off],
+      missing: found.filter(([, part]) => !part).map(([name]) => name),
+      ...(known ? {} : { base: { language, words, inputs: ["", ""], beside: [], groups: [now.groups.map(describe)] } }),
+    };
+    show({ data: frame(header, parts), parentElement, setStateValue, setTriggerValue });
+  };
+  const setStateValue = (_, { have, wants, turn, id, group, layer, head, pins, display }) => {
+    now.state = { group, layer, head, pins, display };
+    send(wants, have === String(now.stamp), { turn, id });
+  };
+  const setTriggerValue = (name, place) => {
+    if (name !== "switch") return;
+    if (!now.off.delete(place)) now.off.add(place);
+    onSwitch([...now.off]);
+  };
+  const redraw = () => now.state && send([], true);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
+
+  /** Show other maps; what was open stays open where it is there. */
+  const open = (groups, state, off = []) => {
+    const before = now.state;
+    Object.assign(now, { groups, stamp: now.stamp + 1, off: new Set(off) });
+    now.state = before ? { ...before, pins: [], display: { ...before.display, zoom: "whole" } } : state;
+    const layers = groups.find(({ id }) => id === now.state.group).calls.map((_, layer) => `picture 0 ${now.state.group} ${layer}`);
+    send([...layers, `map 0.${now.state.group}:${now.state.layer}.${now.state.head}:mean:tokens`], false);
+  };
+  return { open };
+}
+
+/** What an attention view opens with. */
+export const initialState = (group, layer, head) => ({ group, layer, head, pins: [], display: { ...DISPLAY } });
+
+const DISPLAY = {
+  mode: "map", scale: "sqrt", palette: "viridis", unit: "tokens", fold: "mean", heads: "one", how: "mean", compare: "off",
+  other: "none", sort: "layer", filter: "", links: "w0.1", patches: "exact", zoom: "whole",
+};

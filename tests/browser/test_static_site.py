@@ -1,0 +1,224 @@
+"""The site without a server: served from a sub-path with every other address blocked, it gives what Python gives."""
+
+from __future__ import annotations
+
+import functools
+import http.server
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.browser.accessibility import ALL, AXE
+from viz_core.pretrained import Translator, load
+from viz_core.pretrained.samples import held_out
+from viz_core.trace import intervene, off
+from viz_core.view.translation import translation_groups
+from viz_core.view.words import group_labels
+
+ROOT = Path(__file__).resolve().parents[2]
+LANGUAGES = ("en", "pt-BR", "zh-TW")
+HARD_TEXTS = (
+    "Don't you know it's 7 o'clock?",
+    "  I\u00a0said:\u2009“No—never!” ",
+    "Zoë ate 12½ crêpes in Ångström, 漢字 and 🎉.",
+    "l'amour, qu'il dit; <eos> is text",
+    "İstanbul ﬁne \u200bzero ▁mark",
+)
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The site at a sub-path of a plain file server."""
+    root = tmp_path_factory.mktemp("host")
+    built = subprocess.run(
+        [sys.executable, "-m", "static_site", "--out", str(root / "some" / "where")],
+        cwd=ROOT,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if "URLError" in built.stderr:
+        pytest.skip("the npm registry cannot be reached, and onnxruntime-web is not in build/cache")
+    assert built.returncode == 0, built.stderr
+    server = http.server.ThreadingHTTPServer(("localhost", 0), functools.partial(_Quiet, directory=str(root)))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://localhost:{server.server_port}/some/where/"
+    server.shutdown()
+    server.server_close()
+
+
+class _Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *args: Any) -> None: ...
+
+
+@pytest.fixture(scope="session")
+def shipped() -> Translator:
+    return load("transformer-en-fr", device="cpu")
+
+
+@pytest.fixture
+def alone(browser: Browser, site: str) -> Iterator[Page]:
+    """A browser that has seen nothing yet and reaches this site alone; it asks for nothing else."""
+    context = browser.new_context(viewport={"width": 1400, "height": 1000}, reduced_motion="reduce")
+    blocked: list[str] = []
+    errors: list[str] = []
+
+    def only_here(route: Any) -> None:
+        if route.request.url.startswith(site):
+            route.continue_()
+        else:
+            blocked.append(route.request.url)
+            route.abort()
+
+    context.route("**/*", only_here)
+    page = context.new_page()
+    page.set_default_timeout(120_000)
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    yield page
+    context.close()
+    assert not blocked
+    assert not errors
+
+
+def ready(page: Page) -> None:
+    expect(page.locator("html")).to_have_attribute("data-ready", "true", timeout=120_000)
+
+
+IN_BROWSER = """async ([texts, beam, off]) => {
+  const { attentionWeights } = await import(new URL("../attention.js", location));
+  const results = [];
+  for (const text of texts) {
+    const { calls, ...found } = await atlas.translator.translate(text, { beam, off });
+    const maps = Object.entries(calls).map(([group, layers]) => [
+      group, layers.map((call) => [...attentionWeights(call)]),
+    ]);
+    results.push({ ...found, maps: Object.fromEntries(maps) });
+  }
+  return results;
+}"""
+
+MEASURED = """async (text) => {
+  const { makeGroup } = await import(new URL("../view_source.js", location));
+  const { measureMap, measuresOf } = await import(new URL("../attention.js", location));
+  const one = await atlas.translator.translate(text);
+  const sides = {
+    "encoder-self": ["sourceTokens", "sourceTokens"],
+    "decoder-self": ["targetTokens", "decoderTokens"],
+    cross: ["targetTokens", "sourceTokens"],
+  };
+  return Object.entries(sides).map(([id, [queries, keys]]) => {
+    const onItself = id !== "cross";
+    const group = makeGroup({ id, queryTokens: one[queries], keyTokens: one[keys], onItself, calls: one.calls[id] });
+    const measure = (layer, head) => measureMap(group.mapOf(layer, head), group.info);
+    const ofLayer = ({ heads }, layer) => Array.from({ length: heads }, (_, head) => measure(layer, head));
+    const values = group.calls.map(ofLayer);
+    return { listed: measuresOf(group.info, !onItself), values };
+  });
+}"""
+
+
+def check_equal(found: dict[str, Any], expected: Any) -> None:
+    assert found["source"] == list(expected.source_ids)
+    assert found["target"] == list(expected.target_ids)
+    assert found["text"] == expected.text
+    for side in ("source", "target", "decoder"):
+        assert found[f"{side}Words"] == list(getattr(expected, f"{side}_words"))
+        assert found[f"{side}Tokens"] == list(getattr(expected, f"{side}_tokens"))
+    assert found["logProbability"] == pytest.approx(expected.log_probability, abs=1e-3)
+    assert found["cacheError"] < 1e-4
+    for group in translation_groups(expected, group_labels("translation")):
+        for call, weights in zip(group.calls, found["maps"][group.id], strict=True):
+            own = call.weights()[0].numpy()
+            assert np.abs(own - np.reshape(weights, own.shape)).max() < 1e-4
+
+
+def test_tokens_and_maps_are_those_of_python(alone: Page, site: str, shipped: Translator) -> None:
+    alone.goto(f"{site}en/transformer.html")
+    ready(alone)
+    texts = [sentence.english for sentence in held_out()[:12]]
+    for beam, some in ((1, texts), (4, texts[:4])):
+        for found, text in zip(alone.evaluate(IN_BROWSER, [some, beam, []]), some, strict=True):
+            check_equal(found, shipped.translate(text, beam=beam))
+    for text in HARD_TEXTS:
+        assert alone.evaluate("(text) => atlas.translator.encode(text)", text) == shipped.encode(text)
+    heads = {"decoder.2.cross": off(2), "encoder.0.self": off(5)}
+    found = alone.evaluate(IN_BROWSER, [texts[:3], 1, ["cross.2.2", "encoder-self.0.5"]])
+    with intervene(heads):
+        for one, text in zip(found, texts, strict=False):
+            check_equal(one, shipped.translate(text))
+
+
+def test_measures_are_those_of_python(alone: Page, site: str, shipped: Translator) -> None:
+    alone.goto(f"{site}en/transformer.html")
+    ready(alone)
+    text = "the black cat sleeps on an old book ."
+    found = alone.evaluate(MEASURED, text)
+    for group, own in zip(translation_groups(shipped.translate(text), group_labels("translation")), found, strict=True):
+        assert [each["name"] for each in own["listed"]] == [each.name for each in group.measures]
+        assert [each["unit"] for each in own["listed"]] == [each.unit for each in group.measures]
+        assert [each["maximum"] for each in own["listed"]] == pytest.approx(
+            [each.maximum(group.map_info) for each in group.measures]
+        )
+        for layer, values in enumerate(own["values"]):
+            for fingerprint, measured in zip(group.picture(layer).fingerprints, values, strict=True):
+                for name, value in measured.items():
+                    assert value == pytest.approx(fingerprint[name], abs=1e-4), name
+
+
+def test_a_reader_translates_switches_a_head_off_and_goes_offline(alone: Page, site: str, shipped: Translator) -> None:
+    alone.goto(site)
+    alone.get_by_role("link", name="The Transformer").click()
+    ready(alone)
+    alone.get_by_label("An English sentence").fill("if it rains")
+    alone.keyboard.press("Tab")
+    expect(alone.locator("html")).to_have_attribute("data-shown", "if it rains")
+    result = alone.locator("[data-part=result]")
+    expect(result).to_have_text(shipped.translate("if it rains").text)
+    expect(alone.locator(".claims [data-holds=true]")).to_have_count(3)
+    assert alone.locator(".head canvas").count() == 24
+    alone.get_by_role("switch", name="Switch off Layer 3, head 3").first.click()
+    expect(alone.locator("html")).to_have_attribute("data-off", "cross.2.2")
+    with intervene({"decoder.2.cross": off(2)}):
+        expect(result).to_have_text(shipped.translate("if it rains").text)
+    expect(alone.locator("p[data-part=whole]")).to_have_text(shipped.translate("if it rains").text)
+    assert "off=cross.2.2" in alone.url
+    alone.get_by_label("An English sentence").fill("漢字")
+    expect(alone.get_by_role("alert")).to_contain_text("The model knows no word")
+
+    alone.context.set_offline(True)
+    alone.goto(f"{site}zh-TW/transformer.html#text=the+letter")
+    ready(alone)
+    expect(result).to_have_text(shipped.translate("the letter").text)
+    alone.goto(f"{site}pt-BR/")
+    expect(alone.get_by_role("heading", level=1)).to_have_text("O Atlas no seu navegador")
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_pages_fit_a_phone_and_everyone_can_use_them(alone: Page, site: str, language: str) -> None:
+    alone.goto(f"{site}{language}/transformer.html")
+    ready(alone)
+    for width in (1400, 390):
+        alone.set_viewport_size({"width": width, "height": 844})
+        alone.wait_for_function("document.documentElement.scrollWidth <= innerWidth", timeout=10_000)
+    for scheme in ("light", "dark"):
+        alone.emulate_media(color_scheme=scheme)
+        alone.evaluate(AXE.read_text(encoding="utf-8"))
+        found = alone.evaluate(ALL, None)["violations"]
+        assert not [(scheme, rule["id"], [node["target"] for node in rule["nodes"]]) for rule in found]
+
+
+def test_files_json_names_every_file_with_its_digest(site: str, alone: Page) -> None:
+    listed = json.loads(alone.goto(f"{site}files.json").text())
+    large = {path: each["bytes"] for path, each in listed.items() if each["bytes"] > 2**20}
+    assert sum(each["bytes"] for each in listed.values()) < 20e6, "the first visit"
+    assert all(path.endswith(".gz") for path in large)
