@@ -25,6 +25,7 @@ PARTS = (
     "learning",
     "starting",
     "visiting",
+    "static_site",
 )
 SAVED = (*PARTS, "load", "growth")  # all that is kept, in the order of the tables; the last two run by themselves
 

@@ -19,6 +19,7 @@ export async function loadModel(files, progress = () => {}) {
   let done = 0;
   const arrived = (count) => progress({ done: (done += count), total });
   const [runtime, weights, index, ...graphs] = await Promise.all(all.map((file) => loadFile(file, arrived)));
+  performance.mark("arrived");
   Object.assign(ort.env.wasm, { numThreads: 1, wasmBinary: await unzip(runtime) });
   const data = unpackWeights(new Uint8Array(await unzip(weights)), JSON.parse(new TextDecoder().decode(index)));
   const sessions = {};

@@ -108,6 +108,7 @@ async function run() {
     view.open(groups, initialState("cross", ...data.open), off);
     showResult(found, whole, off, time);
     showClaims(found, groups);
+    performance.mark("translated");
     Object.assign(document.documentElement.dataset, { shown: text, off: off.join("_") });
   } catch (error) {
     if (isStopped()) return;

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import functools
-import http.server
 import json
-import os
-import subprocess
-import sys
-import threading
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from benchmarks.static_site import IN_BROWSER, map_difference, served_site, wait_until_ready
 from tests.browser.accessibility import ALL, AXE
 from viz_core.pretrained import Translator, load
 from viz_core.pretrained.samples import held_out
@@ -24,7 +17,6 @@ from viz_core.trace import intervene, off
 from viz_core.view.translation import translation_groups
 from viz_core.view.words import group_labels
 
-ROOT = Path(__file__).resolve().parents[2]
 LANGUAGES = ("en", "pt-BR", "zh-TW")
 HARD_TEXTS = (
     "Don't you know it's 7 o'clock?",
@@ -36,29 +28,15 @@ HARD_TEXTS = (
 
 
 @pytest.fixture(scope="session")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def site() -> Iterator[str]:
     """The site at a sub-path of a plain file server."""
-    root = tmp_path_factory.mktemp("host")
-    built = subprocess.run(
-        [sys.executable, "-m", "static_site", "--out", str(root / "some" / "where")],
-        cwd=ROOT,
-        env=os.environ | {"OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if "URLError" in built.stderr:
+    try:
+        with served_site() as url:
+            yield url
+    except RuntimeError as error:
+        if "URLError" not in str(error):
+            raise
         pytest.skip("the npm registry cannot be reached, and onnxruntime-web is not in build/cache")
-    assert built.returncode == 0, built.stderr
-    server = http.server.ThreadingHTTPServer(("localhost", 0), functools.partial(_Quiet, directory=str(root)))
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://localhost:{server.server_port}/some/where/"
-    server.shutdown()
-    server.server_close()
-
-
-class _Quiet(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, *args: Any) -> None: ...
 
 
 @pytest.fixture(scope="session")
@@ -90,23 +68,6 @@ def alone(browser: Browser, site: str) -> Iterator[Page]:
     assert not errors
 
 
-def ready(page: Page) -> None:
-    expect(page.locator("html")).to_have_attribute("data-ready", "true", timeout=120_000)
-
-
-IN_BROWSER = """async ([texts, beam, off]) => {
-  const { attentionWeights } = await import(new URL("../attention.js", location));
-  const results = [];
-  for (const text of texts) {
-    const { calls, ...found } = await atlas.translator.translate(text, { beam, off });
-    const maps = Object.entries(calls).map(([group, layers]) => [
-      group, layers.map((call) => [...attentionWeights(call)]),
-    ]);
-    results.push({ ...found, maps: Object.fromEntries(maps) });
-  }
-  return results;
-}"""
-
 MEASURED = """async (text) => {
   const { makeGroup } = await import(new URL("../view_source.js", location));
   const { measureMap, measuresOf } = await import(new URL("../attention.js", location));
@@ -136,15 +97,12 @@ def check_equal(found: dict[str, Any], expected: Any) -> None:
         assert found[f"{side}Tokens"] == list(getattr(expected, f"{side}_tokens"))
     assert found["logProbability"] == pytest.approx(expected.log_probability, abs=1e-3)
     assert found["cacheError"] < 1e-4
-    for group in translation_groups(expected, group_labels("translation")):
-        for call, weights in zip(group.calls, found["maps"][group.id], strict=True):
-            own = call.weights()[0].numpy()
-            assert np.abs(own - np.reshape(weights, own.shape)).max() < 1e-4
+    assert map_difference(found, expected) < 1e-4
 
 
 def test_tokens_and_maps_are_those_of_python(alone: Page, site: str, shipped: Translator) -> None:
     alone.goto(f"{site}en/transformer.html")
-    ready(alone)
+    wait_until_ready(alone)
     texts = [sentence.english for sentence in held_out()[:12]]
     for beam, some in ((1, texts), (4, texts[:4])):
         for found, text in zip(alone.evaluate(IN_BROWSER, [some, beam, []]), some, strict=True):
@@ -160,7 +118,7 @@ def test_tokens_and_maps_are_those_of_python(alone: Page, site: str, shipped: Tr
 
 def test_measures_are_those_of_python(alone: Page, site: str, shipped: Translator) -> None:
     alone.goto(f"{site}en/transformer.html")
-    ready(alone)
+    wait_until_ready(alone)
     text = "the black cat sleeps on an old book ."
     found = alone.evaluate(MEASURED, text)
     for group, own in zip(translation_groups(shipped.translate(text), group_labels("translation")), found, strict=True):
@@ -178,7 +136,7 @@ def test_measures_are_those_of_python(alone: Page, site: str, shipped: Translato
 def test_a_reader_translates_switches_a_head_off_and_goes_offline(alone: Page, site: str, shipped: Translator) -> None:
     alone.goto(site)
     alone.get_by_role("link", name="The Transformer").click()
-    ready(alone)
+    wait_until_ready(alone)
     alone.get_by_label("An English sentence").fill("if it rains")
     alone.keyboard.press("Tab")
     expect(alone.locator("html")).to_have_attribute("data-shown", "if it rains")
@@ -197,7 +155,7 @@ def test_a_reader_translates_switches_a_head_off_and_goes_offline(alone: Page, s
 
     alone.context.set_offline(True)
     alone.goto(f"{site}zh-TW/transformer.html#text=the+letter")
-    ready(alone)
+    wait_until_ready(alone)
     expect(result).to_have_text(shipped.translate("the letter").text)
     alone.goto(f"{site}pt-BR/")
     expect(alone.get_by_role("heading", level=1)).to_have_text("O Atlas no seu navegador")
@@ -206,7 +164,7 @@ def test_a_reader_translates_switches_a_head_off_and_goes_offline(alone: Page, s
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_the_pages_fit_a_phone_and_everyone_can_use_them(alone: Page, site: str, language: str) -> None:
     alone.goto(f"{site}{language}/transformer.html")
-    ready(alone)
+    wait_until_ready(alone)
     for width in (1400, 390):
         alone.set_viewport_size({"width": width, "height": 844})
         alone.wait_for_function("document.documentElement.scrollWidth <= innerWidth", timeout=10_000)

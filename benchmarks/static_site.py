@@ -1,0 +1,123 @@
+"""The site without a server in Chromium: its first translation, a token, and how far it is from Python."""
+
+from __future__ import annotations
+
+import functools
+import http.server
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from playwright.sync_api import Page, sync_playwright
+
+from benchmarks.browsing import chromium
+from benchmarks.report import Row
+from benchmarks.serving import ROOT
+from viz_core.pretrained import Translation, Translator, load
+from viz_core.pretrained.samples import held_out
+from viz_core.view.translation import translation_groups
+from viz_core.view.words import group_labels
+
+QUICK = {"sentences": 2}
+FIRST, TOKEN = 3.0, 30.0  # seconds and milliseconds
+MAPS = 1e-4
+TIMEOUT = 120_000
+
+# What the browser makes of some texts: as `translate` of translator.js returns it, with every map.
+IN_BROWSER = """async ([texts, beam, off]) => {
+  const { attentionWeights } = await import(new URL("../attention.js", location));
+  const results = [];
+  for (const text of texts) {
+    const started = performance.now();
+    const { calls, ...found } = await atlas.translator.translate(text, { beam, off });
+    const time = performance.now() - started;
+    const maps = Object.entries(calls).map(([group, layers]) => [
+      group, layers.map((call) => [...attentionWeights(call)]),
+    ]);
+    results.push({ ...found, time, maps: Object.fromEntries(maps) });
+  }
+  return results;
+}"""
+_SINCE_ARRIVAL = """() => {
+  const at = (name) => performance.getEntriesByName(name)[0].startTime;
+  return (at("translated") - at("arrived")) / 1000;
+}"""
+
+
+def measure(sentences: int = 200) -> list[Row]:
+    """Seconds from the model's arrival to the first translation, milliseconds a token, and what differs from Python.
+
+    Raises:
+        RuntimeError: if there is no Chromium, or the site cannot be built.
+    """
+    texts = [sample.english for sample in held_out()[:sentences]]
+    model = load("transformer-en-fr", device="cpu")
+    assert isinstance(model, Translator)
+    with served_site() as url, sync_playwright() as playwright, chromium(playwright) as browser:
+        firsts = []
+        for _ in range(min(3, sentences)):
+            page = browser.new_context().new_page()
+            page.goto(f"{url}en/transformer.html")
+            wait_until_ready(page)
+            firsts.append(page.evaluate(_SINCE_ARRIVAL))
+        found = [page.evaluate(IN_BROWSER, [[text], 1, []])[0] for text in texts]
+    expected = [model.translate(text) for text in texts]
+    pairs = list(zip(found, expected, strict=True))
+    different = sum(one["target"] != list(other.target_ids) for one, other in pairs)
+    maps = tuple(map_difference(one, other) for one, other in pairs if one["target"] == list(other.target_ids))
+    per_token = tuple(one["time"] / len(one["target"]) for one in found)
+    return [
+        Row("site: the model's arrival to the first translation", "s", tuple(firsts), target=FIRST, headline=True),
+        Row("site: a token of a translation in the browser", "ms", per_token, target=TOKEN, headline=True),
+        Row(f"site: of {len(texts)} held-out translations, other than Python's", "sentences", (different,), target=0),
+        Row("site: largest difference of a weight from Python's", "weight", (max(maps),), target=MAPS),
+    ]
+
+
+def map_difference(found: dict[str, Any], expected: Translation) -> float:
+    """The largest difference of any weight of any map between the browser's translation and Python's."""
+    most = 0.0
+    for group in translation_groups(expected, group_labels("translation")):
+        for call, weights in zip(group.calls, found["maps"][group.id], strict=True):
+            own = call.weights()[0].numpy()
+            most = max(most, float(np.abs(own - np.reshape(weights, own.shape)).max()))
+    return most
+
+
+def wait_until_ready(page: Page) -> None:
+    """Wait until the page has its model and has translated once."""
+    page.wait_for_function("document.documentElement.dataset.ready", timeout=TIMEOUT)
+
+
+@contextmanager
+def served_site() -> Iterator[str]:
+    """A new build of the site, at a sub-path of a plain file server.
+
+    Raises:
+        RuntimeError: if it cannot be built; the message says why.
+    """
+    with tempfile.TemporaryDirectory() as root:
+        _run([sys.executable, "-m", "static_site", "--out", str(Path(root) / "some" / "where")])
+        server = http.server.ThreadingHTTPServer(("localhost", 0), functools.partial(_Quiet, directory=root))
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            yield f"http://localhost:{server.server_port}/some/where/"
+        finally:
+            server.shutdown()
+            server.server_close()
+
+
+def _run(command: Sequence[str]) -> None:
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(done.stderr)
+
+
+class _Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *args: Any) -> None: ...
