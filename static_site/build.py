@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from static_site import onnxruntime_web
+from static_site.onnx_files import empty_graph
 from static_site.pages import Words, index_page, root_page, script_words, translator_page
 from static_site.site_files import WEB, SiteFiles
 from static_site.tokenizers import tokenizer_json
@@ -45,12 +46,14 @@ def build_site(folder: Path, cache: Path, app: str = "") -> SiteFiles:
     runtime = files.add(f"vendor/onnxruntime-web/{onnxruntime_web.PROGRAM}.gz", _zip(package[onnxruntime_web.PROGRAM]))
     translator = load(TRANSLATOR, device="cpu")
     assert isinstance(translator, Translator)
-    model = _add_translator(files, translator) | {"runtime": runtime}
+    started = {"runtime": runtime, "empty": files.add("models/empty.onnx", empty_graph())}
+    model = _add_translator(files, translator) | started
     markup = _view_markup()
     for language in LANGUAGES:
         words = Words(language)
         data = _translator_data(words, translator, model)
-        files.add(f"{language}/transformer.html", translator_page(words, data, markup, app))
+        for name in ("transformer", "view"):
+            files.add(f"{language}/{name}.html", translator_page(words, data, markup, app, embedded=name == "view"))
         files.add(f"{language}/index.html", index_page(words, [("transformer", _size(model))]))
     files.add("index.html", root_page())
     if folder.is_dir():
@@ -116,7 +119,7 @@ def _translator_data(words: Words, translator: Translator, model: dict[str, Any]
         "sizes": {"layers": layers, "heads": heads, "size": size},
         "heads": [f"{group}.{layer}.{head}" for group in groups for layer in range(layers) for head in range(heads)],
         "errors": [alignments["written"], alignments["read"]],
-        "open": [int(place) for place in best],
+        "open": ".".join(["cross", *map(str, best)]),
         "model": translator.card.name,
         "revision": translator.card.revision,
         "example": words.of("translation", EXAMPLE),
@@ -131,8 +134,8 @@ def _view_markup() -> str:
 
 
 def _size(model: dict[str, Any]) -> int:
-    parts = [model["runtime"], model["weights"], model["index"], model["tokenizer"], *model["graphs"].values()]
-    return sum(part["bytes"] for part in parts)
+    single = ("runtime", "empty", "weights", "index", "tokenizer")
+    return sum(part["bytes"] for part in (*(model[name] for name in single), *model["graphs"].values()))
 
 
 def _zip(data: bytes) -> bytes:

@@ -23,6 +23,14 @@ SHARED_FROM = 256
 """Tensors of fewer numbers stay in their graph."""
 
 
+def empty_graph() -> bytes:
+    """A graph that returns its input: a session of it starts the runtime while weights are still on their way."""
+    x, y = (helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [1]) for name in "xy")
+    graph = helper.make_graph([helper.make_node("Identity", ["x"], ["y"])], "empty", [x], [y])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
+    return model.SerializeToString(deterministic=True)
+
+
 @dataclass
 class WeightStore:
     """The weights of one model: float16 exactly as its checkpoint has them, each tensor once.
@@ -30,11 +38,13 @@ class WeightStore:
     Attributes:
         named: the model's tensors, by name; of several names for one tensor the first counts.
         made: tensors that the browser computes by a formula, by name: how.
+        places: offset in bytes of each tensor in use, as it is or transposed, once the browser has unpacked the file to
+            float32. Graphs find each matrix as they multiply by it, so that a session starts without transposing any.
     """
 
     named: Mapping[str, Tensor]
     made: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    places: dict[str, int] = field(default_factory=dict)  # offset of each tensor in use, in float32 bytes
+    places: dict[tuple[str, bool], int] = field(default_factory=dict)
     size: int = 0
 
     def find(self, values: np.ndarray) -> tuple[str, bool] | None:
@@ -47,13 +57,18 @@ class WeightStore:
                 return name, True
         return None
 
-    def place(self, name: str) -> tuple[int, int]:
-        """Offset and length in bytes of a tensor within the file as the browser unpacks it."""
+    def place(self, name: str, transposed: bool) -> tuple[int, int]:
+        """Offset and length in bytes of a tensor within the unpacked file."""
         length = 4 * self.named[name].numel()
-        if name not in self.places:
-            self.places[name] = self.size
+        if (name, transposed) not in self.places:
+            self.places[name, transposed] = self.size
             self.size += length
-        return self.places[name], length
+        return self.places[name, transposed], length
+
+    @property
+    def stored(self) -> list[str]:
+        """Names of the tensors in the file, in their order."""
+        return [name for name in dict.fromkeys(name for name, _ in self.places) if name not in self.made]
 
     def packed(self) -> bytes:
         """The stored tensors as float16, compressed: first the lower bytes of all numbers, then the higher ones.
@@ -62,9 +77,7 @@ class WeightStore:
             ValueError: if a tensor has numbers that float16 does not.
         """
         parts = []
-        for name in self.places:
-            if name in self.made:
-                continue
+        for name in self.stored:
             values = self.named[name].detach().numpy()
             half = values.astype("<f2")
             if not np.array_equal(half.astype(np.float32), values):
@@ -74,17 +87,13 @@ class WeightStore:
         return gzip.compress(planes.tobytes(), 9, mtime=0)
 
     def index(self) -> str:
-        """What the browser needs to unpack the file, as JSON."""
-        tensors = [
-            {"name": name, "offset": offset, "count": self.named[name].numel()}
-            | ({"made": self.made[name]} if name in self.made else {})
-            for name, offset in self.places.items()
-        ]
+        """What the browser needs to unpack the file, as JSON: each tensor's shape, and where it goes."""
+        tensors = []
+        for name in [*self.stored, *self.made]:
+            where = {"offset": self.places.get((name, False)), "transposed": self.places.get((name, True))}
+            made = {"made": self.made[name]} if name in self.made else {}
+            tensors.append({"name": name, "shape": list(self.named[name].shape)} | where | made)
         return json.dumps({"bytes": self.size, "tensors": tensors}, indent=1)
-
-    def unpacked(self) -> bytes:
-        """The file as the browser unpacks it: float32."""
-        return b"".join(self.named[name].detach().numpy().astype("<f4").tobytes() for name in self.places)
 
 
 def export_graph(
@@ -117,42 +126,28 @@ def export_graph(
 
 
 def _with_shared_weights(model: onnx.ModelProto, store: WeightStore) -> onnx.ModelProto:
-    graph, kept, transposes = model.graph, [], []
-    inserted: dict[str, onnx.TensorProto] = {}
+    graph = model.graph
     for tensor in graph.initializer:
         values = numpy_helper.to_array(tensor)
         if values.size < SHARED_FROM:
-            kept.append(tensor)
             continue
         found = store.find(values)
         if found is None:
             raise ValueError(f"{tensor.name}: expected a tensor of the model, got shape {values.shape}")
-        name, transposed = found
-        inserted[name] = _reference(name, store)
-        operation = ("Transpose", {"perm": [1, 0]}) if transposed else ("Identity", {})
-        if transposed or tensor.name != name:
-            transposes.append(helper.make_node(operation[0], [name], [tensor.name], f"{name}-read", **operation[1]))
-    nodes = list(graph.node)
-    for node in nodes:  # where it came from: paths of this machine
+        offset, length = store.place(*found)
+        tensor.ClearField("raw_data")
+        tensor.data_location = onnx.TensorProto.EXTERNAL
+        for key, value in (("location", WEIGHTS), ("offset", offset), ("length", length)):
+            tensor.external_data.add(key=key, value=str(value))
+    for node in graph.node:  # where it came from: paths of this machine
         del node.metadata_props[:]
         node.doc_string = ""
-    del graph.initializer[:], graph.node[:], graph.value_info[:], graph.metadata_props[:], model.metadata_props[:]
-    graph.initializer.extend([*kept, *inserted.values()])
-    graph.node.extend([*transposes, *nodes])
     for value in (*graph.input, *graph.output):
         del value.metadata_props[:]
     for function in model.functions:
         del function.metadata_props[:]
+    del graph.value_info[:], graph.metadata_props[:], model.metadata_props[:]
     return model
-
-
-def _reference(name: str, store: WeightStore) -> onnx.TensorProto:
-    offset, length = store.place(name)
-    tensor = onnx.TensorProto(name=name, data_type=onnx.TensorProto.FLOAT, dims=store.named[name].shape)
-    tensor.data_location = onnx.TensorProto.EXTERNAL
-    for key, value in (("location", WEIGHTS), ("offset", offset), ("length", length)):
-        tensor.external_data.add(key=key, value=str(value))
-    return tensor
 
 
 @contextmanager

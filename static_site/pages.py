@@ -35,13 +35,14 @@ class Words:
         return str(read_words(file, self.language)[0]["title"])
 
 
-def translator_page(words: Words, data: Mapping[str, Any], markup: str, app: str) -> str:
+def translator_page(words: Words, data: Mapping[str, Any], markup: str, app: str, embedded: bool = False) -> str:
     """The page of the translator.
 
     Args:
         data: what its script reads.
         markup: of the attention view, with its style.
         app: address of the app, or "".
+        embedded: whether it shows one view only, for a frame in another page.
     """
     named = {str(beam): "greedy" if beam == 1 else f"beam {beam}" for beam in data["beams"]}
     searches = {beam: words.of("transformer", f"option.{option}") for beam, option in named.items()}
@@ -70,9 +71,11 @@ def translator_page(words: Words, data: Mapping[str, Any], markup: str, app: str
         takeaways=html_of(words.of("transformer", "takeaways")),
         about=words.of("site", "about"),
         in_app=link if app else "",
+        whole_page=words.of("site", "whole-page"),
         markup=markup,
     )
-    return _page(words, words.title("transformer"), words.of("transformer", "question"), body, data, "transformer")
+    page = ("transformer", "view" if embedded else "transformer")
+    return _page(words, words.title("transformer"), words.of("transformer", "question"), body, data, *page)
 
 
 def index_page(words: Words, cards: Sequence[tuple[str, int]]) -> str:
@@ -110,10 +113,12 @@ def script_words(words: Words, *names: tuple[str, str] | tuple[str, str, str]) -
     return {name[-1]: plain_text(words.of(name[0], name[1])) for name in names}
 
 
-def _page(words: Words, title: str, description: str, body: str, data: Mapping[str, Any], script: str) -> str:
-    here = script or "index"
+def _page(
+    words: Words, title: str, description: str, body: str, data: Mapping[str, Any], script: str, here: str = "index"
+) -> str:
     return _template("page").format(
         language=words.language,
+        kind=here,
         title=html.escape(title if script == "" else f"{title} · {words.title('common')}"),
         description=html.escape(description, quote=True),
         alternates="\n".join(

@@ -6,47 +6,66 @@ import { sinusoids } from "./sinusoids.js";
 
 const WEIGHTS = "weights"; // as the graphs call it (static_site/onnx_files.py)
 
+const OPTIONS = { executionProviders: ["wasm"] };
+
 /**
  * Load the runtime, the weights and the graphs of a model.
  *
- * @param files {runtime, weights, index, graphs: {name: file}}, each a file as `loadFile` takes it
+ * @param files {runtime, empty, weights, index, graphs: {name: file}}, each a file as `loadFile` takes it
  * @param {(share: {done: number, total: number}) => void} progress of what is loaded, in bytes
  * @returns the sessions by name
  */
 export async function loadModel(files, progress = () => {}) {
-  const all = [files.runtime, files.weights, files.index, ...Object.values(files.graphs)];
+  const all = [files.runtime, files.empty, files.weights, files.index, ...Object.values(files.graphs)];
   const total = all.reduce((sum, { bytes }) => sum + bytes, 0);
   let done = 0;
-  const arrived = (count) => progress({ done: (done += count), total });
-  const [runtime, weights, index, ...graphs] = await Promise.all(all.map((file) => loadFile(file, arrived)));
+  const load = (file) => loadFile(file, (count) => progress({ done: (done += count), total }));
+  const started = Promise.all([load(files.runtime), load(files.empty)]).then(startRuntime);
+  const [weights, index, ...graphs] = await Promise.all([files.weights, files.index, ...Object.values(files.graphs)].map(load));
   performance.mark("arrived");
-  Object.assign(ort.env.wasm, { numThreads: 1, wasmBinary: await unzip(runtime) });
   const data = unpackWeights(new Uint8Array(await unzip(weights)), JSON.parse(new TextDecoder().decode(index)));
+  await started;
   const sessions = {};
   for (const [i, name] of Object.keys(files.graphs).entries()) {
-    sessions[name] = await ort.InferenceSession.create(new Uint8Array(graphs[i]), {
-      executionProviders: ["wasm"],
-      externalData: [{ path: WEIGHTS, data }],
-    });
+    sessions[name] = await ort.InferenceSession.create(new Uint8Array(graphs[i]), { ...OPTIONS, externalData: [{ path: WEIGHTS, data }] });
   }
   return sessions;
 }
 
-/** Weights as float32 at the places that the graphs name, from float16 in two planes: all lower bytes, then all higher. */
+/** Compile the runtime, while weights are still on their way. */
+async function startRuntime([program, empty]) {
+  Object.assign(ort.env.wasm, { numThreads: 1, wasmBinary: await unzip(program) });
+  const session = await ort.InferenceSession.create(new Uint8Array(empty), OPTIONS);
+  await session.release();
+}
+
+/** Weights as float32 where the graphs look for them, from float16 in two planes: all lower bytes, then all higher. */
 export function unpackWeights(planes, { bytes, tensors }) {
   const numbers = new Float32Array(bytes / 4);
   const values = float16Values();
   const half = planes.length / 2;
   let at = 0;
-  for (const { offset, count, made } of tensors) {
-    if (made) {
-      numbers.set(sinusoids(...made.sinusoids), offset / 4);
-      continue;
+  for (const { shape, offset, transposed, made } of tensors) {
+    const count = shape.reduce((product, side) => product * side, 1);
+    let tensor = made && sinusoids(...made.sinusoids);
+    if (!tensor) {
+      tensor = new Float32Array(count);
+      for (let i = 0; i < count; i += 1, at += 1) tensor[i] = values[planes[at] | (planes[half + at] << 8)];
     }
-    for (let i = offset / 4; i < offset / 4 + count; i += 1, at += 1) numbers[i] = values[planes[at] | (planes[half + at] << 8)];
+    if (offset !== null) numbers.set(tensor, offset / 4);
+    if (transposed !== null) transpose(tensor, shape, numbers.subarray(transposed / 4, transposed / 4 + count));
   }
   if (at !== half) throw new Error(`weights: expected ${half} numbers, got ${at}`);
   return new Uint8Array(numbers.buffer);
+}
+
+/** Tile by tile: what is written lies close together, as what is read does. */
+function transpose(tensor, [rows, columns], into) {
+  const TILE = 32;
+  for (let top = 0; top < rows; top += TILE)
+    for (let left = 0; left < columns; left += TILE)
+      for (let row = top; row < Math.min(top + TILE, rows); row += 1)
+        for (let column = left; column < Math.min(left + TILE, columns); column += 1) into[column * rows + row] = tensor[row * columns + column];
 }
 
 /** The number that each 16 bits stand for (IEEE 754 binary16). */

@@ -14,12 +14,21 @@ export function readPage() {
   return { data, words, language: lang, part, whole: (value) => whole.format(value), megabytes: (bytes) => tenth.format(bytes / 1e6), number: (value) => words.plain(value) };
 }
 
-/** Keep the small files for a visit without a network; false where this browser cannot. */
+/** Keep the small files for a visit without a network; false where this browser cannot, or the host's files differ. */
 export async function keepSite() {
   if (!navigator.serviceWorker || !globalThis.caches) return false;
-  await navigator.serviceWorker.register(new URL("service_worker.js", ROOT), { scope: ROOT.pathname, updateViaCache: "none" });
-  await navigator.serviceWorker.ready;
-  return true;
+  const options = { scope: ROOT.pathname, updateViaCache: "none" };
+  const registration = await navigator.serviceWorker.register(new URL("service_worker.js", ROOT), options);
+  const worker = registration?.installing ?? registration?.waiting;
+  if (!worker || registration.active) return Boolean(registration?.active);
+  return new Promise((resolve) => {
+    const look = () => {
+      if (worker.state === "activated") resolve(true);
+      else if (worker.state === "redundant") resolve(false);
+    };
+    worker.addEventListener("statechange", look);
+    look();
+  });
 }
 
 /** A claim's badge: its statement and the number measured, with the limit it must keep. */

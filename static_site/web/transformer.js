@@ -16,23 +16,29 @@ const [input, search] = [form.elements.text, form.elements.search];
 let newest = 0;
 let translator = null;
 
-const view = makeView(part("view"), part("markup").innerHTML, data.viewWords, page.language, (off) => {
-  writeAddress({ off });
-  run();
+const view = makeView(part("view"), part("markup").innerHTML, data.viewWords, page.language, {
+  onSwitch: (off) => {
+    writeAddress({ off });
+    run();
+  },
+  onOpen: (head) => writeAddress({ head }),
 });
 
 /** The address holds what is shown, so that a link shows it again. */
 function writeAddress(changes) {
   const now = { ...readAddress(), ...changes };
-  const entries = [["text", now.text], ["beam", now.beam === 1 ? "" : now.beam], ["off", now.off.join("_")]].filter(([, value]) => value);
-  history.replaceState(null, "", entries.length ? `#${new URLSearchParams(entries)}` : location.pathname + location.search);
+  const entries = [["text", now.text], ["beam", now.beam === 1 ? "" : now.beam], ["off", now.off.join("_")], ["head", now.head === data.open ? "" : now.head]].filter(([, value]) => value);
+  const hash = entries.length ? `#${new URLSearchParams(entries)}` : "";
+  history.replaceState(null, "", hash || location.pathname + location.search);
+  part("whole-page").hash = hash;
 }
 
 function readAddress() {
   const given = new URLSearchParams(location.hash.slice(1));
   const beam = Number(given.get("beam"));
   const off = (given.get("off") ?? "").split("_").filter((place) => data.heads.includes(place));
-  return { text: given.get("text") ?? "", beam: data.beams.includes(beam) ? beam : 1, off };
+  const head = data.heads.includes(given.get("head")) ? given.get("head") : data.open;
+  return { text: given.get("text") ?? "", beam: data.beams.includes(beam) ? beam : 1, off, head };
 }
 
 function say(name, values = {}) {
@@ -94,7 +100,7 @@ async function run() {
   if (!translator) return;
   const mine = (newest += 1);
   const isStopped = () => mine !== newest;
-  const { beam, off } = readAddress();
+  const { beam, off, head } = readAddress();
   const text = input.value || data.example;
   part("problem").hidden = true;
   const started = performance.now();
@@ -105,7 +111,7 @@ async function run() {
     const whole = off.length && found ? await translator.translate(text, { beam, isStopped }) : found;
     if (!found || !whole) return;
     const groups = groupsOf(found);
-    view.open(groups, initialState("cross", ...data.open), off);
+    view.open(groups, initialState(head), off);
     showResult(found, whole, off, time);
     showClaims(found, groups);
     performance.mark("translated");
@@ -159,6 +165,7 @@ function fill() {
   const { text, beam } = readAddress();
   input.value = text || data.example;
   search.value = beam;
+  part("whole-page").hash = location.hash;
 }
 
 async function start() {
@@ -181,9 +188,8 @@ async function start() {
   bar.hidden = true;
   globalThis.atlas = { translator }; // for tests and the curious
   await run();
-  say((await kept) ? "ready" : "ready-unkept");
   document.documentElement.dataset.ready = "true";
-  return undefined;
+  return say((await kept) ? "ready" : "ready-unkept");
 }
 
 start();

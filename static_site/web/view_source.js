@@ -132,9 +132,9 @@ function frame(header, parts) {
  *
  * @param host the element it is drawn in
  * @param markup its HTML and style
- * @param onSwitch is called with the heads that are off, "GROUP.LAYER.HEAD" each
+ * @param events {onSwitch: called with the heads that are off, onOpen: with the head that is open; "GROUP.LAYER.HEAD" each}
  */
-export function makeView(host, markup, words, language, onSwitch) {
+export function makeView(host, markup, words, language, { onSwitch, onOpen }) {
   const parentElement = host.attachShadow({ mode: "open" }); // the page's styles and the view's stay apart
   parentElement.innerHTML = markup;
   const now = { groups: [], state: null, stamp: 0, off: new Set() };
@@ -159,6 +159,7 @@ export function makeView(host, markup, words, language, onSwitch) {
   };
   const setStateValue = (_, { have, wants, turn, id, group, layer, head, pins, display }) => {
     now.state = { group, layer, head, pins, display };
+    onOpen(`${group}.${layer}.${head}`);
     send(wants, have === String(now.stamp), { turn, id });
   };
   const setTriggerValue = (name, place) => {
@@ -180,8 +181,11 @@ export function makeView(host, markup, words, language, onSwitch) {
   return { open };
 }
 
-/** What an attention view opens with. */
-export const initialState = (group, layer, head) => ({ group, layer, head, pins: [], display: { ...DISPLAY } });
+/** What an attention view opens with: a head, "GROUP.LAYER.HEAD". */
+export function initialState(place) {
+  const [group, layer, head] = place.split(".");
+  return { group, layer: Number(layer), head: Number(head), pins: [], display: { ...DISPLAY } };
+}
 
 const DISPLAY = {
   mode: "map", scale: "sqrt", palette: "viridis", unit: "tokens", fold: "mean", heads: "one", how: "mean", compare: "off",
