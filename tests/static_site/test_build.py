@@ -1,0 +1,87 @@
+"""Graphs give what PyTorch gives at any length, and what comes from elsewhere is checked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+import pytest
+import torch
+
+from static_site import onnxruntime_web
+from static_site.translator_graphs import DecoderGraph, EncoderGraph, export_translator
+from static_site.words import html_of, sentence_of_error
+from viz_core.pretrained import Translator
+
+
+def test_graphs_give_what_torch_gives_at_any_length(
+    translator: Translator, tmp_path: Path, shapes_unchecked: None
+) -> None:
+    model = translator.model
+    graphs, store = export_translator(model)
+    numbers = np.zeros(store.size // 4, np.float32)
+    for (name, transposed), offset in store.places.items():
+        values = store.named[name].detach().numpy()
+        values = values.T if transposed else values
+        numbers[offset // 4 : offset // 4 + values.size] = values.ravel()
+    (tmp_path / "weights").write_bytes(numbers.tobytes())
+    sessions = {}
+    for name, graph in graphs.items():
+        assert str(Path.cwd()).encode() not in graph
+        (tmp_path / name).write_bytes(graph)
+        sessions[name] = onnxruntime.InferenceSession(tmp_path / name)
+    blocks = model.encoder.blocks
+    layers, heads, size = len(blocks), blocks[0].attention.num_heads, blocks[0].attention.head_dim
+    vocab = model.decoder.dense.out_features
+    for keys, batch, steps, past in ((1, 1, 1, 0), (9, 1, 6, 0), (4, 3, 1, 5), (20, 2, 4, 7)):
+        gates = torch.ones(layers, heads), torch.ones(2, layers, heads)
+        gates[0][0, 0] = gates[1][1, layers - 1, heads - 1] = 0.0
+        source, tokens = torch.randint(4, vocab, (1, keys)), torch.randint(4, vocab, (batch, steps))
+        with torch.inference_mode():
+            encoded = EncoderGraph(model)(source, gates[0])
+            cached = [torch.randn(batch, heads, past, size) for _ in range(2 * layers)]
+            crossed = list(encoded[2 * layers :])
+            decoded = DecoderGraph(model)(tokens, gates[1], cached, crossed)
+        expect_equal(sessions["encoder"], (source, gates[0]), encoded)
+        expect_equal(sessions["decoder"], (tokens, gates[1], *cached, *crossed), decoded)
+
+
+def expect_equal(
+    session: onnxruntime.InferenceSession, inputs: tuple[torch.Tensor, ...], expected: tuple[torch.Tensor, ...]
+) -> None:
+    names = [each.name for each in session.get_inputs()]
+    found = session.run(None, {name: value.numpy() for name, value in zip(names, inputs, strict=True)})
+    for own, other in zip(found, expected, strict=True):
+        assert own.shape == tuple(other.shape)
+        assert np.abs(own - other.numpy()).max() < 1e-4
+
+
+def test_a_package_with_another_digest_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = f"onnxruntime-web-{onnxruntime_web.VERSION}.tgz"
+    (tmp_path / "onnxruntime-web" / "-").mkdir(parents=True)
+    (tmp_path / "onnxruntime-web" / "-" / name).write_bytes(b"another")
+    monkeypatch.setenv("NPM_CONFIG_REGISTRY", tmp_path.as_uri())
+    with pytest.raises(ValueError, match="expected sha512-"):
+        onnxruntime_web.package(tmp_path / "cache")
+    assert not (tmp_path / "cache").exists()
+
+
+def test_the_registry_is_the_one_that_npm_would_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Path, "home", lambda: tmp_path)
+    monkeypatch.delenv("npm_config_registry", raising=False)
+    monkeypatch.delenv("NPM_CONFIG_REGISTRY", raising=False)
+    assert onnxruntime_web.registry() == "https://registry.npmjs.org/"
+    (tmp_path / ".npmrc").write_text("registry=https://mirror.example.org/npm\n", encoding="utf-8")
+    assert onnxruntime_web.registry() == "https://mirror.example.org/npm/"
+    monkeypatch.setenv("npm_config_registry", "https://other.example.org")
+    assert onnxruntime_web.registry() == "https://other.example.org/"
+
+
+def test_markdown_becomes_html_and_formulas_mathml() -> None:
+    html = html_of("An **encoder** and a [decoder](#part-cross): $d^2$")
+    assert html.startswith("<p>An <strong>encoder</strong> and a decoder: <math")
+    assert "<msup>" in html
+    assert "{count}" in sentence_of_error(
+        "This text has {count:,} characters; at most {most:,} can be translated.", "en"
+    )
