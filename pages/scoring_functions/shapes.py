@@ -9,7 +9,7 @@ import streamlit as st
 
 from pages.scoring_functions.product_figure import MatrixEntry, product_figure
 from ui.chapter.chapter import Chapter
-from viz_core.lessons.scoring_functions.batch_entry import whole_number_product
+from viz_core.lessons.scoring_functions.book_examples import whole_number_product
 
 
 def shapes(chapter: Chapter) -> None:

@@ -14,7 +14,7 @@ from ui.blocks.translation import TranslationInputs, show_result
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate_model, translation, translation_maps
 from ui.text.words import current_language
-from viz_core.lessons.transformer.ablated_translation import held_out_statistics
+from viz_core.lessons.transformer.residuals import held_out_statistics
 from viz_core.maps.contribution_shares import ContributionKind
 from viz_core.pretrained import Translation
 from viz_core.pretrained.bleu import bleu_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ui.chapter.book_exercises import recorded
 from ui.chapter.chapter import Chapter
-from viz_core.lessons.vision_transformer.picture_size import picture_cost
+from viz_core.lessons.vision_transformer.patches import picture_cost
 
 SIDES = (48, 96, 192, 384, 768)
 

@@ -14,7 +14,7 @@ from viz_core.lessons.architectures.cheaper import held, savings
 from viz_core.lessons.model_lab.experiments import leak, one_stack, read_at, right_choices, with_encoder
 from viz_core.lessons.model_lab.mixed_batch import mixed_batch
 from viz_core.lessons.transformer.costs import TransformerSizes, additive_cost, depth_cost, dot_cost
-from viz_core.lessons.vision_transformer.picture_size import picture_cost
+from viz_core.lessons.vision_transformer.patches import picture_cost
 
 
 @cache

@@ -18,7 +18,7 @@ from viz_core.lessons.architectures.cheaper import (
     window_attention,
 )
 from viz_core.lessons.transformer.costs import TransformerSizes, additive_cost, depth_cost, dot_cost
-from viz_core.lessons.vision_transformer.picture_size import picture_cost
+from viz_core.lessons.vision_transformer.patches import picture_cost
 from viz_core.models import TransformerDecoder, TransformerEncoder, ViT
 from viz_core.models.encoder_decoder import EncoderDecoder
 

@@ -108,3 +108,10 @@ def build_layer(name: str, sizes: LayerSizes, depth: int = 0, num_heads: int = 1
     if name == "dilated":
         return Convolution(sizes.d, sizes.k, sizes.k**depth)
     return RestrictedSelfAttention(sizes.d, sizes.r, num_heads)
+
+
+@torch.no_grad()
+def self_attention_shape() -> tuple[int, ...]:
+    """The shape of 5 heads, 100 wide, over 2 sentences of 4 tokens, of which the second has 2."""
+    layer, X = MultiHeadAttention(100, 5), torch.ones(2, 4, 100)
+    return tuple(layer(X, X, X, torch.tensor([3, 2])).shape)

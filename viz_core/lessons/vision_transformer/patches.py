@@ -1,4 +1,4 @@
-"""Patches: cut, put together, shuffled, and what a model learns of them."""
+"""Patches: cut, put together, shuffled, what a model learns of them, and what more of them cost."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -151,3 +151,28 @@ def permutation_test(
 def random_order(num_patches: int, seed: int = 0) -> Order:
     """A shuffled order of patches, the same for a seed on every machine."""
     return torch.randperm(num_patches, generator=torch.Generator().manual_seed(seed))
+
+
+@dataclass(frozen=True)
+class PictureCost:
+    """The cost of one forward pass."""
+
+    tokens: int  # patches and the class token
+    multiplications: int  # of all blocks and the patch embedding
+    maps: int  # how many of these are for scores and weighted sums, which grow with the square of the tokens
+
+
+def picture_cost(
+    img_size: int,
+    patch_size: int = 16,
+    num_hiddens: int = 512,
+    mlp_num_hiddens: int = 2048,
+    num_blks: int = 2,
+    num_channels: int = 1,
+) -> PictureCost:
+    """n (4 d^2 + 2 d m) + 2 n^2 d a block, and p^2 c d for each patch; the book's sizes unless given (section 11.8)."""
+    rows, columns = count_patches((img_size, img_size), (patch_size, patch_size))
+    n, d = rows * columns + 1, num_hiddens
+    maps = num_blks * 2 * n * n * d
+    layers = num_blks * n * (4 * d * d + 2 * d * mlp_num_hiddens)
+    return PictureCost(n, layers + maps + rows * columns * patch_size**2 * num_channels * d, maps)
