@@ -23,9 +23,9 @@ from benchmarks.memory import MB, Tree
 from benchmarks.report import Row, save
 from benchmarks.serving import HOSTED, running
 from benchmarks.tables import text_table
+from benchmarks.view_bytes import decode_view
 from benchmarks.visitors import Shown, Visitor, visit
 from viz_core.pretrained import Translator, load_translator
-from viz_core.view.payload import decode_view
 
 CHAPTER, LINE, MODEL = "transformer", "An English sentence", "transformer-en-fr"
 ROUNDING = 1e-5

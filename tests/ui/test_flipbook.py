@@ -3,10 +3,11 @@
 import pytest
 import torch
 
+from benchmarks.view_bytes import decode_view
 from tests.viz_core.view.attention_groups import make_group
 from ui.widgets.flipbook import MOST_BYTES, encode_flipbook, is_small
 from viz_core.view.framing import unframe
-from viz_core.view.payload import View, decode_view, encode_view
+from viz_core.view.payload import View, encode_view
 from viz_core.view.state import ViewState
 from viz_core.view.words import WORD_NAMES
 

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.view_bytes import decode_view
 from tests.viz_core.view.attention_groups import make_group
 from ui.text.head_names import HeadNames, head_at, head_name, places_of
-from viz_core.view.payload import View, decode_view, encode_view
+from viz_core.view.payload import View, encode_view
 from viz_core.view.state import ViewState
 from viz_core.view.words import view_words
 

@@ -1,15 +1,12 @@
 """The messages between Python and the attention view, encoded as docs/attention-view.md specifies."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
-from viz_core.view.framing import Sections, frame, unframe
+from viz_core.view.framing import Sections, frame
 from viz_core.view.map_group import MapGroup
 from viz_core.view.map_source import Part
 from viz_core.view.preload import initial_requests
@@ -64,14 +61,6 @@ class View:
         """A group by its input and id."""
         groups = (self.groups, self.second)[number]
         return next((group for group in groups if group.id == name), None)
-
-
-@dataclass(frozen=True)
-class DecodedView:
-    """A view's bytes read back."""
-
-    header: dict[str, Any]  # as docs/attention-view.md describes it
-    parts: dict[str, Tensor]  # exact ones as float32, others as bytes, by name
 
 
 def encode_view(
@@ -136,19 +125,6 @@ def encode_view(
     if not known:
         header["base"] = _base(view, words)
     return frame(header, sections)
-
-
-def decode_view(data: bytes) -> DecodedView:
-    """Read the bytes of `encode_view` back."""
-    header, start = unframe(data)
-    if header.get("version") != VERSION:
-        raise ValueError(f"version: expected {VERSION}, got {header.get('version')}")
-    parts = {}
-    for place in header["parts"]:
-        dtype = "<f4" if place["kind"] == "exact" else "u1"
-        values = np.frombuffer(data, dtype, count=math.prod(place["shape"]), offset=start + place["offset"])
-        parts[place["name"]] = torch.from_numpy(values.reshape(place["shape"]).copy())
-    return DecodedView(header, parts)
 
 
 def write_state(state: ViewState) -> dict[str, Any]:

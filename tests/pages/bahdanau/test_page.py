@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from benchmarks.view_bytes import decode_view
 from tests.pages.reading import badges, claim_names, components, findings, printed, texts
 from viz_core.lessons.bahdanau.decoder_steps import decoder_steps
 from viz_core.pretrained import Translation, Translator, load
 from viz_core.pretrained.samples import opening
-from viz_core.view.payload import decode_view
 
 OpenPage = Callable[..., AppTest]
 SAMPLE = opening().english

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from benchmarks.view_bytes import decode_view
 from pages.learning.measured_run import RECORDED
 from pages.learning.own_run import OwnRun
 from recipes.task_recordings import FILMS, SEEDS
@@ -20,7 +21,6 @@ from ui.text.markdown import unescape
 from viz_core.runtime.assets import reading
 from viz_core.tasks import Plan, Shape, TaskRun
 from viz_core.tasks.film import Film, load_film
-from viz_core.view.payload import decode_view
 
 OpenPage = Callable[..., AppTest]
 CHAPTER = "learning"

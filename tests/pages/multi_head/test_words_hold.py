@@ -7,9 +7,9 @@ from collections.abc import Callable
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from benchmarks.view_bytes import decode_view
 from tests.pages.reading import components, drawn, stands
 from viz_core.view.framing import unframe
-from viz_core.view.payload import decode_view
 
 OpenPage = Callable[..., AppTest]
 CHAPTER = "multi-head"

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from benchmarks.view_bytes import decode_view
 from tests.pages.reading import badges, charts, components, drawn, finding, number, stands, texts
 from ui.compute.head_importance import HeadImportance, HeadWorth, head_importance
 from ui.text.words import ENGLISH, load_words
@@ -20,7 +21,6 @@ from viz_core.pretrained.bleu import corpus_bleu
 from viz_core.pretrained.bootstrap import Difference
 from viz_core.pretrained.samples import held_out
 from viz_core.trace import intervene, off, record
-from viz_core.view.payload import decode_view
 
 OpenPage = Callable[..., AppTest]
 TEXT = "The black cat is sleeping on my bed."

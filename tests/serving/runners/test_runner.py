@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import torch
 
+from benchmarks.view_bytes import decode_view
 from serving.compute.cache import LRUCache
 from serving.models.model_spec import ShippedTranslator
 from serving.requests.translation import TranslationRequest
@@ -22,7 +23,7 @@ from tests.viz_core.view.attention_groups import read_requests
 from viz_core.lessons.transformer.residuals import encoder_walk, future_leak, translation_residuals
 from viz_core.models.anatomy import Step
 from viz_core.pretrained import CheckpointError, TextError, Translation, Translator
-from viz_core.view.payload import View, decode_view, encode_view
+from viz_core.view.payload import View, encode_view
 from viz_core.view.translation import aligning_head
 from viz_core.view.words import WORD_NAMES
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from benchmarks.view_bytes import decode_view
 from pages.model_lab.figures import measured
 from serving.models.model_spec import NoModel
 from serving.requests.hub import HubModelSpec, HubRequest
@@ -24,7 +25,7 @@ from viz_core.hub import HubError, HubModel, Sampling
 from viz_core.lessons.model_lab.queries import map_residuals, position_schemes, read_card
 from viz_core.sounds.tones import tone_sequence
 from viz_core.view.hub import initial_state
-from viz_core.view.payload import View, decode_view, encode_view
+from viz_core.view.payload import View, encode_view
 from viz_core.view.words import WORD_NAMES
 
 LABELS: dict[str, str] = defaultdict(lambda: "a label")

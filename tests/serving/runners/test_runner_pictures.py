@@ -12,6 +12,7 @@ import pytest
 import torch
 from PIL import Image
 
+from benchmarks.view_bytes import decode_view
 from serving.compute.cache import LRUCache
 from serving.models.model_registry import ModelRegistry
 from serving.models.model_spec import ModelSpec, ShippedClassifier
@@ -41,7 +42,7 @@ from viz_core.lessons.vision_transformer.token_maps import (
 from viz_core.maps.rollout import attention_rollout
 from viz_core.pretrained import shipped
 from viz_core.pretrained.picture_model import PictureModel
-from viz_core.view.payload import View, decode_view, encode_view
+from viz_core.view.payload import View, encode_view
 from viz_core.view.picture import initial_state
 from viz_core.view.words import WORD_NAMES
 

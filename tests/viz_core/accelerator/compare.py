@@ -22,6 +22,7 @@ if DEVICE == "standin":
     register()
 
 import viz_core.runtime.device  # noqa: E402  after the device is registered, which replaces inference_mode
+from benchmarks.view_bytes import decode_view  # noqa: E402
 from tests.viz_core.hub.in_memory import FAMILIES, in_memory, inputs_of, output_of  # noqa: E402
 from tests.viz_core.positional.test_register import SIZES, Layer  # noqa: E402
 from viz_core.attention import (  # noqa: E402
@@ -66,7 +67,7 @@ from viz_core.trace import (  # noqa: E402
     window,
 )
 from viz_core.view import view  # noqa: E402
-from viz_core.view.payload import View, decode_view, encode_view  # noqa: E402
+from viz_core.view.payload import View, encode_view  # noqa: E402
 from viz_core.view.state import ViewState  # noqa: E402
 from viz_core.view.words import view_words  # noqa: E402
 

@@ -9,6 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.view_bytes import decode_view
 from tests.viz_core.trace.test_linear_rule import rule
 from tests.viz_core.view.attention_groups import make_group
 from viz_core.maps.distance import Patches
@@ -16,7 +17,7 @@ from viz_core.maps.fingerprints import measure_layer, measure_maps
 from viz_core.maps.head_measure import MapBlock, MapInfo, Measure
 from viz_core.maps.register import MEASURES
 from viz_core.trace import AttentionCall, record, record_weights
-from viz_core.view.payload import View, decode_view, encode_view
+from viz_core.view.payload import View, encode_view
 from viz_core.view.requests import GroupRequest, MapRequest, MeasuresRequest
 from viz_core.view.state import ViewState
 from viz_core.view.words import view_words

@@ -10,7 +10,7 @@ import pytest
 from jupyter_client.blocking.client import BlockingKernelClient
 from jupyter_client.manager import start_new_kernel
 
-from viz_core.view.payload import DecodedView, decode_view
+from benchmarks.view_bytes import DecodedView, decode_view
 
 ROOT = Path(__file__).resolve().parents[3]
 SHOW = """

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from benchmarks.view_bytes import decode_view
 from tests.viz_core.view.attention_groups import make_group
 from viz_core.hub import Token
 from viz_core.runtime.provenance import Provenance
@@ -16,7 +17,7 @@ from viz_core.view.components import module_sources, read_component
 from viz_core.view.grouping import group_calls
 from viz_core.view.notebook import AttentionView
 from viz_core.view.page import view_page
-from viz_core.view.payload import View, decode_view
+from viz_core.view.payload import View
 from viz_core.view.state import ViewState
 from viz_core.view.words import WORD_NAMES, view_words
 

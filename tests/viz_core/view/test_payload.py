@@ -5,13 +5,14 @@ from dataclasses import asdict
 import pytest
 import torch
 
+from benchmarks.view_bytes import decode_view
 from tests.viz_core.view.attention_groups import make_group, read_requests
 from viz_core.trace import record, record_weights
 from viz_core.view.computed_maps import TILE
 from viz_core.view.figure_caption import panels
 from viz_core.view.map_group import MapGroup
 from viz_core.view.map_source import in_bytes
-from viz_core.view.payload import View, decode_view, encode_view
+from viz_core.view.payload import View, encode_view
 from viz_core.view.pins import Pin
 from viz_core.view.preload import every_request
 from viz_core.view.requests import MapRequest

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 import torch
 
+from benchmarks.view_bytes import decode_view
 from tests.viz_core.view.attention_groups import make_group, read_requests
 from viz_core.view.map_group import MapGroup, MapPicture
-from viz_core.view.payload import View, decode_view, encode_view
+from viz_core.view.payload import View, encode_view
 from viz_core.view.picture import token_names
 from viz_core.view.pins import Pin
 from viz_core.view.preload import every_request

@@ -12,12 +12,12 @@ import pytest
 import torch
 from PIL import Image
 
+from benchmarks.view_bytes import DecodedView, decode_view
 from tests.viz_core.view.attention_groups import make_group
 from tests.viz_core.view.test_open_state import GROUPS
 from viz_core.trace import attend, record
 from viz_core.view import view
 from viz_core.view.notebook import AttentionView
-from viz_core.view.payload import DecodedView, decode_view
 from viz_core.view.state import DisplayOptions, ViewState
 from viz_core.view.widget import AttentionWidget
 
