@@ -73,10 +73,7 @@ def corpus_bleu(predictions: Sequence[str], references: Sequence[Sequence[str]])
         ValueError: if there is not one list of references for each prediction, one of them is empty, or a text was
             given where a list of them is wanted.
     """
-    _check_pairs(predictions, references)
-    most = max(len(r) for r in references)
-    columns = [[r[i] if i < len(r) else None for r in references] for i in range(most)]
-    return float(sacrebleu.metrics.BLEU().corpus_score(list(predictions), columns).score)
+    return bleu_of(bleu_statistics(predictions, references).sum(axis=0))
 
 
 Statistics: TypeAlias = Float[np.ndarray, "sentences 10"]
@@ -90,7 +87,11 @@ def bleu_statistics(predictions: Sequence[str], references: Sequence[Sequence[st
     Raises:
         ValueError: as `corpus_bleu`.
     """
-    _check_pairs(predictions, references)
+    _check_texts("predictions", predictions)
+    if len(predictions) != len(references):
+        raise ValueError(f"expected references for {len(predictions)} predictions, got {len(references)} lists")
+    for number, texts in enumerate(references):
+        _check_texts(f"references of sentence {number}", texts)
     metric = sacrebleu.metrics.BLEU(effective_order=True)
     scores = [metric.sentence_score(text, list(them)) for text, them in zip(predictions, references, strict=True)]
     return np.array([[*s.counts, *s.totals, s.sys_len, s.ref_len] for s in scores], dtype=np.float64)
@@ -101,14 +102,6 @@ def bleu_of(sums: Float[np.ndarray, "10"]) -> float:
     counts = [int(number) for number in sums]
     score = sacrebleu.metrics.BLEU.compute_bleu(counts[:4], counts[4:8], counts[8], counts[9], smooth_method="exp")
     return float(score.score)
-
-
-def _check_pairs(predictions: Sequence[str], references: Sequence[Sequence[str]]) -> None:
-    _check_texts("predictions", predictions)
-    if len(predictions) != len(references):
-        raise ValueError(f"expected references for {len(predictions)} predictions, got {len(references)} lists")
-    for number, texts in enumerate(references):
-        _check_texts(f"references of sentence {number}", texts)
 
 
 def _check_texts(name: str, texts: Sequence[str]) -> None:
