@@ -12,8 +12,9 @@ from ui.compute.models import translator
 from ui.text.markdown import escape
 from ui.widgets.heatmap_payload import signed_heatmap
 from ui.widgets.shared_sentence import shared_text_input
-from viz_core.lessons.sinusoidal_encoding.added import add_positions, embed_ids, find_twins
+from viz_core.lessons.sinusoidal_encoding.added import add_positions, find_twins
 from viz_core.pretrained import Translator
+from viz_core.pretrained.token_vectors import embed_ids
 
 MODEL = "transformer-en-fr"
 MOST_TOKENS = 64  # more rows than this are too thin to carry their words

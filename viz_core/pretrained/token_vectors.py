@@ -53,7 +53,7 @@ def sentence_tokens(
     selected = ids[:max_tokens]
     if ended and selected:
         selected.append(translator.special.eos)
-    X = _embed(translator, selected)
+    X = embed_ids(translator, selected)
     return Tokens(translator.readable_tokens(selected), X, 1, len(selected), len(ids))
 
 
@@ -73,7 +73,8 @@ def shuffled_order(tokens: Sequence[str], seed: int) -> Int[Tensor, " n"]:
 
 
 @torch.inference_mode()
-def _embed(translator: Translator, ids: list[int]) -> Float[Tensor, "n d"]:
+def embed_ids(translator: Translator, ids: list[int]) -> Float[Tensor, "n d"]:
+    """The embeddings that the encoder of a Transformer adds positions to."""
     tokens = torch.tensor(ids, dtype=torch.long, device=translator.device)
     return translator.model.encoder.embed(tokens[None])[0].float().cpu()
 

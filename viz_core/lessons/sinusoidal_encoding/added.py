@@ -3,13 +3,11 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import torch
 import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
 from viz_core.positional.sinusoidal import sinusoidal_table
-from viz_core.pretrained import Translator
 
 
 class Added(NamedTuple):
@@ -27,12 +25,6 @@ class Twins(NamedTuple):
     second: int
     before: float
     after: float
-
-
-@torch.inference_mode()
-def embed_ids(translator: Translator, ids: Sequence[int]) -> Float[Tensor, "tokens num_hiddens"]:
-    """The embeddings that the encoder of a Transformer adds positions to."""
-    return translator.model.encoder.embed(torch.tensor(ids, device=translator.device)[None])[0]
 
 
 def add_positions(embedding: Float[Tensor, "tokens num_hiddens"]) -> Added:
