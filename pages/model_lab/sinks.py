@@ -113,7 +113,6 @@ def _perplexities(chapter: Chapter, request: HubRequest, size: int) -> None:
     }
     chapter.text("window", counted=found.counted, **sizes)
     chapter.figure("window", perplexities_figure(found, names, labels), counted=found.counted, **sizes, **numbers)
-    chapter.finding("window", found.sliding > found.with_first)
     chapter.source_card("window")
 
 

@@ -9,7 +9,7 @@ from pages.position_embeddings.cost_figure import cost_figure
 from pages.position_embeddings.tokens import WIDTH, TokenInputs
 from ui.chapter.chapter import Chapter
 from viz_core.positional.entry import SchemeSizes
-from viz_core.positional.register import BY_NAME, SCHEMES
+from viz_core.positional.register import SCHEMES
 
 LENGTHS = (16, 64, 256, 1024, 4096)  # squares, so that each is also a square grid
 
@@ -48,9 +48,6 @@ def costs(chapter: Chapter, inputs: TokenInputs) -> None:
     _length_limits(chapter)
     one = n**2 * WIDTH // h
     chapter.text("shared-cost", n=f"{n:,}", h=h, own=f"{h * one:,}", shared=f"{one:,}")
-    sizes = _square(n, h, per_head)
-    relative, learned = (BY_NAME[name].cost(sizes).parameters for name in ("relative", "learned"))
-    chapter.finding("cheap", relative < learned, relative=f"{relative:,}", learned=f"{learned:,}", heads=h)
 
 
 def _square(num_tokens: int, num_heads: int, per_head: bool) -> SchemeSizes:

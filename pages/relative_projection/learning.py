@@ -40,7 +40,6 @@ def _learned(chapter: Chapter, move: Move, reach: int) -> None:
         difference=f"{fit.difference:.2g}",
         longest=f"{longest:,.0f}",
     )
-    chapter.finding("further", fit.unseen <= LEARNED, reach=f"{reach:,}", unseen=f"{fit.unseen:.2g}")
 
 
 @cached(message="measuring")

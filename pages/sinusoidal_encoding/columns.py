@@ -64,9 +64,5 @@ def code(chapter: Chapter, table: Table, base: float) -> None:
     figure = partial(binary_figure, table, base, chapter.words.group("figure"))
     step = properties.largest_step(table[:shown], [column for column in columns if column is not None])
     chapter.figure("code", figure, last=shown - 1, columns=names, step=f"{step:.2f}")
-    ratios = properties.slowings(columns, table.shape[1], base)
-    if ratios:
-        halved = max(abs(ratio - 0.5) for ratio in ratios) < 0.01
-        chapter.finding("halves", halved, ratios=[f"{ratio:.2f}" for ratio in ratios])
     if None in columns:
         st.caption(chapter.words("code.gaps"))

@@ -49,7 +49,6 @@ def test_of_the_gaussian(open_page: OpenPage, lengths: str, x: int, count: int) 
     assert whole == pytest.approx(without, abs=1e-5)
     change = float(np.abs(whole - alone).max())
     assert number(app, "differs by up to") == pytest.approx(change, abs=6e-4)
-    assert finding(app, "the longest key gains", "the three agree here") == (change >= 5e-4)
     if change >= 5e-4:
         longest = int(np.argmin(drawn(app, "terms")[1]["y"]))  # its own term takes most away
         assert alone[longest] > whole[longest]

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
-from itertools import pairwise
 
 import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from tests.pages.reading import charts, components, drawn, figures, finding, findings, heatmap, number, one_line, stands
+from tests.pages.reading import charts, components, drawn, figures, finding, heatmap, number, one_line, stands
 from viz_core.view.framing import unframe
 
 OpenPage = Callable[..., AppTest]
@@ -42,20 +40,12 @@ def exact_values(app: AppTest, place: int) -> np.ndarray:
 @pytest.mark.parametrize(("n", "d", "base"), TABLES)
 def test_of_the_table_and_the_binary_code(open_page: OpenPage, n: int, d: int, base: int) -> None:
     app = opened(open_page, "Binary code", n, d, base)
-    alt, (_, columns) = charts(app, "code")[0]
-    names = [int(name) for name in re.findall(r"\d+", alt.split("Right: columns")[1].split(" of the table")[0])]
-    ratios = [base ** ((a - b) / d) for a, b in pairwise(names)]
+    _, (_, columns) = charts(app, "code")[0]
     gaps = np.isnan(columns["z"]).any()
     assert gaps == ("no column has that speed" in one_line(app))
     assert number(app, "the columns on the right change by at most") == pytest.approx(
         np.nanmax(np.abs(np.diff(columns["z"], axis=0))), abs=6e-3
     )
-    if any("times as fast" in sentence for sentence in findings(app)):
-        halved = finding(app, "Each column is", "Columns do not halve exactly")
-        assert halved == all(abs(ratio - 0.5) < 0.01 for ratio in ratios)
-        assert gaps or f"is {', '.join(f'{ratio:.2f}' for ratio in ratios)} times as fast" in one_line(app)
-    else:
-        assert gaps or not ratios
 
 
 @pytest.mark.parametrize(("n", "d", "base"), TABLES)

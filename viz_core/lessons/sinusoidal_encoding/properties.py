@@ -6,7 +6,6 @@ sine, for which most of these do not hold; where that matters, the functions say
 
 import math
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import NamedTuple
 
 import torch
@@ -137,13 +136,6 @@ def doubling_columns(num_bits: int, num_hiddens: int, base: float = 10000.0) -> 
     distance = (octaves - torch.arange(num_bits)[:, None]).abs()
     nearest = distance.argmin(dim=1)
     return tuple(2 * int(j) if float(row[j]) < 0.5 else None for row, j in zip(distance, nearest, strict=True))
-
-
-def slowings(columns: Sequence[int | None], num_hiddens: int, base: float = 10000.0) -> tuple[float, ...]:
-    """The ratio of each column's frequency to the one before, where both exist; 1/2 for binary digits."""
-    lengths = wavelengths(num_hiddens, base)
-    both = [(a, b) for a, b in pairwise(columns) if a is not None and b is not None]
-    return tuple(float(lengths[a] / lengths[b]) for a, b in both)
 
 
 def largest_step(table: Table, columns: Sequence[int]) -> float:

@@ -20,7 +20,6 @@ from viz_core.lessons.sinusoidal_encoding.properties import (
     paired,
     rises,
     similarity_by_offset,
-    slowings,
     start_positions,
     wavelength_error,
     wavelengths,
@@ -155,13 +154,6 @@ def test_doubling_columns_of_the_book() -> None:
     # d = 32: pair j is 2^(0.83 j) times slower than the first.
     assert doubling_columns(5, 32) == (0, 2, 4, 8, 10)
     assert doubling_columns(3, 2) == (0, None, None)
-
-
-def test_how_fast_columns_are_beside_the_one_before() -> None:
-    """d = 32: pairs slow down by 10000^(-1/16) = 0.5623; from column 4 to 8 two of them do. d = 4, base 16: by 1/4."""
-    assert slowings(doubling_columns(5, 32), 32) == pytest.approx((0.5623, 0.5623, 0.3162, 0.5623), abs=1e-4)
-    assert slowings((0, None, 2), 4, 16.0) == ()
-    assert slowings((0, 2), 4, 16.0) == pytest.approx((0.25,))
 
 
 def test_steps_by_hand() -> None:
