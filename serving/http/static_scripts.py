@@ -40,7 +40,7 @@ class Script:
     code: bytes
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=32)
 def script(name: str) -> Script:
     """Return a component as a module that exports `show` and `markup`, or plotly.js by the name PLOTLY.
 
@@ -57,7 +57,7 @@ def script(name: str) -> Script:
     return Script(f"{_FOLDER}/{name}-{digest}.js", code)
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=32)
 def compressed(name: str) -> bytes:
     """Return a script as it is sent to browsers that take gzip."""
     return gzip.compress(script(name).code, mtime=0)

@@ -18,10 +18,12 @@ from ui.chapter.figures import Figures
 from ui.chapter.frame import Frame
 from ui.chapter.parts import Parts
 from ui.chapter.reference import reference_address
+from ui.chapter.review import chapter_to_repeat, draw_review
 from ui.chapter.source_cards import SourceCards
 from ui.streamlit_internals.batched_messages import flush_messages
 from ui.streamlit_internals.script_run import is_served
 from ui.text.model_card import model_card_text
+from ui.text.words import load_words
 from ui.widgets.controls import Controls
 from viz_core.pretrained import ModelCard
 
@@ -42,7 +44,7 @@ class Chapter:
         self.words, self.common = words, common = frame.words, frame.common
         self.controls = controls = Controls(words, frame.sharing)
         self.parts = parts = Parts(name, controls, frame.scripts)
-        self.question, self.definition, self.takeaways = frame.question, frame.definition, frame.takeaways
+        self.definition, self.takeaways = frame.definition, frame.takeaways
         self.heading, self.text, self.next = frame.heading, frame.text, frame.next
         self.deeper = Deeper(words, common, controls, parts).draw
         self.lazy, self.fragment, self.expander = parts.lazy, parts.fragment, parts.expander
@@ -66,6 +68,22 @@ class Chapter:
 
         downloads = DownloadButtons(words, common)
         self.downloads, self.download_table, self.download_text = downloads.draw, downloads.table, downloads.text
+
+    def question(self) -> None:
+        """Draw the question that the page answers; beside the title, behind a button, those on an earlier chapter."""
+        earlier = chapter_to_repeat(self.name)
+        if earlier is not None:
+            self.fragment(lambda: self._repeat(earlier))
+        self.frame.question()
+
+    def _repeat(self, chapter: str) -> None:
+        with st.container(key="repeat"):
+            label = self.common("review.start")
+            asked = st.popover(label, type="tertiary", icon=":material/replay:", on_change="rerun", key="repeat-open")
+            if asked.open:
+                with asked:
+                    st.markdown(self.common("review.on", title=load_words(chapter).menu))
+                    draw_review([chapter], "questions", "repeat-questions")
 
     def require(self, value: Value | None) -> Value:
         """Return the value; if it is None, end the page here. What is drawn above says why there is none."""

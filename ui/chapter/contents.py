@@ -21,6 +21,9 @@ ROOT = Path(__file__).resolve().parents[2]
 SECTIONS = ("attention", "positions", "models")
 """The sections in reading order; `section.NAME` in common.md is the title of each."""
 
+NO_CHAPTERS = ("walk", "review")
+"""The pages beside home that are no chapters."""
+
 WALK_STAGES = (
     *("tokens", "embedding", "positions", "projections", "scores", "mask", "softmax"),
     *("sum", "heads", "residual", "feed-forward", "logits", "choice"),
@@ -95,9 +98,9 @@ def all_chapters() -> list[str]:
 
 
 def all_pages() -> list[str]:
-    """Return every page: home, the walk, which is no chapter, and the chapters."""
+    """Return every page: home, those that are no chapters, and the chapters."""
     home, *chapters_ = all_chapters()
-    return [home, "walk", *chapters_]
+    return [home, *NO_CHAPTERS, *chapters_]
 
 
 def page(chapter: str) -> StreamlitPage:
@@ -106,10 +109,10 @@ def page(chapter: str) -> StreamlitPage:
 
 
 def pages() -> dict[str, list[StreamlitPage]]:
-    """Return home and the walk, then every section with its chapters."""
+    """Return the pages that are no chapters, then every section with its chapters."""
     common = load_words("common")
     sections = {common(f"section.{name}"): [page(c) for c in chapters(name)] for name in SECTIONS}
-    return {"": [page("home"), page("walk")], **sections}
+    return {"": [page(name) for name in ("home", *NO_CHAPTERS)], **sections}
 
 
 def enter() -> StreamlitPage:

@@ -6,10 +6,12 @@ from collections.abc import Callable, Mapping
 
 import streamlit as st
 
+from ui.chapter.contents import page
 from ui.chapter.parts import Parts
+from ui.chapter.review import draw_review
 from ui.text.former_labels import former_labels
 from ui.text.terms import term_table
-from ui.text.words import Words
+from ui.text.words import Words, load_words
 from ui.widgets.controls import Controls
 
 OPEN_ALL = "open-all"
@@ -27,10 +29,10 @@ class Deeper:
         """Draw a row for each section: `section.NAME` is its title, `summary.NAME` its one-line summary.
 
         A section is drawn once it is open, and reruns by itself when its own controls change. A link to #NAME opens it.
-        The last section has the chapter's terms in every language.
+        The last sections have two questions on the chapter, and its terms in every language.
         """
         opened = self._opened_by_link(sections)
-        keys = [self.controls.key(f"open-{name}") for name in (*sections, "glossary")]
+        keys = [self.controls.key(f"open-{name}") for name in (*sections, "review", "glossary")]
         with st.container(border=True, key="deeper"):
             with st.container(horizontal=True, vertical_alignment="center", key="deeper-head"):
                 st.header(self.common("deeper"), anchor="deeper")
@@ -41,9 +43,15 @@ class Deeper:
                 with st.container(key=f"section-{name}"):
                     label = _label(self.words(f"section.{name}"), self.words(f"summary.{name}"))
                     self._parts.expander(f"open-{name}", label, None, draw, everything or name in opened)
-            with st.container(key="section-glossary"):
-                label = _label(self.common("terms"), self.common("terms.about"))
-                self._parts.expander("open-glossary", label, None, self._glossary, everything)
+            last = {"review": ("review", self._review), "glossary": ("terms", self._glossary)}
+            for name, (title, draw) in last.items():
+                with st.container(key=f"section-{name}"):
+                    label = _label(self.common(title), self.common(f"{title}.about"))
+                    self._parts.expander(f"open-{name}", label, None, draw, everything)
+
+    def _review(self) -> None:
+        draw_review([self.words.chapter], "questions", "review")
+        st.page_link(page("review"), label=load_words("review").title, icon=":material/arrow_forward:")
 
     def _glossary(self) -> None:
         st.markdown(term_table(self.words))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -12,18 +13,25 @@ from ui.chapter.parts import Parts
 from ui.text.markdown import after_label
 from ui.text.words import Words
 from ui.widgets import draw_on_figure, predictions
+from ui.widgets.component import component
 from ui.widgets.controls import Controls
 from ui.widgets.draw_on_figure import OnFigure
 from ui.widgets.predictions import Prediction, Truth, read_prediction
 from ui.widgets.sketch import Board
 
+_mount_why = component("why")
+
 
 class Exercises:
-    """The exercises of one page; the URL holds each answer."""
+    """The exercises of one page; the URL holds each answer.
+
+    After the first one's answer the reader is asked why, and compares a sentence of their own with the reason.
+    """
 
     def __init__(self, words: Words, common: Words, controls: Controls, parts: Parts) -> None:
         self.words, self.common, self.controls = words, common, controls
         self._parts = parts
+        self._asks_why: str | None = None
 
     def exercise(self, name: str, collapsed: bool = False, reveal: Callable[[], None] | None = None) -> None:
         """Draw a multiple-choice question: `exercise.NAME` has the question, the answers with replies, and the reason.
@@ -79,13 +87,28 @@ class Exercises:
         prediction, key = read_prediction(self.words(f"exercise.{name}")), f"exercise-{name}"
         if self.words.second is not None:
             prediction = replace(prediction, second=read_prediction(self.words.second(f"exercise.{name}")))
+        reason = ""
+        if prediction.why and (self._asks_why or name) == name:
+            self._asks_why, reason, prediction = name, prediction.why_in_both, prediction.without_reason
         label = self.common("exercise")
         if collapsed:
             with st.expander(
                 after_label(label, prediction.question), expanded=self._key(name) in st.query_params, key=key
             ):
                 yield prediction
+                self._ask_why(name, reason)
             return
         with st.container(border=True, key=key):
             st.markdown(after_label(label, prediction.question_in_both))
             yield prediction
+            self._ask_why(name, reason)
+
+    def _ask_why(self, name: str, reason: str) -> None:
+        """Once the answer is there, draw a box for the reader's own sentence, and the reason, shown when compared."""
+        if not reason or not st.query_params.get(self._key(name)):
+            return
+        key = f"reason-of-{self._key(name)}"
+        data = {"name": self._key(name), "reason": key, "words": self.common.group("why")}
+        _mount_why(key=f"why-{self._key(name)}", data=json.dumps(data).encode())
+        with st.container(key=key):
+            st.markdown(reason)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import streamlit as st
@@ -46,6 +46,16 @@ class Prediction:
     def question_in_both(self) -> str:
         """The question, with its sentences in the second language in between."""
         return self.question if self.second is None else interleave(self.question, self.second.question)
+
+    @property
+    def why_in_both(self) -> str:
+        """The reason, with its sentences in the second language in between."""
+        return self.why if self.second is None else interleave(self.why, self.second.why)
+
+    @property
+    def without_reason(self) -> Prediction:
+        """The same question and replies, whose reason is shown by itself."""
+        return replace(self, why="", second=None if self.second is None else self.second.without_reason)
 
     def reply(self, common: Words, number: int, drawn: bool = False) -> str:
         """Return the full reply to an answer: right or wrong, its own reply, and the reason.

@@ -1,0 +1,141 @@
+// Questions on chapters, and an overview of which ideas are known and which are due.
+
+import { element } from "../shared/elements.js";
+import { mountView, partsOf } from "../shared/mount.js";
+import { dueAt, readAnswers, stateOf, storeAnswers, withAnswer } from "./schedule.js";
+
+const views = new WeakMap();
+
+function createView(parent) {
+  const view = { parts: partsOf(parent), onlyDue: false, forgotten: null, chips: new Map() };
+  view.parts.due.addEventListener("click", () => {
+    view.onlyDue = !view.onlyDue;
+    renderStates(view);
+  });
+  view.parts.forget.addEventListener("click", () => {
+    const now = readAnswers();
+    storeAnswers(view.forgotten ?? {});
+    view.forgotten = view.forgotten ? null : now;
+    renderStates(view);
+  });
+  return view;
+}
+
+const filled = (text, values) => text.replace(/\{(\w+)\}/g, (whole, name) => values[name] ?? whole);
+
+/** A text, and below it the same in the reader's second language. */
+function write(node, [first, second]) {
+  node.textContent = first;
+  if (!second) return;
+  const other = element("span", "second");
+  other.textContent = second;
+  node.append(other);
+}
+
+/** Where the idea is shown: the chapter's main figure. */
+function figureLink(view, chapter) {
+  const link = element("a", "", { href: `./${chapter.name}`, target: "_self" });
+  link.textContent = view.data.words.figure;
+  link.addEventListener("click", (event) => {
+    const figure = document.querySelector(".st-key-card-main");
+    if (!figure || !location.pathname.endsWith(`/${chapter.name}`)) return;
+    event.preventDefault();
+    figure.scrollIntoView({ block: "start" });
+  });
+  return link;
+}
+
+function questionOf(view, chapter, question) {
+  const { words } = view.data;
+  const box = element("fieldset", "question");
+  const legend = element("legend", "");
+  write(legend, question.text);
+  const reply = element("p", "reply", { role: "status" });
+  const buttons = question.answers.map((answer) => {
+    const button = element("button", "answer", { type: "button", "aria-pressed": "false" });
+    write(button, answer.text);
+    button.addEventListener("click", () => {
+      for (const each of buttons) each.setAttribute("aria-pressed", String(each === button));
+      box.dataset.answered = answer.right ? "right" : "wrong";
+      reply.replaceChildren();
+      const text = answer.reply[0];
+      write(reply, [`${answer.right ? words.right : words.wrong}${text ? ` ${text}` : ""}`, answer.reply[1]]);
+      if (!answer.right) reply.append(" ", figureLink(view, chapter));
+      // The first answer counts: a second try, with the reply read, says little.
+      if (!box.dataset.counted) storeAnswers(withAnswer(readAnswers(), question.id, answer.right, Date.now()));
+      box.dataset.counted = "yes";
+      view.forgotten = null;
+      renderStates(view);
+    });
+    return button;
+  });
+  box.append(legend, ...buttons, reply);
+  return box;
+}
+
+function chapterOf(view, chapter) {
+  const questions = chapter.questions.map((question) => questionOf(view, chapter, question));
+  if (view.data.mode === "questions") return questions;
+  const details = element("details", "chapter");
+  const summary = element("summary", "");
+  const title = element("b", "");
+  title.textContent = chapter.title;
+  summary.append(title);
+  for (const { id } of chapter.questions) {
+    const chip = element("span", "chip");
+    view.chips.set(id, { chip, details });
+    summary.append(" ", chip);
+  }
+  details.append(summary, ...questions);
+  return [details];
+}
+
+function render(view) {
+  const { parts, data } = view;
+  view.chips.clear();
+  parts.chapters.replaceChildren(...data.chapters.flatMap((chapter) => chapterOf(view, chapter)));
+  renderStates(view);
+}
+
+function renderStates(view) {
+  const { parts, data } = view;
+  parts.head.hidden = data.mode !== "overview";
+  if (parts.head.hidden) return;
+  const [answers, now] = [readAnswers(), Date.now()];
+  const date = new Intl.DateTimeFormat(data.language, { day: "numeric", month: "short" });
+  const questions = data.chapters.flatMap((chapter) => chapter.questions);
+  const due = new Set();
+  for (const { id, idea } of questions) {
+    const state = stateOf(answers[id], now);
+    const { chip, details } = view.chips.get(id);
+    if (state === "due") due.add(details);
+    chip.dataset.state = state;
+    const until = state === "known" ? date.format(new Date(dueAt(answers[id]))) : "";
+    chip.textContent = filled(data.words[`state-${state}`], { idea, date: until });
+  }
+  const known = questions.filter(({ id }) => stateOf(answers[id], now) === "known").length;
+  const waiting = questions.filter(({ id }) => stateOf(answers[id], now) === "due").length;
+  parts.summary.textContent = filled(data.words.summary, { known, all: questions.length, due: waiting });
+  if (!waiting) view.onlyDue = false;
+  for (const { details } of view.chips.values()) {
+    details.hidden = view.onlyDue && !due.has(details);
+    if (view.onlyDue && due.has(details)) details.open = true;
+  }
+  parts.due.textContent = data.words["only-due"];
+  parts.due.setAttribute("aria-pressed", String(view.onlyDue));
+  parts.due.disabled = !waiting;
+  parts.forget.textContent = view.forgotten ? data.words.undo : data.words.forget;
+  parts.forget.disabled = !view.forgotten && !Object.keys(answers).length;
+}
+
+export default function (component) {
+  const { data } = component;
+  if (!data) return undefined;
+  const { view, unmount } = mountView(views, component, createView, () => {});
+  const text = new TextDecoder().decode(data);
+  if (view.text === text) return unmount; // a run of the page: keep the answers on the screen
+  view.text = text;
+  view.data = JSON.parse(text);
+  render(view);
+  return unmount;
+}

@@ -1,0 +1,83 @@
+"""Questions asked again: answered at a chapter's end, known or due on the page of all, and a sentence that says why."""
+
+from __future__ import annotations
+
+import re
+
+from playwright.sync_api import Page, expect
+
+DAY = 24 * 60 * 60 * 1000
+
+
+def test_answers_are_known_until_they_are_due_and_stay_in_the_browser(page: Page, app_url: str) -> None:
+    page.goto(f"{app_url}/multi-head?mh-open-review=true")
+    questions = page.locator(".st-key-section-review fieldset")
+    expect(questions).to_have_count(2)
+    questions.nth(0).get_by_role("button", name="The number of attention weights").click()
+    expect(questions.nth(0).get_by_role("status")).to_have_text("Right.")
+    questions.nth(1).get_by_role("button", name="W_o stays").click()
+    expect(questions.nth(1).get_by_role("status")).to_have_text(
+        "Not quite. Each head's part of W_o moves along. See the figure"
+    )
+    questions.nth(1).get_by_role("link", name="See the figure").click()
+    expect(page.locator(".st-key-card-main")).to_be_in_viewport()
+
+    page.goto(f"{app_url}/review")
+    row = page.locator("details", has_text="Multi-head attention")
+    expect(row.locator(".chip").nth(0)).to_have_text(re.compile("^Cost of heads: until "))
+    expect(row.locator(".chip").nth(1)).to_have_text("Order of heads: due")
+    expect(page.get_by_text("1 of 28 ideas known, 1 due.")).to_be_visible()
+
+    # A second right answer on the same day is no second day; four days later the question is due.
+    page.evaluate(
+        """day => {
+            const answers = JSON.parse(localStorage.getItem("atlas.review"));
+            answers["multi-head.1"].at -= 4 * day;
+            localStorage.setItem("atlas.review", JSON.stringify(answers));
+        }""",
+        DAY,
+    )
+    page.reload()
+    expect(page.get_by_text("0 of 28 ideas known, 2 due.")).to_be_visible()
+    page.get_by_role("button", name="Only what is due").click()
+    expect(page.locator("details:visible")).to_have_count(1)
+    row.get_by_role("button", name="The number of attention weights").click()
+    expect(page.get_by_text("1 of 28 ideas known, 1 due.")).to_be_visible()
+    streak = page.evaluate("JSON.parse(localStorage.getItem('atlas.review'))['multi-head.1'].streak")
+    assert streak == 2
+
+    page.get_by_role("button", name="Forget my answers").click()
+    expect(page.get_by_text("0 of 28 ideas known, 0 due.")).to_be_visible()
+    page.get_by_role("button", name="Undo").click()
+    expect(page.get_by_text("1 of 28 ideas known, 1 due.")).to_be_visible()
+
+
+def test_what_is_stored_by_others_breaks_nothing(page: Page, app_url: str) -> None:
+    page.goto(f"{app_url}/review")
+    page.evaluate("""localStorage.setItem("atlas.review", '{"multi-head.1": {"streak": "x"}, "nonsense": 3}')""")
+    page.reload()
+    expect(page.get_by_text("0 of 28 ideas known, 0 due.")).to_be_visible()
+
+
+def test_an_earlier_chapter_is_asked_about_at_the_start(page: Page, app_url: str) -> None:
+    page.goto(f"{app_url}/bahdanau")
+    page.get_by_role("button", name="Before you start").click()
+    expect(page.get_by_text("Two questions on Queries, keys and values")).to_be_visible()
+    page.get_by_role("button", name="A weighted sum of all values").click()
+    expect(page.get_by_role("status").filter(has_text="Right.")).to_be_visible()
+
+
+def test_the_reason_waits_for_the_readers_own_sentence(page: Page, app_url: str) -> None:
+    page.goto(f"{app_url}/multi-head?mh-guess-double=2")
+    exercise = page.locator(".st-key-exercise-double")
+    box = exercise.get_by_label("Why? Write one sentence.")
+    reason = page.locator("[class*=st-key-reason-of-]")
+    expect(box).to_be_visible()
+    expect(reason).to_be_hidden()
+    box.fill("Half as wide, twice as many.")
+    exercise.get_by_role("button", name="Compare with ours").click()
+    expect(reason).to_be_visible()
+    page.reload()
+    expect(box).to_have_value("Half as wide, twice as many.")
+    expect(reason).to_be_visible()
+    assert "Half" not in page.url
