@@ -20,11 +20,11 @@ def question(chapter: str, number: str, language: str) -> Prediction:
 @pytest.mark.parametrize("chapter", CHAPTERS)
 def test_every_chapter_has_two_questions_whose_wrong_answers_have_replies(chapter: str, language: str) -> None:
     for number in NUMBERS:
-        asked, english = question(chapter, number, language), question(chapter, number, ENGLISH)
-        assert [answer.mark for answer in asked.answers] == [answer.mark for answer in english.answers]
-        assert len(asked.answers) > 2
-        assert all(bool(answer.reply) == (answer.mark != "x") for answer in asked.answers)
-        assert idea_of(asked.question)
+        found, english = question(chapter, number, language), question(chapter, number, ENGLISH)
+        assert [answer.mark for answer in found.answers] == [answer.mark for answer in english.answers]
+        assert len(found.answers) > 2
+        assert all(bool(answer.reply) == (answer.mark != "x") for answer in found.answers)
+        assert idea_of(found.question)
 
 
 @pytest.mark.parametrize("language", languages())

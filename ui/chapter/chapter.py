@@ -79,9 +79,9 @@ class Chapter:
     def _repeat(self, chapter: str) -> None:
         with st.container(key="repeat"):
             label = self.common("review.start")
-            asked = st.popover(label, type="tertiary", icon=":material/replay:", on_change="rerun", key="repeat-open")
-            if asked.open:
-                with asked:
+            popover = st.popover(label, type="tertiary", icon=":material/replay:", on_change="rerun", key="repeat-open")
+            if popover.open:
+                with popover:
                     st.markdown(self.common("review.on", title=load_words(chapter).menu))
                     draw_review([chapter], "questions", "repeat-questions")
 

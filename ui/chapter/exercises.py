@@ -31,7 +31,7 @@ class Exercises:
     def __init__(self, words: Words, common: Words, controls: Controls, parts: Parts) -> None:
         self.words, self.common, self.controls = words, common, controls
         self._parts = parts
-        self._asks_why: str | None = None
+        self._explained: str | None = None
 
     def exercise(self, name: str, collapsed: bool = False, reveal: Callable[[], None] | None = None) -> None:
         """Draw a multiple-choice question: `exercise.NAME` has the question, the answers with replies, and the reason.
@@ -88,8 +88,8 @@ class Exercises:
         if self.words.second is not None:
             prediction = replace(prediction, second=read_prediction(self.words.second(f"exercise.{name}")))
         reason = ""
-        if prediction.why and (self._asks_why or name) == name:
-            self._asks_why, reason, prediction = name, prediction.why_in_both, prediction.without_reason
+        if prediction.why and (self._explained or name) == name:
+            self._explained, reason, prediction = name, prediction.why_in_both, prediction.without_reason
         label = self.common("exercise")
         if collapsed:
             with st.expander(
