@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from ui.chapter.contents import all_chapters, folder, page_file
+from ui.chapter.review import NUMBERS
 from ui.text.words import ENGLISH, load_words
 from ui.widgets.draw_on_figure import OnFigure
 from ui.widgets.predictions import Truth, read_prediction
@@ -66,8 +67,10 @@ def test_a_wrong_answer_has_a_reply_of_its_own(chapter: str, name: str) -> None:
 
 
 @pytest.mark.parametrize("chapter", all_chapters()[1:])
-def test_every_chapter_asks_twice(chapter: str) -> None:
-    assert len(_predictions(page_file(chapter).parent)) >= 2
+def test_every_chapter_asks_before_it_shows_and_again_at_its_end(chapter: str) -> None:
+    """At the end two questions of review.md: tests/ui/test_review.py."""
+    assert _predictions(page_file(chapter).parent)
+    assert {f"{chapter}.{number}" for number in NUMBERS} <= set(load_words("review", ENGLISH).sections)
 
 
 @pytest.mark.parametrize("chapter", all_chapters()[1:])
