@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from recipes.files import write_json
-from viz_core.tasks.film import Film, load_film
+from viz_core.tasks.film import EXAMPLES, EXTRAPOLATION, FILMS, LENGTHS, SEEDS, Film, accuracy_by_length, load_film
 from viz_core.tasks.generating import MODULUS
 from viz_core.tasks.model import POSITIONS
-from viz_core.tasks.recorded import EXAMPLES, EXTRAPOLATION, FILMS, LENGTHS, SEEDS, accuracy_by_length
 from viz_core.tasks.run import Plan, TaskRun
 
 

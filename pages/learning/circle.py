@@ -16,8 +16,8 @@ from viz_core.lessons.learning.recorded_runs import (
     understood,
     waves_in_use,
 )
+from viz_core.tasks.film import SEEDS
 from viz_core.tasks.generating import MODULUS, TRAINED_SHARE
-from viz_core.tasks.recorded import SEEDS
 
 NAME = "modular-addition"
 

@@ -7,7 +7,7 @@ import streamlit as st
 from pages.learning.measured_run import MeasuredRun, recorded
 from pages.learning.run_display import show_runs
 from ui.chapter.chapter import Chapter
-from viz_core.tasks.recorded import FILMS, SEEDS
+from viz_core.tasks.film import FILMS, SEEDS
 
 ALONE = "alone"
 

@@ -7,7 +7,7 @@ import pytest
 from tests.viz_core.view.attention_groups import make_group
 from tests.viz_core.view.test_picture import picture_group
 from ui.widgets.view_link import ViewLink, read_link, write_link
-from viz_core.view.pins import Pin
+from viz_core.view.requests import Pin
 from viz_core.view.state import DisplayOptions, ViewState
 
 DEFAULT = ViewState("cross", 1, 2, (Pin("query", 0),))

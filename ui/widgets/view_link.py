@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 
 from viz_core.view.map_group import MapGroup
-from viz_core.view.pins import read_pins
+from viz_core.view.requests import read_pins
 from viz_core.view.state import DisplayOptions, ViewState, read_display
 
 

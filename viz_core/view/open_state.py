@@ -5,7 +5,7 @@ from dataclasses import fields, replace
 
 from viz_core.trace.indexing import is_index
 from viz_core.view.map_group import MapGroup
-from viz_core.view.pins import Pin, read_pins
+from viz_core.view.requests import Pin, read_pins
 from viz_core.view.state import DisplayOptions, ViewState
 
 

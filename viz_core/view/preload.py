@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from typing import get_args
 
 from viz_core.view.map_group import MapGroup
-from viz_core.view.pins import Pin
 from viz_core.view.requests import (
     ChangeRequest,
     Combination,
@@ -18,6 +17,7 @@ from viz_core.view.requests import (
     KeysRequest,
     MapRequest,
     MeasuresRequest,
+    Pin,
     Request,
     ThumbnailsRequest,
     TokenRequest,

@@ -13,15 +13,35 @@ Each request has one spelling, which names it in the answer:
     rows INPUT.GROUP:2.5:mean:words I N J M    exact: N rows from I on, M columns from J on, for a file
     page                                       the view as an HTML file
     notebook                                   the same as a notebook that makes it again
-    flipbook                                   the view at every stop of the slider it goes along with
-"""
+    flipbook                                   the view at every stop of the slider it goes along with"""
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal, get_args
 
-from viz_core.view.pins import Pin, read_pins
+Axis = Literal["query", "key"]
+AXES: dict[str, Axis] = {"q": "query", "k": "key"}
+
+
+@dataclass(frozen=True)
+class Pin:
+    """A pinned token: a query (its row is read) or a key (its column is read)."""
+
+    axis: Axis
+    index: int
+
+    def __str__(self) -> str:
+        """ "q10" or "k3", as it stands in a link."""
+        return f"{self.axis[0]}{self.index}"
+
+
+def read_pins(text: str) -> tuple[Pin, ...] | None:
+    """ "q10.q11" as pins; None where it is no such thing."""
+    if not re.fullmatch(r"[qk][0-9]{1,6}(?:\.[qk][0-9]{1,6})*", text):
+        return None
+    return tuple(dict.fromkeys(Pin(AXES[pin[0]], int(pin[1:])) for pin in text.split(".")))
+
 
 Combination = Literal["mean", "max"]
 """How several heads are combined into one map (`combine_heads`)."""

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from viz_core.maps.register import MEASURES
 from viz_core.trace.edits import is_nonnegative
 from viz_core.view.map_group import MapGroup
-from viz_core.view.pins import Pin, read_pins
+from viz_core.view.requests import Pin, read_pins
 
 MOST_PINS = 64
 

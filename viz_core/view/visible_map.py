@@ -8,8 +8,7 @@ from jaxtyping import Float
 
 from viz_core.view.computed_maps import ComputedMaps
 from viz_core.view.map_group import MapGroup
-from viz_core.view.pins import Axis
-from viz_core.view.requests import MapRequest
+from viz_core.view.requests import Axis, MapRequest
 from viz_core.view.state import ViewState, chosen_heads
 
 MOST_CELLS = 1024

@@ -18,8 +18,7 @@ from tests.browser.attention_view.reading import (
 from tests.viz_core.view.attention_groups import make_group
 from viz_core.view.map_group import MapGroup
 from viz_core.view.payload import View
-from viz_core.view.pins import Pin
-from viz_core.view.requests import MapRequest
+from viz_core.view.requests import MapRequest, Pin
 from viz_core.view.words import view_words
 
 

@@ -15,7 +15,7 @@ from tests.viz_core.view.test_picture import picture_group
 from viz_core.maps.distance import mean_attention_distance
 from viz_core.view.map_group import MapGroup, MapPicture
 from viz_core.view.payload import View
-from viz_core.view.pins import Pin
+from viz_core.view.requests import Pin
 from viz_core.view.state import DisplayOptions, ViewState
 from viz_core.view.words import view_words
 

@@ -13,7 +13,7 @@ from tests.browser.attention_view.reading import KEYS, colour, saved_npz, weight
 from tests.viz_core.view.attention_groups import make_group
 from viz_core.view.map_group import MapGroup
 from viz_core.view.payload import View
-from viz_core.view.pins import Pin
+from viz_core.view.requests import Pin
 from viz_core.view.state import DisplayOptions, ViewState
 from viz_core.view.words import view_words
 

@@ -31,7 +31,7 @@ from viz_core.sounds.sound import RATE, Sound
 from viz_core.sounds.tones import tone_sequence
 from viz_core.view.notebook_file import write_notebook
 from viz_core.view.payload import View
-from viz_core.view.pins import Pin
+from viz_core.view.requests import Pin
 from viz_core.view.state import ViewState
 from viz_core.view.words import view_words
 

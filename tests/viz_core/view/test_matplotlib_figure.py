@@ -20,7 +20,7 @@ from viz_core.runtime.provenance import Provenance
 from viz_core.view.matplotlib_figure import _norm, grid_figure, map_figure
 from viz_core.view.notebook import AttentionView
 from viz_core.view.payload import View
-from viz_core.view.pins import Pin
+from viz_core.view.requests import Pin
 from viz_core.view.state import DisplayOptions, ViewState
 from viz_core.view.visible_map import visible_map
 from viz_core.view.words import view_words

@@ -19,7 +19,7 @@ from viz_core.trace import off
 from viz_core.view.notebook import ViewHandle
 from viz_core.view.notebook_file import RunSource, recording_source, write_notebook
 from viz_core.view.payload import View
-from viz_core.view.pins import Pin
+from viz_core.view.requests import Pin
 from viz_core.view.state import DisplayOptions, ViewState
 from viz_core.view.words import view_words
 

@@ -9,7 +9,7 @@ from viz_core.trace import AttentionCall
 from viz_core.view.map_group import MapGroup
 from viz_core.view.notebook import AttentionView
 from viz_core.view.open_state import reopened, site_of_state
-from viz_core.view.pins import Pin
+from viz_core.view.requests import Pin
 from viz_core.view.state import DisplayOptions, ViewState
 
 

@@ -13,9 +13,8 @@ from viz_core.view.figure_caption import panels
 from viz_core.view.map_group import MapGroup
 from viz_core.view.map_source import in_bytes
 from viz_core.view.payload import View, encode_view
-from viz_core.view.pins import Pin
 from viz_core.view.preload import every_request
-from viz_core.view.requests import MapRequest
+from viz_core.view.requests import MapRequest, Pin
 from viz_core.view.state import DisplayOptions, ViewState
 from viz_core.view.words import WORD_NAMES
 

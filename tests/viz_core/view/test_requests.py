@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-from viz_core.view.pins import Pin
 from viz_core.view.requests import (
     ChangeRequest,
     FileRequest,
@@ -13,6 +12,7 @@ from viz_core.view.requests import (
     KeysRequest,
     MapRequest,
     MeasuresRequest,
+    Pin,
     RowsRequest,
     ThumbnailsRequest,
     TileRequest,

@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from tests.viz_core.view.attention_groups import make_group
-from viz_core.view.pins import Pin
+from viz_core.view.requests import Pin
 from viz_core.view.state import DisplayOptions, ViewState, read_message
 
 DEFAULT = ViewState("cross", 1, 2, (Pin("query", 0),))

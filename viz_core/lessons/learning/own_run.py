@@ -6,7 +6,7 @@ from dataclasses import replace
 import torch
 
 from viz_core.tasks import TASKS, Plan, Shape, TaskRun
-from viz_core.tasks.recorded import FILMS, accuracy_by_length
+from viz_core.tasks.film import FILMS, accuracy_by_length
 
 SHOTS = 40
 """Snapshots of a run, at most."""
