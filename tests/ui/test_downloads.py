@@ -51,6 +51,16 @@ def test_a_figure_s_page_names_its_language() -> None:
     assert "<title>título</title>" in made
 
 
+def test_a_figure_s_page_writes_numbers_in_its_language() -> None:
+    heatmap = go.Heatmap(
+        z=np.array([[2e-7, 0.5]]), text=[["2e-07", "0.50"]], texttemplate="%{text}", hovertemplate="%{x}: %{z:.2g}"
+    )
+    made = downloads.page(go.Figure(heatmap), "t", "pt-BR").decode().split("Plotly.newPlot(")[-1]
+    assert r'"text":[["2 \u00d7 10\u207b\u2077","0,50"]]' in made
+    assert r'"hovertext":[["2 \u00d7 10\u207b\u2077","0,5"]]' in made
+    assert '"separators":",."' in made
+
+
 def test_arrays_come_back_as_they_were() -> None:
     with np.load(io.BytesIO(downloads.archive({"a": np.eye(2), "b": np.arange(3)}))) as saved:
         np.testing.assert_array_equal(saved["a"], np.eye(2))

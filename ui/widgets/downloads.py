@@ -14,6 +14,7 @@ import plotly.graph_objects as go
 
 from serving.http.static_scripts import PLOTLY_FILE
 from ui.text.numbers import separators
+from ui.widgets.chart_payload import figure_with_separators
 from viz_core.runtime.assets import reading
 
 _LINE = "\r\n"  # RFC 4180; with it pandas quotes a cell that contains either character
@@ -84,8 +85,8 @@ def archive(arrays: Mapping[str, np.ndarray]) -> bytes:
 
 def page(figure: go.Figure, title: str, language: str = "en") -> bytes:
     """Return a figure as an HTML page that needs no network, with numbers in the format of a language."""
-    layout = {"template": "plotly_white", "separators": separators(language)}
-    copy = go.Figure(figure).update_layout(**layout)
+    numbers = separators(language)
+    copy = go.Figure(figure_with_separators(figure, numbers)).update_layout(template="plotly_white", separators=numbers)
     for axes in (copy.select_xaxes(), copy.select_yaxes()):
         for axis in axes:  # as on the page (assets/components/chart/theme.js)
             axis.update(exponentformat=axis.exponentformat or "none", separatethousands=True)
