@@ -29,7 +29,7 @@ def model_card_text(card: ModelCard) -> str:
             **_end_of_training(card),
         ),
     ]
-    if words.has(f"note.{card.name}"):
+    if words.has(f"note.{card.name}") and "alignments" in record:
         parts.append(words(f"note.{card.name}", pairs=record["alignments"]["pairs"]))
     return "\n\n".join((*parts, words(f"limits.{card.task}")))
 
