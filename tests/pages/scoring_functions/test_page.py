@@ -169,7 +169,7 @@ def test_the_debugger_takes_any_row_and_scale(open_page: OpenPage) -> None:
     app.segmented_control(key="sf-scale").set_value("times-10000000").run()
     assert not app.exception
     text = texts(app)
-    assert "batch 1, query 2: −2 × 10⁷, 5 × 10⁶, 10⁷, 0" in text
+    assert "batch 1, query 2: -2 × 10⁷, 5 × 10⁶, 10⁷, 0" in text
     assert "**Leaks** at length 0, 1: up to 1 of the weight" in text
     assert "too large for float16" in text
     assert text.count("No weight on a masked key at any length") == 1
