@@ -274,3 +274,18 @@ HOSTILE: dict[str, list[Row]] = {
         ({"look": "patches-blurred"}, [NOT_HERE]),
     ],
 }
+
+
+def together(rows: list[Row]) -> list[Row]:
+    """As few addresses as ask for all of it: what disagrees, or is answered by the same note, is asked for apart."""
+    addresses: list[Row] = []
+    for params, notes in rows:
+        for wanted, answers in addresses:
+            agree = all(wanted.get(name, value) == value for name, value in params.items())
+            if agree and not set(notes) & set(answers):
+                wanted.update(params)
+                answers.extend(notes)
+                break
+        else:
+            addresses.append((dict(params), list(notes)))
+    return addresses

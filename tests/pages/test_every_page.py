@@ -10,7 +10,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from serving.compute.singleton import reset_singletons
-from tests.pages.hostile_addresses import HOSTILE
+from tests.pages.hostile_addresses import HOSTILE, together
 from tests.pages.reading import badges, claims, figure_names, figures_alt, heatmap, marks, texts
 from tests.tiny_vit import GREY
 from tests.viz_core.hub.tiny_models import build_all
@@ -83,7 +83,7 @@ def test_every_chapter_is_asked_for_what_it_cannot_show() -> None:
 @pytest.mark.attack("addresses")
 @pytest.mark.parametrize(
     ("chapter", "params", "notes"),
-    [(chapter, params, notes) for chapter, rows in HOSTILE.items() for params, notes in rows],
+    [(chapter, params, notes) for chapter, rows in HOSTILE.items() for params, notes in together(rows)],
 )
 @pytest.mark.usefixtures("around")
 def test_hostile_parameters_fall_back_and_say_so(
