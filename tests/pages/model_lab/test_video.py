@@ -134,7 +134,9 @@ def test_one_map_a_frame_on_one_scale(folders: Path) -> None:
 def test_sinks_are_named_in_each_language(
     open_page: OpenPage, language: str, sentence: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With limits that every patch meets: random models have no sinks of their own."""
+    """With limits that every patch meets: random models have no sinks of their own. A question of its own is not
+    answered from the cache."""
     monkeypatch.setattr("viz_core.hub.sinks.SINK_WEIGHT", 0.0)
     monkeypatch.setattr("viz_core.hub.sinks.SINK_LENGTH", 1e9)
-    assert sentence in texts(open_video_page(open_page, "qwen2_vl", lang=language))
+    question = {"ml-asked": f"What is red? ({language})"}
+    assert sentence in texts(open_video_page(open_page, "qwen2_vl", lang=language, **question))
