@@ -87,12 +87,13 @@ def stream_parts(
     trace: Trace,
     stack: str,
     at: Int[Tensor, "batch positions"],
-    until: str | None = None,
+    until: tuple[str, ...] = (),
     start: dict[str, Float[Tensor, "batch positions d"]] | None = None,
 ) -> tuple[list[Name], Float[Tensor, "parts batch positions d"]]:
-    """Return what has been written into a stack's stream at some places, part by part, before a layer or to its end.
+    """Return what has been written into a stack's stream at some places, part by part.
 
     Args:
+        until: how the first state begins that is left out: "decoder.2.".
         start: parts of the embedding; one unless given.
     """
     layers, X = layers_by_name(model), state_rows(trace.states[f"{stack}.embedding"], at)
@@ -101,7 +102,7 @@ def stream_parts(
     parts = torch.stack([X - sum(start.values()), *start.values()])
     for name, state in trace.states.items():
         layer, _, what = name.rpartition(".")
-        if layer == until:
+        if name.startswith(until):
             break
         if not layer.startswith(f"{stack}.") or what == "neurons":
             continue

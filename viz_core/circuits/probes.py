@@ -10,12 +10,12 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from viz_core.models.transformer_decoder import DecoderState
-from viz_core.trace import Edit, Trace, intervene, record, site_of
+from viz_core.trace import Edit, Trace, intervene, record, site_of, zero
 from viz_core.trace.intervene import without_edits
 from viz_core.trace.layers import find_layers
 from viz_core.trace.source import Projected
 
-_ROUNDING = 1e-4
+_ROUNDING = 1e-5
 """Largest error of a function that is held to be linear; norms of transformers compute in float32."""
 
 _TOKENS = 4096
@@ -23,23 +23,20 @@ _TOKENS = 4096
 
 
 def layer_at(model: nn.Module, site: str) -> tuple[nn.Module, str]:
-    """Return the layer with a site of self-attention, and its name; ValueError without one."""
+    """Return the layer with a site, and its name; ValueError without one."""
     sites = {part: own for part in model.modules() if (own := site_of(part)) is not None}
     layers = find_layers(model, sites).items()
     found = next((each for each in layers if site.startswith(f"{each[1]}.")), None)
     if found is None or site not in sites.values():
         raise ValueError(f"site: expected one of {', '.join(dict.fromkeys(sites.values())) or 'none'}, got {site!r}")
-    if not site.endswith("self"):
-        raise ValueError(
-            f"site: expected self-attention, whose queries and keys are read from one stream, got {site!r}"
-        )
     return found
 
 
 class Probe:
     """A layer on texts whose last token is given and whose other tokens are zeros.
 
-    It is a copy in float64 without dropout, on which no edit and no recording of others acts.
+    It is a copy in float64 without dropout, on which no edit and no recording of others acts. Cross-attention reads its
+    queries before anything is added in the layer, and its keys and values from given vectors too.
 
     Raises:
         ValueError: if there is no such layer, it does not run by itself, or its attention is recorded as a whole map.
@@ -48,6 +45,7 @@ class Probe:
     def __init__(self, model: nn.Module, site: str) -> None:
         layer, self.name = layer_at(model, site)
         self.site, self._model, self._layer = site, model, copy.deepcopy(layer).eval()
+        self.is_cross = site.endswith("cross")
         parameters = [each for each in layer.parameters() if each.is_floating_point()]
         self.device, self.dtype = parameters[0].device, torch.float64
         if any("quantized" in type(part).__module__ for part in layer.modules()) or len(parameters) < len(
@@ -68,7 +66,10 @@ class Probe:
         given |= dict.fromkeys(needed[1:])
         if "state" in given:
             given["state"] = DecoderState(X, None, (None,) * (int(self.name.rpartition(".")[2]) + 1))
-        with without_edits(), record(values=True, states=True) as trace, intervene(edits or {}):
+        if self.is_cross and "encoder_hidden_states" in self._takes:
+            given["encoder_hidden_states"] = X
+        edits = {**(edits or {}), **({f"{self.name}.attention": zero()} if self.is_cross else {})}
+        with without_edits(), record(values=True, states=True) as trace, intervene(edits):
             try:
                 self._layer(X, **given)
             except (AttributeError, IndexError, RuntimeError, TypeError) as error:

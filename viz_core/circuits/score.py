@@ -6,8 +6,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from viz_core.circuits.logits import Name, state_rows, stream_parts
-from viz_core.circuits.outside import split_embedding
+from viz_core.circuits.logits import Name, hold_scale, norms_among, state_rows, stream_parts
+from viz_core.circuits.outside import modules_outside, split_embedding
 from viz_core.circuits.probes import Probe, linear_parts
 from viz_core.maps.score_products import score_products
 from viz_core.trace import Trace
@@ -20,7 +20,7 @@ class ScoreAttribution:
     """A score as a sum of products: what each part wrote where the query is, times what each wrote where the key is.
 
     Attributes:
-        parts: names of the parts, as of `Part`: what it is, its layer and its head.
+        query_parts, key_parts: names of the parts, as of `Part`: what it is, its layer and its head.
         terms: scale q_a . k_b of each pair of parts. A row's sum is what a part adds by the query, a column's sum what
             it adds by the key.
         cap: what a softcap changes; 0 without one.
@@ -28,8 +28,9 @@ class ScoreAttribution:
         score: what the softmax is given.
     """
 
-    parts: tuple[Name, ...]
-    terms: Float[Tensor, "parts parts"]
+    query_parts: tuple[Name, ...]
+    key_parts: tuple[Name, ...]
+    terms: Float[Tensor, "query_parts key_parts"]
     cap: float
     bias: float
     score: float
@@ -44,16 +45,16 @@ class ScoreAttribution:
 def score_attribution(
     model: nn.Module, trace: Trace, site: str, head: int, query: int, key: int, row: int = 0
 ) -> ScoreAttribution:
-    """Return s = scale (sum_a q_a) . (sum_b k_b) + bias, by the parts a and b of the stream before the layer.
+    """Return s = scale (sum_a q_a) . (sum_b k_b) + bias, by the parts a and b of the stream that the layer reads.
 
     q = W_q n(x) + b_q and k = W_k n(x) + b_k, rotated where positions rotate them, are linear in each part of x once
     the scale of the norm n is held at its value in this pass (Elhage 2021, "QK circuits"). Parts are each earlier head,
     feed-forward net, the embedding ("token" and "position" where a table of positions is added) and "constant": all
-    biases. What is found of the layer is tried against the recorded query and key.
+    biases. Keys of cross-attention are read from the encoder's stream. What is found of the layer is tried against the
+    recorded query and key.
 
     Args:
         trace: of a pass of the model, recorded with values=True and states=True.
-        site: of self-attention.
         head, query, key, row: numbers from 0, as in the recorded call.
 
     Raises:
@@ -68,37 +69,54 @@ def score_attribution(
     row, head, query, key = (
         index_range(i, n, "row")[0] for i, n in zip((row, head, query, key), source.shape, strict=True)
     )
-    places = query, key - (call.num_keys - call.num_queries)  # of the tokens: a learned sink is the first key
-    if min(places) < 0:
+    token = key if probe.is_cross else key - (call.num_keys - call.num_queries)  # a learned sink is the first key
+    if token < 0:
         raise ValueError(f"key: expected a token of this pass, got {key}")
-    batch, stack = source.shape[0], call.stack
-    if f"{stack}.embedding" not in trace.states or getattr(source, "values", None) is None:
-        raise ValueError("trace: expected one of record(values=True, states=True), got one without")
-    at = torch.tensor(places, device=probe.device).expand(batch, 2)
-    positions = [int(text_positions(call.query_mask, call.num_queries).expand(batch, -1)[row, i]) for i in places]
-    X = state_rows(trace.states[f"{stack}.embedding"], at)
-    split = [split_embedding(model, stack, X[row, i], (places[i], positions[i])) for i in (0, 1)]
-    found, parts = stream_parts(model, trace, stack, at, probe.name, _start(X, row, split))
-    parts = parts[:, row]
     sides = []
-    for i, what in enumerate(("queries", "keys")):
+    for what, index, place, mask in (
+        ("queries", query, query, call.query_mask),
+        ("keys", key, token, call.key_mask[:, key - token :]),
+    ):
         vectors = getattr(source, what)[row]
-        value = vectors[head // (call.num_heads // len(vectors)), (query, key)[i]]
-        tried = dict.fromkeys((0, positions[i], places[i]))  # how the layer counts; without rotation all are alike
-        sums = (linear_parts(probe.read(what, head, place), parts[:, i], value) for place in tried)
-        if (side := next((each for each in sums if each is not None), None)) is None:
-            raise ValueError(f"site {site!r}: expected {what} that are linear in the stream after a norm, got others")
-        sides.append(side)
-    terms = (products.scale * sides[0] @ sides[1].T).cpu()
-    return ScoreAttribution(tuple(found), terms, products.cap, products.bias, products.score)
+        value = vectors[head // (call.num_heads // len(vectors)), index]
+        position = int(text_positions(mask, mask.shape[-1]).expand(source.shape[0], -1)[row, place])
+        sides.append(_side(model, trace, probe, what, head, row, (place, position), value))
+    (query_parts, queries), (key_parts, keys) = sides
+    terms = (products.scale * queries @ keys.T).cpu()
+    return ScoreAttribution(tuple(query_parts), tuple(key_parts), terms, products.cap, products.bias, products.score)
 
 
-def _start(X: Float[Tensor, "batch 2 d"], row: int, split: list[dict[str, Tensor] | None]) -> dict[str, Tensor] | None:
-    """Return what tables add to the embeddings of a query and a key of a row; None where it is not known of both."""
-    query, key = split
-    if query is None or key is None:
-        return None
-    start = {name: torch.zeros_like(X) for name in query}
-    for name, part in start.items():
-        part[row] = torch.stack([query[name], key[name]])
-    return start
+def _side(
+    model: nn.Module,
+    trace: Trace,
+    probe: Probe,
+    what: str,
+    head: int,
+    row: int,
+    places: tuple[int, int],
+    value: Float[Tensor, " d_head"],
+) -> tuple[list[Name], Float[Tensor, "parts d_head"]]:
+    """Return what each part of the stream adds to a query or a key at a place, counted with and without padding."""
+    is_memory = probe.is_cross and what == "keys"
+    stack = "encoder" if is_memory else probe.name.partition(".")[0]
+    if f"{stack}.embedding" not in trace.states or not trace.values:
+        raise ValueError(f"trace: expected one of record(values=True, states=True) with the {stack}, got one without")
+    embedding = trace.states[f"{stack}.embedding"]
+    at = torch.tensor([[places[0]]], device=embedding.device).expand(len(embedding), 1)
+    X = state_rows(embedding, at)
+    start = {
+        name: torch.zeros_like(X).index_put((torch.tensor([row], device=X.device),), part.to(X))
+        for name, part in (split_embedding(model, stack, X[row, 0], places) or {}).items()
+    }
+    last = (f"{probe.name}.cross", f"{probe.name}.residual") if probe.is_cross else (f"{probe.name}.",)
+    found, parts = stream_parts(model, trace, stack, at, () if is_memory else last, start)
+    parts = parts[:, row, 0]
+    norms: list[nn.Module] = [nn.Identity()]
+    if is_memory:
+        norms += norms_among((p for path, p in modules_outside(model, stack).items() if "emb" not in path), X.shape[-1])
+    for norm in norms:
+        for position in dict.fromkeys((0, *reversed(places))):  # how the layer counts; without rotation all are alike
+            added = linear_parts(probe.read(what, head, position), hold_scale(norm, parts), value)
+            if added is not None:
+                return found, added
+    raise ValueError(f"site {probe.site!r}: expected {what} that are linear in the stream after a norm, got others")

@@ -40,7 +40,7 @@ def ov_circuit(model: nn.Module, site: str, head: int) -> Circuit:
 
     A norm before the layer is part of it, its gain and its mean, but for the division by the token's own standard
     deviation or length; biases are left out. Grouped queries, fused or adapted projections and layer scales are handled
-    by what the layer itself computes.
+    by what the layer itself computes. Cross-attention reads the encoder's output.
 
     Raises:
         ValueError: if there is no such site or head, or what the head writes is not linear after a norm: normalised
@@ -53,7 +53,7 @@ def ov_circuit(model: nn.Module, site: str, head: int) -> Circuit:
     def both(X: Tensor) -> Tensor:
         trace = probe.run(X, edits=edits)
         values = trace[site].values
-        written = trace.states.get(f"{probe.name}.attention")
+        written = trace.states.get(f"{probe.name}.{'cross' if probe.is_cross else 'attention'}")
         if written is None:
             raise ValueError("expected a layer whose attention is added to the stream by itself, in float64")
         return torch.cat([values[:, head // ((len(others) + 1) // values.shape[1]), 0], written[:, 0]], dim=-1)

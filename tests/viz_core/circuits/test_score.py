@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import pytest
@@ -12,8 +13,9 @@ from tests.viz_core.circuits.hooked import CLEAN, HEADS, WIDTH, layers, made, se
 from tests.viz_core.hub.in_memory import in_memory, inputs_of
 from viz_core.circuits import ScoreAttribution, score_attribution
 from viz_core.hub import instrument
-from viz_core.models import TransformerEncoder
+from viz_core.models import TransformerDecoder, TransformerEncoder
 from viz_core.models.block_options import BlockOptions
+from viz_core.models.encoder_decoder import EncoderDecoder
 from viz_core.positional.rotary import Rotary
 from viz_core.trace import Trace, intervene, off, record
 
@@ -30,7 +32,8 @@ def adds_up(found: ScoreAttribution, trace: Trace, site: str, row: int = 0, head
     score = float(trace[site].source.scores(slice(head, head + 1), slice(3, 4))[row, 0, 0, 1])
     assert found.score == pytest.approx(score)
     assert abs(found.total - score) <= 1e-5 * max(abs(score), float(found.terms.abs().max()))
-    assert len(set(found.parts)) == len(found.parts) == len(found.terms)
+    assert len(set(found.query_parts)) == len(found.query_parts) == len(found.terms)
+    assert len(set(found.key_parts)) == len(found.key_parts) == found.terms.shape[1]
     assert (found.terms.abs() > 1e-6).float().mean() > 0.3
 
 
@@ -56,10 +59,10 @@ def test_the_terms_add_up_to_the_score(family: str, dtype: torch.dtype) -> None:
             if not has_sink:
                 adds_up(found, trace, site, row)
             assert abs(found.total - found.score) <= 1e-5 * max(abs(found.score), float(found.terms.abs().max()))
-            part = next(i for i, name in enumerate(found.parts) if name == ("self", 0, 3))
+            part = next(i for i, name in enumerate(found.query_parts) if name == ("self", 0, 3))
             assert not found.terms[part].any()
             splits = family in ("gpt2", "bert", "roberta", "bart", "marian")
-            assert (("position", None, None) in found.parts) is splits
+            assert (("position", None, None) in found.key_parts) is splits
 
 
 @pytest.mark.parametrize("norm_first", [False, True])
@@ -76,8 +79,55 @@ def test_our_encoders(norm_first: bool, positions: Any, norm: Any) -> None:
     for row in (0, 1):
         found = score_attribution(model, trace, "encoder.2.self", 1, **PLACES, row=row)
         adds_up(found, trace, "encoder.2.self", row)
-        assert len(found.parts) == 2 + 2 * (HEADS + 1) + (positions is None)
+        assert len(found.query_parts) == 2 + 2 * (HEADS + 1) + (positions is None)
         assert abs(found.cap) > 1e-5
+
+
+@pytest.mark.parametrize("family", ["ours, norm last", "ours, norm first", "t5", "bart", "marian"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_keys_of_cross_attention_are_read_from_the_encoder(family: str, dtype: torch.dtype) -> None:
+    if family.startswith("ours"):
+        torch.manual_seed(5)
+        sizes, options = (20, 32, 24, HEADS, 2, 0.1, True), BlockOptions(norm_first=family.endswith("first"))
+        model = EncoderDecoder(*(each(*sizes, options=options) for each in (TransformerEncoder, TransformerDecoder)))
+        for parameter in model.parameters():
+            nn.init.normal_(parameter, std=0.4)
+        model, lengths = model.eval().to(dtype), torch.tensor([6, 4])
+        with record(values=True, states=True) as trace, torch.no_grad():
+            memory = model.encoder(CLEAN, lengths)
+            model.decoder(CLEAN.flip(1), model.decoder.init_state(memory, lengths))
+    else:
+        model = in_memory(family).to(dtype)
+        instrument(model)
+        trace = recorded(model, inputs_of(model))
+    for row in (0, 1):
+        found = score_attribution(model, trace, "decoder.1.cross", 1, **PLACES, row=row)
+        adds_up(found, trace, "decoder.1.cross", row)
+        assert {name[0] for name in found.key_parts} >= {"constant", "self", "mlp"}
+        assert "cross" not in {name[0] for name in found.key_parts}
+        assert ("self", 1, 2) in found.query_parts
+        assert ("cross", 1, 2) not in found.query_parts
+
+
+@torch.no_grad()
+def test_a_term_of_cross_attention_is_what_explicit_matrices_make_of_it() -> None:
+    """Of the last feed-forward nets before the query of T5's decoder, and of its encoder."""
+    model = in_memory("t5")
+    plain = copy.deepcopy(model)
+    instrument(model)
+    inputs = inputs_of(model)
+    found = score_attribution(model, recorded(model, inputs), "decoder.1.cross", 1, **PLACES)
+    (decoder, encoder), stacks = (plain.decoder.block[0].layer[2], plain.encoder.block[1].layer[1]), {}
+    before, last = plain.decoder.block[1].layer[1], plain.encoder.final_layer_norm
+    places = [(decoder.DenseReluDense, "out"), (encoder.DenseReluDense, "out"), (before.layer_norm, "in"), (last, "in")]
+    states = seen(plain, inputs, places)
+    for name, place, norm, part in (("q", 3, before.layer_norm, places[0]), ("k", 1, last, places[1])):
+        size = (states[norm, "in"][0, place].square().mean() + norm.variance_epsilon).sqrt()
+        stacks[name] = getattr(before.EncDecAttention, name).weight[8:16] @ (
+            norm.weight * states[part][0, place] / size
+        )
+    term = found.terms[found.query_parts.index(("mlp", 0, None)), found.key_parts.index(("mlp", 1, None))]
+    assert float(term) == pytest.approx(float(stacks["q"] @ stacks["k"]), rel=1e-4, abs=1e-6)
 
 
 def rotated(x: Tensor, position: int) -> Tensor:
@@ -121,7 +171,7 @@ def test_a_term_is_what_explicit_matrices_make_of_what_hooks_see(family: str) ->
         vectors.append((weight.T if there.fused else weight)[there.columns(name, 3)] @ part.double())
     if family == "llama":
         vectors = [rotated(vectors[0], 3), rotated(vectors[1], 1)]
-    term = found.terms[found.parts.index(("self", 0, 2)), found.parts.index(("mlp", 0, None))]
+    term = found.terms[found.query_parts.index(("self", 0, 2)), found.key_parts.index(("mlp", 0, None))]
     assert float(term) == pytest.approx(float(vectors[0] @ vectors[1]) * WIDTH**-0.5, rel=1e-4, abs=1e-6)
 
 
@@ -129,7 +179,11 @@ def test_a_term_is_what_explicit_matrices_make_of_what_hooks_see(family: str) ->
 def test_tokens_are_told_from_positions() -> None:
     model, plain, clean, _, _ = made("gpt2")
     found = score_attribution(model, recorded(model, clean), "decoder.0.self", 1, **PLACES)
-    assert found.parts == (("constant", None, None), ("token", None, None), ("position", None, None))
+    assert (
+        found.query_parts
+        == found.key_parts
+        == (("constant", None, None), ("token", None, None), ("position", None, None))
+    )
     block = plain.transformer.h[0]
     states = seen(plain, clean, [(block.ln_1, "in")])[block.ln_1, "in"][0]
     vectors = []
@@ -174,6 +228,10 @@ def test_what_cannot_be_taken_apart_is_refused() -> None:
         instrument(other)
         with pytest.raises(ValueError, match=message):
             score_attribution(other, recorded(other, inputs_of(other)), site, 1, 3, 1)
+    decoder = TransformerDecoder(20, 32, 24, HEADS, 2, 0.0).eval()
+    alone = recorded(decoder, {"X": CLEAN, "state": decoder.init_state(torch.randn(2, 5, 32))})
+    with pytest.raises(ValueError, match="with the encoder, got one without"):
+        score_attribution(decoder, alone, "decoder.1.cross", 1, 3, 1)
     other = in_memory("gpt-oss")
     instrument(other)
     with pytest.raises(ValueError, match="key: expected a token of this pass, got 0"):

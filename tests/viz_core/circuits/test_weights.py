@@ -6,13 +6,15 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from tests.viz_core.circuits.hooked import HEADS, WIDTH, Layer, layers, made
 from tests.viz_core.hub.in_memory import in_memory
 from tests.viz_core.maps.test_adapted_projections import adapted, quantised
 from viz_core.circuits import Circuit, direction_tokens, ov_circuit, qk_circuit
 from viz_core.hub import instrument
+from viz_core.models import TransformerDecoder
+from viz_core.models.block_options import BlockOptions
 
 FAMILIES = ["ours", "gpt2", "llama", "bert-fills"]
 
@@ -82,6 +84,38 @@ def test_directions_in_words(family: str, norm: str) -> None:
     assert keys.tolist() == (-E @ qk.V[:, 0]).topk(4).indices.tolist()
 
 
+def cross(family: str) -> tuple[Any, Layer, nn.Module, bool]:
+    """A model, the second cross-attention of its decoder, the norm before it, and whether that takes the mean away."""
+    if family.startswith("ours"):
+        torch.manual_seed(7)
+        options = BlockOptions(norm_first=family.endswith("first"))
+        model = TransformerDecoder(20, 32, 24, HEADS, 2, 0.1, True, options=options).eval()
+        for parameter in model.parameters():
+            nn.init.normal_(parameter, std=0.4)
+        block = model.blks[1]
+        a, norm = block.attention2, block.addnorm2.ln if options.norm_first else block.addnorm1.ln
+        return model, Layer(a, block.ffn, a.W_o, a.W_q, a.W_k, a.W_v), norm, True
+    model = in_memory(family)
+    instrument(model)
+    if family == "t5":
+        a, norm = model.decoder.block[1].layer[1].EncDecAttention, model.decoder.block[1].layer[1].layer_norm
+        return model, Layer(a, a, a.o, a.q, a.k, a.v), norm, False
+    a, norm = (getattr(model.model.decoder.layers[1], name) for name in ("encoder_attn", "self_attn_layer_norm"))
+    return model, Layer(a, a, a.out_proj, a.q_proj, a.k_proj, a.v_proj), norm, True
+
+
+@pytest.mark.parametrize("family", ["ours, norm last", "ours, norm first", "t5", "bart", "marian"])
+@torch.no_grad()
+def test_circuits_of_cross_attention(family: str) -> None:
+    """Keys and values are read from the encoder's output, as it is; queries after the norm before."""
+    model, layer, norm, centred = cross(family)
+    check(ov_circuit(model, "decoder.1.cross", 2), output_matrix(layer, 2) @ matrix(layer, "values", 2))
+    queries = matrix(layer, "queries", 2) * norm.weight.double()
+    queries = queries - queries.mean(dim=1, keepdim=True) if centred else queries
+    scale = 1 if family == "t5" else WIDTH**-0.5
+    check(qk_circuit(model, "decoder.1.cross", 2), scale * queries.T @ matrix(layer, "keys", 2))
+
+
 @torch.no_grad()
 def test_adapters_are_part_of_a_circuit() -> None:
     model = adapted(in_memory("llama"))
@@ -109,8 +143,6 @@ def test_what_is_not_linear_is_refused() -> None:
         qk_circuit(model, "decoder.1.self", 1)
     model = in_memory("bart")
     instrument(model)
-    with pytest.raises(ValueError, match="site: expected self-attention"):
-        ov_circuit(model, "decoder.1.cross", 1)
     with pytest.raises(ValueError, match=r"site: expected one of encoder.0.self"):
         ov_circuit(model, "decoder.9.self", 1)
     model, *_, stack = made("bert-fills")
