@@ -99,7 +99,7 @@ def _side(
     """Return what each part of the stream adds to a query or a key at a place, counted with and without padding."""
     is_memory = probe.is_cross and what == "keys"
     stack = "encoder" if is_memory else probe.name.partition(".")[0]
-    if f"{stack}.embedding" not in trace.states or not trace.values:
+    if f"{stack}.embedding" not in trace.states or getattr(trace[probe.site].source, "values", None) is None:
         raise ValueError(f"trace: expected one of record(values=True, states=True) with the {stack}, got one without")
     embedding = trace.states[f"{stack}.embedding"]
     at = torch.tensor([[places[0]]], device=embedding.device).expand(len(embedding), 1)
