@@ -88,6 +88,9 @@ def _frozen(run: Trace, site: str, through_mlp: bool) -> dict[str, Edit]:
         if not parts or (through_mlp and "sublayers" in parts):
             raise ValueError(f"{layer}: expected a layer whose parts are added to the stream one by one")
         if site.startswith(f"{layer}."):
+            beside = [call.site for call in run if call.site.startswith(f"{layer}.") and call.kind == run[site].kind]
+            if len(beside) > 1:
+                raise ValueError(f"{layer}: expected one attention of a kind, got {', '.join(beside)}")
             parts -= {own} if own in parts else {"mixer", "sublayers"}
         parts -= {"mlp"} if through_mlp else set()
     return {

@@ -154,6 +154,7 @@ class _FollowedLayer(TorchFunctionMode):
         unnamed = sum(kind is None for kind, _ in parts)
         if len(parts) > 1 and unnamed != 1:  # of one net with adapters or experts, or of several that are not known
             parts = [(None if unnamed == len(parts) and not self.ran else "sublayers", branch)]
+            self.ran.clear()
         named = []
         for kind, part in parts:
             kind = kind or (next(iter(self.ran), None) if len(parts) == 1 else None)

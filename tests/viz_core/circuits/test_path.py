@@ -10,6 +10,7 @@ from torch import Tensor
 
 from tests.viz_core.circuits.hooked import HEADS, WIDTH, first, hooks, layers, made, metric, seen, with_columns
 from tests.viz_core.hub.in_memory import in_memory, inputs_of
+from tests.viz_core.hub.tiny_hybrids import hybrid
 from viz_core.circuits import path_patch
 from viz_core.hub import instrument
 from viz_core.trace import intervene, off
@@ -114,8 +115,12 @@ def test_what_has_no_paths_is_refused() -> None:
         path_patch(model, clean, corrupted, metric, ("decoder.7.self", 1))
     with pytest.raises(ValueError, match="to: expected 'queries', 'keys' or 'values'"):
         path_patch(model, clean, corrupted, metric, ends[0], ("decoder.1.self", 0), "query")
+    two = hybrid("falcon_h1")
+    instrument(two)
+    ids = {"input_ids": clean["input_ids"]}
+    with pytest.raises(ValueError, match="decoder.0: expected one attention of a kind"):
+        path_patch(two, ids, ids, metric, ("decoder.0.mamba.self", 1))
     shared = in_memory("albert")
     instrument(shared)
-    ids = {"input_ids": clean["input_ids"]}
     with pytest.raises(ValueError, match="expected layers that are called once each, got encoder.0.self@2"):
         path_patch(shared, ids, ids, metric, ("encoder.0.self", 1))

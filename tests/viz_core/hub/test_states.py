@@ -6,6 +6,7 @@ import transformers
 from torch import Tensor
 
 from tests.viz_core.hub.in_memory import in_memory, inputs_of, output_of
+from tests.viz_core.hub.tiny_hybrids import hybrid
 from tests.viz_core.maps.test_adapted_projections import Lora
 from viz_core.hub import instrument, restore
 from viz_core.trace import intervene, patch_state, record, zero
@@ -169,3 +170,16 @@ def test_what_adapters_add_is_part_of_what_they_adapt() -> None:
         model(**inputs_of(model))
     for name, expected in seen.items():
         assert torch.equal(trace.states[f"decoder.1.{name}"], expected), name
+
+
+@torch.no_grad()
+def test_what_follows_attention_beside_a_mixer_is_not_named_attention() -> None:
+    model, seen = hybrid("falcon_h1"), list[Tensor]()
+    instrument(model)
+    model.model.layers[1].feed_forward.register_forward_hook(lambda _m, _i, out: seen.append(out))
+    with record(states=True) as trace:
+        model(torch.tensor([[5, 6, 7, 8]]))
+    parts = {name.rpartition(".")[2] for name in trace.states if name.startswith("decoder.1.")}
+    assert parts >= {"sublayers", "mlp", "residual"}
+    assert "attention" not in parts
+    assert torch.equal(trace.states["decoder.1.mlp"], seen[0])
