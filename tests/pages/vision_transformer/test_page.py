@@ -46,9 +46,11 @@ def boot(model: ImageClassifier) -> Classification:
 
 
 def open_at(open_page: OpenPage, section: str = LAB, **parameters: str) -> AppTest:
+    """The chapter with one of its sections open, or all of them with `open-all`."""
     names = {"section": section, "model": GREY, **parameters}
-    own = {name: value for name, value in names.items() if name in ("pin", "head", "look")}
-    return open_page(CHAPTER, **{f"vt-{name}": value for name, value in names.items() if name not in own}, **own)
+    own = {name: value for name, value in names.items() if name in ("pin", "head", "look", "open-all")}
+    chosen = {f"vt-{name}": value for name, value in names.items() if name not in own}
+    return open_page(CHAPTER, **{"open-all": "false"} | chosen | own)
 
 
 def drawn(app: AppTest, figure: str) -> list[np.ndarray]:
@@ -68,7 +70,7 @@ def array(numbers: Any) -> np.ndarray:
 
 
 def test_it_opens_with_a_sample_and_what_the_model_says(open_page: OpenPage, boot: Classification) -> None:
-    app = open_at(open_page)
+    app = open_at(open_page, **{"open-all": "true"})
     percent = 100 * boot.probabilities[boot.label]
     assert f"Prediction: {boot.label}, {percent:.1f}%" in texts(app)
     np.testing.assert_allclose(bars(app, "labels"), list(boot.probabilities.values()), atol=1e-6)
@@ -126,7 +128,7 @@ def test_through_the_layers(open_page: OpenPage, boot: Classification) -> None:
 def test_a_patch_is_a_vector_and_becomes_a_token(
     open_page: OpenPage, model: ImageClassifier, boot: Classification
 ) -> None:
-    app = open_at(open_page, PATCHES, pin="q6")  # the patch in row 2, column 2
+    app = open_at(open_page, PATCHES, pin="q6", **{"open-all": "true"})  # the patch in row 2, column 2
     pixels = boot.prepared.pixels[0, 0, 4:8, 4:8].flatten()
     np.testing.assert_allclose(bars(app, "vector", "patch"), pixels, atol=1e-6)
     with torch.no_grad():
@@ -201,16 +203,16 @@ def upload(app: AppTest, content: bytes) -> AppTest:
     return app
 
 
-@pytest.mark.parametrize("name", GOOD)
 @pytest.mark.parametrize("which", [GREY, COLOUR])
 def test_hostile_pictures_that_open_are_classified_upright(
-    open_page: OpenPage, vision_checkpoints: Path, which: str, name: str
+    open_page: OpenPage, vision_checkpoints: Path, which: str
 ) -> None:
-    content, (width, height) = GOOD[name]
-    app = upload(open_at(open_page, model=which, source="Upload"), content)
-    found = load_classifier(which, "cpu", vision_checkpoints).classify(open_picture(content))
-    assert f"Prediction: {found.label}, {100 * found.probabilities[found.label]:.1f}%" in texts(app)
-    assert f"The picture, {width:,} × {height:,} pixels" in captions(app)
+    app = open_at(open_page, PATCHES, model=which, source="Upload")
+    for name, (content, (width, height)) in GOOD.items():
+        upload(app, content)
+        found = load_classifier(which, "cpu", vision_checkpoints).classify(open_picture(content))
+        assert f"Prediction: {found.label}, {100 * found.probabilities[found.label]:.1f}%" in texts(app), name
+        assert f"The picture, {width:,} × {height:,} pixels" in captions(app), name
 
 
 @pytest.mark.parametrize("orientation", range(1, 9))
@@ -224,13 +226,13 @@ def test_a_photo_held_any_way_is_the_same_photo(
     assert percent == pytest.approx(100 * upright.probabilities[upright.label], abs=2), "JPEG may differ a little"
 
 
-@pytest.mark.parametrize("name", BAD)
-def test_hostile_files_are_answered_with_a_sentence(open_page: OpenPage, name: str) -> None:
-    content, sentence = BAD[name]
-    app = upload(open_at(open_page, source="Upload"), content)
-    assert sentence in texts(app)
-    assert not claims(app)
-    assert upload_again(app), "the session goes on"
+def test_hostile_files_are_answered_with_a_sentence_and_the_session_goes_on(open_page: OpenPage) -> None:
+    app = open_at(open_page, source="Upload")
+    for name, (content, sentence) in BAD.items():
+        upload(app, content)
+        assert sentence in texts(app), name
+        assert not claims(app), name
+        assert upload_again(app), f"after {name}"
 
 
 def upload_again(app: AppTest) -> bool:
