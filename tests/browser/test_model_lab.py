@@ -224,6 +224,3 @@ def test_a_question_about_a_video(page: Page, lab_url: str, folders: Path) -> No
     expect(page.get_by_text("Frame 4, 1.5 s")).to_be_visible(timeout=SLOW)
     sentence = re.compile(rf"most of it to frames {number}–{number + 1} \({max(shares):.1%}\)")
     expect(page.get_by_text(sentence)).to_be_visible(timeout=SLOW)
-    expect(page.get_by_role("figure", name=re.compile("over the frames of the video")).first).to_be_visible(
-        timeout=SLOW
-    )
