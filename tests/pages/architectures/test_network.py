@@ -117,6 +117,4 @@ def test_units_read_what_lies_before_them() -> None:
 def test_wrong_arguments_say_what_was_expected() -> None:
     sizes = LayerSizes(4, 8, 3, 2)
     with pytest.raises(ValueError, match="name: expected one of"):
-        path_length("lstm", 0, 1, sizes)
-    with pytest.raises(ValueError, match="name: expected one of"):
         connections("lstm", sizes, 1)
