@@ -212,7 +212,7 @@ def test_the_gaussian_with_keys_of_one_length_is_the_dot_product(open_page: Open
     app.slider(key="sf-x").set_value(-2.0)
     app.number_input(key="sf-count").set_value(1).run()
     assert not app.exception
-    assert "The query at (-2.00, 0.50) and 1 key, sized" in figures_alt(app).replace("−", "-")
+    assert "The query at (-2.00, 0.50) and 1 key; key 1 has the largest weight" in figures_alt(app).replace("−", "-")
     assert all(holds for holds, _ in marks(app).values())
 
 
