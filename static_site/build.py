@@ -39,7 +39,12 @@ def build_site(folder: Path, cache: Path, app: str = "") -> SiteFiles:
     Args:
         cache: where a downloaded package is kept.
         app: address of the app, to which pages link where it is given.
+
+    Raises:
+        ValueError: if the folder holds anything but a site built before.
     """
+    if folder.is_dir() and any(folder.iterdir()) and not (folder / "files.json").is_file():
+        raise ValueError(f"{folder} holds other files; expected an empty folder, or a site built before")
     files = SiteFiles(folder)
     package = onnxruntime_web.package(cache)
     _add_scripts(files, package)

@@ -39,16 +39,7 @@ export function rowError(weights, columns) {
   for (let start = 0; start < weights.length; start += columns) {
     let sum = 0;
     for (let i = start; i < start + columns; i += 1) sum += weights[i];
-    if (sum) most = Math.max(most, Math.abs(sum - 1));
-  }
-  return most;
-}
-
-/** The largest weight on a key after the query, of maps of a sequence on itself. */
-export function futureWeight(weights, size) {
-  let most = 0;
-  for (let i = 0; i < weights.length; i += 1) {
-    if (i % size > Math.floor(i / size) % size) most = Math.max(most, weights[i]);
+    if (sum !== 0) most = Math.max(most, Math.abs(sum - 1));
   }
   return most;
 }

@@ -31,11 +31,18 @@ export async function keepSite() {
   });
 }
 
+/** A number in two digits of a language, small ones as a power of ten. */
+function short(value, language) {
+  const digits = new Intl.NumberFormat(language, { maximumSignificantDigits: 2 });
+  if (!value || value >= 1e-3) return digits.format(value);
+  const [factor, exponent] = value.toExponential(1).split("e-");
+  return `${digits.format(factor)} × 10⁻${[...exponent].map((digit) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[digit]).join("")}`;
+}
+
 /** A claim's badge: its statement and the number measured, with the limit it must keep. */
-export function renderClaim(node, { words }, statement, measured, limit) {
+export function renderClaim(node, { words, language }, statement, measured, limit) {
   const holds = measured <= limit;
-  const short = (value) => (value && value < 1e-3 ? value.toExponential(1) : String(Number(value.toPrecision(2))));
-  const text = (name) => words.text(name, { measured: short(measured), limit: short(limit) });
+  const text = (name) => words.text(name, { measured: short(measured, language), limit: short(limit, language) });
   node.dataset.holds = holds;
   node.dataset.measured = measured;
   node.title = `${words.text(holds ? "holds" : "fails")} ${text("measured.off-by")}`;

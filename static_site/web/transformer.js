@@ -1,7 +1,7 @@
 // The translator's page: English in, French out, and every head's map.
 
 import { keepSite, readPage, renderClaim } from "./page.js";
-import { futureWeight, rowError } from "./attention.js";
+import { rowError } from "./attention.js";
 import { openTranslator, TextError } from "./translator.js";
 import { initialState, makeGroup, makeView } from "./view_source.js";
 
@@ -72,9 +72,7 @@ function showClaims(found, groups) {
   const maps = groups.flatMap((group) => group.calls.map((_, layer) => [group, group.weights(layer)]));
   const heads = groups.reduce((sum, { calls }) => sum + calls.reduce((count, call) => count + call.heads, 0), 0);
   const rows = Math.max(...maps.map(([group, weights]) => rowError(weights, group.info.columns)));
-  const future = Math.max(...maps.filter(([{ id }]) => id === "decoder-self").map(([group, weights]) => futureWeight(weights, group.info.columns)));
   renderClaim(part("claim-rows"), page, words.text("claim.rows", { heads }), rows, ROUNDING);
-  renderClaim(part("claim-future"), page, words.text("claim.future"), future, 0);
   renderClaim(part("claim-cache"), page, words.text("claim.cache"), found.cacheError, LOGIT_ROUNDING);
 }
 

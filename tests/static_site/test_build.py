@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from static_site import onnxruntime_web
+from static_site.build import build_site
 from static_site.translator_graphs import DecoderGraph, EncoderGraph, export_translator
 from static_site.words import html_of, sentence_of_error
 from viz_core.pretrained import Translator
@@ -85,3 +86,10 @@ def test_markdown_becomes_html_and_formulas_mathml() -> None:
     assert "{count}" in sentence_of_error(
         "This text has {count:,} characters; at most {most:,} can be translated.", "en"
     )
+
+
+def test_a_folder_with_other_files_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").touch()
+    with pytest.raises(ValueError, match="holds other files"):
+        build_site(tmp_path, tmp_path / "cache")
+    assert (tmp_path / "thesis.tex").exists()

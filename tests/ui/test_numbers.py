@@ -148,3 +148,11 @@ def test_words_fill_in_numbers_of_their_language() -> None:
     words = Words("x", {}, {"a": "{count} de {text}, $x = {count}$ e $$y = {count}$$, {count}"}, "pt-BR")
     formatted = words("a", count="1,234.5", text="3.5 maçãs")
     assert formatted == "1.234,5 de 3.5 maçãs, $x = 1.234{,}5$ e $$y = 1.234{,}5$$, 1.234,5"
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [("1.5e+00", "1.5"), ("2.5e+00", "2.5"), ("1.25e+01", "12.5"), ("1.5e+03", "1,500"), ("1e5", "1e5")],
+)
+def test_decimals_of_a_power_of_ten_are_kept_and_a_token_is_none(written: str, shown: str) -> None:
+    assert localised(written, "en") == shown

@@ -109,6 +109,8 @@ class Exercises:
             return
         key = f"reason-of-{self._key(name)}"
         data = {"name": self._key(name), "reason": key, "words": self.common.group("why")}
-        _mount_why(key=f"why-{self._key(name)}", data=json.dumps(data).encode())
+        box = st.container()  # above the reason, which must be there when the box is mounted
         with st.container(key=key):
             st.markdown(reason)
+        with box:
+            _mount_why(key=f"why-{self._key(name)}", data=json.dumps(data).encode())

@@ -15,7 +15,7 @@ ENGLISH = ".,"
 _ONE = r"(?:< )?[-−+≈~]?(?:[1-9]\d{0,2}(?:,\d{3})+|\d+)(?:\.\d+)?(?:e[-−+]?\d+)?(?: ?(?:%|[kMG]?B|M|m?s|×))?"
 _NUMBER = re.compile(rf"{_ONE}(?:–{_ONE})?(?: \({_ONE}(?:–| … ){_ONE}\))?")
 _HYPHEN = re.compile(r"(?<!e)-(?=\d)")  # before a number, not before an exponent
-_EXPONENT = re.compile(r"(\d+(?:\.\d+)?)e([-−+]?\d+)")  # "1.2e-07"
+_EXPONENT = re.compile(r"(\d+(?:\.\d+)?)e([-−+]\d+)")  # "1.2e-07"; a token may be "1e5"
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _DIGITS = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
 _POWER = re.compile(r"( × |(?<!\d))10(⁻?[⁰¹²³⁴⁵⁶⁷⁸⁹]+)")
@@ -43,7 +43,8 @@ def _power(match: re.Match[str]) -> str:
     """A power of ten in superscripts, without a factor of 1; a number below a million in full."""
     factor, exponent = match[1], int(match[2].replace("−", "-"))
     if 0 <= exponent < 6:
-        return f"{float(f'{factor}e{exponent}'):,.0f}"
+        decimals = max(0, len(factor.partition(".")[2]) - exponent)
+        return f"{float(f'{factor}e{exponent}'):,.{decimals}f}"
     return f"{'' if factor == '1' else f'{factor} × '}10{str(exponent).translate(_SUPERSCRIPTS)}"
 
 
