@@ -29,7 +29,7 @@ def token_table(model: nn.Module, width: int, stack: str) -> Float[Tensor, "voca
     own = getattr(model, "get_input_embeddings", lambda: None)()
     found = modules_outside(model, stack).items()
     tables = [part for path, part in found if isinstance(part, nn.Embedding) and "pos" not in path]
-    tables = [part for part in ([own] if isinstance(own, nn.Embedding) else tables) if part.embedding_dim == width]
+    tables = [part for part in ([own] if own in tables else tables) if part.embedding_dim == width]
     if not tables:
         raise ValueError(f"model: expected a table of tokens {width} wide, got none")
     return tables[0].weight.detach()
@@ -48,7 +48,7 @@ def direct_logits(model: nn.Module, stack: str, vocab: int, direction: Float[Ten
     if is_read or len(norms) > 1 or [part.out_features for part in linears] != [vocab]:
         raise ValueError("model: expected a stack with at most a norm before one output layer, got other layers there")
     if norms:
-        direction = linear_map(norms[0], width).to(direction) @ direction
+        direction = linear_map(norms[0].cpu(), width).to(direction) @ direction
     return linears[0].weight.detach().to(direction) @ direction
 
 

@@ -49,9 +49,11 @@ def path_patch(
 
     Raises:
         KeyError: if a site was not recorded.
-        ValueError: if the runs differ in size or padding, there is no such head, the receiver is no softmax attention
-            after the sender, or the parts of a layer cannot be told apart.
+        ValueError: in training mode; if the runs differ in size or padding, there is no such head, the receiver is no
+            softmax attention after the sender, or the parts of a layer cannot be told apart.
     """
+    if to not in _INPUTS:
+        raise ValueError(f"to: expected 'queries', 'keys' or 'values', got {to!r}")
     run, other, _ = recorded_runs(model, clean, corrupted)
     edits: dict[str, Edit] = {**_frozen(other, sender[0], through_mlp)}
     edits[sender[0]] = patch(sender[1], run[sender[0]], "output", queries)
@@ -61,8 +63,6 @@ def path_patch(
         return metric(logits).float().cpu()
     site, head = receiver
     call, found = other[site], changed[site].source
-    if to not in _INPUTS:
-        raise ValueError(f"to: expected 'queries', 'keys' or 'values', got {to!r}")
     if not other.sites.index(site) > other.sites.index(sender[0]):
         raise ValueError(f"receiver: expected a call after {sender[0]!r}, got {site!r}")
     if not isinstance(call.source, Projected) or call.source.signed:

@@ -40,7 +40,7 @@ def patch_sweep(
         stack: whose layers: "encoder", "decoder"; that with the output unless given.
 
     Raises:
-        ValueError: if the runs differ in size or padding, or nothing of this kind is recorded.
+        ValueError: in training mode; if the runs differ in size or padding, or nothing of this kind is recorded.
     """
     cells, rows = find_cells(model, clean, corrupted, what, stack), []
     batch, positions = len(cells.logits), cells.positions
@@ -100,8 +100,10 @@ def recorded_runs(
     """Return the recordings of two runs with values and states, and the logits of the second.
 
     Raises:
-        ValueError: if their texts differ in length or padding, in a stack if one is given.
+        ValueError: in training mode; if their texts differ in length or padding, in a stack if one is given.
     """
+    if any(part.training for part in model.modules()):
+        raise ValueError("model: expected evaluation mode, got training mode in a part, where runs differ: call eval()")
     with record(values=True, states=True) as run:
         logits_of(model, clean)
     with record(values=True, states=True) as other:

@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from viz_core.circuits.logits import layers_by_name
 from viz_core.circuits.outside import direct_logits, token_table
 from viz_core.circuits.probes import Probe, linear_map
 from viz_core.models.projections import output_projection
@@ -85,8 +86,8 @@ def direction_tokens(
 ) -> tuple[Int[Tensor, " count"], Int[Tensor, " count"]]:
     """Return the tokens that a direction reads and those whose logits it raises most; of QK, those of queries and keys.
 
-    What is read is the token's embedding, as if no layer had come before; what is written goes through the last norm,
-    whose scale is left out, to the output layer.
+    What is read is the token's embedding, of the encoder in cross-attention, as if no layer had come before; what is
+    written goes through the last norm, whose scale is left out, to the output layer.
 
     Args:
         direction: its number, from 0 for the largest singular value.
@@ -96,15 +97,25 @@ def direction_tokens(
         Ids of `count` tokens each, the strongest first: words by the model's tokenizer.
 
     Raises:
-        ValueError: if the model has no table of tokens of this width, or more than a norm before its output layer.
+        ValueError: if the model has no table of tokens of this width, no encoder for cross-attention, or more than a
+            norm before its output layer.
     """
     u, v = circuit.U[:, direction] * sign, circuit.V[:, direction] * sign
     width, stack = len(circuit.left), circuit.site.partition(".")[0]
-    E = token_table(model, width, stack).float().cpu()
-    read = (E / E.square().mean(dim=-1, keepdim=True).sqrt().clamp_min(1e-12)) @ torch.stack([v, u], dim=-1)
+    is_cross = circuit.site.endswith("cross")
+    if is_cross and not any(name.startswith("encoder.") for name in layers_by_name(model)):
+        raise ValueError(f"model: expected the encoder that {circuit.site!r} reads, got none")
+
+    def strongest(direction: Tensor, table: str) -> Tensor:
+        E = token_table(model, width, table).float().cpu()
+        sizes = E.square().mean(dim=-1, keepdim=True).sqrt().clamp_min(1e-12)
+        return (E / sizes @ direction).topk(count).indices
+
+    keys = strongest(v, "encoder" if is_cross else stack)
     if circuit.kind == "QK":
-        return read[:, 1].topk(count).indices, read[:, 0].topk(count).indices
-    return read[:, 0].topk(count).indices, direct_logits(model, stack, len(E), u).topk(count).indices
+        return strongest(u, stack), keys
+    vocab = len(token_table(model, width, stack))
+    return keys, direct_logits(model, stack, vocab, u).topk(count).indices
 
 
 def _circuit(site: str, head: int, kind: str, left: Tensor, right: Tensor) -> Circuit:

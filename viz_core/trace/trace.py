@@ -141,19 +141,23 @@ class Trace:
 
     def text(self, row: int) -> "Trace":
         """Return the recording of one text of the batch, without its padding: each call's `AttentionCall.text`, and
-        the states of its tokens.
+        the states of its tokens; no states of a stack whose calls have another batch, such as windows of a picture.
 
         Raises:
             IndexError: if the batch has no such row.
         """
         alone = Trace(self.differentiable, self.values)
         spans: dict[tuple[str, int], range] = {}
+        batches: dict[str, set[int]] = {}
         for call in self:
             alone._add(call.text(row).source, call.site)
+            batches.setdefault(call.stack, set()).add(call.source.shape[0])
             spans.setdefault((call.stack, call.num_queries), token_span(call.query_mask[row]))
         for name, state in self.states.items():
+            if batches.get(stack := name.partition(".")[0], {len(state)}) != {len(state)}:
+                continue
             own = state[index_range(row, len(state), "row")[0]][None]
-            span = spans.get((name.partition(".")[0], own.shape[1])) if own.dim() == 3 else None
+            span = spans.get((stack, own.shape[1])) if own.dim() == 3 else None
             alone.states[name] = own if span is None else own[:, span.start : span.stop]
         return alone
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar, TypeAlias
 
 import torch
@@ -20,7 +21,7 @@ _STEPS_BACK = {"diagonal": 0, "previous": 1, "first": None}
 
 def uniform(heads: Heads = None) -> Edit:
     """Return an edit that gives all allowed keys the same weight."""
-    return _Rescored(heads_tuple(heads), lambda scores, _: torch.where(is_masked(scores), -torch.inf, 0.0))
+    return _Rescored(heads_tuple(heads), _equal)  # no lambda, which could not be pickled with a recording
 
 
 def sharpen(heads: Heads, temperature: float) -> Edit:
@@ -30,7 +31,7 @@ def sharpen(heads: Heads, temperature: float) -> Edit:
         ValueError: if the temperature is not positive.
     """
     check_positive_number(temperature=temperature)
-    return _Rescored(heads_tuple(heads), lambda scores, _: scores / float(temperature))
+    return _Rescored(heads_tuple(heads), partial(_divided, float(temperature)))
 
 
 def pattern(heads: Heads, what: str | Float[Tensor, "queries keys"]) -> Edit:
@@ -51,13 +52,7 @@ def pattern(heads: Heads, what: str | Float[Tensor, "queries keys"]) -> Edit:
     if isinstance(what, str):
         if what not in _STEPS_BACK:
             raise ValueError(f"what: expected one of {', '.join(_STEPS_BACK)}, or a matrix, got {what!r}")
-        back = _STEPS_BACK[what]
-
-        def rescore(scores: Scores, at: Positions) -> Scores:
-            target = torch.zeros_like(at.queries) if back is None else (at.queries - back).clamp(min=0)
-            return torch.where(~is_masked(scores) & (at.keys[:, None] == target[..., None]), 0.0, -torch.inf)
-
-        return _Rescored(heads_tuple(heads), rescore)
+        return _Rescored(heads_tuple(heads), partial(_one_key, _STEPS_BACK[what]))
     weights = checked_weights(what)
     check_axes("queries keys", what=weights)
     return GivenWeights(heads_tuple(heads), weights[None, None])
@@ -78,7 +73,7 @@ def knock_out(heads: Heads, *, query: Places = None, key: Places = None) -> Edit
         ValueError: if a number is below 0.
     """
     rows, columns = places_of("query", query), places_of("key", key)
-    return _Cut(heads_tuple(heads), lambda at: among(at.queries, rows)[..., None] & among(at.keys, columns)[:, None])
+    return _Cut(heads_tuple(heads), partial(_is_named, rows, columns))
 
 
 def window(heads: Heads, size: int, *, first: int = 0) -> Edit:
@@ -96,12 +91,29 @@ def window(heads: Heads, size: int, *, first: int = 0) -> Edit:
     """
     check_whole(size=size)
     check_whole(0, first=first)
+    return _Cut(heads_tuple(heads), partial(_is_far, size, first))
 
-    def is_far(at: Positions) -> Bool[Tensor, "#batch rows keys"]:
-        keys = at.keys[:, None]
-        return ((at.queries[..., None] - keys).abs() >= size) & (keys >= first)
 
-    return _Cut(heads_tuple(heads), is_far)
+def _equal(scores: Scores, _: Positions) -> Scores:
+    return torch.where(is_masked(scores), -torch.inf, 0.0)
+
+
+def _divided(temperature: float, scores: Scores, _: Positions) -> Scores:
+    return scores / temperature
+
+
+def _one_key(back: int | None, scores: Scores, at: Positions) -> Scores:
+    target = torch.zeros_like(at.queries) if back is None else (at.queries - back).clamp(min=0)
+    return torch.where(~is_masked(scores) & (at.keys[:, None] == target[..., None]), 0.0, -torch.inf)
+
+
+def _is_named(rows: Selected, columns: Selected, at: Positions) -> Bool[Tensor, "#batch #rows #keys"]:
+    return among(at.queries, rows)[..., None] & among(at.keys, columns)[:, None]
+
+
+def _is_far(size: int, first: int, at: Positions) -> Bool[Tensor, "#batch rows keys"]:
+    keys = at.keys[:, None]
+    return ((at.queries[..., None] - keys).abs() >= size) & (keys >= first)
 
 
 @dataclass(frozen=True, eq=False)

@@ -83,7 +83,7 @@ def test_an_estimate_is_compared_with_the_true_sweep(family: str, what: str) -> 
 def test_the_last_residual_is_estimated_exactly_where_the_metric_is_linear_in_it() -> None:
     """By definition: our encoder's states are its output, and this metric a sum of them."""
     model, _, clean, corrupted, _ = made("ours")
-    model.norm = torch.nn.Identity()
+    model.norm = torch.nn.Identity().eval()
     found = attribution_patch(model, clean, corrupted, metric, check=True)
     torch.testing.assert_close(found.grid[-1], found.sweep[-1], atol=1e-5, rtol=1e-4)
 

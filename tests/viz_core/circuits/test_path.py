@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+from functools import partial
 from typing import Any
 
 import pytest
@@ -11,7 +13,7 @@ from torch import Tensor
 from tests.viz_core.circuits.hooked import HEADS, WIDTH, first, hooks, layers, made, metric, seen, with_columns
 from tests.viz_core.hub.in_memory import in_memory, inputs_of
 from tests.viz_core.hub.tiny_hybrids import hybrid
-from viz_core.circuits import path_patch
+from viz_core.circuits import attribution_patch, patch_sweep, path_patch
 from viz_core.hub import instrument
 from viz_core.trace import intervene, off
 
@@ -88,9 +90,11 @@ def test_a_path_in_half_precision(family: str) -> None:
     torch.testing.assert_close(found, expected, atol=0.05, rtol=0.05)
 
 
-def test_a_path_from_the_encoder_to_the_keys_of_a_decoder() -> None:
-    """All paths to the values of all heads of the last cross-attention are the whole effect on them."""
+@torch.no_grad()
+def test_a_path_from_the_encoder_to_the_values_of_a_decoder() -> None:
+    """Against plain hooks: of the encoder, the feed-forward net of the last layer alone is between the two."""
     model = in_memory("t5")
+    plain = copy.deepcopy(model)
     instrument(model)
     inputs = inputs_of(model)
     other = inputs | {"input_ids": inputs["input_ids"].roll(1, dims=1).where(inputs["attention_mask"] > 0, 0)}
@@ -100,8 +104,18 @@ def test_a_path_from_the_encoder_to_the_keys_of_a_decoder() -> None:
 
     ends = ("encoder.1.self", 2), ("decoder.1.cross", 1)
     found = path_patch(model, inputs, other, read, *ends, "values")
-    with torch.no_grad():
-        assert abs(found - read(model(**other).logits)) > 1e-5
+    layer, v = plain.encoder.block[1].layer, plain.decoder.block[1].layer[1].EncDecAttention.v
+    written = (layer[0].SelfAttention.o, "in")
+    mlp = (layer[1].DenseReluDense, "out")
+    of_sender, of_receiver = (slice(head * WIDTH, head * WIDTH + WIDTH) for head in (2, 1))
+    clean, before = (seen(plain, each, [written, mlp])[place] for each, place in ((inputs, written), (other, mlp)))
+    changes = {written: lambda x: with_columns(x, of_sender, clean), mlp: lambda _x: before}
+    with hooks(changes):
+        values = seen(plain, other, [(v, "out")])[v, "out"]
+    with hooks({(v, "out"): lambda x: with_columns(x, of_receiver, values)}):
+        expected = read(plain(**other).logits)
+    torch.testing.assert_close(found, expected, atol=1e-6, rtol=1e-6)
+    assert abs(found - read(plain(**other).logits)) > 1e-5, "a path without effect would prove nothing"
     with pytest.raises(ValueError, match="receiver: expected a call after 'decoder.1.cross'"):
         path_patch(model, inputs, other, read, *ends[::-1], "values")
 
@@ -115,6 +129,12 @@ def test_what_has_no_paths_is_refused() -> None:
         path_patch(model, clean, corrupted, metric, ("decoder.7.self", 1))
     with pytest.raises(ValueError, match="to: expected 'queries', 'keys' or 'values'"):
         path_patch(model, clean, corrupted, metric, ends[0], ("decoder.1.self", 0), "query")
+    with pytest.raises(ValueError, match="to: expected 'queries', 'keys' or 'values', got 'query'"):
+        path_patch(model, clean, corrupted, metric, ends[0], None, "query")
+    model.train()
+    for function in (patch_sweep, attribution_patch, partial(path_patch, sender=ends[0])):
+        with pytest.raises(ValueError, match="model: expected evaluation mode, got training mode"):
+            function(model, clean, corrupted, metric)  # type: ignore[operator]
     two = hybrid("falcon_h1")
     instrument(two)
     ids = {"input_ids": clean["input_ids"]}

@@ -13,7 +13,7 @@ from tests.viz_core.hub.in_memory import in_memory
 from tests.viz_core.maps.test_adapted_projections import adapted, quantised
 from viz_core.circuits import Circuit, direction_tokens, ov_circuit, qk_circuit
 from viz_core.hub import instrument
-from viz_core.models import TransformerDecoder
+from viz_core.models import EncoderDecoder, TransformerDecoder, TransformerEncoder
 from viz_core.models.block_options import BlockOptions
 
 FAMILIES = ["ours", "gpt2", "llama", "bert-fills"]
@@ -116,6 +116,51 @@ def test_circuits_of_cross_attention(family: str) -> None:
     check(qk_circuit(model, "decoder.1.cross", 2), scale * queries.T @ matrix(layer, "keys", 2))
 
 
+def two_vocabularies(family: str) -> tuple[Any, Tensor, Tensor, Tensor]:
+    """A model with other tokens in its encoder than in its decoder, both tables of tokens, and its output layer."""
+    torch.manual_seed(5)
+    if family == "ours":
+        sizes = (32, 24, HEADS, 2, 0.1)
+        model: Any = EncoderDecoder(TransformerEncoder(30, *sizes), TransformerDecoder(50, *sizes)).eval()
+        tables = model.encoder.embedding, model.decoder.embedding, model.decoder.dense
+    else:
+        model = in_memory(
+            "marian",
+            vocab_size=30,
+            decoder_vocab_size=50,
+            share_encoder_decoder_embeddings=False,
+            tie_word_embeddings=False,
+            pad_token_id=0,
+            eos_token_id=1,
+            bos_token_id=1,
+            decoder_start_token_id=0,
+        )
+        instrument(model)
+        tables = model.model.encoder.embed_tokens, model.model.decoder.embed_tokens, model.lm_head
+    for table in tables:
+        nn.init.normal_(table.weight)
+    assert [len(table.weight) for table in tables] == [30, 50, 50]
+    return model, *(table.weight.detach() for table in tables)  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize("family", ["ours", "marian"])
+@torch.no_grad()
+def test_tokens_of_two_vocabularies(family: str) -> None:
+    """Cross-attention reads keys and values from the encoder's tokens, and queries from the decoder's."""
+    model, source, target, output = two_vocabularies(family)
+    source, target = (E / E.square().mean(dim=-1, keepdim=True).sqrt() for E in (source, target))
+    for site, keys_from in (("decoder.1.cross", source), ("decoder.1.self", target)):
+        ov, qk = (circuit(model, site, 1) for circuit in (ov_circuit, qk_circuit))
+        read, written = direction_tokens(model, ov, 0, 5)
+        assert read.tolist() == (keys_from @ ov.V[:, 0]).topk(5).indices.tolist()
+        assert written.tolist() == (output @ ov.U[:, 0]).topk(5).indices.tolist()
+        queries, keys = direction_tokens(model, qk, 0, 5)
+        assert queries.tolist() == (target @ qk.U[:, 0]).topk(5).indices.tolist()
+        assert keys.tolist() == (keys_from @ qk.V[:, 0]).topk(5).indices.tolist()
+    qk = qk_circuit(model, "encoder.1.self", 1)
+    assert direction_tokens(model, qk, 0, 5)[0].tolist() == (source @ qk.U[:, 0]).topk(5).indices.tolist()
+
+
 @torch.no_grad()
 def test_adapters_are_part_of_a_circuit() -> None:
     model = adapted(in_memory("llama"))
@@ -148,6 +193,9 @@ def test_what_is_not_linear_is_refused() -> None:
     model, *_, stack = made("bert-fills")
     with pytest.raises(ValueError, match="at most a norm before one output layer"):
         direction_tokens(model, ov_circuit(model, f"{stack}.0.self", 1), 0)
+    alone, *_ = cross("ours, norm last")
+    with pytest.raises(ValueError, match=r"model: expected the encoder that 'decoder.1.cross' reads, got none"):
+        direction_tokens(alone, ov_circuit(alone, "decoder.1.cross", 1), 0)
     model = in_memory("vit")
     instrument(model)
     with pytest.raises(ValueError, match="expected a table of tokens 32 wide"):

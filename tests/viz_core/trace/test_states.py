@@ -5,10 +5,12 @@ from pathlib import Path
 
 import pytest
 import torch
+import transformers
 from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
+from viz_core.hub import instrument
 from viz_core.models import TransformerDecoder, TransformerEncoder, ViT
 from viz_core.models.block_options import BlockOptions
 from viz_core.trace import Trace, intervene, load_trace, off, patch_state, record, save_trace, zero
@@ -177,6 +179,23 @@ def test_a_cross_attention_and_what_it_adds_have_one_name_and_edits_of_both() ->
         intervene({"decoder.1.cross": zero()}),
     ):
         alone(X, X, X)
+
+
+@torch.no_grad()
+def test_a_window_of_a_picture_has_no_states_of_a_picture() -> None:
+    """Row 1 of the windows is not picture 1, and row 5 is no picture at all."""
+    torch.manual_seed(3)
+    sizes = {"image_size": 16, "patch_size": 2, "embed_dim": 8, "depths": [2], "num_heads": [2], "window_size": 2}
+    model = transformers.SwinModel(transformers.SwinConfig(**sizes)).eval()
+    instrument(model)
+    with record(states=True) as trace:
+        model(torch.randn(2, 3, 16, 16))
+    assert {len(call.weights()) for call in trace} == {32}
+    assert {len(state) for state in trace.states.values()} == {2}
+    for row in (1, 5):
+        alone = trace.text(row)
+        assert not alone.states
+        assert torch.equal(alone["encoder.0.1.self"].weights()[0], trace["encoder.0.1.self"].weights()[row])
 
 
 @torch.no_grad()

@@ -5,11 +5,29 @@ from __future__ import annotations
 import copy
 import pickle
 import threading
+from collections.abc import Callable
 
 import pytest
 import torch
 
-from viz_core.trace import Trace, attend, record, record_weights
+from viz_core.trace import (
+    AttentionCall,
+    Edit,
+    Trace,
+    attend,
+    gate,
+    intervene,
+    knock_out,
+    mean,
+    off,
+    patch,
+    pattern,
+    record,
+    record_weights,
+    sharpen,
+    uniform,
+    window,
+)
 
 
 def recorded(*sites: str | None) -> Trace:
@@ -86,6 +104,34 @@ def test_a_copy_made_within_the_block_is_what_was_recorded_so_far(torch_calls: b
     for each in copies:
         assert each.sites == ("attention.0",)
         assert torch.equal(each["attention.0"].weights(), trace["attention.0"].weights())
+
+
+EDITS: dict[str, Callable[[AttentionCall], Edit]] = {
+    "uniform": lambda _: uniform(),
+    "sharpen": lambda _: sharpen(0, 0.5),
+    "diagonal": lambda _: pattern(None, "diagonal"),
+    "first": lambda _: pattern(1, "first"),
+    "matrix": lambda _: pattern(0, torch.eye(3)),
+    "knock out": lambda _: knock_out(1, query=slice(1, None), key=(0, 1)),
+    "window": lambda _: window(None, 2, first=1),
+    "off": lambda _: off(0),
+    "gate": lambda _: gate([0], torch.tensor([0.5])),
+    "mean": lambda _: mean(1, torch.ones(2, 4)),
+    "patch": lambda call: patch(0, call),
+    "patch output": lambda call: patch(1, call, "output", queries=slice(0, 2)),
+}
+
+
+@pytest.mark.parametrize("name", EDITS)
+def test_an_edited_recording_can_be_pickled(name: str) -> None:
+    x = torch.randn(1, 2, 3, 4)
+    with record(values=True) as first:
+        attend(x, x, x, site="encoder.0.self")
+    edit = EDITS[name](first["encoder.0.self"])
+    with intervene({"encoder.0.self": edit}), record(values=True) as trace:
+        attend(x, x, x, site="encoder.0.self")
+    again = pickle.loads(pickle.dumps(trace))
+    assert torch.equal(again["encoder.0.self"].weights(), trace["encoder.0.self"].weights())
 
 
 def test_moved_to_a_device_the_maps_are_the_same() -> None:
