@@ -49,6 +49,11 @@ def test_a_model_comes_from_the_hub_pinned_to_its_commit(with_llama: FakeHub) ->
     assert wanted - len(files["config.json"]) <= seen[-1][0] <= wanted
 
 
+def test_sizes_of_videos_come_with_a_model(with_llama: FakeHub) -> None:
+    with_llama.repos["someone/llama"]["video_preprocessor_config.json"] = b"{}"
+    assert (fetch("someone/llama").path / "video_preprocessor_config.json").is_file()
+
+
 def test_what_came_once_is_there_without_a_network(with_llama: FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:
     fetch("someone/llama")
     listed = {model.name: model for model in local_models()}["someone/llama"]

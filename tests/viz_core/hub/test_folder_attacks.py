@@ -19,10 +19,11 @@ from PIL import Image
 from tests.viz_core.bounded import bounded
 from viz_core.hub import HubError, load_hub
 from viz_core.hub.load import import_transformers
+from viz_core.hub.runs.input_loading import load_video_options
 from viz_core.hub.runs.pictures import PictureInput
 from viz_core.hub.store.config_limits import check_processor
 from viz_core.hub.store.files import check_regular
-from viz_core.hub.store.local_models import local_models
+from viz_core.hub.store.local_models import LocalModel, local_models
 
 pytestmark = pytest.mark.attack("models")
 Tiny = Callable[[str], Path]
@@ -138,12 +139,32 @@ def test_a_processor_of_huge_pictures(fields: dict[str, Any], copy: Tiny, refuse
         {"min_pixels": 3136, "max_pixels": 12_845_056, "merge_size": 2, "size": {"longest_edge": 12_845_056}},
         {"image_grid_pinpoints": [[336, 672], [1344, 336]], "crop_size": 336},
         {"size": {"longest_edge": 2048}, "max_image_size": {"longest_edge": 512}},
+        {"video_processor": {"merge_size": 2, "size": {"longest_edge": 25_165_824}}, "image_processor": {"size": 384}},
         {"feature_size": 80, "n_samples": 480_000, "nb_max_frames": 3000, "sampling_rate": 16_000},
     ],
     ids=str,
 )
 def test_processors_of_real_models_pass(config: dict[str, Any]) -> None:
     check_processor(config, "preprocessor_config.json", "x")
+
+
+def test_a_merge_size_counts_in_its_own_part_alone() -> None:
+    parts = {"video_processor": {"merge_size": 2}, "image_processor": {"size": {"longest_edge": 10**6}}}
+    with pytest.raises(HubError, match="longest_edge is 1,000,000"):
+        check_processor(parts, "processor_config.json", "x")
+
+
+def test_sizes_of_videos_are_checked_as_those_of_pictures(copy: Tiny, refused: Refused) -> None:
+    path = copy("qwen2_vl")
+    (path / "video_preprocessor_config.json").write_text(json.dumps({"size": {"shortest_edge": 10**8}}))
+    assert "The video_preprocessor_config.json of qwen2_vl cannot be meant: " in refused(path)
+
+
+def test_options_of_videos_are_read_within_the_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("viz_core.hub.store.files._MOST_JSON", 10)
+    (tmp_path / "video_preprocessor_config.json").write_text(json.dumps({"size": {"shortest_edge": 4}}))
+    with pytest.raises(HubError, match="is damaged"):
+        load_video_options(LocalModel("x", "folder", tmp_path, "", "qwen2_vl", 0))
 
 
 def test_a_line_of_a_picture_is_not_made_large() -> None:

@@ -1,12 +1,12 @@
 """Tokenizers, image processors and options for videos of a model's folder."""
 
-import json
 import re
 from typing import Any
 
 from viz_core.hub.runs.text import TextInput
 from viz_core.hub.runs.tokenizer_patterns import costly, panics_in_words
 from viz_core.hub.store.errors import HubError
+from viz_core.hub.store.files import read_json
 from viz_core.hub.store.local_models import LocalModel
 from viz_core.runtime.limited_process import LimitError, Limits, run_limited
 from viz_core.runtime.tokenizer_trial import try_tokenizer
@@ -60,7 +60,7 @@ def load_video_options(place: LocalModel) -> dict[str, Any]:
     """What a model's folder says of videos; {} where nothing but what it says of pictures."""
     for file, key in (("video_preprocessor_config.json", None), ("processor_config.json", "video_processor")):
         path = place.path / file
-        found = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-        if found := found if key is None else found.get(key):
+        content = read_json(path, place.name) if path.is_file() else {}
+        if found := content if key is None else content.get(key):
             return dict(found)
     return {}

@@ -15,6 +15,9 @@ MOST_POSITIONS = 2**27
 MOST_SIDE = 4096
 """Nor sees pictures of so many pixels on a side; its processor makes an array of 32-bit numbers of them."""
 
+MOST_PIXELS = 2**25
+"""Nor so many pixels in all frames of a video together."""
+
 _SIDES = {"height", "width", "edge", "size", "pinpoints"}
 _PARTS = {"layer", "layers", "heads", "labels", "experts", "blocks", "depth", "depths", "stages", "types", "groups"}
 _POSITIONS = {"positions", "position", "embeddings", "ctx", "frames"}
@@ -34,13 +37,21 @@ def check_sizes(config: dict[str, Any], name: str) -> None:
             )
 
 
-def check_processor(config: dict[str, Any], file: str, name: str) -> None:
-    """Refuse a processor of pictures with absurd sizes: it makes arrays of them for every picture."""
-    counts_pixels = "merge_size" in config or "min_pixels" in config  # where edges are numbers of pixels (Qwen2-VL)
-    for key, value in _numbers(config):
+def check_processor(config: dict[str, Any], file: str, name: str, counts_pixels: bool = False) -> None:
+    """Refuse a processor of pictures or videos with absurd sizes: it makes arrays of them for every picture.
+
+    Args:
+        counts_pixels: edges are numbers of pixels (Qwen2-VL), as in every part that has a merge size.
+    """
+    counts_pixels = counts_pixels or "merge_size" in config or "min_pixels" in config
+    for part in config.values():
+        if isinstance(part, dict):
+            check_processor(part, file, name, counts_pixels)
+    for key, value in _numbers({key: value for key, value in config.items() if not isinstance(value, dict)}):
         words = set(key.lower().split("_"))
         side = bool(words & _SIDES) and not (counts_pixels and "edge" in words)
-        if value > (MOST_SIDE if side else MOST_SIDE**2):
+        together = counts_pixels and bool(words & {"longest", "max"})
+        if value > (MOST_SIDE if side else MOST_PIXELS if together else MOST_SIDE**2):
             raise HubError(
                 "The {file} of {name} cannot be meant: {field} is {number:,}.",
                 file=file,

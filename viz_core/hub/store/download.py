@@ -18,7 +18,7 @@ Progress = Callable[[int, int], None]
 
 # All that a model, its tokenizer and its card are made of; never code, pickles or other libraries' weights.
 _WANTED = re.compile(
-    r"(config|generation_config|tokenizer\w*|special_tokens_map|added_tokens|preprocessor_config|processor_config"
+    r"(config|generation_config|tokenizer\w*|special_tokens_map|added_tokens|(video_)?preprocessor_config|processor_config"
     r"|vocab|model\.safetensors\.index)\.json|model(-\d+-of-\d+)?\.safetensors|vocab\.txt|merges\.txt"
     r"|[\w.-]+\.(model|spm)|README\.md"
 )

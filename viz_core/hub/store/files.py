@@ -14,7 +14,7 @@ from viz_core.hub.store.errors import HubError
 
 SAFETENSORS = "model.safetensors"
 SAFETENSORS_INDEX = "model.safetensors.index.json"
-PROCESSORS = ("preprocessor_config.json", "processor_config.json")
+PROCESSORS = ("preprocessor_config.json", "processor_config.json", "video_preprocessor_config.json")
 _PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
 _MOST_JSON = 2**25  # bytes of a config, or of an index of weights
 _MOST_HEADER = 2**25  # bytes that say what is in a file of weights
