@@ -40,8 +40,12 @@ class VideoInput:
         """
         opening, files = "from viz_core.images.video import open_video\n\n", self._files()
         if sum(map(len, files)) > MOST_CARRIED:
-            read = "video = open_video([path.read_bytes() for path in sorted(Path('video').iterdir())])"
-            return RunSource(f"from pathlib import Path\n\n{opening}{read}", ("video",))
+            opening = "from pathlib import Path\n\nfrom viz_core.images.video import open_video, order_of_names\n\n"
+            read = (
+                "paths = sorted(Path('video').iterdir(), key=lambda path: order_of_names(path.name))\n"
+                "video = open_video([path.read_bytes() for path in paths])"
+            )
+            return RunSource(f"{opening}{read}", ("video",))
         written = ", ".join(f"b64decode('{base64.b64encode(file).decode('ascii')}')" for file in files)
         return RunSource(f"from base64 import b64decode\n\n{opening}video = open_video([{written}])")
 

@@ -8,6 +8,7 @@ import streamlit as st
 
 from ui.text.markdown import escape
 from ui.text.words import load_words
+from viz_core.images.video import order_of_names
 
 _PICTURES = ("png", "jpg", "jpeg", "webp", "gif")
 _SOUNDS = ("wav", "flac", "ogg", "oga", "opus", "mp3")
@@ -28,7 +29,7 @@ def video_files(label: str, key: str) -> list[bytes]:
     else:
         _ask_again(param, uploaded=st.session_state.pop(f"{key}-had", False))
     st.session_state[f"{key}-had"] = bool(files)
-    return [file.getvalue() for file in sorted(files, key=lambda file: file.name)]
+    return [file.getvalue() for file in sorted(files, key=lambda file: order_of_names(file.name))]
 
 
 def sound_file(label: str, key: str) -> bytes | None:

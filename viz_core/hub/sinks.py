@@ -117,7 +117,8 @@ def picture_rows(model: HubModel, run: HubRun, site: str, token: int) -> Picture
     lengths = lengths[:, token] if lengths.dim() == 3 else lengths  # of this query where the layer has a gate
     patch = torch.zeros(count).index_fill(0, torch.from_numpy(places), 1.0)
     attention, size = (
-        each * patch / (each * patch).sum() * len(places) for each in (rows.mean((0, 1)), lengths.mean(0))
+        each * patch / (each * patch).sum().clamp_min(1e-30) * len(places)
+        for each in (rows.mean((0, 1)), lengths.mean(0))
     )
     sinks = ((attention >= SINK_WEIGHT) & (size <= SINK_LENGTH) & (patch > 0)).nonzero().flatten()
     added = own.abs() * lengths * patch

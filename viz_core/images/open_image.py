@@ -101,11 +101,11 @@ def read_frames(content: bytes, max_bytes: int, max_pixels: int, before: int = 0
                     most=max_pixels / 1e6,
                 )
             image.load()
-        except EOFError:
-            return
         except (MemoryError, PictureError):  # the first of a process with a limit, which says so
             raise
-        except Exception:
+        except Exception as error:
+            if place and isinstance(error, EOFError):
+                return
             raise PictureError(_CUT_SHORT) from None
         yield image
 

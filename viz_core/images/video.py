@@ -1,5 +1,6 @@
 """Videos: frames with their times, from an animated GIF or WebP or from several pictures."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -28,14 +29,22 @@ class Video:
         """Pictures as a video of `fps` frames a second.
 
         Raises:
+            ValueError: if `fps` is not above 0.
             PictureError: if there are fewer than 2, or their sizes differ.
         """
+        if not fps > 0:
+            raise ValueError(f"fps: expected frames a second, above 0, got {fps}")
         if len(frames) < 2:
             raise PictureError("A video needs at least 2 frames: this is one picture.")
         sizes = tuple(dict.fromkeys(f"{frame.width} x {frame.height}" for frame in frames))
         if len(sizes) > 1:
             raise PictureError("The frames of a video need one size; these have {sizes} pixels.", sizes=sizes[:3])
         return cls(tuple(map(as_rgb, frames)), tuple(i / fps for i in range(len(frames))), len(frames) / fps)
+
+
+def order_of_names(name: str) -> str:
+    """A key that sorts names of files with their numbers as numbers: frame2 before frame10."""
+    return re.sub(r"\d+", lambda number: number[0].zfill(20), name.lower())
 
 
 def open_video(
@@ -47,7 +56,7 @@ def open_video(
     A frame that names no duration lasts 0.1 s, as in browsers.
 
     Raises:
-        PictureError: as `open_picture`; or if there are fewer than 2 frames, more than 1,000, or their sizes differ.
+        PictureError: as `open_picture`; for under 2 frames, over 1,000, of several sizes, or an animation among files.
     """
     nbytes, several = sum(map(len, files)), len(files) > 1
     if several and nbytes > max_bytes:
@@ -57,6 +66,8 @@ def open_video(
     for file in files:
         for image in islice(read_frames(file, max_bytes, max_pixels, pixels), 1 if several else _MOST_READ + 1):
             frames.append(as_rgb(image))
+            if several and getattr(image, "is_animated", False) and image.format != "MPO":  # a photo with a preview
+                raise PictureError("One of several files is an animation. Choose it alone, or still pictures.")
             starts.append(starts[-1] + (1 if several else (image.info.get("duration") or 100) / 1000))
         pixels += frames[-1].width * frames[-1].height
     if len(frames) > _MOST_READ:

@@ -133,6 +133,7 @@ def test_videos_come_along_where_they_are_small() -> None:
     long = HubRequest(spec, "Where?", video=VideoInput("y", (bytes(MOST_CARRIED + 1),)))
     assert long.run_source().needs == ("video",)
     assert "Path('video')" in code(long)
+    assert "order_of_names(path.name)" in code(long)
     assert long == long.without_payload
     with pytest.raises(PayloadMissingError):
         long.without_payload.run_source()

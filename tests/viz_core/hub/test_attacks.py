@@ -22,6 +22,7 @@ from viz_core.hub.load import import_transformers
 from viz_core.hub.runs.tokenizer_patterns import costly
 from viz_core.hub.store.config_limits import check_sizes
 from viz_core.hub.store.files import check_config, read_folder
+from viz_core.runtime.limited_process import LimitError
 
 pytestmark = pytest.mark.attack("models")
 Tiny = Callable[[str], Path]
@@ -301,6 +302,22 @@ REAL = (
 def test_patterns_of_real_tokenizers_pass() -> None:
     backend = Tokenizer(models.BPE())
     backend.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Split(Regex(p), "isolated") for p in REAL])
+    assert not costly(SimpleNamespace(backend_tokenizer=backend))
+
+
+@pytest.mark.parametrize("status", [None, -6, -9])
+def test_a_limit_that_the_machine_may_have_met_is_tried_again(
+    status: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backend = Tokenizer(models.BPE())
+    backend.pre_tokenizer = pre_tokenizers.Split(Regex(f"b{status}"), "isolated")
+
+    def stopped(*_: object, **__: object) -> bytes:
+        raise LimitError("try_patterns", status)
+
+    with monkeypatch.context() as busy:
+        busy.setattr("viz_core.hub.runs.tokenizer_patterns.run_limited", stopped)
+        assert costly(SimpleNamespace(backend_tokenizer=backend))
     assert not costly(SimpleNamespace(backend_tokenizer=backend))
 
 

@@ -164,6 +164,17 @@ def test_rows_over_a_video_and_what_each_patch_adds(family: str, tiny_model: Loa
     assert list(found.sinks) == sorted(wanted)
 
 
+def test_patches_that_nobody_looks_at_are_no_sinks(tiny_model: Load) -> None:
+    model = tiny_model("llava")
+    run = model.run("<image> sat on the mat", image=Image.new("RGB", (16, 16)), max_new_tokens=0)
+    weights = torch.zeros(len(run.tokens), len(run.tokens))
+    weights[:, -1] = 1
+    with intervene({"decoder.1.self": pattern(None, weights)}):
+        found = picture_rows(model, run, "decoder.1.self", len(run.tokens) - 1)
+    assert not found.attention.any()
+    assert found.sinks == ()
+
+
 def test_a_corner_is_a_sink_only_where_it_adds_little(tiny_model: Load) -> None:
     """Every token gives half its weight to the first patch, whose value is then made a tenth as long."""
     model = tiny_model("llava")

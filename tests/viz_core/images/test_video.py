@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from viz_core.images.open_image import PictureError
-from viz_core.images.video import Video, open_video
+from viz_core.images.open_image import PictureError, open_picture
+from viz_core.images.video import Video, open_video, order_of_names
 
 COLOURS = [(250, 0, 0), (0, 250, 0), (0, 0, 250), (250, 250, 0)]
 
@@ -48,11 +48,10 @@ def test_frames_without_a_duration_last_a_tenth_of_a_second() -> None:
 
 
 def test_pictures_are_frames_one_a_second() -> None:
-    found = open_video([still(COLOURS[0]), still(COLOURS[1], name="JPEG"), animation("GIF")])
+    found = open_video([still(COLOURS[0]), still(COLOURS[1], name="JPEG"), still(COLOURS[2], name="GIF")])
     assert found.times == (0, 1, 2)
     assert found.seconds == 3
     assert found.frames[0].getpixel((3, 3)) == COLOURS[0]
-    assert len(found.frames) == 3, "of an animation among several files its first frame"
 
 
 @pytest.mark.parametrize(
@@ -63,6 +62,8 @@ def test_pictures_are_frames_one_a_second() -> None:
         ([b""], "empty"),
         ([animation("GIF")[:150]], "cut short"),
         ([still(COLOURS[0]), b"%PDF-1.4"], "PDF document"),
+        ([still(COLOURS[0]), animation("GIF")], "several files is an animation"),
+        ([animation("WEBP"), animation("WEBP")], "several files is an animation"),
         ([b"\0\0\0\x20ftypisom\0\0\2\0isomiso2mp41"], "This is a film"),
         ([b"\x1a\x45\xdf\xa3\x01\0\0\0\0\0\0\x1fB\x86\x81\x01webm"], "This is a film"),
     ],
@@ -87,3 +88,23 @@ def test_frames_given_as_pictures() -> None:
     found = Video.of(frames, fps=4)
     assert [frame.mode for frame in found.frames] == ["RGB", "RGB"]
     assert (found.times, found.seconds) == ((0, 0.25), 0.5)
+
+
+@pytest.mark.parametrize("fps", [0, -1, float("nan")])
+def test_a_rate_of_frames_is_above_0(fps: float) -> None:
+    with pytest.raises(ValueError, match="fps: expected"):
+        Video.of([Image.new("L", (4, 4))] * 2, fps=fps)
+
+
+def test_a_picture_that_ends_before_its_first_frame_is_cut_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    def end(*_: object) -> None:
+        raise EOFError
+
+    monkeypatch.setattr("PIL.GifImagePlugin.GifImageFile.load", end)
+    with pytest.raises(PictureError, match="cut short"):
+        open_picture(still(COLOURS[0], name="GIF"))
+
+
+@pytest.mark.parametrize("names", [["frame10.png", "frame2.png", "frame1.png", "Frame02b.png"]])
+def test_numbers_in_names_are_in_the_order_of_numbers(names: list[str]) -> None:
+    assert sorted(names, key=order_of_names) == ["frame1.png", "frame2.png", "Frame02b.png", "frame10.png"]

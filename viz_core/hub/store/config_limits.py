@@ -38,11 +38,8 @@ def check_sizes(config: dict[str, Any], name: str) -> None:
 
 
 def check_processor(config: dict[str, Any], file: str, name: str, counts_pixels: bool = False) -> None:
-    """Refuse a processor of pictures or videos with absurd sizes: it makes arrays of them for every picture.
-
-    Args:
-        counts_pixels: edges are numbers of pixels (Qwen2-VL), as in every part that has a merge size.
-    """
+    """Refuse a processor of pictures or videos with absurd sizes: it makes arrays of them for every picture."""
+    # where edges are numbers of pixels (Qwen2-VL)
     counts_pixels = counts_pixels or "merge_size" in config or "min_pixels" in config
     for part in config.values():
         if isinstance(part, dict):
