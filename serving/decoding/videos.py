@@ -14,6 +14,18 @@ from viz_core.images.video import Video
 _HEADER = 2**12  # bytes
 
 
+def check_bytes(files: Sequence[bytes]) -> None:
+    """Refuse files that are too large together, before anything is made of them.
+
+    Raises:
+        PictureError: if they are; the message is for the visitor.
+    """
+    nbytes, most = sum(map(len, files)), settings().picture_limits[0]
+    if nbytes > most:
+        sizes = {"size": nbytes / 2**20, "most": most / 2**20}
+        raise PictureError("These files have {size:.1f} MB; a video may have at most {most:g}.", **sizes)
+
+
 def decode_video(files: Sequence[bytes]) -> Video:
     """Return a visitor's animation, or several pictures as frames.
 
@@ -21,6 +33,7 @@ def decode_video(files: Sequence[bytes]) -> Video:
         PictureError: if it is refused, or exceeds a limit of the process; the message is for the visitor.
         BusyError: if too many files are being decoded.
     """
+    check_bytes(files)
     allowed = settings().picture_limits
     sent = b"\n".join((json.dumps([len(file) for file in files]).encode(), b"".join(files)))
     too_long = PictureError(

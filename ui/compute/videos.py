@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Sequence
 from io import BytesIO
 
+from serving.decoding.videos import check_bytes
 from serving.requests.video import VideoInput
 from ui.compute.slots import cached
 from viz_core.images.drawn import drawn_picture
@@ -32,6 +33,7 @@ def read_video(files: Sequence[bytes]) -> VideoInput:
     Raises:
         PictureError: if it cannot be decoded or is too large; the message is for the visitor.
     """
+    check_bytes(files)
     digest = hashlib.sha256()
     for file in files:
         digest.update(len(file).to_bytes(8))

@@ -20,6 +20,7 @@ from serving.requests.request import Picture
 from tests.viz_core.bounded import bounded
 from tests.viz_core.images.hostile_pictures import GOOD, encode, phone_photo, quarters
 from tests.viz_core.images.test_video import COLOURS, animation, still
+from ui.compute.videos import read_video
 from viz_core.images.open_image import PictureError, as_rgb, open_picture, preview
 from viz_core.images.video import open_video
 from viz_core.runtime.interruption import interruptible
@@ -67,6 +68,17 @@ def test_a_video_with_too_many_pixels_is_refused_in_words(monkeypatch: pytest.Mo
     monkeypatch.setenv("ATLAS_MAX_MEGAPIXELS", "0.0002")
     with pytest.raises(PictureError, match="more than 0.0002 megapixels together"):
         decode_video([animation("GIF")])
+
+
+@pytest.mark.parametrize("files", [[bytes(6 * MB), bytes(6 * MB)], [bytes(11 * MB)]])
+def test_files_too_large_together_are_neither_sent_nor_hashed(
+    files: list[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("serving.decoding.videos.decode", lambda *_: pytest.fail("sent"))
+    monkeypatch.setattr("ui.compute.videos.hashlib.sha256", lambda: pytest.fail("hashed"))
+    for read in (decode_video, read_video):
+        with pytest.raises(PictureError, match="a video may have at most 10"):
+            read(files)
 
 
 def test_a_sound_is_the_one_that_the_library_opens() -> None:
