@@ -35,6 +35,14 @@ from viz_core.attention import (  # noqa: E402
 )
 from viz_core.attention.scores.function import ScoreWidths  # noqa: E402
 from viz_core.attention.scores.register import FUNCTIONS  # noqa: E402
+from viz_core.circuits import (  # noqa: E402
+    attribution_patch,
+    direction_tokens,
+    ov_circuit,
+    patch_sweep,
+    path_patch,
+    qk_circuit,
+)
 from viz_core.hub import instrument, load_hub  # noqa: E402
 from viz_core.images.drawn import drawn_picture  # noqa: E402
 from viz_core.maps.contributions import contribution_norms, contribution_sum  # noqa: E402
@@ -213,6 +221,27 @@ def _(device: str) -> Result:
         with intervene({site: edit}), record() as edited:
             found[name] = encoder(source, lengths)
         found |= {f"{name} {key}": value for key, value in maps_of(edited).items()}
+    return found
+
+
+@case("circuits")
+def _(device: str) -> Result:
+    model = seeded(lambda: in_memory("gpt2"), device)
+    instrument(model)
+    ids = torch.tensor([[5, 6, 7, 8]])
+    clean, corrupted = ({"input_ids": each.to(device)} for each in (ids, ids.roll(1)))
+    runs = model, clean, corrupted, lambda logits: logits[0, -1, 3] - logits[0, -1, 4]
+    found: Result = {
+        "sweep": patch_sweep(*runs),
+        "estimate": attribution_patch(*runs).grid,
+        "path": path_patch(*runs, ("decoder.0.self", 1), ("decoder.1.self", 0)),
+    }
+    for make in (ov_circuit, qk_circuit):
+        circuit = make(model, "decoder.1.self", 1)
+        found |= {
+            circuit.kind: circuit.left @ circuit.right,
+            f"{circuit.kind} tokens": direction_tokens(model, circuit, 0),
+        }
     return found
 
 

@@ -55,6 +55,12 @@ class StandinTensor(torch.Tensor):
     def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         return _run(func, args, kwargs or {})
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:  # that of torch copies the storage, which is the CPU's
+        copied: Any = self.detach().clone()
+        if isinstance(self, torch.nn.Parameter):
+            copied = torch.nn.Parameter(copied, self.requires_grad)
+        return memo.setdefault(id(self), copied)
+
     def __repr__(self, **_: Any) -> str:  # type: ignore[override]
         return f"StandinTensor({self.numbers!r})"
 
@@ -209,6 +215,7 @@ _aten: torch.library.Library | None = None
 def register() -> torch.device:
     """Register the device and return it. `torch.inference_mode` becomes `no_grad`: import viz_core after this."""
     global _library, _aten
+    torch.__future__.set_overwrite_module_params_on_conversion(True)  # `.data = ` leaves `numbers` as they were
     backend_registration._setup_privateuseone_for_python_backend(NAME, backend_module=_Module())
     _library = torch.library.Library("_", "IMPL", "PrivateUse1")
     _library.fallback(_fallback, "PrivateUse1", with_keyset=True)
