@@ -59,7 +59,7 @@ def test_what_is_stored_by_others_breaks_nothing(page: Page, app_url: str) -> No
     expect(page.get_by_text("0 of 28 ideas known, 0 due.")).to_be_visible()
 
 
-def test_an_earlier_chapter_is_asked_about_at_the_start(page: Page, app_url: str) -> None:
+def test_questions_on_an_earlier_chapter_are_at_the_start(page: Page, app_url: str) -> None:
     page.goto(f"{app_url}/bahdanau")
     page.get_by_role("button", name="Before you start").click()
     expect(page.get_by_text("Two questions on Queries, keys and values")).to_be_visible()

@@ -154,5 +154,5 @@ def test_words_fill_in_numbers_of_their_language() -> None:
     ("written", "shown"),
     [("1.5e+00", "1.5"), ("2.5e+00", "2.5"), ("1.25e+01", "12.5"), ("1.5e+03", "1,500"), ("1e5", "1e5")],
 )
-def test_decimals_of_a_power_of_ten_are_kept_and_a_token_is_none(written: str, shown: str) -> None:
+def test_powers_of_ten_keep_their_decimals_and_tokens_their_text(written: str, shown: str) -> None:
     assert localised(written, "en") == shown

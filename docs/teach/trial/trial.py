@@ -83,7 +83,7 @@ def page() -> str:
 
 
 def _in(text: str | dict[str, str], language: str) -> str:
-    """Return a text in a language; one that is alike in all of them has the language's decimal sign."""
+    """Return a text in a language; one that is the same in all languages has the language's decimal sign."""
     if isinstance(text, dict):
         return text[language]
     return re.sub(r"(?<=\d)\.(?=\d)", ",", text) if language == "pt-BR" else text

@@ -177,7 +177,7 @@ def test_a_term_is_what_explicit_matrices_make_of_what_hooks_see(family: str) ->
 
 
 @torch.no_grad()
-def test_tokens_are_told_from_positions() -> None:
+def test_tokens_and_positions_are_separate_terms() -> None:
     model, plain, clean, _, _ = made("gpt2")
     found = score_attribution(model, recorded(model, clean), "decoder.0.self", 1, **PLACES)
     assert (
