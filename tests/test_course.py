@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import subprocess
 import sys
 import zipfile
-from functools import cache
 from pathlib import Path
 from types import ModuleType
 from urllib.parse import parse_qsl, urlsplit
@@ -16,7 +14,7 @@ from xml.etree import ElementTree
 import pytest
 import torch
 
-from tests.source_files import ROOT
+from tests.source_files import ROOT, script
 from ui.text.words import load_words
 from ui.widgets.predictions import read_prediction
 from viz_core.attention import MultiHeadAttention
@@ -26,15 +24,8 @@ from viz_core.positional import sinusoidal_table
 TEACH = ROOT / "docs" / "teach"
 
 
-@cache
 def course() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("course", TEACH / "course.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["course"] = module
-    spec.loader.exec_module(module)
-    return module
+    return script(TEACH / "course.py")
 
 
 LANGUAGES = ("en", "pt-BR", "zh-TW")

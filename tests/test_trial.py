@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import math
 import re
 import string
-import sys
 from collections import Counter
-from functools import cache
 from pathlib import Path
 from types import ModuleType
 
@@ -18,7 +15,7 @@ import pytest
 import torch
 
 from tests.notebooks import printed, run_notebook
-from tests.source_files import ROOT
+from tests.source_files import ROOT, script
 from viz_core.attention import MultiHeadAttention, masked_softmax
 from viz_core.trace import record
 
@@ -26,15 +23,8 @@ TRIAL = ROOT / "docs" / "teach" / "trial"
 LANGUAGES, FORMS = ("en", "pt-BR", "zh-TW"), ("A", "B", "C")
 
 
-@cache
 def trial() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("trial", TRIAL / "trial.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["trial"] = module
-    spec.loader.exec_module(module)
-    return module
+    return script(TRIAL / "trial.py")
 
 
 def test_there_are_thirty_items_in_three_parallel_forms() -> None:

@@ -91,8 +91,7 @@ def test_it_opens_with_every_scheme_on_one_word(open_page: OpenPage) -> None:
     for name, values in small_maps(app).items():
         np.testing.assert_allclose(values, s.position_scores(BY_NAME[name])[0].numpy(), atol=1e-5)
     assert not small_maps(app)["none"].any()
-    limits = {(f["data"][0]["zmin"], f["data"][0]["zmax"]) for f in figures(app)}
-    assert limits == {(-4, 4)}
+    assert {(f["data"][0]["zmin"], f["data"][0]["zmax"]) for f in figures(app)} == {(-4, 4)}
 
 
 @pytest.mark.parametrize(
