@@ -54,6 +54,10 @@ class Tree:
         """Bytes of main memory that they hold; what several of them share counts once, but on systems without PSS."""
         return float(sum(_own_share(process) for process in self._all()))
 
+    def count(self) -> int:
+        """Processes that there are."""
+        return len(self._all())
+
     def cpu_seconds(self) -> float:
         """Seconds of processor time that those alive have used."""
         times = [process.cpu_times() for process in self._all()]

@@ -120,13 +120,19 @@ class Visitor:
 
 @asynccontextmanager
 async def visit(
-    url: str, timeout: float = 60.0, timezone: str = "", headers: Mapping[str, str] | None = None, resume: str = ""
+    url: str,
+    timeout: float = 60.0,
+    timezone: str = "",
+    headers: Mapping[str, str] | None = None,
+    resume: str = "",
+    source: str | None = None,
 ) -> AsyncIterator[Visitor]:
     """A new session at the server with this address; with a timezone, of a browser at the top of its pages.
 
     Args:
         headers: of the handshake.
         resume: id of the session that is asked for.
+        source: address of this machine that the visitor comes from.
     """
     address = url.replace("http", "ws", 1) + "/_stcore/stream"
     async with asyncio.timeout(timeout):
@@ -134,6 +140,7 @@ async def visit(
             address,
             subprotocols=["streamlit", *(["none", resume] if resume else [])],  # type: ignore[list-item]
             additional_headers=headers,
+            local_addr=None if source is None else (source, 0),
             max_size=_MOST,
             proxy=None,
             ping_interval=None,

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.attacks import floods, soak
+from tests.attacks import floods, mixed_use, soak
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 TRIES, LOAD = DOCS / "attacks.md", DOCS / "security.md"
@@ -24,7 +24,9 @@ def main() -> int:
     write("floods", floods.table(flooded))
     lines, whole = soak.main()
     write("soak", soak.table(lines))
-    return ended or int(not (whole and prompt))
+    used, unharmed = mixed_use.main()
+    write("mixed use", mixed_use.table(used))
+    return ended or int(not (whole and prompt and unharmed))
 
 
 def write(name: str, table: str) -> None:

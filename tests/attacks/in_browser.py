@@ -128,7 +128,7 @@ def _replays(page: Page, url: str) -> str:
         "with 12 MB": (mine, 12 * 2**20, 413),
     }
     for headers, size, expected in tries.values():
-        status, allowed, body = send_request(url, "PUT", urlsplit(sent.url).path, multipart(size), headers)
+        status, allowed, body = send_request(url, "PUT", urlsplit(sent.url).path, multipart(bytes(size)), headers)
         assert status == expected, (status, body, headers)
         assert allowed.get("access-control-allow-origin") not in ("*", FOREIGN)
     return ", ".join(f"{how}: {expected}" for how, (_, _, expected) in tries.items())

@@ -107,15 +107,15 @@ def _reader(path: str) -> Callable[[str], str]:
     return _sender("GET", path)
 
 
-def multipart(size: int) -> bytes:
-    """A form with one file of so many bytes, whose name would climb."""
+def multipart(content: bytes) -> bytes:
+    """A form with one file, whose name would climb."""
     head = f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="f"; filename="../../f.png"\r\n\r\n'
-    return head.encode() + b"\0" * size + f"\r\n--{BOUNDARY}--\r\n".encode()
+    return head.encode() + content + f"\r\n--{BOUNDARY}--\r\n".encode()
 
 
 def _uploader(size: int, headers: dict[str, str]) -> Callable[[str], str]:
     form = {"Content-Type": f"multipart/form-data; boundary={BOUNDARY}"}
-    return _sender("PUT", "/_stcore/upload_file/no-such-session/no-such-file", multipart(size), form | headers)
+    return _sender("PUT", "/_stcore/upload_file/no-such-session/no-such-file", multipart(bytes(size)), form | headers)
 
 
 def _no_foreign_reader(path: str) -> Callable[[str], str]:

@@ -98,7 +98,7 @@ async def uploads(server: Server, stack: AsyncExitStack) -> None:
     headers = {"Content-Type": f"multipart/form-data; boundary={BOUNDARY}", "X-Xsrftoken": token} | cookie
     visitor = await stack.enter_async_context(visit(server.url, TIMEOUT, headers=cookie))
     await visitor.open(CHAPTER)
-    body = multipart(2 * 2**20)
+    body = multipart(bytes(2 * 2**20))
     for number in range(300):
         path = f"/_stcore/upload_file/{visitor.session}/{number}"
         status, _, _ = await asyncio.to_thread(send_request, server.url, "PUT", path, body, headers)

@@ -17,7 +17,7 @@ def test_each_document_has_its_table() -> None:
     """And the page for people holds no table of tries."""
     tries, load = run.TRIES.read_text(encoding="utf-8"), run.LOAD.read_text(encoding="utf-8")
     assert tries.index(record.START) < tries.index(record.END)
-    for name in ("floods", "soak"):
+    for name in ("floods", "soak", "mixed use"):
         assert load.index(f"<!-- {name}: written by `make attacks` -->") < load.index(f"<!-- end of {name} -->")
     assert record.START not in load
     assert f"]({run.TRIES.name})" in load

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import threading
 import time
 from collections import defaultdict
@@ -21,6 +22,7 @@ pytest.importorskip("ray", reason="make serve-test installs Ray")
 from pydantic import ValidationError
 from streamlit.testing.v1 import AppTest
 
+from benchmarks import load
 from serving.compute.cache import LRUCache
 from serving.compute.singleton import reset_singletons
 from serving.compute.slots import AbandonedError, BusyError, OutOfTimeError, Slots
@@ -53,7 +55,8 @@ LABELS = defaultdict(lambda: "label")
 
 
 def sentences() -> list[Request[Any, Any]]:
-    return [TranslationRequest(MODEL, f"{subject} {verb}.") for subject in SUBJECTS for verb in VERBS]
+    """Three sentences for each of a hundred visitors."""
+    return [TranslationRequest(MODEL, text) for text in itertools.islice(load.sentences(), 300)]
 
 
 def pictures() -> list[Request[Any, Any]]:
@@ -72,18 +75,22 @@ def lab_texts() -> list[Request[Any, Any]]:
     ]
 
 
-@pytest.mark.parametrize("requests", [sentences, pictures, lab_texts])
+@pytest.mark.parametrize(("requests", "visitors"), [(sentences, 100), (pictures, 4), (lab_texts, 4)])
 def test_a_replica_dies_and_no_answer_is_wrong_or_lost(
-    runner: RemoteRunner, replicas: Pool, requests: Callable[[], Sequence[Request[Any, Any]]], folders: Path
+    runner: RemoteRunner,
+    replicas: Pool,
+    requests: Callable[[], Sequence[Request[Any, Any]]],
+    visitors: int,
+    folders: Path,
 ) -> None:
-    """Four visitors ask on; in the middle, a replica is killed. All answers come, and all are those of a model here."""
+    """All visitors ask at once; a replica is killed meanwhile. Every answer comes, and is that of a model here."""
     expected = list(requests())
     answered: dict[Request[Any, Any], tuple[Any, torch.Tensor, torch.Tensor]] = {}
     lost: list[tuple[Request[Any, Any], BaseException]] = []
     middle = threading.Event()
 
     def visitor(number: int) -> None:
-        for one in expected[number::4]:
+        for one in expected[number::visitors]:
             try:
                 groups = runner.groups(one, LABELS)
                 made = runner.run(one)
@@ -94,12 +101,12 @@ def test_a_replica_dies_and_no_answer_is_wrong_or_lost(
             if len(answered) > len(expected) // 4:
                 middle.set()
 
-    visitors = [threading.Thread(target=visitor, args=(number,)) for number in range(4)]
-    for one in visitors:
+    threads = [threading.Thread(target=visitor, args=(number,)) for number in range(visitors)]
+    for one in threads:
         one.start()
     assert middle.wait(TIMEOUT)
     replicas.kill_one()
-    for one in visitors:
+    for one in threads:
         one.join(TIMEOUT)
     assert lost == []
     assert answered.keys() == set(expected)
