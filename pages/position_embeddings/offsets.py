@@ -15,10 +15,8 @@ from pages.position_embeddings.tokens import ROUNDING, TokenInputs
 from ui.chapter.chapter import Chapter
 from viz_core.lessons.position_embeddings.broken import skew_of_left_padding
 from viz_core.lessons.position_embeddings.scheme_parts import STAGES, skew_stages
-from viz_core.lessons.position_embeddings.scheme_proofs import (
-    clipping_spread,
-    skew_error,
-)
+from viz_core.lessons.position_embeddings.scheme_proofs import clipping_spread, skew_error
+from viz_core.positional import relative_to_absolute
 from viz_core.positional.register import BY_NAME
 
 
@@ -32,8 +30,8 @@ def relative(chapter: Chapter, _inputs: TokenInputs) -> None:
         slideshow.button(chapter.words("play"))
     chapter.fragment(lambda: _skew(chapter, n, slideshow), every=slideshow.every)
     with chapter.claims():
-        error = skew_of_left_padding if chapter.break_and_explain("left-padding") else skew_error
-        chapter.claim("skew", error(n), 0.0, n=n)
+        skew = skew_of_left_padding if chapter.break_and_explain("left-padding") else relative_to_absolute
+        chapter.claim("skew", skew_error(n, skew), 0.0, n=n)
     chapter.text("graph")
     chapter.heading("index")
     chapter.figure("table", partial(table_figure, n, names), height=124, last=2 * n - 2, reach=n - 1)

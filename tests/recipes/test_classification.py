@@ -18,7 +18,7 @@ from recipes.classifiers import CLASSIFIERS
 from recipes.picture_sets import FASHION_MNIST, PictureSplit
 from recipes.reliability import calibration_bins
 from tests.recipes.bars import CONFIG, NAME, SMALL, bars
-from viz_core.lessons.vision_transformer.token_maps import token_attention
+from viz_core.lessons.vision_transformer.token_maps import token_over_patches
 from viz_core.maps.relevance import gradient_relevance
 from viz_core.maps.rollout import attention_rollout
 from viz_core.pretrained import CheckpointError, load, load_classifier, load_translator
@@ -85,7 +85,7 @@ def test_what_a_classification_says(shipped: Shipped) -> None:
     assert chances == sorted(chances, reverse=True)
     assert sum(chances) == pytest.approx(1, abs=1e-5)
     assert set(result.probabilities) == set(classifier.labels) == set(FASHION_MNIST.labels)
-    assert token_attention(result.trace, 0, result.grid).shape == (2, 2, 4, 4)
+    assert token_over_patches(classifier, result, 0).shape == (2, 2, 4, 4)
     layers = [call.weights()[0] for call in result.trace]
     assert attention_rollout(layers).sum(dim=-1).tolist() == pytest.approx([1.0] * 17, abs=1e-5)
 

@@ -96,10 +96,10 @@ class KindFound:
                 words[word] = words[word] + seen
             elif len(words) < MOST_WORDS:
                 words[word] = seen
-        both = zip(self.strongest, other.strongest, strict=True)
-        strongest = tuple(tuple(heapq.nlargest(STRONGEST, chain(one, two), _order)) for one, two in both)
-        both = zip(self.sampled, other.sampled, strict=True)
-        sampled = tuple(tuple(heapq.nsmallest(SAMPLED, chain(one, two), _shuffled)) for one, two in both)
+        both = map(chain, self.strongest, other.strongest)
+        strongest = tuple(tuple(heapq.nlargest(STRONGEST, fired, lambda f: (f.weight, -f.sentence))) for fired in both)
+        both = map(chain, self.sampled, other.sampled)
+        sampled = tuple(tuple(heapq.nsmallest(SAMPLED, fired, lambda f: _hash(f.sentence))) for fired in both)
         return KindFound(self.heads, self.roles + other.roles, self.chance + other.chance, strongest, sampled, words)
 
     def measured(self, place: int, column: str) -> Measured:
@@ -138,16 +138,6 @@ class KindFound:
         return tuple((int(place), float(seen.mean[place])) for place in np.argsort(-seen.mean, kind="stable")[:count])
 
 
-def _order(one: Firing) -> tuple[float, int]:
-    """By weight, and the earlier sentence first."""
-    return one.weight, -one.sentence
-
-
-def _shuffled(one: Firing) -> tuple[int, int]:
-    """An order of sentences that has nothing to do with their place in the corpus."""
-    return _hash(one.sentence), one.sentence
-
-
 def _hash(sentence: int) -> int:
     """A number that looks random, the same on every machine (Knuth's multiplicative hash)."""
     return sentence * 2654435761 % 2**32
@@ -176,7 +166,8 @@ def read_kind(maps: Maps, sentence: int) -> KindFound:
         roles.append(role_masses(weights, targets))
         strongest += _strongest(weights, fires & (weights > even), sentence)
         sampled += _sampled(weights, fires & (even[0] > 0), sentence)
-        received.append(_received(weights, members, visible_to))
+        given = (members @ weights.mT * visible_to).sum(dim=-1)  # on all pieces of each word
+        received.append(given / visible_to.sum(dim=-1).where(visible_to.any(dim=-1), torch.nan))
     heads = tuple((layer, head) for layer, call in enumerate(maps.calls) for head in range(call.num_heads))
     return KindFound(
         heads,
@@ -233,16 +224,6 @@ def _words(keys: Sequence[Token]) -> tuple[Float[Tensor, "words keys"], list[str
     for row, places in enumerate(pieces.values()):
         members[row, places] = 1.0
     return members, ["".join(keys[place].text for place in places).casefold() for places in pieces.values()]
-
-
-def _received(
-    weights: Float[Tensor, "heads queries keys"],
-    members: Float[Tensor, "words keys"],
-    visible_to: Bool[Tensor, "words queries"],
-) -> Float[Tensor, "heads words"]:
-    """Weight on all pieces of each word, mean over the queries that can attend to it; NaN where there are none."""
-    given = (members @ weights.mT * visible_to).sum(dim=-1)
-    return given / visible_to.sum(dim=-1).where(visible_to.any(dim=-1), torch.nan)
 
 
 def _seen(words: Sequence[str], received: Float[np.ndarray, "heads words"], sentence: int) -> dict[str, WordSeen]:

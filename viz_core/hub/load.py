@@ -4,7 +4,7 @@ import contextlib
 import copy
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -82,7 +82,16 @@ def load_hub(
     def check_size(nbytes: int) -> None:  # of weights not yet here: at most four bytes a parameter
         check_budget(name, estimate_bytes(nbytes // 4, dtype), memory_budget, where)
 
-    place = _find(name_or_path, name, check_revision(revision), folders, check_size, progress, offline, token)
+    revision = check_revision(revision)
+    if isinstance(name_or_path, Path):
+        place = folder_model(name_or_path)
+    elif local := next((m for m in local_models(folders) if m.name == name and m.source != "cache"), None):
+        if revision not in (None, local.revision):
+            raise HubError("{name} is here in one version only: {revision}", name=name, revision=local.revision or "-")
+        place = local
+    else:
+        snapshot = fetch(name, revision, check_size=check_size, progress=progress, offline=offline, token=token)
+        place = LocalModel(name, "cache", snapshot.path, snapshot.revision, "", 0)
     files = read_folder(place.path, name)
     check_budget(name, estimate_bytes(files.num_parameters, dtype), memory_budget, where)
     with _building, _in_words(place):
@@ -115,27 +124,6 @@ def import_transformers() -> None:
 
         _ = (transformers.PreTrainedModel, transformers.AutoTokenizer)  # each name imports what it stands for
         warn_of_missing()
-
-
-def _find(
-    name_or_path: str | Path,
-    name: str,
-    revision: str | None,
-    folders: Iterable[Path],
-    check_size: Callable[[int], None],
-    progress: Progress | None,
-    offline: bool,
-    token: str | bool | None,
-) -> LocalModel:
-    if isinstance(name_or_path, Path):
-        return folder_model(name_or_path)
-    local = next((m for m in local_models(folders) if m.name == name and m.source != "cache"), None)
-    if local is not None:
-        if revision is not None and revision != local.revision:
-            raise HubError("{name} is here in one version only: {revision}", name=name, revision=local.revision or "-")
-        return local
-    snapshot = fetch(name, revision, check_size=check_size, progress=progress, offline=offline, token=token)
-    return LocalModel(name, "cache", snapshot.path, snapshot.revision, "", 0)
 
 
 def _build(

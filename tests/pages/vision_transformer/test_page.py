@@ -21,7 +21,7 @@ from tests.viz_core.images.hostile_pictures import BAD, GOOD, encode, phone_phot
 from viz_core.images.drawn import SCENES, drawn_picture
 from viz_core.images.open_image import open_picture
 from viz_core.lessons.vision_transformer.patches import permutation_test, position_similarity, random_order
-from viz_core.lessons.vision_transformer.token_maps import token_attention
+from viz_core.lessons.vision_transformer.token_maps import token_over_patches
 from viz_core.maps.distance import mean_attention_distance
 from viz_core.maps.measures import attention_entropy
 from viz_core.maps.rollout import attention_rollout, rollout_by_layer
@@ -114,10 +114,10 @@ def test_a_label_from_outside_is_no_markup(open_page: OpenPage) -> None:
     assert any("&lt;b&gt;dress" in title for title in titles)
 
 
-def test_through_the_layers(open_page: OpenPage, boot: Classification) -> None:
+def test_through_the_layers(open_page: OpenPage, model: ImageClassifier, boot: Classification) -> None:
     app = open_at(open_page, DEPTH, pin="q3")
     spec = figures(app, "depth")[0]
-    means = token_attention(boot.trace, 3, boot.grid).mean(dim=1)
+    means = token_over_patches(model, boot, 3).mean(dim=1)
     reached = rollout_by_layer([call.weights()[0] for call in boot.trace])[:, 3, 1:].reshape(3, 4, 4)
     assert len(spec["frames"]) == len(boot.trace)
     for layer, frame in enumerate(spec["frames"]):

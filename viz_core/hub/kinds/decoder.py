@@ -1,7 +1,8 @@
 """Decoders that continue a text: GPT-2, Llama and their kin."""
 
 import inspect
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -61,7 +62,8 @@ class DecoderKind(TextKind):
         prompt_ids, complete = ids_of(prompt), True
         if whole is not None:
             ids = whole
-            prompt_ids = prompt_ids[: _num_shared(prompt_ids, ids)]
+            shared = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(prompt_ids, ids, strict=False))
+            prompt_ids = [i for i, _ in shared]  # its last token may merge with what follows
         else:
             room = self.decoder_room(inputs.max_tokens)
             budget = inputs.budget if room is None else min(inputs.budget, room - len(prompt_ids))
@@ -83,9 +85,3 @@ class DecoderKind(TextKind):
             inputs={**read, **options_of_pass},
             num_unknown=self.tokenizer.num_unknown(prompt_ids),
         )
-
-
-def _num_shared(prompt: Sequence[int], ids: Sequence[int]) -> int:
-    """Number of first tokens that a prompt and its continuation share: its last may merge with what follows."""
-    pairs = zip(prompt, ids, strict=False)
-    return next((i for i, (a, b) in enumerate(pairs) if a != b), min(len(prompt), len(ids)))

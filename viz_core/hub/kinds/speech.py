@@ -14,7 +14,7 @@ from viz_core.hub.runs.generation import GREEDY, write
 from viz_core.hub.runs.run import HubRun
 from viz_core.hub.runs.run_inputs import RunInputs
 from viz_core.hub.runs.sound_input import SoundFeatures, SpectrogramInput, aligning_heads, load_sound_input
-from viz_core.hub.runs.speech_options import as_token, languages_of, tasks_of
+from viz_core.hub.runs.speech_options import languages_of, tasks_of
 from viz_core.hub.store.errors import HubError
 from viz_core.hub.store.local_models import LocalModel
 from viz_core.sounds.sound import Sound
@@ -103,7 +103,7 @@ class Speech(TextKind):
             GREEDY if has_target else inputs.sampling,
             inputs.max_seconds,
             watching=[prompt_length],
-            language=as_token(inputs.language),
+            language=inputs.language and f"<|{inputs.language}|>",
             task=inputs.task,
             **_ONE_CALL,
         )

@@ -98,4 +98,4 @@ class VisionLanguage(DecoderKind):
         return (self.prompt.patch_id, self.prompt.video_id)
 
     def recording(self, inputs: Mapping[str, Any]) -> Any:
-        return partial(PartialRecording, tower=self.prompt.tower_calls(inputs))
+        return partial(PartialRecording, tower=self.prompt.layout.tower(self.prompt.context, inputs))

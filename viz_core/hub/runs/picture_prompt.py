@@ -1,6 +1,5 @@
 """A text with a picture or a video in it, as a vision-language model reads it."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,7 +15,6 @@ from viz_core.hub.runs.pictures import PictureInput
 from viz_core.hub.runs.run import Frame
 from viz_core.hub.runs.text import TextInput
 from viz_core.hub.runs.token_text import Token
-from viz_core.hub.runs.vision_frames import CallSelector
 from viz_core.hub.store.errors import HubError
 from viz_core.hub.store.local_models import LocalModel
 from viz_core.images.open_image import as_rgb
@@ -107,10 +105,6 @@ class PicturePrompt:
             more = num_tokens - beside[name].shape[1]
             beside[name] = torch.nn.functional.pad(beside[name], (0, more), value=of_written)[:, :num_tokens]
         return beside
-
-    def tower_calls(self, inputs: Mapping[str, Any]) -> CallSelector | None:
-        """Selects what is recorded of each layer of the vision tower, for these inputs."""
-        return self.layout.tower(self.context, inputs)
 
     def _encode(self, image: Image.Image | Video) -> EncodedPicture:
         try:

@@ -23,11 +23,6 @@ def tasks_of(generation_config: Any, num_words: int) -> tuple[str, ...]:
     return tuple(task for task in _TASKS if task in named)
 
 
-def as_token(language: str | None) -> str | None:
-    """A language's code as the generation config has it."""
-    return None if language is None else f"<|{language}|>"
-
-
 def _marks(generation_config: Any, table: str, num_words: int) -> tuple[str, ...]:
     """Valid names in a table of tokens; its content is not trusted."""
     named = getattr(generation_config, table, None)

@@ -60,14 +60,9 @@ def crossover(name: str, sizes: LayerSizes) -> int:
     return lengths[name]
 
 
-def _convolution(s: LayerSizes) -> LayerCost:
+def _convolution(s: LayerSizes, layers: float) -> LayerCost:
     cost = s.k * s.n * s.d**2
-    return LayerCost(cost, cost, 1, _path(s.n, s.k, s.n / s.k))
-
-
-def _dilated(s: LayerSizes) -> LayerCost:
-    cost = s.k * s.n * s.d**2
-    return LayerCost(cost, cost, 1, _path(s.n, s.k, math.log(s.n, max(2, s.k))))
+    return LayerCost(cost, cost, 1, _path(s.n, s.k, layers))
 
 
 def _restricted(s: LayerSizes) -> LayerCost:
@@ -83,8 +78,8 @@ def _path(tokens: int, window: int, layers: float) -> float:
 _ROWS: dict[str, Callable[[LayerSizes], LayerCost]] = {
     "attention": lambda s: LayerCost(s.n**2 * s.d, 2 * s.n**2 * s.d + 4 * s.n * s.d**2, 1, 1.0),
     "recurrent": lambda s: LayerCost(s.n * s.d**2, 2 * s.n * s.d**2, s.n, float(s.n)),
-    "convolution": _convolution,
-    "dilated": _dilated,
+    "convolution": lambda s: _convolution(s, s.n / s.k),
+    "dilated": lambda s: _convolution(s, math.log(s.n, max(2, s.k))),
     "restricted": _restricted,
 }
 

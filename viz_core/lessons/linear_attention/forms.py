@@ -24,19 +24,15 @@ class Forms:
     later_weight: float
 
 
-def without_removal(operator: LinearOperator) -> LinearOperator:
-    """Return the operator that writes b v instead of b (v - what the state returned)."""
-    return replace(operator, erases=False)
-
-
 def all_forms(operator: LinearOperator, values: Float[Tensor, "n v"], broken: bool = False) -> Forms:
     """Return every form of a layer of one head, and how far they are apart, relative to the outputs' norm.
 
     Args:
-        broken: whether the map leaves out the removal, which the recurrence keeps.
+        broken: whether the map leaves out the removal, which the recurrence keeps: it writes b v in place of
+            b (v - what the state returned).
     """
     all_values = values[None, None]
-    weights = (without_removal(operator) if broken else operator).map()
+    weights = (replace(operator, erases=False) if broken else operator).map()
     outputs = operator.recurrent(all_values)
     return Forms(
         weights[0, 0],

@@ -83,7 +83,10 @@ def one_head_at_a_time(layer: MultiHeadAttention, X: Float[Tensor, "batch n d"])
     heads = []
     for i in range(layer.num_heads):
         own = slice(i * width, (i + 1) * width)
-        q, k, v = (_project(linear, X, own)[:, None] for linear in (layer.W_q, layer.W_k, layer.W_v))
+        q, k, v = (
+            nn.functional.linear(X, linear.weight[own], None if linear.bias is None else linear.bias[own])[:, None]
+            for linear in (layer.W_q, layer.W_k, layer.W_v)
+        )
         heads.append(attend(q, k, v)[:, 0])
     return layer.W_o(torch.cat(heads, dim=-1))
 
@@ -119,8 +122,3 @@ def rounding_bound(steps: MultiHeadSteps) -> float:
     """What float32 may lose between two ways of computing the same: 32 machine epsilons of the largest number met."""
     largest = max(float(t.masked_fill(t.isinf(), 0.0).abs().max()) for t in steps.tensors().values())
     return 32 * torch.finfo(torch.float32).eps * max(1.0, largest)
-
-
-def _project(linear: nn.Linear, X: Tensor, rows: slice) -> Tensor:
-    """Some rows of a projection."""
-    return nn.functional.linear(X, linear.weight[rows], None if linear.bias is None else linear.bias[rows])

@@ -12,13 +12,11 @@ from viz_core.positional.offsets import relative_positions
 from viz_core.positional.sinusoidal import sinusoidal_table
 
 
-def skew_of_left_padding(num_tokens: int, seed: int = 0) -> float:
-    """The error of a skew that pads on the left: every row is read one offset too early."""
-    scores = torch.randn(num_tokens, 2 * num_tokens - 1, generator=torch.Generator().manual_seed(seed))
-    indexed = scores.gather(1, relative_positions(num_tokens, num_tokens) + num_tokens - 1)
-    line = F.pad(rearrange(F.pad(scores, (1, 0)), "n width -> (n width)"), (0, num_tokens - 1))
-    rows = rearrange(line, "(rows offsets) -> rows offsets", offsets=2 * num_tokens - 1)
-    return float((rows[:num_tokens, num_tokens - 1 :] - indexed).abs().max())
+def skew_of_left_padding(scores: Float[Tensor, "n offsets"]) -> Float[Tensor, "n n"]:
+    """A skew that pads on the left: every row is read one offset too early."""
+    n, offsets = scores.shape
+    line = F.pad(rearrange(F.pad(scores, (1, 0)), "n width -> (n width)"), (0, n - 1))
+    return rearrange(line, "(rows offsets) -> rows offsets", offsets=offsets)[:n, n - 1 :]
 
 
 def added_residuals(

@@ -1,5 +1,7 @@
 """Residuals of claims about single schemes: each should be near zero."""
 
+from collections.abc import Callable
+
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -15,11 +17,11 @@ PUBLISHED_SLOPES = {8: tuple(2.0**-i for i in range(1, 9)), 16: tuple(2.0 ** (-i
 PUBLISHED_BUCKETS = (*range(8), 8, 12, 16, 23, 32, 46, 64, 91)
 
 
-def skew_error(num_tokens: int, seed: int = 0) -> float:
+def skew_error(num_tokens: int, skew: Callable[[Tensor], Tensor] = relative_to_absolute) -> float:
     """max |result of the skew - scores[i, j - i + n - 1] looked up one by one|, on random scores."""
-    scores = torch.randn(num_tokens, 2 * num_tokens - 1, generator=torch.Generator().manual_seed(seed))
+    scores = torch.randn(num_tokens, 2 * num_tokens - 1, generator=torch.Generator().manual_seed(0))
     indexed = scores.gather(1, relative_positions(num_tokens, num_tokens) + num_tokens - 1)
-    return float((relative_to_absolute(scores) - indexed).abs().max())
+    return float((skew(scores) - indexed).abs().max())
 
 
 def row_spread(bias: Float[Tensor, "heads n n"]) -> float:

@@ -48,7 +48,7 @@ def measured_wavelengths(table: Table) -> Float[Tensor, "steps pairs"]:
     The angle from (sin a, cos a) to (sin b, cos b) is atan2(sin b cos a - cos b sin a, sin a sin b + cos a cos b),
     in (-pi, pi]: right for frequencies below pi, that is for any base >= 1.
     """
-    sines, cosines = _pairs(table)
+    sines, cosines = paired(table)[:, 0::2], paired(table)[:, 1::2]
     across = sines[1:] * cosines[:-1] - cosines[1:] * sines[:-1]
     along = sines[1:] * sines[:-1] + cosines[1:] * cosines[:-1]
     return 2 * math.pi / torch.atan2(across, along)
@@ -141,8 +141,3 @@ def doubling_columns(num_bits: int, num_hiddens: int, base: float = 10000.0) -> 
 def largest_step(table: Table, columns: Sequence[int]) -> float:
     """The largest change of one of these columns from a row to the next; 0 where there is no next one."""
     return float(table[:, list(columns)].diff(dim=0).abs().max()) if len(table) > 1 else 0.0
-
-
-def _pairs(table: Table) -> tuple[Tensor, Tensor]:
-    pairs = paired(table)
-    return pairs[:, 0::2], pairs[:, 1::2]

@@ -1,6 +1,5 @@
 """What a token attends to over the patches, as asked of a vision model where it is."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -14,9 +13,6 @@ from viz_core.maps.measures import attention_entropy
 from viz_core.maps.rollout import HeadFusion, attention_rollout, fuse_heads, rollout_by_layer
 from viz_core.pretrained import Classification
 from viz_core.pretrained.picture_model import PictureModel
-from viz_core.trace import Trace
-
-Layers = Sequence[Float[Tensor, "heads n n"]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,64 +24,11 @@ class TokenRollout:
     row_error: float  # max |1 - sum of a row| over all rows of the rollout; 0 up to rounding
 
 
-def token_rollout(
-    layers: Layers, token: int, layer: int, head_fusion: HeadFusion = "mean", discard_ratio: float = 0.0
-) -> TokenRollout:
-    """A token's row of one layer's fused map and of the rollout.
-
-    Args:
-        layers: attention weights, first layer first.
-        token: which row, from 0.
-        layer: whose raw map, from 0.
-    """
-    rolled = attention_rollout(layers, head_fusion, discard_ratio)
-    error = float((rolled.sum(dim=-1) - 1).abs().max())
-    return TokenRollout(fuse_heads(layers[layer], head_fusion)[token], rolled[token], error)
-
-
-def token_attention(
-    trace: Trace, token: int, grid: tuple[int, int], num_special: int = 1
-) -> Float[Tensor, "layers heads rows columns"]:
-    """Weights of one token on the patches in every layer and head, as maps over the grid.
-
-    The maps sum to 1 less what goes to the special tokens: weights are not divided anew.
-
-    Args:
-        trace: of one picture: self-attention calls alone.
-        token: 0 for the class token, num_special + r C + c for the patch in row r and column c of C.
-        grid: rows and columns of patches.
-        num_special: tokens before the patches.
-    """
-    maps = []
-    for call in trace:
-        check_tokens((call.num_queries, call.num_keys), grid, num_special)
-        row = call.weights(queries=slice(token, token + 1))[0, :, 0, num_special:]
-        maps.append(rearrange(row, "heads (r c) -> heads r c", r=grid[0]))
-    return torch.stack(maps)
-
-
 def own_and_largest_other(row: Float[Tensor, " patches"], place: int) -> tuple[float, float]:
     """A patch's weight on itself, and its largest weight on another patch (0 where there is none)."""
     own = float(row[place])
     others = torch.cat([row[:place], row[place + 1 :]])
     return own, float(others.max()) if len(others) else 0.0
-
-
-def token_by_depth(layers: Layers, token: int) -> tuple[Float[Tensor, "layers n"], Float[Tensor, "layers n"]]:
-    """What a token attends to in each layer (mean over heads), and the rollout of its row up to and with that layer."""
-    reached = rollout_by_layer(layers)[:, token]
-    return torch.stack([layer.mean(dim=0)[token] for layer in layers]), reached
-
-
-def heads_by_depth(
-    layers: Layers, grid: tuple[int, int], patch_size: tuple[int, int], num_special: int = 1
-) -> dict[str, Float[Tensor, "layers heads"]]:
-    """ "distance": mean attention distance in pixels, "entropy": mean over queries in bits, of every head."""
-    stacked = torch.stack(tuple(layers))
-    return {
-        "distance": mean_attention_distance(stacked, grid, patch_size, num_special),
-        "entropy": attention_entropy(stacked).mean(dim=-1),
-    }
 
 
 def patch_positions(model: PictureModel, grid: tuple[int, int]) -> Float[Tensor, "1 patches num_hiddens"] | None:
@@ -107,27 +50,44 @@ def patches_shuffled(model: PictureModel, run: Classification, seed: int) -> Per
 def token_in_layer(
     _model: PictureModel, run: Classification, token: int, layer: int, fusion: HeadFusion, discard: float
 ) -> TokenRollout:
-    """A token's attention in one layer, and its rollout through all layers."""
-    return token_rollout(_layers(run), token, layer, fusion, discard)
+    """A token's row of one layer's fused map and of the rollout."""
+    layers = _layers(run)
+    rolled = attention_rollout(layers, fusion, discard)
+    error = float((rolled.sum(dim=-1) - 1).abs().max())
+    return TokenRollout(fuse_heads(layers[layer], fusion)[token], rolled[token], error)
 
 
 def token_through_layers(
     _model: PictureModel, run: Classification, token: int
 ) -> tuple[Float[Tensor, "layers n"], Float[Tensor, "layers n"]]:
-    """A token's attention in each layer, and its rollout up to there."""
-    return token_by_depth(_layers(run), token)
+    """What a token attends to in each layer (mean over heads), and the rollout of its row up to and with that layer."""
+    layers = _layers(run)
+    reached = rollout_by_layer(layers)[:, token]
+    return torch.stack([layer.mean(dim=0)[token] for layer in layers]), reached
 
 
 def heads_measured(model: PictureModel, run: Classification) -> dict[str, Float[Tensor, "layers heads"]]:
-    """ "distance" and "entropy" of every head."""
-    return heads_by_depth(_layers(run), run.grid, model.patch_size, run.num_special)
+    """ "distance": mean attention distance in pixels, "entropy": mean over queries in bits, of every head."""
+    stacked = torch.stack(_layers(run))
+    return {
+        "distance": mean_attention_distance(stacked, run.grid, model.patch_size, run.num_special),
+        "entropy": attention_entropy(stacked).mean(dim=-1),
+    }
 
 
 def token_over_patches(
     _model: PictureModel, run: Classification, token: int
 ) -> Float[Tensor, "layers heads rows columns"]:
-    """What a token attends to in every head, over the patches."""
-    return token_attention(run.trace, token, run.grid, run.num_special)
+    """Weights of one token on the patches in every layer and head, as maps over the grid.
+
+    The maps sum to 1 less what goes to the special tokens: weights are not divided anew.
+    """
+    maps = []
+    for call in run.trace:
+        check_tokens((call.num_queries, call.num_keys), run.grid, run.num_special)
+        row = call.weights(queries=slice(token, token + 1))[0, :, 0, run.num_special :]
+        maps.append(rearrange(row, "heads (r c) -> heads r c", r=run.grid[0]))
+    return torch.stack(maps)
 
 
 def _layers(run: Classification) -> list[Float[Tensor, "heads tokens tokens"]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -20,9 +21,13 @@ from viz_core.lessons.vision_transformer.patches import (
     shuffle_patches,
     unpatchify,
 )
-from viz_core.lessons.vision_transformer.token_maps import token_attention
+from viz_core.lessons.vision_transformer.token_maps import token_over_patches
 from viz_core.models.vit import ViT
+from viz_core.pretrained import Classification
+from viz_core.pretrained.picture_model import PictureModel
 from viz_core.trace import record
+
+ANY = Mock(spec=PictureModel)
 
 
 def test_patches_by_hand_and_back() -> None:
@@ -75,7 +80,7 @@ def test_maps_of_a_token_are_rows_of_the_weights(model: ViT, picture: torch.Tens
     with torch.no_grad(), record() as trace:
         model(picture)
     for token in (0, 3):
-        maps = token_attention(trace, token, (2, 2))
+        maps = token_over_patches(ANY, Mock(spec=Classification, trace=trace, grid=(2, 2), num_special=1), token)
         assert maps.shape == (2, 2, 2, 2)
         for layer, call in enumerate(trace):
             assert torch.equal(maps[layer].flatten(start_dim=1), call.weights()[0, :, token, 1:])
@@ -108,7 +113,7 @@ def test_what_is_refused(model: ViT, picture: torch.Tensor) -> None:
     with torch.no_grad(), record() as trace:
         model(picture)
     with pytest.raises(ValueError, match="1 special tokens and 3 x 2 patches, a side of 7, got maps of 5 x 5"):
-        token_attention(trace, 0, (3, 2))
+        token_over_patches(ANY, Mock(spec=Classification, trace=trace, grid=(3, 2), num_special=1), 0)
     with pytest.raises(ValueError, match="expected 1 \\+ 2 x 3 positions, got 5"):
         position_similarity(model.pos_embedding, (2, 3))
 

@@ -3,21 +3,38 @@
 from __future__ import annotations
 
 import math
+from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import torch
 
 from viz_core.lessons.vision_transformer.token_maps import (
-    heads_by_depth,
+    heads_measured,
     own_and_largest_other,
-    token_by_depth,
-    token_rollout,
+    token_in_layer,
+    token_through_layers,
 )
 from viz_core.maps.distance import mean_attention_distance
 from viz_core.maps.rollout import attention_rollout, rollout_by_layer
+from viz_core.pretrained import Classification
+from viz_core.pretrained.picture_model import PictureModel
 
 # Two layers of one head over two tokens: the first layer swaps them, the second lets both look at the first.
 SWAP, FIRST = torch.tensor([[[0.0, 1.0], [1.0, 0.0]]]), torch.tensor([[[1.0, 0.0], [1.0, 0.0]]])
+
+
+def run_of(layers: list[torch.Tensor], grid: tuple[int, int] = (1, 1), num_special: int = 1) -> Any:
+    """A classification, as far as its maps go."""
+    calls = [Mock(weights=Mock(return_value=layer[None])) for layer in layers]
+    return Mock(spec=Classification, trace=calls, grid=grid, num_special=num_special)
+
+
+def model_with(patch_size: tuple[int, int]) -> Any:
+    return Mock(spec=PictureModel, patch_size=patch_size)
+
+
+ANY = model_with((1, 1))
 
 
 def random_layers(layers: int, heads: int, n: int) -> list[torch.Tensor]:
@@ -26,21 +43,21 @@ def random_layers(layers: int, heads: int, n: int) -> list[torch.Tensor]:
 
 def test_by_hand() -> None:
     """A_1 = [[.5, .5], [.5, .5]], A_2 = [[1, 0], [.5, .5]]: the second token is half of each throughout."""
-    found = token_rollout([SWAP, FIRST], token=1, layer=0)
+    found = token_in_layer(ANY, run_of([SWAP, FIRST]), 1, 0, "mean", 0.0)
     assert found.raw.tolist() == [1.0, 0.0]
     assert found.rollout.tolist() == [0.5, 0.5]
-    attended, reached = token_by_depth([SWAP, FIRST], 1)
+    attended, reached = token_through_layers(ANY, run_of([SWAP, FIRST]), 1)
     assert attended.tolist() == [[1.0, 0.0], [1.0, 0.0]]
     assert reached.tolist() == [[0.5, 0.5], [0.5, 0.5]]
-    assert token_by_depth([FIRST], 1)[1].tolist() == [[0.5, 0.5]]
-    assert token_by_depth([FIRST], 0)[1].tolist() == [[1.0, 0.0]]
+    assert token_through_layers(ANY, run_of([FIRST]), 1)[1].tolist() == [[0.5, 0.5]]
+    assert token_through_layers(ANY, run_of([FIRST]), 0)[1].tolist() == [[1.0, 0.0]]
 
 
 @pytest.mark.parametrize("fuse", ["mean", "max", "min"])
 @pytest.mark.parametrize("discard", [0.0, 0.4])
 def test_a_tokens_maps_are_rows_of_the_matrices(fuse: str, discard: float) -> None:
     layers = random_layers(3, 4, 7)
-    found = token_rollout(layers, 5, 1, fuse, discard)  # type: ignore[arg-type]
+    found = token_in_layer(ANY, run_of(layers), 5, 1, fuse, discard)  # type: ignore[arg-type]
     whole = attention_rollout(layers, fuse, discard)  # type: ignore[arg-type]
     assert torch.equal(found.rollout, whole[5])
     by_hand = {"mean": layers[1].mean(0), "max": layers[1].amax(0), "min": layers[1].amin(0)}[fuse]
@@ -50,7 +67,7 @@ def test_a_tokens_maps_are_rows_of_the_matrices(fuse: str, discard: float) -> No
 
 def test_depth_is_a_row_of_each_layer() -> None:
     layers = random_layers(4, 2, 6)
-    attended, reached = token_by_depth(layers, 3)
+    attended, reached = token_through_layers(ANY, run_of(layers), 3)
     assert torch.equal(attended, torch.stack([layer.mean(0)[3] for layer in layers]))
     assert torch.equal(reached, rollout_by_layer(layers)[:, 3])
 
@@ -58,14 +75,14 @@ def test_depth_is_a_row_of_each_layer() -> None:
 def test_heads_that_look_evenly_and_at_themselves() -> None:
     """Over 2 x 2 patches of 3 x 3 pixels: a head that looks at itself is 0 away and certain, log2(4) bits if even."""
     itself, even = torch.eye(4), torch.full((4, 4), 0.25)
-    measured = heads_by_depth([torch.stack([itself, even])], (2, 2), (3, 3), num_special=0)
+    measured = heads_measured(model_with((3, 3)), run_of([torch.stack([itself, even])], (2, 2), 0))
     assert measured["entropy"][0].tolist() == pytest.approx([0.0, 2.0])
     assert measured["distance"][0].tolist() == pytest.approx([0.0, (3 + 3 + 3 * math.sqrt(2)) / 4])
 
 
 def test_heads_of_each_layer() -> None:
     layers = random_layers(2, 3, 1 + 6)
-    measured = heads_by_depth(layers, (2, 3), (4, 4))
+    measured = heads_measured(model_with((4, 4)), run_of(layers, (2, 3)))
     assert measured["distance"].shape == measured["entropy"].shape == (2, 3)
     torch.testing.assert_close(measured["distance"], mean_attention_distance(torch.stack(layers), (2, 3), (4, 4), 1))
 
@@ -73,15 +90,15 @@ def test_heads_of_each_layer() -> None:
 def test_what_is_refused() -> None:
     layers = random_layers(2, 2, 5)
     with pytest.raises(IndexError):
-        token_rollout(layers, 5, 0)
+        token_in_layer(ANY, run_of(layers), 5, 0, "mean", 0.0)
     with pytest.raises(IndexError):
-        token_rollout(layers, 0, 2)
+        token_in_layer(ANY, run_of(layers), 0, 2, "mean", 0.0)
     with pytest.raises(ValueError, match="discard_ratio"):
-        token_rollout(layers, 0, 0, discard_ratio=1.0)
+        token_in_layer(ANY, run_of(layers), 0, 0, "mean", 1.0)
     with pytest.raises(ValueError, match="at least one"):
-        token_by_depth([], 0)
+        token_through_layers(ANY, run_of([]), 0)
     with pytest.raises(ValueError, match="special tokens"):
-        heads_by_depth(layers, (3, 3), (1, 1))
+        heads_measured(model_with((1, 1)), run_of(layers, (3, 3)))
 
 
 def test_what_a_patch_has_of_itself_and_the_most_of_another() -> None:
