@@ -28,6 +28,7 @@ QUICK = {"sentences": 2}
 FIRST, TOKEN = 3.0, 30.0  # seconds and milliseconds
 MAPS = 1e-4
 TIMEOUT = 120_000
+SUB_PATH = "some/where"
 
 # What the browser makes of some texts: as `translate` of translator.js returns it, with every map.
 IN_BROWSER = """async ([texts, beam, off]) => {
@@ -103,14 +104,30 @@ def served_site() -> Iterator[str]:
         RuntimeError: if it cannot be built; the message says why.
     """
     with tempfile.TemporaryDirectory() as root:
-        _run([sys.executable, "-m", "static_site", "--out", str(Path(root) / "some" / "where")])
-        server = http.server.ThreadingHTTPServer(("localhost", 0), functools.partial(_Quiet, directory=root))
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        try:
-            yield f"http://localhost:{server.server_port}/some/where/"
-        finally:
-            server.shutdown()
-            server.server_close()
+        build_site_below(Path(root))
+        with serve_site(Path(root)) as url:
+            yield url
+
+
+def build_site_below(root: Path) -> None:
+    """Build the site at a sub-path of a folder.
+
+    Raises:
+        RuntimeError: if it cannot be built; the message says why.
+    """
+    _run([sys.executable, "-m", "static_site", "--out", str(root / SUB_PATH)])
+
+
+@contextmanager
+def serve_site(root: Path) -> Iterator[str]:
+    """Serve a folder with `build_site_below`'s site in it; the address of the site."""
+    server = http.server.ThreadingHTTPServer(("localhost", 0), functools.partial(_Quiet, directory=root))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://localhost:{server.server_port}/{SUB_PATH}/"
+    finally:
+        server.shutdown()
+        server.server_close()
 
 
 def _run(command: Sequence[str]) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from static_site import onnxruntime_web
+from static_site.chapter_pages import projection_page, sinusoids_page
 from static_site.onnx_files import empty_graph
 from static_site.pages import Words, index_page, root_page, script_words, translator_page
 from static_site.site_files import WEB, SiteFiles
@@ -59,7 +60,10 @@ def build_site(folder: Path, cache: Path, app: str = "") -> SiteFiles:
         data = _translator_data(words, translator, model)
         for name in ("transformer", "view"):
             files.add(f"{language}/{name}.html", translator_page(words, data, markup, app, embedded=name == "view"))
-        files.add(f"{language}/index.html", index_page(words, [("transformer", _size(model))]))
+        files.add(f"{language}/sinusoidal-encoding.html", sinusoids_page(words, app))
+        files.add(f"{language}/relative-projection.html", projection_page(words, app))
+        cards = [("transformer", _size(model)), ("sinusoidal-encoding", 0), ("relative-projection", 0)]
+        files.add(f"{language}/index.html", index_page(words, cards))
     files.add("index.html", root_page())
     if folder.is_dir():
         shutil.rmtree(folder)
@@ -71,7 +75,7 @@ def _add_scripts(files: SiteFiles, package: dict[str, bytes]) -> None:
     for path in sorted(WEB.glob("*.js")):
         if path.name != "service_worker.js":
             files.add(path.name, path.read_bytes())
-    for part in ("attention_view", "shared"):
+    for part in ("attention_view", "heatmap", "shared"):
         for path in sorted((COMPONENTS / part).glob("*.js")):
             files.add(f"components/{part}/{path.name}", path.read_bytes())
     theme = (

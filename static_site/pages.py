@@ -47,8 +47,8 @@ def translator_page(words: Words, data: Mapping[str, Any], markup: str, app: str
     named = {str(beam): "greedy" if beam == 1 else f"beam {beam}" for beam in data["beams"]}
     searches = {beam: words.of("transformer", f"option.{option}") for beam, option in named.items()}
     presets = [words.of("translation", name) for name in data["presets"]]
-    link = f'<a href="{html.escape(app.rstrip("/"), quote=True)}/transformer">{words.of("site", "in-app")}</a>'
-    body = _template("transformer").format(
+    body = fill_template(
+        "transformer",
         title=html.escape(words.title("transformer")),
         question=html.escape(words.of("transformer", "question")),
         definition=html_of(words.of("transformer", "definition")),
@@ -70,12 +70,12 @@ def translator_page(words: Words, data: Mapping[str, Any], markup: str, app: str
         claims=words.of("common", "claims"),
         takeaways=html_of(words.of("transformer", "takeaways")),
         about=words.of("site", "about"),
-        in_app=link if app else "",
+        in_app=app_link(words, app, "transformer"),
         whole_page=words.of("site", "whole-page"),
         markup=markup,
     )
     page = ("transformer", "view" if embedded else "transformer")
-    return _page(words, words.title("transformer"), words.of("transformer", "question"), body, data, *page)
+    return whole_page(words, words.title("transformer"), words.of("transformer", "question"), body, data, *page)
 
 
 def index_page(words: Words, cards: Sequence[tuple[str, int]]) -> str:
@@ -85,27 +85,26 @@ def index_page(words: Words, cards: Sequence[tuple[str, int]]) -> str:
             path=f"{name}.html",
             title=html.escape(words.title(name)),
             teaser=html.escape(words.of("home", f"teaser.{name}")),
-            size=words.of("site", "size").replace("{size}", str(round(size / 1e6))),
+            size=words.of("site", "size").replace("{size}", str(round(size / 1e6))) if size > 1e6 else "",
         )
         for name, size in cards
     ]
     about = words.of("site", "about")
-    body = _template("index").format(
+    body = fill_template(
+        "index",
         title=html.escape(words.title("site")),
         about=about,
         offline=words.of("site", "offline"),
         no_script=words.of("site", "no-script"),
         cards="".join(made),
     )
-    return _page(words, words.title("site"), about, body, {"words": {}}, "")
+    return whole_page(words, words.title("site"), about, body, {"words": {}}, "")
 
 
 def root_page() -> str:
     """The page at the root, which leads to the reader's language."""
     title = html.escape(Words("en").title("site"))
-    return _template("root").format(
-        title=title, languages=json.dumps(LANGUAGES), links=_language_links("", "", "index")
-    )
+    return fill_template("root", title=title, languages=json.dumps(LANGUAGES), links=_language_links("", "", "index"))
 
 
 def script_words(words: Words, *names: tuple[str, str] | tuple[str, str, str]) -> dict[str, str]:
@@ -113,10 +112,20 @@ def script_words(words: Words, *names: tuple[str, str] | tuple[str, str, str]) -
     return {name[-1]: plain_text(words.of(name[0], name[1])) for name in names}
 
 
-def _page(
+def app_link(words: Words, app: str, chapter: str) -> str:
+    """A link to a chapter of the app, where the app's address is known."""
+    if not app:
+        return ""
+    address = html.escape(f"{app.rstrip('/')}/{chapter}", quote=True)
+    return f'<a href="{address}" data-part="in-app">{words.of("site", "in-app")}</a>'
+
+
+def whole_page(
     words: Words, title: str, description: str, body: str, data: Mapping[str, Any], script: str, here: str = "index"
 ) -> str:
-    return _template("page").format(
+    """A page with its head, its languages, its data and its script, whose name is that of its file without .js."""
+    return fill_template(
+        "page",
         language=words.language,
         kind=here,
         title=html.escape(title if script == "" else f"{title} · {words.title('common')}"),
@@ -142,5 +151,6 @@ def _language_links(folder: str, own: str, page: str) -> str:
     return " ".join(links)
 
 
-def _template(name: str) -> str:
-    return (TEMPLATES / f"{name}.html").read_text(encoding="utf-8")
+def fill_template(name: str, **parts: str) -> str:
+    """A template of static_site/templates with its parts."""
+    return (TEMPLATES / f"{name}.html").read_text(encoding="utf-8").format(**parts)

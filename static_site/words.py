@@ -16,6 +16,7 @@ ENGLISH = "en"
 LANGUAGES = tuple(sorted(path.name for path in TEXT.iterdir() if (path / "site.md").is_file()))
 
 _FORMULA = re.compile(r"\$\$(.+?)\$\$|\$(.+?)\$", re.DOTALL)
+_FUNCTION = re.compile(r"(<mi>(?:sin|cos)</mi>)")  # browsers put no space around them
 _TO_PARTS = re.compile(r"\[((?:[^\[\]]|\[[^\]]*\])*)\]\(#part-[^)]*\)")
 
 
@@ -48,7 +49,8 @@ def html_of(text: str) -> str:
     def keep(found: re.Match[str]) -> str:
         block, inline = found.groups()
         latex = (block or inline).replace("{aligned}", "{align*}")  # as the converter knows it
-        formulas.append(convert(latex, display="block" if block else "inline"))
+        mathml = convert(latex, display="block" if block else "inline")
+        formulas.append(_FUNCTION.sub(r'<mspace width="0.14em"/>\1<mspace width="0.14em"/>', mathml))
         return f"FORMULA{len(formulas) - 1}END"
 
     plain = _TO_PARTS.sub(r"\1", _FORMULA.sub(keep, text))

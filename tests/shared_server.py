@@ -21,7 +21,7 @@ def shared_server(
     script: str, factory: pytest.TempPathFactory, settings: Mapping[str, str] = NO_SETTINGS
 ) -> Iterator[Server]:
     """`script` on a free port, for as long as any process of this run wants it."""
-    folder = _run_folder(factory) / Path(script).stem
+    folder = run_folder(factory) / Path(script).stem
     folder.mkdir(exist_ok=True)
     with _state(folder) as state:
         if not state.get("visitors"):
@@ -39,7 +39,7 @@ def shared_server(
                 os.kill(server.pid, signal.SIGTERM)
 
 
-def _run_folder(factory: pytest.TempPathFactory) -> Path:
+def run_folder(factory: pytest.TempPathFactory) -> Path:
     """What the processes of a run have in common: each has a folder of its own in it."""
     own = factory.getbasetemp()
     return own.parent if "PYTEST_XDIST_WORKER" in os.environ else own

@@ -11,8 +11,10 @@ export function readPage() {
   const whole = new Intl.NumberFormat(lang, { maximumFractionDigits: 0 });
   const tenth = new Intl.NumberFormat(lang, { minimumFractionDigits: 1, maximumFractionDigits: 1 });
   const part = (name) => document.querySelector(`[data-part="${name}"]`);
-  return { data, words, language: lang, part, whole: (value) => whole.format(value), megabytes: (bytes) => tenth.format(bytes / 1e6), number: (value) => words.plain(value) };
+  return { data, words, language: lang, part, whole: (value) => whole.format(value), megabytes: (bytes) => tenth.format(bytes / 1e6), number: (value) => words.plain(value), digits: minus(new Intl.NumberFormat(lang)), decimals: (value, count) => minus(new Intl.NumberFormat(lang, { minimumFractionDigits: count, maximumFractionDigits: count, signDisplay: "negative" }))(value) };
 }
+
+const minus = (format) => (value) => format.format(value).replace("-", "−");
 
 /** Keep the small files for a visit without a network; false where this browser cannot, or the host's files differ. */
 export async function keepSite() {
@@ -39,12 +41,12 @@ function short(value, language) {
   return `${digits.format(factor)} × 10⁻${[...exponent].map((digit) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[digit]).join("")}`;
 }
 
-/** A claim's badge: its statement and the number measured, with the limit it must keep. */
+/** A claim's badge: its statement, which may hold formulas as MathML, and the number measured, with the limit it must keep. */
 export function renderClaim(node, { words, language }, statement, measured, limit) {
   const holds = measured <= limit;
   const text = (name) => words.text(name, { measured: short(measured, language), limit: short(limit, language) });
   node.dataset.holds = holds;
   node.dataset.measured = measured;
   node.title = `${words.text(holds ? "holds" : "fails")} ${text("measured.off-by")}`;
-  node.textContent = `${holds ? "✓" : "✗"} ${statement} ${text("badge.off-by")}`;
+  node.innerHTML = `${holds ? "✓" : "✗"} ${statement} ${text("badge.off-by")}`;
 }

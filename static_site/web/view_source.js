@@ -1,6 +1,7 @@
 // What the attention view shows and asks for, answered in the browser: the messages of docs/attention-view.md.
 
 import show from "./components/attention_view/main.js";
+import { frame, makeSections } from "./framing.js";
 import { attentionWeights, measureMap, measuresOf, mergeWords, pooled } from "./attention.js";
 
 const VERSION = 3;
@@ -110,23 +111,6 @@ function thumbnails(group, layer) {
   return { kind: "root", shape: [pictures.length, ...size], values, measures };
 }
 
-/** A header and parts as one run of bytes (viz_core/view/framing.py). */
-function frame(header, parts) {
-  let offset = 0;
-  const places = parts.map(({ values, ...part }) => {
-    const place = { ...part, offset };
-    offset += Math.ceil(values.byteLength / 4) * 4;
-    return place;
-  });
-  const text = new TextEncoder().encode(JSON.stringify({ ...header, parts: places }));
-  const start = 4 + Math.ceil(text.length / 4) * 4;
-  const bytes = new Uint8Array(start + offset).fill(32, 4, start);
-  new DataView(bytes.buffer).setUint32(0, start - 4, true);
-  bytes.set(text, 4);
-  parts.forEach(({ values }, i) => bytes.set(new Uint8Array(values.buffer, values.byteOffset, values.byteLength), start + places[i].offset));
-  return bytes;
-}
-
 /**
  * An attention view whose questions are answered here.
  *
@@ -141,7 +125,8 @@ export function makeView(host, markup, words, language, { onSwitch, onOpen }) {
 
   const send = (requests, known, message) => {
     const found = requests.map((name) => [name, answer(now.groups, name)]);
-    const parts = found.filter(([, part]) => part).map(([name, part]) => ({ name, ...part }));
+    const sections = makeSections();
+    const parts = found.filter(([, part]) => part).map(([name, { values, ...part }]) => ({ name, ...part, offset: sections.add(values) }));
     const header = {
       version: VERSION,
       stamp: String(now.stamp),
@@ -153,9 +138,10 @@ export function makeView(host, markup, words, language, { onSwitch, onOpen }) {
       along: null,
       switches: [...now.off],
       missing: found.filter(([, part]) => !part).map(([name]) => name),
+      parts,
       ...(known ? {} : { base: { language, words, inputs: ["", ""], beside: [], groups: [now.groups.map(describe)] } }),
     };
-    show({ data: frame(header, parts), parentElement, setStateValue, setTriggerValue });
+    show({ data: frame(header, sections), parentElement, setStateValue, setTriggerValue });
   };
   const setStateValue = (_, { have, wants, turn, id, group, layer, head, pins, display }) => {
     now.state = { group, layer, head, pins, display };

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import fcntl
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from benchmarks.serving import serve
+from benchmarks.static_site import build_site_below, serve_site
 from tests.browser.accessibility import found_in
 from tests.browser.chromium import close_after_its_tests, open_browser, window
-from tests.shared_server import shared_server
+from tests.shared_server import run_folder, shared_server
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -51,6 +54,48 @@ def lab_url(folders: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         patch.setenv("HF_HUB_OFFLINE", "1")
         with serve(tmp_path_factory.mktemp("server")) as url:
             yield f"{url}/model-lab"
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The site without a server, built once in a run, at a sub-path of a plain file server."""
+    root = run_folder(tmp_path_factory) / "site"
+    root.mkdir(exist_ok=True)
+    with (root / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        try:
+            if not any(root.glob("*/")):
+                build_site_below(root)
+        except RuntimeError as error:
+            if "URLError" not in str(error):
+                raise
+            pytest.skip("the npm registry cannot be reached, and onnxruntime-web is not in build/cache")
+    with serve_site(root) as url:
+        yield url
+
+
+@pytest.fixture
+def alone(browser: Browser, site: str) -> Iterator[Page]:
+    """A browser that has seen nothing yet and reaches the site alone; it asks for nothing else."""
+    context = browser.new_context(viewport={"width": 1400, "height": 1000}, reduced_motion="reduce")
+    blocked: list[str] = []
+    errors: list[str] = []
+
+    def only_here(route: Any) -> None:
+        if route.request.url.startswith(site):
+            route.continue_()
+        else:
+            blocked.append(route.request.url)
+            route.abort()
+
+    context.route("**/*", only_here)
+    page = context.new_page()
+    page.set_default_timeout(120_000)
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    yield page
+    context.close()
+    assert not blocked
+    assert not errors
 
 
 @pytest.fixture

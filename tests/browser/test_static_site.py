@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
-from benchmarks.static_site import IN_BROWSER, map_difference, served_site, wait_until_ready
+from benchmarks.static_site import IN_BROWSER, map_difference, wait_until_ready
 from tests.browser.accessibility import ALL, AXE
 from viz_core.pretrained import Translator, load
 from viz_core.pretrained.samples import held_out
@@ -28,44 +27,8 @@ HARD_TEXTS = (
 
 
 @pytest.fixture(scope="session")
-def site() -> Iterator[str]:
-    """The site at a sub-path of a plain file server."""
-    try:
-        with served_site() as url:
-            yield url
-    except RuntimeError as error:
-        if "URLError" not in str(error):
-            raise
-        pytest.skip("the npm registry cannot be reached, and onnxruntime-web is not in build/cache")
-
-
-@pytest.fixture(scope="session")
 def shipped() -> Translator:
     return load("transformer-en-fr", device="cpu")
-
-
-@pytest.fixture
-def alone(browser: Browser, site: str) -> Iterator[Page]:
-    """A browser that has seen nothing yet and reaches this site alone; it asks for nothing else."""
-    context = browser.new_context(viewport={"width": 1400, "height": 1000}, reduced_motion="reduce")
-    blocked: list[str] = []
-    errors: list[str] = []
-
-    def only_here(route: Any) -> None:
-        if route.request.url.startswith(site):
-            route.continue_()
-        else:
-            blocked.append(route.request.url)
-            route.abort()
-
-    context.route("**/*", only_here)
-    page = context.new_page()
-    page.set_default_timeout(120_000)
-    page.on("pageerror", lambda error: errors.append(str(error)))
-    yield page
-    context.close()
-    assert not blocked
-    assert not errors
 
 
 MEASURED = """async (text) => {

@@ -1,0 +1,103 @@
+"""Pages of the static site whose formulas are JavaScript: their numbers are viz_core's, and everyone can use them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from playwright.sync_api import Page, expect
+
+from tests.browser.accessibility import ALL, AXE
+from viz_core.lessons.relative_projection import proof
+from viz_core.lessons.sinusoidal_encoding import properties
+from viz_core.positional import relative_projection
+
+LANGUAGES = ("en", "pt-BR", "zh-TW")
+PAGES = ("sinusoidal-encoding", "relative-projection")
+TABLES = ((60, 32, 10_000), (2000, 512, 10_000), (128, 33, 7), (1, 2, 1), (300, 6, 20_000))
+MOVES = ((5, 3, 3, 32), (-100, 200, 15, 32), (0, 0, 0, 32), (77, 41, 8, 64))
+LARGEST = 1e-12  # a sine of an angle of 2,000 radians is off by at most 2e-13
+
+OF_TABLE = """async ([n, d, base]) => {
+  const { sinusoids, normError, wavelengthError, offsetError } = await import(new URL("../sinusoids.js", location));
+  const table = sinusoids(n, d, base, Float64Array);
+  const errors = [normError(table, n, d, base), wavelengthError(table, n, d, base), offsetError(table, n, d)];
+  return [[...table], errors];
+}"""
+OF_MOVE = """async ([offset, position, pair, width]) => {
+  const rotation = await import(new URL("../rotation.js", location));
+  return {
+    blocks: rotation.relativeProjection(offset, width, 10000),
+    lines: rotation.proofLines(offset, position, pair, width, 10000),
+    residual: rotation.projectionResidual(offset, width, 10000),
+    mirrored: rotation.projectionResidual(offset, width, 10000, true),
+    spread: rotation.rotationSpread(offset, width, 10000),
+    bound: rotation.roundingBound(1000 + Math.abs(offset)),
+  };
+}"""
+
+
+def test_sinusoids_are_those_of_the_library(alone: Page, site: str) -> None:
+    alone.goto(f"{site}en/sinusoidal-encoding.html")
+    for n, d, base in TABLES:
+        values, (norm, wavelength, offset) = alone.evaluate(OF_TABLE, [n, d, base])
+        table = properties.float64_table(n, d, base)
+        assert np.abs(np.reshape(values, (n, d)) - table.numpy()).max() < LARGEST
+        assert norm == pytest.approx(properties.norm_error(table, base), abs=LARGEST)
+        assert offset == pytest.approx(properties.offset_error(properties.paired(table)), abs=1e-10)
+        if n > 1:
+            assert wavelength == pytest.approx(properties.wavelength_error(table, base), abs=1e-9)
+
+
+def test_the_rotation_and_its_proof_are_those_of_the_library(alone: Page, site: str) -> None:
+    alone.goto(f"{site}en/relative-projection.html")
+    for offset, position, pair, width in MOVES:
+        found = alone.evaluate(OF_MOVE, [offset, position, pair, width])
+        M = relative_projection(offset, width).numpy()
+        blocks = np.array([[M[2 * j, 2 * j], M[2 * j, 2 * j + 1]] for j in range(width // 2)])
+        assert np.abs(np.array(found["blocks"]) - blocks).max() < LARGEST
+        bound = proof.rounding_bound(1000 + abs(offset))
+        assert found["bound"] == bound
+        assert found["residual"] <= bound
+        assert found["spread"] <= bound
+        mirrored = proof.mirrored_residual(offset, width, torch.arange(1000))
+        assert found["mirrored"] == pytest.approx(float(mirrored.max()), abs=LARGEST)
+        for own, line in zip(found["lines"], proof.proof_lines(offset, position, pair, width), strict=True):
+            assert own["name"] == line.name
+            assert own["result"] == pytest.approx(line.result, abs=LARGEST)
+            assert own["residual"] <= bound
+            assert {key: own["numbers"][key] for key in line.numbers} == pytest.approx(line.numbers, abs=LARGEST)
+
+
+def test_a_reader_moves_the_sliders_by_keys_and_follows_the_link_offline(alone: Page, site: str) -> None:
+    alone.goto(site)
+    alone.get_by_role("link", name="Sinusoidal encoding").click()
+    expect(alone.locator(".claims [data-holds=true]")).to_have_count(3)
+    alone.get_by_label("Dimensions d").press("ArrowRight")
+    expect(alone.locator("html")).to_have_attribute("data-measured", "60,33,10000")
+    assert alone.url.endswith("#d=33")
+    expect(alone.locator(".heatmap .stage")).to_have_attribute("data-columns", "33")
+    expect(alone.get_by_text("squared length 16 + sin² of its last angle")).to_be_visible()
+    alone.evaluate("() => navigator.serviceWorker.ready")
+    alone.context.set_offline(True)
+    alone.goto(f"{site}pt-BR/relative-projection.html#offset=-7&position=9&pair=2")
+    expect(alone.locator(".claims [data-holds=true]")).to_have_count(6)
+    line = next(each for each in proof.proof_lines(-7, 9, 2, 32) if each.name == "result")
+    expect(alone.locator("[data-part=numbers-result] [data-number=sine]")).to_have_text(
+        f"{line.result[0]:.4f}".replace(".", ",").replace("-", "−")
+    )
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_the_pages_fit_a_phone_and_everyone_can_use_them(alone: Page, site: str, name: str) -> None:
+    for language in LANGUAGES:
+        alone.goto(f"{site}{language}/{name}.html")
+        alone.wait_for_function("document.documentElement.dataset.ready")
+        for width in (1400, 390):
+            alone.set_viewport_size({"width": width, "height": 844})
+            alone.wait_for_function("document.documentElement.scrollWidth <= innerWidth", timeout=10_000)
+    for scheme in ("light", "dark"):
+        alone.emulate_media(color_scheme=scheme)
+        alone.evaluate(AXE.read_text(encoding="utf-8"))
+        found = alone.evaluate(ALL, None)["violations"]
+        assert not [(scheme, rule["id"], [node["target"] for node in rule["nodes"]]) for rule in found]
