@@ -11,6 +11,7 @@ import numpy as np
 
 from static_site import onnxruntime_web
 from static_site.chapter_pages import projection_page, sinusoids_page
+from static_site.learning_page import add_runs, learning_page
 from static_site.onnx_files import empty_graph
 from static_site.pages import Words, index_page, root_page, script_words, translator_page
 from static_site.site_files import WEB, SiteFiles
@@ -55,6 +56,7 @@ def build_site(folder: Path, cache: Path, app: str = "") -> SiteFiles:
     started = {"runtime": runtime, "empty": files.add("models/empty.onnx", empty_graph())}
     model = _add_translator(files, translator) | started
     markup = _view_markup()
+    runs = add_runs(files)
     for language in LANGUAGES:
         words = Words(language)
         data = _translator_data(words, translator, model)
@@ -62,7 +64,9 @@ def build_site(folder: Path, cache: Path, app: str = "") -> SiteFiles:
             files.add(f"{language}/{name}.html", translator_page(words, data, markup, app, embedded=name == "view"))
         files.add(f"{language}/sinusoidal-encoding.html", sinusoids_page(words, app))
         files.add(f"{language}/relative-projection.html", projection_page(words, app))
+        files.add(f"{language}/learning.html", learning_page(words, runs, app))
         cards = [("transformer", _size(model)), ("sinusoidal-encoding", 0), ("relative-projection", 0)]
+        cards.append(("learning", sum(run["file"]["bytes"] for run in runs.values())))
         files.add(f"{language}/index.html", index_page(words, cards))
     files.add("index.html", root_page())
     if folder.is_dir():

@@ -118,7 +118,7 @@ def select_control(words: Words, chapter: str, name: str, options: Sequence[tupl
 def claim_list(words: Words, names: Sequence[str]) -> str:
     """The places of the badges of claims, under their heading."""
     places = "".join(f'<span data-part="claim-{name}"></span>' for name in names)
-    return f'<h2>{words.of("common", "claims")}</h2><p class="claims">{places}</p>'
+    return f'<div data-part="claims"><h2>{words.of("common", "claims")}</h2><p class="claims">{places}</p></div>'
 
 
 def claim_words(words: Words) -> dict[str, str]:

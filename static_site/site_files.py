@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 WEB = Path(__file__).parent / "web"
-LARGE = 2**20
-"""Files from so many bytes on are stored when a page loads them, the others at the first visit to any page."""
+PACKED = ".gz"
+"""Files with this ending are stored when a page loads them, the others at the first visit to any page."""
 
 
 @dataclass
@@ -28,7 +28,7 @@ class SiteFiles:
     def write(self) -> None:
         """Write all files, the service worker with their digests, and files.json, which lists them."""
         digests = {path: hashlib.sha256(data).hexdigest() for path, data in sorted(self.contents.items())}
-        small = [path for path in digests if len(self.contents[path]) < LARGE]
+        small = [path for path in digests if not path.endswith(PACKED)]
         worker = (WEB / "service_worker.js").read_text(encoding="utf-8")
         known = f"self.FILES = {json.dumps(digests, indent=1)};\nself.SMALL = {json.dumps(small, indent=1)};\n"
         listed = {path: {"bytes": len(self.contents[path]), "sha256": digest} for path, digest in digests.items()}

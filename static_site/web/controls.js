@@ -4,7 +4,7 @@
  * Bind the page's form; every control is a range or a select whose name is that of the app's control.
  *
  * @param onChange called with the values by name, at once and at each change
- * @param limits called with the values before each `onChange`, to give {name: largest value} of ranges that depend on others
+ * @param limits called with the values before each `onChange`, to give {name: {max, step}} of ranges that depend on others
  * @param formats how the value of a range is written beside its label, by name; as a number unless given
  */
 export function bindControls(page, onChange, { limits = () => ({}), formats = {} } = {}) {
@@ -25,7 +25,7 @@ export function bindControls(page, onChange, { limits = () => ({}), formats = {}
   }
 
   function show() {
-    for (const [name, most] of Object.entries(limits(values()))) form.elements[name].max = most;
+    for (const [name, ends] of Object.entries(limits(values()))) Object.assign(form.elements[name], ends);
     const now = values();
     for (const field of fields.filter(({ type }) => type === "range")) {
       const text = (formats[field.name] ?? page.digits)(now[field.name]);

@@ -46,13 +46,13 @@ function ticks(low, high, count) {
 /**
  * Curves over one axis, with a legend below.
  *
- * @param chart {alt, x: {title, low, high}, y: {title, low, high}, series: [{name, colour, dash, points: [[x, y]]}], mark}
- *   mark: an x at which a vertical line stands, or null
+ * @param chart {alt, x: {title, low, high}, y: {title, low, high}, series: [{name, colour, dash, points: [[x, y]]}], mark, pick}
+ *   mark: an x at which a vertical line stands, or nothing; pick: called with the x that is clicked, or nothing
  */
 export function drawCurves(host, chart, tick) {
   drawAtWidth(host, (width) => {
     const [left, right, top, bottom, height] = [52, 12, 10, 44, 300];
-    const { x, y, series, mark } = chart;
+    const { x, y, series, mark, pick } = chart;
     const across = (value) => left + ((value - x.low) / (x.high - x.low || 1)) * (width - left - right);
     const down = (value) => height - bottom - ((value - y.low) / (y.high - y.low || 1)) * (height - top - bottom);
     const label = (text, attributes) => draw("text", attributes, text);
@@ -68,6 +68,9 @@ export function drawCurves(host, chart, tick) {
     for (const { colour, dash = "", points } of series) {
       const path = points.map(([px, py]) => `${across(px).toFixed(1)},${down(py).toFixed(1)}`).join(" ");
       svg.append(draw("polyline", { points: path, stroke: colour, "stroke-dasharray": dash, "stroke-width": 2, fill: "none" }));
+    }
+    if (pick) {
+      svg.addEventListener("click", ({ clientX }) => pick(x.low + ((clientX - svg.getBoundingClientRect().left - left) / (width - left - right)) * (x.high - x.low)));
     }
     return [svg, legend(series)];
   });

@@ -2,6 +2,7 @@
 
 import * as ort from "./vendor/onnxruntime-web/ort.wasm.bundle.min.mjs";
 import { loadFile, unzip } from "./files.js";
+import { float16Values } from "./float16.js";
 import { sinusoids } from "./sinusoids.js";
 
 const WEIGHTS = "weights"; // as the graphs call it (static_site/onnx_files.py)
@@ -66,17 +67,6 @@ function transpose(tensor, [rows, columns], into) {
     for (let left = 0; left < columns; left += TILE)
       for (let row = top; row < Math.min(top + TILE, rows); row += 1)
         for (let column = left; column < Math.min(left + TILE, columns); column += 1) into[column * rows + row] = tensor[row * columns + column];
-}
-
-/** The number that each 16 bits stand for (IEEE 754 binary16). */
-function float16Values() {
-  return Float32Array.from({ length: 2 ** 16 }, (_, bits) => {
-    const sign = bits >> 15 ? -1 : 1;
-    const exponent = (bits >> 10) & 31;
-    const fraction = bits & 1023;
-    if (exponent === 31) return fraction ? NaN : sign * Infinity;
-    return sign * (exponent ? (1 + fraction / 1024) * 2 ** (exponent - 15) : (fraction / 1024) * 2 ** -14);
-  });
 }
 
 export const floats = (values, dims) => new ort.Tensor("float32", values, dims);

@@ -10,8 +10,9 @@ export function readPage() {
   const words = makeWords(data.words, lang);
   const whole = new Intl.NumberFormat(lang, { maximumFractionDigits: 0 });
   const tenth = new Intl.NumberFormat(lang, { minimumFractionDigits: 1, maximumFractionDigits: 1 });
+  const percent = new Intl.NumberFormat(lang, { style: "percent" });
   const part = (name) => document.querySelector(`[data-part="${name}"]`);
-  return { data, words, language: lang, part, whole: (value) => whole.format(value), megabytes: (bytes) => tenth.format(bytes / 1e6), number: (value) => words.plain(value), digits: minus(new Intl.NumberFormat(lang)), decimals: (value, count) => minus(new Intl.NumberFormat(lang, { minimumFractionDigits: count, maximumFractionDigits: count, signDisplay: "negative" }))(value) };
+  return { data, words, language: lang, part, whole: (value) => whole.format(value), megabytes: (bytes) => tenth.format(bytes / 1e6), number: (value) => words.plain(value), percent: (share) => percent.format(share), digits: minus(new Intl.NumberFormat(lang)), decimals: (value, count) => minus(new Intl.NumberFormat(lang, { minimumFractionDigits: count, maximumFractionDigits: count, signDisplay: "negative" }))(value) };
 }
 
 const minus = (format) => (value) => format.format(value).replace("-", "−");
@@ -41,12 +42,16 @@ function short(value, language) {
   return `${digits.format(factor)} × 10⁻${[...exponent].map((digit) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[digit]).join("")}`;
 }
 
-/** A claim's badge: its statement, which may hold formulas as MathML, and the number measured, with the limit it must keep. */
-export function renderClaim(node, { words, language }, statement, measured, limit) {
-  const holds = measured <= limit;
+/**
+ * A claim's badge: its statement, which may hold formulas as MathML, and the number measured, with the limit it must keep.
+ *
+ * @param kind "off-by" where the limit is the most, "at-least" where it is the least
+ */
+export function renderClaim(node, { words, language }, statement, measured, limit, kind = "off-by") {
+  const holds = kind === "off-by" ? measured <= limit : measured >= limit;
   const text = (name) => words.text(name, { measured: short(measured, language), limit: short(limit, language) });
   node.dataset.holds = holds;
   node.dataset.measured = measured;
-  node.title = `${words.text(holds ? "holds" : "fails")} ${text("measured.off-by")}`;
-  node.innerHTML = `${holds ? "✓" : "✗"} ${statement} ${text("badge.off-by")}`;
+  node.title = `${words.text(holds ? "holds" : "fails")} ${text(`measured.${kind}`)}`;
+  node.innerHTML = `${holds ? "✓" : "✗"} ${statement} ${text(`badge.${kind}`)}`;
 }

@@ -47,7 +47,7 @@ function showClaims(table, n, d, base, wavelength) {
 }
 
 bindControls(page, show, {
-  limits: ({ d }) => ({ columns: Math.max(0, d - SHOWN) }),
+  limits: ({ d }) => ({ columns: { max: Math.max(0, d - SHOWN) } }),
   formats: { columns: (first) => `${first}–${first + SHOWN - 1}` },
 });
 keepSite().catch(() => false);

@@ -8,12 +8,15 @@ import torch
 from playwright.sync_api import Page, expect
 
 from tests.browser.accessibility import ALL, AXE
+from viz_core.lessons.learning.recorded_runs import head_measures, shot_weights
 from viz_core.lessons.relative_projection import proof
 from viz_core.lessons.sinusoidal_encoding import properties
 from viz_core.positional import relative_projection
+from viz_core.runtime.assets import ASSETS
+from viz_core.tasks.film import load_film
 
 LANGUAGES = ("en", "pt-BR", "zh-TW")
-PAGES = ("sinusoidal-encoding", "relative-projection")
+PAGES = ("sinusoidal-encoding", "relative-projection", "learning")
 TABLES = ((60, 32, 10_000), (2000, 512, 10_000), (128, 33, 7), (1, 2, 1), (300, 6, 20_000))
 MOVES = ((5, 3, 3, 32), (-100, 200, 15, 32), (0, 0, 0, 32), (77, 41, 8, 64))
 LARGEST = 1e-12  # a sine of an angle of 2,000 radians is off by at most 2e-13
@@ -22,7 +25,8 @@ OF_TABLE = """async ([n, d, base]) => {
   const { sinusoids, normError, wavelengthError, offsetError } = await import(new URL("../sinusoids.js", location));
   const table = sinusoids(n, d, base, Float64Array);
   const errors = [normError(table, n, d, base), wavelengthError(table, n, d, base), offsetError(table, n, d)];
-  return [[...table], errors];
+  const rows = [0, n >> 1, n - 1].map((row) => [...table.subarray(row * d, (row + 1) * d)]);
+  return [rows, errors];
 }"""
 OF_MOVE = """async ([offset, position, pair, width]) => {
   const rotation = await import(new URL("../rotation.js", location));
@@ -36,13 +40,22 @@ OF_MOVE = """async ([offset, position, pair, width]) => {
   };
 }"""
 
+OF_RUN = """async ([name, seed, shot]) => {
+  const { filmsOf, mapsAt } = await import(new URL("../learning.js", location));
+  const film = (await filmsOf(name))[seed];
+  const maps = mapsAt(film, shot).map((layer) => layer.map((map) => [...map]));
+  const [previous, induction, held_out] = ["previous", "induction", "held_out"].map((key) => film[key] ?? null)
+    .map((each) => each && [...each.values]);
+  return { maps, previous, induction, held_out };
+}"""
+
 
 def test_sinusoids_are_those_of_the_library(alone: Page, site: str) -> None:
     alone.goto(f"{site}en/sinusoidal-encoding.html")
     for n, d, base in TABLES:
         values, (norm, wavelength, offset) = alone.evaluate(OF_TABLE, [n, d, base])
         table = properties.float64_table(n, d, base)
-        assert np.abs(np.reshape(values, (n, d)) - table.numpy()).max() < LARGEST
+        assert np.abs(np.array(values) - table[[0, n // 2, n - 1]].numpy()).max() < LARGEST
         assert norm == pytest.approx(properties.norm_error(table, base), abs=LARGEST)
         assert offset == pytest.approx(properties.offset_error(properties.paired(table)), abs=1e-10)
         if n > 1:
@@ -67,6 +80,27 @@ def test_the_rotation_and_its_proof_are_those_of_the_library(alone: Page, site: 
             assert own["result"] == pytest.approx(line.result, abs=LARGEST)
             assert own["residual"] <= bound
             assert {key: own["numbers"][key] for key in line.numbers} == pytest.approx(line.numbers, abs=LARGEST)
+
+
+def test_recorded_runs_are_those_of_the_app(alone: Page, site: str) -> None:
+    alone.goto(f"{site}en/learning.html")
+    for name, seed, shot in (("repeat-two-layers", 0, 12), ("reverse-sinusoidal", 2, 40), ("modular-addition", 1, 50)):
+        film = load_film(ASSETS / "learning" / f"{name}-{seed}.npz")
+        found = alone.evaluate(OF_RUN, [name, seed, shot])
+        assert np.abs(np.array(found["maps"]) - shot_weights(film, shot).flatten(-2).numpy()).max() < 1e-6
+        measures = head_measures(film)
+        for measure in ("previous", "induction"):
+            own = found[measure]
+            assert (own is None) is (measure not in measures)
+            assert own is None or np.abs(np.array(own) - measures[measure].ravel()).max() < 1e-6
+        assert found["held_out"] == pytest.approx(film.held_out.tolist())
+    alone.get_by_label("Recorded run").select_option("repeat-one-layer")
+    alone.get_by_label("Updates so far").press("Home")
+    alone.get_by_label("Updates so far").press("ArrowRight")
+    expect(alone.locator("html")).to_have_attribute("data-shown", "repeat-one-layer,0,10")
+    expect(alone.locator(".claims [data-holds=false]")).to_have_count(2)
+    expect(alone.get_by_role("status")).to_contain_text("repeat, one layer, seed 0, after 10 updates")
+    assert alone.url.endswith("#run=repeat-one-layer&step=10")
 
 
 def test_a_reader_moves_the_sliders_by_keys_and_follows_the_link_offline(alone: Page, site: str) -> None:
