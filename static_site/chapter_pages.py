@@ -102,10 +102,9 @@ def chapter_page(words: Words, name: str, controls: str, figures: str, data: Map
 def range_control(words: Words, chapter: str, name: str, low: int, high: int, value: int, step: int = 1) -> str:
     """A slider with its label and its value, named as the app's control."""
     label = html.escape(words.label(chapter, name))
+    shown = f'<span><label for="{name}">{label}</label> <output for="{name}"></output></span>'
     ends = f'min="{low}" max="{high}" step="{step}" value="{value}"'
-    return (
-        f'<label class="range"><span>{label} <output></output></span><input type="range" name="{name}" {ends}></label>'
-    )
+    return f'<div class="range">{shown}<input type="range" id="{name}" name="{name}" {ends}></div>'
 
 
 def select_control(words: Words, chapter: str, name: str, options: Sequence[tuple[str, str]]) -> str:

@@ -42,7 +42,7 @@ def learning_page(words: Words, runs: dict[str, dict[str, Any]], app: str) -> st
         + range_control(words, NAME, "step", 0, last, last, every)
     )
     figures = (
-        '<p data-part="shot" role="status"></p><div class="maps" role="img" data-part="maps"></div>'
+        '<p data-part="shot"></p><div class="maps" role="img" data-part="maps"></div>'
         f'{note(words.of(NAME, "look.main"))}<div class="pair"><div class="figure" data-part="together"></div>'
         f'<div class="figure" data-part="loss"></div></div>{claim_list(words, ("learns", "finds"))}'
     )

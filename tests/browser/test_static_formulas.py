@@ -99,7 +99,7 @@ def test_recorded_runs_are_those_of_the_app(alone: Page, site: str) -> None:
     alone.get_by_label("Updates so far").press("ArrowRight")
     expect(alone.locator("html")).to_have_attribute("data-shown", "repeat-one-layer,0,10")
     expect(alone.locator(".claims [data-holds=false]")).to_have_count(2)
-    expect(alone.get_by_role("status")).to_contain_text("repeat, one layer, seed 0, after 10 updates")
+    expect(alone.locator("[data-part=shot]")).to_contain_text("repeat, one layer, seed 0, after 10 updates")
     assert alone.url.endswith("#run=repeat-one-layer&step=10")
 
 
