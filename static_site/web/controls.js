@@ -3,7 +3,7 @@
 /**
  * Bind the page's form; every control is a range or a select whose name is that of the app's control.
  *
- * @param onChange called with the values by name, at once and at each change
+ * @param onChange called with the values by name, at once and at each change; may be async
  * @param limits called with the values before each `onChange`, to give {name: {max, step}} of ranges that depend on others
  * @param formats how the value of a range is written beside its label, by name; as a number unless given
  */
@@ -35,8 +35,7 @@ export function bindControls(page, onChange, { limits = () => ({}), formats = {}
     const changed = Object.entries(now).filter(([name, value]) => String(value) !== initial[name]);
     const link = page.part("in-app");
     if (link) link.search = new URLSearchParams(changed.map(([name, value]) => [`${page.data.prefix}-${name}`, value]));
-    onChange(now);
-    document.documentElement.dataset.ready = "true";
+    Promise.resolve(onChange(now)).then(() => (document.documentElement.dataset.ready = "true"));
     return changed;
   }
 
