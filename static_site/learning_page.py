@@ -6,13 +6,15 @@ import gzip
 from typing import Any
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from static_site.chapter_pages import chapter_page, claim_list, claim_words, note, range_control, select_control
 from static_site.pages import Words, script_words
 from static_site.site_files import SiteFiles
-from viz_core.lessons.learning.recorded_runs import head_measures
+from viz_core.maps.measures import induction_mass, offset_mass
 from viz_core.runtime.assets import ASSETS
-from viz_core.tasks.film import FILMS, SEEDS, Film, load_film
+from viz_core.tasks.film import BLANK, FILMS, SEEDS, Film, load_film
 from viz_core.view.framing import Sections, frame
 
 NAME = "learning"
@@ -66,11 +68,24 @@ def _packed(films: list[Film]) -> bytes:
 
 
 def _film(sections: Sections, film: Film) -> dict[str, Any]:
-    measures = head_measures(film)
     numbers = {"loss": film.loss, "accuracy": film.accuracy, "held_out": film.held_out}
-    numbers |= {name: measures[name] for name in _MEASURES if name in measures}
+    numbers |= {name: measured.numpy() for name, measured in _measures(film).items()}
     arrays = {name: _array(sections, values, "<f4") for name, values in numbers.items()}
     return {"shots": film.shots, "read": film.read, "maps": _array(sections, film.maps, "<f2"), **arrays}
+
+
+def _measures(film: Film) -> dict[str, Tensor]:
+    """Each head's weight on the previous token and on what followed the same token before; none where none is repeated.
+
+    What is blank is the same everywhere, and no place that was seen before.
+    """
+    weights = torch.from_numpy(film.maps.astype(np.float32))
+    weights = weights / weights.sum(dim=-1, keepdim=True)
+    tokens = [token if token != BLANK else place for place, token in enumerate(film.read)]
+    found = {"previous": offset_mass(weights, -1)}
+    if len(set(tokens)) < len(tokens):
+        found["induction"] = induction_mass(weights, tokens)
+    return found
 
 
 def _array(sections: Sections, values: np.ndarray, kind: str) -> dict[str, Any]:
