@@ -19,6 +19,7 @@ from playwright.sync_api import Page, sync_playwright
 from benchmarks.browsing import chromium
 from benchmarks.report import Row
 from benchmarks.serving import ROOT
+from viz_core.hub import HubModel, HubRun, load_hub
 from viz_core.pretrained import Translation, Translator, load
 from viz_core.pretrained.samples import held_out
 from viz_core.view.translation import translation_groups
@@ -45,6 +46,16 @@ IN_BROWSER = """async ([texts, beam, off]) => {
   }
   return results;
 }"""
+# What the writer's page makes of some texts: as `run` of writer_model.js returns it, with every map.
+WRITTEN = """async ([texts, options]) => {
+  const { attentionWeights } = await import(new URL("../attention.js", location));
+  const results = [];
+  for (const text of texts) {
+    const { calls, ...found } = await atlas.writer.run(text, options);
+    results.push({ ...found, maps: calls["decoder-self"].map((call) => [...attentionWeights(call)]) });
+  }
+  return results;
+}"""
 _SINCE_ARRIVAL = """() => {
   const at = (name) => performance.getEntriesByName(name)[0].startTime;
   return (at("translated") - at("arrived")) / 1000;
@@ -68,16 +79,33 @@ def measure(sentences: int = 200) -> list[Row]:
             wait_until_ready(page)
             firsts.append(page.evaluate(_SINCE_ARRIVAL))
         found = [page.evaluate(IN_BROWSER, [[text], 1, []])[0] for text in texts]
+        page.goto(f"{url}en/writer.html")
+        wait_until_ready(page)
+        starts = [" ".join(text.split()[:3]) for text in texts]
+        written = [page.evaluate(WRITTEN, [[start], {"newTokens": 12}])[0] for start in starts]
     expected = [model.translate(text) for text in texts]
     pairs = list(zip(found, expected, strict=True))
     different = sum(one["target"] != list(other.target_ids) for one, other in pairs)
     maps = tuple(map_difference(one, other) for one, other in pairs if one["target"] == list(other.target_ids))
     per_token = tuple(one["time"] / len(one["target"]) for one in found)
+    writer = load_hub("writer-en", device="cpu", offline=True)
     return [
         Row("site: the model's arrival to the first translation", "s", tuple(firsts), target=FIRST, headline=True),
         Row("site: a token of a translation in the browser", "ms", per_token, target=TOKEN, headline=True),
         Row(f"site: of {len(texts)} held-out translations, other than Python's", "sentences", (different,), target=0),
         Row("site: largest difference of a weight from Python's", "weight", (max(maps),), target=MAPS),
+        *_writer_rows(writer, starts, written),
+    ]
+
+
+def _writer_rows(writer: HubModel, starts: Sequence[str], written: Sequence[dict[str, Any]]) -> list[Row]:
+    runs = [writer.run(start, max_new_tokens=12) for start in starts]
+    pairs = [(one, run) for one, run in zip(written, runs, strict=True)]
+    same = [one["ids"] == run.inputs["input_ids"][0].tolist() for one, run in pairs]
+    most = max(written_difference(*pair) for pair, is_same in zip(pairs, same, strict=True) if is_same)
+    return [
+        Row(f"site: of {len(starts)} continued texts, other than Python's", "texts", (same.count(False),), target=0),
+        Row("site: largest difference of a weight of the writer", "weight", (most,), target=MAPS),
     ]
 
 
@@ -89,6 +117,14 @@ def map_difference(found: dict[str, Any], expected: Translation) -> float:
             own = call.weights()[0].numpy()
             most = max(most, float(np.abs(own - np.reshape(weights, own.shape)).max()))
     return most
+
+
+def written_difference(found: dict[str, Any], run: HubRun) -> float:
+    """The largest difference of any weight of any map between the browser's text and Python's."""
+    calls = run.maps[0].calls
+    own = [call.weights()[0].numpy() for call in calls]
+    maps = [np.reshape(weights, expected.shape) for weights, expected in zip(found["maps"], own, strict=True)]
+    return max(float(np.abs(one - other).max()) for one, other in zip(maps, own, strict=True))
 
 
 def wait_until_ready(page: Page) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from static_site.words import LANGUAGES, html_of, plain_text, read_words
+from static_site.words import LANGUAGES, plain_text, read_words
 
 TEMPLATES = Path(__file__).parent / "templates"
 
@@ -35,59 +35,36 @@ class Words:
         return str(read_words(file, self.language)[0]["title"])
 
 
-def translator_page(words: Words, data: Mapping[str, Any], markup: str, app: str, embedded: bool = False) -> str:
-    """The page of the translator.
+@dataclass(frozen=True)
+class Card:
+    """An entry of the table of contents.
 
-    Args:
-        data: what its script reads.
-        markup: of the attention view, with its style.
-        app: address of the app, or "".
-        embedded: whether it shows one view only, for a frame in another page.
+    Attributes:
+        name: of the page's file, without .html.
+        size: what the page loads once, in bytes, beside the small files; 0 for a page without a model.
     """
-    named = {str(beam): "greedy" if beam == 1 else f"beam {beam}" for beam in data["beams"]}
-    searches = {beam: words.of("transformer", f"option.{option}") for beam, option in named.items()}
-    presets = [words.of("translation", name) for name in data["presets"]]
-    body = fill_template(
-        "transformer",
-        title=html.escape(words.title("transformer")),
-        question=html.escape(words.of("transformer", "question")),
-        definition=html_of(words.of("transformer", "definition")),
-        formula=html_of(words.of("transformer", "formula")),
-        no_script=words.of("site", "no-script"),
-        text_label=words.label("transformer", "text"),
-        placeholder=words.of("translation", "placeholder"),
-        search_label=words.label("transformer", "search"),
-        searches="".join(f'<option value="{beam}">{html.escape(text)}</option>' for beam, text in searches.items()),
-        translate=words.of("translation", "translate"),
-        examples_label=words.of("site", "examples"),
-        examples=" ".join(
-            f'<button type="button" lang="en" data-example="{text}">{text}</button>'
-            for text in map(html.escape, presets)
-        ),
-        all_on=words.of("site", "all-on"),
-        preparing=words.of("site", "preparing"),
-        look=html.escape(words.of("transformer", "look.maps")),
-        claims=words.of("common", "claims"),
-        takeaways=html_of(words.of("transformer", "takeaways")),
-        about=words.of("site", "about"),
-        in_app=app_link(words, app, "transformer"),
-        whole_page=words.of("site", "whole-page"),
-        markup=markup,
-    )
-    page = ("transformer", "view" if embedded else "transformer")
-    return whole_page(words, words.title("transformer"), words.of("transformer", "question"), body, data, *page)
+
+    name: str
+    title: str
+    teaser: str
+    size: int = 0
+
+    @classmethod
+    def of_chapter(cls, words: Words, name: str, size: int = 0) -> Card:
+        """The card of a page with the name, the title and the teaser of a chapter of the app."""
+        return cls(name, words.title(name), words.of("home", f"teaser.{name}"), size)
 
 
-def index_page(words: Words, cards: Sequence[tuple[str, int]]) -> str:
+def index_page(words: Words, cards: Sequence[Card]) -> str:
     """The table of contents: each page with the size of what it loads."""
     made = [
         _CARD.format(
-            path=f"{name}.html",
-            title=html.escape(words.title(name)),
-            teaser=html.escape(words.of("home", f"teaser.{name}")),
-            size=words.of("site", "size").replace("{size}", str(round(size / 1e6))) if size > 1e6 else "",
+            path=f"{card.name}.html",
+            title=html.escape(card.title),
+            teaser=html.escape(card.teaser),
+            size=words.of("site", "size").replace("{size}", str(round(card.size / 1e6))) if card.size > 1e6 else "",
         )
-        for name, size in cards
+        for card in cards
     ]
     about = words.of("site", "about")
     body = fill_template(
@@ -127,7 +104,7 @@ def whole_page(
     return fill_template(
         "page",
         language=words.language,
-        kind=here,
+        kind="view" if here.startswith("view") else here,
         title=html.escape(title if script == "" else f"{title} · {words.title('common')}"),
         description=html.escape(description, quote=True),
         alternates="\n".join(

@@ -1,4 +1,4 @@
-"""The shipped tokenizers as JSON for static_site/web/tokenizer.js."""
+"""The shipped tokenizers as JSON for static_site/web/tokenizer.js and byte_tokenizer.js."""
 
 from __future__ import annotations
 
@@ -21,3 +21,22 @@ def tokenizer_json(tokenizer: Tokenizer) -> str:
     vocab = sorted(model["vocab"], key=model["vocab"].__getitem__)
     pattern = steps[1]["pattern"]["Regex"].removeprefix("(?i)")
     return json.dumps({"vocab": vocab, "merges": model["merges"], "pieces": pattern}, ensure_ascii=False)
+
+
+def byte_tokenizer_json(tokenizer: Tokenizer) -> str:
+    """Vocabulary, merges, what is split off first and special tokens of a byte-level tokenizer, as the writer has it.
+
+    Raises:
+        ValueError: if it works in a way that the script does not know.
+    """
+    content = json.loads(tokenizer.to_str())
+    model, normal = content["model"], content["normalizer"]["normalizers"]
+    split, level = content["pre_tokenizer"]["pretokenizers"]
+    kinds = [*(step["type"] for step in normal), model["type"], split["type"], level["type"]]
+    plain = level["use_regex"] and not level["add_prefix_space"] and split["behavior"] == "Isolated"
+    if kinds != ["NFKC", "Prepend", "BPE", "Split", "ByteLevel"] or normal[1]["prepend"] != " " or not plain:
+        raise ValueError(f"tokenizer: expected NFKC, Prepend, BPE, Split and ByteLevel, got {', '.join(kinds)}")
+    vocab = sorted(model["vocab"], key=model["vocab"].__getitem__)
+    special = [token["content"] for token in content["added_tokens"]]
+    parts = {"vocab": vocab, "merges": model["merges"], "split": split["pattern"]["Regex"], "special": special}
+    return json.dumps(parts, ensure_ascii=False)

@@ -3,22 +3,23 @@
 /**
  * softmax(q k^T / sqrt(d)) of every head: heads x queries x keys as float32; zeros of a head that is off.
  *
- * @param {{heads: number, size: number, queries: Float32Array, keys: Float32Array, causal: boolean, off: number[]}} call
- *   queries and keys: heads x n x size
+ * @param {{heads: number, keyHeads: number, size: number, queries: Float32Array, keys: Float32Array, causal: boolean, off: number[]}} call
+ *   queries: heads x n x size; keys: key heads x n x size, each key head for as many neighbouring heads (Ainslie 2023)
  */
-export function attentionWeights({ heads, size, queries, keys, causal, off = [] }) {
+export function attentionWeights({ heads, keyHeads = heads, size, queries, keys, causal, off = [] }) {
   const rows = queries.length / heads / size;
-  const columns = keys.length / heads / size;
+  const columns = keys.length / keyHeads / size;
   const weights = new Float32Array(heads * rows * columns);
   const scores = new Float64Array(columns);
   for (let head = 0; head < heads; head += 1) {
     if (off.includes(head)) continue;
+    const first = Math.floor((head * keyHeads) / heads) * columns;
     for (let row = 0; row < rows; row += 1) {
       const seen = causal ? columns - rows + row + 1 : columns;
       const query = (head * rows + row) * size;
       let most = -Infinity;
       for (let column = 0; column < seen; column += 1) {
-        const key = (head * columns + column) * size;
+        const key = (first + column) * size;
         let score = 0;
         for (let i = 0; i < size; i += 1) score += queries[query + i] * keys[key + i];
         scores[column] = score / Math.sqrt(size);

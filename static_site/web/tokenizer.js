@@ -1,5 +1,7 @@
 // The shipped tokenizers: cleaning, pieces, byte-pair encoding (Sennrich 2016) and back, as viz_core and tokenizers do it.
 
+import { makeMerge } from "./pairs.js";
+
 const START = "\u2581"; // where a word starts
 const BYTE = /^<0x([0-9A-F]{2})>$/;
 
@@ -14,7 +16,7 @@ export const clean = (text) =>
  */
 export function makeTokenizer({ vocab, merges, pieces }) {
   const ids = new Map(vocab.map((token, id) => [token, id]));
-  const ranks = new Map(merges.map(([left, right], rank) => [`${left} ${right}`, rank]));
+  const merge = makeMerge(merges);
   const pattern = new RegExp(pieces, "giu");
   const known = new Map(); // of a piece: its ids
   const utf8 = new TextEncoder();
@@ -43,24 +45,9 @@ export function makeTokenizer({ vocab, merges, pieces }) {
     });
   }
 
-  /** Merge the pair that was learned first, again and again. */
-  function merge(piece) {
-    const parts = letters(piece);
-    for (;;) {
-      let best = Infinity;
-      let at = -1;
-      for (let i = 0; i + 1 < parts.length; i += 1) {
-        const rank = ranks.get(`${parts[i]} ${parts[i + 1]}`) ?? Infinity;
-        if (rank < best) [best, at] = [rank, i];
-      }
-      if (at < 0) return parts.map((part) => ids.get(part));
-      parts.splice(at, 2, parts[at] + parts[at + 1]);
-    }
-  }
-
   function encode(text) {
     return split(text.normalize("NFKC")).flatMap((piece) => {
-      if (!known.has(piece)) known.set(piece, merge(piece));
+      if (!known.has(piece)) known.set(piece, merge(letters(piece)).map((part) => ids.get(part)));
       return known.get(piece);
     });
   }

@@ -1,13 +1,11 @@
 // The translator's page: English in, French out, and every head's map.
 
-import { keepSite, readPage, renderClaim } from "./page.js";
-import { rowError } from "./attention.js";
-import { openTranslator, TextError } from "./translator.js";
+import { readPage } from "./page.js";
+import { claimCache, claimRows, explain, headsNamed, linkApp, startModel, writeHash } from "./model_page.js";
+import { openTranslator } from "./translator.js";
 import { initialState, makeGroup, makeView } from "./view_source.js";
 
 const TYPING = 350; // milliseconds after the last key
-const ROUNDING = 1e-5; // as in the app: what float32 may lose in sums of a few hundred terms
-const LOGIT_ROUNDING = 1e-4; // the same through all layers and the output layer
 
 const page = readPage();
 const { data, words, part } = page;
@@ -27,10 +25,9 @@ const view = makeView(part("view"), part("markup").innerHTML, data.viewWords, pa
 /** The address holds what is shown, so that a link shows it again. */
 function writeAddress(changes) {
   const now = { ...readAddress(), ...changes };
-  const entries = [["text", now.text], ["beam", now.beam === 1 ? "" : now.beam], ["off", now.off.join("_")], ["head", now.head === data.open ? "" : now.head]].filter(([, value]) => value);
-  const hash = entries.length ? `#${new URLSearchParams(entries)}` : "";
-  history.replaceState(null, "", hash || location.pathname + location.search);
-  part("whole-page").hash = hash;
+  writeHash(page, [["text", now.text], ["beam", now.beam === 1 ? "" : now.beam], ["off", now.off.join("_")], ["head", now.head === data.open ? "" : now.head]]);
+  const chosen = now.beam === 1 ? "" : [...form.elements.search.options].find(({ value }) => Number(value) === now.beam).textContent;
+  linkApp(page, "t", [["text", now.text], ["search", chosen]], now);
 }
 
 function readAddress() {
@@ -39,10 +36,6 @@ function readAddress() {
   const off = (given.get("off") ?? "").split("_").filter((place) => data.heads.includes(place));
   const head = data.heads.includes(given.get("head")) ? given.get("head") : data.open;
   return { text: given.get("text") ?? "", beam: data.beams.includes(beam) ? beam : 1, off, head };
-}
-
-function say(name, values = {}) {
-  part("state").textContent = name ? words.text(name, values) : "";
 }
 
 function groupsOf(found) {
@@ -60,28 +53,12 @@ function groupsOf(found) {
   );
 }
 
-function headsNamed(off) {
-  const named = off.map((place) => {
-    const [group, layer, head] = place.split(".");
-    return words.text("announcement", { name: data.labels[group], text: words.text("head_name", { layer: Number(layer) + 1, head: Number(head) + 1 }) });
-  });
-  return words.row(named);
-}
-
-function showClaims(found, groups) {
-  const maps = groups.flatMap((group) => group.calls.map((_, layer) => [group, group.weights(layer)]));
-  const heads = groups.reduce((sum, { calls }) => sum + calls.reduce((count, call) => count + call.heads, 0), 0);
-  const rows = Math.max(...maps.map(([group, weights]) => rowError(weights, group.info.columns)));
-  renderClaim(part("claim-rows"), page, words.text("claim.rows", { heads }), rows, ROUNDING);
-  renderClaim(part("claim-cache"), page, words.text("claim.cache"), found.cacheError, LOGIT_ROUNDING);
-}
-
 function showResult(found, whole, off, time) {
   const score = ({ logProbability }) => page.number(logProbability).replace("-", "−");
   part("caption").hidden = part("whole").hidden = !off.length;
   if (off.length) {
     part("whole").textContent = whole.text;
-    part("caption").textContent = words.text("off-without", { heads: headsNamed(off), score: score(found) });
+    part("caption").textContent = words.text("off-without", { heads: headsNamed(page, off), score: score(found) });
     part("whole-caption").textContent = words.text("off-with", { score: score(whole) });
   }
   part("whole-caption").hidden = !off.length;
@@ -111,15 +88,12 @@ async function run() {
     const groups = groupsOf(found);
     view.open(groups, initialState(head), off);
     showResult(found, whole, off, time);
-    showClaims(found, groups);
+    claimRows(page, groups);
+    claimCache(page, found.cacheError);
     performance.mark("translated");
     Object.assign(document.documentElement.dataset, { shown: text, off: off.join("_") });
   } catch (error) {
-    if (isStopped()) return;
-    if (!(error instanceof TextError)) throw error;
-    part("problem").hidden = false;
-    const values = Object.fromEntries(Object.entries(error.values).map(([name, value]) => [name, page.whole(value)]));
-    part("problem").textContent = words.text(`problem.${error.message}`, values);
+    if (!isStopped()) explain(page, error);
   }
 }
 
@@ -163,31 +137,14 @@ function fill() {
   const { text, beam } = readAddress();
   input.value = text || data.example;
   search.value = beam;
-  part("whole-page").hash = location.hash;
+  writeAddress({});
 }
 
-async function start() {
-  fill();
-  listen();
-  if (!globalThis.WebAssembly || !globalThis.DecompressionStream) return say("unsupported");
-  const kept = keepSite().catch(() => false);
-  const bar = part("progress");
-  const progress = ({ done, total }) => {
-    Object.assign(bar, { value: done, max: total });
-    if (done < total) say("loading", { done: page.megabytes(done), total: page.megabytes(total) });
-    else say("preparing");
-  };
-  try {
-    translator = await openTranslator(data.files, data.sizes, progress);
-  } catch (error) {
-    say("failed", { reason: error.message });
-    throw error;
-  }
-  bar.hidden = true;
+async function open(progress) {
+  translator = await openTranslator(data.files, data.sizes, progress);
   globalThis.atlas = { translator }; // for tests and the curious
-  await run();
-  document.documentElement.dataset.ready = "true";
-  return say((await kept) ? "ready" : "ready-unkept");
 }
 
-start();
+fill();
+listen();
+startModel(page, open, run);

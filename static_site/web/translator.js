@@ -1,22 +1,16 @@
 // The shipped Transformer: greedy and beam search with a cache, then one pass over the finished translation whose queries
 // and keys give every map (viz_core/pretrained/decoding.py and translator.py).
 
+import { InputError } from "./errors.js";
 import { floats, loadModel, wholes } from "./model.js";
 import { loadFile } from "./files.js";
+import { largest, logProbability, mostLikely, pause } from "./search.js";
 import { clean, isSpelled, makeTokenizer, readable, wordNumbers } from "./tokenizer.js";
 
 const MAX_CHARACTERS = 2000;
 const MAX_SOURCE_TOKENS = 512;
 const MAX_NEW_TOKENS = 256;
 const PAUSE_AFTER = 8; // steps, so that the page stays awake
-
-/** A text that cannot be translated; `name` is that of the sentence that says why. */
-export class TextError extends Error {
-  constructor(sentence, values = {}) {
-    super(sentence);
-    this.values = values;
-  }
-}
 
 /**
  * @param files as `loadModel` takes them, and the tokenizer's
@@ -34,12 +28,12 @@ export async function openTranslator(files, sizes, progress) {
   /** Token ids with <eos>; refuses what `Translator.encode` refuses. */
   function encode(text) {
     const length = [...text].length;
-    if (length > MAX_CHARACTERS) throw new TextError("too-long", { count: length, most: MAX_CHARACTERS });
+    if (length > MAX_CHARACTERS) throw new InputError("too-long", { count: length, most: MAX_CHARACTERS });
     const cleaned = clean(text);
-    if (!cleaned) throw new TextError("empty");
+    if (!cleaned) throw new InputError("empty");
     const ids = tokenizer.encode(cleaned);
-    if (!/[\p{L}\p{N}]/u.test(tokenizer.decode(ids.filter((id) => !isSpelled(tokenizer.token(id)))))) throw new TextError("unknown");
-    if (ids.length >= MAX_SOURCE_TOKENS) throw new TextError("too-many", { count: ids.length, most: MAX_SOURCE_TOKENS - 1 });
+    if (!/[\p{L}\p{N}]/u.test(tokenizer.decode(ids.filter((id) => !isSpelled(tokenizer.token(id)))))) throw new InputError("unknown");
+    if (ids.length >= MAX_SOURCE_TOKENS) throw new InputError("too-many", { count: ids.length, most: MAX_SOURCE_TOKENS - 1 });
     return [...ids, eos];
   }
 
@@ -161,39 +155,6 @@ export async function openTranslator(files, sizes, progress) {
   }
 
   return { translate, encode };
-}
-
-const pause = () => new Promise((resolve) => setTimeout(resolve));
-
-/** The place of the largest number, but for those left out. */
-function largest(values, without) {
-  let best = -1;
-  for (let i = 0; i < values.length; i += 1) {
-    if (!without.includes(i) && (best < 0 || values[i] > values[best])) best = i;
-  }
-  return best;
-}
-
-function logSum(logits, without = []) {
-  const most = logits[largest(logits, without)];
-  let total = 0;
-  for (let i = 0; i < logits.length; i += 1) if (!without.includes(i)) total += Math.exp(logits[i] - most);
-  return most + Math.log(total);
-}
-
-const logProbability = (logits, id) => logits[id] - logSum(logits);
-
-/** The `count` most likely tokens with their log-probabilities among those that may be written. */
-function mostLikely(logits, without, count) {
-  const sum = logSum(logits, without);
-  const found = [];
-  for (let id = 0; id < logits.length; id += 1) {
-    if (without.includes(id) || (found.length === count && logits[id] <= found.at(-1).logit)) continue;
-    const place = found.findIndex(({ logit }) => logits[id] > logit);
-    found.splice(place < 0 ? found.length : place, 0, { id, logit: logits[id] });
-    if (found.length > count) found.pop();
-  }
-  return found.map(({ id, logit }) => ({ id, logP: Math.fround(logit - sum) }));
 }
 
 /** Rows of keys and values in this order, as beam search selects them. */

@@ -11,8 +11,11 @@ import torch
 
 from static_site import onnxruntime_web
 from static_site.build import build_site
+from static_site.onnx_files import WeightStore
 from static_site.translator_graphs import DecoderGraph, EncoderGraph, export_translator
 from static_site.words import html_of, sentence_of_error
+from static_site.writer_graph import WriterGraph, export_writer
+from viz_core.hub import load_hub
 from viz_core.pretrained import Translator
 
 
@@ -21,17 +24,7 @@ def test_graphs_give_what_torch_gives_at_any_length(
 ) -> None:
     model = translator.model
     graphs, store = export_translator(model)
-    numbers = np.zeros(store.size // 4, np.float32)
-    for (name, transposed), offset in store.places.items():
-        values = store.named[name].detach().numpy()
-        values = values.T if transposed else values
-        numbers[offset // 4 : offset // 4 + values.size] = values.ravel()
-    (tmp_path / "weights").write_bytes(numbers.tobytes())
-    sessions = {}
-    for name, graph in graphs.items():
-        assert str(Path.cwd()).encode() not in graph
-        (tmp_path / name).write_bytes(graph)
-        sessions[name] = onnxruntime.InferenceSession(tmp_path / name)
+    sessions = open_sessions(graphs, store, tmp_path)
     blocks = model.encoder.blocks
     layers, heads, size = len(blocks), blocks[0].attention.num_heads, blocks[0].attention.head_dim
     vocab = model.decoder.dense.out_features
@@ -46,6 +39,41 @@ def test_graphs_give_what_torch_gives_at_any_length(
             decoded = DecoderGraph(model)(tokens, gates[1], cached, crossed)
         expect_equal(sessions["encoder"], (source, gates[0]), encoded)
         expect_equal(sessions["decoder"], (tokens, gates[1], *cached, *crossed), decoded)
+
+
+def open_sessions(
+    graphs: dict[str, bytes], store: WeightStore, folder: Path
+) -> dict[str, onnxruntime.InferenceSession]:
+    """Sessions of graphs whose weights lie in a folder as the browser unpacks them."""
+    numbers = np.zeros(store.size // 4, np.float32)
+    for (name, transposed), offset in store.places.items():
+        values = store.named[name].detach().numpy()
+        values = values.T if transposed else values
+        numbers[offset // 4 : offset // 4 + values.size] = values.ravel()
+    (folder / "weights").write_bytes(numbers.tobytes())
+    for name, graph in graphs.items():
+        assert str(Path.cwd()).encode() not in graph
+        (folder / name).write_bytes(graph)
+    return {name: onnxruntime.InferenceSession(folder / name) for name in graphs}
+
+
+def test_the_writers_graph_gives_what_torch_gives_at_any_length(tmp_path: Path, shapes_unchecked: None) -> None:
+    network = load_hub("writer-en", device="cpu", offline=True).network
+    graphs, store = export_writer(network)
+    session = open_sessions(graphs, store, tmp_path)["writer"]
+    config = network.config
+    gates = torch.ones(config.num_hidden_layers, config.num_attention_heads)
+    past_shape = 2 * config.num_hidden_layers, 1, config.num_key_value_heads
+    for past, steps in ((0, 1), (0, 9), (6, 1), (4, 3)):
+        tokens = torch.randint(4, config.vocab_size, (1, steps))
+        cached = list(torch.randn(*past_shape, past, config.head_dim))
+        with torch.inference_mode():
+            expected = WriterGraph(network)(tokens, gates, cached)
+        expect_equal(session, (tokens, gates, *cached), expected)
+    with torch.inference_mode():
+        whole = network(tokens).logits
+        logits = WriterGraph(network)(tokens, gates, list(torch.zeros(*past_shape, 0, config.head_dim)))[0]
+    assert (whole - logits).abs().max() < 1e-4
 
 
 def expect_equal(

@@ -1,0 +1,133 @@
+"""What pages whose model runs in the browser have in common: their files, their words, their HTML."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from static_site.onnx_files import WeightStore
+from static_site.pages import Words, app_link, fill_template, script_words, whole_page
+from static_site.site_files import SiteFiles
+from static_site.words import html_of, sentence_of_error
+from viz_core.view.components import read_component
+from viz_core.view.words import WORD_NAMES, view_words
+
+_SITE = ("loading", "preparing", "ready", "ready-unkept", "failed", "unsupported", "timing")
+
+
+@dataclass(frozen=True)
+class ModelPage:
+    """The parts of a page that its model decides.
+
+    Attributes:
+        name: of its file and its script, without ending.
+        chapter: of the app, whose essentials it shows and to which it links.
+        controls, examples, result: HTML.
+        look: what to look for in the maps.
+        claims: names of the badges.
+    """
+
+    name: str
+    chapter: str
+    title: str
+    controls: str
+    examples: str
+    result: str
+    look: str
+    claims: Sequence[str]
+
+
+def add_model(
+    files: SiteFiles, name: str, graphs: Mapping[str, bytes], store: WeightStore, **others: str
+) -> dict[str, Any]:
+    """Add a model's graphs and weights, and other files of its folder by their names without .json."""
+    folder = f"models/{name}"
+    return {
+        "graphs": {each: files.add(f"{folder}/{each}.onnx", graph) for each, graph in graphs.items()},
+        "weights": files.add(f"{folder}/weights.f16.gz", store.packed()),
+        "index": files.add(f"{folder}/weights.json", store.index()),
+        **{each: files.add(f"{folder}/{each}.json", content) for each, content in others.items()},
+    }
+
+
+def size_of(model: Mapping[str, Any]) -> int:
+    """Bytes of a model's files."""
+    single = [part["bytes"] for name, part in model.items() if name != "graphs"]
+    return sum(single) + sum(part["bytes"] for part in model["graphs"].values())
+
+
+def common_data(
+    words: Words, problems: Mapping[str, str], *names: tuple[str, str] | tuple[str, str, str]
+) -> dict[str, Any]:
+    """The words that every model's script reads, with more of them.
+
+    Args:
+        problems: the sentence of each refused input, in English, by its name in the script.
+        names: more words, as `script_words` takes them.
+    """
+    language = words.language
+    filled = script_words(
+        words,
+        *(("site", name) for name in _SITE),
+        *(("transformer", name) for name in ("claim.rows", "claim.cache", "off-with", "off-without")),
+        *(("common", name) for name in ("holds", "fails", "badge.off-by", "measured.off-by")),
+        *(("attention-view", name) for name in ("head_name", "announcement", "row")),
+        *names,
+    )
+    sentences = {f"problem.{name}": sentence_of_error(text, language) for name, text in problems.items()}
+    shown = view_words(language)
+    return {"words": filled | sentences, "viewWords": {name: shown[name] for name in WORD_NAMES}}
+
+
+def model_page(words: Words, page: ModelPage, data: Mapping[str, Any], app: str, view: str = "") -> str:
+    """The HTML of a model's page.
+
+    Args:
+        data: what its script reads.
+        app: address of the app, or "".
+        view: name of the file where it shows one view only, for a frame in another page.
+    """
+    component = read_component("attention_view")
+    chapter = page.chapter
+    question = words.of(chapter, "question")
+    body = fill_template(
+        "model",
+        page=page.name,
+        title=html.escape(page.title),
+        question=html.escape(question),
+        definition=html_of(words.of(chapter, "definition")),
+        formula=html_of(words.of(chapter, "formula")),
+        no_script=words.of("site", "no-script"),
+        controls=page.controls,
+        examples=page.examples,
+        result=page.result,
+        all_on=words.of("site", "all-on"),
+        preparing=words.of("site", "preparing"),
+        look=html.escape(page.look.replace("`", "")),
+        claims=words.of("common", "claims"),
+        claim_parts="".join(f'<span data-part="claim-{name}"></span>' for name in page.claims),
+        takeaways=html_of(words.of(chapter, "takeaways")),
+        about=words.of("site", "about"),
+        in_app=app_link(words, app, chapter),
+        whole_page=words.of("site", "whole-page"),
+        markup=f"<style>{component.style}</style>{component.markup}",
+    )
+    return whole_page(words, page.title, question, body, data, page.name, view or page.name)
+
+
+def example_buttons(words: Words, texts: Sequence[str]) -> str:
+    """Buttons that fill in a text."""
+    made = (
+        f'<button type="button" lang="en" data-example="{text}">{text}</button>' for text in map(html.escape, texts)
+    )
+    return f'<p class="examples" data-part="examples">{words.of("site", "examples")}: {" ".join(made)}</p>'
+
+
+def text_area(label: str, placeholder: str = "") -> str:
+    """The field of a text."""
+    return (
+        f'<label class="wide">{html.escape(label)}<textarea name="text" rows="2" maxlength="2000" spellcheck="false" '
+        f'placeholder="{html.escape(placeholder)}"></textarea></label>'
+    )

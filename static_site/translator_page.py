@@ -1,0 +1,90 @@
+"""The page of the shipped translator."""
+
+from __future__ import annotations
+
+import html
+from typing import Any
+
+import numpy as np
+
+from static_site.model_pages import ModelPage, add_model, common_data, example_buttons, text_area
+from static_site.pages import Words
+from static_site.site_files import SiteFiles
+from static_site.tokenizers import tokenizer_json
+from static_site.translator_graphs import export_translator
+from viz_core.pretrained import Translator, load
+from viz_core.view.words import group_labels
+
+NAME = "transformer-en-fr"
+BEAMS = (1, 4)
+EXAMPLE = "preset.letter"
+PRESETS = ("preset.go", "preset.calm", "preset.home", "preset.cat", "preset.book", "preset.rain")
+PROBLEMS = {
+    "too-long": "This text has {count:,} characters; at most {most:,} can be translated.",
+    "empty": "There is nothing to translate yet: type an English sentence.",
+    "unknown": "The model knows no word or sign in this text. It was trained on English in Latin letters.",
+    "too-many": "This text has {count:,} tokens; the model takes at most {most:,}. Shorten it.",
+}
+RESULT = """<p class="note" data-part="whole-caption" hidden></p>
+<p lang="fr" class="translation whole" data-part="whole" hidden></p>
+<p class="note" data-part="caption" hidden></p>
+<p lang="fr" class="translation" data-part="result">&nbsp;</p>"""
+
+
+def load_model() -> Translator:
+    """The translator on the CPU."""
+    translator = load(NAME, device="cpu")
+    assert isinstance(translator, Translator)
+    return translator
+
+
+def add_files(files: SiteFiles, translator: Translator) -> dict[str, Any]:
+    """Add the translator's graphs, weights and tokenizer."""
+    graphs, store = export_translator(translator.model)
+    return add_model(files, NAME, graphs, store, tokenizer=tokenizer_json(translator.tokenizer))
+
+
+def page(words: Words) -> ModelPage:
+    """The translator's parts of the page."""
+    named = {beam: "greedy" if beam == 1 else f"beam {beam}" for beam in BEAMS}
+    searches = {beam: html.escape(words.of("transformer", f"option.{option}")) for beam, option in named.items()}
+    options = "".join(f'<option value="{beam}">{text}</option>' for beam, text in searches.items())
+    label = html.escape(words.label("transformer", "search"))
+    return ModelPage(
+        "transformer",
+        "transformer",
+        words.title("transformer"),
+        text_area(words.label("transformer", "text"), words.of("translation", "placeholder"))
+        + f'<label>{label}<select name="search">{options}</select></label>'
+        + f'<button type="submit">{words.of("translation", "translate")}</button>',
+        example_buttons(words, [words.of("translation", name) for name in PRESETS]),
+        RESULT,
+        words.of("transformer", "look.maps"),
+        ("rows", "cache"),
+    )
+
+
+def data(words: Words, translator: Translator, files: dict[str, Any]) -> dict[str, Any]:
+    """What the translator's script reads."""
+    blocks = translator.model.encoder.blocks
+    layers, heads, size = len(blocks), blocks[0].attention.num_heads, blocks[0].attention.head_dim
+    alignments = translator.card.training["alignments"]
+    best = np.unravel_index(np.argmin(alignments["written"]), (layers, heads))
+    names = (
+        ("translation", "measured"),
+        ("translation", "incomplete"),
+        ("translation", "unknown", "unknown-count"),
+    )
+    groups = ("encoder-self", "decoder-self", "cross")
+    return common_data(words, PROBLEMS, *names) | {
+        "labels": group_labels("translation", words.language),
+        "files": files,
+        "sizes": {"layers": layers, "heads": heads, "size": size},
+        "heads": [f"{group}.{layer}.{head}" for group in groups for layer in range(layers) for head in range(heads)],
+        "errors": [alignments["written"], alignments["read"]],
+        "open": ".".join(["cross", *map(str, best)]),
+        "model": translator.card.name,
+        "revision": translator.card.revision,
+        "example": words.of("translation", EXAMPLE),
+        "beams": BEAMS,
+    }
