@@ -33,6 +33,7 @@ def lens(chapter: Chapter, card: HubCard, request: HubRequest) -> None:
             seen.read[-_COLUMNS:],
             labels["token"],
             labels,
+            layers_across=len(seen.tokens) <= len(last),  # the shorter side across: a phone is narrow
         ),
         count=len(last),
         early=early,

@@ -246,3 +246,23 @@ def test_on_a_phone_two_buttons_and_a_finger_scrolls(browser: Browser, app_url: 
     assert titles == ["Save as a picture (SVG)", "Full screen"]
     assert page.evaluate("document.querySelector('.js-plotly-plot')._fullLayout.dragmode") is False
     context.close()
+
+
+def test_texts_of_cells_stay_in_them_on_a_phone_and_the_pointer_reads_them_whole(page: Page, app_url: str) -> None:
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto(f"{app_url}/model-lab?ml-open-lens=true")
+    page.locator(".st-key-section-lens").scroll_into_view_if_needed()
+    lens = drawn(page, "lens")
+    expect(lens.locator(".heatmap-label text").first).to_be_visible()
+    room, longest, shown, whole = lens.evaluate(
+        """(chart) => {
+          const { _fullData: [trace], _fullLayout } = chart.querySelector(".js-plotly-plot");
+          const drawn = [...chart.querySelectorAll(".heatmap-label text")].map((text) => text.getBBox().width);
+          const room = _fullLayout.xaxis._length / trace.text[0].length;
+          return [room, Math.max(...drawn), trace.text.flat(), trace.hovertext.flat()];
+        }"""
+    )
+    assert longest <= room
+    cut = [(text, long) for text, long in zip(shown, whole, strict=True) if text != long]
+    assert cut
+    assert all(text.endswith("…") and long.startswith(text[:-1]) for text, long in cut)

@@ -2,6 +2,7 @@
 
 import { mountView, partsOf, stopWatching, watchWidth } from "../shared/mount.js";
 import { fetchEarly, loadPlotly } from "./bundle.js";
+import { fitCells } from "./cells.js";
 import { DRAW_MARGIN, stopWatchingVisibility, watchVisibility } from "../shared/visibility.js";
 import { listenForParts, listenToTraces, offerFocus, showLit } from "./parts.js";
 import { readChart } from "./payload.js";
@@ -92,7 +93,7 @@ const canDraw = (view) => view.visible && view.bytes && view.width;
 
 const same = (a, b) => a.length === b.length && a.every((byte, i) => byte === b[i]);
 
-function draw(view, plotly, size, theme) {
+async function draw(view, plotly, size, theme) {
   const { plot } = view.parts;
   const { about, ...figure } = readChart(view.bytes);
   const { data, layout, frames } = inTheme(figure, theme);
@@ -107,10 +108,11 @@ function draw(view, plotly, size, theme) {
   }
   const first = !view.config;
   view.config ??= configOf(view); // the same object each time, or plotly starts again
-  const drawing = plotly.react(plot, { data, layout, frames: frames.length ? frames : undefined, config: view.config });
+  const whole = { data, layout, frames: frames.length ? frames : undefined, config: view.config };
+  await plotly.react(plot, whole);
+  if (fitCells(data, plot._fullLayout, theme.font)) await plotly.react(plot, whole);
   if (first) listenToTraces(view);
   if (first && about.clickable) plot.on("plotly_click", ({ points }) => view.sendClick(points[0]));
-  return drawing;
 }
 
 function configOf(view) {

@@ -1,6 +1,7 @@
 // The chart as a picture file: dark on white, so that it can be read wherever it goes.
 
 import { escapeXml, saveFile } from "../shared/files.js";
+import { fitCells } from "./cells.js";
 import { readChart } from "./payload.js";
 import { PRINTED, templateOf, themeOf } from "./theme.js";
 
@@ -21,7 +22,9 @@ async function save(view, plot) {
     layout[name] = { ...layout[name], range: [...shown[name].range], autorange: false };
   }
   const { width, height } = shown;
-  const template = templateOf({ ...themeOf(view.parts.root), ...PRINTED });
+  const theme = themeOf(view.parts.root);
+  const template = templateOf({ ...theme, ...PRINTED });
+  fitCells(data, shown, theme.font);
   Object.assign(layout, { template, width, height, paper_bgcolor: PRINTED.paper });
   const address = await globalThis.Plotly.toImage({ data, layout }, { format: "svg", width, height });
   const text = standing(decodeURIComponent(address.slice(address.indexOf(",") + 1)), about.alt);

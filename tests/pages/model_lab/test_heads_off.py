@@ -47,9 +47,9 @@ def test_a_decoder_without_heads_and_through_its_layers(open_page: OpenPage, fol
         other = model.run("The cat", max_new_tokens=5)
     assert other.text != run.text
     assert "Generated without them" in texts(app)
-    assert badges(app)["the last row equals the model's output"]
+    assert badges(app)["the last layer equals the model's output"]
     seen = through_the_layers(model, run)
-    assert drawn(app, "lens")[0]["text"][-1] == escape_labels(list(seen.tokens[-1]))
+    assert [row[-1] for row in drawn(app, "lens")[0]["text"]] == escape_labels(list(seen.tokens[-1]))
     app.button(key="ml-do-head-off").click().run()
     assert app.multiselect(key="ml-without").value == ["decoder-1", "decoder-2.2", "decoder-2.3"]
 
@@ -62,7 +62,7 @@ def test_an_encoder_turns_and_fills_in(open_page: OpenPage, folders: Path) -> No
     run = model.run("The cat [MASK] here.")
     found = without_heads(model, run, (("encoder.0.self", 1),))
     np.testing.assert_allclose(drawn(app, "off-distance")[0]["y"], found.distances, atol=1e-6)
-    assert badges(app)["the last row equals the model's output"]
+    assert badges(app)["the last layer equals the model's output"]
 
 
 def test_classes_and_layers_that_share_their_weights(open_page: OpenPage) -> None:
