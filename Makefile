@@ -9,7 +9,7 @@ ADDRESS ?= localhost
 export PYTHONDONTWRITEBYTECODE :=
 PIP_INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --no-compile
 
-.PHONY: run host test test-library docs course site languages bench load attacks serve-test clean
+.PHONY: run host test test-library test-ranges docs course site languages bench load attacks serve-test clean
 
 # Start the app on localhost. ADDRESS=0.0.0.0 makes it visible to your network; for a public server use `make host`.
 run: $(VENV)/.app
@@ -31,6 +31,11 @@ test: $(VENV)/.peers $(VENV)/.lens
 # The library's tests by themselves: importing streamlit, playwright, plotly or any part of the app is an error.
 test-library: $(VENV)/.dev
 	OMP_NUM_THREADS=1 $(BIN)/pytest -p tests.library_only tests/viz_core
+
+# The library's tests with the lowest and the highest torch and transformers that pyproject.toml allows. For every week, not
+# every change: each end is installed anew. ARGS names some of the tests.
+test-ranges: $(VENV)/.dev
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.ranges $(ARGS)
 
 # Write the documentation site to build/docs; `python -m http.server -d build/docs` shows it.
 docs: $(VENV)/.dev

@@ -12,6 +12,8 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from tests.ranges import RANGED, ends
+
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 OWN = {"viz_core", "attention_atlas", "serving", "ui", "pages"}
@@ -90,3 +92,13 @@ def test_what_is_tested_lies_within_the_ranges() -> None:
     ranges = [each for extra in (None, *PROJECT["optional-dependencies"]) for each in requirements(extra)]
     outside = {str(each) for each in ranges if not each.specifier.contains(pins.get(canonicalize_name(each.name), "0"))}
     assert outside <= {"tqdm>=4.66"}, "huggingface-hub pins it for us"
+
+
+def test_the_ends_of_the_ranges_are_within_them() -> None:
+    lowest, highest = ends()["lowest"], ends()["highest"]
+    assert [Requirement(each).name for each in highest] == list(RANGED)
+    for end, whole in zip(lowest, map(Requirement, highest), strict=True):
+        name, _, version = end.partition("==")
+        assert name == whole.name
+        assert whole.specifier.contains(version)
+        assert any(one.operator == "<" for one in whole.specifier), f"{name}: the highest version is not bounded"

@@ -46,7 +46,8 @@ def show_without(
             _words(chapter, request, result, heads)
             if request.new_tokens and not request.target:
                 other = run(chapter, replace(request, off=heads))
-                st.markdown(chapter.words("off-written", text=escape(other.text.strip() if other else "")))
+                with st.container(key="off-written"):
+                    st.markdown(chapter.words("off-written", text=escape(other.text.strip() if other else "")))
         else:
             found = evaluate(request, without_heads, heads)
             if found.distances is None:

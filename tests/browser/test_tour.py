@@ -1,62 +1,165 @@
-"""The guided tour: from home through chapters, each step with its state; back; out, and the page stays."""
+"""The guided tour: at each step it asks, hides what it asks about until the guess, then shows it, and it is so."""
 
 from __future__ import annotations
 
 import re
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.accessibility import found_in
-from ui.chapter.tour import steps
-from ui.text.words import load_words
+from tests.browser.page_checks import expect_rest
+from ui.chapter.tour import Step, steps
+from ui.text.words import languages, load_words
+
+DESK, PHONE = {"width": 1400, "height": 900}, {"width": 390, "height": 844}
+
+# Over a grid on the place of a step: whether it is in the window above the bar, and what covers it.
+_SEEN = """([key, part]) => {
+  const whole = document.querySelector(`.stMainBlockContainer .st-key-${key}`);
+  const main = whole.closest('[data-testid=stMain]').getBoundingClientRect();
+  const bar = document.querySelector('.tour-bar').getBoundingClientRect();
+  const inner = [...whole.querySelectorAll('*')].map((each) => each.shadowRoot?.querySelector(`[data-part="${part}"]`));
+  const place = (part && whole.offsetHeight > main.height && inner.find(Boolean)) || whole;
+  const { left, top, width, height, bottom } = place.getBoundingClientRect();
+  const covers = [];
+  for (const x of [0.1, 0.5, 0.9]) for (const y of [0.05, 0.5, 0.95]) {
+    const [px, py] = [left + x * width, top + y * height];
+    const found = document.elementFromPoint(px, py);
+    if (!found || !whole.contains(found)) covers.push([px, py, found?.className ?? found?.tagName]);
+  }
+  const across = left >= 0 && left + width <= innerWidth + 1;
+  const inside = across && top >= 0 && bottom <= Math.min(bar.top, innerHeight) + 1;
+  return { inside, covers, visibility: getComputedStyle(whole.firstElementChild).visibility };
+}"""
 
 
-def expect_step(page: Page, number: int) -> None:
-    """The bar says the step, its chapter is open, as the step sets it, and its place is in sight."""
+def expect_step(page: Page, number: int, language: str = "en") -> Step:
+    """The bar asks the step's question, its chapter is open, as the step sets it, and its place is in the window."""
     step = steps()[number - 1]
-    bar = page.get_by_role("region", name="The guided tour")
-    expect(bar).to_contain_text(f"Step {number} of {len(steps())}")
-    expect(bar).to_contain_text(load_words("tour")(f"step.{step.name}"))
-    expect(page.get_by_role("heading", level=1, name=load_words(step.chapter).title)).to_be_visible()
+    bar, words = page.locator(".tour-bar"), load_words("tour", language)
+    expect(bar.locator(".tour-place")).to_have_text(
+        words("bar.place").replace("{place}", str(number)).replace("{count}", str(len(steps())))
+    )
+    expect(page.get_by_role("heading", level=1, name=load_words(step.chapter, language).title)).to_be_visible()
     expect(page.locator(f".stMainBlockContainer .st-key-{step.place}[data-toured]")).to_be_in_viewport()
     expect(page).to_have_url(re.compile(rf"/{step.chapter}[?]tour={number}&"))
     expect(page.get_by_test_id("stApp")).to_have_attribute("data-test-script-state", "notRunning")
+    return step
 
 
-def test_from_home_through_three_chapters_and_back_and_out(page: Page, app_url: str) -> None:
+def expect_question(page: Page, step: Step, language: str = "en") -> None:
+    """The question and its answers are there, and what they are about is not seen, heard or found yet."""
+    asked = step.question(language)
+    expect(page.locator(".tour-sentence")).to_have_text(asked.question)
+    expect(page.locator(".tour-answer")).to_have_text([answer.text for answer in asked.answers])
+    assert asked.why not in page.locator(".tour-bar").inner_text()
+    assert page.evaluate(_SEEN, [step.place, step.part])["visibility"] == "hidden"
+
+
+def expect_shown(page: Page, step: Step, reply: str, language: str = "en") -> None:
+    """The bar says what is shown, which is whole in the window, and nothing covers it."""
+    expect(page.locator(".tour-sentence")).to_have_text(f"{reply} {step.question(language).why}".strip())
+    expect(page.locator(".tour-answer")).to_have_count(0)
+    expect_rest(page)
+    page.wait_for_function(
+        f"(place) => {{ const seen = ({_SEEN})(place); return seen.inside && !seen.covers.length }}",
+        arg=[step.place, step.part],
+        timeout=20_000,
+    )
+
+
+def on_the_page(page: Page, key: str) -> str:
+    """What a part of the page says, and what is said of its pictures."""
+    within = page.locator(f".stMainBlockContainer .st-key-{key}")
+    named = within.locator("[aria-label]").evaluate_all("(all) => all.map((each) => each.getAttribute('aria-label'))")
+    return " ".join([within.inner_text(), *named])
+
+
+def expect_it_is_so(page: Page, step: Step, language: str) -> None:
+    """Numbers with decimals and French words of what the step says are those of the page."""
+    said = step.question(language).why
+    if step.name == "role":  # the reader presses a button first
+        page.locator(".st-key-ml-corpus-read-go button").click()
+        expect(page.locator(".st-key-section-corpus")).to_contain_text(re.compile(r"0[.,]637"))
+        assert "64%" in said
+        return
+    shown = on_the_page(page, step.place)
+    for number in re.findall(r"\d+[.,]\d+|\d+%", said):
+        assert number in shown, (step.name, number)
+    if step.name == "translate":
+        assert re.search(r"n'irons\??\s+26%", shown)
+        assert re.search(r"plage\s+98%", shown)
+    if step.name == "off":
+        assert "dans le jardin" in on_the_page(page, "result")
+        assert "jardin" not in shown
+    if step.name == "spare":
+        assert "n'irons pas" in on_the_page(page, "result")
+        assert "ne irons pas" in shown
+    if step.name == "silenced":
+        assert "is a famous." in shown
+        assert "is a famous singer." in page.locator(".stMainBlockContainer").inner_text()
+
+
+@pytest.mark.parametrize("language", languages())
+@pytest.mark.parametrize("size", [DESK, PHONE], ids=["desk", "phone"])
+def test_every_step_asks_before_it_shows_and_what_it_says_is_in_view_and_so(
+    page: Page, app_url: str, size: dict[str, int], language: str
+) -> None:
+    """The whole tour: a right guess, a wrong one and none, in turn."""
+    page.set_viewport_size(size)
+    common = load_words("common", language)
+    page.goto(f"{app_url}/{steps()[0].link}&lang={language}")
+    for step in steps():
+        expect_step(page, step.number, language)
+        expect_question(page, step, language)
+        right = [answer.mark for answer in step.question(language).answers].index("x")
+        turn = step.number % 3
+        if turn == 2:
+            page.locator(".tour-show").click()
+        else:
+            page.locator(".tour-answer").nth(right if turn else right - 1).click()
+        reply = re.sub(r"\*", "", common("right" if turn else "wrong")) if turn != 2 else ""
+        expect_shown(page, step, reply, language)
+        expect_it_is_so(page, step, language)
+        if step.number < len(steps()):
+            page.locator(".tour-next").click()
+    assert page.evaluate("Object.keys(localStorage).filter((key) => key.includes('tour'))") == []
+
+
+def test_with_keys_from_home_and_back_and_out(page: Page, app_url: str) -> None:
+    """Guesses by Enter, on without a guess, back to what was guessed; outside the tour nothing is hidden or kept."""
     page.goto(app_url)
     page.get_by_test_id("stMain").get_by_role("link", name="Take the tour").click()
-    expect_step(page, 1)
+    first = expect_step(page, 1)
+    expect_question(page, first)
     expect(page.get_by_label("Query", exact=True)).to_have_value("Lipten")
+    page.locator(".tour-answer").first.focus()
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    expect_shown(page, first, "Yes.")
     following = page.get_by_role("link", name="Next", exact=True)
-    for number in (2, 3, 4):
+    expect(following).to_be_focused()
+    page.keyboard.press("Enter")
+    expect_question(page, expect_step(page, 2))
+    expect(page.locator(".tour-answer").first).to_be_focused()
+    for number in (3, 4):
         following.click()
-        expect_step(page, number)
-    expect(page.locator(".st-key-sf-asks").get_by_role("radio").nth(1)).to_be_checked()
+        expect_question(page, expect_step(page, number))
     assert found_in(page, ".tour-bar") == []
+    expect(page.locator(".st-key-sf-asks").get_by_role("radio").nth(1)).to_be_checked()
     page.get_by_role("link", name="Back", exact=True).click()
     expect_step(page, 3)
     expect(page.locator(".st-key-ap-query")).to_contain_text("1.5")
     page.go_back()
-    expect_step(page, 4)
+    fourth = expect_step(page, 4)
     page.locator("body").press("Escape")
     expect(page.locator(".tour-bar")).to_have_count(0)
+    expect(page.locator(f".st-key-{fourth.place} > *").first).to_have_css("visibility", "visible")
     expect(page).to_have_url(re.compile(r"/scoring-functions[?](?!tour).*sf-asks=2"))
     page.go_back()
-    expect_step(page, 4)
+    expect_question(page, expect_step(page, 4))
     page.get_by_role("button", name="Leave").click()
     expect(page.locator(".tour-bar")).to_have_count(0)
-    expect(page.locator(".st-key-sf-asks").get_by_role("radio").nth(1)).to_be_checked()
-
-
-def test_on_a_phone_a_step_about_the_map_shows_the_map(page: Page, app_url: str) -> None:
-    page.set_viewport_size({"width": 390, "height": 844})
-    step = next(step for step in steps() if step.name == "head")
-    page.goto(f"{app_url}/{step.link}")
-    expect_step(page, step.number)
-    map_ = page.locator(".st-key-maps").get_by_role("application").first
-    expect(map_).to_be_in_viewport(ratio=0.9)
-    bar, bottom = page.get_by_role("region", name="The guided tour").bounding_box(), map_.bounding_box()
-    assert bar is not None
-    assert bottom is not None
-    assert bottom["y"] + bottom["height"] <= bar["y"] + 1, "the bar hides none of it"
+    page.goto(f"{app_url}/{first.link}")
+    expect_question(page, expect_step(page, 1))

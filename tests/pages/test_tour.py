@@ -1,4 +1,4 @@
-"""Every step of the guided tour: its link opens a page as asked for, with what the step's sentence says on it."""
+"""Every step of the guided tour: its link opens a page as asked for, with what the step then says on it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from streamlit.testing.v1 import AppTest
 
 from tests.pages.reading import badges, components, drawn, figures_alt, heatmap, stands, texts
 from ui.chapter.tour import Step, steps
-from ui.text.words import load_words
 from viz_core.hub import load_hub
 from viz_core.hub.store.local_models import SHIPPED_FOLDER
 from viz_core.lessons.multi_head.inputs import trained_input, trained_layer
@@ -36,7 +35,7 @@ def without(app: AppTest) -> str:
     return " ".join(map(unescape, re.findall(r'tabindex="0"[^>]*><span><bdi>([^<]*)</bdi>', line)))
 
 
-# What a step's sentence says, to be seen on its page.
+# What a step says after the guess, to be seen on its page.
 SEEN: dict[str, Callable[[AppTest], bool]] = {
     "lookup": lambda app: "Lipten" in str(app.query_params.get("qkv-query")) and weights(app).max() > 0.5,
     "temperature": lambda app: weights(app).max() < 0.2,
@@ -72,7 +71,7 @@ def keys(node: Any) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("step", steps(), ids=lambda step: step.name)
-def test_a_step_opens_on_what_its_sentence_says(open_page: OpenPage, step: Step) -> None:
+def test_a_step_opens_on_what_it_says(open_page: OpenPage, step: Step) -> None:
     app = open_page(step.chapter, **step.address | {"open-all": "false"})
     stands(app)
     assert not [caption.value for caption in app.caption if "The address" in caption.value]
@@ -82,11 +81,13 @@ def test_a_step_opens_on_what_its_sentence_says(open_page: OpenPage, step: Step)
     assert step.place in keys(app._tree)
     assert SEEN[step.name](app)
     payload = json.loads(components(app, "tour")[0].bytes)
-    assert payload["steps"][step.number - 1]["sentence"] == load_words("tour", "en")(f"step.{step.name}")
+    sent, question = payload["steps"][step.number - 1], step.question("en")
+    assert (sent["question"], sent["shown"]) == (question.question, question.why)
+    assert question.answers[sent["right"]].mark == "x"
 
 
-def test_what_its_sentences_say_of_heads_is_so() -> None:
-    """Head 1 leans to the word before, head 6 to the one after; "avec" looks at "beach"; the writer back."""
+def test_what_it_says_of_heads_is_so() -> None:
+    """Head 1 leans to the word before, 6 to the next, one alone to "." and <eos>; "avec" to "beach"; writer back."""
     state = {step.name: step.state for step in steps()}
     translator = load("transformer-en-fr", device="cpu")
     tokens = trained_input(translator, state["heads"]["mh-text"], 2, 64)
@@ -94,6 +95,9 @@ def test_what_its_sentences_say_of_heads_is_so() -> None:
     n = maps.shape[-1]
     for head, wanted in ((0, -1), (5, 1)):
         assert max(range(1 - n, n), key=lambda offset: float(maps[head].diagonal(offset).sum())) == wanted
+    alone = multi_head_steps(trained_layer(translator, 2, 1), tokens.X[None]).weights[0, 0]
+    assert float(alone[:, -2:].sum(dim=-1).mean()) > 0.5
+    assert (alone.argmax(dim=-1) < n - 2).sum() <= 2
     found = translator.translate(state["head"]["t-text"])
     row = found.trace["decoder.0.cross"].weights(head=4).reshape(len(found.target_tokens), -1)[13]
     assert (found.target_tokens[13], found.source_tokens[int(row.argmax())]) == ("avec", "beach")

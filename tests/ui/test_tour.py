@@ -1,4 +1,4 @@
-"""The guided tour: its steps, their sentences in every language, and which of them an address asks for."""
+"""The guided tour: its steps, their questions in every language, and which of them an address asks for."""
 
 from __future__ import annotations
 
@@ -45,18 +45,30 @@ def test_a_step_sets_what_its_chapter_has(step) -> None:
 
 
 @pytest.mark.parametrize("language", languages())
-def test_it_says_one_short_thing_at_each_step_in_every_language(language: str) -> None:
-    sentences = [load_words("tour", language)(f"step.{step.name}") for step in steps()]
-    assert max(map(len, sentences)) <= MOST_LETTERS
-    assert not [each for each in sentences if re.search(r"[*_`$\n]|\{", each)], "plain words: no Markdown is read there"
+def test_each_step_asks_one_question_and_says_one_short_thing_in_every_language(language: str) -> None:
+    """Two or three answers, the same one right as in English, and plain words: no Markdown is read there."""
+    for step in steps():
+        asked, english = step.question(language), step.question("en")
+        assert 2 <= len(asked.answers) <= 3
+        assert [answer.mark for answer in asked.answers] == [answer.mark for answer in english.answers]
+        assert not any(answer.reply for answer in asked.answers)
+        said = [asked.question, asked.why, *(answer.text for answer in asked.answers)]
+        assert max(map(len, said)) <= MOST_LETTERS
+        assert not [each for each in said if re.search(r"[*_`$\n]|\{", each)]
     assert load_words("tour", language).group("step").keys() == {step.name for step in steps()}
+
+
+def test_the_right_answer_is_not_always_in_one_place() -> None:
+    places = [[answer.mark for answer in step.question("en").answers].index("x") for step in steps()]
+    assert max(places.count(place) for place in set(places)) <= 11
 
 
 @pytest.mark.parametrize("language", languages())
 def test_in_ten_minutes_there_is_time_to_read_and_more_to_try(language: str) -> None:
-    sentences = [load_words("tour", language)(f"step.{step.name}") for step in steps()]
+    asked = [step.question(language) for step in steps()]
+    texts = [text for each in asked for text in (each.question, each.why, *(one.text for one in each.answers))]
     unit = r"[\u4e00-\u9fff]|[\w.-]+" if language == "zh-TW" else r"\S+"
-    reading = 60 * sum(len(re.findall(unit, each)) for each in sentences) / A_MINUTE[language]
+    reading = 60 * sum(len(re.findall(unit, each)) for each in texts) / A_MINUTE[language]
     assert reading + SECONDS_PER_STEP * len(steps()) <= TEN_MINUTES
 
 

@@ -1,7 +1,8 @@
-"""The guided tour: steps through the chapters, each a link that sets the page's state, and a sentence.
+"""The guided tour: steps through the chapters, each a link that sets the page's state, and a question about it.
 
-The steps are in assets/tour/steps.toml, their sentences in the words of the tour. A bar at the bottom of the window
-(assets/components/tour) links one to the next; `?tour=3` in the URL shows it at the third.
+The steps are in assets/tour/steps.toml, their questions in the words of the tour. A bar at the bottom of the window
+(assets/components/tour) asks, hides what the question is about until the reader has guessed, and links one step to the
+next; `?tour=3` in the URL shows it at the third.
 """
 
 from __future__ import annotations
@@ -16,9 +17,10 @@ from urllib.parse import urlencode
 import streamlit as st
 
 from ui.chapter.contents import page
-from ui.text.markdown import escape
+from ui.text.markdown import escape, plain_text
 from ui.text.words import load_words
 from ui.widgets.component import component
+from ui.widgets.predictions import Prediction, read_prediction
 from viz_core.runtime.assets import ASSETS, reading
 
 STEPS = ASSETS / "tour" / "steps.toml"
@@ -32,7 +34,7 @@ class Step:
 
     Attributes:
         number: from 1.
-        name: of its sentence.
+        name: of its words.
         chapter: that it is in.
         place: key of the element that the step is about.
         state: the page's query parameters.
@@ -55,6 +57,10 @@ class Step:
     def link(self) -> str:
         """Link to this step, relative to any page."""
         return f"{self.chapter}?{urlencode(self.address)}"
+
+    def question(self, language: str | None = None) -> Prediction:
+        """The question, its answers, and what the page shows then; in the reader's language unless one is given."""
+        return read_prediction(load_words("tour", language)(f"step.{self.name}"))
 
 
 @lru_cache(maxsize=1)
@@ -81,20 +87,28 @@ def mount_tour(chapter: str) -> None:
     """Mount the button that starts the tour, and its bar while the tour is on."""
     words = load_words("tour")
     is_on = requested_step(chapter, st.query_params.get(_PARAMETER)) is not None
-    sent = [
-        {
-            "chapter": step.chapter,
-            "link": step.link,
-            "place": step.place,
-            "part": step.part,
-            "sentence": words(f"step.{step.name}"),
-        }
-        for step in (steps() if is_on else steps()[:1])
-    ]
-    data = {"chapter": chapter, "words": words.group("bar"), "count": len(steps()), "steps": sent}
+    common = load_words("common")
+    replies = {name: plain_text(common(name)) for name in ("right", "wrong")}
+    sent = [_sent(step) for step in (steps() if is_on else steps()[:1])]
+    data = {"chapter": chapter, "words": words.group("bar") | replies, "count": len(steps()), "steps": sent}
     _mount(
         key="tour", data=json.dumps(data, ensure_ascii=False).encode()
     )  # bytes: for a dictionary Streamlit imports pandas
+
+
+def _sent(step: Step) -> dict[str, object]:
+    """What the bar needs of a step."""
+    question = step.question()
+    return {
+        "chapter": step.chapter,
+        "link": step.link,
+        "place": step.place,
+        "part": step.part,
+        "question": question.question,
+        "answers": [answer.text for answer in question.answers],
+        "right": [answer.mark for answer in question.answers].index("x"),
+        "shown": question.why,
+    }
 
 
 def report_unknown_step(chapter: str) -> None:

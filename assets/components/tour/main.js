@@ -1,11 +1,13 @@
-// The guided tour: a bar at the bottom of the window leads from chapter to chapter (ui/chapter/tour.py).
+// The guided tour: a bar at the bottom of the window leads from chapter to chapter (ui/chapter/tour.py). At each step it
+// asks first: what the question is about is hidden until the reader has guessed or asked to see it. Guesses are kept in
+// memory until the tour is left.
 //
 // Each step is a URL. It is opened as by the Back button: Streamlit opens its chapter, and every control takes its value
 // from the URL. So Back goes through the steps, and a step can be shared.
 
 import { mountView, partsOf } from "../shared/mount.js";
 import { makeBar } from "./bar.js";
-import { bringIntoSight, mark, stopBringing } from "./place.js";
+import { bringIntoSight, hide, mark, stopBringing } from "./place.js";
 
 const PARAMETER = "tour";
 const WINDOW_PARAMETERS = ["embed", "embed_options", "lang", "present"]; // of this window, not of the step
@@ -17,6 +19,7 @@ let tour = null; // the last data from Python
 let bar = null; // while on the tour
 let shown = 0; // the step that is shown
 let tries = 0; // to set its state again
+const guesses = new Map(); // by the number of the step
 
 /** A step's URL; for others without the parameters of this window. */
 function toAddress(link, forOthers = false) {
@@ -39,6 +42,14 @@ function requestedStep() {
 function go(href) {
   history.pushState(history.state, "", href);
   window.dispatchEvent(new PopStateEvent("popstate", { state: history.state }));
+  bar?.focus();
+}
+
+/** Show the step to a reader who chose this answer, or none (-1). */
+function reveal(answer) {
+  guesses.set(requestedStep(), answer);
+  shown = 0;
+  render();
 }
 
 /** The page stays as it is, and Back returns to the step. */
@@ -55,10 +66,12 @@ function render() {
   if (!number) return close();
   const fresh = !bar;
   if (fresh) open();
-  bar.show(number, tour, toAddress);
+  const isAsked = !guesses.has(number);
+  bar.show(number, tour, toAddress, guesses.get(number));
   if (fresh && document.activeElement === document.body) bar.focus();
   writeHeight();
   const { chapter, place, part } = tour.steps[number - 1];
+  hide(isAsked ? place : "");
   if (chapter !== tour.chapter) shown = 0; // its page is loading
   else if (shown !== number) {
     [shown, tries] = [number, 0];
@@ -86,7 +99,7 @@ function stateOf(href) {
 }
 
 function open() {
-  bar = makeBar(go, leave);
+  bar = makeBar(go, leave, reveal);
   document.querySelector(".stApp").append(bar.root);
   bar.watch = new ResizeObserver(writeHeight);
   bar.watch.observe(bar.root);
@@ -104,8 +117,10 @@ function close() {
   bar.watch.disconnect();
   bar.root.remove();
   bar = null;
+  guesses.clear();
   stopBringing();
   mark("");
+  hide("");
   delete document.documentElement.dataset.touring;
 }
 

@@ -5,7 +5,10 @@ const SETTLED = 1500; // ms without a change
 const LONGEST = 120000; // ms: a busy server is slow
 const TOUCHED = ["pointerdown", "wheel", "keydown", "touchstart"];
 
+const GAP = 8; // px, between the element and the bar
+
 let timer;
+let rule; // the style that hides an element
 
 /**
  * Scroll to the element with this key until it stays there, then call `rests`; end when the reader acts.
@@ -38,7 +41,17 @@ export function mark(key) {
   return place;
 }
 
-/** Whether it had to be scrolled: to the top, unless it is fully visible. While presenting, its figure is shown alone. */
+/** Hide the content of the element with this key, and of no other: by a rule, since Streamlit makes elements anew. */
+export function hide(key) {
+  rule ??= document.head.appendChild(document.createElement("style"));
+  const place = `.st-key-${CSS.escape(key)}`;
+  rule.textContent = key && `${place} > * { visibility: hidden; opacity: 0 } ${place} { --tour-asks: "?"; position: relative }`;
+}
+
+/**
+ * Whether it had to be scrolled, unless it is fully visible: to the bottom, so that controls above it are visible too, or
+ * to the top where the window is too low for it. While presenting, its figure is shown alone.
+ */
 function bring(whole, part) {
   if ("presenting" in document.documentElement.dataset) {
     window.dispatchEvent(new CustomEvent("atlas-show", { detail: whole }));
@@ -52,7 +65,7 @@ function bring(whole, part) {
   const margin = parseFloat(getComputedStyle(whole).scrollMarginTop) || 0;
   if (top >= view.top + margin && bottom <= view.bottom) return false;
   const before = main.scrollTop;
-  main.scrollTop += top - view.top - margin;
+  main.scrollTop += Math.min(top - view.top - margin, bottom - view.bottom + GAP);
   return Math.abs(main.scrollTop - before) > 2;
 }
 
