@@ -58,7 +58,7 @@ def test_every_misconception_is_used_and_every_text_is_in_three_languages() -> N
             return []
         return [value] if "en" in value else [each for inner in value.values() for each in texts(inner)]
 
-    for text in texts(trial().contents()["concepts"]):
+    for text in texts(trial().contents()):
         assert set(text) == set(LANGUAGES)
         fields = [{name for _, name, _, _ in string.Formatter().parse(str(each)) if name} for each in text.values()]
         assert fields[0] == fields[1] == fields[2]
@@ -196,6 +196,41 @@ except ValueError as error:
     assert all(0.035 < each < 0.065 for each in alarms)
     assert 0 < p <= 1
     assert "two files of P00000 for the same phase" in printed(outputs[-1])
+
+
+@pytest.mark.parametrize("language", LANGUAGES[1:])
+def test_the_analysis_reads_alike_in_every_language(language: str) -> None:
+    """The code is the same; each text and sentence is translated and has the numbers of the English one."""
+    english, other = (nbformat.reads(trial().notebook(each), as_version=4) for each in ("en", language))
+    nbformat.validate(other)
+    assert english == nbformat.read(TRIAL / "analysis.ipynb", as_version=4)
+    for one, two in zip(english.cells, other.cells, strict=True):
+        if one.cell_type == "code":
+            assert two.source == one.source.replace('LANGUAGE = "en"', f'LANGUAGE = "{language}"')
+        else:
+            assert two.source != one.source
+            assert figures(two.source) == figures(one.source)
+    assert [f'LANGUAGE = "{language}"' in cell.source for cell in other.cells].count(True) == 1
+    words = json.loads((TRIAL / "analysis.json").read_text("utf-8"))["sentences"]
+    for each in words.values():
+        assert set(each) == set(LANGUAGES)
+        assert fields_of(each[language]) == fields_of(each["en"])
+
+
+def test_a_sentence_of_the_analysis_has_the_decimal_sign_of_its_language() -> None:
+    values = {"name": "read", "n": 100, "before": 4.25, "after": 5.5}
+    assert trial().sentence("group", "pt-BR", **values) == "read: 100 participantes, 4,25 antes, 5,50 depois"
+    assert "5.50" in trial().sentence("group", "zh-TW", **values)
+
+
+def fields_of(text: str) -> list[tuple[str, str | None]]:
+    """The values that a sentence names, each with its format."""
+    return sorted((name, form) for _, name, form, _ in string.Formatter().parse(text) if name)
+
+
+def figures(text: str) -> list[str]:
+    """The numbers of a text in English notation, in order of size."""
+    return sorted(re.findall(r"\d+(?:\.\d+)?", re.sub(r"(?<=\d)(?:\{,\}|,)(?=\d)", ".", text)))
 
 
 def test_a_form_that_is_none_is_refused() -> None:

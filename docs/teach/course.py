@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import html
 import re
+import runpy
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +25,7 @@ ADDRESS = "http://localhost:8501"
 SECTIONS = ("goals", "plan", "slides", "vote", "sheet", "key", "homework")
 """The sections of a lesson, in the order of their headings."""
 MINUTES = 45
-TRIAL = ("form.html", "analysis.ipynb", "items.json", "trial.py")
+TRIAL = ("form.html", "analysis.ipynb", "analysis.json", "items.json", "trial.py")
 _NAME = {"en": "Name, date", "pt-BR": "Nome, data", "zh-TW": "姓名、日期"}
 _SHEET = {"en": "Exercise sheet", "pt-BR": "Folha de exercícios", "zh-TW": "練習單"}
 _STYLE = """
@@ -163,9 +164,12 @@ def _manifest(language: str, title: str, entries: str, resources: str) -> str:
 
 
 def trial_files(address: str) -> dict[str, str]:
-    """The files of the trial by name: its page in each language, the form, the analysis and what it reads."""
+    """The files of the trial by name: its page and the analysis in each language, the form, and what they read."""
     files = {name: (HERE / "trial" / name).read_text("utf-8") for name in TRIAL}
+    notebook = runpy.run_path(str(HERE / "trial" / "trial.py"))["notebook"]
     for language in LANGUAGES:
+        if language != "en":
+            files[f"analysis.{language}.ipynb"] = notebook(language)
         text = (HERE / "trial" / f"{language}.md").read_text("utf-8")
         files[f"{language}.html"] = page(text.split("\n")[0].removeprefix("# "), text, language, address)
     return files

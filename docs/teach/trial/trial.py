@@ -44,6 +44,32 @@ def contents() -> dict[str, Any]:
     return json.loads((HERE / "items.json").read_text("utf-8"))
 
 
+def misconceptions(language: str = "en") -> dict[str, str]:
+    """What each misconception says, by its name in items.json."""
+    return {name: texts[language] for name, texts in contents()["misconceptions"].items()}
+
+
+def sentence(name: str, language: str, /, **values: object) -> str:
+    """A sentence that the analysis prints, with the language's decimal sign."""
+    return _in(_analysis()["sentences"][name][language].format(**values), language)
+
+
+def notebook(language: str) -> str:
+    """The analysis with its text in a language: the cells of analysis.ipynb, and what analysis.json says instead."""
+    book = json.loads((HERE / "analysis.ipynb").read_text("utf-8"))
+    for cell in book["cells"]:
+        if cell["cell_type"] == "code":
+            cell["source"] = [line.replace('LANGUAGE = "en"', f'LANGUAGE = "{language}"') for line in cell["source"]]
+        elif language != "en":
+            cell["source"] = _analysis()["cells"][cell["id"]][language].splitlines(keepends=True)
+    return json.dumps(book, ensure_ascii=False, indent=1) + "\n"
+
+
+def _analysis() -> dict[str, Any]:
+    """The words of the analysis in other languages."""
+    return json.loads((HERE / "analysis.json").read_text("utf-8"))
+
+
 def items(form: str, language: str = "en") -> list[Item]:
     """Return the items of a form; the place of the right answer depends on form and concept, without a pattern.
 
