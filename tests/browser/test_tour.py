@@ -20,7 +20,8 @@ _SEEN = """([key, part]) => {
   const main = whole.closest('[data-testid=stMain]').getBoundingClientRect();
   const bar = document.querySelector('.tour-bar').getBoundingClientRect();
   const inner = [...whole.querySelectorAll('*')].map((each) => each.shadowRoot?.querySelector(`[data-part="${part}"]`));
-  const place = (part && whole.offsetHeight > main.height && inner.find(Boolean)) || whole;
+  const fits = (each) => each.offsetHeight + 16 <= main.height; // and the margin above it
+  const place = (!fits(whole) && inner.find(Boolean)) || whole;
   const { left, top, width, height, bottom } = place.getBoundingClientRect();
   const covers = [];
   for (const x of [0.1, 0.5, 0.9]) for (const y of [0.05, 0.5, 0.95]) {

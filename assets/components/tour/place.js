@@ -60,9 +60,9 @@ function bring(whole, part) {
   const main = whole.closest('[data-testid="stMain"]');
   if (!main) return false;
   const view = main.getBoundingClientRect();
-  const place = (whole.offsetHeight > view.height && partOf(whole, part)) || whole;
-  const { top, bottom } = place.getBoundingClientRect();
   const margin = parseFloat(getComputedStyle(whole).scrollMarginTop) || 0;
+  const fits = whole.offsetHeight + margin <= view.height;
+  const { top, bottom } = ((!fits && partOf(whole, part)) || whole).getBoundingClientRect();
   if (top >= view.top + margin && bottom <= view.bottom) return false;
   const before = main.scrollTop;
   main.scrollTop += Math.min(top - view.top - margin, bottom - view.bottom + GAP);
