@@ -51,10 +51,10 @@ def expect_step(page: Page, number: int, language: str = "en") -> Step:
 
 def expect_question(page: Page, step: Step, language: str = "en") -> None:
     """The question and its answers are there, and what they are about is not seen, heard or found yet."""
-    asked = step.question(language)
-    expect(page.locator(".tour-sentence")).to_have_text(asked.question)
-    expect(page.locator(".tour-answer")).to_have_text([answer.text for answer in asked.answers])
-    assert asked.why not in page.locator(".tour-bar").inner_text()
+    question = step.question(language)
+    expect(page.locator(".tour-sentence")).to_have_text(question.question)
+    expect(page.locator(".tour-answer")).to_have_text([answer.text for answer in question.answers])
+    assert question.why not in page.locator(".tour-bar").inner_text()
     assert page.evaluate(_SEEN, [step.place, step.part])["visibility"] == "hidden"
 
 
@@ -79,14 +79,14 @@ def on_the_page(page: Page, key: str) -> str:
 
 def expect_it_is_so(page: Page, step: Step, language: str) -> None:
     """Numbers with decimals and French words of what the step says are those of the page."""
-    said = step.question(language).why
+    content = step.question(language).why
     if step.name == "role":  # the reader presses a button first
         page.locator(".st-key-ml-corpus-read-go button").click()
         expect(page.locator(".st-key-section-corpus")).to_contain_text(re.compile(r"0[.,]637"))
-        assert "64%" in said
+        assert "64%" in content
         return
     shown = on_the_page(page, step.place)
-    for number in re.findall(r"\d+[.,]\d+|\d+%", said):
+    for number in re.findall(r"\d+[.,]\d+|\d+%", content):
         assert number in shown, (step.name, number)
     if step.name == "translate":
         assert re.search(r"n'irons\??\s+26%", shown)

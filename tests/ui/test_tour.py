@@ -48,13 +48,13 @@ def test_a_step_sets_what_its_chapter_has(step) -> None:
 def test_each_step_asks_one_question_and_says_one_short_thing_in_every_language(language: str) -> None:
     """Two or three answers, the same one right as in English, and plain words: no Markdown is read there."""
     for step in steps():
-        asked, english = step.question(language), step.question("en")
-        assert 2 <= len(asked.answers) <= 3
-        assert [answer.mark for answer in asked.answers] == [answer.mark for answer in english.answers]
-        assert not any(answer.reply for answer in asked.answers)
-        said = [asked.question, asked.why, *(answer.text for answer in asked.answers)]
-        assert max(map(len, said)) <= MOST_LETTERS
-        assert not [each for each in said if re.search(r"[*_`$\n]|\{", each)]
+        question, english = step.question(language), step.question("en")
+        assert 2 <= len(question.answers) <= 3
+        assert [answer.mark for answer in question.answers] == [answer.mark for answer in english.answers]
+        assert not any(answer.reply for answer in question.answers)
+        content = [question.question, question.why, *(answer.text for answer in question.answers)]
+        assert max(map(len, content)) <= MOST_LETTERS
+        assert not [each for each in content if re.search(r"[*_`$\n]|\{", each)]
     assert load_words("tour", language).group("step").keys() == {step.name for step in steps()}
 
 
@@ -65,8 +65,8 @@ def test_the_right_answer_is_not_always_in_one_place() -> None:
 
 @pytest.mark.parametrize("language", languages())
 def test_in_ten_minutes_there_is_time_to_read_and_more_to_try(language: str) -> None:
-    asked = [step.question(language) for step in steps()]
-    texts = [text for each in asked for text in (each.question, each.why, *(one.text for one in each.answers))]
+    questions = [step.question(language) for step in steps()]
+    texts = [text for each in questions for text in (each.question, each.why, *(one.text for one in each.answers))]
     unit = r"[\u4e00-\u9fff]|[\w.-]+" if language == "zh-TW" else r"\S+"
     reading = 60 * sum(len(re.findall(unit, each)) for each in texts) / A_MINUTE[language]
     assert reading + SECONDS_PER_STEP * len(steps()) <= TEN_MINUTES

@@ -54,14 +54,14 @@ export function makeBar(follow, leave, guess) {
     root.link = toAddress(step.link, true);
     root.setAttribute("aria-label", words.name);
     place.textContent = words.place.replace("{place}", number).replace("{count}", count);
-    const isAsked = guessed === undefined;
+    const isOpen = guessed === undefined;
     const reply = guessed === -1 ? "" : words[guessed === step.right ? "right" : "wrong"];
-    const said = isAsked ? step.question : `${reply} ${step.shown}`.trim();
-    if (sentence.textContent !== said) {
+    const content = isOpen ? step.question : `${reply} ${step.shown}`.trim();
+    if (sentence.textContent !== content) {
       const hadFocus = answers.contains(document.activeElement);
-      [sentence.textContent, copied.textContent] = [said, ""];
+      [sentence.textContent, copied.textContent] = [content, ""];
       answers.replaceChildren();
-      if (isAsked) ask(step, words);
+      if (isOpen) ask(step, words);
       else if (hadFocus) focus();
     }
     for (const [link, other, label] of [

@@ -66,12 +66,12 @@ function render() {
   if (!number) return close();
   const fresh = !bar;
   if (fresh) open();
-  const isAsked = !guesses.has(number);
+  const isOpen = !guesses.has(number);
   bar.show(number, tour, toAddress, guesses.get(number));
   if (fresh && document.activeElement === document.body) bar.focus();
   writeHeight();
   const { chapter, place, part } = tour.steps[number - 1];
-  hide(isAsked ? place : "");
+  hide(isOpen ? place : "");
   if (chapter !== tour.chapter) shown = 0; // its page is loading
   else if (shown !== number) {
     [shown, tries] = [number, 0];

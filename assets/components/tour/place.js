@@ -45,7 +45,7 @@ export function mark(key) {
 export function hide(key) {
   rule ??= document.head.appendChild(document.createElement("style"));
   const place = `.st-key-${CSS.escape(key)}`;
-  rule.textContent = key && `${place} > * { visibility: hidden; opacity: 0 } ${place} { --tour-asks: "?"; position: relative }`;
+  rule.textContent = key && `${place} > * { visibility: hidden; opacity: 0 } ${place} { --tour-question: "?"; position: relative }`;
 }
 
 /**
