@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from viz_core.circuits.sweep import find_cells, logits_of, patch_sweep
@@ -50,8 +50,11 @@ def attribution_patch(
     with torch.no_grad():
         cells = find_cells(model, clean, corrupted, what, stack)
     shifts = {name: torch.zeros_like(value, requires_grad=True) for name, value in cells.corrupted.items()}
-    by_head = cells.positions is None
-    with torch.enable_grad(), intervene({name: _shifted(by_head, shift) for name, shift in shifts.items()}):
+    edits: dict[str, Edit] = {
+        name: _ShiftedHeads(None, shift) if cells.positions is None else _ShiftedState(None, shift, slice(0, None))
+        for name, shift in shifts.items()
+    }
+    with torch.enable_grad(), intervene(edits):
         before = metric(logits_of(model, corrupted))
         if not before.requires_grad:
             raise ValueError("metric: expected a differentiable number of the logits, got one without a gradient")
@@ -60,7 +63,9 @@ def attribution_patch(
     for row, name, gradient in zip(grid, shifts, gradients, strict=True):
         if gradient is not None:
             change = ((cells.clean[name].float() - cells.corrupted[name].float()) * gradient.float()).cpu()
-            columns = _columns(change, cells.positions)
+            columns = cells.positions
+            if columns is None:
+                columns = torch.arange(change.shape[1])[:, None].expand(change.shape[:-1])
             row.index_add_(0, columns[columns >= 0], change.sum(dim=-1)[columns >= 0])
     grid += before.detach().float().cpu()
     if not check:
@@ -70,19 +75,10 @@ def attribution_patch(
     return AttributionPatch(grid, sweep, float(correlation), float((grid - sweep).square().mean().sqrt()))
 
 
-def _columns(change: Tensor, positions: Int[Tensor, "batch n"] | None) -> Int[Tensor, "batch n *queries"]:
-    """Return the column of a grid to which each vector of a change belongs: its position, or its head."""
-    return torch.arange(change.shape[1])[:, None].expand(change.shape[:-1]) if positions is None else positions
-
-
 def _ranks(values: Tensor) -> Float[Tensor, " values"]:
     """Return the rank of each number, the mean of theirs for equal ones."""
     _, places, counts = values.flatten().unique(return_inverse=True, return_counts=True)
     return (counts.cumsum(0) - (counts - 1) / 2)[places]
-
-
-def _shifted(by_head: bool, shift: Tensor) -> Edit:
-    return _ShiftedHeads(None, shift) if by_head else _ShiftedState(None, shift, slice(0, None))
 
 
 @dataclass(frozen=True, eq=False)

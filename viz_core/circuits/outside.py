@@ -19,9 +19,8 @@ def modules_outside(model: nn.Module, stack: str) -> dict[str, Any]:
     found = {path: part for path, part in model.named_modules() if part not in inside}
     several = len({name.partition(".")[0] for name in layers}) > 1
     shared = {path: part for path, part in found.items() if "encoder" not in path and "decoder" not in path}
-    return (
-        {path: part for path, part in found.items() if path in shared or stack_of(path) == stack} if several else found
-    )
+    own = {path: part for path, part in found.items() if path in shared or stack_of(path) == stack}
+    return own if several else found
 
 
 def token_table(model: nn.Module, width: int, stack: str) -> Float[Tensor, "vocab d"]:
@@ -72,9 +71,8 @@ def split_embedding(
     tables = [table.detach().to(x) for table in tables if table.shape[-1] == width and table.shape != tokens.shape]
     if not tables:
         return None
-    candidates = [
-        *dict.fromkeys(place + offset for place in places for offset in range(3))
-    ]  # some tables begin with padding
+    # Some tables begin with padding.
+    candidates = [*dict.fromkeys(place + offset for place in places for offset in range(3))]
     rows = [[i for i in candidates if i < len(table)] if len(table) > 4 else range(len(table)) for table in tables]
     norms = [nn.Identity(), *norms_among((part for path, part in outside.items() if "emb" in path), width)]
     best, least = None, torch.inf

@@ -48,9 +48,8 @@ class Probe:
         self.is_cross = site.endswith("cross")
         parameters = [each for each in layer.parameters() if each.is_floating_point()]
         self.device, self.dtype = parameters[0].device, torch.float64
-        if any("quantized" in type(part).__module__ for part in layer.modules()) or len(parameters) < len(
-            [*layer.parameters()]
-        ):
+        is_quantised = any("quantized" in type(part).__module__ for part in layer.modules())
+        if is_quantised or not all(each.is_floating_point() for each in layer.parameters()):
             self.dtype = parameters[0].dtype
         self._layer = self._layer.to(self.dtype)
         self._takes = inspect.signature(layer.forward).parameters
@@ -125,12 +124,9 @@ def linear_map(function: Callable[[Tensor], Tensor], width: int) -> Float[Tensor
     once, twice = made[width + 1 :].chunk(2)
     scale = made.abs().max()
     is_normed = bool((twice - once).abs().max() <= _ROUNDING * scale)
-    if (others @ W.T - once).abs().max() > _ROUNDING * scale or (
-        not is_normed and (twice - 2 * once).abs().max() > _ROUNDING * scale
-    ):
-        raise ValueError(
-            "expected a linear function, or one after a norm, got one that normalises or rounds what it makes"
-        )
+    is_doubled = is_normed or (twice - 2 * once).abs().max() <= _ROUNDING * scale
+    if not is_doubled or (others @ W.T - once).abs().max() > _ROUNDING * scale:
+        raise ValueError("expected a linear function, or one after a norm, got one that normalises or rounds its own")
     return W * size if is_normed else W
 
 
@@ -147,9 +143,8 @@ def linear_parts(
         shifted = parts - parts.mean(dim=-1, keepdim=True) if centred else parts
         sizes = shifted.square().mean(dim=-1, keepdim=True).sqrt()
         units = parts / sizes.where(sizes > 0, 1)
-        bias, whole, *made = function(
-            torch.cat([torch.zeros_like(parts[:1]), parts.sum(0, keepdim=True), units])
-        ).double()
+        rows = torch.cat([torch.zeros_like(parts[:1]), parts.sum(0, keepdim=True), units])
+        bias, whole, *made = function(rows).double()
         added = (torch.stack(made) - bias) * sizes.to(bias)
         total, whole_value = added.sum(dim=0), value.double().to(bias)
         added = added * (total @ (whole - bias)) / (total @ total)

@@ -90,7 +90,9 @@ def find_cells(
     state = next(iter(values.values()))
     if what == "heads":
         return Cells(values, others, logits, None, state.shape[1])
-    positions = _positions(next(call for call in run if call.stack == stack).query_mask, state)
+    tokens = next(call for call in run if call.stack == stack).query_mask
+    tokens = tokens if tokens.shape == state.shape[:2] else torch.ones(state.shape[:2], dtype=torch.bool)
+    positions = text_positions(tokens, tokens.shape[1]).where(tokens, -1)
     return Cells(values, others, logits, positions, int(positions.max()) + 1)
 
 
@@ -120,12 +122,6 @@ def logits_of(model: nn.Module, inputs: Mapping[str, Any]) -> Tensor:
     output = model(**inputs)
     output = getattr(output, "logits", getattr(output, "last_hidden_state", output))
     return output[0] if isinstance(output, tuple) else output
-
-
-def _positions(tokens: Tensor, state: Tensor) -> Int[Tensor, "batch n"]:
-    """Return the position of each token in its text, -1 at padding."""
-    tokens = tokens if tokens.shape == state.shape[:2] else torch.ones(state.shape[:2], dtype=torch.bool)
-    return text_positions(tokens, tokens.shape[1]).where(tokens, -1)
 
 
 @dataclass(frozen=True, eq=False)

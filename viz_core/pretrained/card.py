@@ -25,9 +25,7 @@ class ModelCard:
     scores: dict[str, float]
     licence: str
     text: str = field(repr=False)  # the whole card, Markdown
-    training: dict[str, Any] = field(
-        repr=False
-    )  # curves, scores by length, time and device, as the training script wrote them
+    training: dict[str, Any] = field(repr=False)  # curves, scores by length, time and device, as training wrote them
 
     @property
     def revision(self) -> str:

@@ -122,16 +122,13 @@ class ImageClassifier:
         X = prepared.pixels.to(self.device)
         with record() as trace:
             tokens = self.model.tokens(X, positions)
-        chances = self._probabilities(tokens)[0]
+        chances = self.model.head(tokens[:, 0])[0].float().softmax(dim=-1).cpu()
         order = chances.argsort(descending=True, stable=True).tolist()
         probabilities = {self.labels[i]: float(chances[i]) for i in order}
         made = Provenance(self.card.name, self.card.revision)
         grid = self.model.patch_embedding.grid(X)
         distance = self._distance(tokens)
         return Classification(self.labels[order[0]], probabilities, grid, trace, prepared, made, distance)
-
-    def _probabilities(self, tokens: Float[Tensor, "batch tokens d"]) -> Float[Tensor, "batch classes"]:
-        return self.model.head(tokens[:, 0]).float().softmax(dim=-1).cpu()
 
     def _distance(self, tokens: Float[Tensor, "1 tokens d"]) -> Distance | None:
         if self.familiarity is None:

@@ -37,12 +37,7 @@ def sentence_tokens(
 
     Args:
         ended: whether the translator's end mark follows, as in what its encoder reads.
-
-    Raises:
-        ValueError: if max_tokens or num_hiddens is below 1.
     """
-    if max_tokens < 1 or num_hiddens < 1:
-        raise ValueError(f"expected max_tokens and num_hiddens of at least 1, got {max_tokens} and {num_hiddens}")
     cleaned = clean(text)
     if translator is None:
         words = cleaned.split()

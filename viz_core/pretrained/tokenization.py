@@ -116,9 +116,7 @@ def readable(token: str) -> str:
 
 def join_pieces(pieces: Sequence[str]) -> str:
     """Join tokens to readable text: blanks where words start, bytes as the letters they encode."""
-    text = _BYTES.sub(_letters, "".join(pieces)).replace(WORD_START, " ").strip()
-    return text or "\u00b7"
-
-
-def _letters(found: re.Match[str]) -> str:
-    return bytes.fromhex(found[0].replace("<0x", "").replace(">", "")).decode("utf-8", errors="replace")
+    spelled = "".join(pieces)
+    for run in set(_BYTES.findall(spelled)):
+        spelled = spelled.replace(run, bytes.fromhex(re.sub("<0x|>", "", run)).decode("utf-8", errors="replace"))
+    return spelled.replace(WORD_START, " ").strip() or "\u00b7"

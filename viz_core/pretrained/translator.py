@@ -92,10 +92,9 @@ class Translator:
             raise TextError("There is nothing to translate yet: type an English sentence.")
         encoding = self.tokenizer.encode(cleaned)
         ids = encoding.ids
+        # Bytes alone are not known words.
         known = [number for number, token in zip(ids, encoding.tokens, strict=True) if not is_spelled(token)]
-        if not any(
-            character.isalnum() for character in self.tokenizer.decode(known)
-        ):  # bytes alone are not known words
+        if not any(map(str.isalnum, self.tokenizer.decode(known))):
             raise TextError("The model knows no word or sign in this text. It was trained on English in Latin letters.")
         if len(ids) >= MAX_SOURCE_TOKENS:
             raise TextError(

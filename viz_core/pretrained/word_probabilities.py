@@ -48,14 +48,7 @@ def likeliest_others(
 
     Args:
         never: ids that decoding would not write.
-
-    Raises:
-        ValueError: if there is not one written token for each step, or count is below 1.
     """
-    if log_p.shape[0] != len(written):
-        raise ValueError(f"written: expected a token for each of {log_p.shape[0]} steps, got {len(written)}")
-    if count < 1:
-        raise ValueError(f"count: expected at least 1, got {count}")
     others = log_p.float().clone()
     others[:, list(never)] = -torch.inf
     others[range(len(written)), list(written)] = -torch.inf
@@ -78,13 +71,7 @@ def word_probabilities(
         words: for each the number of the word it is a piece of.
         log_p: its log-probability, given those before it.
         others: the likeliest other pieces in its place, with theirs; as many as rivals are wanted.
-
-    Raises:
-        ValueError: if these are not as many as there are pieces.
     """
-    sizes = len(words), len(log_p), len(others)
-    if set(sizes) != {len(pieces)}:
-        raise ValueError(f"expected words, log_p and others for {len(pieces)} pieces, got {sizes}")
     return tuple(
         WordProbability(
             join_pieces(pieces[start:stop]),

@@ -19,9 +19,8 @@ _STEP = 0.5  # seconds between two checks whether the result is still needed
 _REFUSED = 3  # exit status after a refusal, which is then the output
 _START = "import sys; sys.path[:] = {path!r}; from viz_core.runtime.limited_process import main; main()"
 _VARIABLES = ("PATH", "LD_LIBRARY_PATH", "SYSTEMROOT", "TMPDIR")
-_THREADS = dict.fromkeys(
-    ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS"), "1"
-)  # each thread reserves memory of its own
+# Each thread reserves memory of its own.
+_THREADS = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS"), "1")
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,6 @@ as texts within one script, and a dozen lines of JavaScript give each an address
 """
 
 import json
-import posixpath
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,12 +14,6 @@ from viz_core.runtime.assets import ASSETS, reading
 
 COMPONENTS = ASSETS / "components"
 _STYLE_IMPORT = re.compile(r'^@import "([^"]+)";$', re.MULTILINE)
-_MODULE_IMPORT = re.compile(
-    r'^(?:import|export)\s[\w\s{},*$]*?from "([^"]+)";$', re.MULTILINE
-)  # as the loader reads it
-_ANY_IMPORT = re.compile(
-    r"""^[ \t]*(?:import\s*(?:[\w${*"'(]|$)|export\s[\w\s{},*$]*\sfrom\b)|\bimport\(""", re.MULTILINE
-)
 _LOADER = r"""(async (sources, entry) => {
   const urls = {};
   const urlOf = (path) => (urls[path] ??= URL.createObjectURL(new Blob([linked(path)], { type: "text/javascript" })));
@@ -61,35 +54,12 @@ def module_sources(name: str) -> dict[str, str]:
     return {path.relative_to(COMPONENTS).as_posix(): path.read_text(encoding="utf-8") for path in paths}
 
 
-def imports_of(sources: Mapping[str, str], path: str) -> list[str]:
-    """Return the paths that a module imports or passes on, over one line or several.
-
-    Raises:
-        ValueError: if it imports in a way that the loader cannot read, or a module that is not among the sources.
-    """
-    text = sources[path]
-    rest = _MODULE_IMPORT.sub("", text)
-    if unread := _ANY_IMPORT.search(rest):
-        line = rest[unread.start() :].strip().splitlines()[0]
-        raise ValueError(f'{path}: expected imports as `import NAMES from "./file.js";`, got {line!r}')
-    found = [posixpath.normpath(posixpath.join(posixpath.dirname(path), each)) for each in _MODULE_IMPORT.findall(text)]
-    for target in found:
-        if target not in sources:
-            raise ValueError(f"{path}: expected imports of modules of the component, got {target!r}")
-    return found
-
-
 def link_modules(sources: Mapping[str, str], entry: str) -> str:
     """Return a JavaScript expression whose value is what the entry module exports by default.
 
-    Raises:
-        ValueError: if it has no such export, or a module imports in a way that the loader cannot follow.
+    Imports are written `import NAMES from "./file.js";`, as the loader follows them.
     """
     if "\nexport default " not in sources[entry]:
         raise ValueError(f"{entry}: expected a default export, got none")
-    for path in sources:
-        imports_of(sources, path)
-    texts = (
-        json.dumps(dict(sources), ensure_ascii=False).replace("</", "<\\/").replace("<!--", "<\\!--")
-    )  # for <script>
-    return f"await {_LOADER}({texts}, {json.dumps(entry)})"
+    for_script = json.dumps(dict(sources), ensure_ascii=False).replace("</", "<\\/").replace("<!--", "<\\!--")
+    return f"await {_LOADER}({for_script}, {json.dumps(entry)})"

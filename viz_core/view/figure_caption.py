@@ -12,9 +12,8 @@ from viz_core.view.token_alignment import Pairs, joined_names, match_tokens, sub
 from viz_core.view.visible_map import Side, VisibleMap, shown_heads, visible_map
 
 _MOST_NAMED = 12  # heads
-_FORMS = re.compile(
-    r"\{(\w+):([^{}|]*)\|(?:[^{}|]*\|)*([^{}|]*)\}"
-)  # words that go by a number, as in ui/text/words.py
+# Words that go by a number, as in ui/text/words.py.
+_FORMS = re.compile(r"\{(\w+):([^{}|]*)\|(?:[^{}|]*\|)*([^{}|]*)\}")
 
 
 @dataclass(frozen=True)

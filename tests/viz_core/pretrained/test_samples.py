@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from viz_core.pretrained import MAX_CHARACTERS
 from viz_core.pretrained.samples import held_out, sentence, sentences
 from viz_core.pretrained.tokenization import clean
@@ -32,8 +30,6 @@ def test_every_sample_can_be_asked_for_and_compared() -> None:
 
 def test_a_sample_by_its_name() -> None:
     assert sentence("cat") == next(sample.english for sample in sentences() if sample.id == "cat")
-    with pytest.raises(ValueError, match="expected one of .*cat.*, got 'dog'"):
-        sentence("dog")
 
 
 def test_held_out_sentences_are_two_hundred_with_references() -> None:

@@ -54,15 +54,6 @@ def test_the_likeliest_others_by_hand() -> None:
     assert torch.equal(log_p, torch.tensor([[0.1, 0.2, 0.3, 0.4], [0.7, 0.1, 0.15, 0.05]]).log()), "not written into"
 
 
-def test_others_and_words_need_as_many_as_there_are() -> None:
-    with pytest.raises(ValueError, match="written: expected a token for each of 2 steps, got 1"):
-        likeliest_others(torch.zeros(2, 3), [0])
-    with pytest.raises(ValueError, match="count: expected at least 1, got 0"):
-        likeliest_others(torch.zeros(1, 3), [0], count=0)
-    with pytest.raises(ValueError, match=r"expected words, log_p and others for 4 pieces, got \(4, 3, 4\)"):
-        word_probabilities(PIECES, WORDS, LOG_P[:3], OTHERS)
-
-
 @given(st.integers(0, 2**16), st.lists(st.booleans(), min_size=1, max_size=7))
 def test_a_word_and_its_rivals_never_add_up_to_more_than_one(seed: int, starts: list[bool]) -> None:
     """Held against every path of the same distributions, walked one by one."""

@@ -34,10 +34,3 @@ def test_as_the_sum_says() -> None:
         for x in (2 * math.pi * k / p for k in range(1, 5))
     ]
     torch.testing.assert_close(embedding_spectrum(E), torch.tensor(power) / sum(power), atol=1e-6, rtol=0)
-
-
-def test_what_has_no_waves_is_a_sentence() -> None:
-    with pytest.raises(ValueError, match="at least 3 rows, got 2"):
-        embedding_spectrum(torch.zeros(2, 4))
-    with pytest.raises(ValueError, match="expected a sum of 1, got 2"):
-        effective_number(torch.tensor([1.0, 1.0]))

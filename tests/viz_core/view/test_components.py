@@ -7,16 +7,39 @@ import posixpath
 import re
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from viz_core.runtime.assets import AssetError
-from viz_core.view.components import COMPONENTS, imports_of, module_sources, read_component
+from viz_core.view.components import COMPONENTS, module_sources, read_component
 
+MODULE_IMPORT = re.compile(r'^(?:import|export)\s[\w\s{},*$]*?from "([^"]+)";$', re.MULTILINE)  # as the loader reads it
+ANY_IMPORT = re.compile(
+    r"""^[ \t]*(?:import\s*(?:[\w${*"'(]|$)|export\s[\w\s{},*$]*\sfrom\b)|\bimport\(""", re.MULTILINE
+)
 ENTRIES = [f"{path.parent.name}/main.js" for path in sorted(COMPONENTS.glob("*/main.js"))] + [
     "attention_view/widget.js"
 ]
+
+
+def imports_of(sources: Mapping[str, str], path: str) -> list[str]:
+    """Return the paths that a module imports or passes on, over one line or several.
+
+    Raises:
+        ValueError: if it imports in a way that the loader cannot read, or a module that is not among the sources.
+    """
+    text = sources[path]
+    rest = MODULE_IMPORT.sub("", text)
+    if unread := ANY_IMPORT.search(rest):
+        line = rest[unread.start() :].strip().splitlines()[0]
+        raise ValueError(f'{path}: expected imports as `import NAMES from "./file.js";`, got {line!r}')
+    found = [posixpath.normpath(posixpath.join(posixpath.dirname(path), each)) for each in MODULE_IMPORT.findall(text)]
+    for target in found:
+        if target not in sources:
+            raise ValueError(f"{path}: expected imports of modules of the component, got {target!r}")
+    return found
 
 
 def imported(entry: str) -> set[str]:
