@@ -37,7 +37,7 @@ IN_BROWSER = """async ([texts, beam, off]) => {
   const results = [];
   for (const text of texts) {
     const started = performance.now();
-    const { calls, ...found } = await atlas.translator.translate(text, { beam, off });
+    const { calls, outputs, ...found } = await atlas.translator.translate(text, { beam, off });
     const time = performance.now() - started;
     const maps = Object.entries(calls).map(([group, layers]) => [
       group, layers.map((call) => [...attentionWeights(call)]),

@@ -13,6 +13,7 @@ from static_site.model_pages import model_page, size_of
 from static_site.onnx_files import empty_graph
 from static_site.pages import Card, Words, index_page, root_page
 from static_site.site_files import WEB, SiteFiles
+from static_site.walk_page import walk_page
 from static_site.words import LANGUAGES
 from viz_core.view.components import COMPONENTS
 from viz_core.view.theme import DARK, LIGHT
@@ -49,6 +50,9 @@ def build_site(folder: Path, cache: Path, app: str = "") -> SiteFiles:
             files.add(f"{language}/{page.name}.html", model_page(words, page, data, app))
             files.add(f"{language}/{view}.html", model_page(words, page, data, app, view))
             cards.append(Card(page.name, page.title, words.of(page.chapter, "question"), size_of(own)))
+            if part is translator_page:
+                files.add(f"{language}/walk.html", walk_page(words, data, app))
+                cards.append(Card("walk", words.title("walk"), words.of("walk", "question"), size_of(own)))
         files.add(f"{language}/sinusoidal-encoding.html", sinusoids_page(words, app))
         files.add(f"{language}/relative-projection.html", projection_page(words, app))
         files.add(f"{language}/learning.html", learning_page(words, runs, app))
@@ -66,7 +70,7 @@ def _add_scripts(files: SiteFiles, package: dict[str, bytes]) -> None:
     for path in sorted(WEB.glob("*.js")):
         if path.name != "service_worker.js":
             files.add(path.name, path.read_bytes())
-    for part in ("attention_view", "heatmap", "shared"):
+    for part in ("attention_view", "heatmap", "shared", "walk"):
         for path in sorted((COMPONENTS / part).glob("*.js")):
             files.add(f"components/{part}/{path.name}", path.read_bytes())
     theme = (

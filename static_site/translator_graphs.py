@@ -4,6 +4,8 @@ encoder   source (1, n), gates -> the queries and keys of each encoder layer, an
           decoder layer attends to
 decoder   tokens (b, t), gates, keys and values so far -> logits, queries, and keys and values with these t steps
 
+Both also return the states of each layer, which the page of the walk shows.
+
 With no step so far the decoder is the teacher-forced pass, with t = 1 a step of greedy search, with b > 1 one of beam
 search. A gate multiplies the output of its head before W_o: 1 leaves it, 0 switches it off (Michel 2019, equation 1).
 """
@@ -22,7 +24,7 @@ from static_site.onnx_files import WeightStore, export_graph
 from viz_core.attention.multi_head import KeysValues, MultiHeadAttention
 from viz_core.models.encoder_decoder import EncoderDecoder
 from viz_core.models.transformer import TransformerEncoder
-from viz_core.models.transformer_decoder import BlockCache, DecoderState, TransformerDecoder
+from viz_core.models.transformer_decoder import BlockCache, DecoderState, TransformerDecoder, TransformerDecoderBlock
 
 
 class EncoderGraph(nn.Module):
@@ -34,13 +36,13 @@ class EncoderGraph(nn.Module):
         self.decoder: TransformerDecoder = model.decoder
 
     def forward(self, source: Tensor, gates: Tensor) -> tuple[Tensor, ...]:
-        """Return queries and keys (1, heads, n, d) of each layer, then keys and values of each cross-attention."""
+        """Return queries and keys (1, heads, n, d) of each layer, keys and values of each cross-attention, states."""
         layers = [block.attention for block in self.encoder.blocks]
-        with _gated(layers, gates), _projections(layers) as found:
+        with _gated(layers, gates), _projections(layers) as found, _outputs(_states_of(self.encoder)) as walked:
             states = self.encoder(source)
         own = [tensor for layer in layers for tensor in found[layer]]
         crossed = [tensor for block in self.decoder.blocks for tensor in block.attention2.project(states, states)]
-        return (*own, *crossed)
+        return (*own, *crossed, *walked.values())
 
 
 class DecoderGraph(nn.Module):
@@ -51,7 +53,7 @@ class DecoderGraph(nn.Module):
         self.decoder: TransformerDecoder = model.decoder
 
     def forward(self, tokens: Tensor, gates: Tensor, past: list[Tensor], crossed: list[Tensor]) -> tuple[Tensor, ...]:
-        """Return logits (b, t, vocab), then of each layer self-attention's queries, keys, values and cross's queries.
+        """Return logits (b, t, vocab), each layer's own queries, keys, values and queries of cross-attention, states.
 
         Args:
             gates: (2, layers, heads), of self- and cross-attention.
@@ -69,13 +71,18 @@ class DecoderGraph(nn.Module):
         )
         own, cross = ([getattr(block, name) for block in blocks] for name in ("attention1", "attention2"))
         states = torch.zeros(1)  # the encoder's output is in `crossed` already
-        with _gated(own, gates[0]), _gated(cross, gates[1]), _projections([*own, *cross]) as found:
+        with (
+            _gated(own, gates[0]),
+            _gated(cross, gates[1]),
+            _projections([*own, *cross]) as found,
+            _outputs(_states_of(self.decoder)) as walked,
+        ):
             logits, state = self.decoder(tokens, DecoderState(states, None, caches))
         made: list[Tensor] = []
         for i in range(len(blocks)):
             cache = state.caches[i]
             made += [found[own[i]][0], cache.own.keys, cache.own.values, found[cross[i]][0]]
-        return (logits, *made)
+        return (logits, *made, *walked.values())
 
 
 @contextmanager
@@ -91,6 +98,43 @@ def _projections(layers: list[MultiHeadAttention]) -> Iterator[dict[MultiHeadAtt
         yield found
         for layer in layers:
             found[layer] = found[layer][::-1] if len(found[layer]) == 2 else found[layer]  # keys are projected first
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def _states_of(stack: TransformerEncoder | TransformerDecoder) -> dict[str, nn.Module]:
+    """The modules whose outputs (b, n, width) are the states of a walk, by the names of these states."""
+    modules: dict[str, nn.Module] = {"embedding": stack.pos_encoding}
+    for i, block in enumerate(stack.blocks):
+        if isinstance(block, TransformerDecoderBlock):
+            attentions = {"self": (block.attention1, block.addnorm1), "cross": (block.attention2, block.addnorm2)}
+            last = block.addnorm3
+        else:
+            attentions, last = {"self": (block.attention, block.addnorm1)}, block.addnorm2
+            modules[f"{i}.self.values"] = block.attention.W_v
+        for name, (attention, addnorm) in attentions.items():
+            modules |= {f"{i}.{name}.added": attention.W_o, f"{i}.{name}.state": addnorm}
+        modules |= {f"{i}.neurons": block.ffn.relu, f"{i}.ffn": block.ffn, f"{i}.output": last}
+    return modules
+
+
+@contextmanager
+def _outputs(modules: dict[str, nn.Module]) -> Iterator[dict[str, Tensor]]:
+    """Collect what modules return, in the order of their names."""
+    found: dict[str, Tensor] = {}
+    hooks = []
+    for name, module in modules.items():
+
+        def keep(_module: nn.Module, _inputs: Any, output: Tensor, name: str = name) -> None:
+            found[name] = output
+
+        hooks.append(module.register_forward_hook(keep))
+    try:
+        yield found
+        ordered = {name: found[name] for name in modules}
+        found.clear()
+        found.update(ordered)
     finally:
         for hook in hooks:
             hook.remove()
@@ -140,7 +184,7 @@ def export_translator(model: EncoderDecoder) -> tuple[dict[str, bytes], WeightSt
             EncoderGraph(model),
             (source, gates),
             ({1: free}, None),
-            (["source", "gates"], [*own, *crossed]),
+            (["source", "gates"], [*own, *crossed, *(f"encoder.{name}" for name in _states_of(encoder))]),
             store,
         ),
         "decoder": export_graph(
@@ -152,7 +196,10 @@ def export_translator(model: EncoderDecoder) -> tuple[dict[str, bytes], WeightSt
                 [torch.randn(1, heads, 7, size) for _ in crossed],
             ),
             ({0: free, 1: free}, None, [{0: free, 2: free}] * len(past), [{2: free}] * len(crossed)),
-            (["tokens", "gates", *past, *crossed], ["logits", *made]),
+            (
+                ["tokens", "gates", *past, *crossed],
+                ["logits", *made, *(f"decoder.{name}" for name in _states_of(decoder))],
+            ),
             store,
         ),
     }

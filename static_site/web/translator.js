@@ -146,6 +146,7 @@ export async function openTranslator(files, sizes, progress) {
       cacheError: Math.max(...rows.map((logits, i) => logits.reduce((most, value, j) => Math.max(most, Math.abs(value - found.logits[i][j])), 0))),
       numUnknown: source.filter((id) => id === unknown).length,
       isComplete: target.at(-1) === eos,
+      outputs: { encoder: encoded, decoder: made, logits: rows },
       calls: {
         "encoder-self": callsOf("encoder-self", false, (i) => [encoded[`encoder.${i}.self.queries`], encoded[`encoder.${i}.self.keys`]]),
         "decoder-self": callsOf("decoder-self", true, (i) => [made[`decoder.${i}.self.queries`], made[`decoder.${i}.self.keys`]]),
@@ -154,7 +155,7 @@ export async function openTranslator(files, sizes, progress) {
     };
   }
 
-  return { translate, encode };
+  return { translate, encode, nameOf: (id) => readable(tokenizer.token(id)) };
 }
 
 /** Rows of keys and values in this order, as beam search selects them. */

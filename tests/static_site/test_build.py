@@ -35,7 +35,7 @@ def test_graphs_give_what_torch_gives_at_any_length(
         with torch.inference_mode():
             encoded = EncoderGraph(model)(source, gates[0])
             cached = [torch.randn(batch, heads, past, size) for _ in range(2 * layers)]
-            crossed = list(encoded[2 * layers :])
+            crossed = list(encoded[2 * layers : 4 * layers])
             decoded = DecoderGraph(model)(tokens, gates[1], cached, crossed)
         expect_equal(sessions["encoder"], (source, gates[0]), encoded)
         expect_equal(sessions["decoder"], (tokens, gates[1], *cached, *crossed), decoded)

@@ -114,7 +114,7 @@ function showActs(view) {
     const edit = ["off", call.site, String(view.head)];
     const is = walk.edits.some((each) => each.join() === edit.join());
     button(view.say(is ? "switch-on" : "switch-off", { head: view.head + 1, layer: step.block + 1 }), edit);
-    if (view.cell) {
+    if (view.cell && words["hide-key"]) { // a page that cannot hide a key has no words for it
       const hide = ["hide", call.site, String(view.row), String(view.cell.column)];
       const hidden = walk.edits.some((each) => each.join() === hide.join());
       const tokens = { query: walk.stacks[step.stack].tokens[view.row], key: walk.stacks[call.crosses ? 0 : step.stack].tokens[view.cell.column] };
