@@ -24,7 +24,7 @@ from static_site.onnx_files import WeightStore, export_graph
 from viz_core.attention.multi_head import KeysValues, MultiHeadAttention
 from viz_core.models.encoder_decoder import EncoderDecoder
 from viz_core.models.transformer import TransformerEncoder
-from viz_core.models.transformer_decoder import BlockCache, DecoderState, TransformerDecoder, TransformerDecoderBlock
+from viz_core.models.transformer_decoder import BlockCache, DecoderState, TransformerDecoder
 
 
 class EncoderGraph(nn.Module):
@@ -106,8 +106,9 @@ def _projections(layers: list[MultiHeadAttention]) -> Iterator[dict[MultiHeadAtt
 def _states_of(stack: TransformerEncoder | TransformerDecoder) -> dict[str, nn.Module]:
     """The modules whose outputs (b, n, width) are the states of a walk, by the names of these states."""
     modules: dict[str, nn.Module] = {"embedding": stack.pos_encoding}
-    for i, block in enumerate(stack.blocks):
-        if isinstance(block, TransformerDecoderBlock):
+    blocks: tuple[Any, ...] = tuple(stack.blocks)
+    for i, block in enumerate(blocks):
+        if isinstance(stack, TransformerDecoder):
             attentions = {"self": (block.attention1, block.addnorm1), "cross": (block.attention2, block.addnorm2)}
             last = block.addnorm3
         else:
