@@ -57,7 +57,8 @@ def build_site(folder: Path, cache: Path, app: str = "") -> SiteFiles:
         files.add(f"{language}/relative-projection.html", projection_page(words, app))
         files.add(f"{language}/learning.html", learning_page(words, runs, app))
         cards += [Card.of_chapter(words, name) for name in ("sinusoidal-encoding", "relative-projection")]
-        cards.append(Card.of_chapter(words, "learning", sum(run["file"]["bytes"] for run in runs.values())))
+        recorded = sum(run["file"]["bytes"] for run in runs.values())
+        cards.append(Card("learning", words.title("learning"), words.of("learning", "question"), recorded))
         files.add(f"{language}/index.html", index_page(words, cards))
     files.add("index.html", root_page())
     if folder.is_dir():

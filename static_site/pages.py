@@ -50,9 +50,9 @@ class Card:
     size: int = 0
 
     @classmethod
-    def of_chapter(cls, words: Words, name: str, size: int = 0) -> Card:
+    def of_chapter(cls, words: Words, name: str) -> Card:
         """The card of a page with the name, the title and the teaser of a chapter of the app."""
-        return cls(name, words.title(name), words.of("home", f"teaser.{name}"), size)
+        return cls(name, words.title(name), words.of("home", f"teaser.{name}"))
 
 
 def index_page(words: Words, cards: Sequence[Card]) -> str:
