@@ -83,7 +83,9 @@ def expect_equal(
     found = session.run(None, {name: value.numpy() for name, value in zip(names, inputs, strict=True)})
     for own, other in zip(found, expected, strict=True):
         assert own.shape == tuple(other.shape)
-        assert np.abs(own - other.numpy()).max() < 1e-4
+        largest = float(other.abs().max()) if other.numel() else 0.0
+        # Some states are near 1,000, where seven digits of float32 are less than 1e-4.
+        assert np.abs(own - other.numpy()).max(initial=0.0) < max(1e-4, 1e-6 * largest)
 
 
 def test_a_package_with_another_digest_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
