@@ -1,7 +1,7 @@
 """The runs that the learning chapter opens on: python -m recipes learning --out DIR.
 
-A film of each, three seeds, and what every position scheme gets right by length. A run that is there already is not
-made again, so the command goes on where it was stopped.
+A film of each, three seeds, what every position scheme gets right by length, and the weights of a model of two heads. A
+run that is there already is not made again, so the command goes on where it was stopped.
 """
 
 from __future__ import annotations
@@ -14,11 +14,25 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from recipes.files import write_json
-from viz_core.tasks.film import EXAMPLES, EXTRAPOLATION, FILMS, LENGTHS, SEEDS, Film, accuracy_by_length, load_film
+from recipes.files import ship_weights, write_json
+from viz_core.pretrained.checkpoint import load_weights
+from viz_core.tasks.film import (
+    EXAMPLES,
+    EXTRAPOLATION,
+    FILMS,
+    LENGTHS,
+    SEEDS,
+    TWO_HEADS,
+    Film,
+    accuracy_by_length,
+    load_film,
+)
 from viz_core.tasks.generating import MODULUS
 from viz_core.tasks.model import POSITIONS
 from viz_core.tasks.run import Plan, TaskRun
+
+WEIGHTS = "two-heads"
+NAMES = (*FILMS, *POSITIONS, WEIGHTS)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -27,10 +41,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, required=True, help="folder for the films, extrapolation.json and the card")
     parser.add_argument("--steps", type=int, help="updates of every run, instead of its own, for a first look")
     parser.add_argument("--seeds", type=int, nargs="+", default=SEEDS, help="three unless given")
-    parser.add_argument("--only", nargs="+", default=(*FILMS, *POSITIONS), metavar="NAME", help="films and schemes")
+    parser.add_argument("--only", nargs="+", default=NAMES, metavar="NAME", help="films, schemes, two-heads")
     chosen = parser.parse_args(arguments)
-    if unknown := [name for name in chosen.only if name not in (*FILMS, *POSITIONS)]:
-        parser.error(f"--only: expected some of {', '.join((*FILMS, *POSITIONS))}, got {', '.join(unknown)}")
+    if unknown := [name for name in chosen.only if name not in NAMES]:
+        parser.error(f"--only: expected some of {', '.join(NAMES)}, got {', '.join(unknown)}")
     try:
         chosen.out.mkdir(parents=True, exist_ok=True)
         for name, plan in ((name, FILMS[name]) for name in FILMS if name in chosen.only):
@@ -40,6 +54,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             for seed in chosen.seeds:
                 plan = replace(EXTRAPOLATION, shape=replace(EXTRAPOLATION.shape, positions=positions), seed=seed)
                 _by_length(chosen.out / "extrapolation.json", _cut(plan, chosen.steps))
+        if WEIGHTS in chosen.only:
+            _weights(chosen.out / f"{WEIGHTS}.safetensors", _cut(TWO_HEADS, chosen.steps))
         (chosen.out / "card.md").write_text(_card(chosen.out), encoding="utf-8")
     except (ValueError, OSError) as error:
         print(f"cannot record: {error}", file=sys.stderr)
@@ -64,6 +80,11 @@ def _film(path: Path, plan: Plan) -> None:
         Film.of(_trained(plan, path.stem)).save(path)
 
 
+def _weights(path: Path, plan: Plan) -> None:
+    if not path.exists():
+        ship_weights(_trained(plan, path.stem).model, path)
+
+
 def _by_length(path: Path, plan: Plan) -> None:
     """Written after each run, so that a stop loses one at most."""
     found = json.loads(path.read_text(encoding="utf-8")) if path.exists() else _empty(plan)
@@ -82,6 +103,7 @@ def _empty(plan: Plan) -> dict[str, Any]:
 def _card(folder: Path) -> str:
     """What was recorded, how, and what came out."""
     films = [_row(name, sorted(folder.glob(f"{name}-*.npz"))) for name in FILMS]
+    films.append(_weights_row(folder / f"{WEIGHTS}.safetensors"))
     path = folder / "extrapolation.json"
     found = json.loads(path.read_text(encoding="utf-8")) if path.exists() else _empty(EXTRAPOLATION)
     longest, schemes = found["plan"]["longest"], found["accuracy"]
@@ -103,8 +125,20 @@ def _row(name: str, paths: Sequence[Path]) -> str:
     if not paths:
         return ""
     films = [load_film(path) for path in paths]
-    plan = films[0].plan
-    right = ", ".join(f"{film.held_out[-1]:.1%}" for film in films)
+    return _sizes(name, films[0].plan, [float(film.held_out[-1]) for film in films])
+
+
+def _weights_row(path: Path) -> str:
+    """The model whose weights ship, and what they get right."""
+    if not path.exists():
+        return ""
+    run = TaskRun(TWO_HEADS)
+    load_weights(run.model, path)
+    return _sizes(path.stem, TWO_HEADS, [run.accuracy()])
+
+
+def _sizes(name: str, plan: Plan, accuracies: Sequence[float]) -> str:
+    right = ", ".join(f"{accuracy:.1%}" for accuracy in accuracies)
     kind = "decoder" if plan.shape.causal else "encoder"
     sizes = f"{plan.shape.num_layers} x {plan.shape.num_heads} heads, {plan.shape.num_hiddens} wide, {kind}"
     return f"| {name} | {sizes}, {plan.shape.positions} | {plan.steps:,} | {right} |"
@@ -126,8 +160,9 @@ python -m recipes learning --out assets/learning
 
 Every example is drawn by a rule from a seed: there is no data set. Of each run there is a file for each of three seeds
 with its curve and, at every snapshot, each head's map of one example and the lengths of what its keys would add, in
-float16; no weights. Two runs of one plan are the same to the last bit on one machine; another machine may round
-otherwise, and end a little elsewhere.
+float16; no weights. `two-heads.safetensors` has the weights, in float16, of a model of attention alone with one head a
+layer; its plan is `TWO_HEADS` in `viz_core/tasks/film.py`, its seed 0. Two runs of one plan are the same to the last
+bit on one machine; another machine may round otherwise, and end a little elsewhere.
 
 | run | model | updates | right of what it was never trained on, seed by seed |
 | --- | --- | ---: | --- |

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from pages.learning.jumps import Jump
 from pages.learning.reaches import Reach
+from ui.blocks.token_map import token_heatmap, token_ticks
 from ui.text.head_names import head_number, head_place, layer_place
 from ui.text.words import load_words
 from ui.widgets.chart_payload import named_parts
@@ -116,6 +117,25 @@ def every_head_figure(weights: Float[Tensor, "layers heads n n"], tokens: Sequen
     figure.update_xaxes(showticklabels=False, ticks="")
     figure.update_layout(meta=named_parts(whole="head"))
     return figure.update_yaxes(showticklabels=False, ticks="", autorange="reversed")
+
+
+def pattern_figure(
+    weights: Float[Tensor, "n n"], letters: Sequence[str], predicted: Sequence[str], labels: Labels
+) -> go.Figure:
+    """Draw the map of a head; beside its last rows the letter predicted next, and whether it is right."""
+    n, begin = len(weights), len(weights) - len(predicted)
+    later = np.triu(np.ones((n, n), bool), 1)  # keys that the causal mask hides are left blank
+    figure = go.Figure(token_heatmap(np.where(later, np.nan, weights.numpy()), "weights", showscale=False))
+    figure.update_traces(xgap=1, ygap=1, hoverongaps=False)
+    right = [f"{letter} {'✓' if letter == letters[begin + i + 1] else '✗'}" for i, letter in enumerate(predicted)]
+    place = {"x": [n] * len(right), "y": list(range(begin, n)), "textposition": "middle right"}
+    figure.add_scatter(**place, text=right, mode="text", hoverinfo="skip", showlegend=False, cliponaxis=False)
+    ticks = token_ticks(letters[:n])
+    figure.add_annotation(x=n, y=begin - 1, text=labels["predicted"], showarrow=False, xanchor="left")
+    lines = {"showgrid": False, "zeroline": False}
+    xaxis = {**ticks, **lines, "side": "top", "range": [-0.5, n + 1.5]}
+    yaxis = {**ticks, **lines, "range": [n - 0.5, -0.5]}
+    return lay_out(figure, labels["keys"], labels["queries"], 400, xaxis=xaxis, yaxis=yaxis)
 
 
 def together_figure(

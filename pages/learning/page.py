@@ -6,6 +6,7 @@ from pages.learning.circle import circle
 from pages.learning.claims import claims
 from pages.learning.induction import induction
 from pages.learning.past_length import past_length
+from pages.learning.rounds import be_the_head, build_a_circuit
 from pages.learning.runs import RUN_CONTROLS, runs
 from ui.chapter.chapter import Chapter
 from viz_core.attention import MultiHeadAttention
@@ -14,6 +15,7 @@ from viz_core.lessons.learning.recorded_runs import head_measures
 from viz_core.maps.measures import induction_mass
 from viz_core.tasks import Task, TaskRun, TaskTransformer
 from viz_core.tasks.frequencies import embedding_spectrum
+from viz_core.trace import pattern
 
 
 def sources_and_code(chapter: Chapter) -> None:
@@ -27,6 +29,7 @@ def sources_and_code(chapter: Chapter) -> None:
         head_measures,
         blank_spread,
         embedding_spectrum,
+        pattern,
     )
 
 
@@ -42,6 +45,8 @@ if not st.query_params.keys().isdisjoint(map(chapter.controls.key, RUN_CONTROLS)
     st.session_state.setdefault(chapter.controls.key("open-run"), True)  # a link to a run shows it
 chapter.deeper(
     {
+        "play": lambda: be_the_head(chapter),
+        "circuit": lambda: build_a_circuit(chapter),
         "run": lambda: runs(chapter),
         "past": lambda: past_length(chapter),
         "circle": lambda: circle(chapter),

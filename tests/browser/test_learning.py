@@ -41,3 +41,28 @@ def drag_to_the_beginning(page: Page) -> None:
     assert thumb is not None
     page.mouse.move(track["x"] + thumb["width"] / 2 + 1, thumb["y"] + thumb["height"] / 2)
     page.mouse.down()
+
+
+def test_play_a_head_by_keyboard_and_by_click(page: Page, app_url: str) -> None:
+    page.goto(f"{app_url}/learning?l-open-play=true")
+    section = page.locator(".st-key-section-play")
+    yours = section.locator("tbody tr").first
+    expect(yours).to_contain_text("0 of 5")
+    key = section.locator(".st-key-l-play-2-key").get_by_role("radio", name=re.compile(r" 2$"))
+    key.focus()
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile(r"l-play-2=61\b"))
+    expect(yours).to_contain_text("1 of 5")
+    query = section.locator(".st-key-l-play-2-query").get_by_role("radio", name=re.compile(r" 8$"))
+    expect(query).to_be_checked()  # the next query, whose key is chosen next
+    plot = section.locator(".js-plotly-plot .nsewdrag").first
+    plot.scroll_into_view_if_needed()
+    box = plot.bounding_box()
+    assert box is not None
+    plot.click(position={"x": box["width"] * 2.5 / 13, "y": box["height"] * 7.5 / 11})  # 13 columns, 2 of them for text
+    expect(page).to_have_url(re.compile(r"l-play-2=6172\b"))
+    expect(yours).to_contain_text("2 of 5")
+    section.get_by_role("button", name="Undo").press("Enter")
+    expect(page).to_have_url(re.compile(r"l-play-2=61\b"))
+    page.reload()
+    expect(yours).to_contain_text("1 of 5")

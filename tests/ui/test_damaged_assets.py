@@ -13,7 +13,7 @@ from streamlit.testing.v1 import AppTest
 import ui.text.words
 from pages.bahdanau import book_variants
 from pages.bahdanau import recorded_comparison as alike
-from pages.learning import measured_run, past_length
+from pages.learning import measured_run, past_length, two_heads
 from recipes import aligned_samples
 from ui.chapter import book_exercises, tour
 from ui.chapter import source_cards as book
@@ -109,6 +109,9 @@ def read_film(file: Path) -> None:
     if file.suffix == ".json":
         past_length.measured.clear()
         past_length.measured()
+    elif file.suffix == ".safetensors":
+        two_heads._model.clear()
+        two_heads._model()
     else:
         measured_run.recorded.clear()
         name, _, seed = file.stem.rpartition("-")
