@@ -100,7 +100,8 @@ def choose_keys(chapter: Chapter, name: str, layer: int, letters: Sequence[str],
             choose(*pair)
 
     draw_pattern(chapter, layer, letters, outcome, clicked)
-    begin = None if query_key in st.session_state else start
+    following = min(moves[-1][0] + 1, COUNT - 1) if moves else start
+    begin = None if query_key in st.session_state else following
     query = st.segmented_control(
         controls.words.label("query"),
         range(COUNT),
@@ -109,7 +110,7 @@ def choose_keys(chapter: Chapter, name: str, layer: int, letters: Sequence[str],
         format_func=labels.__getitem__,
         key=query_key,
     )
-    query = start if query is None else query
+    query = following if query is None else query
     st.session_state[key_key] = dict(moves).get(query)
     st.segmented_control(
         controls.words.label("key"),
@@ -119,9 +120,10 @@ def choose_keys(chapter: Chapter, name: str, layer: int, letters: Sequence[str],
         on_change=lambda: choose(query, st.session_state[key_key]),
     )
     with st.container(horizontal=True):
-        for action, left in (("undo", moves[:-1]), ("clear", ())):
-            icon = f":material/{'undo' if action == 'undo' else 'delete'}:"
-            on_click = partial(st.session_state.__setitem__, key, left)
+        last = moves[-1][0] if moves else start
+        for action, icon, left, then in (("undo", "undo", moves[:-1], last), ("clear", "delete", (), start)):
+            icon = f":material/{icon}:"
+            on_click = partial(st.session_state.update, {key: left, query_key: then})
             st.button(chapter.words(action), icon=icon, key=f"{key}-{action}", disabled=not moves, on_click=on_click)
     if not moves:
         st.caption(chapter.words("empty-pattern"))

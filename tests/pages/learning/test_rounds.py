@@ -158,12 +158,12 @@ def test_a_reader_plays_the_head_key_by_key_and_undoes(open_page: OpenPage) -> N
         f"| switched off | {without.loss:.2f} | {without.right} of 5 |",
     ]
     share = score(made.loss, trained.loss, without.loss)
-    assert f"Your score: **{share:.0%}**" in one_line(app)
-    assert app.query_params["l-play-2"] == ["61728394a5"]
+    assert f"You are **{share:.0%}** of the way" in one_line(app)
+    assert app.query_params["l-play-2"] == "61728394a5"
     shown = np.nan_to_num(drawn(app, "pattern")[0]["z"])
     np.testing.assert_array_equal(shown, weights_of(keys).numpy())
     app.button(key="l-play-2-undo").click().run()
-    assert app.query_params["l-play-2"] == ["61728394"]
+    assert app.query_params["l-play-2"] == "61728394"
     app.button(key="l-play-2-clear").click().run()
     assert "l-play-2" not in app.query_params
     assert table(app, 0)[0].replace("yours", "switched off") == table(app, 0)[2]
