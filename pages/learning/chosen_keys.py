@@ -37,8 +37,13 @@ def write_moves(moves: Moves) -> str:
 
 
 def add_move(moves: Moves, query: int, key: int) -> Moves:
-    """Return the moves and one more; once they are too many, only the last one for each query is left to undo."""
+    """Return the moves and one more, unless it changes nothing: a finger's tap on a map is sent twice.
+
+    Once they are too many, only the last one for each query is left to undo.
+    """
     last = dict(moves)
+    if last.get(query) == key:
+        return moves
     return (*(moves if len(moves) < _MOST else tuple(last.items())), (query, key))
 
 

@@ -121,10 +121,11 @@ def test_moves_are_read_undone_and_bounded() -> None:
     assert moves == ((6, 1), (7, 2), (8, 2), (10, 5))
     assert write_moves(moves) == "617282a5"
     assert keys_of(add_move(moves, 8, 3))[6:] == (1, 2, 3, -1, 5)
+    assert add_move(moves, 8, 2) == moves, "it changes nothing"
     assert keys_of(add_move(moves, 8, 3)[:-1]) == keys_of(moves)
     many = moves
-    for _ in range(200):
-        many = add_move(many, 8, 3)
+    for key in (4, 3) * 100:
+        many = add_move(many, 8, key)
     assert read_moves(write_moves(many)) == many
     assert keys_of(many)[6:] == (1, 2, 3, -1, 5)
 
