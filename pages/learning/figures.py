@@ -131,7 +131,7 @@ def pattern_figure(
     place = {"x": [n] * len(right), "y": list(range(begin, n)), "textposition": "middle right"}
     figure.add_scatter(**place, text=right, mode="text", hoverinfo="skip", showlegend=False, cliponaxis=False)
     ticks = token_ticks(letters[:n])
-    figure.add_annotation(x=n, y=begin - 1, text=labels["predicted"], showarrow=False, xanchor="left")
+    figure.add_annotation(x=n + 1.5, y=begin - 1, text=labels["predicted"], showarrow=False, xanchor="right")
     lines = {"showgrid": False, "zeroline": False}
     xaxis = {**ticks, **lines, "side": "top", "range": [-0.5, n + 1.5]}
     yaxis = {**ticks, **lines, "range": [n - 0.5, -0.5]}
