@@ -10,11 +10,12 @@ from typing import Any, TypeAlias
 import streamlit as st
 
 from pages.learning.figures import pattern_figure
-from pages.learning.two_heads import COUNT, Outcome
+from pages.learning.two_heads import COUNT
 from ui.chapter.chapter import Chapter
 from ui.text.markdown import escape
 from ui.widgets.chart import Point
 from ui.widgets.query_param import in_address
+from viz_core.lessons.learning.two_heads import Outcome
 
 Moves: TypeAlias = tuple[tuple[int, int], ...]
 """Query and key of each choice, in order; a later choice for a query replaces an earlier one."""

@@ -12,10 +12,10 @@ from ui.chapter.chapter import Chapter
 from viz_core.attention import MultiHeadAttention
 from viz_core.lessons.learning.own_run import blank_spread
 from viz_core.lessons.learning.recorded_runs import head_measures
+from viz_core.lessons.learning.two_heads import run_patterns
 from viz_core.maps.measures import induction_mass
 from viz_core.tasks import Task, TaskRun, TaskTransformer
 from viz_core.tasks.frequencies import embedding_spectrum
-from viz_core.trace import pattern
 
 
 def sources_and_code(chapter: Chapter) -> None:
@@ -29,7 +29,7 @@ def sources_and_code(chapter: Chapter) -> None:
         head_measures,
         blank_spread,
         embedding_spectrum,
-        pattern,
+        run_patterns,
     )
 
 

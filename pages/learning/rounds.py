@@ -5,9 +5,10 @@ from __future__ import annotations
 import streamlit as st
 
 from pages.learning.chosen_keys import choose_keys, draw_pattern, keys_of, stored_moves
-from pages.learning.two_heads import NAMED, OFF, PERIOD, TRAINED, Outcome, Pattern, outcome, score, sequence
+from pages.learning.two_heads import NAMED, OFF, TRAINED, outcome, score, sequence
 from ui.chapter.chapter import Chapter
 from ui.text.head_names import layer_place
+from viz_core.lessons.learning.two_heads import PERIOD, Outcome, Pattern
 
 CLICKED = "clicked"
 _START = (1, PERIOD)  # the first query whose key matters, in each layer

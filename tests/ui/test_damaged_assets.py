@@ -110,8 +110,8 @@ def read_film(file: Path) -> None:
         past_length.measured.clear()
         past_length.measured()
     elif file.suffix == ".safetensors":
-        two_heads._model.clear()
-        two_heads._model()
+        two_heads.shipped_model.clear()
+        two_heads.shipped_model()
     else:
         measured_run.recorded.clear()
         name, _, seed = file.stem.rpartition("-")
