@@ -81,11 +81,12 @@ def expect_equal(
 ) -> None:
     names = [each.name for each in session.get_inputs()]
     found = session.run(None, {name: value.numpy() for name, value in zip(names, inputs, strict=True)})
-    for own, other in zip(found, expected, strict=True):
+    outputs = [each.name for each in session.get_outputs()]
+    for name, own, other in zip(outputs, found, expected, strict=True):
         assert own.shape == tuple(other.shape)
-        largest = float(other.abs().max()) if other.numel() else 0.0
-        # Some states are near 1,000, where seven digits of float32 are less than 1e-4.
-        assert np.abs(own - other.numpy()).max(initial=0.0) < max(1e-4, 1e-6 * largest)
+        # Sums of 1,024 products, some near 1,000: there float32 rounds by more than 1e-4.
+        allowed = 1e-5 * float(other.abs().max()) if name.endswith(".ffn") else 1e-4
+        assert np.abs(own - other.numpy()).max() < allowed
 
 
 def test_a_package_with_another_digest_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
