@@ -10,6 +10,7 @@ from ui.text.head_names import layer_place
 from ui.text.markdown import escape
 from viz_core.hub import HubCard
 from viz_core.hub.lens import through_the_layers
+from viz_core.maps.word_maps import is_word
 
 _COLUMNS = 12  # as many as can be read side by side
 _ROUNDING = {"float32": 1e-4}
@@ -23,7 +24,10 @@ def lens(chapter: Chapter, card: HubCard, request: HubRequest) -> None:
     last = seen.tokens[-1][-_COLUMNS:]
     earlier = [row[-_COLUMNS:] for row in seen.tokens[:-1]]
     early = sum(token in {row[place] for row in earlier} for place, token in enumerate(last))
-    first = next(i for i, row in enumerate(seen.tokens) if row[-1] == last[-1])
+    # The example in the caption follows a word, where there is one: after an end mark a model may write anything.
+    words = [place for place in range(-len(last), 0) if is_word(seen.read[place])]
+    at = words[-1] if words else -1
+    first = next(i for i, row in enumerate(seen.tokens) if row[at] == last[at])
     chapter.figure(
         "lens",
         lens_figure(
@@ -38,8 +42,8 @@ def lens(chapter: Chapter, card: HubCard, request: HubRequest) -> None:
         count=len(last),
         early=early,
         layers=len(seen.tokens) - 1,
-        token=escape(last[-1]),
-        read=escape(seen.read[-1]),
+        token=escape(last[at]),
+        read=escape(seen.read[at]),
         first=layer_place(first) if first else labels["input"],
     )
     with chapter.claim_row("claims-lens"):

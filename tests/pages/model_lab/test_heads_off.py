@@ -63,6 +63,8 @@ def test_an_encoder_turns_and_fills_in(open_page: OpenPage, folders: Path) -> No
     found = without_heads(model, run, (("encoder.0.self", 1),))
     np.testing.assert_allclose(drawn(app, "off-distance")[0]["y"], found.distances, atol=1e-6)
     assert badges(app)["the last layer equals the model's output"]
+    last_word = [token.label for token in run.tokens if token.text.isalpha() and not token.special][-1]
+    assert f"After **{last_word}**" in texts(app), "not after the mark that ends the text"
 
 
 def test_classes_and_layers_that_share_their_weights(open_page: OpenPage) -> None:
