@@ -10,6 +10,8 @@ The book's exercises on its GRU with attention: python -m recipes book-variants 
 The recorded runs of the learning chapter: python -m recipes learning --out DIR.
 Small runs that answer exercises of the book: python -m recipes exercises --data DIR.
 A controlled comparison of a GRU with and without attention: python -m recipes alike --data DIR --out DIR.
+Every measure of every head, for the chapter on heads: python -m recipes head-scans [NAME ...].
+The same of any model over a file of texts: python -m recipes scan MODEL --texts FILE --out FILE.
 The drawn sample pictures: python -m recipes sample-pictures.
 """
 
@@ -31,7 +33,9 @@ from recipes import (
     copying,
     exercises,
     head_importance,
+    head_scans,
     sample_pictures,
+    scan,
     text_models,
     translators,
     word_counts,
@@ -51,6 +55,8 @@ MEASURES = {
     "book-variants": book_variants.main,
     "exercises": exercises.main,
     "alike": controlled_comparison.main,
+    "scan": scan.main,
+    "head-scans": head_scans.main,
     "sample-pictures": sample_pictures.main,
 }
 TRAINERS = {

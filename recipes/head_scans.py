@@ -1,0 +1,129 @@
+"""Measure every head of the shipped text models for the chapter on heads: python -m recipes head-scans [NAME ...].
+
+Writes assets/heads/NAME.json: means, intervals and percentiles of every measure on narrow texts (held-out sentences of
+the kind that the models were trained on) and on broad ones (prose, a licence and code of this repository), the texts at
+percentiles, and what this command was.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from recipes.scan import scan
+from recipes.scanned import PERCENTILES, KindScan, Scan
+from viz_core.hub import HubModel, load_hub
+from viz_core.pretrained.samples import held_out
+from viz_core.runtime.assets import ASSETS
+
+MODELS = ("writer-en", "reader-en", "transformer-en-fr")
+FOLDER = ASSETS / "heads"
+_NARROW, _BROAD, _LONGEST = 120, 60, 200
+_WORTH = 24
+_ROOT = Path(__file__).resolve().parents[1]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; return 0."""
+    parser = argparse.ArgumentParser(prog="python -m recipes head-scans", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(MODELS)}; all unless given")
+    parser.add_argument("--out", type=Path, default=FOLDER, help="folder for the tables")
+    chosen = parser.parse_args(arguments)
+    unknown = [name for name in chosen.names if name not in MODELS]
+    if unknown:
+        parser.error(f"NAME: expected some of {', '.join(MODELS)}, got {', '.join(unknown)}")
+    chosen.out.mkdir(parents=True, exist_ok=True)
+    for name in chosen.names or MODELS:
+        content = measure(load_hub(name))
+        (chosen.out / f"{name}.json").write_text(json.dumps(content, ensure_ascii=False) + "\n", encoding="utf-8")
+        print(f"{name}: {content['texts']}", flush=True)
+    return 0
+
+
+def narrow_texts() -> tuple[str, ...]:
+    """Return the first held-out sentences."""
+    return tuple(sample.english for sample in held_out()[:_NARROW])
+
+
+def broad_texts() -> tuple[str, ...]:
+    """Return passages of the README, the licence and the library's code, each cut to 200 characters."""
+    files = ["README.md", "LICENSE", "viz_core/attention/multi_head.py", "docs/concepts.md"]
+    each = []
+    for file in files:
+        parts = (" ".join(part.split()) for part in (_ROOT / file).read_text(encoding="utf-8").split("\n\n"))
+        each.append([part[:_LONGEST].rpartition(" ")[0] for part in parts if len(part) > 60 and "|" not in part])
+    return tuple(part for parts in each for part in parts[: _BROAD // len(files)])
+
+
+def measure(model: HubModel) -> dict[str, Any]:
+    """Return the tables of a model."""
+    sets = {"narrow": narrow_texts(), "broad": broad_texts()}
+    scans = {
+        name: scan(model, texts, worth=_WORTH if name == "narrow" else 0, progress=_progress)
+        for name, texts in sets.items()
+    }
+    kinds = {kind: _kind(scans, kind) for kind in scans["narrow"].kinds}
+    used = sorted({(name, one[2]) for kind in kinds.values() for name in sets for one in _examples(kind, name)})
+    return {
+        "command": f"python -m recipes head-scans {model.card.name}",
+        "revision": model.card.revision,
+        "licence": "Narrow: English sentences of the Tatoeba project, CC BY 2.0 (www.manythings.org/anki and "
+        "tatoeba.org). Broad: this repository's README, licence, guide and code, under its licence.",
+        "sha256": hashlib.sha256(json.dumps(sets).encode()).hexdigest(),
+        "texts": {name: found.texts for name, found in scans.items()},
+        "tokens": {name: found.tokens for name, found in scans.items()},
+        "percentiles": PERCENTILES,
+        "kinds": kinds,
+        "quoted": {name: {number: sets[name][number] for which, number in used if which == name} for name in sets},
+    }
+
+
+def _examples(kind: dict[str, Any], name: str) -> list[Any]:
+    measures = kind["examples"].get(name, {})
+    return [one for measure, heads in measures.items() if measure != "induction" for head in heads for one in head]
+
+
+def _kind(scans: dict[str, Scan], kind: str) -> dict[str, Any]:
+    found = {name: each.kinds[kind] for name, each in scans.items() if kind in each.kinds}
+    heads = found["narrow"].heads
+    return {
+        "heads": heads,
+        "measures": {
+            name: {measure: _summary(each, measure) for measure in each.values} for name, each in found.items()
+        },
+        "examples": {
+            name: {
+                measure: [
+                    [[one.percentile, _short(one.value), one.text, one.query] for one in each.examples(place, measure)]
+                    for place in range(len(heads))
+                ]
+                for measure in each.values
+                if measure != "induction"  # of random tokens
+            }
+            for name, each in found.items()
+        },
+    }
+
+
+def _summary(kind: KindScan, measure: str) -> dict[str, Any]:
+    """Each part of a summary, a number a head."""
+    one = kind.summary(measure)
+    parts = {"mean": one.mean, "low": one.low, "high": one.high, "chance": one.chance, "texts": one.texts}
+    parts |= {f"p{percent}": row for percent, row in zip(PERCENTILES, one.quantiles, strict=True)}
+    return {name: [_short(float(number)) for number in numbers] for name, numbers in parts.items()}
+
+
+def _short(number: float) -> float | None:
+    """Four significant digits; None for NaN."""
+    return None if np.isnan(number) else float(f"{number:.4g}")
+
+
+def _progress(done: int, count: int) -> None:
+    print(f"{done}/{count}", file=sys.stderr, end="\r", flush=True)
