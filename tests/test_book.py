@@ -180,6 +180,7 @@ class Sheet(Chapter):
         ("sinusoidal-encoding", {"longest": "60,611"}),
         ("relative-projection", {}),
         ("linear-attention", {}),
+        ("heads", {}),
         ("position-embeddings", {"shared-heads": "2"}),
     ],
 )

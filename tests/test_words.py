@@ -193,6 +193,7 @@ TRUE_AT_ANY_SETTING = {
     "attention-pooling": {
         "learn": "an average over many draws, which a test makes",
     },
+    "heads": {},
     "learning": {},
     "linear-attention": {},
     "multi-head": {},

@@ -70,6 +70,17 @@ HOSTILE: dict[str, list[Row]] = {
         ({"l-source": "nowhere", "l-section": "nowhere"}, ["Watch = nowhere"]),
         ({"head": "self.9.9", "pin": "q99"}, [NOT_HERE]),
     ],
+    "heads": [
+        *_rows(
+            h_model=[("<script>", "Model"), ("../../etc", "Model")],
+            h_x=[("nan", "Across")],
+            h_y=[("<script>", "Up")],
+            h_texts=[("7", "Texts")],
+            h_percentile=[("1e9", "Example at percentile")],
+        ),
+        ({"head": "decoder-self.9.9"}, [NOT_HERE]),
+        ({"head": "<script>"}, [NOT_HERE]),
+    ],
     "linear-attention": _rows(
         la_time=[("0", "Token t"), ("17", "Token t"), ("nan", "Token t"), ("<script>", "Token t")],
         la_rule=[("<script>", "Rule"), ("softmax", "Rule")],

@@ -78,6 +78,7 @@ BREAKS: dict[str, dict[str, list[str]]] = {
         "shallow": ["as many layers as its path"],
         "deep": ["with one layer fewer no stack"],
     },
+    "heads": {"no-chance": ["scores 0 for every role"]},
     "linear-attention": {"no-removal": ["what the state returns"]},
     "queries-keys-values": {
         "undivided": ["sum to 1", "gives itself all the weight", "all weights are equal"],

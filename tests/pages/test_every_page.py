@@ -58,6 +58,7 @@ STANDS: dict[str, Callable[[AppTest], bool]] = {
     "architectures": all_hold,
     "attention-pooling": lambda app: "fit" in figure_names(app),
     "bahdanau": lambda app: app.segmented_control(key="b-step").value == 3,
+    "heads": lambda app: all_hold(app) and "heads" in figure_names(app),
     "learning": all_hold,
     "linear-attention": lambda app: all_hold(app) and {"map", "state"} <= set(figure_names(app)),
     "model-lab": lambda app: bool(claims(app)),
@@ -124,6 +125,7 @@ def test_a_tab_opens_from_a_link_and_its_claims_hold(open_page: OpenPage, chapte
     [
         ("architectures", {}, "a-guess-twice", "4, since each layer adds two tokens", "**Yes.**"),
         ("attention-pooling", {}, "ap-guess-sphere", 1, "normalisation cancels the first and last terms"),
+        ("heads", {}, "h-guess-induction", "None", "**Yes.** The writer was trained on single sentences"),
         ("learning", {}, "l-guess-one-layer", 2, "**Yes.** Its key must contain the token before it"),
         ("linear-attention", {}, "la-guess-twice", "8", "**Yes.** The state holds"),
         ("multi-head", {}, "mh-guess-double", "Nothing: 16,384 before and after", "**Yes.**"),

@@ -1,0 +1,62 @@
+"""The card of one head: its role, its worth, texts at percentiles, and what its matrices read and write."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from urllib.parse import urlencode
+
+import streamlit as st
+
+from pages.heads.plot import Plot, marked
+from ui.chapter.chapter import Chapter
+from ui.compute.models import evaluate_model
+from ui.text.head_names import head_place
+from ui.text.markdown import escape
+from ui.text.model_names import title_of
+from ui.text.numbers import localised
+
+if TYPE_CHECKING:  # it brings the hub's libraries, which only an open card needs
+    from serving.requests.head_circuits import HeadCircuits
+
+
+def card_of_head(chapter: Chapter, plot: Plot) -> None:
+    """Draw the card of the chosen head."""
+    table, head, words = plot.table, plot.head, chapter.words
+    st.markdown(f"**{head_place(head.layer + 1, head.head + 1)} · {words(f'figure.{head.kind}')}**")
+    role = table.role_of(head.place)
+    if role is None:
+        chapter.text("no-role")
+    else:
+        chapter.text("role", role=words(f"option.{role[0]}"), beyond=f"{role[1]:.2f}")
+    if "worth" in table.measures:
+        numbers = {part: f"{table.part('worth', part)[head.place]:+.3f}" for part in ("mean", "low", "high")}
+        chapter.text("worth", **numbers)
+    else:
+        chapter.text("no-worth")
+    measure = plot.y if plot.table.quoted.get(plot.y) and plot.table.quoted[plot.y][head.place] else "entropy"
+    chapter.text("examples", measure=words(f"option.{measure}"))
+    lines = [
+        f"- {one.percentile} · **{localised(f'{one.value:.3f}', words.language)}** · {escape(one.text)}"
+        for one in table.quoted[measure][head.place]
+    ]
+    st.markdown("\n".join(lines))
+    from serving.requests.head_circuits import head_circuits
+    from serving.requests.hub import HubModelSpec
+
+    _circuits(chapter, evaluate_model(HubModelSpec(plot.model, offline=True), head_circuits, head.site, head.head))
+    address = "?" + urlencode({chapter.controls.key("model"): plot.model, "head": head.link, "h-open-card": "true"})
+    chapter.text("address", address=address)
+    layer, number = head.layer + 1, head.head + 1
+    cited = f"Attention Atlas. {title_of(plot.model)}, {head.site}, {layer}.{number}. {plot.scans.command}"
+    st.code(cited, language=None, wrap_lines=True)
+
+
+def _circuits(chapter: Chapter, found: HeadCircuits) -> None:
+    """List the tokens of each direction; say why a circuit has none."""
+    for kind in ("QK", "OV"):
+        directions = [each for each in found.directions if each.kind == kind]
+        if directions:
+            chapter.text(f"circuit.{kind}")
+            st.markdown("\n".join(f"- {marked(each.first)} → {marked(each.second)}" for each in directions))
+        else:
+            chapter.text("no-circuit", kind=kind)

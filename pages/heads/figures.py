@@ -1,0 +1,97 @@
+"""Figures of heads: any measure against any other, and narrow text against broad text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import plotly.graph_objects as go
+
+from ui.compute.head_scans import HeadTable
+from ui.text.head_names import head_place, layer_place
+from ui.widgets.figure_style import ACCENT, CATEGORIES, Labels, lay_out
+
+_SYMBOLS = ("circle", "square", "diamond")
+
+
+def heads_figure(
+    tables: Mapping[str, HeadTable],
+    measures: tuple[str, str],
+    titles: Sequence[str],
+    kinds: Labels,
+    chosen: str,
+    raw: bool = False,
+) -> go.Figure:
+    """Every head as a point with the intervals of both means; a colour for each layer, a symbol for each kind.
+
+    Args:
+        kinds: names of the kinds of maps.
+        chosen: the head that is ringed, as in links.
+        raw: whether shares of attention are drawn as they are, with what chance gives.
+    """
+    figure = go.Figure()
+    for symbol, (kind, table) in zip(_SYMBOLS, tables.items(), strict=False):
+        sides = [_side(table, measure, raw) for measure in measures]
+        for layer in sorted({layer for layer, _ in table.heads}):
+            places = [place for place, (own, _) in enumerate(table.heads) if own == layer]
+            x, y = ({name: values[places] for name, values in side.items()} for side in sides)
+            links = [f"{kind}.{layer}.{table.heads[place][1]}" for place in places]
+            names = [head_place(layer + 1, table.heads[place][1] + 1) for place in places]
+            several = f" · {kinds[kind]}" if len(tables) > 1 else ""
+            colour = CATEGORIES[layer % len(CATEGORIES)]
+            figure.add_scatter(
+                x=x["mean"],
+                y=y["mean"],
+                error_x={"array": x["up"], "arrayminus": x["down"], "width": 0, "thickness": 1, "color": colour},
+                error_y={"array": y["up"], "arrayminus": y["down"], "width": 0, "thickness": 1, "color": colour},
+                mode="markers",
+                name=f"{layer_place(layer + 1)}{several}",
+                marker={
+                    "color": colour,
+                    "symbol": symbol,
+                    "size": [18 if link == chosen else 11 for link in links],
+                    "line": {"color": ACCENT, "width": [4 if link == chosen else 0 for link in links]},
+                },
+                customdata=[[link, name] for link, name in zip(links, names, strict=True)],
+                hovertemplate=f"%{{customdata[1]}}{several}<br>{titles[0]}: %{{x:.3f}}<br>{titles[1]}: %{{y:.3f}}"
+                "<extra></extra>",
+            )
+    return lay_out(figure, titles[0], titles[1], 420)
+
+
+def _side(table: HeadTable, measure: str, raw: bool) -> dict[str, np.ndarray]:
+    """Means and the lengths of their intervals in both directions."""
+    mean, low, high = (table.plotted(measure, part, raw).astype(np.float32) for part in ("mean", "low", "high"))
+    return {"mean": mean, "up": high - mean, "down": mean - low}
+
+
+def sets_figure(
+    narrow: Mapping[str, HeadTable], broad: Mapping[str, HeadTable], measure: str, labels: Labels
+) -> go.Figure:
+    """Each head's mean on narrow text (across) and on broad text (up); on the diagonal both are equal."""
+    figure = go.Figure()
+    ends: list[float] = []
+    for symbol, (kind, table) in zip(_SYMBOLS, narrow.items(), strict=False):
+        x, y = table.plotted(measure), broad[kind].plotted(measure)
+        ends += [float(np.nanmin([x, y])), float(np.nanmax([x, y]))]
+        figure.add_scatter(
+            x=x.astype(np.float32),
+            y=y.astype(np.float32),
+            mode="markers",
+            name=labels[kind],
+            marker={"symbol": symbol, "size": 10, "color": [CATEGORIES[layer] for layer, _ in table.heads]},
+            customdata=[[head_place(layer + 1, head + 1)] for layer, head in table.heads],
+            hovertemplate="%{customdata[0]}: %{x:.3f}, %{y:.3f}<extra></extra>",
+            showlegend=len(narrow) > 1,
+        )
+    if ends:
+        line = {"color": "rgba(128,128,128,0.6)", "dash": "dot"}
+        figure.add_scatter(
+            x=[min(ends), max(ends)],
+            y=[min(ends), max(ends)],
+            mode="lines",
+            line=line,
+            showlegend=False,
+            hoverinfo="skip",
+        )
+    return lay_out(figure, labels["on-narrow"], labels["on-broad"], 360)

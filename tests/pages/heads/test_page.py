@@ -1,0 +1,99 @@
+"""The chapter on heads through AppTest: its points are the numbers of the tables, and what it says of them holds."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from recipes.head_scans import MODELS, broad_texts, narrow_texts
+from recipes.scan import scan
+from tests.pages.reading import drawn, figure_names, texts
+from ui.compute.head_scans import FOLDER, SETS, head_scans, scanned_models
+from ui.text.words import load_words
+from viz_core.hub import load_hub
+
+OpenPage = Callable[..., AppTest]
+CHAPTER = "heads"
+WORDS = load_words(CHAPTER, "en")
+
+
+def test_every_head_is_a_point(open_page: OpenPage) -> None:
+    app = open_page(CHAPTER)
+    table = head_scans("writer-en").tables["narrow", "decoder-self"]
+    for axis, measure in (("x", "previous"), ("y", "worth")):
+        points = np.concatenate([trace[axis] for trace in drawn(app, "heads")])
+        np.testing.assert_allclose(np.sort(points), np.sort(table.plotted(measure)), rtol=1e-5)
+    assert [len(trace["x"]) for trace in drawn(app, "heads")] == [4, 4, 4, 4]  # a colour for each layer
+    best = table.heads[int(table.plotted("worth").argmax())]
+    assert f"layer {best[0] + 1}, head {best[1] + 1}** is chosen" in texts(app)
+
+
+def test_an_address_opens_a_head_and_its_card(open_page: OpenPage) -> None:
+    app = open_page(CHAPTER, **{"h-model": "transformer-en-fr", "head": "decoder-cross.1.2", "h-open-card": "true"})
+    assert not app.exception
+    table = head_scans("transformer-en-fr").tables["narrow", "decoder-cross"]
+    place = table.heads.index((1, 2))
+    written = texts(app)
+    assert "layer 2, head 3 · cross-attention" in written
+    assert f"**{table.part('worth', 'mean')[place]:+.3f}** nats per token" in written
+    for one in table.quoted["worth"][place]:
+        assert one.text.split(",")[0] in written
+    assert "QK circuit: tokens of queries" in written
+    assert "head=decoder-cross.1.2" in written
+
+
+def test_a_head_is_chosen_from_the_list(open_page: OpenPage) -> None:
+    app = open_page(CHAPTER, **{"open-all": "false"})
+    app.selectbox(key="h-head").select("decoder-self.3.1").run()
+    assert not app.exception
+    assert "layer 4, head 2** is chosen" in texts(app)
+    assert app.query_params["head"] == "decoder-self.3.1"
+
+
+def test_a_measure_that_broad_texts_lack_is_said(open_page: OpenPage) -> None:
+    app = open_page(CHAPTER, **{"h-texts": "broad", "h-open-sets": "true"})
+    assert not app.exception
+    assert "heads" not in figure_names(app)
+    assert WORDS("one-set") in texts(app)
+
+
+def test_narrow_and_broad_texts_are_drawn_side_by_side(open_page: OpenPage) -> None:
+    app = open_page(CHAPTER, **{"h-y": "entropy", "h-open-sets": "true", "h-open-table": "true"})
+    narrow, broad = (head_scans("writer-en").tables[name, "decoder-self"] for name in SETS)
+    points = drawn(app, "sets")[0]
+    np.testing.assert_allclose(points["x"], narrow.part("entropy", "mean"), rtol=1e-5)
+    np.testing.assert_allclose(points["y"], broad.part("entropy", "mean"), rtol=1e-5)
+    assert len(app.dataframe[0].value) == 16
+
+
+def test_no_head_of_the_writer_is_an_induction_head() -> None:
+    """The answer to the exercise, and the number in its reply."""
+    induction = head_scans("writer-en").tables["narrow", "decoder-self"].plotted("induction")
+    assert len(induction) == 16
+    assert induction.max() < 0.05
+    assert round(float(induction.max()), 2) == 0.01
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_the_tables_are_small_and_of_the_weights_that_ship(model: str) -> None:
+    path = FOLDER / f"{model}.json"
+    assert path.stat().st_size < 300_000
+    content = json.loads(path.read_text(encoding="utf-8"))
+    assert content["command"] == f"python -m recipes head-scans {model}"
+    assert content["revision"] == load_hub(model).card.revision
+    assert model in scanned_models()
+
+
+def test_a_table_holds_what_its_command_measures() -> None:
+    """The same scan of the writer again, without worth."""
+    table = head_scans("writer-en").tables["narrow", "decoder-self"]
+    found = scan(load_hub("writer-en", device="cpu"), narrow_texts()).kinds["decoder-self"]
+    for measure in ("previous", "entropy", "induction"):
+        summary = found.summary(measure)
+        np.testing.assert_allclose(table.part(measure, "mean"), summary.mean, rtol=1e-3, atol=1e-4)
+        np.testing.assert_allclose(table.part(measure, "low"), summary.low, rtol=1e-2, atol=1e-3)
+    assert len(broad_texts()) > 20
