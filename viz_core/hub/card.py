@@ -98,7 +98,7 @@ def describe(place: LocalModel, files: ModelFiles, engine: ModelKind, sites: tup
     heads = getattr(config, "num_attention_heads", None) or config.num_heads  # of a model without a softmax
     return HubCard(
         name=place.name,
-        source=_source(place),
+        source="shipped" if place.path.parent == SHIPPED_FOLDER else "hub" if place.source == "cache" else place.source,
         revision=place.revision,
         kind=engine.name,
         head=engine.head,
@@ -120,12 +120,6 @@ def describe(place: LocalModel, files: ModelFiles, engine: ModelKind, sites: tup
         unrecorded=tuple(row for row in coverage(model, engine.stack) if row.reason),
         **engine.card_fields(),
     )
-
-
-def _source(place: LocalModel) -> str:
-    if place.path.parent == SHIPPED_FOLDER:
-        return "shipped"
-    return "hub" if place.source == "cache" else place.source
 
 
 def _count_layers(config: Any, sites: tuple[str, ...]) -> dict[str, int]:

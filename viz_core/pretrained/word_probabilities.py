@@ -72,6 +72,7 @@ def word_probabilities(
         log_p: its log-probability, given those before it.
         others: the likeliest other pieces in its place, with theirs; as many as rivals are wanted.
     """
+    starts = [k for k in range(len(words)) if k == 0 or words[k] != words[k - 1]]
     return tuple(
         WordProbability(
             join_pieces(pieces[start:stop]),
@@ -79,14 +80,8 @@ def word_probabilities(
             tuple((join_pieces([pieces[k]]), math.exp(log_p[k])) for k in range(start, stop)),
             tuple(sorted(_rivals(pieces, log_p, others, start, stop), key=lambda rival: -rival.probability)[:count]),
         )
-        for start, stop in _spans(words)
+        for start, stop in zip(starts, [*starts[1:], len(words)], strict=True)
     )
-
-
-def _spans(words: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """First piece of each word, and the one after its last."""
-    starts = [k for k in range(len(words)) if k == 0 or words[k] != words[k - 1]]
-    return zip(starts, [*starts[1:], len(words)], strict=True)
 
 
 def _rivals(

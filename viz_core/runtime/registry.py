@@ -2,7 +2,6 @@
 
 import importlib
 import pkgutil
-from collections.abc import Iterator
 from operator import attrgetter
 from typing import TypeVar
 
@@ -15,14 +14,12 @@ def find_entries(package: str, kind: type[Entry]) -> tuple[Entry, ...]:
     Args:
         kind: has the attributes `name` and `order`.
     """
-    entries = sorted({id(entry): entry for entry in _entries(package, kind)}.values(), key=attrgetter("order"))
+    modules = pkgutil.iter_modules(importlib.import_module(package).__path__, f"{package}.")
+    values = (value for module in modules for value in vars(importlib.import_module(module.name)).values())
+    found = {id(value): value for value in values if isinstance(value, kind)}  # each once, whoever imports it
+    entries = sorted(found.values(), key=attrgetter("order"))
     for what in ("name", "order"):
-        values = [getattr(entry, what) for entry in entries]
-        if repeated := {str(value) for value in values if values.count(value) > 1}:
+        named = [getattr(entry, what) for entry in entries]
+        if repeated := {str(each) for each in named if named.count(each) > 1}:
             raise ValueError(f"{what}: expected each once in {package}, got {', '.join(sorted(repeated))} twice")
     return tuple(entries)
-
-
-def _entries(package: str, kind: type[Entry]) -> Iterator[Entry]:
-    for module in pkgutil.iter_modules(importlib.import_module(package).__path__, f"{package}."):
-        yield from (value for value in vars(importlib.import_module(module.name)).values() if isinstance(value, kind))
