@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -101,6 +104,19 @@ def test_recorded_runs_are_those_of_the_app(alone: Page, site: str) -> None:
     expect(alone.locator(".claims [data-holds=false]")).to_have_count(2)
     expect(alone.locator("[data-part=shot]")).to_contain_text("repeat, one layer, seed 0, after 10 updates")
     assert alone.url.endswith("#run=repeat-one-layer&step=10")
+
+
+def test_the_table_of_contents_leads_to_every_page(alone: Page, site: str) -> None:
+    listed = [path for path in json.loads(alone.goto(f"{site}files.json").text()) if path.endswith(".html")]
+    for language in LANGUAGES:
+        names = {Path(path).name for path in listed if path.startswith(f"{language}/")}
+        pages = {name for name in names if not name.startswith(("index", "view"))}
+        alone.goto(f"{site}{language}/")
+        links = alone.locator(".cards a")
+        assert {link.get_attribute("href") for link in links.all()} == pages
+        links.first.press("Enter")
+        alone.get_by_role("banner").get_by_role("link").first.press("Enter")
+        expect(links).to_have_count(len(pages))
 
 
 def test_a_reader_moves_the_sliders_by_keys_and_follows_the_link_offline(alone: Page, site: str) -> None:
