@@ -48,7 +48,7 @@ def learning_page(words: Words, runs: dict[str, dict[str, Any]], app: str) -> st
         f'{note(words.of(NAME, "look.main"))}<div class="pair"><div class="figure" data-part="together"></div>'
         f'<div class="figure" data-part="loss"></div></div>{claim_list(words, ("learns", "finds"))}'
     )
-    figure_words = ("loss", "accuracy", "updates", "on-batch", "held-out", *_MEASURES)
+    figure_words = ("loss", "accuracy", "updates", "held-out", *_MEASURES)
     filled = script_words(
         words,
         *((NAME, each) for each in ("shot", "alt.every-head", "alt.together", "alt.curve")),

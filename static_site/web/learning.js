@@ -107,17 +107,16 @@ function drawCharts(film, shot, heads, values) {
   const thin = Math.ceil(film.loss.values.length / MOST_POINTS);
   const thinned = (of) => Array.from(of, (value, i) => [i + 1, value]).filter((_, i) => i % thin === 0);
   const mark = film.shots[shot];
-  const labelOf = (title, kind) => words.text("with-kind", { title: words.text(`figure.${title}`), kind: words.text(`figure.${kind}`) });
   const pick = (step) => controls.set("step", Math.round(step));
   const named = Object.entries(heads).map(([name, { name: kind, values: of }], i) => ({ name: words.text("with-kind", { title: words.text(`figure.${name}`), kind }), colour: COLOURS[i + 1], dash: ["6 3", "2 3"][i], points: points(of) }));
   const measured = Object.fromEntries(Object.entries(heads).map(([name, each]) => [name, page.number(each.values[shot])]));
   const alt = named.length === 2 ? words.text("alt.together", { ...values, ...measured }) : words.text("alt.curve", { ...values, right: page.percent(film.held_out.values.at(-1)) });
   const accuracy = [
-    { name: labelOf("accuracy", "held-out"), colour: COLOURS[0], points: points(film.held_out.values) },
+    { name: words.text("with-kind", { title: words.text("figure.accuracy"), kind: words.text("figure.held-out") }), colour: COLOURS[0], points: points(film.held_out.values) },
     ...named,
   ];
   drawCurves(part("together"), { alt, series: accuracy, x, y: { title: "", low: 0, high: 1 }, mark, pick }, page.digits);
-  const loss = [{ name: labelOf("loss", "on-batch"), colour: COLOURS[0], points: thinned(film.loss.values) }];
+  const loss = [{ name: words.text("figure.loss"), colour: COLOURS[0], points: thinned(film.loss.values) }];
   const most = Math.max(...film.loss.values);
   drawCurves(part("loss"), { alt: words.text("alt.curve", { ...values, right: page.percent(film.held_out.values.at(-1)) }), series: loss, x, y: { title: "", low: 0, high: most }, mark, pick }, page.digits);
 }
