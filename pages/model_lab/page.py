@@ -21,6 +21,7 @@ from pages.model_lab.result import checked_maps, choose_error, link_to_vision, n
 from pages.model_lab.sinks import sinks
 from pages.model_lab.speech import speech
 from pages.model_lab.two_models import changed_heads, maps_of_other
+from pages.model_lab.two_sentences import takes_two_sentences, two_sentences
 from serving.requests.lab_models import hub_offer
 from ui.blocks.heads_off import head_buttons, heads_menu, toggle_head
 from ui.blocks.score_products import open_pair, score_products
@@ -121,6 +122,7 @@ sections = {
     "card": lambda: model_card(chapter, card),
     "words": (lambda: next_words(chapter, request, result)) if card.head == "words" else None,
     "lens": (lambda: lens(chapter, card, request)) if card.kind_class.has_lens(card.head) else None,
+    "two-sentences": (lambda: two_sentences(chapter, card, model)) if takes_two_sentences(card) else None,
     "products": lambda: score_products(chapter, request, groups, view, rotated="rotary" in card.positions),
     "sinks": lambda: sinks(chapter, card, request, result, groups, view),
     "positions": lambda: positions(chapter, card, evaluate_model(model, position_schemes)),

@@ -13,6 +13,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import Page, expect
 
+from serving.requests.two_sentences import TwoSentences, compare, sweep
 from tests.browser.attention_view.reading import patch_place, weight_in
 from tests.browser.page_checks import expect_rest
 from tests.viz_core.hub.tiny_models import build_all
@@ -60,6 +61,29 @@ def test_open_look_type_look(page: Page, lab_url: str) -> None:
         page.keyboard.press(key)  # opens the pair in the map, which the two lists then name
     expect(page.get_by_label("Query", exact=True)).to_have_value(f"2 {run.tokens[1].label}")
     expect(page.get_by_label("Key", exact=True)).to_have_value(f"1 {run.tokens[0].label}")
+
+
+def test_change_a_word_click_a_cell_and_read_the_changed_prediction(page: Page, lab_url: str) -> None:
+    page.goto(f"{lab_url}?ml-model=writer-en&ml-open-two-sentences=true&ts-what=heads&ts-answer=are&ts-other=is")
+    box = page.get_by_label("Second sentence", exact=True)
+    expect(box).to_be_visible(timeout=SLOW)
+    box.fill("The boy in the house")
+    box.press("Enter")
+    writer = load_hub("writer-en", device="cpu")
+    sentences = TwoSentences("The girls in the house", "The boy in the house", "are", "is")
+    found, grid = compare(writer, sentences), sweep(writer, sentences, "decoder", "heads")
+    expect(page.get_by_text(f"m2 = {found.corrupted:+.2f}".replace("-", "−"))).to_be_visible(timeout=SLOW)
+    page.locator(".st-key-figure-sweep").scroll_into_view_if_needed()
+    chart = page.locator(".st-key-figure-sweep .nsewdrag")
+    expect(chart).to_be_visible()
+    area = chart.bounding_box()
+    assert area
+    page.mouse.click(area["x"] + area["width"] * 3.5 / 4, area["y"] + area["height"] * 3.5 / 4)
+    page.wait_for_url(re.compile("ts-layer=4.*ts-cell=4|ts-cell=4.*ts-layer=4"))
+    patched = f"{float(grid[3, 3]):+.2f}".replace("-", "−")
+    share = f"{found.recovered(float(grid[3, 3])):.0%} of the change"
+    expect(page.get_by_text(re.compile(f"to {re.escape(patched)}: {re.escape(share)}"))).to_be_visible()
+    assert parse_qs(urlsplit(page.url).query)["ts-corrupted"] == [sentences.corrupted]
 
 
 def test_a_tiny_decoder_writes_and_its_next_words_follow_the_temperature(

@@ -8,13 +8,14 @@ from typing import Any
 import streamlit as st
 
 from serving.requests.request import Request
-from serving.requests.score_products import keeps_queries_and_keys, products_of_pair
+from serving.requests.score_products import keeps_queries_and_keys, products_of_pair, score_by_parts
 from ui.blocks.heads_off import open_head
-from ui.blocks.score_products_figure import products_figure
+from ui.blocks.score_products_figure import parts_figure, products_figure
 from ui.chapter.chapter import Chapter
 from ui.chapter.claims import Claim
 from ui.compute.models import evaluate
-from ui.text.head_names import head_name, head_title
+from ui.text.errors import explain
+from ui.text.head_names import head_name, head_place, head_title, layer_place
 from ui.text.markdown import after_label, escape, join_sentences, unescape
 from ui.text.words import Words, load_words
 from ui.widgets.chart import draw_chart
@@ -24,6 +25,7 @@ from viz_core.maps.score_products import ScoreProducts
 from viz_core.view.map_group import MapGroup
 from viz_core.view.state import ViewState
 
+_PARTS = 12  # drawn by themselves
 _ROUNDING = 1e-5  # relative to the sum of the absolute terms
 
 
@@ -73,6 +75,50 @@ def score_products(
         _draw(chapter, words, products, by_size, tokens)
 
     chapter.lazy("score-products", draw, 560)
+    if controls.toggle("why"):
+        _draw_parts(chapter, controls, request, (site, head, query, key, group.row))
+
+
+def _draw_parts(
+    chapter: Chapter, controls: Controls, request: Request[Any, Any], pair: tuple[str, int, int, int, int]
+) -> None:
+    """Draw the score by what was written into the residual stream of the key, or of the query."""
+    words = controls.words
+    side = controls.choice("side", ("key", "query"), "key")
+    try:
+        found = evaluate(request, score_by_parts, *pair, getattr(request, "off", ()))
+    except ValueError as error:
+        st.info(explain(error), icon=":material/info:")
+        return
+    names, sums = found.key_parts, found.terms.sum(dim=0)
+    if side == "query":
+        names, sums = found.query_parts, found.terms.sum(dim=1)
+    ranked = sorted(zip(map(_part_name, names), sums.tolist(), strict=True), key=lambda term: -abs(term[1]))
+    terms, rest = ranked[:_PARTS], ranked[_PARTS:]
+    if rest:
+        terms.append((words("part.rest", count=len(rest)), sum(value for _, value in rest)))
+    terms += [(words(f"figure.{name}"), value) for name, value in (("cap", found.cap), ("bias", found.bias)) if value]
+    figure = parts_figure(terms, found.score, words.group("figure"))
+    values = {"part": escape(terms[0][0]), "most": _signed(terms[0][1]), "score": _signed(found.score)}
+    listed = "; ".join(f"{name}: {_signed(value)}" for name, value in terms)
+    draw_chart("figure-score-parts", figure, unescape(words("alt.parts", terms=listed, **values)), "score-parts")
+    st.caption(after_label(chapter.common("look-for"), words(f"look.parts-{side}", **values)))
+    tolerance = _ROUNDING * max(1.0, float(found.terms.abs().sum()) + abs(found.bias))
+    with st.container(horizontal=True, key="claims-score-parts"):
+        residual = abs(sum(value for _, value in terms) - found.score)
+        Claim("claim-score-parts", words("claim.parts"), "off-by", residual, tolerance).draw(chapter.common)
+
+
+def _part_name(part: tuple[str, int | None, int | None]) -> str:
+    """Return a part of the stream in words: "layer 2, head 3", "layer 2, feed-forward", "token"."""
+    name, layer, head = part
+    words = load_words("score-products")
+    if layer is None:
+        return words(f"part.{name}")
+    if head is None or name == "cross":
+        place = layer_place(layer + 1) if head is None else head_place(layer + 1, head + 1)
+        return words("part.in-layer", place=place, part=words(f"part.{name}"))
+    return head_place(layer + 1, head + 1)
 
 
 def _draw(chapter: Chapter, words: Words, score: ScoreProducts, by_size: bool, tokens: dict[str, str]) -> None:

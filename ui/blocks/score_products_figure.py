@@ -8,7 +8,7 @@ import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Float, Int
 
-from ui.widgets.figure_style import ACCENT, CATEGORIES, KEYS, QUERIES, Labels, lay_out
+from ui.widgets.figure_style import ACCENT, CATEGORIES, KEYS, QUERIES, Labels, escape_labels, lay_out
 from viz_core.maps.score_products import ScoreProducts
 
 _GREY = "#7f7f7f"
@@ -56,6 +56,50 @@ def products_figure(found: ScoreProducts, labels: Labels, *, by_size: bool = Fal
         yaxis={"domain": [0, 0.74], "zeroline": True},
         yaxis2={**row, "domain": [0.79, 0.87], "title": {"text": labels["key"]}},
         yaxis3={**row, "domain": [0.91, 0.99], "title": {"text": labels["query"]}},
+    )
+
+
+def parts_figure(terms: Sequence[tuple[str, float]], score: float, labels: Labels) -> go.Figure:
+    """Terms of a score as horizontal bars, each beginning where the one above ends; the last bar is the score.
+
+    Args:
+        terms: name and value of each.
+        labels: names "score" and "sum".
+    """
+    values = np.array([value for _, value in terms])
+    starts = np.concatenate(([0.0], values.cumsum()[:-1], [0.0]))
+    heights = np.concatenate((values, [score]))
+    places = [f"{place}" for place in range(len(heights))]
+    names = [*(name for name, _ in terms), labels["score"]]
+    colours = [*(ACCENT if value >= 0 else CATEGORIES[3] for value in values), _GREY]
+    figure = go.Figure(
+        go.Bar(
+            x=heights.astype(np.float32),
+            base=starts.astype(np.float32),
+            y=places,
+            orientation="h",
+            marker={"color": colours},
+            text=[f"{height:+.2f}" for height in heights],
+            textposition="outside",
+            cliponaxis=False,
+            hovertemplate="%{text}<extra></extra>",
+        )
+    )
+    ends = np.concatenate((starts, starts + heights))
+    margin = 0.2 * max(float(np.ptp(ends)), 1e-6)
+    return lay_out(
+        figure,
+        labels["sum"],
+        "",
+        height=110 + 26 * len(names),
+        xaxis={"range": [float(ends.min()) - margin, float(ends.max()) + margin]},
+        yaxis={
+            "type": "category",
+            "autorange": "reversed",
+            "tickmode": "array",
+            "tickvals": places,
+            "ticktext": escape_labels(names),
+        },
     )
 
 

@@ -1,6 +1,7 @@
 """Circuits: which heads and layers make a prediction, through the residual stream."""
 
 from viz_core.circuits.attribution import AttributionPatch, attribution_patch
+from viz_core.circuits.graph import Edge, circuit_edges, circuits_alone
 from viz_core.circuits.logits import Part, logit_attribution
 from viz_core.circuits.path import path_patch
 from viz_core.circuits.score import ScoreAttribution, score_attribution
@@ -10,9 +11,12 @@ from viz_core.circuits.weights import Circuit, direction_tokens, ov_circuit, qk_
 __all__ = [
     "AttributionPatch",
     "Circuit",
+    "Edge",
     "Part",
     "ScoreAttribution",
     "attribution_patch",
+    "circuit_edges",
+    "circuits_alone",
     "direction_tokens",
     "logit_attribution",
     "ov_circuit",

@@ -14,7 +14,7 @@ from viz_core.trace.edits import HeadOutput, QueryPositions
 from viz_core.trace.padding import text_positions
 from viz_core.trace.state_edits import StateEdit
 
-_CELLS = 16  # runs in one batch
+CELLS = 16  # runs in one batch
 
 
 @torch.no_grad()
@@ -30,13 +30,15 @@ def patch_sweep(
     """Return the metric of the corrupted run with one cell taken from the clean run, for every cell.
 
     Activation patching, also causal tracing (Meng 2022, section 2.1; Zhang and Nanda 2024). Cells are a layer and a
-    position, counted from the first token of each text; or a layer and a head, at all positions, with "heads".
+    position, counted from the first token of each text; or a layer and a head, at all positions, with "heads" (of
+    self-attention) and "cross-heads".
 
     Args:
         model: of this library, or of transformers after `instrument`.
         clean, corrupted: keyword inputs of the model; texts of the same lengths, padded alike.
         metric: a number of the logits (batch, n, vocab) of one run, such as the difference of two of them.
-        what: "residual" (the stream after each layer), "attention", "cross" or "mlp" (what a part adds), or "heads".
+        what: "residual" (the stream after each layer), "attention", "cross" or "mlp" (what a part adds), "heads" or
+            "cross-heads".
         stack: whose layers: "encoder", "decoder"; that with the output unless given.
 
     Raises:
@@ -46,7 +48,7 @@ def patch_sweep(
     batch, positions = len(cells.logits), cells.positions
     for name, value in cells.clean.items():
         row = []
-        for those in torch.arange(cells.columns).split(_CELLS):
+        for those in torch.arange(cells.columns).split(CELLS):
             may_end()
             if positions is None:
                 edit: Edit = _Heads(None, value, those)
@@ -54,8 +56,8 @@ def patch_sweep(
                 chosen = (positions == those[:, None, None]).flatten(0, 1).to(value.device)
                 edit = StateEdit(None, value.repeat(len(those), 1, 1), chosen)
             with intervene({name: edit}):
-                repeated = {key: _repeated(each, batch, len(those)) for key, each in corrupted.items()}
-                row += [metric(each).float().cpu() for each in logits_of(model, repeated).split(batch)]
+                inputs = {key: repeated(each, batch, len(those)) for key, each in corrupted.items()}
+                row += [metric(each).float().cpu() for each in logits_of(model, inputs).split(batch)]
         rows.append(torch.stack(row))
     return torch.stack(rows)
 
@@ -77,18 +79,20 @@ def find_cells(
     run, other, logits = recorded_runs(model, clean, corrupted, stack)
     stack = stack or next(reversed(run.states), "").partition(".")[0]
 
+    kind = {"heads": "self", "cross-heads": "cross"}.get(what)
+
     def found(trace: Trace) -> dict[str, Tensor]:
-        if what == "heads":
-            return {call.site: head_outputs(call) for call in trace if (call.stack, call.kind) == (stack, "self")}
+        if kind:
+            return {call.site: head_outputs(call) for call in trace if (call.stack, call.kind) == (stack, kind)}
         start, end = f"{stack}.", f".{what}"
         return {name: each for name, each in trace.states.items() if name.startswith(start) and name.endswith(end)}
 
     values, others = found(run), found(other)
     if not values:
         kinds = ", ".join(sorted({name.rpartition(".")[2] for name in run.states})) or "none: see record(states=True)"
-        raise ValueError(f"what: expected 'heads' or one of {kinds}, got {what!r}")
+        raise ValueError(f"what: expected 'heads', 'cross-heads' or one of {kinds}, got {what!r}")
     state = next(iter(values.values()))
-    if what == "heads":
+    if kind:
         return Cells(values, others, logits, None, state.shape[1])
     tokens = next(call for call in run if call.stack == stack).query_mask
     tokens = tokens if tokens.shape == state.shape[:2] else torch.ones(state.shape[:2], dtype=torch.bool)
@@ -137,7 +141,8 @@ class _Heads(Edit):
         return torch.where(chosen[:, None, None], taken, output)
 
 
-def _repeated(given: Any, batch: int, times: int) -> Any:
+def repeated(given: Any, batch: int, times: int) -> Any:
+    """Return an input of a model so many times over, one after another."""
     if isinstance(given, Tensor):
         return given.repeat(times, *[1] * (given.dim() - 1)) if given.shape[:1] == (batch,) else given
     return given.select(torch.arange(batch).repeat(times)) if hasattr(given, "select") else given  # a decoder's state

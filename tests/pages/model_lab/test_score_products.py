@@ -11,8 +11,10 @@ from streamlit.testing.v1 import AppTest
 
 from tests.pages.reading import badges, drawn, number, one_line, stands, texts
 from tests.viz_core.hub.tiny_models import build_all
+from viz_core.circuits import score_attribution
 from viz_core.hub import load_hub
 from viz_core.maps.score_products import score_products
+from viz_core.trace import record
 
 pytestmark = pytest.mark.usefixtures("offline_lab")
 OpenPage = Callable[..., AppTest]
@@ -49,6 +51,34 @@ def test_a_pair_by_link_and_another_by_choice(open_page: OpenPage, folders: Path
     app.selectbox(key="sp-key").set_value(f"4 {run.tokens[2].label}").run()
     assert "A mask hides this key" in texts(app)
     stands(app)
+
+
+def test_why_this_score_adds_up_by_parts_of_the_stream(open_page: OpenPage) -> None:
+    text = "The cat sat on the"
+    link = {"ml-model": "writer-en", "ml-start": text, "ml-new": "0", "ml-open-products": "true"}
+    app = open_page("model-lab", **link, **{"head": "decoder-self.3.3", "sp-why": "true"})
+    stands(app)
+    model = load_hub("writer-en", device="cpu")
+    with record(values=True, states=True) as trace:
+        model.network(**model.run(text, max_new_tokens=0).inputs)
+    query, key = (int(app.selectbox(key=f"sp-{side}").value.split()[0]) - 1 for side in ("query", "key"))
+    found = score_attribution(model.network, trace, "decoder.3.self", 3, query, key)
+    (bars,) = drawn(app, "score-parts")
+    assert bars["x"][-1] == pytest.approx(found.score, abs=1e-4)
+    assert sum(bars["x"][:-1]) == pytest.approx(found.score, abs=1e-4)
+    assert bars["x"][0] == pytest.approx(max(found.terms.sum(dim=0).tolist(), key=abs), abs=1e-4)
+    assert badges(app)["the parts add up to the score"]
+    app.button_group(key="sp-side").set_value(["query"]).run()
+    (bars,) = drawn(app, "score-parts")
+    assert bars["x"][0] == pytest.approx(max(found.terms.sum(dim=1).tolist(), key=abs), abs=1e-4)
+
+
+def test_a_score_that_cannot_be_taken_apart_is_refused_in_a_sentence(open_page: OpenPage) -> None:
+    """The first key is a learned sink, which no part of the stream has written."""
+    pair = {"sp-query": "3 x", "sp-key": "1 sink", "sp-why": "true"}
+    app = open_page("model-lab", **{"ml-model": "gpt-oss", **PARAMETERS, **pair})
+    app.selectbox(key="sp-key").set_value("1 sink").run()
+    assert "expected a token of this pass" in texts(app)
 
 
 def test_whole_maps_have_no_products(open_page: OpenPage) -> None:

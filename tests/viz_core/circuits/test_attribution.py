@@ -93,6 +93,6 @@ def test_a_metric_without_a_gradient_is_refused() -> None:
     with pytest.raises(ValueError, match="metric: expected a differentiable number"):
         attribution_patch(model, clean, corrupted, lambda logits: logits.argmax().float())
     restore(model)
-    with pytest.raises(ValueError, match="what: expected 'heads' or one of none"):
+    with pytest.raises(ValueError, match="what: expected 'heads', 'cross-heads' or one of none"):
         attribution_patch(model, clean, corrupted, metric)
     instrument(model)

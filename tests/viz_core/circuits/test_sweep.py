@@ -10,7 +10,7 @@ from torch import Tensor
 from viz_core.circuits import patch_sweep, sweep
 from viz_core.hub import instrument
 from viz_core.models import TransformerDecoder
-from viz_core.trace import intervene, off
+from viz_core.trace import intervene, off, patch, record
 
 CLEAN = torch.tensor([[5, 6, 7, 8, 9, 6], [5, 6, 7, 8, 0, 0]])
 CORRUPTED = torch.tensor([[5, 6, 3, 8, 9, 6], [5, 11, 7, 8, 0, 0]])
@@ -91,7 +91,7 @@ def by_hooks(plain: Any, clean: Any, corrupted: Any, what: str, left: bool) -> T
 @pytest.mark.parametrize("what", ["residual", "attention", "mlp", "heads"])
 @pytest.mark.parametrize("left", [False, True], ids=["padded after", "padded before"])
 def test_a_sweep_is_that_of_plain_hooks(what: str, left: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sweep, "_CELLS", 4)
+    monkeypatch.setattr(sweep, "CELLS", 4)
     model, plain, clean, corrupted = made(left=left)
     found = patch_sweep(model, clean, corrupted, metric, what)
     torch.testing.assert_close(found, by_hooks(plain, clean, corrupted, what, left), atol=1e-5, rtol=1e-4)
@@ -124,5 +124,23 @@ def test_texts_of_other_lengths_are_refused() -> None:
     shorter = {name: each[:, :5] for name, each in corrupted.items()}
     with pytest.raises(ValueError, match="texts of the same lengths"):
         patch_sweep(model, clean, shorter, metric)
-    with pytest.raises(ValueError, match="what: expected 'heads' or one of"):
+    with pytest.raises(ValueError, match="what: expected 'heads', 'cross-heads' or one of"):
         patch_sweep(model, clean, corrupted, metric, "x")
+
+
+def test_heads_of_cross_attention_are_swept_one_by_one() -> None:
+    torch.manual_seed(1)
+    decoder = TransformerDecoder(11, 16, 24, 4, 2, 0.0).eval()
+    ids = torch.tensor([[3, 4, 5]])
+    clean, corrupted = ({"X": ids, "state": decoder.init_state(torch.randn(1, 4, 16))} for _ in range(2))
+
+    def number(logits: Tensor) -> Tensor:
+        return logits[0, -1, 2]
+
+    found = patch_sweep(decoder, clean, corrupted, number, "cross-heads")
+    with torch.no_grad(), record(values=True) as run:
+        decoder(**clean)
+    for layer, head in ((0, 1), (1, 3)):
+        site = f"decoder.{layer}.cross"
+        with torch.no_grad(), intervene({site: patch(head, run[site], "output")}):
+            torch.testing.assert_close(found[layer, head], number(decoder(**corrupted)[0]))

@@ -1,0 +1,197 @@
+"""Figures of a patch sweep: the map of its cells, and the next words before and after a patch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import plotly.graph_objects as go
+from jaxtyping import Float
+
+from ui.text.head_names import head_number, layer_place
+from ui.text.words import load_words
+from ui.widgets.figure_style import (
+    ACCENT,
+    CATEGORIES,
+    KEYS,
+    QUERIES,
+    SIGNED_SCALE,
+    VALUES,
+    Labels,
+    escape_labels,
+    lay_out,
+)
+from viz_core.circuits import Edge
+from viz_core.circuits.path import Head
+
+LEAST_SHARE = 0.01
+"""Paths that carry less are not drawn."""
+_COLOURS = {"queries": QUERIES, "keys": KEYS, "values": VALUES, "logits": CATEGORIES[-1]}
+_WRITTEN = 12  # columns up to which each cell has its number
+
+
+def sweep_figure(
+    recovered: Float[np.ndarray, "layers columns"],
+    columns: Sequence[str],
+    chosen: tuple[int, int],
+    title: str,
+    labels: Labels,
+) -> go.Figure:
+    """Share of the change that each cell recovers, from -1 to 1; the chosen cell is framed.
+
+    Args:
+        columns: label of each token or head.
+        title: what the columns are.
+    """
+    layer, column = chosen
+    places = list(range(len(columns)))
+    figure = go.Figure(
+        go.Heatmap(
+            z=recovered.astype(np.float32),
+            text=[[f"{value:.2f}" for value in row] for row in recovered],
+            texttemplate="%{text}" if len(columns) <= _WRITTEN else None,
+            zmin=-1,
+            zmax=1,
+            xgap=1,
+            ygap=1,
+            colorscale=SIGNED_SCALE,
+            hovertemplate="%{z:.3f}<extra></extra>",
+            colorbar={"title": labels["recovered"], "thickness": 12},
+        )
+    )
+    figure.add_shape(
+        type="rect",
+        x0=column - 0.5,
+        x1=column + 0.5,
+        y0=layer - 0.5,
+        y1=layer + 0.5,
+        line={"color": QUERIES, "width": 3},
+    )
+    layers = list(range(len(recovered)))
+    return lay_out(
+        figure,
+        title,
+        labels["layer"],
+        height=150 + 38 * len(layers),
+        xaxis={"tickmode": "array", "tickvals": places, "ticktext": escape_labels(list(columns)), "tickangle": -45},
+        yaxis={
+            "tickmode": "array",
+            "tickvals": layers,
+            "ticktext": [layer_place(i + 1) for i in layers],
+            "autorange": "reversed",
+        },
+    )
+
+
+def words_figure(
+    words: Sequence[str], probabilities: Float[np.ndarray, "runs words"], names: Sequence[str], labels: Labels
+) -> go.Figure:
+    """Probabilities of words as bars, one colour for each run; the first word on top.
+
+    Args:
+        names: of the runs.
+    """
+    places = [f"{place}" for place in range(len(words))]
+    colours = (CATEGORIES[-1], ACCENT, QUERIES)
+    figure = go.Figure(
+        [
+            go.Bar(
+                x=row.astype(np.float32),
+                y=places,
+                orientation="h",
+                name=name,
+                marker={"color": colour},
+                hovertemplate="%{x:.3f}",
+            )
+            for row, name, colour in zip(probabilities, names, colours, strict=True)
+        ]
+    )
+    return lay_out(
+        figure,
+        labels["probability"],
+        "",
+        height=110 + 44 * len(words),
+        yaxis={
+            "type": "category",
+            "autorange": "reversed",
+            "tickmode": "array",
+            "tickvals": places,
+            "ticktext": escape_labels(list(words)),
+        },
+        legend={"traceorder": "normal"},
+        barmode="group",
+    )
+
+
+def circuit_figure(heads: Sequence[Head], edges: Sequence[tuple[Edge, float]], labels: Labels) -> go.Figure:
+    """Heads of a circuit by number, from the first layer up to the logits; the width of a path is its share.
+
+    Args:
+        edges: each with its share of the change.
+    """
+    sites = sorted({site for site, _ in heads}, key=_order)
+    columns = sorted({head for _, head in heads})
+    places: dict[Head | None, tuple[float, float]] = {None: ((len(columns) - 1) / 2, float(len(sites)))}
+    places |= {(site, head): (float(columns.index(head)), float(sites.index(site))) for site, head in heads}
+    figure = go.Figure()
+    for edge, share in sorted(edges, key=lambda pair: abs(pair[1])):
+        if abs(share) < LEAST_SHARE:
+            continue
+        (x0, y0), (x1, y1) = places[edge.sender], places[edge.receiver]
+        bend = {"queries": -0.12, "values": 0.12}.get(edge.to, 0.0)
+        figure.add_trace(
+            go.Scatter(
+                x=[x0, (x0 + x1) / 2 + bend, x1],
+                y=[y0, (y0 + y1) / 2, y1],
+                mode="lines",
+                line={"color": _COLOURS[edge.to], "width": 1 + 10 * min(1.0, abs(share)), "shape": "spline"},
+                opacity=0.8,
+                hovertemplate=f"{labels[edge.to]}: {share:+.2f}<extra></extra>",
+                showlegend=False,
+            )
+        )
+    figure.add_trace(
+        go.Scatter(
+            x=[x for x, _ in places.values()],
+            y=[y for _, y in places.values()],
+            mode="markers",
+            marker={"size": 16, "color": ACCENT},
+            hoverinfo="skip",
+            showlegend=False,
+        )
+    )
+    return lay_out(
+        figure,
+        "",
+        "",
+        height=120 + 90 * len(sites),
+        xaxis={
+            "tickmode": "array",
+            "tickvals": list(range(len(columns))),
+            "ticktext": [head_number(head + 1) for head in columns],
+            "showgrid": False,
+            "zeroline": False,
+            "range": [-0.6, len(columns) - 0.4],
+        },
+        yaxis={
+            "tickmode": "array",
+            "tickvals": list(range(len(sites) + 1)),
+            "ticktext": [*map(_site, sites), labels["logits"]],
+            "showgrid": False,
+            "zeroline": False,
+            "range": [-0.4, len(sites) + 0.4],
+        },
+    )
+
+
+def _order(site: str) -> tuple[bool, int, bool]:
+    stack, layer, kind = site.split(".")[0], int(site.split(".")[1]), site.rpartition(".")[2]
+    return stack == "decoder", layer, kind == "cross"
+
+
+def _site(site: str) -> str:
+    """Return a layer, below it the kind of its attention where it is no self-attention of a decoder."""
+    stack, layer, kind = site.split(".")[0], int(site.split(".")[1]), site.rpartition(".")[2]
+    kinds = load_words("common").group("head-kind")
+    name = layer_place(layer + 1)
+    return name if (stack, kind) == ("decoder", "self") else f"{name}<br>{kinds[kind if kind == 'cross' else stack]}"
