@@ -89,5 +89,5 @@ class _Outside(Edit):
 
     def output(self, output: HeadOutput, head: int, queries: QueryPositions) -> HeadOutput:  # noqa: ARG002
         taken = self.recorded[:, head].to(output).repeat(len(self.inside), 1, 1)
-        kept = self.inside[:, head].repeat_interleave(len(self.recorded)).to(output.device)
-        return torch.where(kept[:, None, None], output, taken)
+        chosen = self.inside[:, head].repeat_interleave(len(self.recorded)).to(output.device)
+        return torch.where(chosen[:, None, None], output, taken)

@@ -26,7 +26,7 @@ def writer() -> HubModel:
 
 
 def test_a_cell_of_a_sweep_is_a_run_with_plain_hooks(writer: HubModel) -> None:
-    network, kept = writer.network, dict[str, Any]()
+    network, states = writer.network, dict[str, Any]()
     ids = [writer.run(text, max_new_tokens=0).inputs["input_ids"] for text in _texts(GIRLS)]
     found = compare(writer, GIRLS)
     assert found.answers == ("are", "is")
@@ -39,12 +39,12 @@ def test_a_cell_of_a_sweep_is_a_run_with_plain_hooks(writer: HubModel) -> None:
 
     assert [difference(each) for each in ids] == pytest.approx([found.clean, found.corrupted], abs=1e-4)
     layer = network.model.layers[1]
-    handle = layer.register_forward_hook(lambda _m, _i, output: kept.update(state=_first(output).clone()))
+    handle = layer.register_forward_hook(lambda _m, _i, output: states.update(state=_first(output).clone()))
     difference(ids[0])
     handle.remove()
 
     def put(_module: Any, _inputs: Any, output: Any) -> Any:
-        _first(output)[:, 2] = kept["state"][:, 2]
+        _first(output)[:, 2] = states["state"][:, 2]
 
     handle = layer.register_forward_hook(put)
     patched = difference(ids[1])

@@ -16,10 +16,10 @@ SOME = [("decoder.0.self", 1), ("decoder.1.self", 3), ("decoder.2.self", 0)]
 
 @torch.no_grad()
 def by_hooks(plain: Any, clean: dict[str, Tensor], corrupted: dict[str, Tensor], circuit: list[Any]) -> Tensor:
-    kept: dict[int, Tensor] = {}
+    written: dict[int, Tensor] = {}
     layers = [block.attn.c_proj for block in plain.transformer.h]
     handles = [
-        layer.register_forward_pre_hook(lambda _m, given, i=i: kept.update({i: given[0]}))
+        layer.register_forward_pre_hook(lambda _m, given, i=i: written.update({i: given[0]}))
         for i, layer in enumerate(layers)
     ]
     plain(**corrupted)
@@ -30,7 +30,7 @@ def by_hooks(plain: Any, clean: dict[str, Tensor], corrupted: dict[str, Tensor],
         given = given.clone()
         for head in range(4):
             if (f"decoder.{i}.self", head) not in circuit:
-                given[..., 4 * head : 4 * head + 4] = kept[i][..., 4 * head : 4 * head + 4]
+                given[..., 4 * head : 4 * head + 4] = written[i][..., 4 * head : 4 * head + 4]
         return given
 
     handles = [
