@@ -3,6 +3,7 @@
 import streamlit as st
 
 from pages.learning.circle import circle
+from pages.learning.circuit_growth import circuit_growth
 from pages.learning.claims import claims
 from pages.learning.induction import induction
 from pages.learning.past_length import past_length
@@ -50,6 +51,7 @@ chapter.deeper(
         "run": lambda: runs(chapter),
         "past": lambda: past_length(chapter),
         "circle": lambda: circle(chapter),
+        "growth": lambda: circuit_growth(chapter),
         "measured": lambda: claims(chapter),
         "code": lambda: sources_and_code(chapter),
     }
