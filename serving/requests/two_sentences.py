@@ -20,6 +20,8 @@ from viz_core.hub.runs.token_text import Token
 from viz_core.pretrained.tokenization import UNK
 from viz_core.trace import Edit, intervene, no_recording, patch, patch_state
 
+DRAWS = 100
+"""Random circuits."""
 MOST_HEADS = 8
 """Heads of a circuit, at most: there is a path for each pair of them."""
 MOST_TOKENS = 48
@@ -27,7 +29,6 @@ MOST_TOKENS = 48
 HEADS = {"heads": "self", "cross-heads": "cross"}
 """The sweeps over heads, and the kind of their attention."""
 _WRITTEN = 24  # tokens that an encoder-decoder writes, to find where its two translations part
-_DRAWS = 100  # random circuits
 _LISTED = 4  # predictions of each run
 _LEAST_CHANGE = 1e-3  # logits
 
@@ -194,6 +195,7 @@ def circuit(model: HubModel, sentences: TwoSentences, count: int) -> CircuitFoun
         return find_circuit(model.network, pair.clean, pair.corrupted, pair.metric, count)
 
 
+@torch.no_grad()
 def find_circuit(
     network: torch.nn.Module,
     clean: Mapping[str, Any],
@@ -216,7 +218,7 @@ def find_circuit(
         effects |= {(site, head): float(grid[i, head]) for i, site in enumerate(sites) for head in range(grid.shape[1])}
     ranked = sorted(effects, key=lambda head: -effects[head])
     generator = torch.Generator().manual_seed(0)
-    draws = [torch.randperm(len(ranked), generator=generator)[:count].tolist() for _ in range(_DRAWS)]
+    draws = [torch.randperm(len(ranked), generator=generator)[:count].tolist() for _ in range(DRAWS)]
     random = [[ranked[i] for i in draw] for draw in draws]
     alone = circuits_alone(*inputs, [ranked[:count], *random])
     edges = circuit_edges(*inputs, ranked[:count])

@@ -183,7 +183,7 @@ def _draw_circuit(chapter: Chapter, controls: Controls, experiment: Experiment) 
     random, alone = found.recovered(circuit.random), found.recovered(circuit.alone)
     size = len(circuit.heads)
     st.markdown(words("circuit", count=size))
-    shown = [(_path(words, edge), share) for edge, share in edges if abs(share) >= LEAST_SHARE]
+    shown = [(path_name(words, edge), share) for edge, share in edges if abs(share) >= LEAST_SHARE]
     listed = "; ".join(f"{path}: {share:.2f}" for path, share in shown)
     figure = words.group("figure")
     draw_chart(
@@ -192,17 +192,17 @@ def _draw_circuit(chapter: Chapter, controls: Controls, experiment: Experiment) 
         unescape(words("alt.circuit", count=size, paths=listed or "0")),
         f"{chapter.words.stem}-circuit",
     )
-    path, share = _path(words, edges[0][0]), f"{edges[0][1]:.0%}"
+    path, share = path_name(words, edges[0][0]), f"{edges[0][1]:.0%}"
     st.caption(after_label(chapter.common("look-for"), words("look.circuit", path=path, share=share)))
     values = {"alone": f"{alone:.0%}", "mean": f"{random.mean():.0%}", "sd": f"{100 * random.std(ddof=1):.0f}"}
     reached = int((random >= alone).sum())
     st.markdown(words("alone", count=size, draws=len(random), reached=reached, **values))
-    table = pd.DataFrame([(_path(words, edge), edge.value, share) for edge, share in edges])
+    table = pd.DataFrame([(path_name(words, edge), edge.value, share) for edge, share in edges])
     table.columns = pd.Index(["path", "difference", "recovered"])
     DownloadButtons(words, chapter.common).table("circuit", lambda: table)
 
 
-def _path(words: Words, edge: Edge) -> str:
+def path_name(words: Words, edge: Edge) -> str:
     """Return a path in words: "head 1 of layer 1 → values of head 4 of layer 4"."""
     start, end = head_title(head_name(*edge.sender), with_kind=not edge.sender[0].endswith("self")), edge.receiver
     if end is None:
