@@ -73,10 +73,10 @@ def preprocessing(chapter: Chapter, picture_inputs: PictureInputs) -> None:
     pixels = prepared.pixels[0]
     low, high = float(pixels.min()), float(pixels.max())
     numbers = signed_image(pixels.mean(dim=0).numpy(), max(abs(low), abs(high), 1e-6))
-    size, seen_size = f"{width:,} × {height:,}", f"{prepared.seen.width} × {prepared.seen.height}"
+    seen_size = f"{prepared.seen.width} × {prepared.seen.height}"
     with st.container(horizontal=True, gap="small"):
         for picture, caption in (
-            (small, words("brought", size=size)),
+            (small, words("brought", width=f"{width:,}", height=f"{height:,}")),
             (enlarged(prepared.seen), words("seen", size=seen_size, steps=steps)),
             (numbers, words("numbers", low=f"{low:.2f}", high=f"{high:.2f}")),
         ):

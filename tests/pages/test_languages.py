@@ -16,6 +16,7 @@ from tests.due import is_due
 from tests.english import decimal_points, grammar_words
 from tests.pages.reading import components, figures
 from ui.chapter.contents import all_chapters
+from ui.text.markdown import escape
 from ui.text.numbers import separators
 from ui.text.words import languages
 from viz_core.view.framing import unframe
@@ -92,3 +93,15 @@ def test_a_page_says_nothing_in_english(open_page: OpenPage, chapter: str) -> No
             )
         }
         assert sorted(found) == [], language
+
+
+@pytest.mark.parametrize(
+    ("language", "shown"), [("pt-BR", ("bota de cano curto", "vazio")), ("zh-TW", ("短靴", "空白"))]
+)
+def test_what_an_address_cannot_show_is_answered_in_words(
+    open_page: OpenPage, language: str, shown: tuple[str, str]
+) -> None:
+    wrong = {"vt-sample": "<b>", "vt-without": "encoder-9.9"}
+    notes = [caption.value for caption in open_page("vision-transformer", lang=language, **wrong).caption]
+    for asked, name in zip(wrong.values(), shown, strict=True):
+        assert [note for note in notes if escape(asked) in note and name in note], (asked, notes)

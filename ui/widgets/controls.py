@@ -112,6 +112,7 @@ class Controls:
             lambda key, label, value: st.segmented_control(
                 label, options, default=value, required=True, format_func=named, key=key
             ),
+            named,
         )
 
     def select(
@@ -323,8 +324,14 @@ class Controls:
         return value
 
     def _report_fallback(self, note: str, label: str, requested: str, shown: str, **limits: str) -> None:
-        values = {"label": label, "asked": escape(requested[:40]), "shown": shown, **limits}
-        (self._notes or st).caption(load_words("common")(note, **values))
+        common = load_words("common")
+        values = {
+            "label": label,
+            "asked": escape(requested[:40]),
+            "shown": shown or common("fallback-nothing"),
+            **limits,
+        }
+        (self._notes or st).caption(common(note, **values))
 
 
 def _label(words: Words, option: object) -> str:
