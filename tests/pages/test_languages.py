@@ -103,5 +103,5 @@ def test_what_an_address_cannot_show_is_answered_in_words(
 ) -> None:
     wrong = {"vt-sample": "<b>", "vt-without": "encoder-9.9"}
     notes = [caption.value for caption in open_page("vision-transformer", lang=language, **wrong).caption]
-    for asked, name in zip(wrong.values(), shown, strict=True):
-        assert [note for note in notes if escape(asked) in note and name in note], (asked, notes)
+    for typed, name in zip(wrong.values(), shown, strict=True):
+        assert [note for note in notes if escape(typed) in note and name in note], (typed, notes)
