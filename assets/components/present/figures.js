@@ -36,11 +36,16 @@ export function figureLike() {
 /** The figure that this element is, contains or is inside of. */
 export const figureAt = (element) => figuresOf().find((each) => each.contains(element) || element.contains(each));
 
-/** The figure or question of this name ("figure-weights", "exercise-bag", "maps"), also in a section; else the first. */
+/**
+ * The figure or question of this name ("figure-weights", "exercise-bag", "maps"), also in a section, or the first of a lazy
+ * part of this name, drawn or not; else the first of all.
+ */
 export function figureNamed(name) {
   const figures = figuresOf();
+  const part = `[class*="st-key-part-"][class*="-${CSS.escape(name)} "], [class*="st-key-part-"][class$="-${CSS.escape(name)}"]`;
   const isNamed = (node) => [...node.classList].some((each) => each === `st-key-${name}` || (each.startsWith("st-key-part-") && each.endsWith(`-${name}`)));
-  return figures.find((each) => isNamed(each) || [...each.querySelectorAll('[class*="st-key-"]')].some(isNamed)) ?? figures[0];
+  const holds = (each) => isNamed(each) || [...each.querySelectorAll('[class*="st-key-"]')].some(isNamed);
+  return figures.find(holds) ?? figures.find((each) => each.closest(part)) ?? figures[0];
 }
 
 /** The figure closest to the middle of the window. */
