@@ -30,6 +30,7 @@ FIRST, TOKEN = 3.0, 30.0  # seconds and milliseconds
 MAPS = 1e-4
 TIMEOUT = 120_000
 SUB_PATH = "some/where"
+APP = "https://atlas.example/"
 
 # What the browser makes of some texts: as `translate` of translator.js returns it, with every map.
 IN_BROWSER = """async ([texts, beam, off]) => {
@@ -129,7 +130,7 @@ def written_difference(found: dict[str, Any], run: HubRun) -> float:
 
 def wait_until_ready(page: Page) -> None:
     """Wait until the page has its model and has translated once."""
-    page.wait_for_function("document.documentElement.dataset.ready", timeout=TIMEOUT)
+    page.locator("html[data-ready]").wait_for(state="attached", timeout=TIMEOUT)
 
 
 @contextmanager
@@ -151,7 +152,7 @@ def build_site_below(root: Path) -> None:
     Raises:
         RuntimeError: if it cannot be built; the message says why.
     """
-    _run([sys.executable, "-m", "static_site", "--out", str(root / SUB_PATH)])
+    _run([sys.executable, "-m", "static_site", "--out", str(root / SUB_PATH), "--app", APP])
 
 
 @contextmanager

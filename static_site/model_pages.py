@@ -52,10 +52,9 @@ def add_model(
     }
 
 
-def size_of(model: Mapping[str, Any]) -> int:
-    """Bytes of a model's files."""
-    single = [part["bytes"] for name, part in model.items() if name != "graphs"]
-    return sum(single) + sum(part["bytes"] for part in model["graphs"].values())
+def size_of(files: Mapping[str, Any]) -> int:
+    """Bytes of all files of models."""
+    return files["bytes"] if "bytes" in files else sum(map(size_of, files.values()))
 
 
 def common_data(

@@ -81,7 +81,7 @@ def index_page(words: Words, cards: Sequence[Card]) -> str:
 def root_page() -> str:
     """The page at the root, which leads to the reader's language."""
     title = html.escape(Words("en").title("site"))
-    return fill_template("root", title=title, languages=json.dumps(LANGUAGES), links=_language_links("", "", "index"))
+    return fill_template("root", title=title, languages=" ".join(LANGUAGES), links=_language_links("", "", "index"))
 
 
 def script_words(words: Words, *names: tuple[str, str] | tuple[str, str, str]) -> dict[str, str]:

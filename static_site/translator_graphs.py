@@ -38,7 +38,7 @@ class EncoderGraph(nn.Module):
     def forward(self, source: Tensor, gates: Tensor) -> tuple[Tensor, ...]:
         """Return queries and keys (1, heads, n, d) of each layer, keys and values of each cross-attention, states."""
         layers = [block.attention for block in self.encoder.blocks]
-        with _gated(layers, gates), _projections(layers) as found, _outputs(_states_of(self.encoder)) as walked:
+        with gated(layers, gates), projections(layers) as found, _outputs(_states_of(self.encoder)) as walked:
             states = self.encoder(source)
         own = [tensor for layer in layers for tensor in found[layer]]
         crossed = [tensor for block in self.decoder.blocks for tensor in block.attention2.project(states, states)]
@@ -72,9 +72,9 @@ class DecoderGraph(nn.Module):
         own, cross = ([getattr(block, name) for block in blocks] for name in ("attention1", "attention2"))
         states = torch.zeros(1)  # the encoder's output is in `crossed` already
         with (
-            _gated(own, gates[0]),
-            _gated(cross, gates[1]),
-            _projections([*own, *cross]) as found,
+            gated(own, gates[0]),
+            gated(cross, gates[1]),
+            projections([*own, *cross]) as found,
             _outputs(_states_of(self.decoder)) as walked,
         ):
             logits, state = self.decoder(tokens, DecoderState(states, None, caches))
@@ -86,7 +86,7 @@ class DecoderGraph(nn.Module):
 
 
 @contextmanager
-def _projections(layers: list[MultiHeadAttention]) -> Iterator[dict[MultiHeadAttention, list[Tensor]]]:
+def projections(layers: list[MultiHeadAttention]) -> Iterator[dict[MultiHeadAttention, list[Tensor]]]:
     """Collect what W_q and W_k of each layer return, split into heads: `record` sees nothing under torch.export."""
     found: dict[MultiHeadAttention, list[Tensor]] = {layer: [] for layer in layers}
 
@@ -142,7 +142,7 @@ def _outputs(modules: dict[str, nn.Module]) -> Iterator[dict[str, Tensor]]:
 
 
 @contextmanager
-def _gated(layers: list[MultiHeadAttention], gates: Tensor) -> Iterator[None]:
+def gated(layers: list[MultiHeadAttention], gates: Tensor) -> Iterator[None]:
     """Multiply the output of each head by its gate."""
 
     def multiply(layer: MultiHeadAttention, gate: Tensor) -> Any:

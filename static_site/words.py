@@ -39,7 +39,7 @@ def read_words(name: str, language: str) -> tuple[dict[str, Any], dict[str, str]
 def sentence_of_error(english: str, language: str) -> str:
     """An error's sentence in a language; numbers are written by the browser."""
     _, sections = read_words("errors", language)
-    return re.sub(r":,\}", "}", sections.get(english, english))
+    return re.sub(r":[^{}]+\}", "}", sections.get(english, english))
 
 
 def html_of(text: str) -> str:

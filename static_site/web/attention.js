@@ -50,21 +50,22 @@ const bits = (p) => (p > 0 ? -p * Math.log2(p) : 0);
 /**
  * Measures of one map by name, those of `viz_core.maps.register` that apply to it.
  *
- * @param {{rows: number, columns: number, onItself: boolean, separators: number[], rowsSumToOne: boolean}} info
+ * @param {{rows: number, columns: number, onItself: boolean, separators: number[], seen: {grid: number[], special: number}, rowsSumToOne: boolean}} info
  */
-export function measureMap(weights, { rows, columns, onItself, separators, rowsSumToOne = true }) {
+export function measureMap(weights, { rows, columns, onItself, separators, seen = null, rowsSumToOne = true }) {
   const at = (row, column) => weights[row * columns + column];
   const mean = (of) => Array.from({ length: rows }, (_, row) => of(row)).reduce((sum, value) => sum + value, 0) / rows;
   const found = {};
   const entropies = Array.from({ length: rows }, (_, row) => weights.subarray(row * columns, (row + 1) * columns).reduce((sum, w) => sum + bits(w), 0));
   if (rowsSumToOne) found.entropy = mean((row) => entropies[row]);
   if (onItself) found.diagonal = mean((row) => at(row, row));
-  if (onItself && rows > 1) {
+  if (onItself && rows > 1 && !seen) {
     found.previous = (mean((row) => (row ? at(row, row - 1) : 0)) * rows) / (rows - 1);
     found.next = (mean((row) => (row + 1 < columns ? at(row, row + 1) : 0)) * rows) / (rows - 1);
   }
   found.first = mean((row) => at(row, 0));
   if (separators.length) found.separator = mean((row) => separators.reduce((sum, column) => sum + at(row, column), 0));
+  if (seen) found.distance = meanDistance(weights, columns, seen);
   if (!onItself && rowsSumToOne) {
     const marginal = Array.from({ length: columns }, (_, column) => mean((row) => at(row, column)));
     found.information = Math.max(0, marginal.reduce((sum, p) => sum + bits(p), 0) - found.entropy);
@@ -72,16 +73,35 @@ export function measureMap(weights, { rows, columns, onItself, separators, rowsS
   return found;
 }
 
+/** Mean distance from a patch to the patches it attends to, in patches (Dosovitskiy 2021, figure 7). */
+function meanDistance(weights, columns, { grid: [height, width], special }) {
+  let [total, attending] = [0, 0];
+  const place = (patch) => [Math.floor(patch / width), patch % width];
+  for (let from = 0; from < height * width; from += 1) {
+    const [row, column] = place(from);
+    let [sum, mass] = [0, 0];
+    for (let to = 0; to < height * width; to += 1) {
+      const [otherRow, otherColumn] = place(to);
+      const weight = weights[(special + from) * columns + special + to];
+      mass += weight;
+      sum += weight * Math.hypot(row - otherRow, column - otherColumn);
+    }
+    if (mass > 0) [total, attending] = [total + sum / mass, attending + 1];
+  }
+  return total / Math.max(1, attending);
+}
+
 /** Names, units and largest values of the measures of a map, in their order in lists. */
-export function measuresOf({ rows, columns, onItself, separators }, hasErrors) {
+export function measuresOf({ rows, columns, onItself, separators, seen }, hasErrors) {
   const share = (name) => ({ name, unit: "share", maximum: 1 });
   return [
     { name: "entropy", unit: "bits", maximum: Math.log2(Math.max(2, columns)) },
     ...(onItself ? [share("diagonal")] : []),
-    ...(onItself && rows > 1 ? [share("previous"), share("next")] : []),
+    ...(onItself && rows > 1 && !seen ? [share("previous"), share("next")] : []),
     share("first"),
     ...(separators.length ? [share("separator")] : []),
     ...(onItself ? [] : [{ name: "information", unit: "bits", maximum: Math.log2(Math.max(2, Math.min(rows, columns))) }]),
+    ...(seen ? [{ name: "distance", unit: "patches", maximum: Math.hypot(...seen.grid) }] : []),
     ...(hasErrors ? ["written", "read"].map((name) => ({ name, unit: "accuracy", maximum: 1 })) : []),
   ];
 }

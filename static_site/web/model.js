@@ -9,6 +9,8 @@ const WEIGHTS = "weights"; // as the graphs call it (static_site/onnx_files.py)
 
 const OPTIONS = { executionProviders: ["wasm"] };
 
+let runtime = null; // once for all models of a page
+
 /**
  * Load the runtime, the weights and the graphs of a model.
  *
@@ -21,7 +23,9 @@ export async function loadModel(files, progress = () => {}) {
   const total = all.reduce((sum, { bytes }) => sum + bytes, 0);
   let done = 0;
   const load = (file) => loadFile(file, (count) => progress({ done: (done += count), total }));
-  const started = Promise.all([load(files.runtime), load(files.empty)]).then(startRuntime);
+  const parts = Promise.all([load(files.runtime), load(files.empty)]);
+  runtime ??= parts.then(startRuntime);
+  const started = runtime;
   const [weights, index, ...graphs] = await Promise.all([files.weights, files.index, ...Object.values(files.graphs)].map(load));
   performance.mark("arrived");
   const data = unpackWeights(new Uint8Array(await unzip(weights)), JSON.parse(new TextDecoder().decode(index)));

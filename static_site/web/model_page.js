@@ -39,9 +39,9 @@ export function headsNamed({ data, words }, off) {
 }
 
 /** Why an input is refused, in words; any other error goes on. */
-export function explain({ part, words, whole }, error) {
+export function explain({ part, words, whole, number }, error) {
   if (error.name !== "InputError") throw error;
-  const values = Object.fromEntries(Object.entries(error.values).map(([name, value]) => [name, whole(value)]));
+  const values = Object.fromEntries(Object.entries(error.values).map(([name, value]) => [name, typeof value === "number" ? (Number.isInteger(value) ? whole : number)(value) : value]));
   part("problem").hidden = false;
   part("problem").textContent = words.text(`problem.${error.message}`, values);
 }

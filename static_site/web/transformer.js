@@ -26,8 +26,7 @@ const view = makeView(part("view"), part("markup").innerHTML, data.viewWords, pa
 function writeAddress(changes) {
   const now = { ...readAddress(), ...changes };
   writeHash(page, [["text", now.text], ["beam", now.beam === 1 ? "" : now.beam], ["off", now.off.join("_")], ["head", now.head === data.open ? "" : now.head]]);
-  const chosen = now.beam === 1 ? "" : [...form.elements.search.options].find(({ value }) => Number(value) === now.beam).textContent;
-  linkApp(page, "t", [["text", now.text], ["search", chosen]], now);
+  linkApp(page, "t", [["text", now.text || data.example], ["search", now.beam === 1 ? "" : `beam ${now.beam}`]], now);
 }
 
 function readAddress() {

@@ -12,13 +12,13 @@ const SEPARATOR = /^(\[SEP\]|<\/s>|<eos>|<sep>|<\|endoftext\|>)$/;
 /**
  * A kind of maps, as `MapGroup` is in Python.
  *
- * @param kind {id, label, queriesLabel, keysLabel, queryTokens, keyTokens, queryWords, keyWords, onItself, calls, errors, made}
+ * @param kind {id, label, queriesLabel, keysLabel, queryTokens, keyTokens, queryWords, keyWords, onItself, calls, errors, seen: {image, grid, special}, made}
  */
 export function makeGroup(kind) {
   const rows = kind.queryTokens.length;
   const columns = kind.keyTokens.length;
   const separators = kind.keyTokens.flatMap((token, i) => (SEPARATOR.test(token) ? [i] : []));
-  const info = { rows, columns, onItself: kind.onItself, separators };
+  const info = { rows, columns, onItself: kind.onItself, separators, seen: kind.seen ?? null };
   const computed = kind.calls.map(() => null);
   /** All maps of a layer, computed when someone looks. */
   const weights = (layer) => (computed[layer] ??= attentionWeights(kind.calls[layer]));
@@ -38,7 +38,7 @@ const describe = ({ calls, info, errors, ...group }) => ({
   key_words: group.keyWords ?? null,
   measures: measuresOf(info, Boolean(errors)),
   exact: Math.max(info.rows, info.columns) <= MOST_TOKENS,
-  seen: null,
+  seen: info.seen && { grid: info.seen.grid, special: info.seen.special },
   layers: calls.map(({ heads }, layer) => ({ number: layer + 1, heads })),
   made: group.made,
 });
@@ -51,10 +51,12 @@ function answer(groups, request) {
   if (!group || place[0] !== "0") return null;
   const { rows, columns } = group.info;
   if (kind === "map" || kind === "measures") return ofMap(group, kind, heads, how, unit);
+  if (kind === "image") return group.info.seen && { kind: "bytes", ...group.info.seen.image };
   const layer = Number(rest[0]);
   const call = group.calls[layer];
   if (!call) return null;
   if (kind === "picture") return thumbnails(group, layer);
+  if (kind === "token") return ofToken(group, layer, rest[1]);
   if (kind === "keys") {
     const values = new Float32Array(call.heads * 2 * columns);
     for (let head = 0; head < call.heads; head += 1) {
@@ -71,6 +73,20 @@ function answer(groups, request) {
     return { kind: "exact", shape: [call.heads, 2, columns], values };
   }
   return null;
+}
+
+/** What a query, "q5", looks at in every head of a layer, or who looks at a key, "k5". */
+function ofToken(group, layer, token) {
+  const { rows, columns } = group.info;
+  const index = Number(token.slice(1));
+  const length = token[0] === "q" ? columns : rows;
+  const { heads } = group.calls[layer];
+  const values = new Float32Array(heads * length);
+  for (let head = 0; head < heads; head += 1) {
+    const map = group.mapOf(layer, head);
+    for (let i = 0; i < length; i += 1) values[head * length + i] = token[0] === "q" ? map[index * columns + i] : map[i * columns + index];
+  }
+  return { kind: "exact", shape: [heads, length], values };
 }
 
 function ofMap(group, kind, heads, how, unit) {
@@ -168,9 +184,9 @@ export function makeView(host, markup, words, language, { onSwitch, onOpen }) {
 }
 
 /** What an attention view opens with: a head, "GROUP.LAYER.HEAD". */
-export function initialState(place) {
+export function initialState(place, display = {}) {
   const [group, layer, head] = place.split(".");
-  return { group, layer: Number(layer), head: Number(head), pins: [], display: { ...DISPLAY } };
+  return { group, layer: Number(layer), head: Number(head), pins: [], display: { ...DISPLAY, ...display } };
 }
 
 const DISPLAY = {

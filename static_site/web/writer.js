@@ -29,7 +29,7 @@ function writeAddress(changes) {
   const now = { ...readAddress(), ...changes };
   const numbers = NUMBERS.map((name) => [name, now[name] === first[name] ? "" : now[name]]);
   writeHash(page, [["text", now.text], ...numbers, ["off", now.off.join("_")], ["head", now.head === data.open ? "" : now.head]]);
-  linkApp(page, "ml", [["start", now.text], ...numbers], now);
+  linkApp(page, "ml", [["start", now.text || data.example], ...numbers], now);
 }
 
 /** A number within the ends of its control, or its first value. */

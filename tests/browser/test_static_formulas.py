@@ -10,7 +10,8 @@ import pytest
 import torch
 from playwright.sync_api import Page, expect
 
-from tests.browser.accessibility import ALL, AXE
+from benchmarks.static_site import wait_until_ready
+from tests.browser.static_pages import check_everyone_can_use_it, check_it_fits
 from viz_core.lessons.learning.recorded_runs import head_measures, shot_weights
 from viz_core.lessons.relative_projection import proof
 from viz_core.lessons.sinusoidal_encoding import properties
@@ -142,12 +143,6 @@ def test_a_reader_moves_the_sliders_by_keys_and_follows_the_link_offline(alone: 
 def test_the_pages_fit_a_phone_and_everyone_can_use_them(alone: Page, site: str, name: str) -> None:
     for language in LANGUAGES:
         alone.goto(f"{site}{language}/{name}.html")
-        alone.wait_for_function("document.documentElement.dataset.ready")
-        for width in (1400, 390):
-            alone.set_viewport_size({"width": width, "height": 844})
-            alone.wait_for_function("document.documentElement.scrollWidth <= innerWidth", timeout=10_000)
-    for scheme in ("light", "dark"):
-        alone.emulate_media(color_scheme=scheme)
-        alone.evaluate(AXE.read_text(encoding="utf-8"))
-        found = alone.evaluate(ALL, None)["violations"]
-        assert not [(scheme, rule["id"], [node["target"] for node in rule["nodes"]]) for rule in found]
+        wait_until_ready(alone)
+        check_it_fits(alone)
+    check_everyone_can_use_it(alone)

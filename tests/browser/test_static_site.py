@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from benchmarks.static_site import IN_BROWSER, map_difference, wait_until_ready
-from tests.browser.accessibility import ALL, AXE
+from benchmarks.static_site import APP, IN_BROWSER, map_difference, wait_until_ready
+from tests.browser.static_pages import check_everyone_can_use_it, check_it_fits
 from viz_core.pretrained import Translator, load
 from viz_core.pretrained.samples import held_out
 from viz_core.trace import intervene, off
@@ -136,18 +136,42 @@ def test_a_view_in_a_frame_shows_what_its_address_says(alone: Page, site: str, s
     assert "transformer.html#text=the+letter" in (link.get_attribute("href") or "")
 
 
+SAME = (
+    (
+        "transformer.html#text=the+cat&beam=4&off=cross.2.1",
+        "transformer?lang=en&t-text=the+cat&t-search=beam+4&t-without=cross-3.2&head=cross.2.2",
+    ),
+    (
+        "writer.html#temperature=0.5&seed=2",
+        "model-lab?lang=en&ml-start=The+little+girl&ml-temperature=0.5&ml-seed=2&head=decoder-self.2.0",
+    ),
+    (
+        "vision-transformer.html#model=vit-cifar10&sample=cat",
+        "vision-transformer?lang=en&vt-model=vit-cifar10&vt-sample=cat&head=encoder-self.4.0",
+    ),
+)
+
+
+def test_the_link_to_the_app_shows_the_same(alone: Page, site: str) -> None:
+    for page, address in SAME:
+        alone.goto(f"{site}en/{page}")
+        wait_until_ready(alone)
+        expect(alone.get_by_role("link", name="Open in the app")).to_have_attribute("href", f"{APP}{address}")
+
+
+def test_a_page_runs_no_script_of_its_markup(alone: Page, site: str) -> None:
+    alone.goto(f"{site}en/")
+    alone.evaluate("() => { document.body.insertAdjacentHTML('beforeend', '<img src=x onerror=\"window.ran = 1\">'); }")
+    alone.locator("img[src=x]").evaluate("(image) => image.decode().catch(() => {})")
+    assert alone.evaluate("() => window.ran === undefined")
+
+
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_the_pages_fit_a_phone_and_everyone_can_use_them(alone: Page, site: str, language: str) -> None:
     alone.goto(f"{site}{language}/transformer.html")
     wait_until_ready(alone)
-    for width in (1400, 390):
-        alone.set_viewport_size({"width": width, "height": 844})
-        alone.wait_for_function("document.documentElement.scrollWidth <= innerWidth", timeout=10_000)
-    for scheme in ("light", "dark"):
-        alone.emulate_media(color_scheme=scheme)
-        alone.evaluate(AXE.read_text(encoding="utf-8"))
-        found = alone.evaluate(ALL, None)["violations"]
-        assert not [(scheme, rule["id"], [node["target"] for node in rule["nodes"]]) for rule in found]
+    check_it_fits(alone)
+    check_everyone_can_use_it(alone)
 
 
 def test_a_first_visit_to_a_page_loads_less_than_20_mb(site: str, alone: Page) -> None:

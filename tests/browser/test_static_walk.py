@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from benchmarks.static_site import wait_until_ready
-from tests.browser.accessibility import ALL, AXE
+from tests.browser.static_pages import check_everyone_can_use_it, check_it_fits
 from ui.widgets.walk_payload import encode_walk
 from viz_core.pretrained import Translator, load
 from viz_core.view.framing import unframe
@@ -143,11 +143,5 @@ def test_a_reader_plays_steps_and_switches_a_head_off(alone: Page, site: str, sh
     alone.context.set_offline(True)
     alone.goto(f"{site}zh-TW/walk.html")
     wait_until_ready(alone)
-    for width in (1400, 390):
-        alone.set_viewport_size({"width": width, "height": 844})
-        alone.wait_for_function("document.documentElement.scrollWidth <= innerWidth", timeout=10_000)
-    for scheme in ("light", "dark"):
-        alone.emulate_media(color_scheme=scheme)
-        alone.evaluate(AXE.read_text(encoding="utf-8"))
-        found = alone.evaluate(ALL, None)["violations"]
-        assert not [(scheme, rule["id"], [node["target"] for node in rule["nodes"]]) for rule in found]
+    check_it_fits(alone)
+    check_everyone_can_use_it(alone)

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from benchmarks.static_site import WRITTEN, wait_until_ready, written_difference
-from tests.browser.accessibility import ALL, AXE
+from tests.browser.static_pages import check_everyone_can_use_it, check_it_fits
 from viz_core.hub import HubModel, HubRun, Sampling, load_hub
 from viz_core.hub.runs.token_text import token_words
 from viz_core.pretrained.samples import held_out
@@ -97,11 +97,5 @@ def test_the_page_fits_a_phone_and_everyone_can_use_it(alone: Page, site: str) -
     for language in ("en", "pt-BR", "zh-TW"):
         alone.goto(f"{site}{language}/writer.html")
         wait_until_ready(alone)
-        for width in (1400, 390):
-            alone.set_viewport_size({"width": width, "height": 844})
-            alone.wait_for_function("document.documentElement.scrollWidth <= innerWidth", timeout=10_000)
-    for scheme in ("light", "dark"):
-        alone.emulate_media(color_scheme=scheme)
-        alone.evaluate(AXE.read_text(encoding="utf-8"))
-        found = alone.evaluate(ALL, None)["violations"]
-        assert not [(scheme, rule["id"], [node["target"] for node in rule["nodes"]]) for rule in found]
+        check_it_fits(alone)
+    check_everyone_can_use_it(alone)

@@ -1,0 +1,115 @@
+"""The page of the shipped vision transformers."""
+
+from __future__ import annotations
+
+import html
+from typing import Any
+
+from static_site.classifier_graph import attention_layers, export_classifier
+from static_site.model_pages import ModelPage, add_model, common_data
+from static_site.pages import Words
+from static_site.site_files import SiteFiles
+from static_site.words import plain_text, read_words
+from viz_core.images.drawn import FOLDER, GARMENTS, SCENES
+from viz_core.images.open_image import MAX_BYTES, MAX_PIXELS
+from viz_core.pretrained import ImageClassifier, load
+from viz_core.view.components import read_component
+from viz_core.view.words import group_labels
+
+NAME = "vision-transformer"
+SAMPLES = {"vit-fashion-mnist": GARMENTS, "vit-cifar10": SCENES}
+FIRST = {"vit-fashion-mnist": GARMENTS[0], "vit-cifar10": "truck"}
+SOURCES = ("sample", "upload", "draw")
+GROUP = "encoder-self"
+PROBLEMS = {
+    "unreadable": "This file is not a picture that can be read. Only {formats} pictures can be opened.",
+    "too-heavy": "This file has {size:.1f} MB; a picture may have at most {most:g}.",
+    "too-large": "This picture has {width:,} x {height:,} pixels: more than the {most:g} megapixels that can be "
+    "opened. Make it smaller and try again.",
+}
+RESULT = """<p class="note" data-part="whole-caption" hidden></p>
+<p class="translation whole" data-part="whole" hidden></p>
+<p class="note" data-part="caption" hidden></p>
+<p class="translation" data-part="result">&nbsp;</p>
+<div class="bars" data-part="bars"></div>"""
+_DRAWING = ("paper", "size", "shade", "dark", "middle", "light", "rub", "undo", "clear", "hint", "down", "up")
+
+
+def load_model() -> dict[str, ImageClassifier]:
+    """Both classifiers on the CPU, by name."""
+    models = {name: load(name, device="cpu") for name in SAMPLES}
+    return {name: model for name, model in models.items() if isinstance(model, ImageClassifier)}
+
+
+def add_files(files: SiteFiles, models: dict[str, ImageClassifier]) -> dict[str, Any]:
+    """Add graphs and weights of both, and the sample pictures."""
+    for name in (*GARMENTS, *SCENES):
+        files.add(f"pictures/{name}.png", (FOLDER / f"{name}.png").read_bytes())
+    return {name: add_model(files, name, *export_classifier(model.model)) for name, model in models.items()}
+
+
+def page(words: Words) -> ModelPage:
+    """The classifiers' parts of the page."""
+    models = [(name, words.of(NAME, f"option.{name}")) for name in SAMPLES]
+    sources = [(name, words.of(NAME, f"option.{name}")) for name in SOURCES]
+    upload = html.escape(words.label(NAME, "upload"))
+    component = read_component("drawing")
+    hint = html.escape(words.of(NAME, "no-draw"))
+    return ModelPage(
+        NAME,
+        NAME,
+        words.title(NAME),
+        _select(words.label(NAME, "model"), "model", models)
+        + _select(words.label(NAME, "source"), "source", sources)
+        + _select(words.label(NAME, "sample"), "sample", [])
+        + f'<label hidden>{upload}<input type="file" name="upload" accept="image/png,image/jpeg,image/webp,image/gif">'
+        + "</label>",
+        f'<div data-part="sheet" hidden><p class="note">{hint}</p><div data-part="drawing"></div></div>'
+        f'<template data-part="drawing-markup"><style>{component.style}</style>{component.markup}</template>',
+        RESULT,
+        words.of(NAME, "look.maps"),
+        ("rows",),
+    )
+
+
+def data(words: Words, models: dict[str, ImageClassifier], files: dict[str, Any]) -> dict[str, Any]:
+    """What the script of the page reads."""
+    common = read_words("common", words.language)[1]
+    named = {name: common.get(f"class.{name}", name) for name in (*GARMENTS, *SCENES)}
+    first = attention_layers(next(iter(models.values())).model)
+    layers, heads = len(first), first[0].num_heads
+    return common_data(words, PROBLEMS, (NAME, "answer"), (NAME, "seen"), (NAME, "brought")) | {
+        "labels": {GROUP: words.of(NAME, "view.self")} | group_labels(NAME, words.language),
+        "drawing": {name: plain_text(words.of(NAME, f"draw.{name}")) for name in _DRAWING},
+        "start": {name: files[name] for name in ("runtime", "empty")},
+        "models": {
+            name: _described(model, files[name], common)
+            | {"samples": {each: named[each] for each in SAMPLES[name]}, "first": FIRST[name]}
+            for name, model in models.items()
+        },
+        "limits": {"bytes": MAX_BYTES, "pixels": MAX_PIXELS},
+        "heads": [f"{GROUP}.{layer}.{head}" for layer in range(layers) for head in range(heads)],
+        "open": f"{GROUP}.{layers - 2}.0",
+    }
+
+
+def _described(model: ImageClassifier, files: dict[str, Any], common: dict[str, str]) -> dict[str, Any]:
+    attention, patches = attention_layers(model.model), model.model.patch_embedding
+    height, width = patches.img_size
+    return {
+        "files": files,
+        "revision": model.card.revision,
+        "labels": [common.get(f"class.{label}", label) for label in model.labels],
+        "sizes": {
+            "layers": len(attention),
+            "heads": attention[0].num_heads,
+            "size": attention[0].head_dim,
+            "grid": [height // patches.patch_size[0], width // patches.patch_size[1]],
+        },
+        "pixels": model.preparation.config() | {"height": height, "width": width},
+    }
+
+
+def _select(label: str, name: str, options: list[tuple[str, str]]) -> str:
+    made = "".join(f'<option value="{value}">{html.escape(text)}</option>' for value, text in options)
+    return f'<label>{html.escape(label)}<select name="{name}">{made}</select></label>'

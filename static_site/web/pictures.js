@@ -1,0 +1,203 @@
+// Pictures in the form of a model's training pictures, as viz_core/images/preprocessing.py and Pillow make them. Rows are
+// always filtered before columns; where Pillow does it the other way round, a pixel may be 1 of 255 levels off.
+
+const EDGE = 0.05 * 255 * Math.sqrt(3); // a pixel is background within 5% of the largest distance of two colours
+const WORKING_SIDE = 1024;
+const GAP = 3; // Pillow's reducing_gap: whole pixels are averaged first where a picture shrinks much
+const BITS = 22; // of Pillow's fixed-point weights
+
+/**
+ * A picture as the model takes it.
+ *
+ * @param {{width: number, height: number, channels: number, data: Uint8Array}} picture in RGB
+ * @param form {form: "garment" or "photograph", width, height, mean, std}
+ * @returns {{pixels: Float32Array, seen: Uint8Array}} channels x height x width, normalised; and height x width x 3 bytes
+ */
+export function prepare(picture, { form, width, height, mean, std }) {
+  const shaped = (form === "garment" ? garment : photograph)(picture, [width, height]);
+  const size = width * height;
+  const pixels = new Float32Array(mean.length * size);
+  const seen = new Uint8Array(3 * size);
+  for (let i = 0; i < size; i += 1) {
+    for (let channel = 0; channel < 3; channel += 1) seen[3 * i + channel] = shaped.data[i * shaped.channels + (shaped.channels === 1 ? 0 : channel)];
+    mean.forEach((middle, channel) => {
+      const share = Math.fround(shaped.data[i * shaped.channels + channel] / 255);
+      pixels[channel * size + i] = Math.fround(share - Math.fround(middle)) / Math.fround(std[channel]);
+    });
+  }
+  return { pixels, seen };
+}
+
+/** The largest centred part of the right shape, resized. */
+function photograph(picture, [width, height]) {
+  const scale = Math.min(picture.width / width, picture.height / height);
+  const inner = [halfToEven(width * scale), halfToEven(height * scale)];
+  const [left, top] = [Math.floor((picture.width - inner[0]) / 2), Math.floor((picture.height - inner[1]) / 2)];
+  return resized(cropped(picture, [left, top, left + inner[0], top + inner[1]]), [width, height]);
+}
+
+/** Grey, bright on black, the longer side filling the square. */
+function garment(picture, [width, height]) {
+  const colour = thumbnail(picture, WORKING_SIDE);
+  const border = borderColour(colour);
+  let background = grey(...border.map(Math.floor));
+  let shape = greyOf(cropped(colour, boxOf(colour, border)));
+  if (background > 127) {
+    shape = { ...shape, data: shape.data.map((value) => 255 - value) };
+    background = 255 - background;
+  }
+  const scale = Math.min(width / shape.width, height / shape.height);
+  const inner = [Math.max(1, halfToEven(shape.width * scale)), Math.max(1, halfToEven(shape.height * scale))];
+  const small = resized(shape, inner);
+  const data = new Uint8Array(width * height).fill(background);
+  const [left, top] = [Math.floor((width - inner[0]) / 2), Math.floor((height - inner[1]) / 2)];
+  for (let row = 0; row < inner[1]; row += 1) data.set(small.data.subarray(row * inner[0], (row + 1) * inner[0]), (top + row) * width + left);
+  return { width, height, channels: 1, data };
+}
+
+/** Python's `round`: a half goes to the even number. */
+function halfToEven(value) {
+  const below = Math.floor(value);
+  if (value - below !== 0.5) return Math.round(value);
+  return below % 2 ? below + 1 : below;
+}
+
+/** ITU-R 601-2, in Pillow's fixed point. */
+const grey = (red, green, blue) => (red * 19595 + green * 38470 + blue * 7471 + 0x8000) >> 16;
+
+function greyOf({ width, height, data }) {
+  const values = new Uint8Array(width * height);
+  for (let i = 0; i < values.length; i += 1) values[i] = grey(data[3 * i], data[3 * i + 1], data[3 * i + 2]);
+  return { width, height, channels: 1, data: values };
+}
+
+/** The median of each channel along the four edges. */
+function borderColour({ width, height, channels, data }) {
+  const at = (row, column, channel) => data[(row * width + column) * channels + channel];
+  return Array.from({ length: channels }, (_, channel) => {
+    const values = [];
+    for (let column = 0; column < width; column += 1) values.push(at(0, column, channel), at(height - 1, column, channel));
+    for (let row = 0; row < height; row += 1) values.push(at(row, 0, channel), at(row, width - 1, channel));
+    values.sort((a, b) => a - b);
+    return (values[values.length / 2 - 1] + values[values.length / 2]) / 2;
+  });
+}
+
+/** Left, top, right and bottom of what is not background; the whole picture where all of it is. */
+function boxOf({ width, height, channels, data }, border) {
+  let [left, top, right, bottom] = [width, height, 0, 0];
+  for (let row = 0; row < height; row += 1) {
+    for (let column = 0; column < width; column += 1) {
+      const at = (row * width + column) * channels;
+      if (Math.hypot(...border.map((value, channel) => data[at + channel] - value)) <= EDGE) continue;
+      [left, right] = [Math.min(left, column), Math.max(right, column + 1)];
+      [top, bottom] = [Math.min(top, row), Math.max(bottom, row + 1)];
+    }
+  }
+  return right ? [left, top, right, bottom] : [0, 0, width, height];
+}
+
+function cropped({ width, channels, data }, [left, top, right, bottom]) {
+  const values = new Uint8Array((right - left) * (bottom - top) * channels);
+  for (let row = top; row < bottom; row += 1) values.set(data.subarray((row * width + left) * channels, (row * width + right) * channels), (row - top) * (right - left) * channels);
+  return { width: right - left, height: bottom - top, channels, data: values };
+}
+
+/** At most `side` pixels on each side, its shape kept, as Pillow's `thumbnail` rounds. */
+function thumbnail(picture, side) {
+  const { width, height } = picture;
+  if (side >= width && side >= height) return picture;
+  const aspect = width / height;
+  const rounded = (value, miss) => {
+    const [below, above] = [Math.floor(value), Math.ceil(value)];
+    return Math.max(miss(above) < miss(below) ? above : below, 1);
+  };
+  if (aspect <= 1) return resized(picture, [rounded(side * aspect, (n) => Math.abs(aspect - n / side)), side]);
+  return resized(picture, [side, rounded(side / aspect, (n) => (n === 0 ? 0 : Math.abs(aspect - side / n)))]);
+}
+
+/** Pillow's bicubic filter, which averages over all pixels that become one, after whole pixels are averaged. */
+export function resized(picture, [width, height]) {
+  if (picture.width === width && picture.height === height) return picture;
+  const factors = [picture.width / width / GAP, picture.height / height / GAP].map((factor) => Math.floor(factor) || 1);
+  const box = [picture.width / factors[0], picture.height / factors[1]];
+  const small = factors.some((factor) => factor > 1) ? reduced(picture, factors) : picture;
+  const across = small.width === width && box[0] === width ? small : filtered(small, width, box[0]);
+  if (across.height === height && box[1] === height) return across;
+  return turned(filtered(turned(across), height, box[1]));
+}
+
+/** Each block of pixels as its mean. */
+function reduced({ width, height, channels, data }, [acrossBy, downBy]) {
+  const [columns, rows] = [Math.ceil(width / acrossBy), Math.ceil(height / downBy)];
+  const values = new Uint8Array(columns * rows * channels);
+  for (let row = 0; row < rows; row += 1) {
+    const bottom = Math.min(height, (row + 1) * downBy);
+    for (let column = 0; column < columns; column += 1) {
+      const right = Math.min(width, (column + 1) * acrossBy);
+      const count = (bottom - row * downBy) * (right - column * acrossBy);
+      const multiplier = Math.floor(2 ** 32 / (256 * count));
+      for (let channel = 0; channel < channels; channel += 1) {
+        let sum = Math.floor(count / 2);
+        for (let y = row * downBy; y < bottom; y += 1) for (let x = column * acrossBy; x < right; x += 1) sum += data[(y * width + x) * channels + channel];
+        values[(row * columns + column) * channels + channel] = Math.floor((sum * multiplier) / 2 ** 24);
+      }
+    }
+  }
+  return { width: columns, height: rows, channels, data: values };
+}
+
+const bicubic = (x) => {
+  const far = Math.abs(x);
+  if (far < 1) return (1.5 * far - 2.5) * far * far + 1;
+  return far < 2 ? -0.5 * (((far - 5) * far + 8) * far - 4) : 0;
+};
+
+/** Rows of another length, of which the first `box` pixels count. */
+function filtered({ width, height, channels, data }, columns, box) {
+  const scale = box / columns;
+  const wide = Math.max(1, scale);
+  const values = new Uint8Array(columns * height * channels);
+  for (let column = 0; column < columns; column += 1) {
+    const center = (column + 0.5) * scale;
+    const first = Math.max(0, Math.trunc(center - 2 * wide + 0.5));
+    const last = Math.min(width, Math.trunc(center + 2 * wide + 0.5));
+    const exact = Array.from({ length: last - first }, (_, i) => bicubic((i + first - center + 0.5) * (1 / wide)));
+    const total = exact.reduce((sum, weight) => sum + weight, 0);
+    const weights = exact.map((weight) => (weight / total) * 2 ** BITS).map((weight) => Math.trunc(weight + (weight < 0 ? -0.5 : 0.5)));
+    for (let row = 0; row < height; row += 1) {
+      for (let channel = 0; channel < channels; channel += 1) {
+        let sum = 2 ** (BITS - 1);
+        for (let i = 0; i < weights.length; i += 1) sum += data[(row * width + first + i) * channels + channel] * weights[i];
+        values[(row * columns + column) * channels + channel] = Math.min(255, Math.max(0, Math.floor(sum / 2 ** BITS)));
+      }
+    }
+  }
+  return { width: columns, height, channels, data: values };
+}
+
+/** Columns as rows. */
+function turned({ width, height, channels, data }) {
+  const values = new Uint8Array(data.length);
+  for (let row = 0; row < height; row += 1)
+    for (let column = 0; column < width; column += 1)
+      for (let channel = 0; channel < channels; channel += 1) values[(column * height + row) * channels + channel] = data[(row * width + column) * channels + channel];
+  return { width: height, height: width, channels, data: values };
+}
+
+/** A file's pixels in RGB, upright, transparency on white; null where the browser cannot read it. */
+export async function decode(blob) {
+  const bitmap = await createImageBitmap(blob, { colorSpaceConversion: "none" }).catch(() => null);
+  if (!bitmap) return null;
+  const { width, height } = bitmap;
+  const canvas = Object.assign(document.createElement("canvas"), { width, height });
+  const context = canvas.getContext("2d", { willReadFrequently: true });
+  context.fillStyle = "#ffffff";
+  context.fillRect(0, 0, width, height);
+  context.drawImage(bitmap, 0, 0);
+  bitmap.close();
+  const rgba = context.getImageData(0, 0, width, height).data;
+  const data = new Uint8Array(3 * width * height);
+  for (let i = 0; i < width * height; i += 1) for (let channel = 0; channel < 3; channel += 1) data[3 * i + channel] = rgba[4 * i + channel];
+  return { width, height, channels: 3, data };
+}

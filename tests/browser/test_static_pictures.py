@@ -1,0 +1,155 @@
+"""The page of the vision transformers: preprocessing, probabilities and maps are Python's."""
+
+from __future__ import annotations
+
+import base64
+import io
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from playwright.sync_api import Page, expect
+
+from benchmarks.static_site import wait_until_ready
+from tests.browser.static_pages import check_everyone_can_use_it, check_it_fits
+from viz_core.images.drawn import drawn_picture
+from viz_core.images.open_image import open_picture
+from viz_core.pretrained import ImageClassifier, load
+from viz_core.trace import intervene, off
+from viz_core.view.picture import picture_groups
+from viz_core.view.words import group_labels
+
+CLASSIFIED = """async ([content, name, off]) => {
+  const { decode } = atlas;
+  const { attentionWeights, measureMap } = await import(new URL("../attention.js", location));
+  const bytes = Uint8Array.from(atob(content), (sign) => sign.charCodeAt(0));
+  const classifier = await atlas.open(name);
+  const { calls, ...found } = await classifier.classify(await decode(new Blob([bytes])), off);
+  const maps = calls.map((call) => attentionWeights(call));
+  const [rows, columns] = [calls[0].queries.length / calls[0].heads / calls[0].size, maps[0].length];
+  const info = { rows, columns: rows, onItself: true, separators: [] };
+  info.seen = { grid: [Math.sqrt(rows - 1), Math.sqrt(rows - 1)], special: 1 };
+  const measure = (map, head) => measureMap(map.subarray(head * rows * rows, (head + 1) * rows * rows), info);
+  const measures = maps.map((map) => Array.from({ length: calls[0].heads }, (_, head) => measure(map, head)));
+  return { pixels: [...found.pixels], probabilities: found.probabilities, maps: maps.map((map) => [...map]), measures };
+}"""
+MODELS = ("vit-fashion-mnist", "vit-cifar10")
+
+
+@pytest.fixture(scope="session")
+def classifiers() -> dict[str, ImageClassifier]:
+    models = {name: load(name, device="cpu") for name in MODELS}
+    return {name: model for name, model in models.items() if isinstance(model, ImageClassifier)}
+
+
+def as_png(image: Image.Image) -> bytes:
+    content = io.BytesIO()
+    image.save(content, "PNG")
+    return content.getvalue()
+
+
+def pictures() -> list[bytes]:
+    """Samples, noise of awkward sizes, a large one, and a grey one on black."""
+    noise = np.random.default_rng(0).integers(0, 256, (97, 203, 3), dtype=np.uint8)
+    dark = np.zeros((61, 40), np.uint8)
+    dark[10:50, 8:30] = 200
+    large = drawn_picture("bag").resize((1500, 1111))
+    drawn = [drawn_picture("ankle-boot"), drawn_picture("trouser"), drawn_picture("cat")]
+    return [*map(as_png, (*drawn, Image.fromarray(noise), Image.fromarray(dark), large, large.resize((20, 31))))]
+
+
+def encoded(content: bytes) -> str:
+    return base64.b64encode(content).decode()
+
+
+def test_pixels_probabilities_and_maps_are_those_of_python(
+    alone: Page, site: str, classifiers: dict[str, ImageClassifier]
+) -> None:
+    alone.goto(f"{site}en/vision-transformer.html")
+    wait_until_ready(alone)
+    columns_first = pictures()[1]  # the trousers: for such tall pictures Pillow may filter columns before rows
+    for name, model in classifiers.items():
+        for content in pictures():
+            found = alone.evaluate(CLASSIFIED, [encoded(content), name, []])
+            check_equal(found, model, content, levels=1 if content == columns_first else 0)
+        switched = alone.evaluate(CLASSIFIED, [encoded(pictures()[0]), name, ["encoder-self.1.2", "encoder-self.4.0"]])
+        with intervene({"encoder.1.self": off(2), "encoder.4.self": off(0)}):
+            check_equal(switched, model, pictures()[0], levels=0)
+
+
+def check_equal(found: dict[str, Any], model: ImageClassifier, content: bytes, levels: int) -> None:
+    """Pixels are at most so many of 255 levels off; what the model makes of the same pixels is equal."""
+    prepared = model.prepare(open_picture(content))
+    pixels = torch.tensor(found["pixels"]).reshape(prepared.pixels.shape)
+    assert float((pixels - prepared.pixels).abs().max()) <= 1.001 * levels / 255 / min(model.preparation.std)
+    expected = model.classify_prepared(replace(prepared, pixels=pixels))
+    for label, chance in zip(model.labels, found["probabilities"], strict=True):
+        assert chance == pytest.approx(expected.probabilities[label], abs=1e-5)
+    (group,) = picture_groups(expected, group_labels("vision-transformer"))
+    for layer, call in enumerate(group.calls):
+        weights = call.weights()[0].numpy()
+        assert np.abs(weights - np.reshape(found["maps"][layer], weights.shape)).max() < 1e-4
+        for fingerprint, measured in zip(group.picture(layer).fingerprints, found["measures"][layer], strict=True):
+            assert {name: fingerprint[name] for name in measured} == pytest.approx(measured, abs=1e-4)
+
+
+def test_a_photo_in_jpeg_is_decoded_almost_as_in_python(
+    alone: Page, site: str, classifiers: dict[str, ImageClassifier]
+) -> None:
+    """Decoders of JPEG may round differently: a level of 255 here, and no other label."""
+    alone.goto(f"{site}en/vision-transformer.html")
+    wait_until_ready(alone)
+    content = io.BytesIO()
+    drawn_picture("ship").resize((301, 257)).save(content, "JPEG", quality=85)
+    model = classifiers["vit-cifar10"]
+    found = alone.evaluate(CLASSIFIED, [encoded(content.getvalue()), model.card.name, []])
+    own = model.classify(open_picture(content.getvalue())).prepared.pixels.numpy().ravel()
+    levels = 255 * min(model.preparation.std) * np.abs(np.array(found["pixels"]) - own)
+    assert levels.max() < 2.5
+
+
+def test_a_reader_chooses_draws_and_uploads(
+    alone: Page, site: str, classifiers: dict[str, ImageClassifier], tmp_path: Path
+) -> None:
+    alone.goto(f"{site}en/")
+    alone.get_by_role("link", name="Vision Transformer").click()
+    wait_until_ready(alone)
+    result = alone.locator("[data-part=result]")
+    expect(result).to_contain_text("ankle boot")
+    alone.get_by_role("combobox", name="Model").select_option(label="Animals, vehicles")
+    expect(result).to_contain_text("truck")
+    alone.get_by_role("switch", name="Switch off Layer 5, head 1").first.click()
+    expect(alone.locator("html")).to_have_attribute("data-off", "encoder-self.4.0")
+    assert "model=vit-cifar10&off=encoder-self.4.0" in alone.url
+    alone.get_by_role("combobox", name="Picture").select_option(label="Draw")
+    paper = alone.get_by_role("application", name="Drawing area")
+    paper.focus()
+    for key in ("Space", *["ArrowDown"] * 6, "Space"):
+        alone.keyboard.press(key)
+    expect(alone.locator("html")).to_have_attribute("data-shown", "vit-cifar10 draw truck")
+    alone.get_by_role("combobox", name="Picture").select_option(label="Upload")
+    (tmp_path / "notes.png").write_text("no picture")
+    alone.locator("input[type=file]").set_input_files(tmp_path / "notes.png")
+    expect(alone.get_by_role("alert")).to_contain_text("PNG, JPEG, WebP, or GIF pictures can be opened")
+    drawn_picture("frog").save(tmp_path / "frog.png")
+    alone.locator("input[type=file]").set_input_files(tmp_path / "frog.png")
+    expect(result).to_contain_text("frog")
+
+    expect(alone.get_by_role("status")).to_contain_text("works offline")
+    alone.context.set_offline(True)
+    alone.goto(f"{site}pt-BR/view-vision-transformer.html#model=vit-cifar10&sample=ship&head=encoder-self.1.2")
+    wait_until_ready(alone)
+    expect(result).to_contain_text("navio")
+    expect(alone.get_by_role("heading", level=1)).to_be_hidden()
+
+
+def test_the_page_fits_a_phone_and_everyone_can_use_it(alone: Page, site: str) -> None:
+    for language in ("en", "pt-BR", "zh-TW"):
+        alone.goto(f"{site}{language}/vision-transformer.html")
+        wait_until_ready(alone)
+        check_it_fits(alone)
+    check_everyone_can_use_it(alone)
