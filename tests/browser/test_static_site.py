@@ -175,14 +175,12 @@ def test_the_pages_fit_a_phone_and_everyone_can_use_them(alone: Page, site: str,
 
 
 def test_a_first_visit_to_a_page_loads_less_than_20_mb(site: str, alone: Page) -> None:
-    """All small files are kept at the first visit to any page, and the large ones of the page's model."""
+    """All small files are kept at the first visit to any page, and the files of the page's model."""
     listed = json.loads(alone.goto(f"{site}files.json").text())
     sizes = {path: each["bytes"] for path, each in listed.items()}
-    large = {path for path, size in sizes.items() if size >= 2**20}
-    assert all(path.endswith(".gz") for path in large)
-    small = sum(size for path, size in sizes.items() if path not in large)
-    runtime = sum(sizes[path] for path in large if path.startswith("vendor/"))
-    models = {path.split("/")[1] for path in large if path.startswith("models/")}
-    for model in models:
-        weights = sum(sizes[path] for path in large if path.startswith(f"models/{model}/"))
-        assert small + runtime + weights < 20e6, model
+    assert all(path.endswith(".gz") for path, size in sizes.items() if size >= 2**20)
+    folders = {path.split("/")[1] for path in sizes if path.startswith("models/") and path.count("/") > 1}
+    shared = sum(size for path, size in sizes.items() if not path.startswith(("models/", "learning/")))
+    for folder in folders:
+        own = sum(size for path, size in sizes.items() if path.startswith(f"models/{folder}/"))
+        assert shared + own < 20e6, folder
