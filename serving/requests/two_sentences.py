@@ -1,9 +1,9 @@
-"""Two sentences that differ in a word: sweeps and patches between their runs, in the form that a runner calls."""
+"""Sweeps and patches between the runs of two sentences, in the form that a runner calls."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,36 +11,22 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from serving.settings import settings
+from serving.requests.sentence_pair import TwoSentences, plain_text, sentence_pair
 from viz_core.circuits import Edge, circuit_edges, circuits_alone, patch_sweep
 from viz_core.circuits.path import Head
 from viz_core.circuits.sweep import logits_of, recorded_runs
-from viz_core.hub import HubError, HubModel, HubRun
+from viz_core.hub import HubError, HubModel
 from viz_core.hub.runs.token_text import Token
-from viz_core.pretrained.tokenization import UNK
 from viz_core.trace import Edit, intervene, no_recording, patch, patch_state
 
 DRAWS = 100
 """Random circuits."""
 MOST_HEADS = 8
 """Heads of a circuit, at most: there is a path for each pair of them."""
-MOST_TOKENS = 48
-"""Tokens of a sentence, at most: a sweep runs the model once for each layer and token."""
 HEADS = {"heads": "self", "cross-heads": "cross"}
 """The sweeps over heads, and the kind of their attention."""
-_WRITTEN = 24  # tokens that an encoder-decoder writes, to find where its two translations part
 _LISTED = 4  # predictions of each run
 _LEAST_CHANGE = 1e-3  # logits
-
-
-@dataclass(frozen=True)
-class TwoSentences:
-    """Two sentences, and the words after them whose logits are compared; "" for the model's own choice."""
-
-    clean: str
-    corrupted: str
-    answer: str = ""
-    other: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,20 +81,6 @@ class CircuitFound:
     random: Float[np.ndarray, " circuits"]
 
 
-@dataclass(frozen=True, eq=False)
-class Pair:
-    """A model's inputs for both sentences, and the ids of the two answers."""
-
-    clean: dict[str, Any]
-    corrupted: dict[str, Any]
-    answers: tuple[int, int]
-    runs: tuple[HubRun, HubRun]
-
-    def metric(self, logits: Float[Tensor, "1 n vocab"]) -> Float[Tensor, ""]:
-        """Return the logit of the first answer minus that of the second, after the last token."""
-        return logits[0, -1, self.answers[0]] - logits[0, -1, self.answers[1]]
-
-
 @torch.inference_mode()
 def compare(model: HubModel, sentences: TwoSentences) -> Comparison:
     """Return what the two runs have in common.
@@ -116,13 +88,13 @@ def compare(model: HubModel, sentences: TwoSentences) -> Comparison:
     Raises:
         HubError: if the sentences cannot be compared; the message says why.
     """
-    pair = _pair(model, sentences)
+    pair = sentence_pair(model, sentences)
     first, second = pair.runs
     with model.engine.serial, no_recording():
         clean, _, logits = recorded_runs(model.network, pair.clean, pair.corrupted)
         before = float(pair.metric(logits_of(model.network, pair.clean)))
     after = float(pair.metric(logits))
-    answers = tuple(_plain(token) for token in model.read(pair.answers))
+    answers = tuple(plain_text(token) for token in model.read(pair.answers))
     if abs(before - after) < _LEAST_CHANGE:
         raise HubError(
             "After both sentences the logits of {answer} and {other} differ equally: choose other words.",
@@ -148,7 +120,7 @@ def sweep(model: HubModel, sentences: TwoSentences, stack: str, what: str) -> Fl
     Raises:
         HubError, ValueError: as `compare` and `patch_sweep`.
     """
-    pair = _pair(model, sentences)
+    pair = sentence_pair(model, sentences)
     with model.engine.serial, no_recording():
         return patch_sweep(model.network, pair.clean, pair.corrupted, pair.metric, what, stack=stack)
 
@@ -163,7 +135,7 @@ def predictions(
         HubError, ValueError: as `compare`.
         IndexError: if there is no such cell.
     """
-    pair = _pair(model, sentences)
+    pair = sentence_pair(model, sentences)
     with model.engine.serial, no_recording():
         clean, _, corrupted = recorded_runs(model.network, pair.clean, pair.corrupted)
         edit: Edit
@@ -190,7 +162,7 @@ def circuit(model: HubModel, sentences: TwoSentences, count: int) -> CircuitFoun
     Raises:
         HubError, ValueError: as `compare` and `circuit_edges`.
     """
-    pair = _pair(model, sentences)
+    pair = sentence_pair(model, sentences)
     with model.engine.serial, no_recording():
         return find_circuit(model.network, pair.clean, pair.corrupted, pair.metric, count)
 
@@ -223,134 +195,6 @@ def find_circuit(
     alone = circuits_alone(*inputs, [ranked[:count], *random])
     edges = circuit_edges(*inputs, ranked[:count])
     return CircuitFound(tuple(ranked[:count]), edges, float(alone[0]), alone[1:].numpy())
-
-
-def _pair(model: HubModel, sentences: TwoSentences) -> Pair:
-    """Return the inputs of both sentences.
-
-    Raises:
-        HubError: if they differ in length, or in nothing; if the words after them cannot be compared.
-    """
-    letters, allowed = max(len(sentences.clean), len(sentences.corrupted)), settings().max_characters
-    if allowed is not None and letters > allowed:
-        raise HubError(
-            "This text has {count:,} characters; at most {most:,} are allowed here. Shorten it.",
-            count=letters,
-            most=allowed,
-        )
-    most = min(MOST_TOKENS, settings().max_tokens or MOST_TOKENS)
-    writes = "encoder" in model.card.num_layers
-    first, second = (
-        model.run(text, max_new_tokens=_WRITTEN if writes else 0, max_tokens=most)
-        for text in (sentences.clean, sentences.corrupted)
-    )
-    if any(len(run.tokens) > most for run in (first, second)):
-        raise HubError(
-            "This text has {count:,} tokens; at most {most:,} are allowed here. Shorten it.",
-            count=max(len(first.tokens), len(second.tokens)),
-            most=most,
-        )
-    if [token.id for token in first.tokens] == [token.id for token in second.tokens]:
-        raise HubError("Both sentences have the same tokens: change a word of one.")
-    if len(first.tokens) != len(second.tokens):
-        mine, theirs = sentences.clean.split(), sentences.corrupted.split()
-        raise HubError(
-            "The sentences need equally many tokens, but have {first:,} and {second:,}. They differ in {words} and "
-            "{others}: choose words with as many tokens.",
-            first=len(first.tokens),
-            second=len(second.tokens),
-            words=_among(mine, theirs),
-            others=_among(theirs, mine),
-        )
-    if writes:
-        first, second = _until_they_part(first, second, bool(sentences.answer and sentences.other))
-    answers = [
-        _answer(model, run, text, typed, writes)
-        for run, text, typed in zip(
-            (first, second),
-            (sentences.clean, sentences.corrupted),
-            (sentences.answer, sentences.other),
-            strict=True,
-        )
-    ]
-    if answers[0] == answers[1]:
-        word = f"“{_plain(model.read(answers[:1])[0])}”"
-        raise HubError("The word after both sentences is {word}: type two different words to compare.", word=word)
-    inputs = [{name: each for name, each in run.inputs.items() if name != "logits_to_keep"} for run in (first, second)]
-    return Pair(inputs[0], inputs[1], (answers[0], answers[1]), (first, second))
-
-
-def _until_they_part(first: HubRun, second: HubRun, typed: bool) -> tuple[HubRun, HubRun]:
-    """Return two translations cut before the first token in which they differ.
-
-    Raises:
-        HubError: if they are the same, and no words are given.
-    """
-    written = [[token.id for token in run.target_tokens] for run in (first, second)]
-    pairs = enumerate(zip(*written, strict=False))
-    place = next((i for i, (a, b) in pairs if a != b), min(map(len, written)))
-    if place == min(map(len, written)):
-        if not typed:
-            raise HubError("The model translates both sentences alike: type two words to compare.")
-        place = 0
-    cut = []
-    for run in (first, second):
-        name = "decoder_input_ids" if "decoder_input_ids" in run.inputs else "target"
-        inputs = {**run.inputs, name: run.inputs[name][:, : place + 1]}
-        cut.append(
-            replace(
-                run,
-                inputs=inputs,
-                decoder_tokens=run.decoder_tokens[: place + 1],
-                target_tokens=run.target_tokens[: place + 1],
-                output=run.output[: place + 1],
-            )
-        )
-    return cut[0], cut[1]
-
-
-def _answer(model: HubModel, run: HubRun, text: str, typed: str, writes: bool) -> int:
-    """Return the id of the word that is compared: that which was typed, or the likeliest.
-
-    Raises:
-        HubError: if it is not one token that the model knows.
-    """
-    if not typed.strip():
-        return int(run.output[-1].argmax())
-    word, counts, tokenizer = typed.strip(), [], getattr(model.engine, "tokenizer", None)
-    if writes:
-        reads = [model.run(text, target=word)]
-        found = [[token for token in each.target_tokens if not token.special] for each in reads]
-    else:
-        before = len(run.tokens)
-        reads = [model.run(f"{text.rstrip()}{gap}{word}", max_new_tokens=0) for gap in (" ", "")]
-        found = [list(each.tokens[before:]) for each in reads]
-    for tokens in found:
-        ids = [token.id for token in tokens]
-        unknown = tokenizer.num_unknown(ids) if tokenizer else any(token.text == UNK for token in tokens)
-        if len(ids) == 1 and not unknown and not tokens[0].special:
-            return ids[0]
-        counts.append(len(ids))
-    if counts[0] < 2:
-        raise HubError("The model does not know {word}: choose another word.", word=f"“{word[:40]}”")
-    raise HubError(
-        "{word} is {count} tokens of this model: choose a word that is one.", word=f"“{word[:40]}”", count=counts[0]
-    )
-
-
-def _among(words: Sequence[str], others: Sequence[str]) -> tuple[str, ...]:
-    """Return the words in which a sentence differs from another, quoted."""
-    shared, found = list(others), []
-    for word in words:
-        if word in shared:
-            shared.remove(word)
-        else:
-            found.append(f"“{word[:40]}”")
-    return tuple(found[:4]) or ("–",)
-
-
-def _plain(token: Token) -> str:
-    return token.text or token.label
 
 
 def _labels(first: Sequence[Token], second: Sequence[Token]) -> tuple[tuple[str, str], ...]:

@@ -13,7 +13,8 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import Page, expect
 
-from serving.requests.two_sentences import TwoSentences, compare, sweep
+from serving.requests.sentence_pair import TwoSentences
+from serving.requests.two_sentences import compare, sweep
 from tests.browser.attention_view.reading import patch_place, weight_in
 from tests.browser.page_checks import expect_rest
 from tests.viz_core.hub.tiny_models import build_all

@@ -10,7 +10,8 @@ import pandas as pd
 import streamlit as st
 from jaxtyping import Float
 
-from serving.requests.two_sentences import HEADS, MOST_HEADS, CircuitFound, Comparison, Predictions, TwoSentences
+from serving.requests.sentence_pair import TwoSentences
+from serving.requests.two_sentences import HEADS, MOST_HEADS, CircuitFound, Comparison, Predictions
 from ui.blocks.two_sentences_figures import LEAST_SHARE, circuit_figure, sweep_figure, words_figure
 from ui.chapter.chapter import Chapter
 from ui.chapter.claims import Claim

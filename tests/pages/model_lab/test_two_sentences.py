@@ -10,7 +10,8 @@ import pytest
 import torch
 from streamlit.testing.v1 import AppTest
 
-from serving.requests.two_sentences import TwoSentences, circuit, compare, predictions, sweep
+from serving.requests.sentence_pair import TwoSentences
+from serving.requests.two_sentences import circuit, compare, predictions, sweep
 from tests.pages.reading import badges, drawn, one_line, stands, texts
 from viz_core.hub import HubError, HubModel, load_hub
 
