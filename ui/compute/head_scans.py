@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -79,7 +79,7 @@ def scanned_models() -> tuple[str, ...]:
     return tuple(sorted((path.stem for path in FOLDER.glob("*.json")), reverse=True))
 
 
-@cache
+@lru_cache(maxsize=8)
 def head_scans(model: str) -> HeadScans:
     """Return the tables of a shipped model.
 
