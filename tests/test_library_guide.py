@@ -1,4 +1,4 @@
-"""docs/library.md: every example runs, by itself and as a cell of a notebook, and none is long."""
+"""docs/library.md and docs/how-to: every example runs, by itself and as a cell of a notebook, and none is long."""
 
 from __future__ import annotations
 
@@ -12,17 +12,23 @@ from nbformat.v4 import new_code_cell, new_notebook
 from tests.notebooks import printed, run_notebook, shows
 from viz_core.runtime.assets import ASSETS
 
-GUIDE = Path(__file__).resolve().parents[1] / "docs" / "library.md"
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+PAGES = (DOCS / "library.md", *sorted((DOCS / "how-to").glob("*.md")))
 MOST_LINES = 10
 WIDGET = "application/vnd.jupyter.widget-view+json"
+
+
+def text() -> str:
+    """All pages with examples."""
+    return "\n".join(page.read_text("utf-8") for page in PAGES)
 
 
 def examples() -> list[tuple[str, str]]:
     """The heading an example stands under, and its code."""
     found, heading = [], ""
-    for part in re.split(r"^(## [^\n]+|```python\n.*?^```)$", GUIDE.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL):
-        if part.startswith("## "):
-            heading = part.removeprefix("## ")
+    for part in re.split(r"^(##? [^\n]+|```python\n.*?^```)$", text(), flags=re.MULTILINE | re.DOTALL):
+        if part.startswith("#"):
+            heading = part.lstrip("# ")
         elif part.startswith("```python"):
             found.append((heading, part.removeprefix("```python\n").removesuffix("```")))
     return found
@@ -36,9 +42,9 @@ def test_an_example_runs_by_itself(code: str, tmp_path: Path, monkeypatch: pytes
     tree = ast.parse(code)
     last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
     names: dict[str, object] = {}
-    exec(compile(tree, GUIDE.name, "exec"), names)
+    exec(compile(tree, "example", "exec"), names)
     if last is not None:  # what a notebook would show
-        value = eval(compile(ast.Expression(last.value), GUIDE.name, "eval"), names)
+        value = eval(compile(ast.Expression(last.value), "example", "eval"), names)
         assert value is None or len(repr(value)) < 200
 
 
@@ -62,7 +68,7 @@ def test_the_guide_has_an_example_of_each_kind() -> None:
 
 def test_the_guide_loads_nothing_that_an_installation_lacks() -> None:
     """What `make test` installs besides would hide it."""
-    named = re.findall(r'load_hub\("([^"]+)"\)', GUIDE.read_text("utf-8"))
+    named = re.findall(r'load_hub\("([^"]+)"\)', text())
     assert named
     assert set(named) <= {path.parent.name for path in (ASSETS / "hub").glob("*/config.json")}
 
