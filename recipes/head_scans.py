@@ -25,9 +25,8 @@ from viz_core.runtime.assets import ASSETS
 
 MODELS = ("writer-en", "reader-en", "transformer-en-fr")
 FOLDER = ASSETS / "heads"
-_NARROW, _BROAD, _LONGEST = 120, 60, 200
+_NARROW = 120
 _WORTH = 24
-_ROOT = Path(__file__).resolve().parents[1]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -53,13 +52,8 @@ def narrow_texts() -> tuple[str, ...]:
 
 
 def broad_texts() -> tuple[str, ...]:
-    """Return passages of the README, the licence and the library's code, each cut to 200 characters."""
-    files = ["README.md", "LICENSE", "viz_core/attention/multi_head.py", "docs/concepts.md"]
-    each = []
-    for file in files:
-        parts = (" ".join(part.split()) for part in (_ROOT / file).read_text(encoding="utf-8").split("\n\n"))
-        each.append([part[:_LONGEST].rpartition(" ")[0] for part in parts if len(part) > 60 and "|" not in part])
-    return tuple(part for parts in each for part in parts[: _BROAD // len(files)])
+    """Return passages of this project's README, licence, guide and code, as they were when they were chosen."""
+    return tuple((FOLDER / "broad.txt").read_text(encoding="utf-8").splitlines())
 
 
 def measure(model: HubModel) -> dict[str, Any]:
