@@ -6,7 +6,11 @@ import re
 
 from playwright.sync_api import Page, expect
 
+from ui.chapter.contents import all_chapters
+from ui.chapter.review import NUMBERS
+
 DAY = 24 * 60 * 60 * 1000
+IDEAS = len(all_chapters()[1:]) * len(NUMBERS)
 
 
 def test_answers_are_known_until_they_are_due_and_stay_in_the_browser(page: Page, app_url: str) -> None:
@@ -26,7 +30,7 @@ def test_answers_are_known_until_they_are_due_and_stay_in_the_browser(page: Page
     row = page.locator("details", has_text="Multi-head attention")
     expect(row.locator(".chip").nth(0)).to_have_text(re.compile("^Cost of heads: until "))
     expect(row.locator(".chip").nth(1)).to_have_text("Order of heads: due")
-    expect(page.get_by_text("1 of 28 ideas known, 1 due.")).to_be_visible()
+    expect(page.get_by_text(f"1 of {IDEAS} ideas known, 1 due.")).to_be_visible()
 
     # A second right answer on the same day is no second day; four days later the question is due.
     page.evaluate(
@@ -38,25 +42,25 @@ def test_answers_are_known_until_they_are_due_and_stay_in_the_browser(page: Page
         DAY,
     )
     page.reload()
-    expect(page.get_by_text("0 of 28 ideas known, 2 due.")).to_be_visible()
+    expect(page.get_by_text(f"0 of {IDEAS} ideas known, 2 due.")).to_be_visible()
     page.get_by_role("button", name="Only what is due").click()
     expect(page.locator("details:visible")).to_have_count(1)
     row.get_by_role("button", name="The number of attention weights").click()
-    expect(page.get_by_text("1 of 28 ideas known, 1 due.")).to_be_visible()
+    expect(page.get_by_text(f"1 of {IDEAS} ideas known, 1 due.")).to_be_visible()
     streak = page.evaluate("JSON.parse(localStorage.getItem('atlas.review'))['multi-head.1'].streak")
     assert streak == 2
 
     page.get_by_role("button", name="Forget my answers").click()
-    expect(page.get_by_text("0 of 28 ideas known, 0 due.")).to_be_visible()
+    expect(page.get_by_text(f"0 of {IDEAS} ideas known, 0 due.")).to_be_visible()
     page.get_by_role("button", name="Undo").click()
-    expect(page.get_by_text("1 of 28 ideas known, 1 due.")).to_be_visible()
+    expect(page.get_by_text(f"1 of {IDEAS} ideas known, 1 due.")).to_be_visible()
 
 
 def test_what_is_stored_by_others_breaks_nothing(page: Page, app_url: str) -> None:
     page.goto(f"{app_url}/review")
     page.evaluate("""localStorage.setItem("atlas.review", '{"multi-head.1": {"streak": "x"}, "nonsense": 3}')""")
     page.reload()
-    expect(page.get_by_text("0 of 28 ideas known, 0 due.")).to_be_visible()
+    expect(page.get_by_text(f"0 of {IDEAS} ideas known, 0 due.")).to_be_visible()
 
 
 def test_questions_on_an_earlier_chapter_are_at_the_start(page: Page, app_url: str) -> None:
