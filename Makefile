@@ -79,7 +79,7 @@ $(VENV)/.bench: requirements-bench.txt $(VENV)/.dev
 	$(PIP_INSTALL) --no-deps -r requirements-bench.txt
 	touch $@
 
-# 50 visitors at once, who type their own sentences and check the maps; make load ARGS="--visitors 10" for fewer.
+# 100 visitors at once, who type their own sentences and check the maps; make load ARGS="--visitors 10" for fewer.
 load: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.load $(ARGS)
 

@@ -19,7 +19,7 @@ HIGHLIGHTS = (
     ("12 x 12 heads, 128 tokens: open", "BertViz model_view"),
     ("12 x 12 heads, 128 tokens: on the wire", "BertViz model_view"),
     ("sinusoid heatmap 2,000 x 512, slider to paint", "plotly Heatmap"),
-    ("50 visitors at once, 150 answers: sentence to maps", ""),
+    ("100 visitors at once, 300 answers: sentence to maps", ""),
 )
 """The rows that the README shows: quantity and peer."""
 
@@ -44,7 +44,7 @@ def everything(found: Sequence[Result]) -> str:
     parts = [
         "# Benchmarks",
         "`make bench` measures the app and its peers side by side in one run, in about 25 minutes on two cores;\n"
-        '`make bench ONLY="recording map_queries"` runs some of it, `make load` sends 50 visitors at once.\n'
+        '`make bench ONLY="recording map_queries"` runs some of it, `make load` sends 100 visitors at once.\n'
         "`python -m benchmarks.readme` writes this page. Cells show the median, with the smallest and largest sample\n"
         "in brackets. Smaller is better.",
         "## Targets and comparisons",

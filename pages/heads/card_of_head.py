@@ -36,7 +36,7 @@ def card_of_head(chapter: Chapter, plot: Plot) -> None:
     measure = plot.y if plot.table.quoted.get(plot.y) and plot.table.quoted[plot.y][head.place] else "entropy"
     chapter.text("examples", measure=words(f"option.{measure}"))
     lines = [
-        f"- {one.percentile} · **{localised(f'{one.value:.3f}', words.language)}** · {escape(one.text)}"
+        f"- {one.percentile} · **{localised(f'{one.value:.3f}', words.language)}** · “{escape(one.text)}”"
         for one in table.quoted[measure][head.place]
     ]
     st.markdown("\n".join(lines))
@@ -44,7 +44,9 @@ def card_of_head(chapter: Chapter, plot: Plot) -> None:
     from serving.requests.hub import HubModelSpec
 
     _circuits(chapter, evaluate_model(HubModelSpec(plot.model, offline=True), head_circuits, head.site, head.head))
-    address = "?" + urlencode({chapter.controls.key("model"): plot.model, "head": head.link, "h-open-card": "true"})
+    address = "?" + urlencode(
+        {chapter.controls.key("model"): plot.model, "head": head.link, chapter.controls.key("open-card"): "true"}
+    )
     chapter.text("address", address=address)
     layer, number = head.layer + 1, head.head + 1
     cited = f"Attention Atlas. {title_of(plot.model)}, {head.site}, {layer}.{number}. {plot.scans.command}"

@@ -6,14 +6,23 @@ import numpy as np
 import plotly.graph_objects as go
 import streamlit as st
 
-from pages.learning.growth import NUM_HEADS, Growth, growth
+from pages.learning.measured_run import recorded
+from serving.requests import circuit_growth as grown
+from serving.requests.circuit_growth import NUM_HEADS, Growth
 from ui.blocks.two_sentences import path_name
 from ui.blocks.two_sentences_figures import circuit_figure
 from ui.chapter.chapter import Chapter
+from ui.compute.slots import cached
 from ui.text.words import load_words
 from ui.widgets.figure_style import ACCENT, CATEGORIES, Labels, lay_out
 
 RUN = "repeat-two-layers"
+
+
+@cached("measuring")
+def growth(name: str, seed: int) -> Growth:
+    """Train a recorded run again; return how its circuit grew."""
+    return grown.circuit_growth(recorded(name, seed).film.plan)
 
 
 def circuit_growth(chapter: Chapter) -> None:

@@ -125,7 +125,7 @@ def test_a_tab_opens_from_a_link_and_its_claims_hold(open_page: OpenPage, chapte
     [
         ("architectures", {}, "a-guess-twice", "4, since each layer adds two tokens", "**Yes.**"),
         ("attention-pooling", {}, "ap-guess-sphere", 1, "normalisation cancels the first and last terms"),
-        ("heads", {}, "h-guess-induction", "None", "**Yes.** The writer was trained on single sentences"),
+        ("heads", {}, "hs-guess-induction", "None", "**Yes.** The writer was trained on single sentences"),
         ("learning", {}, "l-guess-one-layer", 2, "**Yes.** Its key must contain the token before it"),
         ("linear-attention", {}, "la-guess-twice", "8", "**Yes.** The state holds"),
         ("multi-head", {}, "mh-guess-double", "Nothing: 16,384 before and after", "**Yes.**"),

@@ -33,6 +33,9 @@ _MAX_AGE = 2.0  # seconds for which a file is not read again
 _FORMULA = re.compile(r"(\$\$.*?\$\$|\$.*?\$)", re.DOTALL)
 
 
+_PREFIXES = {"heads": "hs"}  # "h" is that of home
+
+
 @dataclass(frozen=True)
 class Words:
     """A chapter's front matter (title, labels of controls) and its named sections."""
@@ -74,8 +77,8 @@ class Words:
 
     @property
     def prefix(self) -> str:
-        """Prefix of the chapter's query parameters: its initials."""
-        return "".join(word[0] for word in self.chapter.split("-"))
+        """Prefix of the chapter's query parameters: its initials, where no other chapter had them first."""
+        return _PREFIXES.get(self.chapter) or "".join(word[0] for word in self.chapter.split("-"))
 
     @property
     def stem(self) -> str:

@@ -33,7 +33,7 @@ def test_every_head_is_a_point(open_page: OpenPage) -> None:
 
 
 def test_an_address_opens_a_head_and_its_card(open_page: OpenPage) -> None:
-    app = open_page(CHAPTER, **{"h-model": "transformer-en-fr", "head": "decoder-cross.1.2", "h-open-card": "true"})
+    app = open_page(CHAPTER, **{"hs-model": "transformer-en-fr", "head": "decoder-cross.1.2", "hs-open-card": "true"})
     assert not app.exception
     table = head_scans("transformer-en-fr").tables["narrow", "decoder-cross"]
     place = table.heads.index((1, 2))
@@ -48,21 +48,21 @@ def test_an_address_opens_a_head_and_its_card(open_page: OpenPage) -> None:
 
 def test_a_head_is_chosen_from_the_list(open_page: OpenPage) -> None:
     app = open_page(CHAPTER, **{"open-all": "false"})
-    app.selectbox(key="h-head").select("decoder-self.3.1").run()
+    app.selectbox(key="hs-head").select("decoder-self.3.1").run()
     assert not app.exception
     assert "layer 4, head 2** is chosen" in texts(app)
     assert app.query_params["head"] == "decoder-self.3.1"
 
 
 def test_a_measure_that_broad_texts_lack_is_said(open_page: OpenPage) -> None:
-    app = open_page(CHAPTER, **{"h-texts": "broad", "h-open-sets": "true"})
+    app = open_page(CHAPTER, **{"hs-texts": "broad", "hs-open-sets": "true"})
     assert not app.exception
     assert "heads" not in figure_names(app)
     assert WORDS("one-set") in texts(app)
 
 
 def test_narrow_and_broad_texts_are_drawn_side_by_side(open_page: OpenPage) -> None:
-    app = open_page(CHAPTER, **{"h-y": "entropy", "h-open-sets": "true", "h-open-table": "true"})
+    app = open_page(CHAPTER, **{"hs-y": "entropy", "hs-open-sets": "true", "hs-open-table": "true"})
     narrow, broad = (head_scans("writer-en").tables[name, "decoder-self"] for name in SETS)
     points = drawn(app, "sets")[0]
     np.testing.assert_allclose(points["x"], narrow.part("entropy", "mean"), rtol=1e-5)

@@ -22,7 +22,7 @@ WORDS = load_words(CHAPTER, "en")
 @pytest.mark.parametrize(("x", "y"), [("entropy", "first"), ("punctuation", "same-word")])
 def test_of_the_points(open_page: OpenPage, model: str, x: str, y: str) -> None:
     """As many points as it counts, each in its interval."""
-    app = open_page(CHAPTER, **{"h-model": model, "h-x": x, "h-y": y, "open-all": "false"})
+    app = open_page(CHAPTER, **{"hs-model": model, "hs-x": x, "hs-y": y, "open-all": "false"})
     stands(app)
     points = drawn(app, "heads")
     tables = [table for (name, _), table in head_scans(model).tables.items() if name == "narrow"]
@@ -35,7 +35,7 @@ def test_of_the_points(open_page: OpenPage, model: str, x: str, y: str) -> None:
 
 
 def test_of_a_card_with_all_sections_open(open_page: OpenPage) -> None:
-    app = open_page(CHAPTER, **{"h-model": "reader-en", "h-y": "next", "head": "encoder-self.0.0"})
+    app = open_page(CHAPTER, **{"hs-model": "reader-en", "hs-y": "next", "head": "encoder-self.0.0"})
     stands(app)
     table = head_scans("reader-en").tables["narrow", "encoder-self"]
     role = table.role_of(table.heads.index((0, 0)))
@@ -45,7 +45,7 @@ def test_of_a_card_with_all_sections_open(open_page: OpenPage) -> None:
 
 
 def test_chance_left_in_moves_every_point_of_a_role(open_page: OpenPage) -> None:
-    app = open_page(CHAPTER, **{"h-break": WORDS("option.no-chance"), "h-y": "first"})
+    app = open_page(CHAPTER, **{"hs-break": WORDS("option.no-chance"), "hs-y": "first"})
     table = head_scans("writer-en").tables["narrow", "decoder-self"]
     points = np.concatenate([trace["y"] for trace in drawn(app, "heads-raw")])
     np.testing.assert_allclose(np.sort(points), np.sort(table.part("first", "mean")), rtol=1e-5)

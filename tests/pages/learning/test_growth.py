@@ -9,7 +9,8 @@ import pytest
 import torch
 from streamlit.testing.v1 import AppTest
 
-from pages.learning.growth import growth, swapped_rows
+from pages.learning.circuit_growth import growth
+from serving.requests.circuit_growth import swapped_rows
 from tests.pages.reading import drawn, one_line, stands
 
 OpenPage = Callable[..., AppTest]

@@ -10,12 +10,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from pages.learning.measured_run import recorded
 from serving.requests.two_sentences import DRAWS, find_circuit
-from ui.compute.slots import cached
 from viz_core.circuits import Edge, circuits_alone
 from viz_core.circuits.path import Head
-from viz_core.tasks import TaskRun, TaskTransformer
+from viz_core.tasks import Plan, TaskRun, TaskTransformer
 
 NUM_HEADS = 4
 _ROWS, _PERIOD = 16, 8  # rows of different letters that are repeated
@@ -45,10 +43,9 @@ class Growth:
     rows: tuple[str, str]
 
 
-@cached("measuring")
-def growth(name: str, seed: int) -> Growth:
-    """Train a recorded run again; return how its circuit grew."""
-    run = TaskRun(recorded(name, seed).film.plan)
+def circuit_growth(plan: Plan) -> Growth:
+    """Train a model; return how its circuit grew."""
+    run = TaskRun(plan)
     clean, corrupted, metric = swapped_rows(len(run.task.tokens))
     weights = {0: _copy(run.model)}
     for point in run.advance():
