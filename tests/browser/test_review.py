@@ -17,8 +17,9 @@ def test_answers_are_known_until_they_are_due_and_stay_in_the_browser(page: Page
     expect(questions.nth(0).get_by_role("status")).to_have_text("Right.")
     questions.nth(1).get_by_role("button", name="W_o stays").click()
     expect(questions.nth(1).get_by_role("status")).to_have_text(
-        "Not quite. Each head's part of W_o moves along. See the figure"
+        "Not quite. Fixed output matrix. Each head's part moves along. See the figure"
     )
+    expect(questions.nth(1).get_by_role("status").locator("b")).to_have_text("Fixed output matrix.")
     questions.nth(1).get_by_role("link", name="See the figure").click()
     expect(page.locator(".st-key-card-main")).to_be_in_viewport()
 
@@ -26,7 +27,7 @@ def test_answers_are_known_until_they_are_due_and_stay_in_the_browser(page: Page
     row = page.locator("details", has_text="Multi-head attention")
     expect(row.locator(".chip").nth(0)).to_have_text(re.compile("^Cost of heads: until "))
     expect(row.locator(".chip").nth(1)).to_have_text("Order of heads: due")
-    expect(page.get_by_text("1 of 28 ideas known, 1 due.")).to_be_visible()
+    expect(page.get_by_text("1 of 30 ideas known, 1 due.")).to_be_visible()
 
     # A second right answer on the same day is no second day; four days later the question is due.
     page.evaluate(
@@ -38,25 +39,34 @@ def test_answers_are_known_until_they_are_due_and_stay_in_the_browser(page: Page
         DAY,
     )
     page.reload()
-    expect(page.get_by_text("0 of 28 ideas known, 2 due.")).to_be_visible()
+    expect(page.get_by_text("0 of 30 ideas known, 2 due.")).to_be_visible()
     page.get_by_role("button", name="Only what is due").click()
     expect(page.locator("details:visible")).to_have_count(1)
     row.get_by_role("button", name="The number of attention weights").click()
-    expect(page.get_by_text("1 of 28 ideas known, 1 due.")).to_be_visible()
+    expect(page.get_by_text("1 of 30 ideas known, 1 due.")).to_be_visible()
     streak = page.evaluate("JSON.parse(localStorage.getItem('atlas.review'))['multi-head.1'].streak")
     assert streak == 2
 
     page.get_by_role("button", name="Forget my answers").click()
-    expect(page.get_by_text("0 of 28 ideas known, 0 due.")).to_be_visible()
+    expect(page.get_by_text("0 of 30 ideas known, 0 due.")).to_be_visible()
     page.get_by_role("button", name="Undo").click()
-    expect(page.get_by_text("1 of 28 ideas known, 1 due.")).to_be_visible()
+    expect(page.get_by_text("1 of 30 ideas known, 1 due.")).to_be_visible()
+
+
+def test_a_reply_links_the_first_figure_of_a_chapter_without_a_main_one(page: Page, app_url: str) -> None:
+    page.goto(f"{app_url}/queries-keys-values?qkv-open-review=true")
+    page.get_by_role("button", name="The value of the best key").click()
+    reply = page.get_by_role("status").filter(has_text="Hard choice.")
+    reply.get_by_role("link", name="See the figure").click()
+    expect(page.locator(".st-key-card-lookup")).to_be_in_viewport()
+    expect(reply).to_be_attached()  # the page was not loaded again
 
 
 def test_what_is_stored_by_others_breaks_nothing(page: Page, app_url: str) -> None:
     page.goto(f"{app_url}/review")
     page.evaluate("""localStorage.setItem("atlas.review", '{"multi-head.1": {"streak": "x"}, "nonsense": 3}')""")
     page.reload()
-    expect(page.get_by_text("0 of 28 ideas known, 0 due.")).to_be_visible()
+    expect(page.get_by_text("0 of 30 ideas known, 0 due.")).to_be_visible()
 
 
 def test_questions_on_an_earlier_chapter_are_at_the_start(page: Page, app_url: str) -> None:
