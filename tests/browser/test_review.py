@@ -21,8 +21,9 @@ def test_answers_are_known_until_they_are_due_and_stay_in_the_browser(page: Page
     expect(questions.nth(0).get_by_role("status")).to_have_text("Right.")
     questions.nth(1).get_by_role("button", name="W_o stays").click()
     expect(questions.nth(1).get_by_role("status")).to_have_text(
-        "Not quite. Each head's part of W_o moves along. See the figure"
+        "Not quite. Fixed output matrix. Each head's part moves along. See the figure"
     )
+    expect(questions.nth(1).get_by_role("status").locator("b")).to_have_text("Fixed output matrix.")
     questions.nth(1).get_by_role("link", name="See the figure").click()
     expect(page.locator(".st-key-card-main")).to_be_in_viewport()
 
@@ -54,6 +55,15 @@ def test_answers_are_known_until_they_are_due_and_stay_in_the_browser(page: Page
     expect(page.get_by_text(f"0 of {IDEAS} ideas known, 0 due.")).to_be_visible()
     page.get_by_role("button", name="Undo").click()
     expect(page.get_by_text(f"1 of {IDEAS} ideas known, 1 due.")).to_be_visible()
+
+
+def test_a_reply_links_the_first_figure_of_a_chapter_without_a_main_one(page: Page, app_url: str) -> None:
+    page.goto(f"{app_url}/queries-keys-values?qkv-open-review=true")
+    page.get_by_role("button", name="The value of the best key").click()
+    reply = page.get_by_role("status").filter(has_text="Hard choice.")
+    reply.get_by_role("link", name="See the figure").click()
+    expect(page.locator(".st-key-card-lookup")).to_be_in_viewport()
+    expect(reply).to_be_attached()  # the page was not loaded again
 
 
 def test_what_is_stored_by_others_breaks_nothing(page: Page, app_url: str) -> None:

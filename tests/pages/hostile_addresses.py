@@ -72,7 +72,7 @@ HOSTILE: dict[str, list[Row]] = {
     ],
     "heads": [
         *_rows(
-            h_model=[("<script>", "Model"), ("../../etc", "Model")],
+            hs_model=[("<script>", "Model"), ("../../etc", "Model")],
             h_x=[("nan", "Across")],
             h_y=[("<script>", "Up")],
             h_texts=[("7", "Texts")],

@@ -23,21 +23,31 @@ function createView(parent) {
 
 const filled = (text, values) => text.replace(/\{(\w+)\}/g, (whole, name) => values[name] ?? whole);
 
+/** A text's nodes, with what is between ** in bold. */
+function nodesOf(text) {
+  return text.split("**").map((part, place) => {
+    if (place % 2 === 0) return part;
+    const bold = element("b", "");
+    bold.textContent = part;
+    return bold;
+  });
+}
+
 /** A text, and below it the same in the reader's second language. */
 function write(node, [first, second]) {
-  node.textContent = first;
+  node.replaceChildren(...nodesOf(first));
   if (!second) return;
   const other = element("span", "second");
-  other.textContent = second;
+  other.append(...nodesOf(second));
   node.append(other);
 }
 
-/** Where the idea is shown: the chapter's main figure. */
+/** Where the idea is shown: the chapter's main figure, or its first. */
 function figureLink(view, chapter) {
   const link = element("a", "", { href: `./${chapter.name}`, target: "_self" });
   link.textContent = view.data.words.figure;
   link.addEventListener("click", (event) => {
-    const figure = document.querySelector(".st-key-card-main");
+    const figure = document.querySelector(".st-key-card-main") ?? document.querySelector('[class*="st-key-card-"]');
     if (!figure || !location.pathname.endsWith(`/${chapter.name}`)) return;
     event.preventDefault();
     figure.scrollIntoView({ block: "start" });
@@ -57,7 +67,6 @@ function questionOf(view, chapter, question) {
     button.addEventListener("click", () => {
       for (const each of buttons) each.setAttribute("aria-pressed", String(each === button));
       box.dataset.answered = answer.right ? "right" : "wrong";
-      reply.replaceChildren();
       const text = answer.reply[0];
       write(reply, [`${answer.right ? words.right : words.wrong}${text ? ` ${text}` : ""}`, answer.reply[1]]);
       if (!answer.right) reply.append(" ", figureLink(view, chapter));
