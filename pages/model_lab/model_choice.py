@@ -17,6 +17,7 @@ from ui.compute.slots import load_or_stop
 from ui.text.errors import explain, first_line
 from ui.text.markdown import escape
 from ui.text.model_names import named_model, title_of
+from ui.text.numbers import half_width
 from viz_core.hub import HubCard, HubError, check_name, check_revision
 from viz_core.hub.kinds import ModelKind, kind_named
 
@@ -107,7 +108,7 @@ def _typed_folder(chapter: Chapter, name: str) -> HubModelSpec:
 
 def _typed_name(chapter: Chapter, name: str, revision: str) -> HubModelSpec:
     controls, words = chapter.controls, chapter.words
-    typed = controls.text(name, "", placeholder=words("placeholder.name"))
+    typed = half_width(controls.text(name, "", placeholder=words("placeholder.name")))
     return HubModelSpec(typed.strip(), controls.text(revision, "", placeholder=words("placeholder.revision")))
 
 

@@ -16,7 +16,7 @@ from pages.queries_keys_values.plane_figures import plane_figure
 from pages.queries_keys_values.rows import Rows, typed_rows
 from ui.chapter.chapter import Chapter
 from ui.text.markdown import escape
-from ui.text.numbers import localised, separators
+from ui.text.numbers import half_width, localised, separators
 from viz_core.lessons.queries_keys_values.weight_cases import CASES, cases_met, copy_error, weights_of_case
 
 MOST_VALUES = 8
@@ -160,7 +160,7 @@ def _unreadable(rows: Rows) -> list[tuple[int, int]]:
 
 def read_number(text: str, largest: float) -> float | None:
     """A number as people type it, "0.25", "0,25", "−1" or "1/3"; None where there is none of at most this size."""
-    parts = text.replace("−", "-").replace(",", ".").split("/")
+    parts = half_width(text).replace("−", "-").replace(",", ".").split("/")
     try:
         numbers = [float(part) for part in parts]
     except ValueError:

@@ -10,6 +10,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from ui.text.numbers import half_width
+
 _LARGEST = float(np.finfo(np.float32).max)
 
 
@@ -32,10 +34,11 @@ def read_batches(
 ) -> Float[Tensor, "batch rows columns"]:
     """A batch of matrices: a line is a row, an empty line begins the next batch row.
 
-    Numbers are separated by spaces, commas or semicolons. Arrays as torch or numpy print them, with
+    Numbers are separated by spaces, commas or semicolons, in full width too. Arrays as torch or numpy print them, with
     brackets, are read too. Between numbers with spaces or semicolons, "0,5" is one half. Rows are counted from 1 over
     the whole text, batch rows from 1.
     """
+    text = half_width(text)
     text = _with_decimal_points(_without_brackets(text)) if "[" not in text else _without_brackets(text)
     lines = [[_cells(line) for line in block.splitlines()] for block in re.split(r"\n\s*\n", text)]
     blocks = [[cells for cells in block if cells] for block in lines if any(block)]
@@ -112,7 +115,7 @@ def read_lengths(text: str, batch: int, num_queries: int, num_keys: int) -> Int[
 
     Their count says which: `batch` of them make (batch,), `batch * num_queries` make (batch, num_queries).
     """
-    cells = [cell for cell in re.split(r"[\s,;()\[\]]+", text) if cell and cell != "tensor"]
+    cells = [cell for cell in re.split(r"[\s,;()\[\]]+", half_width(text)) if cell and cell != "tensor"]
     lengths = []
     for cell in cells:
         if not re.fullmatch(r"[-−+]?\d{1,9}(\.0*)?", cell):

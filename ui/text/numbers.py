@@ -20,6 +20,7 @@ _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _DIGITS = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
 _POWER = re.compile(r"( × |(?<!\d))10(⁻?[⁰¹²³⁴⁵⁶⁷⁸⁹]+)")
 _BETWEEN_SCRIPTS = re.compile(r"(?<=[\u4e00-\u9fff])(?=[A-Za-z0-9])|(?<=[A-Za-z0-9])(?=[\u4e00-\u9fff])")
+_HALF_WIDTH = {0xFF01 + place: chr(0x21 + place) for place in range(94)} | {0x3000: " ", ord("、"): ","}
 _DECIMAL_POINT = re.compile(r"(?<![\d.])(\d+)\.(\d+)(?![\d.])(?!\s*(?:em|ex|pt|cm|mm|mu)\b)")
 
 
@@ -73,6 +74,15 @@ def powers_in_words(text: str, times: str, power: str) -> str:
 
 def _exponent(match: re.Match[str]) -> str:
     return match[2].translate(_DIGITS)
+
+
+def half_width(text: str) -> str:
+    """Return typed text with full-width letters, digits, signs and spaces in half width, and "、" as a comma.
+
+    >>> half_width("０．５，－１、２")
+    '0.5,-1,2'
+    """
+    return text.translate(_HALF_WIDTH)
 
 
 class Name(str):

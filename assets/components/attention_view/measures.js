@@ -39,19 +39,21 @@ const COMPARE = {
 // Conditions are separated by commas, of any language, or semicolons; a comma between digits is a decimal comma.
 const SEPARATOR = /;|、|,(?!\d)|(?<!\d),/;
 
+/** A filter or a name without what input methods change: full-width letters and signs, capitals, the printed minus. */
+const plainText = (text) => text.normalize("NFKC").toLowerCase().replace(/−/g, "-");
+
 /**
  * What a filter such as "previous > 0.5, layer < 4" lets through, as a function of [layer, head];
  * null where it cannot be read. Measures go by the beginning of their name, in English or the reader's language.
  */
 export function readFilter(view, text) {
   const tests = [];
-  const plain = text.normalize("NFKC").toLowerCase().replace(/−/g, "-");
-  for (const part of plain.split(SEPARATOR).filter((each) => each.trim())) {
+  for (const part of plainText(text).split(SEPARATOR).filter((each) => each.trim())) {
     const clause = part.replace(",", ".");
     const found = clause.match(/^\s*([^\d<>=]+?)\s*(<=|>=|<|>|=)?\s*(-?(?:\d+\.?\d*|\.\d+))\s*$/);
     if (!found) return null;
     const [, word, sign = "=", number] = found;
-    const name = filterNames(view).find(([, ...names]) => names.some((each) => each.toLowerCase().startsWith(word)))?.[0];
+    const name = filterNames(view).find(([, ...names]) => names.some((each) => plainText(each).startsWith(word)))?.[0];
     if (!name) return null;
     tests.push(([layer, head]) => {
       const value = { layer: openGroup(view).layers[layer].number, head: head + 1 }[name] ?? printOf(view, layer, head)?.[name];

@@ -1,0 +1,154 @@
+"""Examples in messages and placeholders: the box they are for reads each of them, in each language."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from pages.queries_keys_values.weights_plane import LARGEST, read_number
+from pages.scoring_functions.softmax import EXAMPLES, _in_language
+from pages.scoring_functions.typed_numbers import read_batches, read_lengths
+from ui.text.errors import translate_error
+from ui.text.words import TEXT, languages, load_words
+from viz_core.hub import HubError, check_name
+from viz_core.maps.register import MEASURES
+from viz_core.view.components import COMPONENTS
+from viz_core.view.words import view_words
+
+LANGUAGES = list(languages())
+# What comes before an example.
+_MARK = re.compile(r"\b(?:for example|such as|like|e\.g\.)\s|por exemplo,?\s|例如")
+# Sections that the reader of a box sees: what it shows while it is empty, and what is wrong with its text.
+_OF_BOXES = re.compile(r"(?:typed|problem|filter_|no-name)|.*placeholder")
+# Their examples, each with the test that reads it.
+READ = {
+    ("scoring-functions", "typed.empty"): "test_scores",
+    ("queries-keys-values", "problem.cell"): "test_weights",
+    ("attention-view", "filter_unreadable"): "test_filters",
+}
+NAME = "google-bert/bert-base-uncased"
+
+
+def _full_width(text: str) -> str:
+    """The text as an input method for Chinese may write it."""
+    return text.translate({code: code - 0x21 + 0xFF01 for code in range(0x21, 0x7F)})
+
+
+def _example(chapter: str, section: str, language: str) -> str:
+    """What follows the words "for example" in a message, without the full stop."""
+    text = load_words(chapter, language)(section)
+    mark = _MARK.search(text)
+    assert mark, text
+    return text[mark.end() :].strip().rstrip(".。")
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_example_of_a_box_is_read_here(language: str) -> None:
+    """A message that gets an example gets a test, too."""
+    found = {
+        (path.stem, name)
+        for path in (TEXT / language).glob("*.md")
+        if path.stem != "errors"
+        for name, text in re.findall(r"^## (.+)\n+(.*)", path.read_text(encoding="utf-8"), re.MULTILINE)
+        if _OF_BOXES.match(name) and _MARK.search(text)
+    }
+    assert found == set(READ)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_scores(language: str) -> None:
+    example = _example("scoring-functions", "typed.empty", language)
+    for typed in (example, _full_width(example), example.replace(" ", "; "), example.replace(" ", "、")):
+        assert read_batches(typed).tolist() == [[[0.0, 1.0, 7.0, -3.0]]]
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_scores_and_lengths_that_a_button_types(name: str, language: str) -> None:
+    scores, lengths = EXAMPLES[name]
+    meant = read_batches(scores)
+    seen = read_lengths(lengths, *meant.shape)
+    typed = _in_language(scores, language)
+    for box, numbers in ((typed, lengths), (_full_width(typed), _full_width(lengths))):
+        assert read_batches(box).equal(meant)
+        again = read_lengths(numbers, *meant.shape)
+        assert again is None if seen is None else again is not None and again.equal(seen)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_weights(language: str) -> None:
+    example = _example("queries-keys-values", "problem.cell", language)
+    cells = re.findall(r"[−\d][\d.,/]*\d|[−\d]+", example)
+    assert [read_number(cell, LARGEST) for cell in cells] == [0.25, -1, 1 / 3]
+    assert [read_number(_full_width(cell), LARGEST) for cell in cells] == [0.25, -1, 1 / 3]
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_names_of_models(language: str) -> None:
+    assert load_words("model-lab", language)("placeholder.name") == NAME
+    for typed in ("", "https://huggingface.co/gpt2", "./model"):
+        with pytest.raises(HubError) as refused:
+            check_name(typed)
+        names = re.findall(r"[\w-]+/[\w-]+-[\w-]+", translate_error(refused.value, language), re.ASCII)
+        assert names == [NAME]
+    assert check_name(NAME) == NAME
+
+
+# A group of four layers of two heads, and what its filters let through.
+_SCRIPT = """
+import { filterExample, filterNames, readFilter } from "./attention_view/measures.js";
+import { makeWords } from "./attention_view/words.js";
+const { templates, language, measures, values } = JSON.parse(process.argv[2]);
+const layers = values.map((heads, layer) => ({ number: layer + 1, heads: heads.length }));
+const found = [];
+for (const seen of [null, { grid: [1, 1], special: 0 }]) for (const first of measures) {
+  const listed = [first, ...measures.filter((name) => name !== first)];
+  const group = { id: "g", seen, layers, measures: listed.map((name) => ({ name })) };
+  const print = (value) => Object.fromEntries(measures.map((name) => [name, name === first ? value : -1]));
+  const picture = (heads) => ({ shape: [heads.length, 1, 1], measures: heads.map(print) });
+  const parts = new Map(values.map((heads, layer) => [`picture 0 g ${layer}`, picture(heads)]));
+  const store = { base: { groups: [[group]] }, parts };
+  const view = { words: makeWords(templates, language), state: { group: "g" }, store };
+  const hint = filterExample(view), names = filterNames(view).map(([, , name]) => name);
+  const message = view.words.text("filter_unreadable", { example: hint, names: view.words.row(names) });
+  const own = names[2], value = view.words.plain(1.35);
+  const advice = message.match(/[“「](.*)[”」]/)[1];
+  const typed = { hint, advice, least: `${own} <= ${value}`, bare: `${own}>${value}`, wide: `${own}＞${value}` };
+  const lets = (filter) => {
+    const reads = readFilter(view, filter);
+    return reads && values.map((heads, layer) => heads.map((_, head) => reads([layer, head])));
+  };
+  found.push([own, Object.fromEntries(Object.entries(typed).map(([kind, filter]) => [kind, lets(filter)]))]);
+}
+console.log(JSON.stringify(found));
+"""
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="no Node.js on this machine")
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_filters(language: str, tmp_path: Path) -> None:
+    """The hint, the advice in the message, and every name that the message lists, of each measure of heads."""
+    for folder in ("attention_view", "shared"):
+        shutil.copytree(COMPONENTS / folder, tmp_path / folder)
+    (tmp_path / "package.json").write_text('{"type": "module"}')
+    (tmp_path / "run.js").write_text(_SCRIPT, encoding="utf-8")
+    values = [[0.3, 2.4], [0.6, 2.1], [0.9, 1.8], [1.2, 1.5]]
+    given = {"templates": view_words(language), "language": language, "measures": list(MEASURES), "values": values}
+    script = ["node", str(tmp_path / "run.js"), json.dumps(given)]
+    found = json.loads(subprocess.run(script, capture_output=True, check=True, timeout=60).stdout)
+    assert len(found) == 2 * len(MEASURES)
+    large = [[value > 1.35 for value in heads] for heads in values]
+    expected = {
+        "hint": large,
+        "advice": [heads if layer < 2 else [False, False] for layer, heads in enumerate(large)],
+        "least": [[not each for each in heads] for heads in large],
+        "bare": large,
+        "wide": large,
+    }
+    for name, read in found:
+        assert read == expected, name
