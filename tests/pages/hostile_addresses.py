@@ -73,10 +73,10 @@ HOSTILE: dict[str, list[Row]] = {
     "heads": [
         *_rows(
             hs_model=[("<script>", "Model"), ("../../etc", "Model")],
-            h_x=[("nan", "Across")],
-            h_y=[("<script>", "Up")],
-            h_texts=[("7", "Texts")],
-            h_percentile=[("1e9", "Example at percentile")],
+            hs_x=[("nan", "Across")],
+            hs_y=[("<script>", "Up")],
+            hs_texts=[("7", "Texts")],
+            hs_percentile=[("1e9", "Example at percentile")],
         ),
         ({"head": "decoder-self.9.9"}, [NOT_HERE]),
         ({"head": "<script>"}, [NOT_HERE]),
