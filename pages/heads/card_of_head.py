@@ -22,7 +22,8 @@ if TYPE_CHECKING:  # it brings the hub's libraries, which only an open card need
 def card_of_head(chapter: Chapter, plot: Plot) -> None:
     """Draw the card of the chosen head."""
     table, head, words = plot.table, plot.head, chapter.words
-    st.markdown(f"**{head_place(head.layer + 1, head.head + 1)} · {words(f'figure.{head.kind}')}**")
+    place, kind = head_place(head.layer + 1, head.head + 1), words(f"figure.{head.kind}")
+    st.markdown(f"**{place} · {kind}**")
     role = table.role_of(head.place)
     if role is None:
         chapter.text("no-role")
@@ -48,8 +49,7 @@ def card_of_head(chapter: Chapter, plot: Plot) -> None:
         {chapter.controls.key("model"): plot.model, "head": head.link, chapter.controls.key("open-card"): "true"}
     )
     chapter.text("address", address=address)
-    layer, number = head.layer + 1, head.head + 1
-    cited = f"Attention Atlas. {title_of(plot.model)}, {head.site}, {layer}.{number}. {plot.scans.command}"
+    cited = f"Attention Atlas. {title_of(plot.model)}. {place} ({kind}). {plot.scans.command}"
     st.code(cited, language=None, wrap_lines=True)
 
 

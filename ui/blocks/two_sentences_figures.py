@@ -48,7 +48,7 @@ def sweep_figure(
     figure = go.Figure(
         go.Heatmap(
             z=recovered.astype(np.float32),
-            text=[[f"{value:.2f}" for value in row] for row in recovered],
+            text=[[f"{value:z.2f}" for value in row] for row in recovered],
             texttemplate="%{text}" if len(columns) <= _WRITTEN else None,
             zmin=-1,
             zmax=1,
