@@ -37,7 +37,7 @@ def test_what_a_wrong_formula_breaks_is_in_view_beside_the_intact_figure(
     page: Page, app_url: str, chapter: str, setting: str
 ) -> None:
     page.set_viewport_size(DESK)
-    key = "".join(part[0] for part in chapter.split("-")) + "-break"
+    key = load_words(chapter, "en").prefix + "-break"
     key += "-order" if chapter == "position-embeddings" else ""
     page.goto(f"{app_url}/{chapter}?{urlencode({key: load_words(chapter, 'en')(f'option.{setting}')})}")
     intact, broken = page.locator(".st-key-intact").first, page.locator(".st-key-broken").first

@@ -155,7 +155,7 @@ def test_a_broken_setting_turns_its_badges_and_says_why(open_page: OpenPage, cha
     place = f"{chapter}: {part}" if part else chapter
     breaks, params = BREAKS[place], OPENED_AT.get(place, {})
     words = load_words(chapter, "en")
-    key = "".join(part[0] for part in chapter.split("-")) + "-break"
+    key = words.prefix + "-break"
     if place in PARTS_WITH_A_CHOICE:
         key += f"-{part}"
     first = words(f"option.{next(iter(breaks))}")
