@@ -7,8 +7,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from jaxtyping import Float, Int
 
-from viz_core.hub.corpus_kind import SURE
-from viz_core.maps.roles import ROLES, beyond_chance
+from viz_core.maps.roles import ROLES, SURE, beyond_chance
 
 Line: TypeAlias = dict[str, Any]
 PERCENTILES = (5, 50, 95, 100)

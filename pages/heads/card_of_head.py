@@ -49,7 +49,7 @@ def card_of_head(chapter: Chapter, plot: Plot) -> None:
         {chapter.controls.key("model"): plot.model, "head": head.link, chapter.controls.key("open-card"): "true"}
     )
     chapter.text("address", address=address)
-    cited = f"Attention Atlas. {title_of(plot.model)}. {place} ({kind}). {plot.scans.command}"
+    cited = f"Attention Atlas: {title_of(plot.model)}, {place} ({kind}). {plot.scans.command}"
     st.code(cited, language=None, wrap_lines=True)
 
 

@@ -10,7 +10,7 @@ import streamlit as st
 
 from pages.heads.figures import heads_figure
 from ui.chapter.chapter import Chapter
-from ui.compute.head_scans import SETS, HeadScans, HeadTable, Quoted, chance_score, head_scans, scanned_models
+from ui.compute.head_scans import SETS, HeadScans, HeadTable, Quoted, head_scans, scanned_models, uniform_score
 from ui.compute.models import map_groups
 from ui.text.head_names import head_place
 from ui.text.model_names import named_model
@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # it brings the hub's libraries, which only a head that is op
 
 PERCENTILES = (5, 50, 95, 100)
 _WRITTEN = 64  # most tokens that the translator writes
-_EXACT = 1e-12
+_ROUNDING = 1e-6
 
 
 @dataclass(frozen=True)
@@ -147,8 +147,8 @@ def main_figure(chapter: Chapter, plot: Plot, compared: bool, setting: str) -> N
     """Draw the points and the claim."""
     raw = bool(setting)
     with chapter.claim_row("main"):
-        tables = [table for (name, _), table in plot.scans.tables.items() if name == plot.texts]
-        chapter.claim("uniform", max(chance_score(table, raw) for table in tables), _EXACT)
+        causal = plot.head.kind == "decoder-self"
+        chapter.claim("uniform", uniform_score(plot.example.text, causal, raw), _ROUNDING)
     names = chapter.words.group("figure")
     drawn = {kind: table for (name, kind), table in plot.scans.tables.items() if name == plot.texts}
     drawn = {kind: table for kind, table in drawn.items() if {plot.x, plot.y} <= set(table.measures)}

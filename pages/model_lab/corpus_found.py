@@ -18,9 +18,9 @@ from ui.text.words import load_words
 from ui.widgets.shared_sentence import set_text
 from viz_core.hub import HubCard
 from viz_core.hub.corpus import CorpusFound
-from viz_core.hub.corpus_kind import SURE, Firing, KindFound
+from viz_core.hub.corpus_kind import Firing, KindFound
 from viz_core.hub.runs.token_text import SPACE
-from viz_core.maps.roles import COLUMNS, ROLES, beyond_chance
+from viz_core.maps.roles import COLUMNS, ROLES, SURE, beyond_chance
 
 _AROUND = 10  # tokens shown on either side of a pair
 _LISTED = 12  # heads of a role

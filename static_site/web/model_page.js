@@ -1,7 +1,8 @@
-// What the pages with a model share: loading it, the heads that are off, claims about its maps.
+// What the pages with a model share: loading it, its view, the heads that are off, claims about its maps.
 
 import { keepSite, renderClaim } from "./page.js";
 import { rowError } from "./attention.js";
+import { makeView } from "./view_source.js";
 
 const ROUNDING = 1e-5; // as in the app: what float32 may lose in sums of a few hundred terms
 const LOGIT_ROUNDING = 1e-4; // the same through all layers and the output layer
@@ -30,7 +31,7 @@ export async function startModel({ part, words, megabytes }, open, run) {
 }
 
 /** "Decoder self: Layer 2, head 3; ..." of heads "GROUP.LAYER.HEAD". */
-export function headsNamed({ data, words }, off) {
+function headsNamed({ data, words }, off) {
   const named = off.map((place) => {
     const [group, layer, head] = place.split(".");
     return words.text("announcement", { name: data.labels[group], text: words.text("head_name", { layer: Number(layer) + 1, head: Number(head) + 1 }) });
@@ -74,4 +75,60 @@ export function linkApp({ part, language }, prefix, entries, { off, head }) {
   const without = off.map((place) => place.split(".")).map(([group, layer, number]) => `${group.replace("-self", "")}-${Number(layer) + 1}.${Number(number) + 1}`);
   const shown = [["lang", language], ...entries.map(([name, value]) => [`${prefix}-${name}`, value]), ...without.map((place) => [`${prefix}-without`, place]), ["head", head]];
   link.search = new URLSearchParams(shown.filter(([, value]) => value || value === 0));
+}
+
+/** The heads that the address switches off, and the one that it opens. */
+export function readHeads({ data }, given) {
+  const off = (given.get("off") ?? "").split("_").filter((place) => data.heads.includes(place));
+  return { off, head: data.heads.includes(given.get("head")) ? given.get("head") : data.open };
+}
+
+/** The entries of the address that `readHeads` reads. */
+export const headEntries = ({ data }, { off, head }) => [["off", off.join("_")], ["head", head === data.open ? "" : head]];
+
+/** The attention view of a page; it writes what is switched off or opened to the address. */
+export function makeHeadView({ data, part, language }, writeAddress, run) {
+  const onSwitch = (off) => {
+    writeAddress({ off });
+    run();
+  };
+  return makeView(part("view"), part("markup").innerHTML, data.viewWords, language, { onSwitch, onOpen: (head) => writeAddress({ head }) });
+}
+
+/** Beside a result with heads off, that of the whole model and both scores; `whole` is its text. */
+export function showWhole(page, off, whole, scores) {
+  const { part, words } = page;
+  const isOff = off.length > 0;
+  part("caption").hidden = part("whole").hidden = part("whole-caption").hidden = part("all-on").hidden = !isOff;
+  if (!isOff) return;
+  part("whole").textContent = whole;
+  part("caption").textContent = words.text("off-without", { heads: headsNamed(page, off), score: scores[0] });
+  part("whole-caption").textContent = words.text("off-with", { score: scores[1] });
+}
+
+/** Switch all heads on by the button, and run again when a reader goes back or changes the address. */
+export function listenToHeads({ part }, writeAddress, fill, run) {
+  part("all-on").addEventListener("click", () => {
+    writeAddress({ off: [] });
+    run();
+  });
+  listenToAddress(fill, run);
+}
+
+/** Fill the controls and run again when a reader goes back or changes the address. */
+export function listenToAddress(fill, run) {
+  globalThis.addEventListener("hashchange", () => {
+    fill();
+    run();
+  });
+}
+
+/** Put the example that is clicked into the input. */
+export function listenToExamples({ part }, input, onChosen) {
+  part("examples").addEventListener("click", (event) => {
+    const { example } = event.target.dataset;
+    if (!example) return;
+    input.value = example;
+    onChosen();
+  });
 }

@@ -1,9 +1,9 @@
 // The translator's page: English in, French out, and every head's map.
 
 import { readPage } from "./page.js";
-import { claimCache, claimRows, explain, headsNamed, linkApp, startModel, writeHash } from "./model_page.js";
+import { claimCache, claimRows, explain, headEntries, linkApp, listenToExamples, listenToHeads, makeHeadView, readHeads, showWhole, startModel, writeHash } from "./model_page.js";
 import { openTranslator } from "./translator.js";
-import { initialState, makeGroup, makeView } from "./view_source.js";
+import { initialState, makeGroup } from "./view_source.js";
 
 const TYPING = 350; // milliseconds after the last key
 
@@ -14,27 +14,19 @@ const [input, search] = [form.elements.text, form.elements.search];
 let newest = 0;
 let translator = null;
 
-const view = makeView(part("view"), part("markup").innerHTML, data.viewWords, page.language, {
-  onSwitch: (off) => {
-    writeAddress({ off });
-    run();
-  },
-  onOpen: (head) => writeAddress({ head }),
-});
+const view = makeHeadView(page, writeAddress, run);
 
 /** The address holds what is shown, so that a link shows it again. */
 function writeAddress(changes) {
   const now = { ...readAddress(), ...changes };
-  writeHash(page, [["text", now.text], ["beam", now.beam === 1 ? "" : now.beam], ["off", now.off.join("_")], ["head", now.head === data.open ? "" : now.head]]);
+  writeHash(page, [["text", now.text], ["beam", now.beam === 1 ? "" : now.beam], ...headEntries(page, now)]);
   linkApp(page, "t", [["text", now.text || data.example], ["search", now.beam === 1 ? "" : `beam ${now.beam}`]], now);
 }
 
 function readAddress() {
   const given = new URLSearchParams(location.hash.slice(1));
   const beam = Number(given.get("beam"));
-  const off = (given.get("off") ?? "").split("_").filter((place) => data.heads.includes(place));
-  const head = data.heads.includes(given.get("head")) ? given.get("head") : data.open;
-  return { text: given.get("text") ?? "", beam: data.beams.includes(beam) ? beam : 1, off, head };
+  return { text: given.get("text") ?? "", beam: data.beams.includes(beam) ? beam : 1, ...readHeads(page, given) };
 }
 
 function groupsOf(found) {
@@ -54,14 +46,7 @@ function groupsOf(found) {
 
 function showResult(found, whole, off, time) {
   const score = ({ logProbability }) => page.number(logProbability).replace("-", "−");
-  part("caption").hidden = part("whole").hidden = !off.length;
-  if (off.length) {
-    part("whole").textContent = whole.text;
-    part("caption").textContent = words.text("off-without", { heads: headsNamed(page, off), score: score(found) });
-    part("whole-caption").textContent = words.text("off-with", { score: score(whole) });
-  }
-  part("whole-caption").hidden = !off.length;
-  part("all-on").hidden = !off.length;
+  showWhole(page, off, whole.text, [score(found), score(whole)]);
   part("result").textContent = found.text;
   const measured = words.text("measured", { search: search.selectedOptions[0].textContent, tokens: found.target.length, score: score(found) });
   const notes = [`${measured} · ${words.text("timing", { time: page.whole(time) })}`];
@@ -116,20 +101,8 @@ function listen() {
     writeAddress({ text: input.value });
     run();
   });
-  part("examples").addEventListener("click", (event) => {
-    const { example } = event.target.dataset;
-    if (!example) return;
-    input.value = example;
-    form.requestSubmit();
-  });
-  part("all-on").addEventListener("click", () => {
-    writeAddress({ off: [] });
-    run();
-  });
-  globalThis.addEventListener("hashchange", () => {
-    fill();
-    run();
-  });
+  listenToExamples(page, input, () => form.requestSubmit());
+  listenToHeads(page, writeAddress, fill, run);
 }
 
 function fill() {

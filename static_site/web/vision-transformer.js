@@ -4,10 +4,10 @@ import draw from "./components/drawing/main.js";
 import { openClassifier } from "./classifier_model.js";
 import { InputError } from "./errors.js";
 import { ROOT } from "./files.js";
-import { claimRows, explain, headsNamed, linkApp, startModel, writeHash } from "./model_page.js";
+import { claimRows, explain, headEntries, linkApp, listenToHeads, makeHeadView, readHeads, showWhole, startModel, writeHash } from "./model_page.js";
 import { readPage } from "./page.js";
 import { decode } from "./pictures.js";
-import { initialState, makeGroup, makeView } from "./view_source.js";
+import { initialState, makeGroup } from "./view_source.js";
 
 const GROUP = "encoder-self";
 const SHOWN = 5; // labels
@@ -23,27 +23,19 @@ const percent = new Intl.NumberFormat(page.language, { style: "percent", minimum
 let newest = 0;
 let drawing = null;
 
-const view = makeView(part("view"), part("markup").innerHTML, data.viewWords, page.language, {
-  onSwitch: (off) => {
-    writeAddress({ off });
-    run();
-  },
-  onOpen: (head) => writeAddress({ head }),
-});
+const view = makeHeadView(page, writeAddress, run);
 
 function readAddress() {
   const given = new URLSearchParams(location.hash.slice(1));
   const model = given.get("model") in data.models ? given.get("model") : FIRST;
   const { samples, first } = data.models[model];
-  const off = (given.get("off") ?? "").split("_").filter((place) => data.heads.includes(place));
-  const head = data.heads.includes(given.get("head")) ? given.get("head") : data.open;
-  return { model, sample: given.get("sample") in samples ? given.get("sample") : first, off, head };
+  return { model, sample: given.get("sample") in samples ? given.get("sample") : first, ...readHeads(page, given) };
 }
 
 function writeAddress(changes) {
   const now = { ...readAddress(), ...changes };
   const isFirst = now.sample === data.models[now.model].first;
-  writeHash(page, [["model", now.model === FIRST ? "" : now.model], ["sample", isFirst ? "" : now.sample], ["off", now.off.join("_")], ["head", now.head === data.open ? "" : now.head]]);
+  writeHash(page, [["model", now.model === FIRST ? "" : now.model], ["sample", isFirst ? "" : now.sample], ...headEntries(page, now)]);
   linkApp(page, "vt", [["model", now.model === FIRST ? "" : now.model], ["sample", isFirst ? "" : now.sample]], now);
 }
 
@@ -102,14 +94,8 @@ function answerOf(found, labels) {
 const plainOf = (text) => text.replace(/[*`]/gu, "");
 
 function show(found, whole, labels, off, time) {
-  const isOff = off.length > 0;
-  part("caption").hidden = part("whole").hidden = part("whole-caption").hidden = part("all-on").hidden = !isOff;
   const score = ({ probabilities }) => page.number(Math.log(Math.max(...probabilities))).replace("-", "−");
-  if (isOff) {
-    part("whole").textContent = plainOf(answerOf(whole, labels));
-    part("caption").textContent = words.text("off-without", { heads: headsNamed(page, off), score: score(found) });
-    part("whole-caption").textContent = words.text("off-with", { score: score(whole) });
-  }
+  showWhole(page, off, plainOf(answerOf(whole, labels)), [score(found), score(whole)]);
   part("result").textContent = plainOf(answerOf(found, labels));
   const order = found.probabilities.map((chance, label) => ({ chance, label })).sort((a, b) => b.chance - a.chance);
   part("bars").replaceChildren(...order.slice(0, SHOWN).flatMap(({ chance, label }) => barOf(labels[label], chance)));
@@ -174,14 +160,7 @@ function listen() {
   });
   upload.addEventListener("change", () => run());
   form.addEventListener("submit", (event) => event.preventDefault());
-  part("all-on").addEventListener("click", () => {
-    writeAddress({ off: [] });
-    run();
-  });
-  globalThis.addEventListener("hashchange", () => {
-    fill();
-    run();
-  });
+  listenToHeads(page, writeAddress, fill, run);
 }
 
 fill();

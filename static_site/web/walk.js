@@ -1,7 +1,7 @@
 // The page of the walk: one translation through the whole model, played by the app's component.
 
 import showWalk from "./components/walk/main.js";
-import { explain, startModel } from "./model_page.js";
+import { explain, listenToAddress, listenToExamples, readHeads, startModel } from "./model_page.js";
 import { readPage } from "./page.js";
 import { openTranslator } from "./translator.js";
 import { encodeWalk, walkOf } from "./walk_source.js";
@@ -20,7 +20,7 @@ let translator = null;
 /** The address holds the text, the edits and the place, so that a link shows them again. */
 function readAddress() {
   const given = new URLSearchParams(location.hash.slice(1));
-  const off = (given.get("off") ?? "").split("_").filter((place) => data.heads.includes(place));
+  const { off } = readHeads(page, given);
   return { text: given.get("text") ?? "", off, at: (given.get("at") ?? "").slice(0, 80) };
 }
 
@@ -91,16 +91,8 @@ function listen() {
     writeAddress({ text: input.value, off: [], at: "" });
     run();
   });
-  part("examples").addEventListener("click", (event) => {
-    const { example } = event.target.dataset;
-    if (!example) return;
-    input.value = example;
-    form.requestSubmit();
-  });
-  globalThis.addEventListener("hashchange", () => {
-    fill();
-    run();
-  });
+  listenToExamples(page, input, () => form.requestSubmit());
+  listenToAddress(fill, run);
 }
 
 function fill() {

@@ -1,9 +1,9 @@
 // The writer's page: the beginning of a text in, what the model writes out, and every head's map.
 
 import { readPage } from "./page.js";
-import { claimCache, claimRows, explain, headsNamed, linkApp, startModel, writeHash } from "./model_page.js";
+import { claimCache, claimRows, explain, headEntries, linkApp, listenToExamples, listenToHeads, makeHeadView, readHeads, showWhole, startModel, writeHash } from "./model_page.js";
 import { openWriter } from "./writer_model.js";
-import { initialState, makeGroup, makeView } from "./view_source.js";
+import { initialState, makeGroup } from "./view_source.js";
 
 const TYPING = 350; // milliseconds after the last key
 const GROUP = "decoder-self";
@@ -17,18 +17,12 @@ const first = Object.fromEntries(NUMBERS.map((name) => [name, Number(form.elemen
 let newest = 0;
 let writer = null;
 
-const view = makeView(part("view"), part("markup").innerHTML, data.viewWords, page.language, {
-  onSwitch: (off) => {
-    writeAddress({ off });
-    run();
-  },
-  onOpen: (head) => writeAddress({ head }),
-});
+const view = makeHeadView(page, writeAddress, run);
 
 function writeAddress(changes) {
   const now = { ...readAddress(), ...changes };
   const numbers = NUMBERS.map((name) => [name, now[name] === first[name] ? "" : now[name]]);
-  writeHash(page, [["text", now.text], ...numbers, ["off", now.off.join("_")], ["head", now.head === data.open ? "" : now.head]]);
+  writeHash(page, [["text", now.text], ...numbers, ...headEntries(page, now)]);
   linkApp(page, "ml", [["start", now.text || data.example], ...numbers], now);
 }
 
@@ -42,20 +36,12 @@ function numberOf(name, given) {
 function readAddress() {
   const given = new URLSearchParams(location.hash.slice(1));
   const numbers = Object.fromEntries(NUMBERS.map((name) => [name, numberOf(name, given.get(name))]));
-  const off = (given.get("off") ?? "").split("_").filter((place) => data.heads.includes(place));
-  const head = data.heads.includes(given.get("head")) ? given.get("head") : data.open;
-  return { text: given.get("text") ?? "", ...numbers, off, head };
+  return { text: given.get("text") ?? "", ...numbers, ...readHeads(page, given) };
 }
 
 function show(found, whole, text, now, time) {
   const score = ({ logProbability }) => page.number(logProbability).replace("-", "−");
-  const isOff = now.off.length > 0;
-  part("caption").hidden = part("whole").hidden = part("whole-caption").hidden = part("all-on").hidden = !isOff;
-  if (isOff) {
-    part("whole").textContent = joined(text, whole);
-    part("caption").textContent = words.text("off-without", { heads: headsNamed(page, now.off), score: score(found) });
-    part("whole-caption").textContent = words.text("off-with", { score: score(whole) });
-  }
+  showWhole(page, now.off, joined(text, whole), [score(found), score(whole)]);
   part("given").textContent = text;
   part("result").textContent = joined("", found);
   const { labels: [label] } = form.elements.temperature;
@@ -113,20 +99,8 @@ function listen() {
     event.preventDefault();
     changed();
   });
-  part("examples").addEventListener("click", (event) => {
-    const { example } = event.target.dataset;
-    if (!example) return;
-    input.value = example;
-    changed();
-  });
-  part("all-on").addEventListener("click", () => {
-    writeAddress({ off: [] });
-    run();
-  });
-  globalThis.addEventListener("hashchange", () => {
-    fill();
-    run();
-  });
+  listenToExamples(page, input, changed);
+  listenToHeads(page, writeAddress, fill, run);
 }
 
 function fill() {

@@ -99,11 +99,11 @@ def test_a_batch_whose_padding_changes_the_weights_is_run_one_by_one(
     model = tiny_model("bert")
     recorded = type(model.engine).recorded
 
-    def unmasked(engine: Any, inputs: dict[str, Any], *rest: Any, **options: Any) -> Any:
-        return recorded(engine, {k: v for k, v in inputs.items() if k != "attention_mask"}, *rest, **options)
+    def without_mask(engine: Any, inputs: dict[str, Any], *args: Any, **options: Any) -> Any:
+        return recorded(engine, {k: v for k, v in inputs.items() if k != "attention_mask"}, *args, **options)
 
     expected = scan(model, TEXTS)
-    monkeypatch.setattr(type(model.engine), "recorded", unmasked)
+    monkeypatch.setattr(type(model.engine), "recorded", without_mask)
     found = scan(model, TEXTS)
     assert found.alone
     assert not expected.alone

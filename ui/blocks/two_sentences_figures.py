@@ -50,6 +50,7 @@ def sweep_figure(
             z=recovered.astype(np.float32),
             text=[[f"{value:z.2f}" for value in row] for row in recovered],
             texttemplate="%{text}" if len(columns) <= _WRITTEN else None,
+            textfont={"size": 12},
             zmin=-1,
             zmax=1,
             xgap=1,

@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from viz_core.maps.roles import ROLES, beyond_chance
+from viz_core.lessons.heads.uniform import uniform_masses
+from viz_core.maps.roles import ROLES, SURE, beyond_chance
 from viz_core.runtime.assets import ASSETS, reading
 
 FOLDER = ASSETS / "heads"
 SETS = ("narrow", "broad")
-_SURE = 0.5  # as in the model lab
 
 
 class Quoted(NamedTuple):
@@ -54,7 +54,7 @@ class HeadTable:
     def role_of(self, place: int) -> tuple[str, float] | None:
         """Return the role with a head's most attention beyond chance, and how much, if the low end is at least 0.5."""
         low = {name: self.plotted(name, "low")[place] for name in ROLES if name in self.parts}
-        sure = {name: value for name, value in low.items() if value >= _SURE}
+        sure = {name: value for name, value in low.items() if value >= SURE}
         best = max(sure, key=lambda name: sure[name], default=None)
         return None if best is None else (best, float(self.plotted(best)[place]))
 
@@ -106,8 +106,7 @@ def _read_table(entry: Mapping[str, Any], name: str, texts: Mapping[str, str]) -
     return HeadTable(tuple((layer, head) for layer, head in entry["heads"]), entry["measures"][name], quoted)
 
 
-def chance_score(table: HeadTable, raw: bool) -> float:
-    """Return the largest score that a head with uniform attention would have for a role: 0 if chance is taken off."""
-    chances = [table.part(name, "chance") for name in ROLES if name in table.parts]
-    scores = [chance if raw else np.array([beyond_chance(c, c) for c in chance.tolist()]) for chance in chances]
-    return float(np.nanmax(np.abs(np.concatenate(scores))))
+def uniform_score(text: str, causal: bool, raw: bool) -> float:
+    """Return the largest score, without its sign, that a head with uniform attention has for a role in a text."""
+    masses = uniform_masses(text.split(), causal).values()
+    return max(abs(mass if raw else beyond_chance(mass, chance)) for mass, chance in masses)

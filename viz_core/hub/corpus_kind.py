@@ -14,7 +14,7 @@ from torch import Tensor
 from viz_core.hub.runs.run import SINK, Maps
 from viz_core.hub.runs.token_text import Token, token_words
 from viz_core.maps.measures import weight_shares
-from viz_core.maps.roles import COLUMNS, ROLES, RoleTargets, beyond_chance, role_masses
+from viz_core.maps.roles import COLUMNS, ROLES, SURE, RoleTargets, beyond_chance, role_masses
 from viz_core.maps.running_mean import Moments
 from viz_core.maps.word_maps import is_word
 
@@ -29,8 +29,6 @@ QUANTILES = (0.75, 0.5, 0.25, 0.0)
 MOST_WORDS = 2000
 """So many different words are looked after: those that come first in the corpus."""
 
-SURE = 0.5
-"""A head has a role whose attention beyond chance is, at the low end of its interval, at least this."""
 
 _EXAMPLES = 8
 

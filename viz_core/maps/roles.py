@@ -30,6 +30,9 @@ ROLES = {"previous": "-1", "next": "+1", "diagonal": "+0"} | {name: name for nam
 - induction: look at what came after the same token earlier on (`induction_mass`; Olsson 2022).
 """
 
+SURE = 0.5
+"""A head has a role whose attention beyond chance is, at the low end of its interval, at least this."""
+
 
 @dataclass(frozen=True, eq=False)
 class RoleTargets:

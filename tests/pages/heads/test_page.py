@@ -54,7 +54,7 @@ def test_a_head_is_chosen_from_the_list(open_page: OpenPage) -> None:
     assert app.query_params["head"] == "decoder-self.3.1"
 
 
-def test_a_measure_that_broad_texts_lack_is_said(open_page: OpenPage) -> None:
+def test_broad_texts_without_a_measure_show_a_sentence(open_page: OpenPage) -> None:
     app = open_page(CHAPTER, **{"hs-texts": "broad", "hs-open-sets": "true"})
     assert not app.exception
     assert "heads" not in figure_names(app)
