@@ -10,13 +10,14 @@ import streamlit as st
 
 from pages.heads.figures import heads_figure
 from ui.chapter.chapter import Chapter
-from ui.compute.head_scans import SETS, HeadScans, HeadTable, Quoted, head_scans, scanned_models, uniform_score
+from ui.compute.head_scans import SETS, HeadScans, HeadTable, Quoted, head_scans, scanned_models
 from ui.compute.models import map_groups
 from ui.text.head_names import head_place
 from ui.text.model_names import named_model
 from ui.text.words import current_language
 from ui.widgets.attention_view import ViewState
-from viz_core.maps.roles import ROLES
+from viz_core.lessons.heads.uniform import uniform_masses
+from viz_core.maps.roles import ROLES, beyond_chance
 
 if TYPE_CHECKING:  # it brings the hub's libraries, which only a head that is opened needs
     from serving.requests.hub import HubRequest
@@ -141,6 +142,12 @@ def _value(scans: HeadScans, texts: str, head: Head, measure: str) -> float:
     table = scans.tables[texts, head.kind]
     value = float(table.plotted(measure)[head.place]) if measure in table.measures else float("nan")
     return value if value == value else float("-inf")  # NaN: it has none
+
+
+def uniform_score(text: str, causal: bool, raw: bool) -> float:
+    """Return the largest score, without its sign, that a head with uniform attention has for a role in a text."""
+    masses = uniform_masses(text.split(), causal).values()
+    return max(abs(mass if raw else beyond_chance(mass, chance)) for mass, chance in masses)
 
 
 def main_figure(chapter: Chapter, plot: Plot, compared: bool, setting: str) -> None:

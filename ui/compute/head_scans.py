@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from viz_core.lessons.heads.uniform import uniform_masses
-from viz_core.maps.roles import ROLES, SURE, beyond_chance
+from viz_core.maps.roles import ROLES, SURE
 from viz_core.runtime.assets import ASSETS, reading
 
 FOLDER = ASSETS / "heads"
@@ -104,9 +103,3 @@ def _read_table(entry: Mapping[str, Any], name: str, texts: Mapping[str, str]) -
         for measure, heads in entry["examples"][name].items()
     }
     return HeadTable(tuple((layer, head) for layer, head in entry["heads"]), entry["measures"][name], quoted)
-
-
-def uniform_score(text: str, causal: bool, raw: bool) -> float:
-    """Return the largest score, without its sign, that a head with uniform attention has for a role in a text."""
-    masses = uniform_masses(text.split(), causal).values()
-    return max(abs(mass if raw else beyond_chance(mass, chance)) for mass, chance in masses)
