@@ -14,7 +14,6 @@ from viz_core.runtime.tokenizer_trial import try_tokenizer
 SAFE = {"local_files_only": True, "trust_remote_code": False}
 """Options with which transformers reads a folder: no network, no code of the repository."""
 
-_TRIAL = Limits(cpu_seconds=10, memory=2**31)
 _VOCABULARY = re.compile(r"(tokenizer|vocab|tekken)\.json|vocab\.txt|[\w.-]+\.(model|spm)")
 
 
@@ -43,8 +42,9 @@ def load_tokenizer(place: LocalModel, network: Any) -> tuple[Any, TextInput]:
 
 def _ends(content: bytes) -> bool:
     """Whether a tokenizer.json can be tried within limits; one that is broken is for its reader to refuse."""
+    limits = Limits(cpu_seconds=1 + len(content) // 2**20, memory=2**31)  # loading takes longer the larger it is
     try:
-        return not run_limited(try_tokenizer, content, limits=_TRIAL)
+        return not run_limited(try_tokenizer, content, limits=limits)
     except LimitError as error:
         return error.status == 1  # an exception, and no signal
 
