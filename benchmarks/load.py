@@ -160,8 +160,8 @@ def load_rows(count: int, answers: Sequence[Answer], mistakes: int, spent: Spent
         Row(f"{about}: errors", "answers", (errors,), target=0),
         Row(f"{about}: wrong answers", "answers", (mistakes,), target=0),
         Row(f"{about}: told to try again", "times", (sum(answer.retries for answer in answers),)),
-        Row(f"{about}: sentence to maps", "s", tuple(seconds), headline=True),
-        Row(f"{about}: 95th percentile of it", "s", (late,), target=LATE),
+        Row(f"{about}: sentence to maps", "s", tuple(seconds)),
+        Row(f"{about}: 95% of sentences to maps", "s", (late,), target=LATE),
         Row(f"{about}: one answer every", "s", (spent.seconds / len(answers),), target=1 / A_SECOND),
     ]
     if spent.cpu_seconds is not None:

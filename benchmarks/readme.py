@@ -19,7 +19,7 @@ HIGHLIGHTS = (
     ("12 x 12 heads, 128 tokens: open", "BertViz model_view"),
     ("12 x 12 heads, 128 tokens: on the wire", "BertViz model_view"),
     ("sinusoid heatmap 2,000 x 512, slider to paint", "plotly Heatmap"),
-    ("100 visitors at once, 300 answers: sentence to maps", ""),
+    ("100 visitors at once, 300 answers: 95% of sentences to maps", ""),
 )
 """The rows that the README shows: quantity and peer."""
 

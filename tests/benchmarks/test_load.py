@@ -22,7 +22,7 @@ def test_errors_and_wrong_answers_miss_the_target() -> None:
 
 def test_the_95th_of_a_hundred_answers() -> None:
     found = rows([Answer(str(n), float(n), 0, b"", None) for n in range(100, 0, -1)], mistakes=0)
-    assert found["95th percentile of it"].ours == (95.0,)
+    assert found["95% of sentences to maps"].ours == (95.0,)
     assert found["sentence to maps"].median == 50.5
     assert found["memory of the server"].ratio == 100 / 150
 
