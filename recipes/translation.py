@@ -19,12 +19,13 @@ from recipes.loop import RunOptions, mean_over, run_epochs
 from recipes.loss import smoothed_cross_entropy
 from recipes.optimizer import Optimizers
 from recipes.pair_augmentation import Variations
+from recipes.pair_tokenizer import train_tokenizer
 from recipes.sentence_pairs import Pair, Split, group_references
 from recipes.warm_start import warm_start
 from viz_core.models.encoder_decoder import EncoderDecoder
 from viz_core.pretrained.bleu import corpus_bleu
 from viz_core.pretrained.decoding import greedy_search
-from viz_core.pretrained.tokenization import special_tokens, train_tokenizer
+from viz_core.pretrained.tokenization import special_tokens
 from viz_core.pretrained.translator import Translator
 from viz_core.runtime.device import fast_precision
 

@@ -6,15 +6,17 @@ Written as words.json beside the checkpoint, for the note on words that a transl
 from __future__ import annotations
 
 import argparse
+import json
 import sys
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from recipes.files import record
 from recipes.sentence_pairs import Pair, group_references, load_pairs, split_pairs
 from viz_core.pretrained import CHECKPOINTS, load_translator
-from viz_core.pretrained.word_counts import COUNTS, FEW, WordCounts
+from viz_core.pretrained.word_counts import COUNTS, FEW, WordCounts, words_of
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -35,14 +37,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def record_word_counts(train: Sequence[Pair], folder: Path) -> None:
     """Count the English of the training pairs, each sentence once, and write it beside the checkpoint."""
-    counts = WordCounts.of(group_references(train))
-    (folder / COUNTS).write_text(counts.to_json(), encoding="utf-8")
+    counts = count_words(group_references(train))
+    (folder / COUNTS).write_text(written(counts), encoding="utf-8")
     measured = {
         "sentences": counts.sentences,
         "different": len(counts.counts),
         "hardly_seen": sum(count < FEW for count in counts.counts.values()),
     }
     record(folder, {"words": measured}, word_section(measured))
+
+
+def count_words(sentences: Iterable[str]) -> WordCounts:
+    """Return in how many sentences each word is; one that holds a word twice counts once."""
+    counts, number = Counter[str](), 0
+    for sentence in sentences:
+        counts.update(set(words_of(sentence)))
+        number += 1
+    return WordCounts(number, {word: min(FEW, count) for word, count in counts.items()})
+
+
+def written(counts: WordCounts) -> str:
+    """Return the file that `WordCounts.from_json` reads: words by their count, so that it stays small."""
+    by_count = {
+        str(count): " ".join(sorted(word for word, own in counts.counts.items() if own == count))
+        for count in range(1, FEW + 1)
+    }
+    return json.dumps({"sentences": counts.sentences, "words": by_count}, indent=1, ensure_ascii=False) + "\n"
 
 
 def word_section(measured: dict[str, Any]) -> str:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import shutil
+from collections import Counter
 from pathlib import Path
 
 import torch
+from tokenizers import Tokenizer
 
 from tests.checkpoint_files import write_weights
 from viz_core.pretrained import build_translation_model
-from viz_core.pretrained.tokenization import train_tokenizer
-from viz_core.pretrained.word_counts import COUNTS, WordCounts
+from viz_core.pretrained.word_counts import COUNTS, FEW, words_of
 
 TINY = "tiny-en-fr"
 TINY_MODEL = {
@@ -60,13 +62,16 @@ We will wait for you.|Nous vous attendrons.
 CORPUS = tuple(tuple(line.split("|")) for line in _CORPUS.strip().splitlines())
 """32 short English sentences, each with a French translation."""
 
+TOKENIZER = Path(__file__).with_name("tiny_tokenizer.json")
+"""Of a vocabulary for `CORPUS`, as the recipe trains it."""
+
 
 def write_tiny_translator(folder: Path) -> None:
     """Write the checkpoint `TINY` into `folder`."""
     out = folder / TINY
     out.mkdir()
-    tokenizer = train_tokenizer([text for pair in CORPUS for text in pair], vocab_size=300)
-    tokenizer.save(str(out / "tokenizer.json"))
+    shutil.copy(TOKENIZER, out / "tokenizer.json")
+    tokenizer = Tokenizer.from_file(str(TOKENIZER))
     config = {"vocab_size": tokenizer.get_vocab_size(), **TINY_MODEL}
     with torch.random.fork_rng():
         torch.manual_seed(1)
@@ -90,5 +95,6 @@ def write_tiny_translator(folder: Path) -> None:
     (out / "config.json").write_text(json.dumps(published), encoding="utf-8")
     (out / "training.json").write_text(json.dumps(training), encoding="utf-8")
     (out / "card.md").write_text("# A tiny Transformer\n\n## Data\n\nNone.\n", encoding="utf-8")
-    counts = WordCounts.of(english for english, _ in CORPUS)
-    (out / COUNTS).write_text(counts.to_json(), encoding="utf-8")
+    counts = Counter(word for english, _ in CORPUS for word in set(words_of(english)))
+    words = {str(n): " ".join(word for word, own in counts.items() if min(FEW, own) == n) for n in range(1, FEW + 1)}
+    (out / COUNTS).write_text(json.dumps({"sentences": len(CORPUS), "words": words}), encoding="utf-8")

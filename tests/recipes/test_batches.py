@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recipes.batches import Example, PairBatch, collate, encode_pairs, plan_batches, token_batches
+from recipes.pair_tokenizer import train_tokenizer
 from recipes.sentence_pairs import Pair
-from viz_core.pretrained.tokenization import train_tokenizer
 
 PAD = 0
 

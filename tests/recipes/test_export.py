@@ -16,13 +16,13 @@ from tokenizers import Tokenizer
 
 from recipes.evaluation import translate_all
 from recipes.export import BOOK_SENTENCES, BOOK_STRINGS, LENGTH_EDGES, export_translator, translation_card
+from recipes.pair_tokenizer import train_tokenizer
 from recipes.sentence_pairs import Pair, Split
 from recipes.translation import TranslationConfig, TranslationState
 from viz_core.models import EncoderDecoder
 from viz_core.pretrained import build_translation_model, load
 from viz_core.pretrained.bleu import corpus_bleu
 from viz_core.pretrained.decoding import beam_search, greedy_search
-from viz_core.pretrained.tokenization import train_tokenizer
 from viz_core.pretrained.word_counts import word_counts
 
 NAME = "export-test"

@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 import torch
 
+from recipes.pair_tokenizer import train_tokenizer
 from recipes.sentence_pairs import Pair
 from recipes.warm_start import rows_for, warm_start
 from tests.tiny_translator import TINY_MODEL
 from viz_core.pretrained import Translator, build_translation_model
-from viz_core.pretrained.tokenization import train_tokenizer
 
 
 def test_rows_by_hand() -> None:

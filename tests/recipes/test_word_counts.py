@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from recipes.__main__ import main
-from viz_core.pretrained.word_counts import word_counts
+from recipes.word_counts import count_words, written
+from viz_core.pretrained.word_counts import FEW, WordCounts, word_counts
 
 
 def test_words_are_counted_over_the_training_half_alone(
@@ -32,3 +33,15 @@ def test_words_are_counted_over_the_training_half_alone(
     assert (tmp_path / name / "card.md").read_text(encoding="utf-8").count("## Words\n") == 1
     assert main(["word-counts", "nobody", "--data", str(data), "--checkpoints", str(tmp_path)]) == 1
     assert "cannot count the words of nobody: There is no model 'nobody'" in capsys.readouterr().err
+
+
+def test_sentences_are_counted_not_words() -> None:
+    counts = count_words(["a cat, a cat", "A cat", *["a dog"] * (FEW + 3)])
+    assert counts.sentences == FEW + 5
+    assert counts.counts == {"a": FEW, "cat": 2, "A": 1, "dog": FEW}
+
+
+def test_what_is_written_is_read() -> None:
+    counts = count_words(["un été", "1984", "Tom's"])
+    assert WordCounts.from_json(written(counts)) == counts
+    assert WordCounts.from_json(written(count_words([]))).counts == {}

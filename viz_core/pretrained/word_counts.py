@@ -2,8 +2,7 @@
 
 import json
 import re
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -27,31 +26,14 @@ class WordCounts:
     sentences: int
     counts: Mapping[str, int]  # 1 to FEW, which stands for any larger number
 
-    @classmethod
-    def of(cls, sentences: Iterable[str]) -> "WordCounts":
-        """Counted over sentences; one that holds a word twice counts once."""
-        counts, number = Counter[str](), 0
-        for sentence in sentences:
-            counts.update(set(words_of(sentence)))
-            number += 1
-        return cls(number, {word: min(FEW, count) for word, count in counts.items()})
-
     def rare_words(self, text: str) -> tuple[tuple[str, int], ...]:
         """Return the words of a text that occur in fewer than `FEW` sentences, each once, in order, with counts."""
         found = {word: self.counts.get(word, 0) for word in words_of(text)}
         return tuple((word, count) for word, count in found.items() if count < FEW)
 
-    def to_json(self) -> str:
-        """Words by their count, so that a file of all of them stays small."""
-        by_count = {
-            str(count): " ".join(sorted(word for word, own in self.counts.items() if own == count))
-            for count in range(1, FEW + 1)
-        }
-        return json.dumps({"sentences": self.sentences, "words": by_count}, indent=1, ensure_ascii=False) + "\n"
-
     @classmethod
     def from_json(cls, text: str) -> "WordCounts":
-        """Read the output of `to_json`.
+        """Return the counts in a file: {"sentences": number, "words": {count: words with blanks between them}}.
 
         Raises:
             ValueError: if it is no such text.

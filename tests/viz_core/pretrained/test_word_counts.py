@@ -26,10 +26,8 @@ def test_words_without_signs(text: str, words: list[str]) -> None:
     assert words_of(text) == words
 
 
-def test_sentences_are_counted_not_words() -> None:
-    counts = WordCounts.of(["a cat, a cat", "A cat", *["a dog"] * (FEW + 3)])
-    assert counts.sentences == FEW + 5
-    assert counts.counts == {"a": FEW, "cat": 2, "A": 1, "dog": FEW}
+def test_rare_words_of_a_text() -> None:
+    counts = WordCounts(FEW + 5, {"a": FEW, "cat": 2, "A": 1, "dog": FEW})
     assert counts.rare_words("The cat saw a dog; the cat ran") == (
         ("The", 0),
         ("cat", 2),
@@ -38,12 +36,6 @@ def test_sentences_are_counted_not_words() -> None:
         ("ran", 0),
     )
     assert counts.rare_words("") == ()
-
-
-def test_there_and_back() -> None:
-    counts = WordCounts.of(["un été", "1984", "Tom's"])
-    assert WordCounts.from_json(counts.to_json()) == counts
-    assert WordCounts.from_json(WordCounts.of([]).to_json()).counts == {}
 
 
 @pytest.mark.parametrize(
