@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[1]
 # Packages whose names are public: each lists them in __all__.
 PACKAGES = (
     *("", ".trace", ".attention", ".attention.scores", ".attention.linear", ".positional", ".models", ".maps"),
-    *(".circuits", ".hub", ".pretrained", ".tasks", ".walk"),
+    *(".circuits", ".hub", ".pretrained", ".tasks"),
 )
 _COURSE_ADDRESS = "http://localhost:8501"  # of the app, in docs/teach
 _FROM_ROOT = {"index.md": "README.md", "contributing.md": "CONTRIBUTING.md", "changelog.md": "CHANGELOG.md"}

@@ -35,7 +35,8 @@ SOFTMAX = {
     "viz_core/hub/vision.py": "probabilities of classes",
     "viz_core/pretrained/classifier.py": "probabilities of classes",
     "viz_core/lessons/transformer/logit_lens.py": "probabilities of words",
-    "viz_core/walk/steps.py": "probabilities of words",
+    "serving/requests/two_sentences.py": "probabilities of words",
+    "serving/walk/steps.py": "probabilities of words",
     "viz_core/lessons/bahdanau/decoder_steps.py": "probabilities of words; the additive formula, pair by pair",
     "viz_core/lessons/bahdanau/broken.py": "additive scores that lack their tanh",
     "viz_core/lessons/attention_pooling/broken.py": "kernel weights that lack the term of the key",
@@ -52,7 +53,8 @@ def calls_softmax(path: Path) -> bool:
 
 
 def test_one_way_from_queries_and_keys_to_weights() -> None:
-    users = {str(path.relative_to(ROOT)) for path in sources("viz_core") if calls_softmax(path)}
+    files = (path for folder in ("viz_core", "serving") for path in sources(folder))
+    users = {str(path.relative_to(ROOT)) for path in files if calls_softmax(path)}
     assert users == set(SOFTMAX)
 
 

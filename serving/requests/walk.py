@@ -5,10 +5,10 @@ from __future__ import annotations
 from serving.models.model_spec import ShippedClassifier, ShippedTranslator
 from serving.requests.hub import OwnModelSpec
 from serving.requests.request import Picture
+from serving.walk.steps import Edits, Walk
+from serving.walk.walks import walk_picture, walk_writing
 from viz_core.hub import HubModel, Sampling
-from viz_core.hub.walk import walk_writing
 from viz_core.pretrained import ImageClassifier
-from viz_core.walk import Edits, Walk, walk_picture
 
 WRITER = OwnModelSpec("writer-en", offline=True)
 TRANSLATOR = ShippedTranslator("transformer-en-fr")

@@ -1,4 +1,4 @@
-// One pass of the translator as the app's walk shows it: the numbers of viz_core/walk, framed as in ui/widgets/walk_payload.py.
+// One pass of the translator as the app's walk shows it: the numbers of serving/walk, framed as in ui/widgets/walk_payload.py.
 
 import { attentionWeights } from "./attention.js";
 import { toFloat16 } from "./float16.js";

@@ -10,11 +10,12 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from benchmarks.static_site import wait_until_ready
+from serving.walk.steps import Edits, Walk
+from serving.walk.walks import walk_translation
 from tests.browser.static_pages import check_everyone_can_use_it, check_it_fits
 from ui.widgets.walk_payload import encode_walk
 from viz_core.pretrained import Translator, load
 from viz_core.view.framing import unframe
-from viz_core.walk import Edits, Walk, walk_translation
 
 TEXT = "The black cat is sleeping on my bed."
 EDITS: Edits = (("off", "decoder.0.cross", "2"), ("off", "encoder.1.self", "5"))

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from serving.walk.steps import Edits, Walk
+from serving.walk.walks import walk_picture, walk_translation, walk_writing
 from ui.text.words import load_words
 from ui.widgets.walk_payload import encode_walk
 from viz_core.hub import load_hub
-from viz_core.hub.walk import walk_writing
 from viz_core.images.drawn import drawn_picture
 from viz_core.pretrained import load
 from viz_core.view.framing import unframe
-from viz_core.walk import Edits, Walk, walk_picture, walk_translation
 
 MOST_BYTES = 300_000
 TYPES = {"f4": np.float32, "f2": np.float16, "u1": np.uint8, "i1": np.int8}

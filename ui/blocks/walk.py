@@ -10,12 +10,13 @@ import streamlit as st
 
 from serving.requests.request import Picture
 from serving.requests.walk import CLASSIFIER, TRANSLATOR, WRITER, classify, write
+from serving.walk.steps import Edits, Walk, walk_edits
+from serving.walk.walks import walk_translation
 from ui.compute.models import evaluate_model
 from ui.compute.slots import run_in_slot
 from ui.text.words import load_words
 from ui.widgets.walk import mount_walk, walk_links
 from ui.widgets.walk_payload import encode_walk
-from viz_core.walk import Edits, Walk, walk_edits, walk_translation
 
 _MOST_EDITS = 8
 

@@ -26,8 +26,8 @@ from typing import Any
 
 import numpy as np
 
+from serving.walk.steps import Attention, Block, Choice, Edits, Walk
 from viz_core.view.framing import Sections, frame
-from viz_core.walk.steps import Attention, Block, Choice, Edits, Walk
 
 _EXACT = 1 << 12  # numbers of an array that are sent in 32 bits; longer ones in 16
 _THUMBNAIL = 24

@@ -1,5 +1,7 @@
 """A pass of a model whose layers are recorded, as arrays."""
 
+from __future__ import annotations
+
 from dataclasses import replace
 
 import numpy as np
@@ -8,9 +10,9 @@ from einops import rearrange
 from jaxtyping import Bool
 from torch import Tensor
 
+from serving.walk.steps import Attention, Block
 from viz_core.trace import AttentionCall, Trace, head_outputs
 from viz_core.trace.source import Projected
-from viz_core.walk.steps import Attention, Block
 
 
 def state_of(trace: Trace, name: str) -> np.ndarray:

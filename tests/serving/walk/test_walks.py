@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 import torch
 
+from serving.walk.steps import Edits, Walk, walk_edits
+from serving.walk.walks import walk_picture, walk_translation, walk_writing
 from viz_core.hub import HubError, Sampling, load_hub
-from viz_core.hub.walk import walk_writing
 from viz_core.images.drawn import drawn_picture
 from viz_core.pretrained import TextError, load
 from viz_core.trace import Trace, head_outputs, intervene, record
-from viz_core.walk import Edits, Walk, walk_edits, walk_picture, walk_translation
 
 TEXT, SENTENCE = "The little girl", "The black cat is sleeping on my bed."
 TOLERANCE = 2e-5  # float32, after up to six layers
