@@ -64,6 +64,11 @@ OLD = {
         r"as tantas mais|últimos tantos": "as k mais prováveis, os últimos n",
         r"olha adiante": "pode olhar para os seguintes",
         r"nomeia corretamente": "classifica corretamente",
+        r"[Pp]osto recíproco|posto aqui": "mean reciprocal rank (MRR), colocação",
+        r"\bTerminado:|\bParado depois": "Concluído, Interrompido",
+        r"comprimento somado": "comprimento acrescentado",
+        r"(?:[Tt]abela|[Pp]enalidade|[Gg]radiente|[Pp]esos) quebrad": "com defeito",
+        r"(?:partes|termos|contribuições|chaves) somam [ao]\b": "a soma das partes é",
         r"(?<![\w,.)}\]])-\d": "− (minus sign)",
     },
 }

@@ -22,6 +22,7 @@ from ui.widgets.chart import draw_chart
 from ui.widgets.controls import Controls
 from ui.widgets.map_cell import Cell
 from viz_core.maps.score_products import ScoreProducts
+from viz_core.runtime.refusal import RefusalError
 from viz_core.view.map_group import MapGroup
 from viz_core.view.state import ViewState
 
@@ -86,9 +87,13 @@ def _draw_parts(
     words = controls.words
     side = controls.choice("side", ("key", "query"), "key")
     try:
-        found = evaluate(request, score_by_parts, *pair, getattr(request, "off", ()))
+        hidden = evaluate(request, products_of_pair, *pair).hidden
+        found = None if hidden else evaluate(request, score_by_parts, *pair, getattr(request, "off", ()))
     except ValueError as error:
-        st.info(explain(error), icon=":material/info:")
+        st.info(explain(error) if isinstance(error, RefusalError) else words("no-parts"), icon=":material/info:")
+        return
+    if found is None:
+        st.info(words("hidden"), icon=":material/info:")
         return
     names, sums = found.key_parts, found.terms.sum(dim=0)
     if side == "query":
