@@ -67,16 +67,6 @@ def measured_figure(measurements: Sequence[Measurement], most: int, labels: Labe
     return _by_length(figure, most, labels["tokens"], labels["milliseconds"])
 
 
-def theory_figure(sizes: LayerSizes, lengths: Sequence[int], labels: Labels) -> go.Figure:
-    """Multiplications of the same layers at the same lengths, on axes like those of `measured_figure`."""
-    figure = go.Figure()
-    for name in ARCHITECTURES:
-        costs = [layer_cost(name, LayerSizes(n, sizes.d, sizes.k, sizes.r)).counted for n in lengths]
-        _line(figure, name, lengths, {"y": np.array(costs, dtype=np.float32)}, "%{y:.3~s}", labels)
-    figure.update_traces(showlegend=False)
-    return _by_length(figure, max(lengths), labels["tokens"], labels["counted"])
-
-
 def _line(
     figure: go.Figure,
     name: str,

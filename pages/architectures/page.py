@@ -7,7 +7,6 @@ from pages.architectures.book import self_attention
 from pages.architectures.network import shortest_path
 from pages.architectures.network_figure import connection_figure
 from pages.architectures.networks import BREAKS, WINDOWED, main_figure, more_networks
-from pages.architectures.predictions import sketch_the_climb
 from pages.architectures.shuffle import shuffle
 from pages.architectures.sizes import size_inputs
 from pages.architectures.stopwatch import timing
@@ -73,7 +72,6 @@ chapter.deeper(
         "networks": lambda: more_networks(chapter, inputs),
         "self": lambda: self_attention(chapter),
         "table": costs,
-        "climb": lambda: sketch_the_climb(chapter),
         "curves": lambda: curves(chapter, inputs),
         "pairs": lambda: pairs(chapter, inputs),
         "stopwatch": lambda: timing(chapter, inputs),

@@ -8,7 +8,7 @@ import pandas as pd
 import streamlit as st
 import torch
 
-from pages.architectures.cost_figures import measured_figure, theory_figure
+from pages.architectures.cost_figures import measured_figure
 from pages.architectures.sizes import SizeInputs
 from ui.blocks.stopwatch import StepwiseRun, stopwatch
 from ui.chapter.chapter import Chapter
@@ -57,15 +57,10 @@ def _begin(sizes: LayerSizes, lengths: list[int], device: torch.device) -> Stepw
 def _draw_times(chapter: Chapter, run: StepwiseRun[Measurement]) -> None:
     names = chapter.words.group("figure")
     sizes = LayerSizes(run.settings["most"], run.settings["d"], run.settings["k"], run.settings["r"])
-    lengths = [2**power for power in range(4, sizes.n.bit_length())]
-    measured, theory = st.columns(2, gap="medium")
     # While it runs, whole lengths only: a picture that changes with every point has no time to be painted.
     count = len(run.measurements)
     shown = run.measurements[: count - count % len(ARCHITECTURES) if run.state == "running" else count]
-    with measured:
-        chapter.figure("measured", measured_figure(shown, sizes.n, names), done=len(shown))
-    with theory:
-        chapter.figure("theory", theory_figure(sizes, lengths, names), d=sizes.d, k=sizes.k, r=sizes.r)
+    chapter.figure("measured", measured_figure(shown, sizes.n, names), done=len(shown))
     if run.state != "running" and run.measurements:
         number = st.column_config.NumberColumn(format="localized")
         table = _growth_table(chapter, run.measurements, sizes)

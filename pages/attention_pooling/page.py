@@ -9,7 +9,7 @@ from pages.attention_pooling.fit import data, in_numbers, picture
 from pages.attention_pooling.fit_figures import fit_figure
 from pages.attention_pooling.kernels import every_kernel, kernels, widths
 from pages.attention_pooling.learn_width import learning, shortcut
-from pages.attention_pooling.plane import in_the_plane, more_data
+from pages.attention_pooling.plane import in_the_plane
 from pages.attention_pooling.pooling import CURVE_QUERIES, choose_pooling, labels
 from pages.attention_pooling.predictions import THE_FIT, draw_the_fit
 from ui.chapter.chapter import Chapter
@@ -64,8 +64,8 @@ def plane() -> None:
 
 
 def consistent() -> None:
-    """Measure the error by the number of points."""
-    more_data(chapter, pooling.noise)
+    """Ask how fast the width should shrink as points are added."""
+    chapter.text("consistent")
     chapter.exercise("shrink", reveal=partial(exercises.shrink, chapter, pooling.noise))
 
 

@@ -6,13 +6,10 @@ from functools import partial
 from typing import Any
 
 import streamlit as st
-from torch import Tensor
 
-from pages.attention_pooling.plane_figures import consistency_figure, shares_figure
+from pages.attention_pooling.plane_figures import shares_figure
 from pages.attention_pooling.pooling import labels
 from ui.chapter.chapter import Chapter
-from ui.compute.slots import cached
-from viz_core.lessons.attention_pooling.consistency import FIXED, errors_by_size
 from viz_core.lessons.attention_pooling.in_the_plane import (
     labelled_points,
     left_out_right,
@@ -20,7 +17,6 @@ from viz_core.lessons.attention_pooling.in_the_plane import (
     transformed_error,
 )
 
-SIZES = (20, 50, 100, 200, 500, 1000, 2000)
 _SHIFT = (3.0, -1.0)
 _SIDE = 61  # queries along each axis
 _REACH = 3.0
@@ -53,19 +49,3 @@ def in_the_plane(chapter: Chapter) -> None:
         chapter.claim("turned", transformed_error(points, (across, up), degrees, (0, 0)), 1e-9, degrees=degrees)
     if across != up and degrees:
         chapter.text("plane.turned", **widths)
-
-
-def more_data(chapter: Chapter, noise: float) -> None:
-    """Draw the error by the number of points, with a shrinking and with a fixed width."""
-    shrinking, fixed = (each.numpy() for each in _errors(noise))
-    chapter.text("consistent", fixed=f"{FIXED:g}")
-    names = labels(chapter)
-    values: dict[str, Any] = {"first": SIZES[0], "last": f"{SIZES[-1]:,}", "fixed": f"{FIXED:g}", "noise": f"{noise:g}"}
-    values |= {"start": f"{shrinking[0]:.4f}", "end": f"{shrinking[-1]:.4f}", "stays": f"{fixed[-1]:.4f}"}
-    chapter.figure("consistent", partial(consistency_figure, SIZES, shrinking, fixed, names), height=340, **values)
-    chapter.finding("consistent", shrinking[-1] < min(shrinking[0], fixed[-1]), **values)
-
-
-@cached(message="measuring")
-def _errors(noise: float) -> tuple[Tensor, Tensor]:
-    return errors_by_size(SIZES, noise)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Float, Int
 
-from ui.widgets.figure_style import ACCENT, CATEGORIES, Labels, lay_out
+from ui.widgets.figure_style import CATEGORIES, Labels, lay_out
 
 _COLOURS = (CATEGORIES[0], CATEGORIES[1], CATEGORIES[2])
 _SYMBOLS = ("circle", "square", "diamond")
@@ -48,36 +46,6 @@ def shares_figure(
         )
     axes = {"zeroline": False, "showgrid": False}
     return lay_out(figure, labels["first"], labels["second"], 420, xaxis=axes, yaxis=axes)
-
-
-def consistency_figure(
-    sizes: Sequence[int],
-    shrinking: Float[np.ndarray, " sizes"],
-    fixed: Float[np.ndarray, " sizes"],
-    labels: Labels,
-) -> go.Figure:
-    """The error against the truth by the number of points, on two logarithmic axes."""
-    figure = go.Figure()
-    for errors, colour, dash, name in (
-        (shrinking, ACCENT, "solid", labels["shrinking"]),
-        (fixed, CATEGORIES[7], "dash", labels["fixed"]),
-    ):
-        figure.add_scatter(
-            x=np.array(sizes, dtype=np.float32),
-            y=errors.astype(np.float32),
-            mode="lines+markers",
-            name=name,
-            line={"color": colour, "dash": dash, "width": 2.5},
-            hovertemplate="%{x:,}: %{y:.4f}<extra></extra>",
-        )
-    return lay_out(
-        figure,
-        labels["points"],
-        labels["error"],
-        340,
-        xaxis={"type": "log", "tickvals": list(sizes), "ticktext": [f"{n:,}" for n in sizes]},
-        yaxis={"type": "log"},
-    )
 
 
 def _faded(colour: str, opacity: float) -> str:

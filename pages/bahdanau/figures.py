@@ -105,7 +105,7 @@ def states_figure(steps: DecoderSteps, step: int, labels: Labels) -> go.Figure:
 def balanced_figure(models: Mapping[str, Sequence[tuple[int, int, float, float, float]]], labels: Labels) -> go.Figure:
     """BLEU by length of the source with 95% intervals, one line a model: (from, to, BLEU, low, high) for each bin."""
     figure = go.Figure()
-    styles = zip((CATEGORIES[7], KEYS, QUERIES), _SYMBOLS, (-0.08, 0.0, 0.08), strict=True)
+    styles = zip((CATEGORIES[7], KEYS), _SYMBOLS, (-0.08, 0.08), strict=True)
     for (name, bins), (colour, symbol, aside) in zip(models.items(), styles, strict=False):
         _, _, value, low, high = np.array(bins, dtype=np.float32).T
         figure.add_scatter(
@@ -134,7 +134,7 @@ def curves_figure(
 ) -> go.Figure:
     """A loss by epoch, one line a model; both axes by their titles."""
     figure = go.Figure()
-    for (name, curve), colour, symbol in zip(models.items(), (CATEGORIES[7], KEYS, QUERIES), _SYMBOLS, strict=False):
+    for (name, curve), colour, symbol in zip(models.items(), (CATEGORIES[7], KEYS), _SYMBOLS, strict=False):
         figure.add_scatter(
             x=np.array([point["epoch"] for point in curve], dtype=np.float32),
             y=np.array([point[measure] for point in curve], dtype=np.float32),
@@ -146,4 +146,4 @@ def curves_figure(
     return lay_out(figure, epoch, loss, height=320)
 
 
-_SYMBOLS = ("square", "circle", "diamond")
+_SYMBOLS = ("square", "circle")

@@ -4,14 +4,8 @@ from functools import partial
 
 import streamlit as st
 
+from pages.bahdanau.alignment import how_well_aligned
 from pages.bahdanau.book import chosen_by_rule, diagrams, printed
-from pages.bahdanau.comparison import (
-    as_many_of_each,
-    how_far_trained,
-    how_trained,
-    how_well_aligned,
-    side_by_side,
-)
 from pages.bahdanau.controlled_comparison import all_else_alike
 from pages.bahdanau.exercises import other_cell, other_score
 from pages.bahdanau.models import ATTENTION, PLAIN
@@ -19,6 +13,7 @@ from pages.bahdanau.stepping import BROKEN, draw_step, states, step_control
 from ui.blocks.translation import show_notes, show_result, translate, translation_inputs
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate, sentence_request, translation_maps
+from ui.text.model_names import model_title
 from ui.text.words import current_language
 from ui.widgets.open_map import open_map, open_tokens
 from viz_core.attention import AdditiveAttention
@@ -31,6 +26,7 @@ from viz_core.models import (
     Seq2SeqEncoder,
     TokenReader,
 )
+from viz_core.pretrained import available
 from viz_core.pretrained.samples import opening
 from viz_core.view.translation import aligning_head
 
@@ -81,16 +77,6 @@ def models() -> None:
     chapter.text("differs")
 
 
-def worth() -> None:
-    """Three models on the reader's sentence and on test sentences, unequally trained as they are."""
-    chapter.text("worth")
-    chapter.lazy("side-by-side", lambda: side_by_side(chapter, request), 155)
-    as_many_of_each(chapter)
-    chapter.text("unequal")
-    how_far_trained(chapter)
-    how_trained(chapter)
-
-
 def book() -> None:
     """What the book prints on this model, and its exercises."""
     printed(chapter)
@@ -99,8 +85,12 @@ def book() -> None:
 
 
 def code() -> None:
-    """Sources and source code."""
+    """Sources, model cards and source code."""
     chapter.sources({"chen": None})
+    cards = {card.name: card for card in available()}
+    for name in (ATTENTION, PLAIN):
+        if name in cards:
+            chapter.model_card(f"card-{name}", model_title(cards[name]), cards[name])
     chapter.code(
         AdditiveAttention,
         RNNSearchDecoder,
@@ -118,7 +108,6 @@ chapter.deeper(
         "models": models,
         "states": lambda: states(chapter, request, step),
         "alike": lambda: all_else_alike(chapter),
-        "worth": worth,
         "book": book,
         "code": code,
     }

@@ -11,21 +11,8 @@ from jaxtyping import Float
 from ui.blocks.token_map import token_ticks
 from ui.text.head_names import head_place
 from ui.widgets.figure_style import WEIGHTS_SCALE, lay_out
-from viz_core.view.map_group import MapGroup
 
 Labels = Mapping[str, str]
-
-
-def measured(group: MapGroup) -> dict[str, Float[np.ndarray, "layers heads"]]:
-    """Every measure of these maps by its name: one number for each head of each layer, NaN where it is not defined."""
-    fingerprints = [group.picture(layer).fingerprints for layer in range(len(group.calls))]
-    heads = min(len(layer) for layer in fingerprints)
-    return {
-        measure.name: np.array(
-            [[head.get(measure.name, np.nan) for head in layer[:heads]] for layer in fingerprints], np.float32
-        )
-        for measure in group.measures
-    }
 
 
 def fingerprint_figure(values: Float[np.ndarray, "layers heads"], measure: str, labels: Labels) -> go.Figure:

@@ -165,7 +165,7 @@ def _shares(chapter: Chapter, request: HubRequest, run: HubRun, token: int) -> N
     shares = evaluate(request, picture_shares, token)
     layer, head = (int(i) for i in np.unravel_index(int(shares.argmax()), shares.shape))
     chapter.figure(
-        "picture-share" if run.video is None else "video-share",
+        "picture-share",
         partial(fingerprint_figure, shares, "share", chapter.words.group("figure")),
         token=escape(run.tokens[token].label),
         layers=shares.shape[0],

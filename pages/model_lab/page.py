@@ -6,7 +6,6 @@ import streamlit as st
 
 from pages.model_lab.corpus import corpus
 from pages.model_lab.exercises import on_architectures, on_uses
-from pages.model_lab.fingerprints import fingerprints
 from pages.model_lab.heads_off import choose_heads_off, maps_without, show_without
 from pages.model_lab.image_text_similarity import show_similarity
 from pages.model_lab.in_picture import in_picture
@@ -126,7 +125,6 @@ sections = {
     "products": lambda: score_products(chapter, request, groups, view, rotated="rotary" in card.positions),
     "sinks": lambda: sinks(chapter, card, request, result, groups, view),
     "positions": lambda: positions(chapter, card, evaluate_model(model, position_schemes)),
-    "fingerprints": lambda: fingerprints(chapter, groups, view),
     "corpus": (lambda: corpus(chapter, card, request)) if "corpus" in card.kind_class.features else None,
     "architectures": lambda: on_architectures(chapter),
     "uses": lambda: on_uses(chapter),

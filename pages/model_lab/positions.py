@@ -8,20 +8,17 @@ import streamlit as st
 from torch import Tensor
 
 from pages.model_lab import position_figures as figures
-from ui.blocks.alibi_figures import penalty_figure, slopes_figure
-from ui.blocks.rotary_hands_figure import hands_figure
+from ui.blocks.alibi_figures import slopes_figure
 from ui.chapter.chapter import Chapter
 from viz_core.hub import HubCard, Positions
 from viz_core.lessons.model_lab.position_measures import (
     MOST_ROWS,
-    alibi_penalty,
     bias_by_offset,
     cosines,
     wavelengths,
 )
 
 _REACH = 160
-_PENALTY_SIZE = 48
 
 
 def positions(chapter: Chapter, card: HubCard, schemes: tuple[Positions, ...]) -> None:
@@ -89,12 +86,6 @@ def _rotary(chapter: Chapter, card: HubCard, scheme: Positions) -> None:
         shortest=f"{float(waves.min()):,.1f}",
         longest=f"{float(waves.max()):,.0f}",
     )
-    query, key = st.columns(2)
-    with query:
-        m = int(chapter.controls.slider("m", 0, 64, 8))
-    with key:
-        n = int(chapter.controls.slider("n", 0, 64, 3))
-    chapter.figure("hands", partial(hands_figure, m, n, frequencies, names), m=m, n=n)
 
 
 def _t5(chapter: Chapter, scheme: Positions) -> None:
@@ -124,13 +115,6 @@ def _alibi(chapter: Chapter, scheme: Positions) -> None:
         "slopes",
         partial(slopes_figure, slopes.numpy(), head, names),
         heads=heads,
-        head=head + 1,
-        slope=f"{float(slopes[head]):.4g}",
-    )
-    penalty = alibi_penalty(float(slopes[head]), _PENALTY_SIZE)
-    chapter.figure(
-        "penalty",
-        partial(penalty_figure, penalty.numpy(), names),
         head=head + 1,
         slope=f"{float(slopes[head]):.4g}",
     )

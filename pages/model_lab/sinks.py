@@ -20,6 +20,7 @@ from ui.text.markdown import escape
 from viz_core.hub import HubCard, HubRun
 from viz_core.hub.heads_off import switchable
 from viz_core.hub.sinks import LEAST_COUNTED, NUM_FIRST, hidden_tokens, longest_window, sinks_of, windowed
+from viz_core.pretrained.samples import long_text
 from viz_core.view.map_group import MapGroup
 from viz_core.view.state import ViewState
 
@@ -93,7 +94,7 @@ def _window(chapter: Chapter, card: HubCard, request: HubRequest, result: HubRun
             chapter.words("window-longer"),
             key=chapter.controls.key("longer"),
             on_click=st.session_state.update,
-            args=({text: " ".join(chapter.words("start.long").split())},),
+            args=({text: long_text()},),
         ):
             st.rerun()  # the text is above, outside this section
         return

@@ -10,8 +10,6 @@ import plotly.graph_objects as go
 from jaxtyping import Float
 from plotly.subplots import make_subplots
 
-from ui.blocks.measured_times import milliseconds
-from ui.compute.benchmark import Measurement
 from ui.widgets.chart_payload import named_parts
 from ui.widgets.figure_style import ACCENT, KEYS, QUERIES, VALUES, WEIGHTS_SCALE, lay_out, mark_on_log_axis
 
@@ -160,32 +158,6 @@ def cost_figure(
         height=380,
         xaxis={"type": "log", "tickvals": list(heads), "ticktext": [str(h) for h in heads]},
         yaxis={"type": "log", "exponentformat": "power", "dtick": 1},
-        hovermode="x unified",
-    )
-
-
-def batch_figure(measurements: Sequence[Measurement], labels: Labels) -> go.Figure:
-    """Milliseconds by number of heads: all in one batch, and one after the other. Here n counts heads."""
-    figure = go.Figure()
-    for name, colour, symbol in (("batch", ACCENT, "circle"), ("loop", KEYS, "square")):
-        own = [m for m in measurements if m.name == name and m.seconds is not None]
-        figure.add_scatter(
-            x=np.array([m.n for m in own], dtype=np.float32),
-            **milliseconds(own),
-            mode="lines+markers",
-            name=labels[name],
-            line={"color": colour, "width": 2.5},
-            marker={"size": 8, "symbol": symbol},
-            hovertemplate="%{y:.3~g} ms",
-        )
-    heads = sorted({m.n for m in measurements})
-    return lay_out(
-        figure,
-        labels["heads"],
-        labels["milliseconds"],
-        height=340,
-        xaxis={"type": "log", "tickvals": heads, "ticktext": [str(h) for h in heads]},
-        yaxis={"rangemode": "tozero"},
         hovermode="x unified",
     )
 

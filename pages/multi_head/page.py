@@ -2,7 +2,6 @@
 
 from functools import partial
 
-from pages.multi_head.batching import batch
 from pages.multi_head.book import toy
 from pages.multi_head.costs import cost
 from pages.multi_head.flow import flow
@@ -14,7 +13,7 @@ from viz_core.attention import DotProductAttention, MultiHeadAttention
 from viz_core.lessons.multi_head.book_examples import book_toy, mean_ranges
 from viz_core.lessons.multi_head.broken import ERRORS, variant
 from viz_core.lessons.multi_head.costs import multi_head_cost
-from viz_core.lessons.multi_head.steps import multi_head_steps, one_head_at_a_time, torch_multi_head
+from viz_core.lessons.multi_head.steps import multi_head_steps, torch_multi_head
 from viz_core.trace import attend, attention_weights
 
 
@@ -25,7 +24,6 @@ def code(chapter: Chapter) -> None:
         attention_weights,
         DotProductAttention,
         multi_head_steps,
-        one_head_at_a_time,
         torch_multi_head,
         variant,
         mean_ranges,
@@ -64,7 +62,6 @@ chapter.deeper(
         "ranges": lambda: ranges(chapter, layer_inputs, head),
         "flow": lambda: flow(chapter, layer_inputs, head),
         "cost": lambda: cost(chapter, layer_inputs),
-        "batch": lambda: batch(chapter, layer_inputs),
         "toy": lambda: toy(chapter),
         "code": lambda: code(chapter),
     }

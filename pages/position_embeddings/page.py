@@ -7,12 +7,11 @@ from pages.position_embeddings.costs import costs
 from pages.position_embeddings.experiments import experiments
 from pages.position_embeddings.insight import insight
 from pages.position_embeddings.one_scheme import one_scheme
-from pages.position_embeddings.shuffle import shuffle
 from pages.position_embeddings.side_by_side import side_by_side
 from pages.position_embeddings.sources import sources
 from pages.position_embeddings.tokens import choose_tokens
 from ui.chapter.chapter import Chapter
-from viz_core.lessons.position_embeddings.order import order_residual
+from viz_core.lessons.position_embeddings.order import order_changes
 from viz_core.lessons.position_embeddings.shared_layer import SharedLayer
 from viz_core.positional.register import BY_NAME, SCHEMES
 
@@ -37,7 +36,7 @@ chapter.next()
 def library() -> None:
     """Draw the source cards, the library's code and the downloads."""
     sources(chapter)
-    chapter.code(*(part for scheme in SCHEMES for part in scheme.code), SharedLayer, order_residual)
+    chapter.code(*(part for scheme in SCHEMES for part in scheme.code), SharedLayer, order_changes)
     chapter.downloads(
         {scheme.name.replace("-", "_"): partial(inputs.layer.position_scores, scheme) for scheme in SCHEMES[1:]}
     )
@@ -47,7 +46,6 @@ chapter.deeper(
     {
         "schemes": lambda: side_by_side(chapter, inputs),
         "closer": lambda: one_scheme(chapter, inputs),
-        "shuffle": lambda: shuffle(chapter, inputs.as_typed),
         "costs": lambda: costs(chapter, inputs),
         "across": lambda: across_models(chapter),
         "experiments": lambda: experiments(chapter, inputs.as_typed),

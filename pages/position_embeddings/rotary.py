@@ -30,10 +30,8 @@ def rotary(chapter: Chapter, _inputs: TokenInputs) -> None:
     chapter.text("product", m=m, n=n, offset=f"{n - m:+d}", product=f"{curves.product:.6f}")
     chapter.figure(
         "decay",
-        lambda: decay_figure(curves.offsets.numpy(), curves.products.numpy(), curves.bound.numpy(), n - m, names),
+        lambda: decay_figure(curves.offsets.numpy(), curves.products.numpy(), n - m, names),
         here=f"{curves.product:.3f}",
-        bound=f"{curves.bound_here:.3f}",
-        su=f"{curves.coarse_bound:.3g}",
     )
     close, far = curves.close_mean, curves.far_mean
     chapter.finding("fades", far < 0.8 * close, near=f"{close:.3f}", far=f"{far:.3f}")
@@ -41,5 +39,4 @@ def rotary(chapter: Chapter, _inputs: TokenInputs) -> None:
     with chapter.claims():
         summed = bool(chapter.break_and_explain("summed"))
         chapter.claim("offset-only", proofs.added_shift if summed else proofs.shift, EXACT)
-        chapter.claim_at_most("bound", proofs.bound_ratio, 1.0 + EXACT)
         chapter.claim("length", proofs.added_length if summed else proofs.length, EXACT)

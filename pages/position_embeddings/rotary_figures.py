@@ -7,7 +7,7 @@ import plotly.graph_objects as go
 from jaxtyping import Float, Int
 
 from ui.blocks.rotary_hands_figure import hands_figure
-from ui.widgets.figure_style import ACCENT, KEYS, QUERIES, Labels, lay_out
+from ui.widgets.figure_style import KEYS, QUERIES, Labels, lay_out
 from viz_core.positional import angular_frequencies
 
 
@@ -19,22 +19,11 @@ def pairs_figure(query_position: int, key_position: int, num_hiddens: int, base:
 def decay_figure(
     offsets: Int[np.ndarray, " n"],
     products: Float[np.ndarray, " n"],
-    bound: Float[np.ndarray, " n"],
     here: int,
     labels: Labels,
 ) -> go.Figure:
-    """q . k by offset between its bound and the negative of it; the offset chosen is marked."""
+    """q . k by offset; the offset chosen is marked."""
     figure = go.Figure()
-    for sign in (1, -1):
-        figure.add_scatter(
-            x=offsets,
-            y=(sign * bound).astype(np.float32),
-            name=labels["bound"],
-            legendgroup="bound",
-            showlegend=sign == 1,
-            line={"color": ACCENT, "dash": "dash"},
-            hovertemplate="%{y:.3f}",
-        )
     figure.add_scatter(
         x=offsets,
         y=products.astype(np.float32),

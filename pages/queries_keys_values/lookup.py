@@ -19,7 +19,6 @@ from ui.text.markdown import escape
 from viz_core.lessons.queries_keys_values.hard_and_soft import identity_lookup
 from viz_core.lessons.queries_keys_values.lookup import (
     approximate_lookup,
-    edit_table,
     exact_lookup,
     first_weights,
     identity_error,
@@ -71,7 +70,7 @@ def figure(chapter: Chapter, given: np.ndarray | None, pairs: Sequence[tuple[str
 
 
 def other_lookups(chapter: Chapter, database: Database, question: QueryInputs, hide_answer: bool) -> None:
-    """Draw exact, approximate and top-k lookup, the table of edits, and an exercise on them."""
+    """Draw exact, approximate and top-k lookup, and an exercise on them."""
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         most_edits = int(chapter.controls.slider("edits", 0, 6, 1))
         compare = chapter.controls.choice("compare", tuple(DISTANCES), "beginning")
@@ -94,7 +93,6 @@ def other_lookups(chapter: Chapter, database: Database, question: QueryInputs, h
         chapter.source_card("exact", cards["exact"])
     with right:
         chapter.source_card("approximate", cards["approximate"])
-    edits(chapter, database, question, compare)
     chapter.exercise("approximate", reveal=partial(exercises.approximate, chapter, database, question))
 
 
@@ -131,36 +129,8 @@ def _shown(chapter: Chapter, value: str) -> str:
     return escape(value[:MOST_LETTERS]) if value else chapter.words("no-value")
 
 
-def edits(chapter: Chapter, database: Database, question: QueryInputs, compare: str) -> None:
-    """The table of edits between the query and one key, the nearest that is not the query itself unless chosen."""
-    keys = list(dict.fromkeys(database.keys))
-    nearest = approximate_lookup(question.query, keys, 2 * MOST_LETTERS, DISTANCES[compare])
-    other = [found.place for found in nearest if keys[found.place] != question.query]
-    key = chapter.controls.select("against", keys, keys[other[0] if other else 0])
-    table = edit_table(question.query, key)
-    last = table[-1]
-    end = last.index(min(last)) if compare == "beginning" else len(key)
-    chapter.figure(
-        "edits",
-        partial(figures.edits_figure, question.query, key, end, chapter.words.group("figure")),
-        query=escape(question.query),
-        key=escape(key),
-        whole=last[-1],
-        beginning=min(last),
-        prefix=escape(key[: last.index(min(last))]) or "∅",
-    )
-
-
-def identities(chapter: Chapter, database: Database, question: QueryInputs) -> None:
-    """Draw the weights of every key on all keys: the identity matrix where each key matches only itself."""
-    given = soft_lookup(database.keys, database.keys, question.temperature)
-    chapter.figure(
-        "identity",
-        partial(figures.all_keys_figure, given.numpy(), database.keys, chapter.words.group("figure")),
-        temperature=f"{question.temperature:g}",
-        difference=f"{identity_error(database.keys, question.temperature):.3f}",
-        least=f"{float(given.diagonal().min()):.3f}",
-    )
+def identities(chapter: Chapter) -> None:
+    """Draw the weights of orthogonal keys on all keys: nearly the identity matrix."""
     orthogonal = [identity_lookup(size, _COLD).numpy() for size in SIZES]
     chapter.figure(
         "identities",

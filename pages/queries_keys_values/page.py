@@ -12,7 +12,6 @@ from ui.chapter.chapter import Chapter
 from viz_core.lessons.queries_keys_values.hard_and_soft import identity_lookup, two_keys
 from viz_core.lessons.queries_keys_values.lookup import (
     approximate_lookup,
-    edit_table,
     exact_lookup,
     letter_features,
     soft_lookup,
@@ -54,7 +53,6 @@ def code() -> None:
         top_lookup,
         two_keys,
         identity_lookup,
-        edit_table,
         letter_features,
         weights_of_case,
         convex_hull,
@@ -72,7 +70,7 @@ def code() -> None:
 of_the_table = {
     "softmax": partial(book.softmax, chapter, database, question),
     "ways": partial(lookup.other_lookups, chapter, database, question, hides_answer),
-    "identity": partial(lookup.identities, chapter, database, question),
+    "identity": partial(lookup.identities, chapter),
     "hard": partial(book.hard_and_soft, chapter, database, question),
 }
 chapter.deeper(

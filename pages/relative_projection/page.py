@@ -1,15 +1,11 @@
 """Relative projection: one matrix moves every position by the same offset."""
 
-from pages.relative_projection.learning import learning
 from pages.relative_projection.move import choose_move
-from pages.relative_projection.number_types import number_types
 from pages.relative_projection.predictions import THE_HAND, place_the_hand
 from pages.relative_projection.proof import proof, residuals_of
 from pages.relative_projection.rotation import matrix_and_pairs, rotation, rotation_of
 from pages.relative_projection.sources import sources
 from ui.chapter.chapter import Chapter
-from viz_core.lessons.relative_projection.fitted_projection import fitted_projection
-from viz_core.lessons.relative_projection.precision import naive_residual
 from viz_core.lessons.relative_projection.proof import (
     projection_residual,
     proof_lines,
@@ -42,8 +38,6 @@ def code() -> None:
         proof_lines,
         projection_residual,
         rotation_spread,
-        fitted_projection,
-        naive_residual,
         rounding_bound,
     )
     chapter.downloads(
@@ -56,8 +50,6 @@ chapter.deeper(
     {
         "pairs": lambda: matrix_and_pairs(chapter, move),
         "proof": lambda: proof(chapter, move),
-        "types": lambda: number_types(chapter, move),
-        "learn": lambda: learning(chapter, move),
         "code": code,
     }
 )

@@ -1,20 +1,15 @@
-"""Residuals after rounding, and after fitting the matrix to a table."""
+"""Residuals after rounding."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
-from jaxtyping import Float, Int
+from jaxtyping import Float
 
 from ui.widgets.figure_style import ACCENT, CATEGORIES, Labels, lay_out
-from viz_core.lessons.relative_projection.fitted_projection import FitErrors
-
-Curve = tuple[Int[np.ndarray, " windows"], Float[np.ndarray, " windows"], Float[np.ndarray, " windows"]]
-TYPE_COLOURS = dict(zip(("float64", "float32", "bfloat16", "float16"), CATEGORIES[2:6], strict=True))
 
 
 def residual_figure(residual: Float[np.ndarray, " positions"], bound: float, labels: Labels) -> go.Figure:
@@ -39,66 +34,6 @@ def residual_figure(residual: Float[np.ndarray, " positions"], bound: float, lab
         hovertemplate="%{y:.3g}<extra></extra>",
     )
     return lay_out(figure, labels["position"], labels["largest-residual"], 360, yaxis=_log_y(floor, bound, labels))
-
-
-def fit_figure(fits: Sequence[FitErrors], longest: float, labels: Labels) -> go.Figure:
-    """Errors of a fitted matrix by how far the table it saw reaches; a line where the slowest hand has gone round."""
-    figure = go.Figure()
-    reach = np.array([fit.reach for fit in fits], dtype=np.float32)
-    errors = {name: np.array([getattr(fit, name) for fit in fits]) for name in ("seen", "unseen", "difference")}
-    _, floor = lift_zeros(np.concatenate(list(errors.values())))
-    for (name, values), colour in zip(errors.items(), CATEGORIES[2:5], strict=True):
-        figure.add_scatter(
-            x=reach,
-            y=np.where(values > 0, values, floor).astype(np.float32),
-            mode="lines+markers",
-            line={"color": colour},
-            marker={"size": 8},
-            name=labels[name],
-            customdata=values.astype(np.float32),
-            hovertemplate="%{x:,}: %{customdata:.2g}<extra></extra>",
-        )
-    figure.add_vline(x=longest, line={"color": CATEGORIES[7], "dash": "dot"})
-    top = max(float(values.max()) for values in errors.values())
-    return lay_out(
-        figure,
-        labels["reach"],
-        labels["error"],
-        400,
-        xaxis={"type": "log", "tickvals": reach, "ticktext": [f"{int(value):,}" for value in reach]},
-        yaxis=_log_y(floor, top, labels),
-    )
-
-
-def precision_figure(curves: Mapping[str, Curve], labels: Labels) -> go.Figure:
-    """The largest residual around each position: angles in the type (solid), and rounded to it once (dotted).
-
-    Args:
-        curves: by number type: positions, residuals rounded once, residuals all in the type.
-    """
-    figure = go.Figure()
-    _, floor = lift_zeros(np.concatenate([np.concatenate(curve[1:]) for curve in curves.values()]))
-    for name, (positions, rounded, naive) in curves.items():
-        for values, dash, label in ((naive, "solid", "naive"), (rounded, "dot", "rounded")):
-            figure.add_scatter(
-                x=positions.astype(np.float32),
-                y=np.where(values == 0, floor, values).astype(np.float32),
-                mode="lines",
-                line={"color": TYPE_COLOURS[name], "dash": dash, "width": 2},
-                name=name,
-                legendgroup=name,
-                showlegend=label == "naive",
-                hovertemplate=f"{name}, {labels[label]}, %{{x:,}}: %{{y:.2g}}<extra></extra>",
-            )
-    ticks = [10**k for k in range(6)]
-    return lay_out(
-        figure,
-        labels["position"],
-        labels["largest-residual"],
-        420,
-        xaxis={"type": "log", "range": [-0.05, 5.15], "tickvals": ticks, "ticktext": [f"{tick:,}" for tick in ticks]},
-        yaxis=_log_y(floor, 2.0, labels),
-    )
 
 
 def lift_zeros(values: Float[np.ndarray, " n"]) -> tuple[Float[np.ndarray, " n"], float]:

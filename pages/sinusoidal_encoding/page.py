@@ -1,15 +1,13 @@
-"""Sinusoidal encoding: the table, its columns, its binary cousin, its similarity, and a sentence it is added to."""
+"""Sinusoidal encoding: the table, its columns, its binary cousin and its similarity."""
 
 from pages.sinusoidal_encoding.columns import WIDEST, code, curves
 from pages.sinusoidal_encoding.figures import table_figure
 from pages.sinusoidal_encoding.predictions import THE_WAVE
 from pages.sinusoidal_encoding.properties import similarity
-from pages.sinusoidal_encoding.sentence import sentence
 from pages.sinusoidal_encoding.sources import sources
 from pages.sinusoidal_encoding.table import main_figure
 from ui.chapter.chapter import Chapter
 from ui.compute.slots import cached
-from viz_core.lessons.sinusoidal_encoding.added import add_positions
 from viz_core.lessons.sinusoidal_encoding.properties import (
     float64_table,
     measured_wavelengths,
@@ -52,7 +50,6 @@ def library() -> None:
         measured_wavelengths,
         similarity_by_offset,
         offset_error,
-        add_positions,
     )
     chapter.downloads(
         {
@@ -71,7 +68,6 @@ chapter.deeper(
         "curves": lambda: curves(chapter, table, base, drawing),
         "similarity": lambda: similarity(chapter, table),
         "code": lambda: code(chapter, table, base),
-        "sentence": lambda: sentence(chapter),
         "library": library,
     }
 )

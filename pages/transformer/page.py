@@ -12,7 +12,6 @@ from pages.transformer.contributions import contributions
 from pages.transformer.encoder import inside_the_encoder
 from pages.transformer.logit_lens import lens
 from pages.transformer.mask import broken_map, causal_mask
-from pages.transformer.score_parts import terms_of_scores
 from pages.transformer.training import parameters, training
 from pages.transformer.word_probabilities import about_words, show_words, table_of_words
 from ui.blocks.head_importance import head_importance_grid
@@ -192,7 +191,6 @@ chapter.deeper(
         "lens": lambda: lens(chapter, MODEL, request, result),
         "contributions": about_contributions,
         "products": products,
-        "terms": lambda: terms_of_scores(chapter, MODEL, request, result),
         "worth": worth,
         "training": lambda: training(chapter, model),
         "parameters": sizes,

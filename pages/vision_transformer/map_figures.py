@@ -1,4 +1,4 @@
-"""Values over a picture, layer after layer, the grid it was cut by, and its patches in another order."""
+"""The grid by which a picture was cut, and its patches in another order."""
 
 from __future__ import annotations
 
@@ -8,57 +8,15 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Int
 from PIL import Image
 from plotly.subplots import make_subplots
 from torch import Tensor
 
-from ui.blocks.over_picture import bare, heatmap_over, lay_under, outline, over_picture_figure
-from ui.text.head_names import layer_place
+from ui.blocks.over_picture import bare, lay_under, outline
 from viz_core.lessons.vision_transformer.patches import shuffle_patches
 
 Labels = Mapping[str, str]
-
-
-def depth_figure(
-    picture: Image.Image,
-    layers: Mapping[str, Float[np.ndarray, "layers rows columns"]],
-    patch: tuple[int, int] | None,
-    labels: Labels,
-) -> go.Figure:
-    """The same maps after every layer, one at a time, with a button that plays through them.
-
-    Args:
-        layers: by their titles, each with as many layers.
-        labels: names "row", "column", "weight", "play" and "pause".
-    """
-    first = {title: values[0] for title, values in layers.items()}
-    figure = over_picture_figure(picture, first, patch, labels)
-    count = len(next(iter(layers.values())))
-    figure.frames = [
-        go.Frame(
-            name=f"{layer + 1}",
-            data=[heatmap_over(values[layer], patch, labels, "weight") for values in layers.values()],
-            traces=list(range(len(layers))),
-        )
-        for layer in range(count)
-    ]
-    still = {"mode": "immediate", "transition": {"duration": 0}, "frame": {"duration": 0, "redraw": True}}
-    moving = {"fromcurrent": True, "transition": {"duration": 0}, "frame": {"duration": 900, "redraw": True}}
-    steps = [{"label": f"{i + 1}", "method": "animate", "args": [[f"{i + 1}"], still]} for i in range(count)]
-    buttons = [
-        {"label": labels["play"], "method": "animate", "args": [None, moving]},
-        {"label": labels["pause"], "method": "animate", "args": [[None], still]},
-    ]
-    shown = dict(zip(("prefix", "suffix"), layer_place("·").split("·"), strict=True))
-    figure.update_layout(
-        sliders=[{"steps": steps, "currentvalue": {**shown, "xanchor": "right"}, "x": 0.2, "len": 0.8, "y": -0.02}],
-        updatemenus=[
-            {"type": "buttons", "direction": "left", "buttons": buttons, "x": 0, "xanchor": "left", "y": -0.08}
-        ],
-        height=figure.layout.height + 90,
-    )
-    return figure
 
 
 def grid_figure(picture: Image.Image, grid: tuple[int, int], patch: tuple[int, int], labels: Labels) -> go.Figure:

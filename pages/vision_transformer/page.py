@@ -12,7 +12,7 @@ from pages.vision_transformer.order import permutation, positions
 from pages.vision_transformer.patches import patches
 from pages.vision_transformer.places import ROUNDING, token_read
 from pages.vision_transformer.prediction import prediction, reliability
-from pages.vision_transformer.token_maps import depth, patch_lab
+from pages.vision_transformer.token_maps import patch_lab
 from pages.vision_transformer.training import training
 from ui.blocks.head_importance import head_importance_grid
 from ui.blocks.heads_off import head_buttons, head_switches, heads_menu, toggle_head
@@ -128,7 +128,6 @@ chapter.deeper(
         "positions": lambda: positions(chapter, picture_inputs, token),
         "order": lambda: permutation(chapter, picture_inputs),
         "lab": lambda: patch_lab(chapter, picture_inputs, view, token),
-        "depth": lambda: depth(chapter, picture_inputs, token),
         "heads": every_head,
         "worth": worth,
         "products": lambda: score_products(chapter, picture_inputs.request, groups, view),

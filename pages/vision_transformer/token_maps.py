@@ -1,4 +1,4 @@
-"""What one token attends to: in a layer, through all of them, for a label, and layer after layer."""
+"""What one token attends to: in a layer, through all of them, and for a label."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import numpy as np
 import streamlit as st
 from jaxtyping import Float
 
-from pages.vision_transformer import map_figures
 from pages.vision_transformer.inputs import PictureInputs
 from pages.vision_transformer.places import ROUNDING, name_of, over_grid, place_of
 from ui.blocks.over_picture import over_picture_figure
@@ -20,7 +19,6 @@ from viz_core.lessons.vision_transformer.token_maps import (
     label_relevance,
     own_and_largest_other,
     token_in_layer,
-    token_through_layers,
 )
 from viz_core.maps.rollout import HeadFusion
 from viz_core.view.state import ViewState
@@ -77,24 +75,6 @@ def _lab(
         error = evaluate(picture_inputs.request, columns_divided, "max", discard) if wrong else read.row_error
         chapter.claim("rollout", error, ROUNDING)
     chapter.source_card("rollout", 1 + read.row_error)
-
-
-def depth(chapter: Chapter, picture_inputs: PictureInputs, token: int) -> None:
-    """Draw the token's attention and rollout, layer by layer."""
-    layers = len({call.layer for call in picture_inputs.found.trace})
-    chapter.text("depth", who=name_of(chapter, place_of(picture_inputs.found, token)), layers=layers)
-    chapter.lazy("depth", lambda: _depth(chapter, picture_inputs, token), 700)
-
-
-def _depth(chapter: Chapter, picture_inputs: PictureInputs, token: int) -> None:
-    found, names = picture_inputs.found, chapter.words.group("figure")
-    attended, reached = evaluate(picture_inputs.request, token_through_layers, token)
-    patch = place_of(found, token)
-    sides = {chapter.words("title.attention"): attended, chapter.words("title.reached"): reached}
-    stacks = {title: np.stack([over_grid(found, row) for row in rows]) for title, rows in sides.items()}
-    most = [_strongest(chapter, values) for values in next(iter(stacks.values()))]
-    figure = map_figures.depth_figure(found.prepared.seen, stacks, patch, names)
-    chapter.figure("depth", figure, who=name_of(chapter, patch), layers=len(attended), most=most)
 
 
 def _strongest(chapter: Chapter, values: Float[np.ndarray, "rows columns"]) -> str:

@@ -93,7 +93,7 @@ def test_a_slider_moves_a_curve_in_the_same_drawing_and_one_far_below_is_new_whe
 ) -> None:
     open_page(page, app_url)
     expect(rotation(page).locator(DRAWN)).to_be_visible()
-    place = page.locator('[class*="st-key-part-relative-projection-types"]')
+    place = page.locator('[class*="st-key-part-relative-projection-residuals"]')
     curves = place.locator(".scatterlayer")
     place.scroll_into_view_if_needed()
     expect(curves).to_be_attached()

@@ -101,18 +101,10 @@ def test_draw_undo_and_clear(page: Page, app_url: str) -> None:
     expect(page.get_by_role("heading", name="Prediction:")).to_have_count(0)
 
 
-def test_a_click_on_the_grid_pins_the_patch_above_and_through_the_layers_plays(
-    page: Page, app_url: str, model: ImageClassifier
-) -> None:
+def test_a_click_on_the_grid_pins_the_patch_above(page: Page, app_url: str) -> None:
     page.goto(f"{app_url}/vision-transformer?vt-section=Patches")
     plot = chart(page, "grid").locator(".nsewdrag").first
     box = plot.bounding_box()
     assert box
     page.mouse.click(box["x"] + box["width"] * 1.5 / 7, box["y"] + box["height"] * 4.5 / 7)
     expect(page.locator("[data-part=sentenceNote]")).to_contain_text("Pinned: row 5, column 2.")
-    page.locator(".st-key-section-depth summary").first.click()
-    found = model.classify(drawn_picture("ankle-boot"))
-    expect(page.get_by_text("Press play or drag.")).to_be_visible()
-    chart(page, "depth").get_by_text("▶ Play").click()
-    last = f"layer {len(found.trace)}"
-    expect(page.locator(".slider-label").first).to_have_text(last)

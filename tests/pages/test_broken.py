@@ -13,12 +13,10 @@ from tests.pages.reading import badges, charts, texts
 from tests.tiny_vit import GREY
 from ui.chapter.contents import all_chapters
 from ui.text.words import load_words
-from viz_core.positional.register import SCHEMES
 
 OpenPage = Callable[..., AppTest]
 SCHEME = load_words("position-embeddings", "en")
 SCORES = load_words("scoring-functions", "en")
-ORDERED = tuple(scheme.name for scheme in SCHEMES if scheme.enters != "nowhere")
 
 # Of each chapter, and of a part of it after a colon: for each setting, words of the claims that fail with it, and of
 # no other.
@@ -59,7 +57,6 @@ BREAKS: dict[str, dict[str, list[str]]] = {
     "position-embeddings: alibi": {"from-one": ["of 8 heads", "of 16 heads"], "logarithm": ["every step costs"]},
     "position-embeddings: t5": {"one-way": ["16 ranges"]},
     "position-embeddings: order": {"no-order": ["shuffling changes the outputs"]},
-    "position-embeddings: shuffle": {"unshuffled": [f"{SCHEME(f'option.{name}')}: order" for name in ORDERED]},
     "position-embeddings: experiment": {
         "exchanged": ["one offset, one score", "one offset, many"],
         "no-positions": ["score differently"],
@@ -108,7 +105,6 @@ OPENED_AT: dict[str, dict[str, str]] = {
         for name in ("absolute", "relative", "shaw", "relative-2d", "rotary", "alibi", "t5")
     },
     "position-embeddings: order": {"open-all": "false"} | TYPED,
-    "position-embeddings: shuffle": {"open-all": "false", "pe-section": "Shuffle the words"} | TYPED,
     "position-embeddings: experiment": {
         "open-all": "false",
         "pe-section": "Three experiments",
@@ -127,7 +123,6 @@ PARTS_WITH_A_CHOICE = (
     "vision-transformer: lab",
     "vision-transformer: order",
     "position-embeddings: order",
-    "position-embeddings: shuffle",
     "position-embeddings: experiment",
 )
 """Parts that are broken by a control of their own, `break-PART`."""

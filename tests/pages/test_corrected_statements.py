@@ -17,7 +17,7 @@ from streamlit.testing.v1 import AppTest
 from tests.pages.reading import charts, claims, one_line, texts
 from ui.chapter.source_cards import everything_printed
 from ui.text.words import load_words
-from viz_core.lessons.attention_pooling.consistency import FIXED, errors_by_size
+from viz_core.lessons.attention_pooling.consistency import errors_by_rate
 from viz_core.lessons.position_embeddings.rank_collapse import distance_to_equal_rows
 from viz_core.positional import alibi_slopes, apply_rotary
 from viz_core.positional.register import SCHEMES
@@ -52,10 +52,10 @@ def test_the_error_of_pooling_is_measured_away_from_the_ends() -> None:
     assert "for $1 \\le x \\le 4$" in words
     x = torch.linspace(0, 5, 2000, dtype=torch.float64)
     truth = 2 * x.sin() + x
-    weights = torch.softmax(-0.5 * ((x[:, None] - x) / FIXED).square(), dim=1)
+    weights = torch.softmax(-0.5 * ((x[:, None] - x) / 0.5).square(), dim=1)
     bias = (weights @ truth - truth).square()
     inside = (x >= 1) & (x <= 4)
-    measured = float(errors_by_size((2000,), noise=0.0, draws=3)[1])
+    measured = errors_by_rate((0.0,), 32, 2000, noise=0.0, draws=3)[0.0].error
     assert measured == pytest.approx(float(bias[inside].mean()), rel=0.25)  # its points are drawn at random
     assert float(bias[~inside].sum() / bias.sum()) > 0.7
 

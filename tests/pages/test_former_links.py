@@ -21,7 +21,7 @@ OpenPage = Callable[..., AppTest]
         ("learning", {"l-source": "Train one here and now"}, "l-source", "own"),
         ("learning", {"l-measure": "si mesmo"}, "l-measure", "diagonal"),
         ("learning", {"l-source": "此時此地訓練一個"}, "l-source", "own"),
-        ("position-embeddings", {"pe-break": "unshuffled"}, "pe-break-shuffle", "unshuffled"),
+        ("position-embeddings", {"pe-break": "no-order"}, "pe-break-order", "no-order"),
         ("multi-head", {"mh-count": "參數"}, "mh-count", "parameters"),
         ("queries-keys-values", {"qkv-break": "negative"}, "qkv-break-plane", "negative"),
         ("queries-keys-values", {"qkv-break": "not divided"}, "qkv-break", "undivided"),
@@ -42,3 +42,29 @@ def test_a_former_choice_is_the_choice_of_today(
     assert app.session_state[key] == value
     (label,) = former.values()
     assert not [each.value for each in app.warning if f" = {label}" in each.value]  # none is called unknown
+
+
+@pytest.mark.parametrize(
+    ("chapter", "former"),
+    [
+        ("relative-projection", {"rp-section": "Can a model learn it?", "rp-reach": "100"}),
+        ("relative-projection", {"rp-open-types": "true"}),
+        ("bahdanau", {"b-open-worth": "true"}),
+        ("multi-head", {"mh-section": "One batch or one by one"}),
+        ("transformer", {"t-section": "What scores are made of", "t-terms-head": "3"}),
+        ("vision-transformer", {"vt-open-depth": "true"}),
+        ("position-embeddings", {"pe-section": "Shuffle the words", "pe-backwards": "true"}),
+        ("position-embeddings", {"pe-break-shuffle": "unshuffled"}),
+        ("queries-keys-values", {"qkv-against": "Hu", "qkv-open-ways": "true"}),
+        ("model-lab", {"ml-section": "All heads at a glance", "ml-measure": "entropy"}),
+        ("sinusoidal-encoding", {"se-section": "On a sentence", "se-sentence": "one two"}),
+        ("architectures", {"a-open-climb": "true", "a-guess-climb": "1"}),
+    ],
+)
+def test_a_link_to_a_section_that_was_dropped_opens_its_chapter(
+    open_page: OpenPage, chapter: str, former: dict[str, str]
+) -> None:
+    app = open_page(chapter, **former)
+    assert not app.exception
+    assert not app.error
+    assert not app.warning

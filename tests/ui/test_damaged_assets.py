@@ -87,6 +87,7 @@ def read_samples(file: Path) -> None:
         "alignments-en-fr.tsv": aligned_samples.aligned_samples,
         "by-length.json": samples.by_length,
         "held-out.json": samples.held_out,
+        "long-text.txt": samples.long_text,
         "sentence-pairs.json": experiments.sentence_pairs,
         "sentences.json": samples.sentences,
         "fashion-mnist-test.json": fashion_mnist.shipped_pictures,

@@ -105,8 +105,6 @@ class SchemeEntry:
     make: Callable[[SchemeSizes], PositionScheme] = lambda _sizes: PositionScheme()  # what it does inside an attention
     # the layer (num_tokens, num_hiddens) that adds its positions to the embeddings, if it does
     make_input: Callable[[int, int], nn.Module] | None = None
-    # whether at these sizes it adds the same to every key of a query, which the softmax cancels
-    is_constant: Callable[[SchemeSizes], bool] = lambda _sizes: False
     # standard deviation that a lesson draws its parameters with, so that all schemes are about equally strong
     std: float = 1.0
     seed: int = 0  # of these draws; no two schemes with parameters have the same

@@ -179,7 +179,6 @@ SHAW = SchemeEntry(
     make=lambda sizes: RelativePositionEmbedding1d(
         sizes.num_tokens, sizes.head_dim, sizes.tables, max_distance=sizes.max_distance
     ),
-    is_constant=lambda sizes: sizes.max_distance == 0,  # one vector for all offsets
     seed=6,
     task_name="relative",
 )

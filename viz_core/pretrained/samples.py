@@ -10,6 +10,7 @@ from viz_core.runtime.assets import ASSETS, reading
 
 _SENTENCES = ASSETS / "samples" / "sentences.json"
 _HELD_OUT = ASSETS / "samples" / "held-out.json"
+_LONG_TEXT = ASSETS / "samples" / "long-text.txt"
 BY_LENGTH = ASSETS / "samples" / "by-length.json"
 
 
@@ -51,6 +52,12 @@ def opening() -> Sample:
     """Return the test sentence that the GRU with attention aligns best of those that only it translates correctly."""
     found = by_length()["opening"]
     return Sample("opening", found["english"], tuple(found["references"]))
+
+
+def long_text() -> str:
+    """Return an everyday text of 87 words, long enough to be read through a window."""
+    with reading(_LONG_TEXT):
+        return _LONG_TEXT.read_text(encoding="utf-8").strip()
 
 
 def _read(path: Path) -> tuple[Sample, ...]:

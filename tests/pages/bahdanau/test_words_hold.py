@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from pages.bahdanau.comparison import CHANCE
+from pages.bahdanau.alignment import CHANCE
 from tests.pages.reading import drawn, finding, one_line, stands
 from viz_core.pretrained import available
 
@@ -32,19 +32,3 @@ def test_of_scores_by_length(app: AppTest) -> None:
     measured = {card.name: card.training for card in available()}["bahdanau-en-fr"]["alignments"]
     level = abs(measured["written"][0][0] - measured["diagonal"]) <= CHANCE
     assert finding(app, "about as well as place alone", "for that just read; place alone") == level
-
-
-def test_of_unequal_training(app: AppTest) -> None:
-    """A model trained 2.9 epochs stood beside one trained 2.1, as if they were alike but for attention."""
-    training = {card.name: card.training for card in available(task="translation")}
-    page_text = one_line(app)
-    for record in training.values():
-        epochs, recipe = record["curve"][-1]["epoch"], record["recipe"]
-        row = f"| {epochs:.2f} | {record['updates']:,} | {recipe['batch_tokens']:,} |"
-        assert row in page_text
-    attention, plain, transformer = (training[f"{name}-en-fr"] for name in ("bahdanau", "seq2seq", "transformer"))
-    same = [attention[key] for key in ("updates", "recipe")] == [plain[key] for key in ("updates", "recipe")]
-    assert finding(app, "were trained equally", "were not trained equally") == same
-    assert ("The Transformer had other batches" in page_text) == (
-        transformer["recipe"]["batch_tokens"] != plain["recipe"]["batch_tokens"]
-    )

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from pages.model_lab.figures import fingerprint_figure, measured
+from pages.model_lab.figures import fingerprint_figure
 from pages.model_lab.position_figures import bias_figure, table_heatmap, wavelengths_figure
 from ui.blocks.bars import bars_figure
 from ui.text.words import load_words
@@ -14,8 +14,6 @@ from viz_core.hub import Token
 from viz_core.hub.runs.token_text import token_words
 from viz_core.lessons.model_lab.position_measures import bias_by_offset, cosines
 from viz_core.positional import sinusoidal_table
-from viz_core.trace import attend, record
-from viz_core.view.map_group import MapGroup
 
 LABELS = load_words("model-lab", "en").group("figure")
 
@@ -31,22 +29,6 @@ def test_tokens_join_to_words_and_special_ones_stand_alone() -> None:
     ]
     assert token_words(tokens) == (0, 1, 1, 2, 3, 4)
     assert token_words([]) == ()
-
-
-def test_measures_of_all_heads_are_those_of_the_maps() -> None:
-    queries, keys = torch.randn(1, 2, 5, 4), torch.randn(1, 2, 5, 4)
-    with record() as trace:
-        for layer in range(3):
-            attend(queries * layer, keys, keys, site=f"encoder.{layer}.self")
-    tokens = tuple("abcde")
-    group = MapGroup("encoder-self", "self", "a", "b", tokens, tokens, tuple(trace))
-    values = measured(group)
-    assert set(values) == {"entropy", "diagonal", "previous", "next", "first"}
-    assert values["diagonal"].shape == (3, 2)
-    assert values["diagonal"][0] == pytest.approx([0.2, 0.2])  # equal scores: a fifth each
-    assert values["entropy"][0] == pytest.approx([np.log2(5)] * 2, rel=1e-5)
-    weights = trace["encoder.2.self"].weights()[0]
-    assert values["previous"][2] == pytest.approx(weights.diagonal(-1, dim1=1, dim2=2).mean(dim=1).numpy(), rel=1e-5)
 
 
 def test_the_map_of_heads_has_the_first_layer_on_top() -> None:

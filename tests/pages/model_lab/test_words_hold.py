@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pytest
 import transformers
 from streamlit.testing.v1 import AppTest
 
-from tests.pages.reading import drawn, number, one_line, stands
+from tests.pages.reading import number, one_line, stands
 from tests.viz_core.hub.tiny_models import SIZES, build_all, save_tokenizer
-from ui.text.words import load_words
 from viz_core.positional import alibi_slopes
 
 OpenPage = Callable[..., AppTest]
@@ -35,21 +33,6 @@ def test_of_layers_without_a_map(open_page: OpenPage) -> None:
     sentence = (
         "Not recorded: layers 1–2, 4 of model.layers. Lfm2ShortConv weighs earlier tokens separately in each channel"
     )
-    assert sentence in one_line(app)
-
-
-@pytest.mark.parametrize(
-    ("model", "kind", "measure"), [("bert", "encoder-self", "previous"), ("bloom", "decoder-self", "entropy")]
-)
-def test_of_the_brightest_head(open_page: OpenPage, model: str, kind: str, measure: str) -> None:
-    """And its name is a link that opens it."""
-    parameters = {"ml-section": "All heads at a glance", "ml-measure": load_words("model-lab")(f"option.{measure}")}
-    app = open_page("model-lab", **{"ml-model": model, "ml-new": "2"}, **parameters)
-    stands(app)
-    values = np.asarray(drawn(app, "fingerprints")[0]["z"])
-    layer, head = np.unravel_index(values.argmax(), values.shape)
-    link = f"[layer {layer + 1}, head {head + 1}](#head={kind}.{layer}.{head})"
-    sentence = f"Largest: **{values.max():.2f}**, {link}. Smallest: {values.min():.2f}."
     assert sentence in one_line(app)
 
 

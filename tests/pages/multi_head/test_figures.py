@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pages.multi_head.figures import FLOW, batch_figure, cost_figure, flow_figure, heads_figure
-from ui.compute.benchmark import Measurement
+from pages.multi_head.figures import FLOW, cost_figure, flow_figure, heads_figure
 from ui.text.words import load_words
 from ui.widgets.figure_style import ACCENT, KEYS, QUERIES, VALUES
 
@@ -67,10 +66,3 @@ def test_a_small_map_for_each_head(heads: int) -> None:
     assert [trace.zmax for trace in figure.data] == [1] * heads
     for trace, expected in zip(figure.data, weights, strict=True):
         np.testing.assert_allclose(trace.z, expected, rtol=1e-6)
-
-
-def test_times_in_milliseconds_and_gaps_left_out() -> None:
-    found = [Measurement("batch", 1, 0.002), Measurement("loop", 1, 0.003), Measurement("loop", 2, None)]
-    batch, loop = batch_figure(found, LABELS).data
-    assert (batch.x.tolist(), batch.y.tolist()) == ([1], [pytest.approx(2)])
-    assert (loop.x.tolist(), loop.y.tolist()) == ([1], [pytest.approx(3)])

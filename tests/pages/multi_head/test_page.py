@@ -123,17 +123,6 @@ def test_long_texts_are_cut_and_say_so(open_page: OpenPage, source: str) -> None
     assert all(badges(app).values())
 
 
-def test_one_batch_or_one_by_one_measured_step_by_step(open_page: OpenPage) -> None:
-    app = open_page(CHAPTER, **FRESH | {"mh-width": "12"})
-    app.number_input(key="mh-heads").set_value(4).run()
-    assert badges(app)["one head at a time (4) gives the output of one batch"]
-    app.button(key="mh-race-start").click().run()
-    for _ in range(12):
-        assert not app.exception
-        app.run()
-    assert "128 tokens, width 12; the fastest of 3 to 20 runs" in texts(app)
-
-
 def test_without_a_model_sentences_still_work_and_the_trained_layer_says_why_not(
     no_checkpoints: None, open_page: OpenPage
 ) -> None:

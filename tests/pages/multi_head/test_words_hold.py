@@ -49,15 +49,3 @@ def test_of_costs(open_page: OpenPage, count: str, width: int) -> None:
     expected = shared["x"] if count == "Attention weights" else shared["x"] ** 0
     assert shared["y"] / shared["y"][0] == pytest.approx(expected)
     assert whole["y"] / whole["y"][0] == pytest.approx(whole["x"])
-
-
-def test_of_the_race(open_page: OpenPage) -> None:
-    app = open_page(
-        CHAPTER,
-        **{"mh-source": "Fresh weights", "mh-width": "4", "mh-heads": "2"},
-    )
-    app.button(key="mh-race-start").click().run()
-    for _ in range(8):
-        app.run()
-    batch, loop = drawn(app, "race")
-    assert len(batch["y"]) == len(loop["y"]) > 0

@@ -16,9 +16,7 @@ from streamlit.testing.v1 import AppTest
 from pages.position_embeddings.one_scheme import OWN_FIGURES
 from tests.pages import reading
 from tests.pages.reading import texts
-from ui.text.numbers import localised
 from ui.text.words import TEXT, languages, load_words
-from viz_core.lessons.position_embeddings.order import order_residual
 from viz_core.lessons.position_embeddings.picture_tokens import picture_tokens, shipped_position_table
 from viz_core.lessons.position_embeddings.rotary_decay import rotary_products
 from viz_core.lessons.position_embeddings.scheme_parts import STAGES, offsets_of, skew_stages
@@ -28,10 +26,10 @@ from viz_core.positional.entry import SchemeSizes
 from viz_core.positional.register import BY_NAME, BY_TASK_NAME, SCHEMES
 from viz_core.pretrained import Translator, load_translator
 from viz_core.pretrained.samples import sentences
-from viz_core.pretrained.token_vectors import sentence_tokens, shuffled_order
+from viz_core.pretrained.token_vectors import sentence_tokens
 
 CHAPTER = "position-embeddings"
-CLOSER, COSTS, SHUFFLE, EXPERIMENTS = "One scheme, closer", "Cost and reach", "Shuffle the words", "Three experiments"
+CLOSER, COSTS, EXPERIMENTS = "One scheme, closer", "Cost and reach", "Three experiments"
 DEFAULT = next(sample.english for sample in sentences() if sample.id == "cat")
 OpenPage = Callable[..., AppTest]
 
@@ -224,29 +222,9 @@ def test_costs_are_the_librarys(open_page: OpenPage) -> None:
     assert array(line["y"]).tolist() == [32 * h for h in (1, 2, 4, 8, 16)]
 
 
-def test_shuffling_is_measured_for_every_scheme(open_page: OpenPage) -> None:
-    app = open_at(open_page, section=SHUFFLE, order=3)
-    s = setting()
-    order = shuffled_order(sentence_tokens(DEFAULT, 64, 256, translator()).labels, 3)
-    found = claims(app)
-    assert len(found) == len(SCHEMES)
-    for scheme, claim in zip(SCHEMES, found, strict=True):
-        residual = order_residual(scheme, s, order)
-        assert "material/check" in claim
-        shown = localised(f"{residual:.2g}", "en")
-        assert f"`{shown}`" in claim or scheme.name == "none"
-    assert "No positions: shuffling first or last is the same" in found[0]
-    app.toggle(key="pe-backwards").set_value(True).run()
-    for scheme in SCHEMES:
-        invariant = scheme.depends_on in ("nothing", "distance")
-        label = load_words(CHAPTER, "en")(f"option.{scheme.name}")
-        assert any(f"{label}: shuffling first or last is the same" in claim for claim in claims(app)) == invariant
-    assert all("material/check" in claim for claim in claims(app))
-
-
 @pytest.mark.parametrize("text", ["no", "no no no no"])
 def test_equal_words_leave_nothing_to_shuffle(open_page: OpenPage, text: str) -> None:
-    app = open_at(open_page, section=SHUFFLE, source="one word", text=text)
+    app = open_at(open_page, source="one word", text=text)
     assert "nothing to shuffle" in app.info[0].value
 
 
@@ -294,7 +272,7 @@ def test_no_words_are_an_empty_state(open_page: OpenPage, text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["a", "<b>x</b> & **y**", "😀 🎉", "$5 :red[x] `c`", "שלום"])
-@pytest.mark.parametrize("section", ["Side by side", CLOSER, SHUFFLE, EXPERIMENTS])
+@pytest.mark.parametrize("section", ["Side by side", CLOSER, EXPERIMENTS])
 def test_any_text_is_a_sentence(open_page: OpenPage, text: str, section: str) -> None:
     open_at(open_page, text=text, section=section)
 

@@ -8,11 +8,9 @@ import pytest
 import torch
 
 from pages.relative_projection.matrix_figure import matrix_figure
-from pages.relative_projection.residual_figures import fit_figure, lift_zeros, precision_figure, residual_figure
+from pages.relative_projection.residual_figures import lift_zeros, residual_figure
 from ui.text.words import load_words
 from ui.widgets.figure_style import SIGNED_SCALE
-from viz_core.lessons.relative_projection.fitted_projection import fit_errors
-from viz_core.lessons.relative_projection.precision import precision_curves
 from viz_core.lessons.relative_projection.proof import projection_residual
 from viz_core.positional import relative_projection
 
@@ -62,27 +60,3 @@ def test_zeros_are_lifted_below_everything_else() -> None:
     assert floor == pytest.approx(1e-10)
     np.testing.assert_allclose(lifted, [1e-10, 3e-9, 1.0], rtol=1e-6)
     assert np.isnan(lift_zeros(np.array([np.nan, 1.0]))[0][0])
-
-
-def test_fit_errors_and_the_longest_wavelength() -> None:
-    fits = [fit_errors(5, 8, reach) for reach in (100, 1000)]
-    figure = fit_figure(fits, 6283.0, LABELS)
-    for trace, name in zip(figure.data, ("seen", "unseen", "difference"), strict=True):
-        assert trace.name == LABELS[name]
-        np.testing.assert_allclose(trace.y, [getattr(fit, name) for fit in fits], rtol=1e-6)
-        assert trace.x.tolist() == [100, 1000]
-    assert figure.layout.shapes[0].x0 == 6283.0
-
-
-def test_two_curves_for_each_number_type() -> None:
-    curves = {
-        name: tuple(part.numpy() for part in precision_curves(5, 4, getattr(torch, name)))
-        for name in ("float64", "float16")
-    }
-    figure = precision_figure(curves, LABELS)
-    assert [trace.line.dash for trace in figure.data] == ["solid", "dot"] * 2
-    assert [trace.name for trace in figure.data if trace.showlegend] == ["float64", "float16"]
-    naive, rounded = figure.data[2:]
-    np.testing.assert_allclose(naive.y, curves["float16"][2], rtol=1e-6, atol=1e-15)  # zeros are lifted
-    np.testing.assert_allclose(rounded.y, curves["float16"][1], rtol=1e-6, atol=1e-15)
-    assert np.isnan(naive.y[-1])  # float16 has no position 100,000, and the line ends

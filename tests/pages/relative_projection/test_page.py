@@ -11,13 +11,11 @@ from streamlit.testing.v1 import AppTest
 
 from tests.pages.reading import claim_names, figure_names, marks
 from ui.text.numbers import localised
-from viz_core.lessons.relative_projection.fitted_projection import fit_errors
 from viz_core.lessons.relative_projection.proof import projection_residual, proof_lines, transpose_residual
 from viz_core.positional import angular_frequencies, sinusoidal_rows
 
 OpenPage = Callable[..., AppTest]
 CHAPTER = "relative-projection"
-LEARN = "Can a model learn it?"
 TYPES = ("float64", "float32", "bfloat16", "float16")
 
 
@@ -43,7 +41,7 @@ def test_opens_with_numbers_of_the_library(open_page: OpenPage) -> None:
     assert badge(app, "for all 1,000 positions") == (True, localised(f"{residual:.2g}", "en"))
     assert badge(app, "is the transpose of") == (True, "0")
     lines = {"proof-product", "proof-written", "proof-addition", "proof-result"}
-    assert set(claim_names(app)) >= lines | {"moves", "constant", "compose", "transpose", "rounded"}
+    assert set(claim_names(app)) >= lines | {"moves", "constant", "compose", "transpose"}
     assert all(holds for holds, _ in marks(app).values())
     assert not any("The address asks for" in caption.value for caption in app.caption)
 
@@ -102,20 +100,10 @@ def test_each_number_type_has_its_residual(open_page: OpenPage, name: str) -> No
     assert f"rounding can cause in {name}." in texts(app)
 
 
-@pytest.mark.parametrize(("reach", "learned"), [("100", False), ("1000000", True)])
-def test_the_fit_is_honest_about_what_it_learned(open_page: OpenPage, reach: str, learned: bool) -> None:
-    app = open_page(CHAPTER, **{"rp-section": LEARN, "rp-reach": reach})
-    fit = fit_errors(5, 32, int(reach))
-    assert badge(app, "moves the training rows") == (True, localised(f"{fit.seen:.2g}", "en"))
-    assert badge(app, "unseen rows") == (learned, localised(f"{fit.unseen:.2g}", "en"))
-    assert badge(app, "entry by entry") == (learned, localised(f"{fit.difference:.2g}", "en"))
-    assert f"**{fit.rank} of 32**" in texts(app)
-
-
 @pytest.mark.parametrize("width", ["4", "512"])
 def test_the_narrowest_and_the_widest_encoding(open_page: OpenPage, width: str) -> None:
     app = open_page(CHAPTER, **{"rp-width": width, "rp-offset": "-100"})
-    assert set(figure_names(app)) >= {"rotation", "pairs", "matrix", "residual", "fit", "types"}
+    assert set(figure_names(app)) >= {"rotation", "pairs", "matrix", "residual"}
     assert f"of {width}. Red" in texts(app)
 
 

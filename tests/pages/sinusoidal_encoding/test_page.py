@@ -7,16 +7,12 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import torch
-import torch.nn.functional as F
 from streamlit.testing.v1 import AppTest
 
 from tests.pages.reading import claim_names, claims, components, figures, heatmap, texts
 from ui.text.numbers import localised
-from viz_core.lessons.sinusoidal_encoding.added import add_positions
 from viz_core.lessons.sinusoidal_encoding.properties import nearest_rows, offset_error, similarity_by_offset
 from viz_core.positional import sinusoidal_table
-from viz_core.pretrained import load
-from viz_core.view.framing import unframe
 
 CHAPTER = "sinusoidal-encoding"
 OpenPage = Callable[..., AppTest]
@@ -127,47 +123,6 @@ def test_the_binary_code_says_where_the_table_is_too_slow(open_page: OpenPage) -
     )
 
 
-def test_a_sentence_is_embedded_and_added_to(open_page: OpenPage) -> None:
-    app = open_page(CHAPTER, **{"open-all": "false", "se-section": "On a sentence"})
-    app.text_input(key="se-sentence").set_value("a cat and a dog").run()
-    model = load("transformer-en-fr")
-    ids = model.encode("a cat and a dog")
-    embedding, position, total = add_positions(model.model.encoder.embed(torch.tensor([ids]))[0].cpu())
-    after = F.cosine_similarity(total[0], total[3], dim=0)
-    assert "*a* is at positions 0 and 3. Its two embeddings are equal (cosine **1.000**)" in texts(app)
-    assert f"cosine **{after:.3f}**" in texts(app)
-    for place, part in enumerate((embedding, position, total), start=1):
-        data = components(app, "heatmap")[place].bytes
-        header, start = unframe(data)
-        cells = np.frombuffer(data, np.float32, part.numel(), start + header["exact"]["offset"])
-        assert cells == pytest.approx(part.flatten().numpy(), abs=1e-6)
-        assert header["row_labels"] == list(model.readable_tokens(ids))
-
-
-def test_words_that_come_once_have_no_twin(open_page: OpenPage) -> None:
-    app = open_page(CHAPTER, **{"open-all": "false", "se-section": "On a sentence", "se-sentence": "one two"})
-    assert "Every token is unique" in texts(app)
-
-
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        ("", "Type a sentence above"),
-        ("  \t", "Type a sentence above"),
-        ("a" * 2001, "2,001 characters"),
-        ("😀🎉", "knows no word or sign"),
-        ("cat " * 400, "first 64 of 401 tokens"),
-        ("<b>the</b> **the** [the](x) $x$", "is at positions"),
-    ],
-)
-def test_any_sentence_gets_an_answer_and_stays(open_page: OpenPage, text: str, sentence: str) -> None:
-    app = open_page(CHAPTER, **{"open-all": "false", "se-section": "On a sentence"})
-    app.text_input(key="se-sentence").set_value(text).run()
-    assert not app.exception
-    assert sentence in texts(app)
-    assert app.text_input(key="se-sentence").value == text
-
-
 def test_the_exercise_reveals_numbers_that_are_true(open_page: OpenPage) -> None:
     app = open_page(CHAPTER)
     assert "10.4709" not in texts(app)
@@ -177,12 +132,6 @@ def test_the_exercise_reveals_numbers_that_are_true(open_page: OpenPage) -> None
     pair = sinusoidal_table(21, 32, dtype=torch.float64)[[10, 20], 5]  # the cosine of pair 2
     printed = [f"{value:+.3f}".replace("-", "−") for value in pair.tolist()]
     assert f"its cosine is {printed[0]} at 10 and {printed[1]} at 20" in texts(app)
-
-
-def test_without_the_model_the_sentence_says_so_and_the_rest_works(no_checkpoints: None, open_page: OpenPage) -> None:
-    app = open_page(CHAPTER, **{"open-all": "false", "se-section": "On a sentence"})
-    assert "The shipped model cannot be loaded" in app.error[0].value
-    assert heatmap(app)[1].shape == (60, 32)
 
 
 def test_the_code_is_sent_once_a_reader_opens_it(open_page: OpenPage) -> None:

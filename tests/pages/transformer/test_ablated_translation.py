@@ -10,10 +10,9 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from benchmarks.view_bytes import decode_view
-from tests.pages.reading import badges, charts, components, drawn, finding, number, stands, texts
+from tests.pages.reading import badges, components, drawn, finding, number, stands, texts
 from ui.compute.head_importance import HeadImportance, HeadWorth, head_importance
 from ui.text.words import ENGLISH, load_words
-from viz_core.lessons.transformer.score_parts import score_parts
 from viz_core.maps.alignments import best_aligner
 from viz_core.maps.contributions import contribution_norms
 from viz_core.pretrained import Translator, load_translator
@@ -218,15 +217,3 @@ def test_the_view_shows_lengths_on_one_scale(open_page: OpenPage, translator: Tr
     assert shown.header["base"]["words"]["weight"] == "length added (1 = longest)"
     assert all(not group["measures"] for group in shown.header["base"]["groups"][0]), "entropy is of rows that sum to 1"
     assert "on one scale for all heads and layers" in texts(app)
-
-
-def test_the_four_terms_of_a_score(open_page: OpenPage, translator: Translator) -> None:
-    app = open_page("transformer", **{"t-text": "Go.", "t-section": "What scores are made of", "t-terms-head": "3"})
-    stands(app)
-    assert badges(app)["the four terms sum to the score (relative error)"]
-    found = score_parts(translator, translator.translate("Go."), 2)
-    shown = [data[0]["z"] for _, data in charts(app, "term")]
-    np.testing.assert_allclose(np.array(shown), found.terms, atol=1e-5)
-    largest = max(found.spreads, key=lambda term: found.spreads[term])
-    term = load_words("transformer", ENGLISH)(f"figure.{largest}")
-    assert f"*{term}* varies most along a row (standard deviation {found.spreads[largest]:.2f})" in texts(app)

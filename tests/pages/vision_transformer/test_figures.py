@@ -6,20 +6,10 @@ import numpy as np
 import torch
 from PIL import Image
 
-from pages.vision_transformer.map_figures import depth_figure, grid_figure, shuffled_picture
+from pages.vision_transformer.map_figures import grid_figure, shuffled_picture
 from pages.vision_transformer.patch_figures import filters_image, similarity_image
 
-LABELS = {name: name for name in ("row", "column", "weight", "layer", "play", "pause")}
-
-
-def test_the_play_through_has_a_frame_for_every_layer() -> None:
-    layers = {"a": np.random.rand(3, 2, 2).astype(np.float32), "b": np.random.rand(3, 2, 2).astype(np.float32)}
-    figure = depth_figure(Image.new("RGB", (8, 8)), layers, None, LABELS)
-    assert [frame.name for frame in figure.frames] == ["1", "2", "3"]
-    for i, frame in enumerate(figure.frames):
-        np.testing.assert_array_equal(frame.data[0].z, layers["a"][i])
-        np.testing.assert_array_equal(frame.data[1].z, layers["b"][i])
-    assert [list(step.args[0]) for step in figure.layout.sliders[0].steps] == [["1"], ["2"], ["3"]]
+LABELS = {name: name for name in ("row", "column")}
 
 
 def test_every_patch_of_the_grid_can_be_clicked() -> None:

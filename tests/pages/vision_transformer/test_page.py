@@ -21,16 +21,15 @@ from tests.viz_core.images.hostile_pictures import BAD, GOOD, encode, phone_phot
 from viz_core.images.drawn import SCENES, drawn_picture
 from viz_core.images.open_image import open_picture
 from viz_core.lessons.vision_transformer.patches import permutation_test, position_similarity, random_order
-from viz_core.lessons.vision_transformer.token_maps import token_over_patches
 from viz_core.maps.distance import mean_attention_distance
 from viz_core.maps.measures import attention_entropy
-from viz_core.maps.rollout import attention_rollout, rollout_by_layer
+from viz_core.maps.rollout import attention_rollout
 from viz_core.pretrained import Classification, ImageClassifier, load_classifier
 
 OpenPage = Callable[..., AppTest]
 pytestmark = pytest.mark.usefixtures("small_vision_models")
 CHAPTER = "vision-transformer"
-LAB, DEPTH, PATCHES, HEADS = "Patch lab", "Through the layers", "Patches", "All heads"
+LAB, PATCHES, HEADS = "Patch lab", "Patches", "All heads"
 POSITIONS, SHUFFLE, TRAINING = "Positions", "Shuffle test", "Training"
 
 
@@ -112,17 +111,6 @@ def test_a_label_from_outside_is_no_markup(open_page: OpenPage) -> None:
     app = open_at(open_page, label=LABELS[2])
     titles = [a["text"] for a in figures(app, "lab")[0]["layout"]["annotations"]]
     assert any("&lt;b&gt;dress" in title for title in titles)
-
-
-def test_through_the_layers(open_page: OpenPage, model: ImageClassifier, boot: Classification) -> None:
-    app = open_at(open_page, DEPTH, pin="q3")
-    spec = figures(app, "depth")[0]
-    means = token_over_patches(model, boot, 3).mean(dim=1)
-    reached = rollout_by_layer([call.weights()[0] for call in boot.trace])[:, 3, 1:].reshape(3, 4, 4)
-    assert len(spec["frames"]) == len(boot.trace)
-    for layer, frame in enumerate(spec["frames"]):
-        np.testing.assert_allclose(array(frame["data"][0]["z"]), means[layer], atol=1e-6)
-        np.testing.assert_allclose(array(frame["data"][1]["z"]), reached[layer], atol=1e-6)
 
 
 def test_a_patch_is_a_vector_and_becomes_a_token(

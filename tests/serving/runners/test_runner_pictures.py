@@ -37,7 +37,6 @@ from viz_core.lessons.vision_transformer.token_maps import (
     patches_shuffled,
     token_in_layer,
     token_over_patches,
-    token_through_layers,
 )
 from viz_core.maps.rollout import attention_rollout
 from viz_core.pretrained import shipped
@@ -109,7 +108,6 @@ def test_the_view_is_byte_for_byte_the_same(
         (heads_measured, ()),
         (patches_shuffled, (3,)),
         (token_in_layer, (2, 1, "max", 0.3)),
-        (token_through_layers, (5,)),
         (token_over_patches, (0,)),
     ],
 )

@@ -4,13 +4,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Float
-from torch import Tensor
 
 from viz_core.attention.kernel_pooling import gaussian, nadaraya_watson
 from viz_core.lessons.attention_pooling.curve_fit import SPAN, mean_squared_distance, noisy_points
 
-FIXED = 0.5
 _QUERIES = torch.linspace(1, SPAN - 1, 61, dtype=torch.float64)  # at the ends all points are on one side
 
 
@@ -20,18 +17,6 @@ def shrinking_width(n: int) -> float:
     The rate at which squared bias, h^4, and variance, 1/(n h), fall together (Silverman 1986, section 3.3).
     """
     return float(n**-0.2)
-
-
-def errors_by_size(
-    sizes: Sequence[int], noise: float = 1.0, draws: int = 10
-) -> tuple[Float[Tensor, " sizes"], Float[Tensor, " sizes"]]:
-    """Mean squared error for 1 <= x <= 4 by the number of points: with a shrinking width, and with a fixed one.
-
-    Means over draws; Gaussian kernel (Mack and Silverman 1982 prove that the first goes to 0).
-    """
-    shrinking = [_error(n, shrinking_width(n), noise, draws) for n in sizes]
-    fixed = [_error(n, FIXED, noise, draws) for n in sizes]
-    return torch.tensor(shrinking, dtype=torch.float64), torch.tensor(fixed, dtype=torch.float64)
 
 
 class Rate(NamedTuple):

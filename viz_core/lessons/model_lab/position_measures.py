@@ -31,9 +31,3 @@ def bias_by_offset(
     offsets = torch.arange(-reach, reach + 1 if bidirectional else 1)
     buckets = t5_relative_position_bucket(offsets, bidirectional, len(values), max_distance)
     return values[buckets].T.contiguous()
-
-
-def alibi_penalty(slope: float, size: int) -> Float[Tensor, "size size"]:
-    """ALiBi's bias of one head, -slope (i - j) for keys j up to the query i, 0 after it (Press 2022)."""
-    positions = torch.arange(size)
-    return -slope * (positions[:, None] - positions).clamp_min(0).float()

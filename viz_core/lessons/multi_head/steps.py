@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from viz_core.attention.multi_head import MultiHeadAttention
-from viz_core.trace import AttentionCall, Trace, attend, attention_weights, record
+from viz_core.trace import AttentionCall, Trace, attention_weights, record
 from viz_core.trace.weights import causal_mask
 
 
@@ -71,24 +71,6 @@ def multi_head_steps(layer: MultiHeadAttention, X: Float[Tensor, "batch n d"], c
     return MultiHeadSteps(
         X, queries, keys, values, Q, K, V, *softmax, attended, concatenated, output, trace, causal=causal
     )
-
-
-@torch.no_grad()
-def one_head_at_a_time(layer: MultiHeadAttention, X: Float[Tensor, "batch n d"]) -> Float[Tensor, "batch n d"]:
-    """`layer(X, X, X)` as a loop: each head projects with its own rows of W_q, W_k, W_v and attends alone.
-
-    The same sums as in one batch, in h small products after each other instead of one large one.
-    """
-    width = layer.W_q.out_features // layer.num_heads
-    heads = []
-    for i in range(layer.num_heads):
-        own = slice(i * width, (i + 1) * width)
-        q, k, v = (
-            nn.functional.linear(X, linear.weight[own], None if linear.bias is None else linear.bias[own])[:, None]
-            for linear in (layer.W_q, layer.W_k, layer.W_v)
-        )
-        heads.append(attend(q, k, v)[:, 0])
-    return layer.W_o(torch.cat(heads, dim=-1))
 
 
 def torch_multi_head(layer: MultiHeadAttention) -> nn.MultiheadAttention:

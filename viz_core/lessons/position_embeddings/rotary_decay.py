@@ -8,7 +8,6 @@ from torch import Tensor
 
 from viz_core.lessons.position_embeddings.broken import added_residuals
 from viz_core.positional.rotary import apply_rotary
-from viz_core.positional.sinusoidal import angular_frequencies
 
 Vector: TypeAlias = Float[Tensor, " d"]
 Offsets: TypeAlias = Real[Tensor, " n"]
@@ -19,43 +18,35 @@ CLOSE, FAR = (1, 50), (151, 200)  # distances whose mean sizes are compared
 
 
 class DecayCurves(NamedTuple):
-    """q_m . k_n and its bound by offset n - m from -REACH to REACH, for q = k of equal components and length 1."""
+    """q_m . k_n by offset n - m from -REACH to REACH, for q = k of equal components and length 1."""
 
     offsets: Int[Tensor, " n"]
     products: Line
-    bound: Float[Tensor, " n"]
-    # product, bound_here, coarse_bound: at the offset chosen: the product, its bound, and that of Su 2021
-    product: float
-    bound_here: float
-    coarse_bound: float
+    product: float  # at the offset chosen
     # close_mean, far_mean: mean |q_m . k_n| over the distances CLOSE and FAR
     close_mean: float
     far_mean: float
 
 
 class RotaryProofs(NamedTuple):
-    """Residuals of random q and k over all offsets: each is near 0, and the ratio at most 1."""
+    """Residuals of random q and k over all offsets: the first two are near 0."""
 
     shift: float  # change of q_m . k_n when both positions grow by 1,000
     length: float  # change of |q| by rotation
-    bound_ratio: float  # largest |q_m . k_n| over its bound
     # added_shift, added_length: the same changes where positions are added instead
     added_shift: float
     added_length: float
 
 
 def decay_curves(num_hiddens: int, base: float, offset: int) -> DecayCurves:
-    """Products and bounds of one width and base, with those of one offset by themselves."""
+    """Products of one width and base, with those of one offset by themselves."""
     q = torch.ones(num_hiddens, dtype=torch.float64) * num_hiddens**-0.5
     offsets, here = torch.arange(-REACH, REACH + 1), torch.tensor([offset])
     products = rotary_products(q, q, offsets, base)
     return DecayCurves(
         offsets,
         products,
-        rotary_bound(q, q, offsets, base),
         float(rotary_products(q, q, here, base)),
-        float(rotary_bound(q, q, here, base)),
-        float(su_bound(q, q, here, base)),
         mean_size(products, offsets, *CLOSE),
         mean_size(products, offsets, *FAR),
     )
@@ -70,7 +61,6 @@ def rotary_proofs(num_hiddens: int, base: float) -> RotaryProofs:
     return RotaryProofs(
         rotary_shift_residual(q, k, offsets, base),
         float((rotated.norm(dim=-1) - q.norm()).abs().max()),
-        rotary_bound_ratio(q, k, offsets, base),
         *added_residuals(q, k, offsets, base),
     )
 
@@ -80,28 +70,6 @@ def rotary_products(q: Vector, k: Vector, offsets: Offsets, base: float = 10000.
     keys = apply_rotary(k.expand(1, 1, len(offsets), -1), offsets + start, base)
     query = apply_rotary(q[None, None, None], offsets.new_full((1,), start, dtype=torch.float64), base)
     return (keys @ query.transpose(-2, -1))[0, 0, :, 0]
-
-
-def rotary_bound(q: Vector, k: Vector, offsets: Offsets, base: float = 10000.0) -> Line:
-    """A bound on |q_m . k_n| by offset: sum over j = 0 .. d/2 - 1 of |h_(j+1) - h_j| |S_(j+1)|.
-
-    With the pairs as complex numbers, h_j = q_j conj(k_j), h_(d/2) = 0 and S_j = sum over i < j of
-    exp(1j offset omega_i), Abel's summation writes q_m . k_n as the real part of -sum (h_(j+1) - h_j) S_(j+1); no
-    term is larger than its modulus (Su 2021, section 3.4.3).
-    """
-    steps, sums = _abel_terms(q, k, offsets, base)
-    return (sums * steps).sum(dim=-1)
-
-
-def su_bound(q: Vector, k: Vector, offsets: Offsets, base: float = 10000.0) -> Line:
-    """The coarser bound that Su 2021, section 3.4.3, ends with: max |h_(j+1) - h_j| times the sum of |S_(j+1)|."""
-    steps, sums = _abel_terms(q, k, offsets, base)
-    return sums.sum(dim=-1) * steps.max()
-
-
-def rotary_bound_ratio(q: Vector, k: Vector, offsets: Offsets, base: float = 10000.0) -> float:
-    """Largest |q_m . k_n| / `rotary_bound` over these offsets, at most 1."""
-    return float((rotary_products(q, k, offsets, base).abs() / rotary_bound(q, k, offsets, base)).max())
 
 
 def mean_size(products: Line, offsets: Offsets, nearest: int, farthest: int) -> float:
@@ -114,13 +82,3 @@ def rotary_shift_residual(q: Vector, k: Vector, offsets: Offsets, base: float = 
     """Largest change of q_m . k_n over these offsets when both positions grow by `shift`: 0 if only m - n matters."""
     here, there = (rotary_products(q, k, offsets, base, start) for start in (0.0, shift))
     return float((here - there).abs().max())
-
-
-def _abel_terms(
-    q: Vector, k: Vector, offsets: Offsets, base: float
-) -> tuple[Float[Tensor, " pairs"], Float[Tensor, "n pairs"]]:
-    """|h_(j+1) - h_j| and |S_(j+1)| for j = 0 .. d/2 - 1."""
-    h = torch.view_as_complex(q.reshape(-1, 2)) * torch.view_as_complex(k.reshape(-1, 2)).conj()
-    angles = offsets.double()[:, None] * angular_frequencies(len(q), base)
-    sums = torch.polar(torch.ones_like(angles), angles).cumsum(dim=-1)
-    return torch.cat([h, h.new_zeros(1)]).diff().abs(), sums.abs()

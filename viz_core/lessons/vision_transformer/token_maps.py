@@ -10,7 +10,7 @@ from torch import Tensor
 from viz_core.lessons.vision_transformer.patches import PermutationTest, permutation_test, random_order
 from viz_core.maps.distance import check_tokens, mean_attention_distance
 from viz_core.maps.measures import attention_entropy
-from viz_core.maps.rollout import HeadFusion, attention_rollout, fuse_heads, rollout_by_layer
+from viz_core.maps.rollout import HeadFusion, attention_rollout, fuse_heads
 from viz_core.pretrained import Classification
 from viz_core.pretrained.picture_model import PictureModel
 
@@ -55,15 +55,6 @@ def token_in_layer(
     rolled = attention_rollout(layers, fusion, discard)
     error = float((rolled.sum(dim=-1) - 1).abs().max())
     return TokenRollout(fuse_heads(layers[layer], fusion)[token], rolled[token], error)
-
-
-def token_through_layers(
-    _model: PictureModel, run: Classification, token: int
-) -> tuple[Float[Tensor, "layers n"], Float[Tensor, "layers n"]]:
-    """What a token attends to in each layer (mean over heads), and the rollout of its row up to and with that layer."""
-    layers = _layers(run)
-    reached = rollout_by_layer(layers)[:, token]
-    return torch.stack([layer.mean(dim=0)[token] for layer in layers]), reached
 
 
 def heads_measured(model: PictureModel, run: Classification) -> dict[str, Float[Tensor, "layers heads"]]:

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from viz_core.attention.kernel_pooling import gaussian
-from viz_core.lessons.attention_pooling.consistency import errors_by_rate, errors_by_size
+from viz_core.lessons.attention_pooling.consistency import errors_by_rate
 from viz_core.lessons.attention_pooling.curve_fit import noisy_points
 from viz_core.lessons.attention_pooling.in_the_plane import label_densities
 from viz_core.lessons.attention_pooling.kernel_width import descend_width, learn_width
@@ -45,7 +45,6 @@ def test_points_that_answer_for_themselves_are_nearly_learned_by_heart() -> None
 def test_the_rate_of_the_chapter_is_its_shrinking_width() -> None:
     rate = errors_by_rate((0.2,), 20, 100, draws=2)[0.2]
     assert rate.width == pytest.approx(100**-0.2)
-    assert rate.error == pytest.approx(float(errors_by_size((100,), draws=2)[0]))
     assert rate.within == pytest.approx(100 * 2 * rate.width / 5)
 
 

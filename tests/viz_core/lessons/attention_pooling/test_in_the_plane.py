@@ -15,7 +15,7 @@ from viz_core.lessons.attention_pooling.broken import (
     unguarded_weights,
     without_key_term,
 )
-from viz_core.lessons.attention_pooling.consistency import errors_by_size, shrinking_width
+from viz_core.lessons.attention_pooling.consistency import errors_by_rate, shrinking_width
 from viz_core.lessons.attention_pooling.curve_fit import noisy_points
 from viz_core.lessons.attention_pooling.in_the_plane import labelled_points, left_out_right, shares, transformed_error
 from viz_core.lessons.attention_pooling.kernel_width import leave_one_out
@@ -46,9 +46,9 @@ def test_points_left_out() -> None:
 
 
 def test_more_data_and_a_shrinking_width() -> None:
-    shrinking, fixed = errors_by_size((50, 2000), draws=3)
-    assert shrinking[1] < fixed[1] < fixed[0]
-    assert shrinking_width(32) == pytest.approx(0.5)
+    rates = errors_by_rate((0.2, 0.0), 32, 2000, draws=3)
+    assert rates[0.2].error < rates[0.0].error
+    assert rates[0.0].width == shrinking_width(32) == pytest.approx(0.5)
 
 
 def test_pooling_done_wrong_is_wrong() -> None:

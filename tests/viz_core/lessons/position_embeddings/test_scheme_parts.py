@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import cmath
-from itertools import pairwise
-
 import pytest
 import torch
 from hypothesis import given, settings
@@ -13,11 +10,8 @@ from hypothesis import strategies as st
 from viz_core.lessons.position_embeddings import scheme_proofs as proofs
 from viz_core.lessons.position_embeddings.rotary_decay import (
     mean_size,
-    rotary_bound,
-    rotary_bound_ratio,
     rotary_products,
     rotary_shift_residual,
-    su_bound,
 )
 from viz_core.lessons.position_embeddings.scheme_parts import grid_terms
 from viz_core.positional import RelativePositionEmbedding2d, apply_rotary, t5_relative_position_bucket
@@ -28,43 +22,16 @@ def doubles(*shape: int, seed: int = 0) -> torch.Tensor:
     return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
 
 
-@pytest.mark.parametrize("d", [2, 6, 16])
-def test_both_bounds_by_loops(d: int) -> None:
-    q, k = doubles(2, d, seed=d)
-    h = [complex(q[i], q[i + 1]) * complex(k[i], -k[i + 1]) for i in range(0, d, 2)] + [0j]
-    steps = [abs(after - before) for before, after in pairwise(h)]
-    for offset in (-30, 0, 1, 7):
-        sums = [abs(sum(cmath.exp(1j * offset * 10000 ** (-2 * i / d)) for i in range(j + 1))) for j in range(d // 2)]
-        at = torch.tensor([offset])
-        expected = sum(step * size for step, size in zip(steps, sums, strict=True))
-        assert rotary_bound(q, k, at).item() == pytest.approx(expected)
-        assert su_bound(q, k, at).item() == pytest.approx(max(steps) * sum(sums))
-
-
-def test_what_is_drawn_for_equal_components_lies_within_its_bound_and_touches_it_at_0() -> None:
-    """The sum of |S_j| divided by its own start, as Su 2021 draws it, is no bound: 0.45 at offset 100, below 0.56."""
-    ones = torch.full((64,), 1 / 8, dtype=torch.float64)
-    offsets = torch.arange(-200, 201)
-    products, bound = rotary_products(ones, ones, offsets), rotary_bound(ones, ones, offsets)
-    assert (products.abs() <= bound + 1e-12).all()
-    assert bound[200].item() == pytest.approx(1) == products[200].item()
-    relative = su_bound(ones, ones, offsets) / su_bound(ones, ones, torch.tensor([0]))
-    assert relative[300].item() == pytest.approx(0.45, abs=0.01)
-    assert products[300].item() == pytest.approx(0.56, abs=0.01)
-
-
 def test_the_mean_size_at_some_distances() -> None:
     assert mean_size(torch.tensor([-8.0, 3, 1, -5]), torch.tensor([-2, 1, 0, 3]), 2, 3) == 6.5
 
 
 @settings(max_examples=30)
 @given(d=st.sampled_from([2, 4, 16, 64]), base=st.sampled_from([2.0, 100.0, 10000.0]), seed=st.integers(0, 999))
-def test_products_know_only_offsets_and_keep_below_the_bound(d: int, base: float, seed: int) -> None:
+def test_products_know_only_offsets(d: int, base: float, seed: int) -> None:
     q, k = doubles(2, d, seed=seed)
     offsets = torch.arange(-50, 51)
     assert rotary_shift_residual(q, k, offsets, base) < 1e-9
-    assert 0 < rotary_bound_ratio(q, k, offsets, base) <= 1 + 1e-9
-    assert (rotary_bound(q, k, offsets, base) <= su_bound(q, k, offsets, base) + 1e-9).all()
     one = rotary_products(q, k, torch.tensor([5]), base, start=3.0).item()
     turned = [apply_rotary(x.reshape(1, 1, 1, d), torch.tensor([p]), base).flatten() for x, p in ((q, 3), (k, 8))]
     assert one == pytest.approx((turned[0] @ turned[1]).item())

@@ -13,10 +13,9 @@ from viz_core.lessons.vision_transformer.token_maps import (
     heads_measured,
     own_and_largest_other,
     token_in_layer,
-    token_through_layers,
 )
 from viz_core.maps.distance import mean_attention_distance
-from viz_core.maps.rollout import attention_rollout, rollout_by_layer
+from viz_core.maps.rollout import attention_rollout
 from viz_core.pretrained import Classification
 from viz_core.pretrained.picture_model import PictureModel
 
@@ -46,11 +45,6 @@ def test_by_hand() -> None:
     found = token_in_layer(ANY, run_of([SWAP, FIRST]), 1, 0, "mean", 0.0)
     assert found.raw.tolist() == [1.0, 0.0]
     assert found.rollout.tolist() == [0.5, 0.5]
-    attended, reached = token_through_layers(ANY, run_of([SWAP, FIRST]), 1)
-    assert attended.tolist() == [[1.0, 0.0], [1.0, 0.0]]
-    assert reached.tolist() == [[0.5, 0.5], [0.5, 0.5]]
-    assert token_through_layers(ANY, run_of([FIRST]), 1)[1].tolist() == [[0.5, 0.5]]
-    assert token_through_layers(ANY, run_of([FIRST]), 0)[1].tolist() == [[1.0, 0.0]]
 
 
 @pytest.mark.parametrize("fuse", ["mean", "max", "min"])
@@ -63,13 +57,6 @@ def test_a_tokens_maps_are_rows_of_the_matrices(fuse: str, discard: float) -> No
     by_hand = {"mean": layers[1].mean(0), "max": layers[1].amax(0), "min": layers[1].amin(0)}[fuse]
     assert torch.equal(found.raw, by_hand[5])
     assert found.row_error == float((whole.sum(dim=-1) - 1).abs().max())
-
-
-def test_depth_is_a_row_of_each_layer() -> None:
-    layers = random_layers(4, 2, 6)
-    attended, reached = token_through_layers(ANY, run_of(layers), 3)
-    assert torch.equal(attended, torch.stack([layer.mean(0)[3] for layer in layers]))
-    assert torch.equal(reached, rollout_by_layer(layers)[:, 3])
 
 
 def test_heads_that_look_evenly_and_at_themselves() -> None:
@@ -95,8 +82,6 @@ def test_what_is_refused() -> None:
         token_in_layer(ANY, run_of(layers), 0, 2, "mean", 0.0)
     with pytest.raises(ValueError, match="discard_ratio"):
         token_in_layer(ANY, run_of(layers), 0, 0, "mean", 1.0)
-    with pytest.raises(ValueError, match="at least one"):
-        token_through_layers(ANY, run_of([]), 0)
     with pytest.raises(ValueError, match="special tokens"):
         heads_measured(model_with((1, 1)), run_of(layers, (3, 3)))
 
