@@ -54,7 +54,8 @@ def view_page(view: View, state: ViewState, title: str = "", most_bytes: int = P
     Args:
         view: what there is.
         state: what it opens with.
-        title: stands above the view with the model and the text of each input; without it the page has no heading.
+        title: stands above the view with the model and the text of each input; without it the page has no heading. The
+            browser's tab shows it with the model's name.
         most_bytes: so many bytes of exact maps go in; the other heads stay thumbnails.
         link: where the same view opens, if it does; told at the foot and by what is saved from the page.
     """
@@ -64,9 +65,10 @@ def view_page(view: View, state: ViewState, title: str = "", most_bytes: int = P
     wants = every_request(view.groups, view.second, most_bytes)
     data = encode_view(view, state, wants=wants, most_wants=len(wants), offline=True)
     component = read_component("attention_view")
+    names = dict.fromkeys((title or "Attention", *(group.made.model for group in view.groups)))
     return _PAGE.format(
         language=html.escape(view.language, quote=True),
-        title=html.escape(title or "Attention"),
+        title=html.escape(" · ".join(filter(None, names))),
         head=_heading(title, made_lines(view, state, range(2 if view.second else 1))) if title else "",
         canonical=f'<link rel="canonical" href="{address}">' if link else "",
         foot=f'<footer><a href="{address}">{address}</a></footer>' if link else "",
