@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from serving.requests.hub import HubRequest
+from serving.requests.lens import through_the_layers
 from ui.blocks.lens_figure import lens_figure
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate
 from ui.text.head_names import layer_place
 from ui.text.markdown import escape
 from viz_core.hub import HubCard
-from viz_core.hub.lens import through_the_layers
 from viz_core.maps.word_maps import is_word
 
 _COLUMNS = 12  # as many as can be read side by side

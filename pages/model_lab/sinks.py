@@ -13,13 +13,13 @@ from pages.model_lab.figures import fingerprint_figure
 from pages.model_lab.heads_off_figures import distances_figure
 from pages.model_lab.sinks_figures import perplexities_figure
 from serving.requests.hub import HubRequest
+from serving.requests.sinks import LEAST_COUNTED, NUM_FIRST, hidden_tokens, longest_window, sinks_of, windowed
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate
 from ui.text.head_link import head_link
 from ui.text.markdown import escape
 from viz_core.hub import HubCard, HubRun
 from viz_core.hub.heads_off import switchable
-from viz_core.hub.sinks import LEAST_COUNTED, NUM_FIRST, hidden_tokens, longest_window, sinks_of, windowed
 from viz_core.pretrained.samples import long_text
 from viz_core.view.map_group import MapGroup
 from viz_core.view.state import ViewState

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 import plotly.graph_objects as go
 
+from serving.requests.sinks import Windowed
 from ui.widgets.figure_style import ACCENT, CATEGORIES, Labels, lay_out
-from viz_core.hub.sinks import Windowed
 
 
 def perplexities_figure(found: Windowed, names: Mapping[str, str], labels: Labels) -> go.Figure:

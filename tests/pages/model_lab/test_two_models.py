@@ -9,11 +9,11 @@ import pytest
 from safetensors.torch import load_file, save_file
 from streamlit.testing.v1 import AppTest
 
+from serving.requests.model_comparison import compare_heads
 from tests.pages.reading import components, texts
 from tests.viz_core.hub.tiny_models import build_all
 from ui.text.model_names import named_model
 from viz_core.hub import load_hub
-from viz_core.hub.model_comparison import compare_heads
 from viz_core.view.framing import unframe
 
 OpenPage = Callable[..., AppTest]

@@ -1,143 +1,23 @@
-"""Sinks: shares and lengths against whole maps and values, windows against a mask of one's own, and what is refused."""
+"""Sinks over pictures: rows against whole maps, what each patch adds, and what is refused."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-import torch.nn.functional as F
 from PIL import Image
 
-from viz_core.hub import HubModel, load_hub
-from viz_core.hub.sinks import LEAST_COUNTED, Sinks, hidden_tokens, longest_window, picture_rows, sinks_of, windowed
+from viz_core.hub import HubModel
+from viz_core.hub.sinks import picture_rows
 from viz_core.images.video import Video
 from viz_core.maps.contributions import contribution_norms
-from viz_core.sounds.tones import tone_sequence
 from viz_core.trace import intervene, pattern, record
 
 Load = Callable[[str], HubModel]
 TEXT = "The cat sat on the mat and looked at the old dog near the river."
-
-
-def test_of_four_heads_one_has_its_sink_there() -> None:
-    assert Sinks(np.array([[0.31, 0.3], [0.1, 0.0]]), 0.1, None, None).sinking == 0.25
-
-
-@pytest.mark.parametrize(("family", "learned"), [("llama", 0), ("gpt-oss", 1), ("bert", 0)])
-def test_shares_and_lengths_are_those_of_the_whole_maps(family: str, learned: int, tiny_model: Load) -> None:
-    model = tiny_model(family)
-    run = model.run(TEXT, max_new_tokens=0 if family != "bert" else None)
-    kind = "encoder-self" if family == "bert" else "decoder-self"
-    found = sinks_of(model, run, kind)
-    with record(values=True) as trace, torch.no_grad():
-        model.engine.model(**run.inputs)
-    assert found.lengths is not None
-    for layer, call in enumerate(run.trace):
-        weights = call.weights()[0, :, 1:]
-        np.testing.assert_allclose(found.shares[layer], weights[:, :, learned].mean(dim=1), atol=1e-6)
-        if learned:
-            assert found.learned is not None
-            np.testing.assert_allclose(found.learned[layer], weights[:, :, 0].mean(dim=1), atol=1e-6)
-        values = trace[call.site].values[0]
-        for head in range(4):
-            first, *others = values[head * len(values) // 4, learned:].norm(dim=-1).tolist()
-            assert found.lengths[layer, head] == pytest.approx(first / np.mean(others), rel=1e-4)
-    count = len(run.tokens)
-    even = 1 / count if family == "bert" else np.mean([1 / seen for seen in range(2, count + 1)])
-    assert found.even == pytest.approx(even)
-    assert (found.learned is None) == (not learned)
-
-
-def test_a_model_s_own_code_hides_its_values_and_a_translator_has_three_kinds(tiny_model: Load) -> None:
-    bloom = tiny_model("bloom")
-    assert sinks_of(bloom, bloom.run(TEXT, max_new_tokens=0), "decoder-self").lengths is None
-    t5 = tiny_model("t5")
-    run = t5.run(TEXT, target="the dog")
-    found = sinks_of(t5, run, "decoder-cross")
-    np.testing.assert_allclose(found.shares[0], run.trace["decoder.0.cross"].weights(keys=0)[0].mean(dim=1), atol=1e-6)
-    assert found.even == pytest.approx(1 / len(run.tokens))
-    with pytest.raises(ValueError, match="kind: expected one of .*decoder-cross, got 'x'"):
-        sinks_of(t5, run, "x")
-
-
-@pytest.mark.parametrize(("size", "with_first"), [(6, 0), (6, 4)])
-def test_a_window_is_that_mask(size: int, with_first: int, tiny_model: Load) -> None:
-    """transformers' own attention under a mask made by hand gives the same perplexity of the same words."""
-    model = tiny_model("llama")
-    run = model.run(TEXT, max_new_tokens=0)
-    found = windowed(model, run, size)
-    ids = torch.tensor([[token.id for token in run.tokens]])
-    n = ids.shape[1]
-    i, j = torch.arange(n)[:, None], torch.arange(n)
-    seen = (j <= i) & ((i - j < size - with_first) | (j < with_first))
-    mask = torch.zeros(1, 1, n, n).masked_fill(~seen, torch.finfo(torch.float32).min)
-    with torch.no_grad():
-        logits = model.engine.model(ids, attention_mask=mask).logits[0]
-    expected = math.exp(float(F.cross_entropy(logits[size:-1], ids[0, size + 1 :])))
-    assert (found.with_first if with_first else found.sliding) == pytest.approx(expected, rel=1e-4)
-    assert found.full == pytest.approx(math.exp(float(F.cross_entropy(run.output[size:-1], ids[0, size + 1 :]))))
-    assert found.counted == n - 1 - size
-    assert len({found.full, found.sliding, found.with_first}) == 3
-
-
-def test_a_learned_sink_stays_in_sight_and_few_logits_are_enough(tiny_model: Load) -> None:
-    model = tiny_model("gpt-oss")
-    run = model.run(TEXT, max_new_tokens=0)
-    found = windowed(model, run, longest_window(run))
-    assert found.counted == LEAST_COUNTED
-    assert all(math.isfinite(each) for each in (found.full, found.sliding, found.with_first))
-    with pytest.raises(ValueError, match=rf"size: expected 5 to {longest_window(run)}, got 4"):
-        windowed(model, run, 4)
-    with pytest.raises(ValueError, match="size: expected 5 to"):
-        windowed(model, run, longest_window(run) + 1)
-
-
-def test_a_token_that_nobody_sees_is_a_token_that_is_not_there_for_the_others(tiny_model: Load) -> None:
-    """Of one layer: the others' states are what they are where the mask leaves that key out."""
-    model = tiny_model("bert")
-    run = model.run("The cat sat.")
-    found = {hidden.place: hidden.distance for hidden in hidden_tokens(model, run)}
-    n = len(run.tokens)
-    assert list(found)[:2] == [0, n - 1]
-    for place in (0, n - 1):
-        mask = torch.zeros(1, 1, n, n)
-        mask[..., place] = torch.finfo(torch.float32).min
-        mask[..., place, place] = 0
-        with torch.no_grad():
-            states = model.engine.model(**{**run.inputs, "attention_mask": mask}).last_hidden_state[0]
-        turned = 1 - F.cosine_similarity(states, run.output, dim=-1)
-        others = [token for token in range(n) if token != place]
-        assert found[place] == pytest.approx(float(turned[others].mean()), abs=1e-5)
-
-
-def test_of_a_model_that_sorts_its_probabilities_move(tiny_model: Load) -> None:
-    model = tiny_model("sorter")
-    run = model.run("The cat sat.")
-    first, *rest = hidden_tokens(model, run)
-    assert first.place == 0
-    assert all(0 < hidden.distance <= 1 for hidden in (first, *rest))
-    alone = replace(run, tokens=run.tokens[:1])
-    assert [hidden.place for hidden in hidden_tokens(model, alone)] == [0]
-
-
-@pytest.mark.parametrize("family", ["albert", "whisper", "llava", "transformer-en-fr"])
-def test_every_kind_of_model_is_read_again_with_its_values(family: str, tiny_model: Load) -> None:
-    """Layers that share weights, a sound, a picture and a text together, a model of our own: no kind is left out."""
-    model = load_hub(family, device="cpu") if family == "transformer-en-fr" else tiny_model(family)
-    given: dict[str, Any] = {"whisper": {"sound": tone_sequence()}, "llava": {"image": Image.new("RGB", (30, 20))}}
-    run = model.run(**{**({} if family == "whisper" else {"text": TEXT}), **given.get(family, {})})
-    again = model.recorded_again(run)
-    for maps in run.maps:
-        found = sinks_of(model, run, maps.id)
-        assert found.lengths is not None
-        assert found.shares.shape == found.lengths.shape == (len(maps.calls), maps.calls[0].num_heads)
-        call = maps.calls[-1]
-        torch.testing.assert_close(again[call.site].weights(), call.weights(), atol=1e-5, rtol=1e-4)
 
 
 @pytest.mark.parametrize("family", ["llava", "qwen3_vl", "smolvlm"])

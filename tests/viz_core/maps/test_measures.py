@@ -5,7 +5,14 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from viz_core.maps.measures import attention_entropy, diagonal_mass, induction_mass, induction_targets, target_mass
+from viz_core.maps.measures import (
+    attention_entropy,
+    diagonal_mass,
+    induction_mass,
+    induction_targets,
+    target_mass,
+    total_variation,
+)
 
 
 def test_entropy_of_rows_worked_by_hand():
@@ -93,3 +100,11 @@ def test_target_mass_is_the_mean_over_queries_that_have_a_target(shapes_unchecke
         target_mass(weights, ~torch.ones(2, 3, dtype=torch.bool))
     with pytest.raises(ValueError, match=r"expected \(3, 3\) as the targets are, got \(2, 3\)"):
         target_mass(weights, torch.ones(3, 3, dtype=torch.bool))
+
+
+def test_total_variation_by_hand(shapes_unchecked: None) -> None:
+    one, other = torch.tensor([[1.0, 0.0], [0.5, 0.5]]), torch.tensor([[0.0, 1.0], [0.25, 0.75]])
+    assert total_variation(one, other).item() == pytest.approx((1 + 0.25) / 2)
+    assert total_variation(torch.stack([one, other]), torch.stack([one, one])).tolist() == [0.0, pytest.approx(0.625)]
+    with pytest.raises(ValueError, match=r"two maps of one size, got \(2, 2\) and \(2, 3\)"):
+        total_variation(one, torch.zeros(2, 3))

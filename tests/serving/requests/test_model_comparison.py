@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 import torch
 
+from serving.requests.model_comparison import compare_heads
 from tests.viz_core.hub.tiny_models import build_all
 from viz_core.hub import HubModel, HubRun, load_hub
-from viz_core.hub.model_comparison import compare_heads
 from viz_core.maps.measures import total_variation
 
 TinyModel = Callable[[str], HubModel]
@@ -105,11 +105,3 @@ def test_what_cannot_be_compared_says_why(tiny_model: TinyModel, tiny: Callable[
     for layer in other.engine.model.encoder.layer:  # two heads twice as wide
         layer.attention.self.num_attention_heads, layer.attention.self.attention_head_size = 2, 2 * WIDTH
     assert compare_heads(bert, other.run(TEXT))[0].apart == "heads"
-
-
-def test_total_variation_by_hand(shapes_unchecked: None) -> None:
-    one, other = torch.tensor([[1.0, 0.0], [0.5, 0.5]]), torch.tensor([[0.0, 1.0], [0.25, 0.75]])
-    assert total_variation(one, other).item() == pytest.approx((1 + 0.25) / 2)
-    assert total_variation(torch.stack([one, other]), torch.stack([one, one])).tolist() == [0.0, pytest.approx(0.625)]
-    with pytest.raises(ValueError, match=r"two maps of one size, got \(2, 2\) and \(2, 3\)"):
-        total_variation(one, torch.zeros(2, 3))

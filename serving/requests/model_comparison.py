@@ -1,5 +1,7 @@
 """Two models on the same text: which heads changed, matched by layer and head number."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple

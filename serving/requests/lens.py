@@ -1,5 +1,7 @@
 """Logit lens: predictions after each layer, by the model's own last norm and output layer."""
 
+from __future__ import annotations
+
 import copy
 from dataclasses import dataclass
 
