@@ -18,7 +18,6 @@ from recipes.files import ship_weights, write_json
 from viz_core.pretrained.checkpoint import load_weights
 from viz_core.tasks.film import (
     EXAMPLES,
-    EXTRAPOLATION,
     FILMS,
     LENGTHS,
     SEEDS,
@@ -28,11 +27,16 @@ from viz_core.tasks.film import (
     load_film,
 )
 from viz_core.tasks.generating import MODULUS
-from viz_core.tasks.model import POSITIONS
+from viz_core.tasks.model import POSITIONS, Shape
 from viz_core.tasks.run import Plan, TaskRun
 
 WEIGHTS = "two-heads"
 NAMES = (*FILMS, *POSITIONS, WEIGHTS)
+
+EXTRAPOLATION = Plan(
+    "repeat", Shape(2), steps=1200, shortest=2, longest=20, batch_size=32, learning_rate=5e-3, every=1200
+)
+"""The run of every position scheme, with lengths up to 20."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

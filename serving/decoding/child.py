@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 from PIL import Image
 
-from viz_core.images.open_image import as_rgb, open_picture, preview
+from serving.decoding.preview import preview
+from viz_core.images.open_image import as_rgb, open_picture
 from viz_core.images.video import Video, open_video
 
 _STRIP = 2**20  # pixels that are converted at once: transparency on white takes four times their memory

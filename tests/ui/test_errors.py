@@ -174,4 +174,3 @@ def test_an_error_comes_whole_through_a_pipe() -> None:
     come = pickle.loads(pickle.dumps(sent))
     assert type(come) is HubError
     assert (str(come), come.sentence, come.values) == ("a is here: 1,000 of 'b'", sent.sentence, sent.values)
-    assert come.formatted_values == {"name": "a", "count": "1,000", "all": "'b'"}

@@ -7,6 +7,7 @@ import hashlib
 from PIL import Image
 
 from serving.decoding.pictures import decode_preview
+from serving.decoding.preview import preview
 from serving.models.model_spec import ModelSpec, ShippedClassifier
 from serving.requests.classification import ClassificationRequest
 from serving.requests.request import Picture
@@ -14,7 +15,7 @@ from ui.compute.lab_models import lab_vision_model
 from ui.compute.models import map_groups, run
 from ui.compute.slots import cached
 from viz_core.images.drawn import drawn_picture
-from viz_core.images.open_image import PictureError, preview
+from viz_core.images.open_image import PictureError
 from viz_core.maps.contribution_shares import ContributionKind
 from viz_core.pretrained import Classification
 from viz_core.pretrained.picture_model import PictureModel

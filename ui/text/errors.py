@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from string import Formatter
 
 from ui.text.markdown import escape
 from ui.text.numbers import Name, join_list
@@ -31,7 +32,7 @@ def translate_error(error: Exception, language: str) -> str:
         return str(error)
     if not isinstance(error, RefusalError) or error.sentence not in known:
         error = RefusalError(_UNKNOWN, detail=str(error))
-    values = dict(error.formatted_values)
+    values = _formatted_values(error)
     for name, value in error.values.items():
         if isinstance(value, tuple):
             values[name] = join_list(value, language)
@@ -40,6 +41,16 @@ def translate_error(error: Exception, language: str) -> str:
         elif isinstance(value, str) and (quoted := _inside_quotes(value, values[name])):
             values[name] = load_words("common", language)("book.quote", quote=Name(quoted))
     return re.sub(" ?(「[^」]*」) ?", r"\1", fill(known[error.sentence], dict(values), language))
+
+
+def _formatted_values(error: RefusalError) -> dict[str, str]:
+    """Return the values as the English message has them, but for lists."""
+    formatter, formatted = Formatter(), {}
+    for _, name, spec, conversion in formatter.parse(error.sentence):
+        if name is not None:
+            value = formatter.convert_field(error.values[name], conversion)
+            formatted[name] = formatter.format_field(value, spec or "")
+    return formatted
 
 
 def _inside_quotes(value: str, formatted: str) -> str:

@@ -1,19 +1,17 @@
 """A circuit of a few heads: the paths between them, and how much it does alone."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import product
 from typing import Any, NamedTuple
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from viz_core.circuits.path import Head, path_patch
-from viz_core.circuits.sweep import CELLS, logits_of, recorded_runs, repeated
+from viz_core.circuits.sweep import CELLS, HeadsOfRun, logits_of, recorded_runs, repeated
 from viz_core.runtime.interruption import may_end
-from viz_core.trace import Edit, head_outputs, intervene
-from viz_core.trace.edits import HeadOutput, QueryPositions
+from viz_core.trace import head_outputs, intervene
 
 
 class Edge(NamedTuple):
@@ -71,23 +69,12 @@ def circuits_alone(
         may_end()
         some = circuits[start : start + CELLS]
         edits = {
-            site: _Outside(None, each, torch.tensor([[(site, i) in c for i in range(each.shape[1])] for c in some]))
+            site: HeadsOfRun(
+                None, each, torch.tensor([[(site, i) not in c for i in range(each.shape[1])] for c in some])
+            )
             for site, each in outputs.items()
         }
         inputs = {key: repeated(each, batch, len(some)) for key, each in clean.items()}
         with intervene(edits):
             found += [metric(each).float().cpu() for each in logits_of(model, inputs).split(batch)]
     return torch.stack(found)
-
-
-@dataclass(frozen=True, eq=False)
-class _Outside(Edit):
-    """Outputs of another run for the heads outside each circuit, one for each copy of the batch."""
-
-    recorded: Float[Tensor, "batch heads queries v"]
-    inside: Bool[Tensor, "circuits heads"]
-
-    def output(self, output: HeadOutput, head: int, queries: QueryPositions) -> HeadOutput:  # noqa: ARG002
-        taken = self.recorded[:, head].to(output).repeat(len(self.inside), 1, 1)
-        chosen = self.inside[:, head].repeat_interleave(len(self.recorded)).to(output.device)
-        return torch.where(chosen[:, None, None], output, taken)

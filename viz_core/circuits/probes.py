@@ -36,10 +36,8 @@ class Probe:
     """A layer on texts whose last token is given and whose other tokens are zeros.
 
     It is a copy in float64 without dropout, on which no edit and no recording of others acts. Cross-attention reads its
-    queries before anything is added in the layer, and its keys and values from given vectors too.
-
-    Raises:
-        ValueError: if there is no such layer, it does not run by itself, or its attention is recorded as a whole map.
+    queries before anything is added in the layer, and its keys and values from given vectors too. ValueError if there
+    is no such layer, it does not run by itself, or its attention is recorded as a whole map.
     """
 
     def __init__(self, model: nn.Module, site: str) -> None:
@@ -104,10 +102,7 @@ def linear_map(function: Callable[[Tensor], Tensor], width: int) -> Float[Tensor
     """Return W of a function W n(x) + b of rows x, where n divides by a standard deviation or length, or is absent.
 
     W is exact: it is found from as many orthogonal vectors as x is wide, and tried on others. Gains and means of the
-    norm are part of it (Elhage 2021, "Handling layer normalization").
-
-    Raises:
-        ValueError: if the function is another.
+    norm are part of it (Elhage 2021, "Handling layer normalization"). ValueError if the function is another.
     """
     size = 64.0  # so large that what a norm adds to a variance is nothing
     places = torch.arange(width, dtype=torch.float64)

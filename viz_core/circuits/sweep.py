@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from viz_core.runtime.interruption import may_end
@@ -51,7 +51,7 @@ def patch_sweep(
         for those in torch.arange(cells.columns).split(CELLS):
             may_end()
             if positions is None:
-                edit: Edit = _Heads(None, value, those)
+                edit: Edit = HeadsOfRun(None, value, those[:, None] == torch.arange(cells.columns))
             else:
                 chosen = (positions == those[:, None, None]).flatten(0, 1).to(value.device)
                 edit = StateEdit(None, value.repeat(len(those), 1, 1), chosen)
@@ -129,16 +129,16 @@ def logits_of(model: nn.Module, inputs: Mapping[str, Any]) -> Tensor:
 
 
 @dataclass(frozen=True, eq=False)
-class _Heads(Edit):
-    """Outputs of heads from another run: a head of its own for each copy of the batch."""
+class HeadsOfRun(Edit):
+    """Outputs of heads from another run: in each copy of the batch, those of the heads that are taken."""
 
     recorded: Float[Tensor, "batch heads queries v"]
-    cells: Tensor
+    taken: Bool[Tensor, "copies heads"]
 
     def output(self, output: HeadOutput, head: int, queries: QueryPositions) -> HeadOutput:  # noqa: ARG002
-        taken = self.recorded[:, head].to(output).repeat(len(self.cells), 1, 1)
-        chosen = (self.cells == head).repeat_interleave(len(self.recorded)).to(output.device)
-        return torch.where(chosen[:, None, None], taken, output)
+        recorded = self.recorded[:, head].to(output).repeat(len(self.taken), 1, 1)
+        taken = self.taken[:, head].repeat_interleave(len(self.recorded)).to(output.device)
+        return torch.where(taken[:, None, None], recorded, output)
 
 
 def repeated(given: Any, batch: int, times: int) -> Any:

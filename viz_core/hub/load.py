@@ -114,9 +114,7 @@ def import_transformers() -> None:
     """Import transformers with what a first load needs of it; the first call takes seconds.
 
     The package replaces its own module while it is imported: another thread would get an empty one, hence the lock.
-
-    Raises:
-        ImportError: if it is not installed, or another version than we know.
+    ImportError if it is not installed, or another version than we know.
     """
     require("hub", "transformers", "huggingface-hub", "python-frontmatter")
     with _importing:

@@ -14,11 +14,7 @@ SCENES = ("airplane", "ship", "automobile", "truck", "frog", "cat")
 
 
 def drawn_picture(name: str) -> Image.Image:
-    """Return one of `GARMENTS` or `SCENES`, 256 x 256 pixels.
-
-    Raises:
-        AssetError: if its file is missing or damaged.
-    """
+    """Return one of `GARMENTS` or `SCENES`, 256 x 256 pixels. AssetError if its file is missing or damaged."""
     path = FOLDER / f"{name}.png"
     with reading(path), Image.open(path) as image:
         return image.convert("RGB")

@@ -16,11 +16,7 @@ _SHEET = ASSETS / "samples" / "fashion-mnist-test"
 
 @cache
 def shipped_pictures() -> tuple[UInt8[Tensor, "n 1 side side"], tuple[int, ...]]:
-    """The pictures, row by row of their sheet, and their labels.
-
-    Raises:
-        AssetError: if their file is missing or damaged.
-    """
+    """The pictures, row by row of their sheet, and their labels. AssetError if their file is missing or damaged."""
     labels_file, drawn = _SHEET.with_suffix(".json"), _SHEET.with_suffix(".png")
     with reading(labels_file):
         about = json.loads(labels_file.read_text(encoding="utf-8"))

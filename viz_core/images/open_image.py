@@ -147,21 +147,6 @@ def _upright(image: Image.Image) -> Image.Image:
         return image
 
 
-def preview(image: Image.Image, side: int = 512) -> Image.Image:
-    """Any picture in red, green and blue, at most `side` pixels on its longer side; never the whole of a large one.
-
-    One that is all but a line is drawn thicker, so that something is left of it wherever it is made smaller again.
-    """
-    larger = max(image.size) / (4 * side)
-    if larger > 1:
-        rough = max(1, round(image.width / larger)), max(1, round(image.height / larger))
-        image = image.resize(rough, Image.Resampling.NEAREST)
-    colour = as_rgb(image)
-    colour.thumbnail((side, side))
-    thick = max(colour.size) // 64
-    return colour if min(colour.size) >= thick else colour.resize([max(length, thick) for length in colour.size])
-
-
 def _too_large(size: tuple[int, int] | None, max_pixels: int) -> PictureError:
     if size is None:
         return PictureError(

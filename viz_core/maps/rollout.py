@@ -68,11 +68,7 @@ def fuse_heads(weights: Float[Tensor, "heads n n"], how: HeadFusion) -> Float[Te
 
 
 def discard_smallest(weights: Float[Tensor, "n n"], ratio: float) -> Float[Tensor, "n n"]:
-    """The map with its floor(ratio n^2) smallest weights set to 0.
-
-    Raises:
-        ValueError: unless 0 <= ratio < 1.
-    """
+    """The map with its floor(ratio n^2) smallest weights set to 0. ValueError unless 0 <= ratio < 1."""
     if not is_number(ratio) or not 0 <= ratio < 1:
         raise ValueError(f"discard_ratio: expected at least 0 and below 1, got {ratio}")
     flat = weights.flatten()

@@ -12,14 +12,11 @@ def warping_path(cost: Float[np.ndarray, "rows columns"]) -> Int[np.ndarray, "st
     """Cheapest path from the first cell to the last in steps down, across or diagonal (dynamic time warping).
 
     D_ij = c_ij + min(D_i-1,j-1, D_i-1,j, D_i,j-1), worked out one antidiagonal after the other, whose cells need none
-    of each other; then back from the end to where each least came from, both by one where several are alike
-    (Sakoe and Chiba 1978, section II).
+    of each other; then back from the end to where each least came from, both by one where several are alike (Sakoe and
+    Chiba 1978, section II). ValueError if there is no cell, or a cost is NaN.
 
     Returns:
         Row and column of each cell on the way.
-
-    Raises:
-        ValueError: if there is no cell, or a cost is NaN.
     """
     if not cost.size or np.isnan(cost).any():
         raise ValueError(f"cost: expected at least one cell and no NaN, got shape {cost.shape}")
@@ -43,14 +40,12 @@ def token_starts(weights: Float[Tensor, "heads tokens keys"], width: int = 7) ->
 
     Each weight is told as how far it lies above the mean of its key over tokens, in standard deviations; a median over
     `width` keys in a row takes single spikes away; heads are averaged; and the way that gathers most is taken. They
-    never go back (Whisper's own word times: openai/whisper, timing.py, `find_alignment`).
+    never go back (Whisper's own word times: openai/whisper, timing.py, `find_alignment`). ValueError if there is no
+    head, token or key, weights are no floating-point tensor, or the width is not odd.
 
     Args:
         weights: of each token's step over the keys that are sound.
         width: odd.
-
-    Raises:
-        ValueError: if there is no head, token or key, weights are no floating-point tensor, or the width is not odd.
     """
     check_tensors(weights=weights)
     check_axes("heads tokens keys", weights=weights)

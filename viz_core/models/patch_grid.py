@@ -14,14 +14,12 @@ def interpolate_positions(
 ) -> Float[Tensor, "1 new_tokens d"]:
     """Return learned positions for a grid of another size, by bicubic interpolation (Dosovitskiy 2021, section 3.2).
 
-    That of the class token, which is first, is unchanged.
+    That of the class token, which is first, is unchanged. ValueError if pos_embedding has not one row for the class
+    token and each patch of the learned grid.
 
     Args:
         learned: rows and columns of the grid that pos_embedding is for.
         target: rows and columns of the new one.
-
-    Raises:
-        ValueError: if pos_embedding has not one row for the class token and each patch of the learned grid.
     """
     check_tensors(pos_embedding=pos_embedding)
     check_axes("1 tokens d", pos_embedding=pos_embedding)
@@ -55,11 +53,7 @@ def resize_grid(
 
 
 def count_patches(img_size: tuple[int, int], patch_size: tuple[int, int]) -> tuple[int, int]:
-    """Return rows and columns of patches in a picture (height, width).
-
-    Raises:
-        ValueError: if patches do not divide it.
-    """
+    """Return rows and columns of patches in a picture (height, width). ValueError if patches do not divide it."""
     if not all(img_size) or img_size[0] % patch_size[0] or img_size[1] % patch_size[1]:
         raise ValueError(
             f"expected a picture that patches of {patch_size[0]} x {patch_size[1]} pixels divide, "

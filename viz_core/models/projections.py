@@ -13,10 +13,8 @@ def output_projection(model: nn.Module, site: str) -> Any:
     """Return W_o of the attention layer at a site, with its adapters or quantised; GPT-2's as a Linear.
 
     It has one of the usual names within the layer, or, as in BERT, beside it: `attention.self` is followed by
-    `attention.output.dense`. The innermost layer of a site comes first.
-
-    Raises:
-        ValueError: if there is no such site, or no projection is found there.
+    `attention.output.dense`. The innermost layer of a site comes first. ValueError if there is no such site, or no
+    projection is found there.
     """
     parts, name = dict(model.named_modules()), site.partition("@")[0]  # "encoder.0.self@2" is that layer called again
     layers = sorted((path for path, part in parts.items() if site_of(part) == name), key=len, reverse=True)

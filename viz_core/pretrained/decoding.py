@@ -85,16 +85,13 @@ def beam_search(
     """The best of `beam` hypotheses by log p(y | x) / lp(y), with lp(y) = ((5 + |y|) / 6)^length_penalty.
 
     (Wu 2016, equation 14, without its coverage term.) A hypothesis that ends leaves the beam, which is then one
-    narrower (Sutskever 2014, section 3.2): a beam of 1 is greedy search. Those that max_new_tokens cuts off are
-    judged with the others.
+    narrower (Sutskever 2014, section 3.2): a beam of 1 is greedy search. Those that max_new_tokens cuts off are judged
+    with the others. ValueError if beam < 1.
 
     Args:
         logits_of: where given, gets each row's logits, from which the tokens of its best hypothesis were chosen.
         candidates_of: where given, gets the most likely candidates of each step for the first row: those kept, then
             `PRUNED` more.
-
-    Raises:
-        ValueError: if beam < 1.
     """
     if beam < 1:
         raise ValueError(f"beam: expected at least 1, got {beam}")

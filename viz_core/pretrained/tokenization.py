@@ -31,11 +31,7 @@ def special_tokens(tokenizer: Tokenizer) -> SpecialTokens:
 
 
 def token_id(tokenizer: Tokenizer, token: str) -> int:
-    """The id of a token that must be there.
-
-    Raises:
-        ValueError: if it is not.
-    """
+    """The id of a token that must be there. ValueError if it is not."""
     found = tokenizer.token_to_id(token)
     if found is None:
         raise ValueError(f"expected the tokenizer to have {token!r}, got a vocabulary without it")

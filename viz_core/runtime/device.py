@@ -52,13 +52,10 @@ def fast_precision(device: torch.device) -> torch.dtype:
 
 
 def find_device(name: str, source: str = "device") -> torch.device:
-    """Return the device of this name.
+    """Return the device of this name. DeviceError if this machine does not have it.
 
     Args:
         source: the setting that names it, for the error.
-
-    Raises:
-        DeviceError: if this machine does not have it.
     """
     values = {"source": source, "name": name, "have": available_devices()}
     try:

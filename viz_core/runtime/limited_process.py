@@ -49,13 +49,11 @@ def run_limited(
 ) -> bytes:
     """Return what `function(content, *arguments)` returns, or its parts joined, from a process with limits.
 
+    RefusalError if the function raises one. LimitError if a limit is exceeded, or the function fails otherwise.
+
     Args:
         function: at the top level of a module; the process imports that module.
         arguments: numbers and strings.
-
-    Raises:
-        RefusalError: if the function raises one.
-        LimitError: if a limit is exceeded, or the function fails otherwise.
     """
     path = [os.path.abspath(place) for place in sys.path]
     options = [f"{function.__module__}:{function.__qualname__}", json.dumps(list(arguments))]

@@ -1,7 +1,6 @@
 """Errors shown to users: a translatable sentence and the values in it."""
 
 from functools import partial
-from string import Formatter
 from typing import Any
 
 
@@ -32,16 +31,6 @@ class RefusalError(Exception):
     def __reduce__(self) -> tuple[Any, ...]:
         """Support pickling."""
         return partial(type(self), self.sentence, **self.values), ()
-
-    @property
-    def formatted_values(self) -> dict[str, str]:
-        """The values as written in the message."""
-        formatter, formatted = Formatter(), {}
-        for _, name, spec, conversion in formatter.parse(self.sentence):
-            if name is not None:
-                value = formatter.convert_field(_as_text(self.values[name]), conversion)
-                formatted[name] = formatter.format_field(value, spec or "")
-        return formatted
 
 
 def _as_text(value: object) -> object:

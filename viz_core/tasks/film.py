@@ -40,10 +40,6 @@ FILMS = {
 """Each recorded run by its name; its file is NAME-SEED.npz."""
 TWO_HEADS = replace(_REPEAT, shape=Shape(2, 1, feed_forward=False))
 """The run whose weights ship: attention only, one head a layer."""
-EXTRAPOLATION = Plan(
-    "repeat", Shape(2), steps=1200, shortest=2, longest=20, batch_size=32, learning_rate=5e-3, every=1200
-)
-"""The run of every position scheme, with lengths up to 20."""
 
 
 def accuracy_by_length(run: TaskRun, lengths: Sequence[int] = LENGTHS) -> list[float]:

@@ -61,14 +61,12 @@ def attend_difference(
     """Return both softmaxes times one half of the values; their difference is recorded with the second half.
 
     Heads are pairs of softmaxes, the first of one half of the queries with the first of the other. A layer calls this
-    for each half of its values, and takes factor times the second outputs off the first.
+    for each half of its values, and takes factor times the second outputs off the first. ValueError if an edit of a
+    head is another than `off` or `gate`, or the recording is differentiable.
 
     Args:
         values: the same for both softmaxes of a head.
         options: all those of `attend`.
-
-    Raises:
-        ValueError: if an edit of a head is another than `off` or `gate`, or the recording is differentiable.
     """
     trace = current_trace()
     if trace is None and not is_editing():

@@ -47,10 +47,7 @@ class LinearRule(Projected):
         """Return the weights of these heads and queries over all keys, 0 where an edit cuts them.
 
         Keys are visited backwards in chunks, with what each query still reads of the state before them: the cost is
-        that of these rows alone.
-
-        Raises:
-            ValueError: if what was recorded has been changed in place since.
+        that of these rows alone. ValueError if what was recorded has been changed in place since.
         """
         self.check_unchanged()
         found = self._weights(heads, queries, None)

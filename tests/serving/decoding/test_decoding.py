@@ -14,6 +14,7 @@ from PIL import Image
 from serving.compute.slots import BusyError
 from serving.decoding import child, process
 from serving.decoding.pictures import decode_picture, decode_preview
+from serving.decoding.preview import preview
 from serving.decoding.sounds import decode_sound
 from serving.decoding.videos import decode_video
 from serving.requests.request import Picture
@@ -21,7 +22,7 @@ from tests.viz_core.bounded import bounded
 from tests.viz_core.images.hostile_pictures import GOOD, encode, phone_photo, quarters
 from tests.viz_core.images.test_video import COLOURS, animation, still
 from ui.compute.videos import read_video
-from viz_core.images.open_image import PictureError, as_rgb, open_picture, preview
+from viz_core.images.open_image import PictureError, as_rgb, open_picture
 from viz_core.images.video import open_video
 from viz_core.runtime.interruption import interruptible
 from viz_core.runtime.limited_process import LimitError, Limits, run_limited

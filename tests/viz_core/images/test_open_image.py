@@ -21,7 +21,7 @@ from tests.viz_core.images.hostile_pictures import (
     png_header,
     quarters,
 )
-from viz_core.images.open_image import MAX_PIXELS, PictureError, as_rgb, open_picture, preview
+from viz_core.images.open_image import MAX_PIXELS, PictureError, as_rgb, open_picture
 
 
 def similar(found: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
@@ -113,17 +113,3 @@ def test_a_broken_note_about_rotation_is_passed_over() -> None:
     exif = b"Exif\0\0MM\0*\0\0\0\x08\xff\xff\x01\x12\0\x03"
     image = open_picture(encode(quarters(80, 40), "JPEG", exif=exif, quality=95))
     assert image.size == (80, 40)
-
-
-@pytest.mark.parametrize("name", GOOD)
-def test_a_preview_of_anything_is_small_and_in_colour(name: str) -> None:
-    content, (width, height) = GOOD[name]
-    small = preview(open_picture(content), 16)
-    assert small.mode == "RGB"
-    assert max(small.size) == min(16, max(width, height))
-    if name == "rotated photo":
-        assert all(map(similar, corners(small), (RED, GREEN, BLUE, WHITE)))
-
-
-def test_a_preview_of_a_thread_is_thick_enough_to_be_made_smaller() -> None:
-    assert preview(open_picture(GOOD["30,000 x 2"][0]), 512).size == (512, 8)
