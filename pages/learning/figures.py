@@ -37,7 +37,7 @@ def curve_figure(films: Mapping[str, Film], step: int, jump: Jump | None, labels
         jump: of the first film, a band.
     """
     figure = make_subplots(rows=2, cols=1, shared_xaxes=True, vertical_spacing=0.08)
-    several = len(films) > 1
+    several, words = len(films) > 1, load_words("common")
     for place, (name, film) in enumerate(films.items()):
         colour = CATEGORIES[place]
         shown = _thinned(len(film.loss))
@@ -45,14 +45,14 @@ def curve_figure(films: Mapping[str, Film], step: int, jump: Jump | None, labels
         line = {"color": colour, "width": 1.5}
         figure.add_scatter(y=film.loss[shown], name=name, line=line, showlegend=several, row=1, col=1, **style)
         line = {"color": colour, "width": 1, "dash": "dot"}
-        trained = f"{name}, {labels['on-batch']}" if several else labels["on-batch"]
+        trained = words("named-part", name=name, part=labels["on-batch"]) if several else labels["on-batch"]
         figure.add_scatter(
             y=film.accuracy[shown], name=trained, opacity=0.5, line=line, showlegend=not several, row=2, col=1, **style
         )
         figure.add_scatter(
             x=np.array(film.shots),
             y=film.held_out,
-            name=f"{name}, {labels['held-out']}" if several else labels["held-out"],
+            name=words("named-part", name=name, part=labels["held-out"]) if several else labels["held-out"],
             legendgroup=name,
             showlegend=not several,
             mode="lines+markers",

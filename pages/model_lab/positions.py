@@ -44,7 +44,8 @@ def positions(chapter: Chapter, card: HubCard, schemes: tuple[Positions, ...]) -
 
 def _named(chapter: Chapter, scheme: Positions) -> str:
     """Stack and scheme: "encoder, T5's learned bias"."""
-    return f"{chapter.common(f'head-kind.{scheme.stack}')}, {chapter.words(f'scheme.{scheme.scheme}')}"
+    name, part = chapter.common(f"head-kind.{scheme.stack}"), chapter.words(f"scheme.{scheme.scheme}")
+    return chapter.common("named-part", name=name, part=part)
 
 
 def _table(chapter: Chapter, scheme: Positions) -> None:

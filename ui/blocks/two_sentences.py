@@ -79,7 +79,7 @@ def draw_experiment(chapter: Chapter, experiment: Experiment) -> None:
         _draw_map(chapter, words, recovered, columns, (layer, column), what)
     with right:
         runs = experiment.predictions(stack, what, layer, column)
-        _draw_words(chapter, words, runs, found, _place(what, layer, column, columns))
+        _draw_words(chapter, words, runs, found, _place(words, what, layer, column, columns))
     residual = abs(runs.difference - float(differences[layer, column]))
     with st.container(horizontal=True, key="claims-two-sentences"):
         Claim("claim-two-sentences", words("claim"), "off-by", residual, _ROUNDING).draw(chapter.common)
@@ -130,7 +130,7 @@ def _draw_map(
 ) -> None:
     figure = words.group("figure")
     layer, column = (int(i) for i in np.unravel_index(np.abs(recovered).argmax(), recovered.shape))
-    values = {"most": f"{recovered[layer, column]:.2f}", "place": _place(what, layer, column, columns)}
+    values = {"most": f"{recovered[layer, column]:.2f}", "place": _place(words, what, layer, column, columns)}
     draw_chart(
         "figure-sweep",
         sweep_figure(recovered, columns, chosen, figure["head" if what in HEADS else "token"], figure),
@@ -164,11 +164,11 @@ def _draw_words(chapter: Chapter, words: Words, runs: Predictions, found: Compar
     )
 
 
-def _place(what: str, layer: int, column: int, columns: tuple[str, ...]) -> str:
+def _place(words: Words, what: str, layer: int, column: int, columns: tuple[str, ...]) -> str:
     """Return a cell in words: "layer 2, head 3", or "layer 2, girl"."""
     if what in HEADS:
         return head_place(layer + 1, column + 1)
-    return f"{layer_place(layer + 1)}, {escape(columns[column])}"
+    return words("place", layer=layer_place(layer + 1), column=escape(columns[column]))
 
 
 def _signed(number: float) -> str:
