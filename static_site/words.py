@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import product
 from typing import Any
 
 import frontmatter
@@ -12,7 +13,7 @@ from latex2mathml.converter import convert
 from viz_core.runtime.assets import ASSETS, reading
 
 TEXT = ASSETS / "text"
-ENGLISH = "en"
+ENGLISH, SHARED = "en", "shared"
 LANGUAGES = tuple(sorted(path.name for path in TEXT.iterdir() if (path / "site.md").is_file()))
 
 _FORMULA = re.compile(r"\$\$(.+?)\$\$|\$(.+?)\$", re.DOTALL)
@@ -21,16 +22,16 @@ _TO_PARTS = re.compile(r"\[((?:[^\[\]]|\[[^\]]*\])*)\]\(#part-[^)]*\)")
 
 
 def read_words(name: str, language: str) -> tuple[dict[str, Any], dict[str, str]]:
-    """Front matter and sections of assets/text/LANGUAGE/NAME.md, in English where one is missing."""
+    """Front matter and sections of assets/text/LANGUAGE/NAME.md, else of shared.md; in English where one is missing."""
     front: dict[str, Any] = {}
     sections: dict[str, str] = {}
-    for each in (ENGLISH, language):
-        path = TEXT / each / f"{name}.md"
+    for file, each in product((SHARED, name), (ENGLISH, language)):
+        path = TEXT / each / f"{file}.md"
         if not path.is_file():
             continue
         with reading(path):
             post = frontmatter.loads(path.read_text(encoding="utf-8"))
-        front |= post.metadata
+        front = {**front, **post.metadata} if file == name else front
         parts = re.split(r"^## (.+)$", post.content, flags=re.MULTILINE)
         sections |= {title.strip(): body.strip() for title, body in zip(parts[1::2], parts[2::2], strict=True)}
     return front, sections

@@ -14,7 +14,7 @@ from tests.due import is_due
 from tests.names_of_words import Code, CodeStrings, Name, code_strings, labels_taken
 from ui.chapter.contents import all_chapters
 from ui.chapter.tour import steps
-from ui.text.words import ENGLISH, TEXT, Words, languages, load_words
+from ui.text.words import ENGLISH, SHARED, TEXT, Words, languages, load_words
 from ui.widgets.predictions import read_prediction
 from viz_core.maps.register import MEASURES
 from viz_core.runtime.assets import AssetError
@@ -24,6 +24,7 @@ ROOT = Path(__file__).resolve().parents[1]
 CHAPTER_FILES = sorted(path.stem for path in (TEXT / ENGLISH).glob("*.md"))
 CHAPTERS_ON_DISK = sorted(path for path in (ROOT / "pages").iterdir() if (path / "page.py").is_file())
 VIEW = "attention-view"
+BUDGET = 35_000
 
 
 def _python(*folders: str) -> list[Path]:
@@ -117,7 +118,8 @@ def test_every_section_that_code_names_is_there(chapter: str) -> None:
     words = load_words(chapter, ENGLISH)
     labels = words.front.get("controls", {})
     own = [name for name in names() if name.words == chapter and name.must_be]
-    assert not [name for name in own if not name.finds(labels if name.kind == "label" else words.sections)]
+    sections = {**words.shared, **words.sections}
+    assert not [name for name in own if not name.finds(labels if name.kind == "label" else sections)]
 
 
 @pytest.mark.parametrize("chapter", CHAPTER_FILES)
@@ -130,7 +132,8 @@ def test_every_section_is_named_by_code(chapter: str) -> None:
         known = CodeStrings(known.whole | drawn.whole, known.patterns | drawn.patterns)
     if chapter == "site":
         known = code_strings(_python("static_site"), [], [])
-    own = list({(name.kind, name.pattern): name for name in names() if name.words in (None, chapter)}.values())
+    asked = [name for name in names() if chapter == SHARED or name.words in (None, chapter)]
+    own = list({(name.kind, name.pattern): name for name in asked}.values())
     own.append(Name(chapter, "group", "option", "what a control offers"))
     if handed_over:
         own.append(Name(chapter, "section", handed_over, "what draws it names it"))
@@ -143,7 +146,8 @@ def test_every_section_is_named_by_code(chapter: str) -> None:
 
 @pytest.mark.parametrize("chapter", CHAPTERS_ON_DISK, ids=lambda chapter: chapter.name)
 def test_every_label_a_figure_takes_from_a_group_is_there(chapter: Path) -> None:
-    sections = load_words(chapter.name.replace("_", "-"), ENGLISH).sections
+    words = load_words(chapter.name.replace("_", "-"), ENGLISH)
+    sections = {**words.shared, **words.sections}
     missing = [
         f"{place}: {label}"
         for place, label in labels_taken(_python(f"pages/{chapter.name}"))
@@ -262,9 +266,31 @@ def test_another_language_falls_back_to_english(tmp_path: Path, monkeypatch: pyt
     for language, text in (("en", "# \n## a\nEnglish a\n## b\nEnglish b"), ("pt", "## a\nPortuguês a")):
         (tmp_path / language).mkdir()
         (tmp_path / language / "x.md").write_text(f"---\ntitle: {language}\n---\n{text}", encoding="utf-8")
+        for_all = f"---\ntitle: {language}\n---\n## b\nshared\n## option.c\nc in {language}"
+        (tmp_path / language / f"{SHARED}.md").write_text(for_all, encoding="utf-8")
     monkeypatch.setattr("ui.text.words.TEXT", tmp_path)
     words = load_words("x", "pt")
     assert (words.title, words("a"), words("b")) == ("pt", "Português a", "English b")
+    assert words("option.c") == "c in pt" == words.group("option")["c"]
+    assert words.has("option.c")
+    assert "option.c" not in words.sections
+    assert load_words("x", ENGLISH)("option.c") == "c in en"
+
+
+@pytest.mark.parametrize("chapter", [name for name in CHAPTER_FILES if name not in (SHARED, VIEW)])
+def test_no_chapter_repeats_what_all_share(chapter: str) -> None:
+    own, shared = (
+        [ui.text.words._read(file, language).sections for language in languages()] for file in (chapter, SHARED)
+    )
+    assert not [name for name in own[0] if [each.get(name) for each in own] == [each.get(name) for each in shared]]
+
+
+def test_the_pages_keep_to_their_budget_of_words() -> None:
+    """In English: texts and labels of all files, split at blanks; names of sections do not count."""
+    words = [ui.text.words._read(file, ENGLISH) for file in CHAPTER_FILES]
+    texts = [text for each in words for text in each.sections.values()]
+    texts += [str(label) for each in words for label in each.front.get("controls", {}).values()]
+    assert sum(len(text.split()) for text in texts) <= BUDGET
 
 
 @pytest.mark.parametrize("path", sorted(TEXT.glob("*/*.md")), ids=lambda path: f"{path.parent.name}-{path.stem}")

@@ -43,6 +43,7 @@ def two_languages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (tmp_path / language / "two-words.md").write_text(f"---\n{LABELS}---\n{text}", encoding="utf-8")
         common = "## fallback\n{label}: {asked} is none; {shown}\n\n## choose\nChoose\n"
         (tmp_path / language / "common.md").write_text(common, encoding="utf-8")
+        (tmp_path / language / "shared.md").write_text("", encoding="utf-8")
     monkeypatch.setattr(ui.text.words, "TEXT", tmp_path)
 
 

@@ -1,4 +1,4 @@
-"""The words of a chapter, by name: assets/text/LANGUAGE/CHAPTER.md, with English as the fallback."""
+"""The words of a chapter, by name: assets/text/LANGUAGE/CHAPTER.md, then shared.md, with English as the fallback."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 import time
 import unicodedata
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,8 @@ from viz_core.runtime.assets import ASSETS, AssetError, reading
 
 TEXT = ASSETS / "text"
 ENGLISH = "en"
+SHARED = "shared"
+"""The file of the sections that several chapters have in common; a chapter's own section comes before it."""
 LANGUAGE = "lang"
 """The query parameter that selects a language."""
 SECOND = "second"
@@ -38,22 +40,24 @@ _PREFIXES = {"heads": "hs"}  # "h" is that of home
 
 @dataclass(frozen=True)
 class Words:
-    """A chapter's front matter (title, labels of controls) and its named sections."""
+    """A chapter's front matter (title, labels of controls), its named sections, and those that chapters share."""
 
     chapter: str
     front: dict[str, Any]
     sections: dict[str, str]
     language: str = ENGLISH
     second: Words | None = None
+    shared: dict[str, str] = field(default_factory=dict)
 
     def __call__(self, name: str, /, **values: object) -> str:
         """Return the section of this name, with each {key} replaced by its value.
 
         Only given keys are replaced, so formulas keep their braces.
         """
-        if name not in self.sections:
+        text = self.sections.get(name) or self.shared.get(name)
+        if text is None:
             raise AssetError("{file}.md has no section {name!r}", file=self.chapter, name=name)
-        return fill(self.sections[name], values, self.language)
+        return fill(text, values, self.language)
 
     def prose(self, name: str, /, **values: object) -> str:
         """Return the section of this name; if the reader chose a second language, with its sentences in between."""
@@ -63,10 +67,11 @@ class Words:
     def group(self, prefix: str) -> dict[str, str]:
         """Return every section PREFIX.NAME by its NAME, the labels of a figure for example."""
         start = f"{prefix}."
-        return {name.removeprefix(start): text for name, text in self.sections.items() if name.startswith(start)}
+        texts = {**self.shared, **self.sections}
+        return {name.removeprefix(start): text for name, text in texts.items() if name.startswith(start)}
 
     def has(self, name: str) -> bool:
-        return name in self.sections
+        return name in self.sections or name in self.shared
 
     def label(self, name: str) -> str:
         """Return the label of a control."""
@@ -156,12 +161,16 @@ def _words(folder: Path, chapter: str, language: str, second: str | None, time: 
         first, other = (_words(folder, chapter, each, None, time) for each in (language, second))
         return replace(first, second=other)
     english = _read(chapter, ENGLISH)
+    shared = {} if chapter == SHARED else _read(SHARED, ENGLISH).sections
     if language == ENGLISH:
-        return english
+        return replace(english, shared=shared)
     other = _read(chapter, language)
     controls = {**english.front.get("controls", {}), **other.front.get("controls", {})}
     sections = {**english.sections, **other.sections}
-    return Words(chapter, {**english.front, **other.front, "controls": controls}, sections, language)
+    if chapter != SHARED:
+        shared = {**shared, **_read(SHARED, language).sections}
+    front = {**english.front, **other.front, "controls": controls}
+    return Words(chapter, front, sections, language, shared=shared)
 
 
 def sentences_of_errors(language: str) -> dict[str, str]:

@@ -64,14 +64,6 @@ def test_of_heads_that_moved_a_logit(open_page: OpenPage) -> None:
     assert number(app, "mean probability") < 20 < 80 < number(app, "layer 3 raises it to")
 
 
-def test_of_the_term_that_decides(open_page: OpenPage) -> None:
-    """A head was said to look by word, and the largest term of its scores was left out."""
-    app = open_page("transformer", **{"t-section": "What scores are made of"})
-    stands(app)
-    assert "*place-word* varies most along a row (standard deviation 92.44)" in one_line(app)
-    assert finding(app, "In every row it is highest for the key <eos>: an attention sink", "rows it is highest for")
-
-
 def test_of_heads_that_align(open_page: OpenPage) -> None:
     """A head that looks at the source of the word just read was said to pair the words."""
     app = open_page("transformer", **{"t-text": "Go.", "t-section": "How it was trained"})
