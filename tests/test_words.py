@@ -132,8 +132,8 @@ def test_every_section_is_named_by_code(chapter: str) -> None:
         known = CodeStrings(known.whole | drawn.whole, known.patterns | drawn.patterns)
     if chapter == "site":
         known = code_strings(_python("static_site"), [], [])
-    asked = [name for name in names() if chapter == SHARED or name.words in (None, chapter)]
-    own = list({(name.kind, name.pattern): name for name in asked}.values())
+    requested = [name for name in names() if chapter == SHARED or name.words in (None, chapter)]
+    own = list({(name.kind, name.pattern): name for name in requested}.values())
     own.append(Name(chapter, "group", "option", "what a control offers"))
     if handed_over:
         own.append(Name(chapter, "section", handed_over, "what draws it names it"))
