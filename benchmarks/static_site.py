@@ -8,12 +8,13 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from playwright.sync_api import Page, sync_playwright
 
 from benchmarks.browsing import chromium
@@ -22,11 +23,13 @@ from benchmarks.serving import ROOT
 from viz_core.hub import HubModel, HubRun, load_hub
 from viz_core.pretrained import Translation, Translator, load
 from viz_core.pretrained.samples import held_out
+from viz_core.trace import AttentionCall, record
 from viz_core.view.translation import translation_groups
 from viz_core.view.words import group_labels
 
 QUICK = {"sentences": 2}
 FIRST, TOKEN = 3.0, 30.0  # seconds and milliseconds
+VISIT = 20.0  # megabytes
 MAPS = 1e-4
 TIMEOUT = 120_000
 SUB_PATH = "some/where"
@@ -57,6 +60,16 @@ WRITTEN = """async ([texts, options]) => {
   }
   return results;
 }"""
+# What the reader's page makes of some texts: as `read` of reader_model.js returns it, with every map.
+READ = """async ([texts, masked, off]) => {
+  const { attentionWeights } = await import(new URL("../attention.js", location));
+  const results = [];
+  for (const text of texts) {
+    const { calls, logits, chances, ...found } = await atlas.reader.read(text, masked, off);
+    results.push({ ...found, logits: [...logits], maps: calls.map((call) => [...attentionWeights(call)]) });
+  }
+  return results;
+}"""
 _SINCE_ARRIVAL = """() => {
   const at = (name) => performance.getEntriesByName(name)[0].startTime;
   return (at("translated") - at("arrived")) / 1000;
@@ -72,30 +85,41 @@ def measure(sentences: int = 200) -> list[Row]:
     texts = [sample.english for sample in held_out()[:sentences]]
     model = load("transformer-en-fr", device="cpu")
     assert isinstance(model, Translator)
-    with served_site() as url, sync_playwright() as playwright, chromium(playwright) as browser:
-        firsts = []
-        for _ in range(min(3, sentences)):
-            page = browser.new_context().new_page()
-            page.goto(f"{url}en/transformer.html")
+    firsts = []
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright, chromium(playwright) as browser:
+        build_site_below(Path(folder))
+        loaded = first_visit(browser.new_context().new_page(), Path(folder), "transformer")
+        with serve_site(Path(folder)) as url:
+            for _ in range(min(3, sentences)):
+                page = browser.new_context().new_page()
+                page.goto(f"{url}en/transformer.html")
+                wait_until_ready(page)
+                firsts.append(page.evaluate(_SINCE_ARRIVAL))
+            found = [page.evaluate(IN_BROWSER, [[text], 1, []])[0] for text in texts]
+            page.goto(f"{url}en/writer.html")
             wait_until_ready(page)
-            firsts.append(page.evaluate(_SINCE_ARRIVAL))
-        found = [page.evaluate(IN_BROWSER, [[text], 1, []])[0] for text in texts]
-        page.goto(f"{url}en/writer.html")
-        wait_until_ready(page)
-        starts = [" ".join(text.split()[:3]) for text in texts]
-        written = [page.evaluate(WRITTEN, [[start], {"newTokens": 12}])[0] for start in starts]
+            starts = [" ".join(text.split()[:3]) for text in texts]
+            written = [page.evaluate(WRITTEN, [[start], {"newTokens": 12}])[0] for start in starts]
+            page.goto(f"{url}en/reader.html")
+            wait_until_ready(page)
+            reader = load_hub("reader-en", device="cpu", offline=True)
+            read = [read_differences(page.evaluate(READ, [[text], [2], []])[0], reader) for text in texts]
     expected = [model.translate(text) for text in texts]
     pairs = list(zip(found, expected, strict=True))
     different = sum(one["target"] != list(other.target_ids) for one, other in pairs)
     maps = tuple(map_difference(one, other) for one, other in pairs if one["target"] == list(other.target_ids))
+    logits, weights = zip(*read, strict=True)
     per_token = tuple(one["time"] / len(one["target"]) for one in found)
     writer = load_hub("writer-en", device="cpu", offline=True)
     return [
         Row("site: the model's arrival to the first translation", "s", tuple(firsts), target=FIRST, headline=True),
         Row("site: a token of a translation in the browser", "ms", per_token, target=TOKEN, headline=True),
+        Row("site: sent at the first visit to the translator", "MB", (loaded,), target=VISIT, headline=True),
         Row(f"site: of {len(texts)} held-out translations, other than Python's", "sentences", (different,), target=0),
         Row("site: largest difference of a weight from Python's", "weight", (max(maps),), target=MAPS),
         *_writer_rows(writer, starts, written),
+        Row("site: largest difference of a logit of the reader", "logit", (max(logits),), target=MAPS),
+        Row("site: largest difference of a weight of the reader", "weight", (max(weights),), target=MAPS),
     ]
 
 
@@ -122,28 +146,37 @@ def map_difference(found: dict[str, Any], expected: Translation) -> float:
 
 def written_difference(found: dict[str, Any], run: HubRun) -> float:
     """The largest difference of any weight of any map between the browser's text and Python's."""
-    calls = run.maps[0].calls
+    return _largest_difference(found, run.maps[0].calls)
+
+
+@torch.inference_mode()
+def read_differences(found: dict[str, Any], reader: HubModel) -> tuple[float, float]:
+    """The largest differences of any logit and of any weight of any map between the browser's reader and Python's."""
+    with record() as trace:
+        logits = reader.network(input_ids=torch.tensor([found["ids"]])).logits[0].numpy()
+    return float(np.abs(np.reshape(found["logits"], logits.shape) - logits).max()), _largest_difference(found, trace)
+
+
+def _largest_difference(found: dict[str, Any], calls: Iterable[AttentionCall]) -> float:
     own = [call.weights()[0].numpy() for call in calls]
     maps = [np.reshape(weights, expected.shape) for weights, expected in zip(found["maps"], own, strict=True)]
     return max(float(np.abs(one - other).max()) for one, other in zip(maps, own, strict=True))
 
 
 def wait_until_ready(page: Page) -> None:
-    """Wait until the page has its model and has translated once."""
+    """Wait until the page has its model and has run it once."""
     page.locator("html[data-ready]").wait_for(state="attached", timeout=TIMEOUT)
 
 
-@contextmanager
-def served_site() -> Iterator[str]:
-    """A new build of the site, at a sub-path of a plain file server.
-
-    Raises:
-        RuntimeError: if it cannot be built; the message says why.
-    """
-    with tempfile.TemporaryDirectory() as root:
-        build_site_below(Path(root))
-        with serve_site(Path(root)) as url:
-            yield url
+def first_visit(page: Page, root: Path, name: str) -> float:
+    """Megabytes sent at the first visit of a browser to a page of a built site, until it also works offline."""
+    sent: list[int] = []
+    with serve_site(root, sent) as url:
+        page.goto(f"{url}en/{name}.html")
+        wait_until_ready(page)
+        page.get_by_text("works offline").first.wait_for(timeout=TIMEOUT)
+        page.goto("about:blank")
+    return sum(sent) / 1e6
 
 
 def build_site_below(root: Path) -> None:
@@ -156,9 +189,14 @@ def build_site_below(root: Path) -> None:
 
 
 @contextmanager
-def serve_site(root: Path) -> Iterator[str]:
-    """Serve a folder with `build_site_below`'s site in it; the address of the site."""
-    server = http.server.ThreadingHTTPServer(("localhost", 0), functools.partial(_Quiet, directory=root))
+def serve_site(root: Path, sent: list[int] | None = None) -> Iterator[str]:
+    """Serve a folder with `build_site_below`'s site in it; the address of the site.
+
+    Args:
+        sent: gets the size of each file that is sent, in bytes.
+    """
+    handler = functools.partial(_Quiet, directory=root, sent=[] if sent is None else sent)
+    server = http.server.ThreadingHTTPServer(("localhost", 0), handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
         yield f"http://localhost:{server.server_port}/{SUB_PATH}/"
@@ -174,4 +212,13 @@ def _run(command: Sequence[str]) -> None:
 
 
 class _Quiet(http.server.SimpleHTTPRequestHandler):
+    def __init__(self, *args: Any, sent: list[int], **options: Any) -> None:
+        self.sent = sent
+        super().__init__(*args, **options)
+
+    def copyfile(self, source: Any, outputfile: Any) -> None:
+        content = source.read()
+        self.sent.append(len(content))
+        outputfile.write(content)
+
     def log_message(self, *args: Any) -> None: ...

@@ -6,7 +6,7 @@ import gzip
 import shutil
 from pathlib import Path
 
-from static_site import onnxruntime_web, picture_page, translator_page, writer_page
+from static_site import onnxruntime_web, picture_page, reader_page, translator_page, writer_page
 from static_site.chapter_pages import projection_page, sinusoids_page
 from static_site.learning_page import add_runs, learning_page
 from static_site.model_pages import model_page, size_of
@@ -18,7 +18,7 @@ from static_site.words import LANGUAGES
 from viz_core.view.components import COMPONENTS
 from viz_core.view.theme import DARK, LIGHT
 
-MODELS = (translator_page, writer_page, picture_page)
+MODELS = (translator_page, writer_page, reader_page, picture_page)
 """Modules of pages with a model: each loads it, adds its files, and makes its part of the page and its data."""
 
 

@@ -27,6 +27,7 @@ class ModelPage:
         controls, examples, result: HTML.
         look: what to look for in the maps.
         claims: names of the badges.
+        definition: HTML, of the chapter unless given.
     """
 
     name: str
@@ -37,6 +38,7 @@ class ModelPage:
     result: str
     look: str
     claims: Sequence[str]
+    definition: str = ""
 
 
 def add_model(
@@ -96,7 +98,7 @@ def model_page(words: Words, page: ModelPage, data: Mapping[str, Any], app: str,
         page=page.name,
         title=html.escape(page.title),
         question=html.escape(question),
-        definition=html_of(words.of(chapter, "definition")),
+        definition=page.definition or html_of(words.of(chapter, "definition")),
         formula=html_of(words.of(chapter, "formula")),
         no_script=words.of("site", "no-script"),
         controls=page.controls,

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
 WEB = Path(__file__).parent / "web"
-PACKED = ".gz"
-"""Files with this ending are stored when a page loads them, the others at the first visit to any page."""
+LARGE = re.compile(r"^models/|\.gz$")
+"""Files that a browser keeps when a page loads them; it keeps all others at the first visit to any page."""
 
 
 @dataclass
@@ -20,15 +21,21 @@ class SiteFiles:
     contents: dict[str, bytes] = field(default_factory=dict)
 
     def add(self, path: str, content: str | bytes) -> dict[str, object]:
-        """Add a file; its path, size and digest, as `loadFile` takes them."""
+        """Add a file; its path, size and digest, as `loadFile` takes them.
+
+        Raises:
+            ValueError: if the path is taken by a file with another content.
+        """
         data = content.encode() if isinstance(content, str) else content
+        if self.contents.get(path, data) != data:
+            raise ValueError(f"path: {path} has other contents already")
         self.contents[path] = data
         return {"path": path, "bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
 
     def write(self) -> None:
         """Write all files, the service worker with their digests, and files.json, which lists them."""
         digests = {path: hashlib.sha256(data).hexdigest() for path, data in sorted(self.contents.items())}
-        small = [path for path in digests if not path.endswith(PACKED)]
+        small = [path for path in digests if not LARGE.search(path)]
         worker = (WEB / "service_worker.js").read_text(encoding="utf-8")
         known = f"self.FILES = {json.dumps(digests, indent=1)};\nself.SMALL = {json.dumps(small, indent=1)};\n"
         listed = {path: {"bytes": len(self.contents[path]), "sha256": digest} for path, digest in digests.items()}

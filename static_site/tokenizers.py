@@ -6,6 +6,9 @@ import json
 
 from tokenizers import Tokenizer
 
+from static_site.site_files import SiteFiles
+from viz_core.runtime.assets import ASSETS
+
 
 def tokenizer_json(tokenizer: Tokenizer) -> str:
     """Vocabulary, merges and the pattern of pieces of a byte-pair tokenizer as `viz_core.pretrained` trains it.
@@ -40,3 +43,9 @@ def byte_tokenizer_json(tokenizer: Tokenizer) -> str:
     special = [token["content"] for token in content["added_tokens"]]
     parts = {"vocab": vocab, "merges": model["merges"], "split": split["pattern"]["Regex"], "special": special}
     return json.dumps(parts, ensure_ascii=False)
+
+
+def add_text_tokenizer(files: SiteFiles, model: str) -> dict[str, object]:
+    """Add the tokenizer of a model of assets/hub; writer and reader have the same, in one file."""
+    tokenizer = Tokenizer.from_file(str(ASSETS / "hub" / model / "tokenizer.json"))
+    return files.add("models/byte-tokenizer.json", byte_tokenizer_json(tokenizer))

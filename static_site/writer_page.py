@@ -8,7 +8,8 @@ from typing import Any
 from static_site.model_pages import ModelPage, add_model, common_data, example_buttons, text_area
 from static_site.pages import Words
 from static_site.site_files import SiteFiles
-from static_site.tokenizers import byte_tokenizer_json
+from static_site.tokenizers import add_text_tokenizer
+from static_site.words import html_of
 from static_site.writer_graph import export_writer
 from viz_core.hub import HubModel, load_hub
 from viz_core.view.words import group_labels
@@ -34,14 +35,8 @@ def load_model() -> HubModel:
 
 
 def add_files(files: SiteFiles, writer: HubModel) -> dict[str, Any]:
-    """Add the writer's graph, weights and tokenizer."""
-    from tokenizers import Tokenizer
-
-    from viz_core.runtime.assets import ASSETS
-
-    graphs, store = export_writer(writer.network)
-    tokenizer = Tokenizer.from_file(str(ASSETS / "hub" / NAME / "tokenizer.json"))
-    return add_model(files, NAME, graphs, store, tokenizer=byte_tokenizer_json(tokenizer))
+    """Add the writer's graph and weights, and the tokenizer."""
+    return add_model(files, NAME, *export_writer(writer.network)) | {"tokenizer": add_text_tokenizer(files, NAME)}
 
 
 def page(words: Words) -> ModelPage:
@@ -61,6 +56,7 @@ def page(words: Words) -> ModelPage:
         RESULT,
         words.of("model-lab", "look.maps"),
         ("rows", "cache"),
+        html_of(words.of("site", "definition.writer")),
     )
 
 

@@ -1,5 +1,6 @@
 // The writer's tokenizer: byte-level pairs (Radford 2019), and tokens as people read them (viz_core/hub/runs).
 
+import { InputError } from "./errors.js";
 import { makeMerge } from "./pairs.js";
 
 const SPACE = "\u00b7"; // stands for the space before a word
@@ -8,7 +9,7 @@ const WORDS = /'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\p{White_Space}\p{L
 const JOINER = "\u200d";
 
 /** No control characters and halves of characters but line ends and tabs (`clean_text` of viz_core/hub/runs/text.py). */
-export const cleanText = (text) => text.replace(/\r\n?/gu, "\n").replace(/[\p{Cc}\p{Cs}]/gu, (sign) => ("\n\t".includes(sign) ? sign : ""));
+const cleanText = (text) => text.replace(/\r\n?/gu, "\n").replace(/[\p{Cc}\p{Cs}]/gu, (sign) => ("\n\t".includes(sign) ? sign : ""));
 
 /** The signs by which byte-level vocabularies write the 256 bytes. */
 function signsOfBytes() {
@@ -50,7 +51,7 @@ export function makeByteTokenizer({ vocab, merges, split, special }) {
     return new TextDecoder("utf-8", { ignoreBOM: true }).decode(Uint8Array.from(content)).replace(/^ +| +$/gu, "");
   }
 
-  /** Tokens with `label`, `startsWord` and `special`; one of several tokens of a character is labelled "🎉 1/3". */
+  /** Tokens with `label`, `text`, `startsWord` and `special`; one of several tokens of a character is labelled "🎉 1/3". */
   function read(some) {
     const tokens = [];
     let run = []; // tokens whose bytes are not yet a whole character
@@ -61,7 +62,7 @@ export function makeByteTokenizer({ vocab, merges, split, special }) {
     for (const id of some) {
       if (isSpecial(id)) {
         flush();
-        tokens.push({ label: vocab[id], startsWord: false, special: true });
+        tokens.push({ label: vocab[id], text: vocab[id], startsWord: false, special: true });
         continue;
       }
       const whole = bytes(id);
@@ -101,8 +102,8 @@ function stateOf(run) {
 
 function labelled(run) {
   const { text } = textOf(run);
-  const of = (label, startsWord) => ({ label: `${startsWord ? SPACE : ""}${label}`, startsWord, special: false });
   let characters = "";
+  const of = (label, startsWord) => ({ label: `${startsWord ? SPACE : ""}${label}`, text: characters, startsWord, special: false });
   try {
     characters = text();
   } catch {
@@ -137,4 +138,13 @@ export function wordsOf(tokens) {
     afterSpecial = special;
     return word;
   });
+}
+
+/** Token ids of a text between special ones; refuses what the library refuses. */
+export function encodeText(tokenizer, text, room, before, after) {
+  const cleaned = cleanText(text);
+  if (!cleaned.trim()) throw new InputError("empty");
+  const ids = [...before, ...tokenizer.encode(cleaned), ...after];
+  if (ids.length > room) throw new InputError("too-many", { count: ids.length, most: room });
+  return ids;
 }

@@ -1,6 +1,6 @@
 // A shipped vision transformer: class probabilities, and queries and keys of every layer.
 
-import { floats, loadModel } from "./model.js";
+import { floats, gatesOf, loadModel } from "./model.js";
 import { prepare } from "./pictures.js";
 
 /**
@@ -14,22 +14,20 @@ export async function openClassifier(files, { sizes, pixels: form }, progress) {
   /** @param off heads "GROUP.LAYER.HEAD" that are switched off */
   async function classify(picture, off = []) {
     const { pixels, seen } = prepare(picture, form);
-    const gates = new Float32Array(layers * heads).fill(1);
-    const places = off.map((place) => place.split(".").slice(1).map(Number));
-    for (const [layer, head] of places) gates[layer * heads + head] = 0;
-    const feeds = { pixels: floats(pixels, [1, form.mean.length, form.height, form.width]), gates: floats(gates, [layers, heads]) };
-    const made = await classifier.run(feeds);
-    const calls = Array.from({ length: layers }, (_, layer) => {
-      const offHere = places.filter(([each]) => each === layer).map(([, head]) => head);
-      return { heads, size, causal: false, off: offHere, queries: made[`encoder.${layer}.queries`].data, keys: made[`encoder.${layer}.keys`].data };
-    });
+    const { gates, offIn } = gatesOf(off, layers, heads);
+    const made = await classifier.run({ pixels: floats(pixels, [1, form.mean.length, form.height, form.width]), gates });
+    const calls = encoderCalls(made, { layers, heads, size }, offIn);
     return { probabilities: softmax(made.logits.data), pixels, seen: { shape: [form.height, form.width, 3], values: seen }, calls };
   }
 
   return { classify };
 }
 
-function softmax(logits) {
+/** What the maps of an encoder are computed of, layer by layer. */
+export const encoderCalls = (made, { layers, heads, size }, offIn) =>
+  Array.from({ length: layers }, (_, layer) => ({ heads, size, causal: false, off: offIn(layer), queries: made[`encoder.${layer}.queries`].data, keys: made[`encoder.${layer}.keys`].data }));
+
+export function softmax(logits) {
   const most = Math.max(...logits);
   const exponentials = [...logits].map((logit) => Math.exp(logit - most));
   const total = exponentials.reduce((sum, value) => sum + value, 0);

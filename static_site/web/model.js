@@ -73,5 +73,14 @@ function transpose(tensor, [rows, columns], into) {
         for (let column = left; column < Math.min(left + TILE, columns); column += 1) into[column * rows + row] = tensor[row * columns + column];
 }
 
+/** Gates (layers, heads) of a stack: 0 for the heads "GROUP.LAYER.HEAD" that are off, 1 for the others; and those of a layer. */
+export function gatesOf(off, layers, heads) {
+  const gates = new Float32Array(layers * heads).fill(1);
+  const places = off.map((place) => place.split(".").slice(1).map(Number));
+  for (const [layer, head] of places) gates[layer * heads + head] = 0;
+  const offIn = (layer) => places.filter(([each]) => each === layer).map(([, head]) => head);
+  return { gates: floats(gates, [layers, heads]), offIn };
+}
+
 export const floats = (values, dims) => new ort.Tensor("float32", values, dims);
 export const wholes = (values, dims) => new ort.Tensor("int64", BigInt64Array.from(values, BigInt), dims);

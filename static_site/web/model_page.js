@@ -69,30 +69,31 @@ export function writeHash(page, entries) {
 }
 
 /** Let the link to the app show the same: values of its controls, heads that are off, the open head. */
-export function linkApp({ part, language }, prefix, entries, { off, head }) {
+export function linkApp({ part, language }, prefix, entries, { off, head, pin, look }) {
   const link = part("in-app");
   if (!link) return;
   const without = off.map((place) => place.split(".")).map(([group, layer, number]) => `${group.replace("-self", "")}-${Number(layer) + 1}.${Number(number) + 1}`);
-  const shown = [["lang", language], ...entries.map(([name, value]) => [`${prefix}-${name}`, value]), ...without.map((place) => [`${prefix}-without`, place]), ["head", head]];
+  const shown = [["lang", language], ...entries.map(([name, value]) => [`${prefix}-${name}`, value]), ...without.map((place) => [`${prefix}-without`, place]), ["head", head], ["pin", pin], ["look", look]];
   link.search = new URLSearchParams(shown.filter(([, value]) => value || value === 0));
 }
 
-/** The heads that the address switches off, and the one that it opens. */
+/** The heads that the address switches off, the one that it opens, and the view's pinned tokens and look, as in the app's. */
 export function readHeads({ data }, given) {
-  const off = (given.get("off") ?? "").split("_").filter((place) => data.heads.includes(place));
-  return { off, head: data.heads.includes(given.get("head")) ? given.get("head") : data.open };
+  const named = (given.get("off") ?? "").split("_").filter(Boolean);
+  const off = data.heads.filter((place) => named.some((name) => place === name || place.startsWith(`${name}.`))); // a layer has all its heads
+  return { off, head: data.heads.includes(given.get("head")) ? given.get("head") : data.open, pin: given.get("pin") ?? "", look: given.get("look") ?? "" };
 }
 
 /** The entries of the address that `readHeads` reads. */
-export const headEntries = ({ data }, { off, head }) => [["off", off.join("_")], ["head", head === data.open ? "" : head]];
+export const headEntries = ({ data }, { off, head, pin, look }) => [["off", off.join("_")], ["head", head === data.open && !pin ? "" : head], ["pin", pin], ["look", look]];
 
 /** The attention view of a page; it writes what is switched off or opened to the address. */
-export function makeHeadView({ data, part, language }, writeAddress, run) {
+export function makeHeadView({ data, part, language }, writeAddress, run, display = {}) {
   const onSwitch = (off) => {
     writeAddress({ off });
     run();
   };
-  return makeView(part("view"), part("markup").innerHTML, data.viewWords, language, { onSwitch, onOpen: (head) => writeAddress({ head }) });
+  return makeView(part("view"), part("markup").innerHTML, data.viewWords, language, { onSwitch, onOpen: writeAddress }, display);
 }
 
 /** Beside a result with heads off, that of the whole model and both scores; `whole` is its text. */
@@ -104,6 +105,19 @@ export function showWhole(page, off, whole, scores) {
   part("whole").textContent = whole;
   part("caption").textContent = words.text("off-without", { heads: headsNamed(page, off), score: scores[0] });
   part("whole-caption").textContent = words.text("off-with", { score: scores[1] });
+}
+
+/** Bars of probabilities, each a name and its share. */
+export function renderBars({ part, language }, entries) {
+  const percent = new Intl.NumberFormat(language, { style: "percent", minimumFractionDigits: 1, maximumFractionDigits: 1 });
+  const nodes = entries.flatMap(([label, chance]) => {
+    const [name, bar, value] = ["span", "i", "b"].map((tag) => document.createElement(tag));
+    name.textContent = label;
+    bar.style.width = `${100 * chance}%`;
+    value.textContent = percent.format(chance);
+    return [name, bar, value];
+  });
+  part("bars").replaceChildren(...nodes);
 }
 
 /** Switch all heads on by the button, and run again when a reader goes back or changes the address. */

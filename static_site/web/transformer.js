@@ -3,7 +3,7 @@
 import { readPage } from "./page.js";
 import { claimCache, claimRows, explain, headEntries, linkApp, listenToExamples, listenToHeads, makeHeadView, readHeads, showWhole, startModel, writeHash } from "./model_page.js";
 import { openTranslator } from "./translator.js";
-import { initialState, makeGroup } from "./view_source.js";
+import { makeGroup } from "./view_source.js";
 
 const TYPING = 350; // milliseconds after the last key
 
@@ -59,7 +59,7 @@ async function run() {
   if (!translator) return;
   const mine = (newest += 1);
   const isStopped = () => mine !== newest;
-  const { beam, off, head } = readAddress();
+  const { beam, off, ...place } = readAddress();
   const text = input.value || data.example;
   part("problem").hidden = true;
   const started = performance.now();
@@ -70,7 +70,7 @@ async function run() {
     const whole = off.length && found ? await translator.translate(text, { beam, isStopped }) : found;
     if (!found || !whole) return;
     const groups = groupsOf(found);
-    view.open(groups, initialState(head), off);
+    view.open(groups, place, off);
     showResult(found, whole, off, time);
     claimRows(page, groups);
     claimCache(page, found.cacheError);

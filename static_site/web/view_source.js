@@ -132,9 +132,11 @@ function thumbnails(group, layer) {
  *
  * @param host the element it is drawn in
  * @param markup its HTML and style
- * @param events {onSwitch: called with the heads that are off, onOpen: with the head that is open; "GROUP.LAYER.HEAD" each}
+ * @param events {onSwitch: called with the heads that are off, "GROUP.LAYER.HEAD" each; onOpen: with what `open` takes}
+ * @param {object} display the options that it begins with, where they differ from DISPLAY
  */
-export function makeView(host, markup, words, language, { onSwitch, onOpen }) {
+export function makeView(host, markup, words, language, { onSwitch, onOpen }, display = {}) {
+  const first = { ...DISPLAY, ...display };
   const parentElement = host.attachShadow({ mode: "open" }); // the page's styles and the view's stay apart
   parentElement.innerHTML = markup;
   const now = { groups: [], state: null, stamp: 0, off: new Set() };
@@ -161,7 +163,8 @@ export function makeView(host, markup, words, language, { onSwitch, onOpen }) {
   };
   const setStateValue = (_, { have, wants, turn, id, group, layer, head, pins, display }) => {
     now.state = { group, layer, head, pins, display };
-    onOpen(`${group}.${layer}.${head}`);
+    const changed = Object.entries(display).filter(([name, value]) => name in first && value !== first[name]);
+    onOpen({ head: `${group}.${layer}.${head}`, pin: pins.join("."), look: changed.map((each) => each.join("-")).join("~") });
     send(wants, have === String(now.stamp), { turn, id });
   };
   const setTriggerValue = (name, place) => {
@@ -172,24 +175,43 @@ export function makeView(host, markup, words, language, { onSwitch, onOpen }) {
   const redraw = () => now.state && send([], true);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
 
-  /** Show other maps; what was open stays open where it is there. */
-  const open = (groups, state, off = []) => {
-    const before = now.state;
-    Object.assign(now, { groups, stamp: now.stamp + 1, off: new Set(off) });
-    now.state = before ? { ...before, pins: [], display: { ...before.display, zoom: "whole" } } : state;
+  /** Show maps, with the head, the pinned tokens and the look that an address names as the app's does; what does not fit is left out. */
+  const open = (groups, address, off = []) => {
+    Object.assign(now, { groups, stamp: now.stamp + 1, off: new Set(off), state: stateOf(groups, address, first) });
     const layers = groups.find(({ id }) => id === now.state.group).calls.map((_, layer) => `picture 0 ${now.state.group} ${layer}`);
     send([...layers, `map 0.${now.state.group}:${now.state.layer}.${now.state.head}:mean:tokens`], false);
   };
   return { open };
 }
 
-/** What an attention view opens with: a head, "GROUP.LAYER.HEAD". */
-export function initialState(place, display = {}) {
+/** The state of a view as `read_link` of ui/widgets/view_link.py reads it. */
+function stateOf(groups, { head: place, pin, look }, first) {
   const [group, layer, head] = place.split(".");
-  return { group, layer: Number(layer), head: Number(head), pins: [], display: { ...DISPLAY, ...display } };
+  const { info, calls } = groups.find(({ id }) => id === group);
+  const count = { q: info.rows, k: info.columns };
+  const pins = (pin || "").split(".").filter(Boolean);
+  const isPinned = pins.length <= MOST_PINS && pins.every((each) => /^[qk]\d+$/.test(each) && each[0] === pins[0][0] && Number(each.slice(1)) < count[each[0]]);
+  const given = (look || "").split("~").map((each) => [each.split("-", 1)[0], each.slice(each.indexOf("-") + 1)]);
+  const display = { ...first };
+  for (const [name, value] of given) if (Object.hasOwn(ALLOWED, name) && ALLOWED[name].test(value)) display[name] = value;
+  if (display.mode === "picture" && !info.seen) display.mode = "map";
+  const chosen = [...display.heads.matchAll(/(\d+)\.(\d+)/g)];
+  if (!chosen.every(([, i, j]) => Number(j) < (calls[i]?.heads ?? 0))) display.heads = "one";
+  return { group, layer: Number(layer), head: Number(head), pins: isPinned ? pins : [], display };
 }
+
+const MOST_PINS = 64;
 
 const DISPLAY = {
   mode: "map", scale: "sqrt", palette: "viridis", unit: "tokens", fold: "mean", heads: "one", how: "mean", compare: "off",
   other: "none", sort: "layer", filter: "", links: "w0.1", patches: "exact", zoom: "whole",
+};
+
+/** What each option may be (viz_core/view/state.py). */
+const ALLOWED = {
+  mode: /^(map|links|picture)$/, scale: /^(sqrt|linear|log)$/, palette: /^(viridis|cividis|magma|greys)$/, unit: /^(tokens|words)$/,
+  fold: /^(mean|sum)$/, heads: /^(one|layer|all|\d{1,4}\.\d{1,4}(_\d{1,4}\.\d{1,4}){0,63})$/, how: /^(mean|max)$/,
+  compare: /^(off|side|difference)$/, other: /^(0\.\d{1,4}\.\d{1,4}|none)$/, filter: /^[\p{L}\p{N}_ .<>=,;、-]{0,40}$/u,
+  sort: /^(layer|entropy|diagonal|previous|next|first|separator|distance|information|written|read)$/,
+  links: /^(w[01](\.\d{1,4})?|k\d{1,2})$/, patches: /^(exact|smooth|off)$/, zoom: /^(whole|\d{1,6}\.\d{1,6}\.\d{1,6}\.\d{1,6})$/,
 };

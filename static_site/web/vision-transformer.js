@@ -4,10 +4,10 @@ import draw from "./components/drawing/main.js";
 import { openClassifier } from "./classifier_model.js";
 import { InputError } from "./errors.js";
 import { ROOT } from "./files.js";
-import { claimRows, explain, headEntries, linkApp, listenToHeads, makeHeadView, readHeads, showWhole, startModel, writeHash } from "./model_page.js";
+import { claimRows, explain, headEntries, linkApp, listenToHeads, makeHeadView, readHeads, renderBars, showWhole, startModel, writeHash } from "./model_page.js";
 import { readPage } from "./page.js";
 import { decode } from "./pictures.js";
-import { initialState, makeGroup } from "./view_source.js";
+import { makeGroup } from "./view_source.js";
 
 const GROUP = "encoder-self";
 const SHOWN = 5; // labels
@@ -19,11 +19,10 @@ const form = part("form");
 const { model: modelField, source: sourceField, sample: sampleField, upload } = form.elements;
 const FIRST = modelField.options[0].value;
 const opened = new Map(); // classifiers by name
-const percent = new Intl.NumberFormat(page.language, { style: "percent", minimumFractionDigits: 1, maximumFractionDigits: 1 });
 let newest = 0;
 let drawing = null;
 
-const view = makeHeadView(page, writeAddress, run);
+const view = makeHeadView(page, writeAddress, run, { mode: "picture", scale: "linear" });
 
 function readAddress() {
   const given = new URLSearchParams(location.hash.slice(1));
@@ -98,16 +97,8 @@ function show(found, whole, labels, off, time) {
   showWhole(page, off, plainOf(answerOf(whole, labels)), [score(found), score(whole)]);
   part("result").textContent = plainOf(answerOf(found, labels));
   const order = found.probabilities.map((chance, label) => ({ chance, label })).sort((a, b) => b.chance - a.chance);
-  part("bars").replaceChildren(...order.slice(0, SHOWN).flatMap(({ chance, label }) => barOf(labels[label], chance)));
+  renderBars(page, order.slice(0, SHOWN).map(({ chance, label }) => [labels[label], chance]));
   part("measured").textContent = words.text("timing", { time: page.whole(time) });
-}
-
-function barOf(label, chance) {
-  const [name, bar, value] = ["span", "i", "b"].map((tag) => document.createElement(tag));
-  name.textContent = label;
-  bar.style.width = `${100 * chance}%`;
-  value.textContent = percent.format(chance);
-  return [name, bar, value];
 }
 
 async function run(progress) {
@@ -124,7 +115,7 @@ async function run(progress) {
     const whole = now.off.length ? await classifier.classify(given) : found;
     if (isStopped()) return;
     const groups = [groupOf(found, now.model)];
-    view.open(groups, initialState(now.head, { mode: "picture", scale: "linear" }), now.off);
+    view.open(groups, now, now.off);
     show(found, whole, data.models[now.model].labels, now.off, time);
     claimRows(page, groups);
     Object.assign(document.documentElement.dataset, { shown: `${now.model} ${sourceField.value} ${now.sample}`, off: now.off.join("_") });

@@ -29,7 +29,9 @@ function writeAddress(changes) {
   const entries = [["text", text === data.example ? "" : text], ["off", off.join("_")], ["at", at]].filter(([, value]) => value);
   history.replaceState(null, "", entries.length ? `#${new URLSearchParams(entries)}` : location.pathname + location.search);
   const link = part("in-app");
-  if (link) link.search = new URLSearchParams({ "w-model": "translator", "w-text": text || data.example });
+  const edits = off.map((head) => editOf(head).join("_")).join("~");
+  const shown = [["w-model", "translator"], ["w-text", text || data.example], ["walk-at", at], ["walk-edits", edits]];
+  if (link) link.search = new URLSearchParams(shown.filter(([, value]) => value));
 }
 
 /** A head, "GROUP.LAYER.HEAD", as an edit of the walk, ["off", site, head]; and back. */

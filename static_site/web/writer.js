@@ -3,7 +3,7 @@
 import { readPage } from "./page.js";
 import { claimCache, claimRows, explain, headEntries, linkApp, listenToExamples, listenToHeads, makeHeadView, readHeads, showWhole, startModel, writeHash } from "./model_page.js";
 import { openWriter } from "./writer_model.js";
-import { initialState, makeGroup } from "./view_source.js";
+import { makeGroup } from "./view_source.js";
 
 const TYPING = 350; // milliseconds after the last key
 const GROUP = "decoder-self";
@@ -73,7 +73,7 @@ async function run() {
     const sides = { queryTokens: found.tokens, keyTokens: found.tokens, queryWords: found.words, keyWords: found.words };
     const made = { model: data.model, revision: data.revision, text };
     const groups = [makeGroup({ id: GROUP, ...labels, ...sides, onItself: true, calls: found.calls[GROUP], made })];
-    view.open(groups, initialState(now.head), now.off);
+    view.open(groups, now, now.off);
     show(found, whole, text, now, time);
     claimRows(page, groups);
     claimCache(page, found.cacheError);

@@ -1,10 +1,9 @@
 // The shipped writer: greedy or sampled with a cache, then one pass over the whole text whose queries and keys give
 // every map (viz_core/hub/kinds/decoder.py and viz_core/hub/runs/generation.py).
 
-import { InputError } from "./errors.js";
-import { floats, loadModel, wholes } from "./model.js";
+import { floats, gatesOf, loadModel, wholes } from "./model.js";
 import { loadFile } from "./files.js";
-import { cleanText, makeByteTokenizer, wordsOf } from "./byte_tokenizer.js";
+import { encodeText, makeByteTokenizer, wordsOf } from "./byte_tokenizer.js";
 import { makeUniform } from "./random.js";
 import { largest, logProbability, pause } from "./search.js";
 
@@ -26,26 +25,10 @@ export async function openWriter(files, sizes, progress) {
   const pastNames = parts((layer, part) => `past.${layer}.${part}`);
   const madeNames = parts((layer, part) => `decoder.${layer}.${part}`);
 
-  /** Token ids after <s>; refuses what the library refuses. */
-  function encode(text) {
-    const cleaned = cleanText(text);
-    if (!cleaned.trim()) throw new InputError("empty");
-    const ids = [bos, ...tokenizer.encode(cleaned)];
-    if (ids.length > room) throw new InputError("too-many", { count: ids.length, most: room });
-    return ids;
-  }
+  const encode = (text) => encodeText(tokenizer, text, room, [bos], []);
 
   const noPast = () => Object.fromEntries(pastNames.map((name) => [name, floats(new Float32Array(0), [1, keyHeads, 0, size])]));
   const pastOf = (made) => Object.fromEntries(pastNames.map((name, i) => [name, made[madeNames[i]]]));
-
-  function gatesOf(off) {
-    const gates = new Float32Array(layers * heads).fill(1);
-    for (const place of off) {
-      const [, layer, head] = place.split(".").map(Number);
-      gates[layer * heads + head] = 0;
-    }
-    return floats(gates, [layers, heads]);
-  }
 
   const step = (ids, past, gates) => writer.run({ tokens: wholes(ids, [1, ids.length]), gates, ...past });
 
@@ -80,7 +63,7 @@ export async function openWriter(files, sizes, progress) {
    */
   async function run(text, { newTokens = 20, sampling = GREEDY, off = [], isStopped = () => false, onToken = () => {} } = {}) {
     const prompt = encode(text);
-    const gates = gatesOf(off);
+    const { gates, offIn } = gatesOf(off, layers, heads);
     const found = await write(prompt, { newTokens, sampling, gates, isStopped, onToken: (ids) => onToken(textOf(ids)) });
     if (!found) return null;
     const ids = [...prompt, ...found.ids];
@@ -90,7 +73,6 @@ export async function openWriter(files, sizes, progress) {
     const rowOf = (place) => made.logits.data.subarray(place * vocab, (place + 1) * vocab);
     const whole = found.ids.map((_, i) => rowOf(prompt.length - 1 + i));
     const tokens = tokenizer.read(ids);
-    const offIn = (layer) => off.map((place) => place.split(".")).filter(([, each]) => Number(each) === layer).map(([, , head]) => Number(head));
     return {
       ids, numPrompt: prompt.length, text: textOf(found.ids),
       joins: found.ids.length > 0 && !tokens[prompt.length].startsWord && !tokens[prompt.length].special,

@@ -57,8 +57,8 @@ def lab_url(folders: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 
 @pytest.fixture(scope="session")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The site without a server, built once in a run, at a sub-path of a plain file server."""
+def site_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the site without a server at a sub-path, built once in a run."""
     root = run_folder(tmp_path_factory) / "site"
     root.mkdir(exist_ok=True)
     with (root / "lock").open("w") as lock:
@@ -70,7 +70,13 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             if "URLError" not in str(error):
                 raise
             pytest.skip("the npm registry cannot be reached, and onnxruntime-web is not in build/cache")
-    with serve_site(root) as url:
+    return root
+
+
+@pytest.fixture(scope="session")
+def site(site_folder: Path) -> Iterator[str]:
+    """The site without a server, on a plain file server."""
+    with serve_site(site_folder) as url:
         yield url
 
 

@@ -12,6 +12,8 @@ import torch
 from static_site import onnxruntime_web
 from static_site.build import build_site
 from static_site.onnx_files import WeightStore
+from static_site.reader_graph import ReaderGraph, export_reader
+from static_site.site_files import SiteFiles
 from static_site.translator_graphs import DecoderGraph, EncoderGraph, export_translator
 from static_site.words import html_of, sentence_of_error
 from static_site.writer_graph import WriterGraph, export_writer
@@ -74,6 +76,27 @@ def test_the_writers_graph_gives_what_torch_gives_at_any_length(tmp_path: Path, 
         whole = network(tokens).logits
         logits = WriterGraph(network)(tokens, gates, list(torch.zeros(*past_shape, 0, config.head_dim)))[0]
     assert (whole - logits).abs().max() < 1e-4
+
+
+def test_the_readers_graph_gives_what_torch_gives_at_any_length(tmp_path: Path, shapes_unchecked: None) -> None:
+    network = load_hub("reader-en", device="cpu", offline=True).network
+    session = open_sessions(*export_reader(network), tmp_path)["reader"]
+    config = network.config
+    for length in (2, 9, 128):
+        tokens = torch.randint(4, config.vocab_size, (1, length))
+        gates = torch.ones(config.num_hidden_layers, config.num_attention_heads)
+        with torch.inference_mode():
+            assert (network(tokens).logits - ReaderGraph(network)(tokens, gates)[0]).abs().max() < 1e-4
+            gates[1, 2] = 0.0
+            expected = ReaderGraph(network)(tokens, gates)
+        expect_equal(session, (tokens, gates), expected)
+
+
+def test_two_files_of_a_site_have_no_path_in_common(tmp_path: Path) -> None:
+    files = SiteFiles(tmp_path)
+    assert files.add("a", "1") == files.add("a", b"1")
+    with pytest.raises(ValueError, match="a has other contents"):
+        files.add("a", "2")
 
 
 def expect_equal(
