@@ -40,6 +40,7 @@ OLD = {
         r"[，。；：、？！）」] [\u4e00-\u9fff]": "no space after full-width punctuation",
         r"[\u4e00-\u9fff][,;?!](?!\w)": "full-width punctuation",
         r"[。：？！]\*\* ": "punctuation after the bold, without a space",
+        r"\*\*\*": "two asterisks for bold",
         r"每隔 ?[$一\d]": "每遠一個、每 n 個中的一個",
     },
     "pt-BR": {
