@@ -24,7 +24,7 @@ _LEFT_IN_ENGLISH = """(labels) => {
 }"""
 _TRIES = 120  # a page that has been made narrower is drawn anew: what does not fit at once may, a moment later
 _PAUSE = 250  # ms
-_MOST_SHEETS = 30
+_MOST_DEPTH = 6  # sheets in a sheet
 _EMPTY = "[data-testid=stExpander] details[open]:not(:has([data-testid=stElementContainer], details)):visible"
 _NO_CODE = ':not([class*="st-key-"][class*="-code"] *)'
 
@@ -81,26 +81,34 @@ def wait_until(page: Page, condition: str) -> None:
 _AT_REST = "[data-testid=stApp][data-test-script-state=notRunning]"
 _UNFINISHED = "[data-stale=true], [data-testid=stSkeleton]"
 _POLL = 50  # ms
-_IS_OPEN = "(summary) => !summary.isConnected || summary.parentNode.open"
+_CLICK_ALL = "(summaries) => summaries.forEach((summary) => summary.click())"
+# Scrolls through the page, a window at a time, and back: what comes into view is drawn. It ends where the page ends.
+_NEXT_WINDOW = """() => {
+  const main = document.querySelector("[data-testid=stMain]");
+  const before = main.scrollTop;
+  main.scrollTop += main.clientHeight;
+  return main.scrollTop > before;
+}"""
 
 
 def open_sheets(page: Page, *, code: bool = True) -> None:
     """Everything that is folded, and what is folded in it; without the code, say, which is long.
 
-    Menus stay closed: of two beside each other one is open.
+    Menus stay closed: of two beside each other one is open. All that are closed are opened at once, and then those in
+    them: one after the other the page would be drawn anew for each.
     """
     closed = page.get_by_test_id("stMain").locator(
         f"details:not([open], .menu){'' if code else _NO_CODE} > summary:visible"
     )
-    for _ in range(_MOST_SHEETS):
+    for _ in range(_MOST_DEPTH):
         expect_rest(page)
         if not closed.count():
-            return
-        closed.first.scroll_into_view_if_needed()
-        expect_rest(page)  # parts that come into view are drawn, and move what is below them
-        sheet = closed.first.element_handle()  # a sheet in it may come to light closed: count no sheets
-        sheet.click()
-        with suppress(PlaywrightTimeout):  # a part that was drawn late moved it away from the pointer: once more
-            page.wait_for_function(_IS_OPEN, arg=sheet, timeout=10_000)
+            break
+        closed.evaluate_all(_CLICK_ALL)
         expect(page.locator(_EMPTY)).to_have_count(0)  # some are filled once they are open
-    raise AssertionError("sheets do not open")
+    else:
+        raise AssertionError("sheets do not open")
+    while page.evaluate(_NEXT_WINDOW):
+        expect_rest(page)
+    page.evaluate("document.querySelector('[data-testid=stMain]').scrollTop = 0")
+    expect_rest(page)

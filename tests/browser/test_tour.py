@@ -12,7 +12,7 @@ from tests.browser.page_checks import expect_rest
 from ui.chapter.tour import Step, steps
 from ui.text.words import languages, load_words
 
-DESK, PHONE = {"width": 1400, "height": 900}, {"width": 390, "height": 844}
+SIZES = ({"width": 1400, "height": 900}, {"width": 390, "height": 844})
 
 # Over a grid on the place of a step: whether it is in the window above the bar, and what covers it.
 _SEEN = """([key, part]) => {
@@ -103,13 +103,13 @@ def expect_it_is_so(page: Page, step: Step, language: str) -> None:
 
 
 @pytest.mark.parametrize("language", languages())
-@pytest.mark.parametrize("size", [DESK, PHONE], ids=["desk", "phone"])
 def test_every_step_asks_before_it_shows_and_what_it_says_is_in_view_and_so(
-    page: Page, app_url: str, size: dict[str, int], language: str
+    page: Page, app_url: str, language: str
 ) -> None:
-    """The whole tour: a right guess, a wrong one and none, in turn."""
-    page.set_viewport_size(size)
+    """The whole tour, at a desk and on a phone in turn: a right guess, a wrong one and none, in turn."""
+    first = languages().index(language)  # so that each step is seen at both sizes
     common = load_words("common", language)
+    page.set_viewport_size(SIZES[first % 2])
     page.goto(f"{app_url}/{steps()[0].link}&lang={language}")
     for step in steps():
         expect_step(page, step.number, language)
@@ -124,6 +124,7 @@ def test_every_step_asks_before_it_shows_and_what_it_says_is_in_view_and_so(
         expect_shown(page, step, reply, language)
         expect_it_is_so(page, step, language)
         if step.number < len(steps()):
+            page.set_viewport_size(SIZES[(first + step.number) % 2])
             page.locator(".tour-next").click()
     assert page.evaluate("Object.keys(localStorage).filter((key) => key.includes('tour'))") == []
 
