@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,10 @@ import pytest
 import torch
 
 from tests import shape_checks
+
+# More than a million objects are imported and collected, and all of them stay: until they are frozen (below), looking
+# for garbage would walk through them again and again.
+gc.disable()
 
 # While tests run, every function of the library, the walk and the chapters checks the shapes and types in its
 # signature. An int counts as a float, as it does for mypy; a mismatch is a TypeError, like jaxtyping's own. This must
@@ -47,6 +52,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for item in items:
             if "browser" in getattr(item, "fixturenames", ()):
                 item.add_marker(pytest.mark.flaky(reruns=1))
+
+
+def pytest_collection_finish() -> None:
+    gc.collect()
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(autouse=True)

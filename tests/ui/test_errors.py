@@ -6,6 +6,7 @@ import ast
 import pickle
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -63,12 +64,13 @@ def _of_attributes(trees: list[ast.Module], classes: set[str]) -> Iterator[str]:
             yield str(value.value)
 
 
-def sentences() -> set[str]:
+@cache
+def sentences() -> frozenset[str]:
     """Every sentence that an error of the library may say."""
     trees = [ast.parse(path.read_text(encoding="utf-8")) for path in CODE]
     classes = _classes(trees)
     found = {sentence for tree in trees for sentence in _sentences(tree, classes)}
-    return found | set(_of_attributes(trees, classes))
+    return frozenset(found.union(_of_attributes(trees, classes)))
 
 
 def test_sentences_are_read_however_they_are_given() -> None:
