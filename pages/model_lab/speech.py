@@ -10,6 +10,7 @@ from torch import Tensor
 
 from pages.model_lab.speech_figures import sound_figure
 from serving.requests.hub import HubRequest
+from serving.requests.speech import out_of_order, over_time
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate
 from ui.text.head_link import head_link
@@ -17,7 +18,7 @@ from ui.text.markdown import escape
 from ui.widgets.downloads import listing
 from viz_core.hub import HubRun
 from viz_core.hub.runs.sound_input import SoundFeatures
-from viz_core.hub.word_timestamps import TimedWord, out_of_order, over_time, word_times
+from viz_core.hub.word_timestamps import TimedWord, word_times
 from viz_core.view.state import ViewState
 
 CROSS = "decoder-cross"

@@ -4,7 +4,6 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import torch
 from jaxtyping import Float
@@ -53,7 +52,7 @@ def word_times(model: HubModel, run: HubRun, heads: Sequence[Head] = ()) -> tupl
     count = len(written) - (run.complete and bool(written))  # the end is no word
     if not count:
         return ()
-    weights = torch.stack([_sound_weights(run, head, slice(first, None)) for head in heads or sound.aligning])
+    weights = torch.stack([sound_weights(run, head, slice(first, None)) for head in heads or sound.aligning])
     engine = model.engine
     if not isinstance(engine, Speech):
         raise ValueError(f"model: expected a speech model, got {model.card.name}")
@@ -67,36 +66,13 @@ def word_times(model: HubModel, run: HubRun, heads: Sequence[Head] = ()) -> tupl
     return tuple(word for word in words if word.text)  # blanks and punctuation have no sound
 
 
-def over_time(
-    _model: HubModel, run: HubRun, heads: Sequence[Head], steps: tuple[int, int]
-) -> tuple[Float[Tensor, " keys"], float]:
-    """Attention of these steps over time, mean over heads and steps, and the sum on the silence after the sound.
-
-    The rest is what they give to the silence that follows the sound: together they are 1.
-
-    Args:
-        heads: layer and head of cross-attention, from 0.
-        steps: the first, and the one after the last.
-    """
-    _sound_features(run)
-    weights = torch.stack([_sound_weights(run, head, slice(*steps)) for head in heads]).mean(dim=(0, 1))
-    return weights, max(0.0, 1 - float(weights.sum()))
-
-
-def out_of_order(words: Sequence[TimedWord]) -> float:
-    """The most seconds by which a word ends before it begins, or begins before the previous one; 0 if in order."""
-    early = [word.start - word.end for word in words]
-    back = [word.start - then.start for word, then in pairwise(words)]
-    return max([0.0, *early, *back])
-
-
 def _sound_features(run: HubRun) -> SoundFeatures:
     if run.sound is None:
         raise ValueError("run: expected one of a speech model, which heard a sound")
     return run.sound
 
 
-def _sound_weights(run: HubRun, head: Head, steps: slice) -> Float[Tensor, "steps keys"]:
+def sound_weights(run: HubRun, head: Head, steps: slice) -> Float[Tensor, "steps keys"]:
     """Rows of one head's cross-attention, of the moments that are sound; each still a share of all moments."""
     layer, number = head
     calls = {call.layer: call for call in run.trace if call.kind == "cross"}

@@ -10,13 +10,14 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from pages.model_lab.speech_figures import sound_figure
+from serving.requests.speech import out_of_order, over_time
 from tests.pages.reading import alts, badges, claims, drawn, texts
 from tests.viz_core.hub.tiny_models import build_all
 from tests.viz_core.sounds.hostile_sounds import BAD, GOOD, encode
 from ui.text.words import load_words
 from ui.widgets.downloads import listing
 from viz_core.hub import load_hub
-from viz_core.hub.word_timestamps import TimedWord, out_of_order, over_time, word_times
+from viz_core.hub.word_timestamps import TimedWord, word_times
 from viz_core.sounds.open_sound import open_sound
 from viz_core.sounds.tones import tone_sequence
 

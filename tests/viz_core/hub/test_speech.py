@@ -20,7 +20,7 @@ from tests.viz_core.hub.tiny_whisper import ALIGNING, SECONDS
 from viz_core.hub import HubError, HubModel, HubRun, load_hub
 from viz_core.hub.runs.sound_input import aligning_heads
 from viz_core.hub.runs.speech_options import languages_of, tasks_of
-from viz_core.hub.word_timestamps import over_time, word_times
+from viz_core.hub.word_timestamps import word_times
 from viz_core.maps.residuals import future_weight, row_sum_error
 from viz_core.maps.time_warping import token_starts
 from viz_core.sounds.sound import RATE, Sound
@@ -177,15 +177,6 @@ def test_words_of_a_text_that_is_given(model: HubModel) -> None:
 def test_words_of_any_script(model: HubModel, text: str, words: list[str]) -> None:
     run = model.run(sound=SOUND, target=text)
     assert [word.text for word in word_times(model, run)] == words
-
-
-def test_a_word_over_time_and_what_the_silence_after_it_gets(model: HubModel, run: HubRun) -> None:
-    weights, rest = over_time(model, run, [(0, 1), (1, 2)], (3, 5))
-    maps = [run.trace[f"decoder.{layer}.cross"].weights(head=head)[0, 3:5] for layer, head in ALIGNING]
-    whole = torch.stack(maps).mean(dim=(0, 1))
-    torch.testing.assert_close(weights, whole[:135])
-    assert rest == pytest.approx(float(whole[135:].sum()), abs=1e-6)
-    assert 0 < rest < 1
 
 
 def test_a_short_sound_and_one_of_silence(model: HubModel) -> None:
