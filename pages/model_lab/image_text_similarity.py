@@ -8,12 +8,12 @@ import numpy as np
 from jaxtyping import Float
 
 from serving.requests.hub import HubRequest
+from serving.requests.lab_queries import likeness, pooling
 from ui.blocks.over_picture import over_picture_figure
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate
 from ui.text.markdown import escape
 from viz_core.hub import Frame, HubRun
-from viz_core.lessons.model_lab.queries import likeness, pooling
 
 _ROUNDING = 1e-5
 

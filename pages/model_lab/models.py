@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pages.model_lab.background_work import Progress
 from serving.requests.hub import HubModelSpec, HubRequest
+from serving.requests.lab_queries import read_card
 from ui.compute.models import map_groups, run, runner
 from viz_core.hub import HubCard, HubRun
-from viz_core.lessons.model_lab.queries import read_card
 from viz_core.maps.contribution_shares import ContributionKind
 from viz_core.view.map_group import MapGroup
 

@@ -22,6 +22,7 @@ from pages.model_lab.speech import speech
 from pages.model_lab.two_models import changed_heads, maps_of_other
 from pages.model_lab.two_sentences import takes_two_sentences, two_sentences
 from serving.requests.lab_models import hub_offer
+from serving.requests.lab_queries import position_schemes, shows_contributions
 from ui.blocks.heads_off import head_buttons, heads_menu, toggle_head
 from ui.blocks.score_products import open_pair, score_products
 from ui.chapter.chapter import Chapter
@@ -29,7 +30,6 @@ from ui.compute.models import evaluate, evaluate_model
 from ui.text.words import current_language
 from ui.widgets.open_map import open_map, open_tokens
 from viz_core.hub.attention import attention_forward
-from viz_core.lessons.model_lab.queries import position_schemes, shows_contributions
 from viz_core.maps.fingerprints import measure_layer
 from viz_core.trace import attend, attention_weights
 from viz_core.view.hub import initial_state

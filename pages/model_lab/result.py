@@ -8,6 +8,13 @@ import streamlit as st
 
 from pages.model_lab.figures import corner_figure
 from serving.requests.hub import HubRequest
+from serving.requests.lab_queries import (
+    CLAIMED_ROWS,
+    broken_residuals,
+    corner_of_map,
+    map_residuals,
+    recorded_bytes,
+)
 from ui.blocks.bars import bars_figure
 from ui.chapter.chapter import Chapter
 from ui.chapter.contents import page
@@ -16,13 +23,6 @@ from ui.text.markdown import escape
 from ui.text.model_names import class_label
 from ui.text.words import Words
 from viz_core.hub import HubCard, HubRun, human_bytes
-from viz_core.lessons.model_lab.queries import (
-    CLAIMED_ROWS,
-    broken_residuals,
-    corner_of_map,
-    map_residuals,
-    recorded_bytes,
-)
 from viz_core.view.map_group import MapGroup
 from viz_core.view.state import ViewState
 

@@ -8,6 +8,7 @@ import streamlit as st
 
 from pages.model_lab.models import hub_maps, hub_run
 from serving.requests.hub import HubRequest
+from serving.requests.lab_queries import shows_contributions
 from serving.requests.model_comparison import KindCompared, compare_heads
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate
@@ -16,7 +17,6 @@ from ui.text.head_link import head_link
 from ui.text.markdown import escape
 from ui.text.model_names import title_of
 from ui.text.numbers import localised
-from viz_core.lessons.model_lab.queries import shows_contributions
 from viz_core.maps.contribution_shares import ContributionKind
 from viz_core.view.map_group import MapGroup
 

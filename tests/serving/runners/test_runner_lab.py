@@ -13,6 +13,7 @@ from pages.model_lab.figures import measured
 from serving.models.model_spec import NoModel
 from serving.requests.hub import HubModelSpec, HubRequest
 from serving.requests.lab_models import local_model_names
+from serving.requests.lab_queries import map_residuals, position_schemes, read_card
 from serving.requests.request import Picture
 from serving.requests.sound import TONES, SoundInput
 from serving.runners.local_runner import LocalRunner
@@ -22,7 +23,6 @@ from tests.viz_core.hub.tiny_models import build_all
 from tests.viz_core.images.hostile_pictures import quarters
 from tests.viz_core.view.attention_groups import read_requests
 from viz_core.hub import HubError, HubModel, Sampling
-from viz_core.lessons.model_lab.queries import map_residuals, position_schemes, read_card
 from viz_core.sounds.tones import tone_sequence
 from viz_core.view.hub import initial_state
 from viz_core.view.payload import View, encode_view

@@ -1,5 +1,7 @@
 """Queries of the lab about a model and its run, which a worker or another machine can call."""
 
+from __future__ import annotations
+
 from dataclasses import replace
 
 import numpy as np
