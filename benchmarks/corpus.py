@@ -57,8 +57,8 @@ def _sentences(tokens: int) -> list[str]:
 
 def _one_corpus(tokens: int) -> tuple[int, float, float | None]:
     """Tokens read, seconds, and bytes at the peak."""
+    from serving.requests.corpus import NOTHING, read_sentences
     from viz_core.hub import load_hub
-    from viz_core.hub.corpus import NOTHING, read_sentences
 
     texts, peak, found = _sentences(tokens), Peak(), NOTHING
     with tempfile.TemporaryDirectory() as folder:

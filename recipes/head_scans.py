@@ -1,8 +1,7 @@
-"""Measure every head of the shipped text models for the chapter on heads: python -m recipes head-scans [NAME ...].
+"""Measure every head of the shipped models for the chapter on heads: python -m recipes head-scans [NAME ...].
 
-Writes assets/heads/NAME.json: means, intervals and percentiles of every measure on narrow texts (held-out sentences of
-the kind that the models were trained on) and on broad ones (prose, a licence and code of this repository), the texts at
-percentiles, and what this command was.
+Writes assets/heads/NAME.json: means, intervals and percentiles of every measure on narrow and on broad texts or
+pictures (`viz_core.pretrained.scan_inputs`), the texts at percentiles, and what this command was.
 """
 
 from __future__ import annotations
@@ -17,16 +16,15 @@ from typing import Any
 
 import numpy as np
 
-from recipes.scan import scan
-from recipes.scanned import PERCENTILES, KindScan, Scan
 from viz_core.hub import HubModel, load_hub
-from viz_core.pretrained.samples import held_out
+from viz_core.hub.scan import scan
+from viz_core.hub.scan_results import PERCENTILES, KindScan, Line, Scan
+from viz_core.pretrained.scan_inputs import SETS, scan_inputs, scan_picture
 from viz_core.runtime.assets import ASSETS
 
-MODELS = ("writer-en", "reader-en", "transformer-en-fr")
+MODELS = ("writer-en", "reader-en", "transformer-en-fr", "vit-fashion-mnist", "vit-cifar10")
 FOLDER = ASSETS / "heads"
-_NARROW = 120
-_WORTH = 24
+_WORTH = 36
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -46,30 +44,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def narrow_texts() -> tuple[str, ...]:
-    """Return the first held-out sentences."""
-    return tuple(sample.english for sample in held_out()[:_NARROW])
-
-
-def broad_texts() -> tuple[str, ...]:
-    """Return passages of this project's README, licence, guide and code, as they were when they were chosen."""
-    return tuple((FOLDER / "broad.txt").read_text(encoding="utf-8").splitlines())
-
-
-def measure(model: HubModel) -> dict[str, Any]:
+def measure(model: HubModel, worth: int = _WORTH) -> dict[str, Any]:
     """Return the tables of a model."""
-    sets = {"narrow": narrow_texts(), "broad": broad_texts()}
+    pictures = model.engine.takes == {"image"}
+    sets = {name: scan_inputs(name, pictures) for name in SETS}
     scans = {
-        name: scan(model, texts, worth=_WORTH if name == "narrow" else 0, progress=_progress)
-        for name, texts in sets.items()
+        name: scan(model, [scan_picture(one) for one in some] if pictures else some, worth=worth, progress=_progress)
+        for name, some in sets.items()
     }
     kinds = {kind: _kind(scans, kind) for kind in scans["narrow"].kinds}
     used = sorted({(name, one[2]) for kind in kinds.values() for name in sets for one in _examples(kind, name)})
+    texts = (
+        "Narrow: English sentences of the Tatoeba project, CC BY 2.0 (www.manythings.org/anki and tatoeba.org). Broad: "
+        "this repository's README, licence, guide and code, under its licence."
+    )
+    shown = "Narrow: Fashion-MNIST, MIT. Broad: pictures drawn for this repository, under its licence."
     return {
         "command": f"python -m recipes head-scans {model.card.name}",
+        "pictures": pictures,
+        "head": model.card.head,
         "revision": model.card.revision,
-        "licence": "Narrow: English sentences of the Tatoeba project, CC BY 2.0 (www.manythings.org/anki and "
-        "tatoeba.org). Broad: this repository's README, licence, guide and code, under its licence.",
+        "licence": shown if pictures else texts,
         "sha256": hashlib.sha256(json.dumps(sets).encode()).hexdigest(),
         "texts": {name: found.texts for name, found in scans.items()},
         "tokens": {name: found.tokens for name, found in scans.items()},
@@ -90,7 +85,7 @@ def _kind(scans: dict[str, Scan], kind: str) -> dict[str, Any]:
     return {
         "heads": heads,
         "measures": {
-            name: {measure: _summary(each, measure) for measure in each.values} for name, each in found.items()
+            name: {measure: _summary(each, measure) for measure in each.measured} for name, each in found.items()
         },
         "examples": {
             name: {
@@ -98,7 +93,7 @@ def _kind(scans: dict[str, Scan], kind: str) -> dict[str, Any]:
                     [[one.percentile, _short(one.value), one.text, one.query] for one in each.examples(place, measure)]
                     for place in range(len(heads))
                 ]
-                for measure in each.values
+                for measure in each.measured
                 if measure != "induction"  # of random tokens
             }
             for name, each in found.items()
@@ -119,5 +114,5 @@ def _short(number: float) -> float | None:
     return None if np.isnan(number) else float(f"{number:.4g}")
 
 
-def _progress(done: int, count: int) -> None:
-    print(f"{done}/{count}", file=sys.stderr, end="\r", flush=True)
+def _progress(lines: Sequence[Line], count: int) -> None:
+    print(f"{len(lines)}/{count}", file=sys.stderr, end="\r", flush=True)

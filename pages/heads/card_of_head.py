@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
+import numpy as np
 import streamlit as st
 
-from pages.heads.plot import Plot, marked
+from pages.heads.plot import Plot, marked, measure_name, worth_unit
 from ui.chapter.chapter import Chapter
+from ui.chapter.contents import page
+from ui.compute.head_scans import Quoted
 from ui.compute.models import evaluate_model
 from ui.text.head_names import head_place
 from ui.text.markdown import escape
 from ui.text.model_names import title_of
 from ui.text.numbers import localised
+from viz_core.pretrained.scan_inputs import scan_picture
 
 if TYPE_CHECKING:  # it brings the hub's libraries, which only an open card needs
     from serving.requests.head_circuits import HeadCircuits
@@ -28,29 +33,37 @@ def card_of_head(chapter: Chapter, plot: Plot) -> None:
     if role is None:
         chapter.text("no-role")
     else:
-        chapter.text("role", role=words(f"option.{role[0]}"), beyond=f"{role[1]:.2f}")
-    if "worth" in table.measures:
+        chapter.text("role", role=measure_name(chapter, role[0], plot.scans.pictures), beyond=f"{role[1]:.2f}")
+    if "worth" in table.measures and not np.isnan(table.part("worth", "low")[head.place]):
         numbers = {part: f"{table.part('worth', part)[head.place]:+.3f}" for part in ("mean", "low", "high")}
-        chapter.text("worth", **numbers)
+        chapter.text("worth", unit=worth_unit(chapter, plot.scans), **numbers)
     else:
         chapter.text("no-worth")
     measure = plot.y if plot.table.quoted.get(plot.y) and plot.table.quoted[plot.y][head.place] else "entropy"
-    chapter.text("examples", measure=words(f"option.{measure}"))
-    lines = [
-        f"- {one.percentile} · **{localised(f'{one.value:.3f}', words.language)}** · “{escape(one.text)}”"
-        for one in table.quoted[measure][head.place]
-    ]
-    st.markdown("\n".join(lines))
+    chapter.text("examples", measure=measure_name(chapter, measure, plot.scans.pictures))
+    _examples(table.quoted[measure][head.place], plot.scans.pictures, words.language)
     from serving.requests.head_circuits import head_circuits
     from serving.requests.hub import HubModelSpec
 
     _circuits(chapter, evaluate_model(HubModelSpec(plot.model, offline=True), head_circuits, head.site, head.head))
-    address = "?" + urlencode(
-        {chapter.controls.key("model"): plot.model, "head": head.link, chapter.controls.key("open-card"): "true"}
-    )
+    chosen = {chapter.controls.key(name): value for name, value in plot.address.items()}
+    address = "?" + urlencode({**chosen, "head": head.link, chapter.controls.key("open-card"): "true"})
     chapter.text("address", address=address)
     cited = f"Attention Atlas: {title_of(plot.model)}, {place} ({kind}). {plot.scans.command}"
     st.code(cited, language=None, wrap_lines=True)
+    label, lab = words("open-lab"), {"ml-model": plot.model}
+    st.page_link(page("model-lab"), label=label, icon=":material/arrow_forward:", query_params=lab)
+
+
+def _examples(quoted: Sequence[Quoted], pictures: bool, language: str) -> None:
+    """Show the texts or pictures at percentiles."""
+    values = [localised(f"{one.value:.3f}", language) for one in quoted]
+    if pictures:
+        captions = [f"{one.percentile} · {value}" for one, value in zip(quoted, values, strict=True)]
+        st.image([scan_picture(one.text) for one in quoted], width=100, caption=captions, alt=captions)
+        return
+    lines = [f"- {one.percentile} · **{v}** · “{escape(one.text)}”" for one, v in zip(quoted, values, strict=True)]
+    st.markdown("\n".join(lines))
 
 
 def _circuits(chapter: Chapter, found: HeadCircuits) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import plotly.graph_objects as go
+from plotly.colors import sample_colorscale
 
 from ui.compute.head_scans import HeadTable
 from ui.text.head_names import head_place, layer_place
@@ -29,7 +30,7 @@ def heads_figure(
         chosen: the head that is ringed, as in links.
         raw: whether shares of attention are drawn as they are, with what chance gives.
     """
-    figure = go.Figure()
+    figure, colours = go.Figure(), layer_colours(tables.values())
     for symbol, (kind, table) in zip(_SYMBOLS, tables.items(), strict=False):
         sides = [_side(table, measure, raw) for measure in measures]
         for layer in sorted({layer for layer, _ in table.heads}):
@@ -38,7 +39,7 @@ def heads_figure(
             links = [f"{kind}.{layer}.{table.heads[place][1]}" for place in places]
             names = [head_place(layer + 1, table.heads[place][1] + 1) for place in places]
             several = f" · {kinds[kind]}" if len(tables) > 1 else ""
-            colour = CATEGORIES[layer % len(CATEGORIES)]
+            colour = colours[layer]
             figure.add_scatter(
                 x=x["mean"],
                 y=y["mean"],
@@ -59,6 +60,14 @@ def heads_figure(
     return lay_out(figure, titles[0], titles[1], 420)
 
 
+def layer_colours(tables: Iterable[HeadTable]) -> list[str]:
+    """Return a colour for each layer: categories, or a scale where there are too many layers."""
+    count = 1 + max(layer for table in tables for layer, _ in table.heads)
+    if count <= len(CATEGORIES):
+        return list(CATEGORIES[:count])
+    return sample_colorscale("viridis", [layer / (count - 1) for layer in range(count)])  # type: ignore[no-any-return]
+
+
 def _side(table: HeadTable, measure: str, raw: bool) -> dict[str, np.ndarray]:
     """Means and the lengths of their intervals in both directions."""
     mean, low, high = (table.plotted(measure, part, raw).astype(np.float32) for part in ("mean", "low", "high"))
@@ -69,28 +78,30 @@ def sets_figure(
     narrow: Mapping[str, HeadTable], broad: Mapping[str, HeadTable], measure: str, labels: Labels
 ) -> go.Figure:
     """Each head's mean on narrow text (across) and on broad text (up); on the diagonal both are equal."""
-    figure = go.Figure()
+    figure, colours = go.Figure(), layer_colours(narrow.values())
     ends: list[float] = []
     for symbol, (kind, table) in zip(_SYMBOLS, narrow.items(), strict=False):
-        x, y = table.plotted(measure), broad[kind].plotted(measure)
-        ends += [float(np.nanmin([x, y])), float(np.nanmax([x, y]))]
+        x, y = (_side(each, measure, raw=False) for each in (table, broad[kind]))
+        ends += [float(np.nanmin([x["mean"], y["mean"]])), float(np.nanmax([x["mean"], y["mean"]]))]
+        line = {"width": 0, "thickness": 1}
         figure.add_scatter(
-            x=x.astype(np.float32),
-            y=y.astype(np.float32),
+            x=x["mean"],
+            y=y["mean"],
+            error_x={"array": x["up"], "arrayminus": x["down"], **line},
+            error_y={"array": y["up"], "arrayminus": y["down"], **line},
             mode="markers",
             name=labels[kind],
-            marker={"symbol": symbol, "size": 10, "color": [CATEGORIES[layer] for layer, _ in table.heads]},
+            marker={"symbol": symbol, "size": 10, "color": [colours[layer] for layer, _ in table.heads]},
             customdata=[[head_place(layer + 1, head + 1)] for layer, head in table.heads],
             hovertemplate="%{customdata[0]}: %{x:.3f}, %{y:.3f}<extra></extra>",
             showlegend=len(narrow) > 1,
         )
     if ends:
-        line = {"color": "rgba(128,128,128,0.6)", "dash": "dot"}
         figure.add_scatter(
             x=[min(ends), max(ends)],
             y=[min(ends), max(ends)],
             mode="lines",
-            line=line,
+            line={"color": "rgba(128,128,128,0.6)", "dash": "dot"},
             showlegend=False,
             hoverinfo="skip",
         )

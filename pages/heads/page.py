@@ -2,8 +2,11 @@
 
 from functools import partial
 
+import streamlit as st
+
 from pages.heads.card_of_head import card_of_head
-from pages.heads.plot import choose_plot, main_figure, maps_of_example
+from pages.heads.live import Task, make_scan
+from pages.heads.plot import Plot, choose_plot, main_figure, maps_of_example
 from pages.heads.sources import sources
 from pages.heads.tables import narrow_and_broad, table_section
 from ui.chapter.chapter import Chapter
@@ -16,7 +19,9 @@ chapter.definition()
 with chapter.card("main"):
     with chapter.main_controls():
         plot, broken = choose_plot(chapter)
-    chapter.side_by_side(broken, partial(main_figure, chapter, plot, bool(broken)))
+    if isinstance(plot, Plot):
+        chapter.side_by_side(broken, partial(main_figure, chapter, plot, bool(broken)))
+    waiting = st.container()
 
 chapter.exercise("induction")
 chapter.takeaways()
@@ -27,15 +32,20 @@ def code() -> None:
     """Draw sources, source code and downloads."""
     sources(chapter)
     chapter.code(role_masses, beyond_chance, qk_circuit, ov_circuit)
-    chapter.downloads({"means": plot.table.part(plot.shown, "mean")})
+    if isinstance(plot, Plot):
+        chapter.downloads({"means": plot.table.part(plot.shown, "mean")})
 
 
-chapter.deeper(
-    {
-        "maps": lambda: maps_of_example(chapter, plot),
-        "card": lambda: card_of_head(chapter, plot),
-        "sets": lambda: narrow_and_broad(chapter, plot),
-        "table": lambda: table_section(chapter, plot),
-        "code": code,
+sections = {"code": code}
+if isinstance(plot, Plot):
+    sections = {
+        "maps": partial(maps_of_example, chapter, plot),
+        "card": partial(card_of_head, chapter, plot),
+        "sets": partial(narrow_and_broad, chapter, plot),
+        "table": partial(table_section, chapter, plot),
+        **sections,
     }
-)
+chapter.deeper(sections)
+if isinstance(plot, Task):  # last, as the rest of the page need not wait for it
+    with waiting:
+        make_scan(chapter, plot)

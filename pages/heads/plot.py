@@ -9,18 +9,26 @@ from typing import TYPE_CHECKING, Any
 import streamlit as st
 
 from pages.heads.figures import heads_figure
+from pages.heads.live import Task, lab_model, own_task, scans_made, shipped_tasks
 from ui.chapter.chapter import Chapter
-from ui.compute.head_scans import SETS, HeadScans, HeadTable, Quoted, head_scans, scanned_models
+from ui.compute.head_scans import HeadScans, HeadTable, Quoted, head_scans, scanned_models
 from ui.compute.models import map_groups
+from ui.text.errors import explain
 from ui.text.head_names import head_place
+from ui.text.markdown import escape
 from ui.text.model_names import named_model
-from ui.text.words import current_language
+from ui.text.words import current_language, load_words
 from ui.widgets.attention_view import ViewState
 from viz_core.lessons.heads.uniform import uniform_masses
+from viz_core.maps.register import MEASURES
 from viz_core.maps.roles import ROLES, beyond_chance
+from viz_core.pretrained.scan_inputs import scan_picture
 
 if TYPE_CHECKING:  # it brings the hub's libraries, which only a head that is opened needs
     from serving.requests.hub import HubRequest
+
+LAB = "lab"
+"""The option of the list of models for one of the lab."""
 
 PERCENTILES = (5, 50, 95, 100)
 _WRITTEN = 64  # most tokens that the translator writes
@@ -59,10 +67,8 @@ class Plot:
     percentile: int
     head: Head
     best: Head  # with the most of the vertical measure; chosen unless the address names one
-
-    @property
-    def scans(self) -> HeadScans:
-        return head_scans(self.model)
+    scans: HeadScans
+    address: Mapping[str, str]  # parameters that choose the model
 
     @property
     def table(self) -> HeadTable:
@@ -83,28 +89,60 @@ class Plot:
         return own[PERCENTILES.index(self.percentile)]
 
 
-def choose_plot(chapter: Chapter) -> tuple[Plot, str]:
-    """Draw the controls; return what they ask for, and what is broken of it."""
+def choose_plot(chapter: Chapter) -> tuple[Plot | Task | None, str]:
+    """Draw the controls; return what they ask for or the scan that is to be made first, and what is broken of it."""
     controls = chapter.controls
-    models = scanned_models()
-    model = str(controls.select("model", models, models[0], named_model))
+    models = (*scanned_models(), LAB)
+    chosen = str(
+        controls.select("model", models, models[0], lambda m: controls.option(m) if m == LAB else named_model(m))
+    )
+    from_lab = lab_model(chapter) if chosen == LAB else (chosen, head_scans(chosen).pictures)
+    if from_lab is None:
+        return None, ""
+    model, pictures = from_lab
     before = st.session_state.get(controls.key("model-before"), model)
     if before != model:  # the head in the address was one of the other model
         st.query_params.pop("head", None)
     st.session_state[controls.key("model-before")] = model
-    scans = head_scans(model)
-    measures = tuple(dict.fromkeys(name for table in scans.tables.values() for name in table.measures))
-    x = str(controls.select("x", measures, "previous"))
-    y = str(controls.select("y", measures, "worth"))
+    tasks = {task.texts: task for task in shipped_tasks(model, pictures)}
+    sets = tuple(tasks) if pictures else (*tasks, "own")
+    texts = str(controls.choice("texts", sets, sets[0]))
+    if texts == "own":
+        tasks["own"] = own_task(chapter, model)
+    shipped = (head_scans(model),) if model in scanned_models() else ()
+    found = (*shipped, *scans_made(chapter, tuple(tasks.values())))
+    if not any(texts in each.texts for each in found):
+        return tasks[texts], ""
+    scans = sum(found[1:], start=found[0])
+    return _choose_axes(chapter, model, texts, scans, {"model": chosen, **({"lab": model} if chosen == LAB else {})})
+
+
+def _choose_axes(
+    chapter: Chapter, model: str, texts: str, scans: HeadScans, address: Mapping[str, str]
+) -> tuple[Plot, str]:
+    controls = chapter.controls
+    tables = [table for (name, _), table in scans.tables.items() if name == texts]
+    measures = tuple(dict.fromkeys(name for table in tables for name in table.measures))
+    first = {"x": "previous" if "previous" in measures else "first", "y": "worth" if "worth" in measures else "entropy"}
+    axes = {
+        axis: str(
+            controls.select(
+                axis,
+                measures,
+                name if name in measures else measures[0],
+                lambda measure: measure_name(chapter, measure, scans.pictures),
+            )
+        )
+        for axis, name in first.items()
+    }
     with controls.more():
-        texts = str(controls.choice("texts", SETS, "narrow"))
         labels = {p: str(p) for p in PERCENTILES}
         percentile = int(controls.choice("percentile", PERCENTILES, 100, labels))
     broken = chapter.break_it("no-chance")
-    best, heads = _best(scans, texts, y), all_heads(scans, texts)
+    best, heads = _best(scans, texts, axes["y"]), all_heads(scans, texts)
     chosen = heads.get(st.query_params.get("head", ""), best)
     _list_of_heads(chapter, heads, chosen)
-    return Plot(model, texts, x, y, percentile, chosen, best), broken
+    return Plot(model, texts, axes["x"], axes["y"], percentile, chosen, best, scans, address), broken
 
 
 def _list_of_heads(chapter: Chapter, heads: Mapping[str, Head], chosen: Head) -> None:
@@ -128,6 +166,7 @@ def all_heads(scans: HeadScans, texts: str) -> dict[str, Head]:
     heads = (
         Head(kind, place, layer, head)
         for kind in scans.kinds
+        if (texts, kind) in scans.tables
         for place, (layer, head) in enumerate(scans.tables[texts, kind].heads)
     )
     return {head.link: head for head in heads}
@@ -155,14 +194,17 @@ def main_figure(chapter: Chapter, plot: Plot, compared: bool, setting: str) -> N
     raw = bool(setting)
     with chapter.claim_row("main"):
         causal = plot.head.kind == "decoder-self"
-        chapter.claim("uniform", uniform_score(plot.example.text, causal, raw), _ROUNDING)
+        text = plot.example.text
+        if plot.scans.pictures:  # a word a patch
+            text = " ".join(map(str, range(plot.scans.tokens[plot.texts] // plot.scans.texts[plot.texts])))
+        chapter.claim("uniform", uniform_score(text, causal, raw), _ROUNDING)
     names = chapter.words.group("figure")
     drawn = {kind: table for (name, kind), table in plot.scans.tables.items() if name == plot.texts}
     drawn = {kind: table for kind, table in drawn.items() if {plot.x, plot.y} <= set(table.measures)}
     if not drawn:
         chapter.text("one-set")
         return
-    titles = [axis_title(chapter, measure, raw) for measure in (plot.x, plot.y)]
+    titles = [axis_title(chapter, plot.scans, measure, raw) for measure in (plot.x, plot.y)]
     kinds = {kind: names[kind] for kind in drawn}
     figure = heads_figure(drawn, (plot.x, plot.y), titles, kinds, plot.head.link, raw)
     count = sum(len(table.heads) for table in drawn.values())
@@ -180,31 +222,83 @@ def main_figure(chapter: Chapter, plot: Plot, compared: bool, setting: str) -> N
         chapter.figure("heads-raw" if setting else "heads", figure, **values)
     else:
         chapter.figure("heads", figure, on_click=choose, **values)
+    if skipped := left_out(plot):
+        st.caption(skipped)
 
 
-def axis_title(chapter: Chapter, measure: str, raw: bool) -> str:
+def measure_name(chapter: Chapter, measure: str, pictures: bool = False) -> str:
+    """The name of a measure, as the chapter or the attention view has it."""
+    words = load_words("attention-view")
+    if pictures and words.has(f"measure_{measure}_picture"):
+        return words(f"measure_{measure}_picture")
+    return chapter.words(f"option.{measure}") if chapter.words.has(f"option.{measure}") else words(f"measure_{measure}")
+
+
+def worth_unit(chapter: Chapter, scans: HeadScans) -> str:
+    """What worth is measured in: the loss of words or classes, or how far the last states turn."""
+    return chapter.words(f"unit.{scans.head}" if scans.head in ("words", "labels") else "unit.states")
+
+
+def axis_title(chapter: Chapter, scans: HeadScans, measure: str, raw: bool) -> str:
     """The name of a measure with its unit."""
-    unit = ("raw" if raw else "beyond") if measure in ROLES else "nats" if measure == "worth" else "bits"
-    return chapter.words(f"axis.{unit}", measure=chapter.words(f"option.{measure}"))
+    name = measure_name(chapter, measure, scans.pictures)
+    if measure in ROLES:
+        return chapter.words("axis.raw" if raw else "axis.beyond", measure=name)
+    if measure == "worth":
+        return chapter.words("axis.unit", measure=name, unit=worth_unit(chapter, scans))
+    unit = MEASURES[measure].unit
+    return chapter.words("axis.unit", measure=name, unit=chapter.words(f"unit.{unit}")) if unit != "share" else name
 
 
 def maps_of_example(chapter: Chapter, plot: Plot) -> None:
     """Draw the maps of the example with the chosen head open; a head chosen there is chosen above."""
     one = plot.example
-    chapter.text("example", percentile=plot.percentile, head=head_place(plot.head.layer + 1, plot.head.head + 1))
-    groups = map_groups(example_request(plot.model, one.text), "model-lab", current_language())
+    groups = map_groups(example_request(plot, one.text), "model-lab", current_language())
+    group = next(group for group in groups if group.id == plot.head.kind)
+    here = {"percentile": plot.percentile, "head": head_place(plot.head.layer + 1, plot.head.head + 1)}
+    if 0 <= one.query < len(group.query_tokens):
+        chapter.text("example-query", query=escape(group.query_tokens[one.query]), **here)
+        _pin(chapter, plot, f"q{one.query}")
+    else:
+        chapter.text("example", **here)
+        _pin(chapter, plot, "")
     view = chapter.attention_view(groups, ViewState(plot.best.kind, plot.best.layer, plot.best.head))
     if f"{view.group}.{view.layer}.{view.head}" != plot.head.link:
         st.rerun()
 
 
-def example_request(model: str, text: str) -> HubRequest:
-    """The run of a shipped model on a text: decoders read it, the translator translates it."""
-    from serving.requests.hub import HubModelSpec, HubRequest
+def _pin(chapter: Chapter, plot: Plot, pin: str) -> None:
+    """Pin the example's query in the address, once for each example; a pin that came with a link stays."""
+    key, shown = chapter.controls.key("pinned"), (plot.model, plot.texts, plot.y, plot.percentile, plot.head.link)
+    before = st.session_state.get(key)
+    st.session_state[key] = shown
+    if before == shown or (before is None and "pin" in st.query_params):
+        return
+    if pin:
+        st.query_params["pin"] = pin
+    else:
+        st.query_params.pop("pin", None)
 
-    scans = head_scans(model)
-    written = _WRITTEN if "decoder-cross" in scans.kinds else 0
-    return HubRequest(HubModelSpec(model, offline=True), text, new_tokens=written)
+
+def example_request(plot: Plot, text: str) -> HubRequest:
+    """The run of a model on a text or picture: decoders read it, a translator translates it."""
+    from serving.requests.hub import HubModelSpec, HubRequest
+    from serving.requests.request import Picture
+
+    model = HubModelSpec(plot.model, offline=True)
+    if plot.scans.pictures:
+        return HubRequest(model, picture=Picture(f"scan-{text}", scan_picture(text)))
+    return HubRequest(model, text, new_tokens=_WRITTEN if "decoder-cross" in plot.scans.kinds else 0)
+
+
+def left_out(plot: Plot) -> str:
+    """Why a first text was left out; "" if all were read."""
+    some = plot.scans.left_out.get(plot.texts, ())
+    if not some:
+        return ""
+    number, why = some[0]
+    words = load_words("model-lab")
+    return words("corpus-left", count=f"{len(some):,}", number=f"{number + 1:,}", why=explain(why))
 
 
 def marked(words: Sequence[str]) -> str:

@@ -9,13 +9,13 @@ import streamlit as st
 from pages.model_lab.corpus_found import UNASKED, show_found, table_of
 from pages.model_lab.corpus_text import repeated_words, sentences_of
 from pages.model_lab.model_choice import report_errors
+from serving.requests.corpus import NOTHING, CorpusFound, read_sentences
 from serving.requests.hub import HubRequest
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate_model
 from ui.compute.slots import is_hosted
 from ui.widgets.upload import text_file
 from viz_core.hub import HubCard
-from viz_core.hub.corpus import NOTHING, CorpusFound, read_sentences
 from viz_core.pretrained.samples import held_out
 
 _AT_ONCE = 25  # sentences between two steps of the progress

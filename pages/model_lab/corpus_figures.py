@@ -7,10 +7,10 @@ from collections.abc import Mapping
 import numpy as np
 import plotly.graph_objects as go
 
+from serving.requests.corpus_kind import KindFound, Measured
 from ui.text.head_names import head_place
 from ui.text.numbers import ENGLISH, with_separators
 from ui.widgets.figure_style import ACCENT, CATEGORIES, WEIGHTS_SCALE, lay_out
-from viz_core.hub.corpus_kind import KindFound, Measured
 from viz_core.maps.roles import OFFSETS, ROLES
 
 Labels = Mapping[str, str]

@@ -9,6 +9,8 @@ import pandas as pd
 import streamlit as st
 
 from pages.model_lab.corpus_figures import interval_text, offsets_figure, roles_figure
+from serving.requests.corpus import CorpusFound
+from serving.requests.corpus_kind import Firing, KindFound
 from ui.chapter.chapter import Chapter
 from ui.text.errors import explain
 from ui.text.head_link import head_link
@@ -17,8 +19,6 @@ from ui.text.numbers import localised, separators, series
 from ui.text.words import load_words
 from ui.widgets.shared_sentence import set_text
 from viz_core.hub import HubCard
-from viz_core.hub.corpus import CorpusFound
-from viz_core.hub.corpus_kind import Firing, KindFound
 from viz_core.hub.runs.token_text import SPACE
 from viz_core.maps.roles import COLUMNS, ROLES, SURE, beyond_chance
 

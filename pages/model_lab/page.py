@@ -16,7 +16,7 @@ from pages.model_lab.model_choice import choose_model, load
 from pages.model_lab.models import hub_maps
 from pages.model_lab.next_words import next_words
 from pages.model_lab.positions import positions
-from pages.model_lab.result import checked_maps, choose_error, link_to_vision, notes, outcome
+from pages.model_lab.result import checked_maps, choose_error, link_to_heads, link_to_vision, notes, outcome
 from pages.model_lab.sinks import sinks
 from pages.model_lab.speech import speech
 from pages.model_lab.two_models import changed_heads, maps_of_other
@@ -26,6 +26,7 @@ from serving.requests.lab_queries import position_schemes, shows_contributions
 from ui.blocks.heads_off import head_buttons, heads_menu, toggle_head
 from ui.blocks.score_products import open_pair, score_products
 from ui.chapter.chapter import Chapter
+from ui.compute.head_scans import SCANNED_KINDS
 from ui.compute.models import evaluate, evaluate_model
 from ui.text.words import current_language
 from ui.widgets.open_map import open_map, open_tokens
@@ -51,6 +52,8 @@ with main, st.container(gap="xsmall", key="asked"):
     notes(chapter, request, result)
     if "vision-chapter" in card.kind_class.features:
         link_to_vision(chapter, card)
+    if card.kind in SCANNED_KINDS:
+        link_to_heads(chapter, model)
 with main:
     with st.container(horizontal=True, vertical_alignment="bottom", key="options"):
         broken = choose_error(chapter, card)

@@ -7,7 +7,7 @@ from functools import cache
 import streamlit as st
 
 from pages.model_lab.figures import corner_figure
-from serving.requests.hub import HubRequest
+from serving.requests.hub import HubModelSpec, HubRequest
 from serving.requests.lab_queries import (
     CLAIMED_ROWS,
     broken_residuals,
@@ -18,6 +18,7 @@ from serving.requests.lab_queries import (
 from ui.blocks.bars import bars_figure
 from ui.chapter.chapter import Chapter
 from ui.chapter.contents import page
+from ui.compute.head_scans import scanned_models
 from ui.compute.models import evaluate
 from ui.text.markdown import escape
 from ui.text.model_names import class_label
@@ -167,3 +168,14 @@ def link_to_vision(chapter: Chapter, card: HubCard) -> None:
     """Link to the vision chapter with this model."""
     label, parameters = chapter.words("open-vision"), {"vt-lab": card.name}
     st.page_link(page("vision-transformer"), label=label, icon=":material/arrow_forward:", query_params=parameters)
+
+
+def link_to_heads(chapter: Chapter, model: HubModelSpec) -> None:
+    """Link to the chapter on heads with this model, where a name opens it there."""
+    if model.folder or model.revision:
+        return
+    parameters = (
+        {"hs-model": model.name} if model.name in scanned_models() else {"hs-model": "lab", "hs-lab": model.name}
+    )
+    label, icon = chapter.words("open-heads"), ":material/arrow_forward:"
+    st.page_link(page("heads"), label=label, icon=icon, query_params=parameters)

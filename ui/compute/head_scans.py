@@ -1,21 +1,26 @@
-"""Every measure of every head of a shipped model, as `python -m recipes head-scans NAME` wrote it."""
+"""Every measure of every head of a model: as `python -m recipes head-scans NAME` wrote it, or of a scan made here."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
 
-from viz_core.maps.roles import ROLES, SURE
+from viz_core.maps.roles import ROLES, surest_role
+from viz_core.pretrained.scan_inputs import SETS
 from viz_core.runtime.assets import ASSETS, reading
 
+if TYPE_CHECKING:  # it brings the hub's libraries
+    from viz_core.hub.scan_results import KindScan
+
 FOLDER = ASSETS / "heads"
-SETS = ("narrow", "broad")
+SCANNED_KINDS = ("encoder", "decoder", "encoder-decoder", "vision")
+"""Kinds of models of the lab that can be scanned: they read texts alone or pictures alone."""
 
 
 class Quoted(NamedTuple):
@@ -32,7 +37,7 @@ class HeadTable:
     """The heads of one kind of maps over one set of texts: parts of a summary by measure, a number a head."""
 
     heads: tuple[tuple[int, int], ...]  # layer and head from 0
-    parts: Mapping[str, Mapping[str, Sequence[float | None]]]
+    parts: Mapping[str, Mapping[str, Sequence[float | None]]]  # None or NaN where there is none
     quoted: Mapping[str, Sequence[Sequence[Quoted]]]
 
     @property
@@ -51,26 +56,33 @@ class HeadTable:
         return values if raw or measure not in ROLES else (values - chance) / np.where(chance < 1, 1 - chance, np.nan)
 
     def role_of(self, place: int) -> tuple[str, float] | None:
-        """Return the role with a head's most attention beyond chance, and how much, if the low end is at least 0.5."""
-        low = {name: self.plotted(name, "low")[place] for name in ROLES if name in self.parts}
-        sure = {name: value for name, value in low.items() if value >= SURE}
-        best = max(sure, key=lambda name: sure[name], default=None)
-        return None if best is None else (best, float(self.plotted(best)[place]))
+        """Return a head's role and its mean share beyond chance (`surest_role`)."""
+        names = [name for name in ROLES if name in self.parts]
+        return surest_role({n: tuple(self.part(n, p)[place] for p in ("mean", "low", "chance")) for n in names})  # type: ignore[misc]
 
 
 @dataclass(frozen=True, eq=False)
 class HeadScans:
     """The tables of a model."""
 
-    command: str
+    command: str  # that made them
+    pictures: bool  # whether the model takes pictures
+    head: str  # its output layer, which decides what worth is
     texts: Mapping[str, int]  # by set
     tokens: Mapping[str, int]
     tables: Mapping[tuple[str, str], HeadTable]  # by set and kind of maps
+    left_out: Mapping[str, Sequence[tuple[int, Exception]]] = field(default_factory=dict)  # number, and why, by set
 
     @property
     def kinds(self) -> tuple[str, ...]:
         """Kinds of maps."""
         return tuple(dict.fromkeys(kind for _, kind in self.tables))
+
+    def __add__(self, other: HeadScans) -> HeadScans:
+        """The tables of both, of one model."""
+        texts, tokens = {**self.texts, **other.texts}, {**self.tokens, **other.tokens}
+        tables, left_out = {**self.tables, **other.tables}, {**self.left_out, **other.left_out}
+        return replace(self, texts=texts, tokens=tokens, tables=tables, left_out=left_out)
 
 
 def scanned_models() -> tuple[str, ...]:
@@ -94,7 +106,28 @@ def head_scans(model: str) -> HeadScans:
             for name in SETS
             if name in entry["measures"]
         }
-        return HeadScans(content["command"], content["texts"], content["tokens"], tables)
+        about = content["command"], content["pictures"], content["head"]
+        return HeadScans(*about, content["texts"], content["tokens"], tables)
+
+
+def scanned_table(found: KindScan, inputs: Sequence[str]) -> HeadTable:
+    """Return the table of a scan of these texts or pictures."""
+    from viz_core.hub.scan_results import PERCENTILES
+
+    parts: dict[str, dict[str, list[float | None]]] = {}
+    for name in found.measured:
+        one = found.summary(name)
+        parts[name] = {part: getattr(one, part).tolist() for part in ("mean", "low", "high", "chance")}
+        parts[name] |= {f"p{p}": row.tolist() for p, row in zip(PERCENTILES, one.quantiles, strict=True)}
+    quoted = {
+        name: [
+            [Quoted(one.percentile, one.value, inputs[one.text], one.query) for one in found.examples(place, name)]
+            for place in range(len(found.heads))
+        ]
+        for name in found.measured
+        if name != "induction"  # of random tokens
+    }
+    return HeadTable(found.heads, parts, quoted)
 
 
 def _read_table(entry: Mapping[str, Any], name: str, texts: Mapping[str, str]) -> HeadTable:

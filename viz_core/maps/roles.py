@@ -1,6 +1,6 @@
 """Roles of heads: the share of attention on the targets of each role known from the literature."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -108,3 +108,14 @@ def role_masses(weights: Float[Tensor, "heads queries keys"], targets: RoleTarge
 def beyond_chance(mass: float, chance: float) -> float:
     """Share beyond chance, (M - C) / (1 - C): 0 for uniform attention, 1 for attention on targets only (Cohen 1960)."""
     return (mass - chance) / (1 - chance) if chance < 1 else 0.0
+
+
+def surest_role(shares: Mapping[str, tuple[float, float, float]]) -> tuple[str, float] | None:
+    """Return the role with the most attention beyond chance at the low end, if at least `SURE`, and that of its mean.
+
+    Args:
+        shares: mean attention, the low end of its interval, and chance, by role; NaN where a role was not measured.
+    """
+    low = {name: beyond_chance(low, chance) for name, (_, low, chance) in shares.items()}
+    best = max((name for name in low if low[name] >= SURE), key=lambda name: low[name], default=None)
+    return None if best is None else (best, float(beyond_chance(shares[best][0], shares[best][2])))

@@ -7,6 +7,7 @@ import { DRAW_MARGIN, stopWatchingVisibility, watchVisibility } from "../shared/
 import { listenForParts, listenToTraces, offerFocus, showLit } from "./parts.js";
 import { readChart } from "./payload.js";
 import { saveButton } from "./picture.js";
+import { listenForPoints } from "./points.js";
 import { inTheme, templateOf, themeOf } from "./theme.js";
 import { fitTitles, turnScales } from "./titles.js";
 import { listenWhole, placeHeight, roomOf, scaleOf, wholeButton } from "./whole.js";
@@ -25,6 +26,7 @@ function createView(parent) {
   view.render = () => render(view);
   listenWhole(view);
   listenForParts(view, enqueue);
+  listenForPoints(view);
   watchWidth(view, render);
   watchVisibility(view, render, DRAW_MARGIN);
   return view;

@@ -1,5 +1,6 @@
 // The parts of a chart that terms of the text name: traces by their `meta`, both axes and the whole by the payload's parts.
 
+import { hasPoints } from "./points.js";
 import { listenToTerms, markLit, pointAtTerms } from "../shared/terms.js";
 
 const DIMMED = 0.2; // opacity of traces that are not meant
@@ -68,10 +69,10 @@ function step(view, event) {
   pointAtTerms([names[view.place]]);
 }
 
-/** Where it has such parts it takes the focus. */
+/** Where it has such parts, or points to click, it takes the focus. */
 export function offerFocus(view) {
   const { root } = view.parts;
-  if (namesOf(view).length) root.tabIndex = 0;
+  if (namesOf(view).length || hasPoints(view)) root.tabIndex = 0;
   else root.removeAttribute("tabindex");
 }
 

@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from recipes.head_scans import MODELS, broad_texts, narrow_texts
-from recipes.scan import scan
-from tests.pages.reading import drawn, figure_names, texts
-from ui.compute.head_scans import FOLDER, SETS, head_scans, scanned_models
+from recipes.head_scans import MODELS
+from tests.pages.reading import drawn, texts
+from ui.compute.head_scans import FOLDER, head_scans, scanned_models
 from ui.text.words import load_words
 from viz_core.hub import load_hub
+from viz_core.hub.scan import scan
+from viz_core.pretrained.scan_inputs import SETS, scan_inputs
 
 OpenPage = Callable[..., AppTest]
 CHAPTER = "heads"
@@ -54,11 +55,16 @@ def test_a_head_is_chosen_from_the_list(open_page: OpenPage) -> None:
     assert app.query_params["head"] == "decoder-self.3.1"
 
 
-def test_broad_texts_without_a_measure_show_a_sentence(open_page: OpenPage) -> None:
+def test_worth_has_an_interval_on_both_sets(open_page: OpenPage) -> None:
     app = open_page(CHAPTER, **{"hs-texts": "broad", "hs-open-sets": "true"})
     assert not app.exception
-    assert "heads" not in figure_names(app)
-    assert WORDS("one-set") in texts(app)
+    table = head_scans("writer-en").tables["broad", "decoder-self"]
+    points = drawn(app, "heads")
+    np.testing.assert_allclose(np.concatenate([t["y"] for t in points]), table.part("worth", "mean"), rtol=1e-5)
+    lengths = np.concatenate([t["error_y"]["array"] for t in points])
+    np.testing.assert_allclose(lengths, table.part("worth", "high") - table.part("worth", "mean"), atol=1e-5)
+    sets = drawn(app, "sets")[0]
+    assert np.isfinite([*sets["error_x"]["array"], *sets["error_y"]["arrayminus"]]).all()
 
 
 def test_narrow_and_broad_texts_are_drawn_side_by_side(open_page: OpenPage) -> None:
@@ -91,9 +97,22 @@ def test_the_tables_are_small_and_of_the_weights_that_ship(model: str) -> None:
 def test_a_table_holds_what_its_command_measures() -> None:
     """The same scan of the writer again, without worth."""
     table = head_scans("writer-en").tables["narrow", "decoder-self"]
-    found = scan(load_hub("writer-en", device="cpu"), narrow_texts()).kinds["decoder-self"]
+    found = scan(load_hub("writer-en", device="cpu"), scan_inputs("narrow")).kinds["decoder-self"]
     for measure in ("previous", "entropy", "induction"):
         summary = found.summary(measure)
         np.testing.assert_allclose(table.part(measure, "mean"), summary.mean, rtol=1e-3, atol=1e-4)
         np.testing.assert_allclose(table.part(measure, "low"), summary.low, rtol=1e-2, atol=1e-3)
-    assert len(broad_texts()) > 20
+    assert len(scan_inputs("broad")) > 20
+
+
+@pytest.mark.parametrize("model", ["vit-fashion-mnist", "vit-cifar10"])
+def test_heads_of_a_vision_model_are_scanned_on_pictures(open_page: OpenPage, model: str) -> None:
+    app = open_page(CHAPTER, **{"hs-model": model})
+    assert not app.exception
+    table = head_scans(model).tables["narrow", "encoder-self"]
+    assert set(table.measures) == {"diagonal", "first", "entropy", "distance", "worth"}, "no neighbours, no words"
+    assert sum(len(trace["x"]) for trace in drawn(app, "heads")) == len(table.heads)
+    assert "class token" in app.selectbox(key="hs-x").options
+    assert WORDS("unit.labels") in texts(app)
+    assert "120 pictures of garments" in texts(app)
+    assert len(app.get("image")) > 0

@@ -9,9 +9,10 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from tests.pages.reading import claims, drawn, stands, texts
-from ui.compute.head_scans import SETS, head_scans, scanned_models
+from ui.compute.head_scans import head_scans, scanned_models
 from ui.text.words import load_words
 from viz_core.maps.roles import ROLES
+from viz_core.pretrained.scan_inputs import SETS
 
 OpenPage = Callable[..., AppTest]
 CHAPTER = "heads"
@@ -53,7 +54,7 @@ def test_chance_left_in_moves_every_point_of_a_role(open_page: OpenPage) -> None
     assert [claim.startswith(":green[") for claim in own] == [True, False]
 
 
-@pytest.mark.parametrize("model", ["writer-en", "reader-en", "transformer-en-fr"])
+@pytest.mark.parametrize("model", scanned_models())
 def test_means_lie_in_their_intervals(model: str) -> None:
     assert model in scanned_models()
     for (name, _), table in head_scans(model).tables.items():

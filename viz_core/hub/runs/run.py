@@ -70,6 +70,11 @@ class Maps:
     calls: tuple[AttentionCall, ...]
     frame: Frame | None = None
 
+    @property
+    def text_keys(self) -> tuple[Token, ...]:
+        """The keys that are tokens: all but the learned sink."""
+        return self.key_tokens[1:] if self.key_tokens[:1] == (SINK,) else self.key_tokens
+
     def __repr__(self) -> str:
         """Their kind and size, in a line."""
         sizes = f"{len(self.query_tokens)} queries, {len(self.key_tokens)} keys"

@@ -1,5 +1,7 @@
 """Heads of one kind of maps over many sentences: roles, strongest examples, words attended to."""
 
+from __future__ import annotations
+
 import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,10 +13,10 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from viz_core.hub.runs.run import SINK, Maps
+from viz_core.hub.runs.run import Maps
 from viz_core.hub.runs.token_text import Token, token_words
 from viz_core.maps.measures import weight_shares
-from viz_core.maps.roles import COLUMNS, ROLES, SURE, RoleTargets, beyond_chance, role_masses
+from viz_core.maps.roles import COLUMNS, ROLES, RoleTargets, role_masses, surest_role
 from viz_core.maps.running_mean import Moments
 from viz_core.maps.word_maps import is_word
 
@@ -51,7 +53,7 @@ class WordSeen:
     received: Float[np.ndarray, " heads"]
     sentences: tuple[int, ...]  # the first that have it
 
-    def __add__(self, other: "WordSeen") -> "WordSeen":
+    def __add__(self, other: WordSeen) -> WordSeen:
         """The sum of both."""
         both = dict.fromkeys(self.sentences + other.sentences)
         return WordSeen(self.count + other.count, self.received + other.received, tuple(both)[:_EXAMPLES])
@@ -84,7 +86,7 @@ class KindFound:
     sampled: tuple[tuple[Firing, ...], ...]
     words: dict[str, WordSeen]  # by lower-case word
 
-    def __add__(self, other: "KindFound") -> "KindFound":
+    def __add__(self, other: KindFound) -> KindFound:
         """The sum of both."""
         if self.heads != other.heads:
             raise ValueError(f"expected what was found of the same heads, got {len(self.heads)} and {len(other.heads)}")
@@ -124,9 +126,8 @@ class KindFound:
     def role_of(self, place: int) -> str | None:
         """The role with a head's most attention beyond chance, if that is at least `SURE`; else None."""
         found = {name: self.measured(place, column) for name, column in ROLES.items()}
-        sure = {name: beyond_chance(one.low, one.chance) for name, one in found.items()}
-        best = max((name for name in sure if sure[name] >= SURE), key=lambda name: sure[name], default=None)
-        return best
+        role = surest_role({name: (one.value, one.low, one.chance) for name, one in found.items()})
+        return role and role[0]
 
     def heads_attending_to(self, word: str, count: int = 8) -> tuple[tuple[int, float], ...]:
         """The heads with most attention to a word, as index into `heads` and mean weight; () for an unknown word."""
@@ -146,7 +147,7 @@ def read_kind(maps: Maps, sentence: int) -> KindFound:
 
     What a head gives to a learned sink goes to no token: that column is left out.
     """
-    keys = keys_of(maps)
+    keys = maps.text_keys
     on_itself = not maps.id.endswith("cross")
     # A decoder's queries are named by what they write; what stands at their places is what was read.
     queries = keys if on_itself else maps.query_tokens
@@ -175,11 +176,6 @@ def read_kind(maps: Maps, sentence: int) -> KindFound:
         tuple(sampled),
         _seen(words, torch.cat(received).double().numpy(), sentence),
     )
-
-
-def keys_of(maps: Maps) -> tuple[Token, ...]:
-    """The keys that are tokens of the text."""
-    return maps.key_tokens[1:] if maps.key_tokens[:1] == (SINK,) else maps.key_tokens
 
 
 def _may_fire(queries: Sequence[Token], keys: Sequence[Token], on_itself: bool) -> Bool[Tensor, "queries keys"]:

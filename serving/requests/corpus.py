@@ -8,19 +8,19 @@ corpus. Results of parts add up, so that a corpus can be read in parts with prog
 >>> {head: kind.role_of(place) for place, head in enumerate(kind.heads)}
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 
-from viz_core.hub.corpus_kind import KindFound, keys_of, read_kind
+from serving.requests.corpus_kind import KindFound, read_kind
 from viz_core.hub.model import HubModel
 from viz_core.hub.runs.run import HubRun
 from viz_core.hub.runs.token_text import Token
+from viz_core.hub.scan import MOST_TOKENS
 from viz_core.hub.store.errors import HubError
 from viz_core.runtime.interruption import may_end
-
-MOST_TOKENS = 512
-"""Sentences of more tokens are left out: a map grows with the square of its length."""
 
 _MOST_REASONS = 20  # why sentences are left out, at most
 
@@ -37,7 +37,7 @@ class CorpusFound:
     # labels of queries and keys of the sentences in `strongest` and `sampled`, by kind and number
     sides: dict[tuple[str, int], tuple[tuple[str, ...], tuple[str, ...]]]
 
-    def __add__(self, other: "CorpusFound") -> "CorpusFound":
+    def __add__(self, other: CorpusFound) -> CorpusFound:
         """Measures over both; the sentences of `other` come after."""
         kinds = dict(self.kinds)
         for name, kind in other.kinds.items():
@@ -89,7 +89,7 @@ def _read(number: int, run: HubRun | HubError) -> CorpusFound:
     kinds, sides = {}, {}
     for maps in run.maps:
         kinds[maps.id] = read_kind(maps, number)
-        sides[maps.id, number] = (_labels(maps.query_tokens), _labels(keys_of(maps)))
+        sides[maps.id, number] = (_labels(maps.query_tokens), _labels(maps.text_keys))
     tokens = len(run.tokens) + len(run.target_tokens)
     return CorpusFound(1, tokens, 0, (), kinds, sides)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -13,36 +12,17 @@ import pytest
 import torch
 from PIL import Image
 
-from recipes.scan import main, scan
-from recipes.scanned import PERCENTILES, Scan, side_by_side
-from tests.viz_core.hub.tiny_models import build
-from viz_core.hub import HubModel, load_hub
+from viz_core.hub import HubModel, HubRun, Token, load_hub
+from viz_core.hub.heads_off import without_heads
+from viz_core.hub.scan import _line, read_heads, scan
+from viz_core.hub.scan_results import PERCENTILES, Line, Scan
 from viz_core.maps.measures import attention_entropy, induction_mass
 from viz_core.maps.roles import COLUMNS, ROLES, RoleTargets, role_masses
 from viz_core.pretrained.samples import held_out
 from viz_core.runtime.interruption import interruptible
+from viz_core.trace import attend, intervene, record, uniform
 
 TinyModel = Callable[[str], HubModel]
-
-
-@pytest.fixture(scope="module")
-def tiny(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """The folder of a tiny model of a family; made when first asked for."""
-
-    @cache
-    def folder(family: str) -> Path:
-        path = tmp_path_factory.mktemp("hub") / family
-        path.mkdir()
-        build(family, path)
-        return path
-
-    return folder
-
-
-@pytest.fixture(scope="module")
-def tiny_model(tiny: Callable[[str], Path]) -> TinyModel:
-    """A tiny model, loaded once."""
-    return cache(lambda family: load_hub(tiny(family), device="cpu"))
 
 
 TEXTS = ["A cat sat on the mat, and the cat slept.", "No.", "He is calm, they said.", "I went home late.", "Why not?"]
@@ -166,35 +146,6 @@ def test_induction_is_measured_on_random_tokens_that_repeat(tiny_model: TinyMode
     assert 0 < float(induction_mass(even, tokens)[0]) < 0.3
 
 
-@pytest.mark.parametrize("stop", [0, 1, 3])
-def test_an_interrupted_scan_goes_on_and_equals_an_uninterrupted_one(
-    tiny_model: TinyModel, tmp_path: Path, stop: int
-) -> None:
-    model, texts = tiny_model("llama"), [*TEXTS, "", *TEXTS]
-    whole = scan(model, texts, batch=3)
-    assert [number for number, _ in whole.left_out] == [5]
-    save, seen = tmp_path / "scan.jsonl", []
-
-    class StoppedError(Exception):
-        pass
-
-    def progress(done: int, count: int) -> None:
-        seen.append((done, count))
-        if len(seen) == stop + 1:
-            raise StoppedError
-
-    with pytest.raises(StoppedError):
-        scan(model, texts, batch=3, save=save, progress=progress)
-    with save.open("a", encoding="utf-8") as stream:
-        stream.write('{"half": ')  # the process ended while it wrote
-    again: list[int] = []
-    found = scan(model, texts, batch=3, save=save, progress=lambda done, _: again.append(done))
-    assert again == [*range(3 * stop, 11, 3), 11]
-    same(found, whole)
-    with pytest.raises(ValueError, match="same model, texts and settings"):
-        scan(model, texts[1:], batch=3, save=save)
-
-
 def test_a_scan_can_be_ended_from_outside(tiny_model: TinyModel) -> None:
     def end() -> None:
         raise TimeoutError
@@ -207,8 +158,6 @@ def test_worth_is_what_switching_a_head_off_costs() -> None:
     model = load_hub("writer-en", device="cpu")
     kind = scan(model, TEXTS[:2], worth=1).kinds["decoder-self"]
     assert np.isnan(kind.values["worth"][1]).all()
-    from viz_core.hub.heads_off import without_heads
-
     run = model.run(TEXTS[0], max_new_tokens=0)
     without = without_heads(model, run, (("decoder.1.self", 2),))
     assert without.perplexity is not None
@@ -238,21 +187,10 @@ def test_pictures_have_distances_and_no_neighbours() -> None:
     pictures = [Image.new("L", (28, 28), shade) for shade in (0, 200)]
     kind = scan(model, pictures, worth=1).kinds["encoder-self"]
     assert {"distance", "first", "diagonal", "entropy", "worth"} == set(kind.values)
+    assert kind.summary("diagonal").chance == pytest.approx(1 / 50)  # 49 patches and the class token
     run = model.run(image=pictures[1])
     entropy = attention_entropy(run.maps[0].calls[0].weights()[0, 0]).mean()
     assert kind.values["entropy"][1, 0] == pytest.approx(float(entropy), abs=1e-5)
-
-
-def test_narrow_and_broad_texts_stand_side_by_side() -> None:
-    model = load_hub("writer-en", device="cpu")
-    narrow, broad = scan(model, TEXTS), scan(model, [sample.english for sample in held_out()[:8]])
-    rows = list(side_by_side(narrow, broad))
-    row = next(row for row in rows if (row["layer"], row["head"], row["measure"]) == (2, 3, "entropy"))
-    assert row["difference"] == pytest.approx(row["broad"] - row["narrow"])
-    assert row["low"] < row["difference"] < row["high"]
-    table = list(narrow.table())
-    assert len({(row["layer"], row["head"]) for row in table}) == 16
-    assert {"mean", "low", "high", "chance", "texts", "p5", "p50", "p95", "p100"} < table[0].keys()
 
 
 def test_nothing_to_scan_is_refused(tiny_model: TinyModel) -> None:
@@ -262,12 +200,48 @@ def test_nothing_to_scan_is_refused(tiny_model: TinyModel) -> None:
         scan(tiny_model("bert"), TEXTS, batch=0)
 
 
-def test_the_command_writes_a_row_for_each_head_and_measure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    texts, out = tmp_path / "texts.txt", tmp_path / "heads.csv"
-    texts.write_text("\n".join([*TEXTS, "word " * 600]) + "\n", encoding="utf-8")
-    assert main(["writer-en", "--texts", str(texts), "--out", str(out)]) == 0
-    rows = out.read_text(encoding="utf-8").splitlines()
-    assert rows[0].startswith("maps,layer,head,measure,mean,low,high,chance,texts")
-    assert len({row.split(",")[3] for row in rows[1:]}) * 16 == len(rows) - 1
-    assert "line 6 was left out" in capsys.readouterr().err
-    assert main(["writer-en", "--texts", str(tmp_path / "none"), "--out", str(out)]) == 1
+def test_one_text_has_no_interval() -> None:
+    summary = scan(load_hub("writer-en", device="cpu"), TEXTS[:1]).kinds["decoder-self"].summary("entropy")
+    assert np.isfinite(summary.mean).all()
+    assert np.isnan(summary.low).all()
+    assert np.isnan(summary.high).all()
+
+
+@pytest.mark.parametrize("family", ["bert", "mistral"])
+def test_with_edits_in_force_it_is_the_edited_heads_and_the_chance_of_the_mask(
+    tiny_model: TinyModel, family: str
+) -> None:
+    model = tiny_model(family)
+    (kind,) = scan(model, TEXTS).kinds.values()
+    site = "encoder.0.self" if family == "bert" else "decoder.0.self"
+    with intervene({site: uniform(1)}):
+        (edited,) = scan(model, TEXTS).kinds.values()
+    for name in ("first", "previous"):
+        chance = kind.summary(name).chance
+        np.testing.assert_allclose(edited.summary(name).chance, chance, atol=1e-6, err_msg=name)
+        np.testing.assert_allclose(edited.summary(name).mean[1], chance[1], atol=1e-6, err_msg=name)
+        np.testing.assert_allclose(edited.values[name][:, 0], kind.values[name][:, 0], atol=1e-6, err_msg=name)
+
+
+def test_distances_that_a_bias_hides_are_still_visible() -> None:
+    """ALiBi takes so much from far keys that their weights round to 0; the mask does not hide them."""
+    tokens = tuple(Token(i, f"t{i}", f"t{i}") for i in range(300))
+    near = -10.0 * (torch.arange(300)[:, None] - torch.arange(300)).abs()
+    with record() as trace:
+        attend(*torch.zeros(3, 1, 2, 300, 4), bias=near[None, None], causal=True, site="decoder.0.self")
+    line = _line(HubRun(tokens, trace, torch.zeros(0)))
+    value, chance, _ = line["kinds"]["decoder-self"]["measures"]["first"]
+    np.testing.assert_allclose(chance, sum(1 / (i + 1) for i in range(300)) / 300, atol=1e-6)
+    assert value[0] < 0.01
+
+
+def test_parts_add_up_to_the_scan_of_all_texts(tiny_model: TinyModel) -> None:
+    """With worth and encoder-decoders, whose texts are written together."""
+    model = load_hub("transformer-en-fr", device="cpu")
+    whole = scan(model, TEXTS[:3], worth=1, max_new_tokens=6)
+    parts: list[Line] = []
+    for start in range(3):
+        parts += read_heads(model, TEXTS[start : start + 1], worth=1 - start, max_new_tokens=6)
+    same(Scan.of(parts), whole, 1e-5)
+    assert set(whole.kinds) == {"encoder-self", "decoder-self", "decoder-cross"}
+    assert np.isfinite(whole.kinds["decoder-cross"].values["worth"][0]).all()

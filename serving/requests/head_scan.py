@@ -1,0 +1,46 @@
+"""Queries on the heads of a model: a scan of texts or pictures, part by part."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from serving.settings import settings
+from viz_core.hub import HubModel
+from viz_core.hub.scan import read_heads, read_repeats
+from viz_core.hub.scan_results import Line
+from viz_core.pretrained.scan_inputs import scan_picture
+
+_MOST_WORTH = 12
+# Parameters times passes in which a head is switched off; second: on a public server.
+_PASSES = {False: 6e10, True: 6e9}
+
+
+@dataclass(frozen=True)
+class ScanPlan:
+    """How a model is scanned."""
+
+    head: str  # its output layer
+    worth: int  # of so many first texts or pictures the worth of each head; 0 where that would take too long
+
+
+def plan_scan(model: HubModel) -> ScanPlan:
+    """Query: how a model is scanned on this machine."""
+    card = model.card
+    heads = sum(card.num_layers.values()) * card.num_heads
+    worth = min(_MOST_WORTH, int(_PASSES[settings().hosted] / max(1, heads * card.num_parameters)))
+    return ScanPlan(card.head, worth if worth > 1 else 0)
+
+
+def scan_part(model: HubModel, inputs: tuple[str, ...], pictures: bool, worth: bool) -> list[Line]:
+    """Query: what each text, or picture by its name, says of each head, with its worth or without.
+
+    Raises:
+        HubError: if a picture cannot be taken.
+    """
+    given = [scan_picture(name) for name in inputs] if pictures else inputs
+    return list(read_heads(model, given, worth=len(inputs) if worth else 0))
+
+
+def scan_repeats(model: HubModel) -> list[Line]:
+    """Query: induction on random tokens that repeat."""
+    return read_repeats(model)

@@ -1,0 +1,285 @@
+"""Every measure, role and worth of every head of a model over many texts or pictures, in batches.
+
+>>> found = scan(load_hub("writer-en"), texts, progress=lambda lines, count: print(len(lines), count))
+>>> heads = found.kinds["decoder-self"]
+>>> heads.summary("previous").mean, heads.role_of(0), heads.examples(0, "previous")
+"""
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+import numpy as np
+import torch
+from jaxtyping import Bool
+from PIL import Image
+from torch import Tensor
+from torch.nn.functional import pad
+
+from viz_core.hub.heads_off import switchable, without_heads
+from viz_core.hub.kinds.decoder import DecoderKind
+from viz_core.hub.kinds.encoder import EncoderKind
+from viz_core.hub.model import HubModel
+from viz_core.hub.runs.run import HubRun, Maps
+from viz_core.hub.scan_results import Line, Scan
+from viz_core.hub.store.errors import HubError
+from viz_core.maps.distance import Patches
+from viz_core.maps.head_measure import MapBlock, MapInfo
+from viz_core.maps.measures import induction_targets, weight_shares
+from viz_core.maps.register import MEASURES
+from viz_core.maps.roles import ROLES, RoleTargets
+from viz_core.runtime.interruption import may_end
+from viz_core.trace import AttentionCall
+from viz_core.trace.one_text import OneText
+from viz_core.trace.source import Projected
+from viz_core.trace.weights import is_masked
+
+Input: TypeAlias = str | Image.Image
+MOST_TOKENS = 512
+"""Texts of more tokens are left out: a map grows with the square of its length."""
+
+_RANDOM, _COPIES = 25, 4  # tokens of a random sequence, and how often it comes (Olsson 2022)
+_SEQUENCES = 16
+_CLOSE = {torch.float32: 1e-4}  # weights of a padded text and of the same text alone
+
+
+def scan(
+    model: HubModel,
+    texts: Sequence[Input],
+    *,
+    batch: int = 16,
+    worth: int = 0,
+    max_new_tokens: int | None = None,
+    done: Sequence[Line] = (),
+    progress: Callable[[Sequence[Line], int], None] | None = None,
+) -> Scan:
+    """Measure every head over texts, or over pictures for a vision model, on the model's device.
+
+    Values are those of each text alone, in float32 whatever the model's precision: padding, and keys that no head of a
+    layer can see, count nowhere. Induction is measured on random tokens that repeat, as text that repeats itself
+    by meaning would also be predicted without it: 25 tokens, 4 times (Olsson 2022, "In-context Learning and Induction
+    Heads"). Worth is what switching a head off costs: nats a token of the model's own next-word loss, nats of the
+    likeliest class, or else 1 - cos of the last states (`without_heads`).
+
+    Memory: 24 bytes for each text, head and measure.
+
+    Args:
+        batch: texts in one pass; the first padded text is also run alone, and if its weights differ, all texts are.
+        worth: of so many first texts the worth of each head, a pass for each head.
+        max_new_tokens: most that an encoder-decoder writes for a text. Decoders only read.
+        done: the lines of an interrupted scan of these texts, which goes on after the last whole batch.
+        progress: receives the lines of all texts so far, and the number of texts.
+
+    Raises:
+        ValueError: if there is no text, or `batch` is below 1.
+    """
+    if not len(texts) or batch < 1:
+        raise ValueError(f"expected at least one text and a batch of at least 1, got {len(texts)} and {batch}")
+    lines = list(done if len(done) == len(texts) else done[: len(done) // batch * batch])
+    left, alone = texts[len(lines) :], any(line["alone"] for line in lines)
+    options: dict[str, Any] = {"batch": batch, "max_new_tokens": max_new_tokens, "alone": alone}
+    for line in read_heads(model, left, worth=worth - len(lines), **options):
+        lines.append(line)
+        if progress is not None:
+            progress(lines, len(texts))
+    return Scan.of(lines, read_repeats(model))
+
+
+@torch.inference_mode()
+def read_heads(
+    model: HubModel,
+    texts: Sequence[Input],
+    *,
+    batch: int = 16,
+    worth: int = 0,
+    max_new_tokens: int | None = None,
+    alone: bool = False,
+) -> Iterator[Line]:
+    """The line of each text, for `Scan.of`; as in `scan`, but to be had in parts.
+
+    Args:
+        alone: one text after another, without padding.
+    """
+    budget = 0 if model.engine.stack == "decoder" else max_new_tokens
+    checked = alone = alone or batch == 1 or not _has_one_stack(model)
+    for start in range(0, len(texts), batch):
+        some = texts[start : start + batch]
+        runs = _each(model, some, budget) if alone else _together(model, some)
+        own = [(run, text) for run, text in zip(runs, some, strict=True) if isinstance(run, HubRun)]
+        if not checked and len({len(run.tokens) for run, _ in own}) > 1:
+            padded, text = min(own, key=lambda pair: len(pair[0].tokens))
+            close = _CLOSE.get(model.network.dtype, 0.02)
+            checked, alone = True, _difference(padded, _each(model, [text], budget)[0]) > close
+            runs = _each(model, some, budget) if alone else runs
+        for number, (run, text) in enumerate(zip(runs, some, strict=True), start):
+            line = _line(run)
+            if number < worth and isinstance(run, HubRun):
+                _add_worth(model, run if alone else _each(model, [text], budget)[0], line)
+            yield line | {"alone": alone and _has_one_stack(model)}
+
+
+@torch.inference_mode()
+def read_repeats(model: HubModel) -> list[Line]:
+    """Induction on random tokens that repeat, drawn alike from a vocabulary without its special ones; for `Scan.of`."""
+    found: list[Line] = []
+    for seed in range(_SEQUENCES if _has_one_stack(model) else 0):
+        engine, random = model.engine, torch.Generator().manual_seed(seed)
+        around = engine.encode("a", most=None)["input_ids"][0]  # type: ignore[attr-defined]
+        special = [token.special for token in engine.read(around.tolist())]
+        text = special.index(False), len(special) - special[::-1].index(False)
+        room = engine.room(engine.stack or "decoder") or MOST_TOKENS
+        count = min(_RANDOM, (room - len(special)) // _COPIES)
+        drawn = torch.randint(model.card.vocabulary_size, (4 * count + 16,), generator=random).tolist()
+        chosen = [token.id for token in engine.read(drawn) if not token.special][:count]
+        ids = torch.cat([around[: text[0]], torch.tensor(chosen * _COPIES).to(around), around[text[1] :]])
+        (run,) = _recorded(model, [{"input_ids": ids[None]}])
+        line = _line(run, {"induction": induction_targets(ids.tolist())})
+        for kind in line["kinds"].values():
+            kind["measures"] = {"induction": kind["measures"]["induction"]}
+        found.append(line)
+    return found
+
+
+def _has_one_stack(model: HubModel) -> bool:
+    """Whether it reads texts alone in one stack, several in one pass."""
+    return type(model.engine) in (EncoderKind, DecoderKind)
+
+
+def _each(model: HubModel, texts: Sequence[Input], budget: int | None) -> list[HubRun | HubError]:
+    """The run of each text or picture by itself, or what is wrong with it."""
+    read = [text for text in texts if isinstance(text, str)]
+    runs = iter(model.run_each(read, max_new_tokens=budget, max_tokens=MOST_TOKENS))
+    return [model.run(image=text) if isinstance(text, Image.Image) else next(runs) for text in texts]
+
+
+def _together(model: HubModel, texts: Sequence[Input]) -> list[HubRun | HubError]:
+    """The same in one pass."""
+    encoded: list[Any] = []
+    for text in texts:
+        try:
+            encoded.append(model.engine.encode(text, most=MOST_TOKENS))  # type: ignore[attr-defined]
+        except HubError as error:
+            encoded.append(error)
+    together = [each for each in encoded if not isinstance(each, HubError)]
+    runs = iter(_recorded(model, together) if together else ())
+    return [each if isinstance(each, HubError) else next(runs) for each in encoded]
+
+
+def _recorded(model: HubModel, encoded: Sequence[dict[str, Tensor]]) -> list[HubRun]:
+    """Runs of several encoded texts in one pass, padded at the end; without outputs."""
+    engine, longest = model.engine, max(each["input_ids"].shape[1] for each in encoded)
+    masked = [each | {"attention_mask": torch.ones_like(each["input_ids"])} for each in encoded]
+    inputs = {
+        name: torch.cat([pad(each[name], (0, longest - each[name].shape[1])) for each in masked]) for name in masked[0]
+    }
+    options: dict[str, Any] = {"use_cache": False} if engine.stack == "decoder" else {}
+    if "logits_to_keep" in inspect.signature(engine.model.forward).parameters:
+        options["logits_to_keep"] = 1
+    with engine.serial:
+        trace = engine.recorded(inputs, longest, **options)[1]
+    ids = [each["input_ids"][0].tolist() for each in encoded]
+    return [HubRun(engine.read(own), trace.text(row), torch.zeros(0)) for row, own in enumerate(ids)]
+
+
+def _difference(run: HubRun, other: HubRun | HubError) -> float:
+    """Largest difference between the weights of two runs of one text; infinite where they are of other sizes."""
+    if isinstance(other, HubError) or run.trace.sites != other.trace.sites:
+        return float("inf")
+    pairs = [(call.weights(), other.trace[call.site].weights()) for call in run.trace]
+    same = all(one.shape == two.shape for one, two in pairs)
+    return max(float((one - two).abs().max()) for one, two in pairs) if same else float("inf")
+
+
+def _line(run: HubRun | HubError, targets: Mapping[str, Bool[Tensor, "queries keys"]] | None = None) -> Line:
+    """What one text says of each head: of its own roles unless there are targets."""
+    may_end()
+    if isinstance(run, HubError):
+        return {"error": run}
+    kinds = {}
+    for maps in run.maps:
+        patches = None if run.grid is None else Patches(run.grid, len(maps.key_tokens) - run.grid[0] * run.grid[1])
+        kinds[maps.id] = _heads(maps, targets or _targets(maps), patches)
+    return {"kinds": kinds, "tokens": len(run.tokens) + len(run.target_tokens)}
+
+
+def _heads(maps: Maps, targets: Mapping[str, Bool[Tensor, "queries keys"]], patches: Patches | None) -> Line:
+    """Of each head and measure the value, its chance, and the query with the largest value of its own."""
+    layers: list[tuple[int, dict[str, np.ndarray]]] = []
+    keys, on_itself = len(maps.text_keys), not maps.id.endswith("cross")
+    for call in maps.calls:
+        may_end()
+        own, measured = call.weights()[0], dict[str, tuple[Tensor, float, Tensor]]()
+        weights = (weight_shares(own) if call.signed else own)[..., -keys:]
+        seen = _visible(call, maps)[:, -keys:].float()
+        even = seen / seen.sum(dim=-1, keepdim=True).clamp_min(1)
+        info = MapInfo(own.shape[1], own.shape[2], on_itself, patches=patches, signed=call.signed)
+        for name, target in targets.items():
+            if patches and name in MEASURES and not MEASURES[name].applies(info):
+                continue
+            target = target & (even > 0) if name == "same-word" else target
+            if rows := target.any(dim=-1).nonzero().flatten().tolist():
+                values, chances = ((each * target).sum(dim=-1)[..., rows] for each in (weights, even))
+                measured[name] = values.mean(-1), float(chances.mean()), torch.tensor(rows)[values.argmax(-1)]
+        for name, measure in MEASURES.items():
+            if measure.sums is None or name in ROLES or not measure.fits(info):
+                continue
+            blocks = (MapBlock(own[:, i : i + 1], i, info) for i in range(own.shape[1]))
+            sums = torch.stack([measure.sums(block) for block in blocks], dim=1).double()
+            rows_of = sums if sums.dim() == 2 else -sums[..., -1] if name == "information" else sums[..., 0]
+            measured[name] = measure.value(sums.sum(dim=1), info), float("nan"), rows_of.argmax(dim=-1)
+        parts = {k: np.stack([v, np.full(call.num_heads, c), q]) for k, (v, c, q) in measured.items()}
+        layers.append((call.num_heads, parts))
+    names = dict.fromkeys(name for _, parts in layers for name in parts)
+    gaps = [np.repeat([[np.nan], [np.nan], [-1]], count, axis=1) for count, _ in layers]
+    joined = {n: np.hstack([p.get(n, gap) for (_, p), gap in zip(layers, gaps, strict=True)]) for n in names}
+    return {"heads": [[i, head] for i, (n, _) in enumerate(layers) for head in range(n)], "measures": joined}
+
+
+def _visible(call: AttentionCall, maps: Maps) -> Bool[Tensor, "queries keys"]:
+    """Keys that each query may see; where only weights are known, the earlier ones if no layer sees others."""
+    of_text = call.source if isinstance(call.source, OneText) else None
+    source = call.source if of_text is None else of_text.source
+    if isinstance(source, Projected) and not call.signed:  # without queries, biases and edits only the mask is left
+        bias = source.bias if source.bias is None else torch.where(is_masked(source.bias), -torch.inf, 0.0)
+        blank: Any = replace(source, queries=torch.zeros_like(source.queries), bias=bias, edits=None)
+        blank = blank if of_text is None else replace(of_text, source=blank)
+        return (AttentionCall(call.site, blank).weights()[0] > 0).any(dim=0)
+    is_causal = not any(bool(each.weights()[0].triu(1).any()) for each in maps.calls)
+    everything = torch.ones(call.num_queries, call.num_keys, dtype=torch.bool)
+    return everything.tril(call.num_keys - call.num_queries) if is_causal and call.kind == "self" else everything
+
+
+def _targets(maps: Maps) -> dict[str, Bool[Tensor, "queries keys"]]:
+    """The target keys of each role but induction, in one text."""
+    keys, on_itself = maps.text_keys, not maps.id.endswith("cross")
+    queries = keys if on_itself else maps.query_tokens
+    roles = RoleTargets.of([t.text for t in queries], [t.text for t in keys], on_itself)
+    columns, rows = torch.arange(len(keys)), torch.arange(len(queries))[:, None]
+    found = {"previous": columns == rows - 1, "next": columns == rows + 1, "diagonal": columns == rows}
+    found = found if on_itself else {}
+    for name, places in (("first", (0,)), ("separator", roles.separators), ("punctuation", roles.punctuation)):
+        found[name] = torch.isin(columns, torch.tensor(places)).expand(len(queries), -1)
+    return found | {"same-word": roles.same_word}
+
+
+def _add_worth(model: HubModel, run: HubRun | HubError, line: Line) -> None:
+    """Add what switching off each head costs, where the model can go without."""
+    if isinstance(run, HubError):
+        return
+    for site, count in switchable(model, run):
+        call = run.trace[site]
+        kind = line["kinds"][f"{call.stack}-{call.kind}"]
+        gap = np.repeat([[np.nan], [np.nan], [-1]], len(kind["heads"]), axis=1)
+        worth = kind["measures"].setdefault("worth", gap)
+        for head in range(count):
+            may_end()
+            cost, without = np.nan, without_heads(model, run, ((site, head),))
+            if without.perplexity is not None:
+                cost = np.log(without.perplexity[1] / without.perplexity[0])
+            elif without.distances is not None:
+                cost = without.distances.mean()
+            elif without.changes:
+                likeliest = max(without.changes, key=lambda change: change.before)
+                cost = np.log(likeliest.before / likeliest.after)
+            worth[0, kind["heads"].index([call.layer, head])] = cost
