@@ -70,6 +70,7 @@ def resumed(
     settings = [model.card.name, model.card.revision, batch, worth, list(texts)]
     digest = hashlib.sha256(json.dumps(settings).encode()).hexdigest()
     done = [] if save is None or not save.exists() else _read(save, digest)
+    done = done if len(done) == len(texts) else done[: len(done) - len(done) % max(1, batch)]
     if save is not None:
         save.write_text("".join(_written(each) for each in (digest, *done)), encoding="utf-8")
 

@@ -101,31 +101,30 @@ def make_scan(chapter: Chapter, task: Task) -> None:
     key, count = chapter.controls.key("scan"), len(task.inputs)
     if not count:
         return
-    if st.session_state.get(key) != task.key:
-        label = chapter.words("scan-pictures" if task.pictures else "scan-texts", count=f"{count:,}")
-        begin = {key: task.key}
-        st.button(label, key=f"{key}-go", type="primary", on_click=st.session_state.update, args=(begin,))
-        return
     place = st.container(horizontal=True, vertical_alignment="center")
-    with place:
-        bar, stop = st.progress(0.0, chapter.words("scan-at-work", done=0, count=f"{count:,}")), {key: None}
-        label = chapter.common("held-out-stop")
-        st.button(label, key=f"{key}-stop", on_click=st.session_state.update, args=(stop,))
-    try:
-        found = _scan(chapter, task, bar)
-    except ValueError as error:
+    if st.session_state.get(key) == task.key:
+        with place:
+            bar, stop = st.progress(0.0, chapter.words("scan-at-work", done=0, count=f"{count:,}")), {key: None}
+            label = chapter.common("held-out-stop")
+            st.button(label, key=f"{key}-stop", on_click=st.session_state.update, args=(stop,))
+        try:
+            found = _scan(chapter, task, bar)
+        except ValueError as error:
+            st.warning(explain(error), icon=":material/edit:")
+        except (MemoryError, RuntimeError) as error:  # torch's own, when memory runs out in the middle
+            st.error(load_words("model-lab")("failed", reason=first_line(error)), icon=":material/memory:")
+        else:
+            made = _made(chapter)
+            made[task.key] = found
+            for old in list(made)[:-_KEPT]:
+                del made[old]
+            st.rerun()
         st.session_state[key] = None
-        st.warning(explain(error), icon=":material/edit:")
-        return
-    except (MemoryError, RuntimeError) as error:  # torch's own, when memory runs out in the middle
-        st.session_state[key] = None
-        st.error(load_words("model-lab")("failed", reason=first_line(error)), icon=":material/memory:")
-        return
-    made = _made(chapter)
-    made[task.key] = found
-    for old in list(made)[:-_KEPT]:
-        del made[old]
-    st.rerun()
+    label, begin = (
+        chapter.words("scan-pictures" if task.pictures else "scan-texts", count=f"{count:,}"),
+        {key: task.key},
+    )
+    st.button(label, key=f"{key}-go", type="primary", on_click=st.session_state.update, args=(begin,))
 
 
 def _scan(chapter: Chapter, task: Task, bar: Any) -> HeadScans:

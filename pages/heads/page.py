@@ -17,8 +17,9 @@ chapter = Chapter("heads")
 chapter.question()
 chapter.definition()
 with chapter.card("main"):
-    with chapter.main_controls():
-        plot, broken = choose_plot(chapter)
+    row, typed = chapter.main_controls(), st.container()
+    with row:
+        plot, broken = choose_plot(chapter, typed)
     if isinstance(plot, Plot):
         chapter.side_by_side(broken, partial(main_figure, chapter, plot, bool(broken)))
     waiting = st.container()

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from pages.heads.figures import heads_figure
 from pages.heads.live import Task, lab_model, own_task, scans_made, shipped_tasks
@@ -89,8 +90,12 @@ class Plot:
         return own[PERCENTILES.index(self.percentile)]
 
 
-def choose_plot(chapter: Chapter) -> tuple[Plot | Task | None, str]:
-    """Draw the controls; return what they ask for or the scan that is to be made first, and what is broken of it."""
+def choose_plot(chapter: Chapter, typed: DeltaGenerator) -> tuple[Plot | Task | None, str]:
+    """Draw the controls; return what they ask for or the scan that is to be made first, and what is broken of it.
+
+    Args:
+        typed: where the field for the reader's own texts goes.
+    """
     controls = chapter.controls
     models = (*scanned_models(), LAB)
     chosen = str(
@@ -108,7 +113,8 @@ def choose_plot(chapter: Chapter) -> tuple[Plot | Task | None, str]:
     sets = tuple(tasks) if pictures else (*tasks, "own")
     texts = str(controls.choice("texts", sets, sets[0]))
     if texts == "own":
-        tasks["own"] = own_task(chapter, model)
+        with typed:
+            tasks["own"] = own_task(chapter, model)
     shipped = (head_scans(model),) if model in scanned_models() else ()
     found = (*shipped, *scans_made(chapter, tuple(tasks.values())))
     if not any(texts in each.texts for each in found):

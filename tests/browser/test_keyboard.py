@@ -7,6 +7,7 @@ import re
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.page_checks import expect_rest
+from ui.compute.head_scans import head_scans
 from viz_core.pretrained import load
 
 _MOST = 120  # presses
@@ -95,3 +96,20 @@ def test_the_language_is_changed_and_a_star_placed_and_compared(page: Page, app_
     go_to(page, page.locator("[data-part=reveal]"))
     page.keyboard.press("Enter")
     expect(page.locator(".sketch.revealed")).to_be_visible()
+
+
+def test_points_of_a_chart_are_walked_by_height_named_and_chosen(page: Page, app_url: str) -> None:
+    page.goto(f"{app_url}/heads?hs-y=previous")
+    chart = page.locator(".st-key-figure-heads [data-drawn]")
+    expect(chart).to_be_visible()
+    expect_rest(page)
+    go_to(page, chart)
+    said, table = chart.locator("[aria-live]"), head_scans("writer-en").tables["narrow", "decoder-self"]
+    ranked = [table.heads[place] for place in table.plotted("previous").argsort()]
+    for layer, head in (ranked[-1], ranked[-2]):
+        page.keyboard.press("ArrowDown")
+        expect(said).to_contain_text(f"layer {layer + 1}, head {head + 1}")
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    page.wait_for_url(re.compile(rf"head=decoder-self\.{ranked[-2][0]}\.{ranked[-2][1]}"))

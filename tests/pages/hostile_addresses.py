@@ -78,6 +78,7 @@ HOSTILE: dict[str, list[Row]] = {
             hs_texts=[("7", "Texts")],
             hs_percentile=[("1e9", "Example at percentile")],
         ),
+        ({"hs-model": "lab", "hs-lab": "../../etc"}, ["Model of the lab = ../../etc"]),
         ({"head": "decoder-self.9.9"}, [NOT_HERE]),
         ({"head": "<script>"}, [NOT_HERE]),
     ],

@@ -68,7 +68,7 @@ def scan(
         batch: texts in one pass; the first padded text is also run alone, and if its weights differ, all texts are.
         worth: of so many first texts the worth of each head, a pass for each head.
         max_new_tokens: most that an encoder-decoder writes for a text. Decoders only read.
-        done: the lines of an interrupted scan of these texts, which goes on after the last whole batch.
+        done: the lines of the whole batches of an interrupted scan of these texts, which goes on after them.
         progress: receives the lines of all texts so far, and the number of texts.
 
     Raises:
@@ -76,7 +76,7 @@ def scan(
     """
     if not len(texts) or batch < 1:
         raise ValueError(f"expected at least one text and a batch of at least 1, got {len(texts)} and {batch}")
-    lines = list(done if len(done) == len(texts) else done[: len(done) // batch * batch])
+    lines = list(done)
     left, alone = texts[len(lines) :], any(line["alone"] for line in lines)
     options: dict[str, Any] = {"batch": batch, "max_new_tokens": max_new_tokens, "alone": alone}
     for line in read_heads(model, left, worth=worth - len(lines), **options):

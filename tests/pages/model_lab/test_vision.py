@@ -54,6 +54,7 @@ def test_a_picture_in_the_lab(open_page: OpenPage, folders: Path, family: str) -
         assert run.labels[0].text in alts(app)[0]
     links = [link.proto for link in app.get("page_link")]
     assert any(f"vt-lab={family}" in link.query_string for link in links)
+    assert any(f"hs-model=lab&hs-lab={family}" in link.query_string for link in links)
 
 
 def test_a_reading_model_has_no_way_to_the_vision_chapter(open_page: OpenPage) -> None:
