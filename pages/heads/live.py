@@ -65,15 +65,14 @@ def task_of(model: str, texts: str, pictures: bool) -> Task:
 
 def own_task(chapter: Chapter, model: str) -> Task:
     """Draw the field for the reader's own texts; return the scan over them."""
-    from viz_core.hub import HubError
-    from viz_core.hub.runs.text import clean_text
+    from serving.requests.head_scan import lines_of
 
     typed, hosted = chapter.controls.text_area("own", "", height=100), is_hosted()
-    if len(typed) > _CHARACTERS[hosted]:
-        sentence = "This text has {count:,} characters; at most {most:,} are allowed here. Shorten it."
-        st.warning(explain(HubError(sentence, count=len(typed), most=_CHARACTERS[hosted])), icon=":material/edit:")
+    try:
+        lines = lines_of(typed, _CHARACTERS[hosted])
+    except ValueError as error:
+        st.warning(explain(error), icon=":material/edit:")
         return Task(model, "own", False, ())
-    lines = tuple(line for line in (clean_text(line).strip() for line in typed.splitlines()) if line)
     if len(lines) > _MOST[hosted]:
         counts = {"most": f"{_MOST[hosted]:,}", "more": f"{len(lines) - _MOST[hosted]:,}"}
         st.caption(load_words("model-lab")("corpus-more", **counts))
@@ -129,11 +128,10 @@ def make_scan(chapter: Chapter, task: Task) -> None:
 
 def _scan(chapter: Chapter, task: Task, bar: Any) -> HeadScans:
     """Scan part by part; each part is cached for all sessions, so that a scan that was stopped goes on."""
-    from serving.requests.head_scan import plan_scan, scan_part, scan_repeats
+    from serving.requests.head_scan import Scan, plan_scan, scan_part, scan_repeats
     from serving.requests.hub import HubModelSpec
-    from viz_core.hub.scan_results import Line, Scan
 
-    model, inputs, lines = HubModelSpec(task.model, offline=True), task.inputs, list[Line]()
+    model, inputs, lines = HubModelSpec(task.model, offline=True), task.inputs, list[dict[str, Any]]()
     plan = evaluate_model(model, plan_scan)
     while len(lines) < len(inputs):
         worth = len(lines) < plan.worth and len(inputs) > 1

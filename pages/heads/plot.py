@@ -12,7 +12,7 @@ from streamlit.delta_generator import DeltaGenerator
 from pages.heads.figures import heads_figure
 from pages.heads.live import Task, lab_model, own_task, scans_made, shipped_tasks
 from ui.chapter.chapter import Chapter
-from ui.compute.head_scans import HeadScans, HeadTable, Quoted, head_scans, scanned_models
+from ui.compute.head_scans import PERCENTILES, HeadScans, HeadTable, Quoted, head_scans, scanned_models
 from ui.compute.models import map_groups
 from ui.text.errors import explain
 from ui.text.head_names import head_place
@@ -31,7 +31,6 @@ if TYPE_CHECKING:  # it brings the hub's libraries, which only a head that is op
 LAB = "lab"
 """The option of the list of models for one of the lab."""
 
-PERCENTILES = (5, 50, 95, 100)
 _WRITTEN = 64  # most tokens that the translator writes
 _ROUNDING = 1e-6
 
@@ -234,10 +233,10 @@ def main_figure(chapter: Chapter, plot: Plot, compared: bool, setting: str) -> N
 
 def measure_name(chapter: Chapter, measure: str, pictures: bool = False) -> str:
     """The name of a measure, as the chapter or the attention view has it."""
-    words = load_words("attention-view")
-    if pictures and words.has(f"measure_{measure}_picture"):
-        return words(f"measure_{measure}_picture")
-    return chapter.words(f"option.{measure}") if chapter.words.has(f"option.{measure}") else words(f"measure_{measure}")
+    sections, name = load_words("attention-view").sections, f"measure_{measure}"
+    if pictures and f"{name}_picture" in sections:
+        return sections[f"{name}_picture"]
+    return chapter.words(f"option.{measure}") if chapter.words.has(f"option.{measure}") else sections[name]
 
 
 def worth_unit(chapter: Chapter, scans: HeadScans) -> str:

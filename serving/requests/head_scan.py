@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from serving.settings import settings
-from viz_core.hub import HubModel
+from viz_core.hub import HubError, HubModel
+from viz_core.hub.runs.text import clean_text
 from viz_core.hub.scan import read_heads, read_repeats
-from viz_core.hub.scan_results import Line
+from viz_core.hub.scan_results import KindScan, Line, Scan
 from viz_core.pretrained.scan_inputs import scan_picture
+
+__all__ = ["KindScan", "Scan", "ScanPlan", "lines_of", "plan_scan", "scan_part", "scan_repeats"]
 
 _MOST_WORTH = 12
 # Parameters times passes in which a head is switched off; second: on a public server.
@@ -44,3 +47,15 @@ def scan_part(model: HubModel, inputs: tuple[str, ...], pictures: bool, worth: b
 def scan_repeats(model: HubModel) -> list[Line]:
     """Query: induction on random tokens that repeat."""
     return read_repeats(model)
+
+
+def lines_of(text: str, most: int) -> tuple[str, ...]:
+    """Return the lines of a text without control characters, but the empty ones.
+
+    Raises:
+        HubError: if it has more than `most` characters.
+    """
+    if len(text) > most:
+        sentence = "This text has {count:,} characters; at most {most:,} are allowed here. Shorten it."
+        raise HubError(sentence, count=len(text), most=most)
+    return tuple(line for line in (clean_text(line).strip() for line in text.splitlines()) if line)

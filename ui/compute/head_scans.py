@@ -16,9 +16,10 @@ from viz_core.pretrained.scan_inputs import SETS
 from viz_core.runtime.assets import ASSETS, reading
 
 if TYPE_CHECKING:  # it brings the hub's libraries
-    from viz_core.hub.scan_results import KindScan
+    from serving.requests.head_scan import KindScan
 
 FOLDER = ASSETS / "heads"
+PERCENTILES = (5, 50, 95, 100)
 SCANNED_KINDS = ("encoder", "decoder", "encoder-decoder", "vision")
 """Kinds of models of the lab that can be scanned: they read texts alone or pictures alone."""
 
@@ -112,8 +113,6 @@ def head_scans(model: str) -> HeadScans:
 
 def scanned_table(found: KindScan, inputs: Sequence[str]) -> HeadTable:
     """Return the table of a scan of these texts or pictures."""
-    from viz_core.hub.scan_results import PERCENTILES
-
     parts: dict[str, dict[str, list[float | None]]] = {}
     for name in found.measured:
         one = found.summary(name)
