@@ -22,7 +22,7 @@ from viz_core.pretrained.scan_inputs import SETS, scan_inputs
 _MOST = {False: 500, True: 40}  # texts or pictures of a scan; second: on a public server
 _CHARACTERS = {False: 500_000, True: 20_000}  # of the reader's own texts
 _AT_ONCE = 8  # between two steps of the progress
-_KEPT = 6  # scans of a session
+_MOST_SCANS = 6  # scans of a session
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ def make_scan(chapter: Chapter, task: Task) -> None:
         else:
             made = _made(chapter)
             made[task.key] = found
-            for old in list(made)[:-_KEPT]:
+            for old in list(made)[:-_MOST_SCANS]:
                 del made[old]
             st.rerun()
         st.session_state[key] = None

@@ -104,11 +104,11 @@ def test_points_of_a_chart_are_walked_by_height_named_and_chosen(page: Page, app
     expect(chart).to_be_visible()
     expect_rest(page)
     go_to(page, chart)
-    said, table = chart.locator("[aria-live]"), head_scans("writer-en").tables["narrow", "decoder-self"]
+    announcement, table = chart.locator("[aria-live]"), head_scans("writer-en").tables["narrow", "decoder-self"]
     ranked = [table.heads[place] for place in table.plotted("previous").argsort()]
     for layer, head in (ranked[-1], ranked[-2]):
         page.keyboard.press("ArrowDown")
-        expect(said).to_contain_text(f"layer {layer + 1}, head {head + 1}")
+        expect(announcement).to_contain_text(f"layer {layer + 1}, head {head + 1}")
     page.keyboard.press("ArrowUp")
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")

@@ -21,6 +21,9 @@ def scan_inputs(which: str, pictures: bool = False) -> tuple[str, ...]:
 
     Args:
         which: one of `SETS`.
+
+    Raises:
+        ValueError: if it is another.
     """
     if which not in SETS:
         raise ValueError(f"which: expected one of {', '.join(SETS)}, got {which!r}")

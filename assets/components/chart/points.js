@@ -22,7 +22,7 @@ export function listenForPoints(view) {
 }
 
 function press(view, event) {
-  const { root, plot, said } = view.parts;
+  const { root, plot } = view.parts;
   const step = STEPS[event.key];
   const points = event.target === root && (step || event.key === "Enter") ? pointsOf(view) : [];
   if (!points.length) return;
@@ -37,7 +37,15 @@ function press(view, event) {
   const next = place < 0 && step < 0 ? points.length - 1 : Math.min(Math.max(place + step, 0), points.length - 1);
   view.at = points[next];
   globalThis.Plotly.Fx.hover(plot, [{ curveNumber: view.at.curve, pointNumber: view.at.index }]);
-  said.textContent = [...plot.querySelectorAll(".hoverlayer .hovertext text.nums")].map(linesOf).join("; ");
+}
+
+/** Announce the label of the point that the keys are at; plotly draws it a moment later where keys come fast. */
+export function announceLabels(view) {
+  const { plot, announcement } = view.parts;
+  plot.on("plotly_hover", () => {
+    const labels = view.at ? [...plot.querySelectorAll(".hoverlayer .hovertext text.nums")] : [];
+    announcement.textContent = labels.map(linesOf).join("; ");
+  });
 }
 
 /** The lines of a label that plotly has drawn. */
@@ -49,6 +57,6 @@ const linesOf = (text) => {
 function leave(view) {
   if (!view.at) return;
   view.at = null;
-  view.parts.said.textContent = "";
+  view.parts.announcement.textContent = "";
   globalThis.Plotly?.Fx.unhover(view.parts.plot);
 }

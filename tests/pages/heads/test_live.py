@@ -83,11 +83,11 @@ def test_narrow_and_broad_inputs_are_scanned_one_after_the_other(
 def test_a_scan_is_stopped_and_goes_on(open_page: OpenPage, folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Parts that are done are not done again."""
     app = open_lab(open_page, "gpt2", **{"hs-texts": "own", "hs-own": "A cat.\n" * 30, "open-all": "false"})
-    asked: list[int] = []
+    calls: list[int] = []
 
     def evaluated(model: object, function: Callable[..., object], *args: object) -> object:
-        asked.append(len(asked))
-        if len(asked) == 4:
+        calls.append(len(calls))
+        if len(calls) == 4:
             raise ValueError("the model went away")
         return evaluate_model(model, function, *args)  # type: ignore[arg-type]
 

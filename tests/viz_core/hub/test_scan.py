@@ -226,9 +226,9 @@ def test_with_edits_in_force_it_is_the_edited_heads_and_the_chance_of_the_mask(
 def test_distances_that_a_bias_hides_are_still_visible() -> None:
     """ALiBi takes so much from far keys that their weights round to 0; the mask does not hide them."""
     tokens = tuple(Token(i, f"t{i}", f"t{i}") for i in range(300))
-    near = -10.0 * (torch.arange(300)[:, None] - torch.arange(300)).abs()
+    alibi = -10.0 * (torch.arange(300)[:, None] - torch.arange(300)).abs()
     with record() as trace:
-        attend(*torch.zeros(3, 1, 2, 300, 4), bias=near[None, None], causal=True, site="decoder.0.self")
+        attend(*torch.zeros(3, 1, 2, 300, 4), bias=alibi[None, None], causal=True, site="decoder.0.self")
     line = _line(HubRun(tokens, trace, torch.zeros(0)))
     value, chance, _ = line["kinds"]["decoder-self"]["measures"]["first"]
     np.testing.assert_allclose(chance, sum(1 / (i + 1) for i in range(300)) / 300, atol=1e-6)
