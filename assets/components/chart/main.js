@@ -7,7 +7,7 @@ import { DRAW_MARGIN, stopWatchingVisibility, watchVisibility } from "../shared/
 import { listenForParts, listenToTraces, offerFocus, showLit } from "./parts.js";
 import { readChart } from "./payload.js";
 import { saveButton } from "./picture.js";
-import { announceLabels, listenForPoints } from "./points.js";
+import { listenForPoints } from "./points.js";
 import { inTheme, templateOf, themeOf } from "./theme.js";
 import { fitTitles, turnScales } from "./titles.js";
 import { listenWhole, placeHeight, roomOf, scaleOf, wholeButton } from "./whole.js";
@@ -114,7 +114,6 @@ async function draw(view, plotly, size, theme) {
   await plotly.react(plot, whole);
   if (fitCells(data, plot._fullLayout, theme.font)) await plotly.react(plot, whole);
   if (first) listenToTraces(view);
-  if (first && about.clickable) announceLabels(view);
   if (first && about.clickable) plot.on("plotly_click", ({ points }) => view.sendClick(points[0]));
 }
 

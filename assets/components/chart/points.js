@@ -1,5 +1,6 @@
 // The points of a chart that can be clicked, by keys: up and down go to the next higher and lower point, Enter clicks it.
 
+const LABEL_DELAY = 100; // milliseconds; where keys come fast, plotly draws a label 50 after the last
 const STEPS = { ArrowUp: 1, ArrowDown: -1 };
 
 /** Points that can be clicked, the lowest first; those of equal height from left to right. */
@@ -37,15 +38,14 @@ function press(view, event) {
   const next = place < 0 && step < 0 ? points.length - 1 : Math.min(Math.max(place + step, 0), points.length - 1);
   view.at = points[next];
   globalThis.Plotly.Fx.hover(plot, [{ curveNumber: view.at.curve, pointNumber: view.at.index }]);
+  clearTimeout(view.announcing);
+  view.announcing = setTimeout(() => announce(view), LABEL_DELAY);
 }
 
-/** Announce the label of the point that the keys are at; plotly draws it a moment later where keys come fast. */
-export function announceLabels(view) {
-  const { plot, announcement } = view.parts;
-  plot.on("plotly_hover", () => {
-    const labels = view.at ? [...plot.querySelectorAll(".hoverlayer .hovertext text.nums")] : [];
-    announcement.textContent = labels.map(linesOf).join("; ");
-  });
+/** Announce the label of the point that the keys are at. */
+function announce({ at, parts: { plot, announcement } }) {
+  const labels = at ? [...plot.querySelectorAll(".hoverlayer .hovertext text.nums")] : [];
+  announcement.textContent = labels.map(linesOf).join("; ");
 }
 
 /** The lines of a label that plotly has drawn. */
