@@ -27,8 +27,15 @@ def test_each_document_has_its_table() -> None:
 def test_a_run_writes_a_row_for_each_try(tmp_path: Path) -> None:
     document = tmp_path / "attacks.md"
     document.write_text(f"before\n{record.START}\nold\n{record.END}\nafter\n", encoding="utf-8")
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "attack"]
-    command += ["-p", "tests.attacks.record", f"--attacks-to={document}", "tests/serving/test_machine.py"]
+    command = [sys.executable, "-m", "pytest", "-q", "--noconftest", "-p", "no:cacheprovider"]
+    command += [
+        "-m",
+        "attack",
+        "-p",
+        "tests.attacks.record",
+        f"--attacks-to={document}",
+        "tests/serving/test_machine.py",
+    ]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     ended = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stdout

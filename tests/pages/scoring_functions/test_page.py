@@ -28,6 +28,7 @@ TABS = ("Why 1/√d", "The Gaussian, taken apart", "Functions compared", "Shapes
 MAIN = {"row", "words"}  # drawn whether or not the typed scores can be read
 SCALING = {"spread", "histogram", "sharpness", "one-query"}
 OTHERS = SCALING | {"sentences", "plane", "terms", "kept", "scores", "toy", "product"}
+MASK = {"open-all": "false", "sf-open-mask": "true"}  # of its sections, the one that reads the typed scores
 READ = {"weights", "gradient", "mask", "output"}
 BOOK = torch.tensor([[[0.0, 1, 7, -3], [-2, 0.5, 1, 0]], [[1, 1, 1, 1], [0, 3, 0.5, -2]]])
 
@@ -81,7 +82,7 @@ def test_scores_can_be_edited_and_change_shape(open_page: OpenPage) -> None:
 def test_lengths_per_row_per_query_or_none(
     open_page: OpenPage, lengths: str, kind: str, tensor: torch.Tensor | None
 ) -> None:
-    app = open_page(CHAPTER)
+    app = open_page(CHAPTER, **MASK)
     app.text_input(key="sf-lengths").set_value(lengths).run()
     assert kind in texts(app)
     assert rows(masked_softmax(BOOK, tensor)) in figures_alt(app)
@@ -89,7 +90,7 @@ def test_lengths_per_row_per_query_or_none(
 
 @pytest.mark.parametrize("name", ["book", "each", "blind", "none"])
 def test_examples_fill_the_boxes(open_page: OpenPage, name: str) -> None:
-    app = open_page(CHAPTER, **{"sf-scores": "5 5"})
+    app = open_page(CHAPTER, **MASK | {"sf-scores": "5 5"})
     app.button(key=f"sf-example-{name}").click().run()
     assert not app.exception
     assert app.text_area(key="sf-scores").value.startswith("0 1 7 −3")
@@ -99,7 +100,7 @@ def test_examples_fill_the_boxes(open_page: OpenPage, name: str) -> None:
 
 
 def test_a_row_that_may_see_nothing_is_said_and_holds(open_page: OpenPage) -> None:
-    app = open_page(CHAPTER, **{"sf-lengths": "0 4; 2 0"})
+    app = open_page(CHAPTER, **MASK | {"sf-lengths": "0 4; 2 0"})
     assert "batch 1, query 1, batch 2, query 2: every key is masked" in app.info[0].value
     assert "0.0000, 0.0000, 0.0000, 0.0000" in figures_alt(app)
     assert all(holds for holds, _ in marks(app).values())
@@ -137,14 +138,14 @@ def test_what_cannot_be_read_is_a_sentence_and_nothing_typed_is_lost(open_page: 
 
 @pytest.mark.parametrize("key", [1, 4])
 def test_the_gradient_follows_the_key(open_page: OpenPage, key: int) -> None:
-    app = open_page(CHAPTER)
+    app = open_page(CHAPTER, **MASK)
     app.number_input(key="sf-key").set_value(key).run()
     assert f"Gradient of the weight of key {key}" in figures_alt(app)
     assert all(holds for holds, _ in marks(app).values())
 
 
 def test_fewer_keys_take_the_chosen_key_and_row_along(open_page: OpenPage) -> None:
-    app = open_page(CHAPTER, **{"sf-key": "4", "sf-row": "4"})
+    app = open_page(CHAPTER, **MASK | {"sf-key": "4", "sf-row": "4"})
     app.text_input(key="sf-lengths").set_value("")
     app.text_area(key="sf-scores").set_value("3").run()
     assert not app.exception
@@ -153,7 +154,7 @@ def test_fewer_keys_take_the_chosen_key_and_row_along(open_page: OpenPage) -> No
 
 
 def test_the_debugger_names_leaks_overflows_and_writing(open_page: OpenPage) -> None:
-    text = texts(open_page(CHAPTER))
+    text = texts(open_page(CHAPTER, **MASK))
     assert text.count("No weight on a masked key at any length") == 2
     assert text.count("**Leaks** at length 0: up to 1 of the weight") == 1
     assert text.count("**NaN** at length 0") == 2
@@ -164,7 +165,7 @@ def test_the_debugger_names_leaks_overflows_and_writing(open_page: OpenPage) -> 
 
 
 def test_the_debugger_takes_any_row_and_scale(open_page: OpenPage) -> None:
-    app = open_page(CHAPTER)
+    app = open_page(CHAPTER, **MASK)
     app.number_input(key="sf-row").set_value(2).run()
     app.segmented_control(key="sf-scale").set_value("times-10000000").run()
     assert not app.exception
@@ -176,7 +177,7 @@ def test_the_debugger_takes_any_row_and_scale(open_page: OpenPage) -> None:
 
 
 def test_a_scale_that_float32_cannot_hold(open_page: OpenPage) -> None:
-    app = open_page(CHAPTER, **{"sf-scores": "1e38 0", "sf-lengths": "1", "sf-scale": "×10"})
+    app = open_page(CHAPTER, **MASK | {"sf-scores": "1e38 0", "sf-lengths": "1", "sf-scale": "×10"})
     assert "exceed the largest float32" in app.warning[0].value
 
 
