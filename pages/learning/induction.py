@@ -8,12 +8,13 @@ from typing import Any
 import streamlit as st
 
 from pages.learning import figures
-from pages.learning.claims import LEAST_INDUCTION, SOLVED
 from pages.learning.jumps import strongest_head
 from pages.learning.measured_run import MeasuredRun, recorded
 from ui.chapter.chapter import Chapter
 from ui.widgets.chart import Point
 from viz_core.lessons.learning.recorded_runs import shot_weights
+
+SOLVED, LEAST_INDUCTION = 0.85, 0.5
 
 
 def induction(chapter: Chapter) -> None:

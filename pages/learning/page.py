@@ -4,14 +4,12 @@ import streamlit as st
 
 from pages.learning.circle import circle
 from pages.learning.circuit_growth import circuit_growth
-from pages.learning.claims import claims
 from pages.learning.induction import induction
 from pages.learning.past_length import past_length
 from pages.learning.rounds import be_the_head, build_a_circuit
 from pages.learning.runs import RUN_CONTROLS, runs
 from ui.chapter.chapter import Chapter
 from viz_core.attention import MultiHeadAttention
-from viz_core.lessons.learning.own_run import blank_spread
 from viz_core.lessons.learning.recorded_runs import head_measures
 from viz_core.lessons.learning.two_heads import run_patterns
 from viz_core.maps.measures import induction_mass
@@ -28,7 +26,6 @@ def sources_and_code(chapter: Chapter) -> None:
         TaskRun,
         induction_mass,
         head_measures,
-        blank_spread,
         embedding_spectrum,
         run_patterns,
     )
@@ -52,7 +49,6 @@ chapter.deeper(
         "past": lambda: past_length(chapter),
         "circle": lambda: circle(chapter),
         "growth": lambda: circuit_growth(chapter),
-        "measured": lambda: claims(chapter),
         "code": lambda: sources_and_code(chapter),
     }
 )

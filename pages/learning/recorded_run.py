@@ -40,12 +40,3 @@ def _name(chapter: Chapter, run: str, seed: int, chosen: list[tuple[str, int]]) 
     name = chapter.words(f"option.{run}")
     alike = len({each for each, _ in chosen}) < len(chosen)
     return chapter.words("seeded", run=name, seed=seed) if alike else name
-
-
-def whole_set(name: str) -> list[MeasuredRun]:
-    """All seeds of a recorded run.
-
-    Raises:
-        ValueError: if one is not there.
-    """
-    return [recorded(name, seed) for seed in SEEDS]

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import pandas as pd
 import streamlit as st
 
-from pages.multi_head import figures
 from pages.multi_head.inputs import MOST_HEADS, LayerInputs
 from ui.chapter.chapter import Chapter
 from viz_core.lessons.multi_head.costs import MultiHeadCost, divisors, multi_head_cost
@@ -16,8 +13,7 @@ _ROW = 35  # pixels of a row of Streamlit's tables
 
 
 def cost(chapter: Chapter, layer_inputs: LayerInputs) -> None:
-    """Parameters, multiplications and weights as heads grow: at fixed width, and where each head has all of it."""
-    names = chapter.words.group("figure")
+    """Parameters, multiplications and weights as heads grow at fixed width."""
     n, d = layer_inputs.inputs.shape[1:]
     own = multi_head_cost(n, d, layer_inputs.num_heads)
     chapter.text(
@@ -29,16 +25,8 @@ def cost(chapter: Chapter, layer_inputs: LayerInputs) -> None:
         multiplications=f"{own.multiplications:,}",
         weights=f"{own.weights:,}",
     )
-    count = chapter.controls.choice("count", ("parameters", "multiplications", "weights"), "multiplications")
     heads = [h for h in divisors(d) if h <= MOST_HEADS]
     costs = [multi_head_cost(n, d, h) for h in heads]
-    lines = {
-        "shared": [getattr(cost, count) for cost in costs],
-        "whole": [getattr(multi_head_cost(n, d, h, d), count) for h in heads],
-    }
-    first, last = f"{lines['shared'][0]:,}", f"{lines['shared'][-1]:,}"
-    figure = partial(figures.cost_figure, lines, heads, layer_inputs.num_heads, names[count], names)
-    chapter.figure("cost", figure, what=names[count], first=first, last=last, most=heads[-1])
     chapter.lazy("cost-table", lambda: _draw_table(_cost_table(chapter, d, heads, costs)), _ROW * (1 + len(heads)))
     chapter.text("published")
     chapter.source_card("heads")

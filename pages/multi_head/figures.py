@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +11,7 @@ from jaxtyping import Float
 from plotly.subplots import make_subplots
 
 from ui.widgets.chart_payload import named_parts
-from ui.widgets.figure_style import ACCENT, KEYS, QUERIES, VALUES, WEIGHTS_SCALE, lay_out, mark_on_log_axis
+from ui.widgets.figure_style import ACCENT, KEYS, QUERIES, VALUES, WEIGHTS_SCALE, lay_out
 
 Labels = Mapping[str, str]
 _PLAIN = "#7f8a90"
@@ -132,34 +132,6 @@ def heads_figure(weights: Float[np.ndarray, "heads n n"], labels: Labels) -> go.
     bare = {"showgrid": False, "zeroline": False, "showticklabels": False, "ticks": ""}
     axes = {"xaxis": bare, "yaxis": {"autorange": "reversed", **bare}}
     return lay_out(figure, "", "", 300, **axes, meta=named_parts(whole="head"))
-
-
-def cost_figure(
-    lines: Mapping[str, Sequence[int]], heads: Sequence[int], chosen: int, y_title: str, labels: Labels
-) -> go.Figure:
-    """A count by number of heads: heads that share the width, and heads that each have all of it."""
-    styles = {"shared": (ACCENT, "solid", "circle"), "whole": (_PLAIN, "dash", "square")}
-    figure = go.Figure()
-    for name, (colour, dash, symbol) in styles.items():
-        figure.add_scatter(
-            x=np.array(heads, dtype=np.float32),
-            y=np.array(lines[name], dtype=np.float32),
-            mode="lines+markers",
-            name=labels[name],
-            line={"color": colour, "dash": dash, "width": 2.5},
-            marker={"size": 8, "symbol": symbol},
-            hovertemplate="%{y:,.0f}",
-        )
-    mark_on_log_axis(figure, chosen, labels["yours"])
-    return lay_out(
-        figure,
-        labels["heads"],
-        y_title,
-        height=380,
-        xaxis={"type": "log", "tickvals": list(heads), "ticktext": [str(h) for h in heads]},
-        yaxis={"type": "log", "exponentformat": "power", "dtick": 1},
-        hovermode="x unified",
-    )
 
 
 def _shape(sizes: tuple[int, ...]) -> str:

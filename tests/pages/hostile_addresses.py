@@ -122,7 +122,6 @@ HOSTILE: dict[str, list[Row]] = {
             mh_heads=[("65", "Heads h"), ("many", "Heads h")],
             mh_source=[("<script>", "Tokens and weights")],
             mh_stage=[("masks", "Tensor to inspect")],
-            mh_count=[("7", "What to count")],
         ),
         ({"mh-head": "cross.9.99", "mh-pin": "q999"}, [NOT_HERE]),
     ],

@@ -32,18 +32,6 @@ BREAKS: dict[str, dict[str, list[str]]] = {
     },
     "bahdanau: models": {"attended": ["does not change when all source states"]},
     "learning": {name: ["repeats unseen sequences", "an induction head forms"] for name in ("one-layer", "untrained")},
-    "learning: claims": {
-        "untrained": [
-            "two layers learn",
-            "followed the last time",
-            "lets it count",
-            "with sinusoids",
-            "at the end",
-            "few frequencies",
-        ],
-        "given": ["one layer does not", "the same for every blank", "so it does not learn"],
-        "later": ["addition is memorised"],
-    },
     "multi-head": {
         "wrong-root": ["the output equals that of", "the weights of all heads"],
         "dealt-out": ["the output equals that of", "the weights of all heads"],
@@ -119,7 +107,6 @@ OPENED_AT: dict[str, dict[str, str]] = {
 PARTS_WITH_A_CHOICE = (
     "bahdanau: models",
     "scoring-functions: mask",
-    "learning: claims",
     "vision-transformer: lab",
     "vision-transformer: order",
     "position-embeddings: order",

@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float
 from streamlit.testing.v1 import AppTest
 
-from pages.learning.claims import LEAST_INDUCTION
+from pages.learning.induction import LEAST_INDUCTION
 from pages.learning.jumps import strongest_head
 from pages.learning.measured_run import RECORDED
 from recipes.task_recordings import SEEDS

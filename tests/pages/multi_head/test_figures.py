@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pages.multi_head.figures import FLOW, cost_figure, flow_figure, heads_figure
+from pages.multi_head.figures import FLOW, flow_figure, heads_figure
 from ui.text.words import load_words
 from ui.widgets.figure_style import ACCENT, KEYS, QUERIES, VALUES
 
@@ -49,14 +49,6 @@ def test_a_flow_needs_every_shape_and_a_real_choice() -> None:
         flow_figure({name: shape for name, shape in SHAPES.items() if name != "input"}, 1, "keys", LABELS)
     with pytest.raises(ValueError, match="chosen: expected one of input, .*, got 'masks'"):
         flow_figure(SHAPES, 1, "masks", LABELS)
-
-
-def test_costs_for_both_kinds_of_heads() -> None:
-    figure = cost_figure({"shared": [8, 8, 8], "whole": [8, 16, 32]}, [1, 2, 4], 2, "parameters", LABELS)
-    assert [trace.name for trace in figure.data] == [LABELS["shared"], LABELS["whole"]]
-    np.testing.assert_array_equal(figure.data[1].y, np.array([8, 16, 32], dtype=np.float32))
-    assert figure.layout.shapes[0].x0 == 2
-    assert figure.layout.annotations[0].x == pytest.approx(np.log10(2))  # annotations of a log axis are in powers
 
 
 @pytest.mark.parametrize("heads", [1, 3, 8])

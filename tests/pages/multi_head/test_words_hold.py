@@ -8,7 +8,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from benchmarks.view_bytes import decode_view
-from tests.pages.reading import components, drawn, stands
+from tests.pages.reading import components, stands
 from viz_core.view.framing import unframe
 
 OpenPage = Callable[..., AppTest]
@@ -35,17 +35,3 @@ def test_the_maps_show_what_keys_bring(open_page: OpenPage) -> None:
     weights = decode_view(components(plain, "attention_view")[0].bytes)
     (other, *_) = [part for name, part in weights.parts.items() if name.startswith("map")]
     assert float((maps - other).abs().max()) > 0.01
-
-
-@pytest.mark.parametrize("count", ["Parameters", "Multiplications", "Attention weights"])
-@pytest.mark.parametrize("width", [12, 37])
-def test_of_costs(open_page: OpenPage, count: str, width: int) -> None:
-    """With the width shared only weights grow; where each head has all of it, everything grows with the heads."""
-    app = open_page(
-        CHAPTER, **{"mh-source": "Fresh weights", "mh-width": str(width), "mh-heads": "1", "mh-count": count}
-    )
-    stands(app)
-    shared, whole = drawn(app, "cost")
-    expected = shared["x"] if count == "Attention weights" else shared["x"] ** 0
-    assert shared["y"] / shared["y"][0] == pytest.approx(expected)
-    assert whole["y"] / whole["y"][0] == pytest.approx(whole["x"])

@@ -1,9 +1,7 @@
-"""A reader's own run: its plan, training a slice at a time, and what no training reaches."""
+"""A reader's own run: its plan, and its accuracy by length."""
 
 from collections.abc import Sequence
 from dataclasses import replace
-
-import torch
 
 from viz_core.tasks import TASKS, Plan, Shape, TaskRun
 from viz_core.tasks.film import FILMS, accuracy_by_length
@@ -30,17 +28,3 @@ def right_by_length(run: TaskRun, lengths: Sequence[int]) -> list[tuple[int, flo
     """Length and accuracy of what a run has learned so far, at those of the lengths that its task has."""
     there = [length for length in lengths if run.task.shortest <= length <= run.task.longest]
     return list(zip(there, accuracy_by_length(run, there), strict=True))
-
-
-@torch.no_grad()
-def blank_spread(positions: str, seed: int = 0) -> float:
-    """The largest difference between the scores of two blanks of one row, in a fresh encoder that shall reverse it.
-
-    Without positions X -> f(X) has f(PX) = P f(X) for any order P, so equal rows of X come out equal, whatever the
-    weights: exactly 0, but for rounding.
-    """
-    shape = Shape(positions=positions, causal=False)
-    run = TaskRun(Plan("reverse", shape, seed=seed))
-    example, _ = run.probe()
-    scores = run.model(run.model.reads(*example))[example.decided]
-    return float((scores - scores[:1]).abs().max())

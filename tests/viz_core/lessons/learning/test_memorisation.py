@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from tests.viz_core.lessons.learning.made_films import made_film
-from viz_core.lessons.learning.own_run import blank_spread
 from viz_core.lessons.learning.recorded_runs import (
     main_frequencies,
     memorised_at,
@@ -43,8 +42,3 @@ def test_the_strongest_waves_first_and_as_few_as_carry_enough() -> None:
     assert main_frequencies(spectrum, 0.91) == [2, 4, 1]
     film = replace(made_film(MAPS, "a", [0] * 5), spectra=np.array([[0.5, 0.5, 0, 0]]))
     assert waves_in_use(film, 0) == pytest.approx(2)
-
-
-def test_without_positions_all_blanks_of_an_encoder_are_one() -> None:
-    assert blank_spread("none") <= 1e-5
-    assert min(blank_spread(name) for name in ("sinusoidal", "alibi", "rotary")) > 1e-3
