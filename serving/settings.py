@@ -161,6 +161,12 @@ class Settings(BaseSettings):
         description="address of the documentation site (`make docs`), whose reference the code of a chapter links to; "
         "default: none",
     )
+    site: str = Field(
+        default="",
+        pattern=r"^$|^https?://[\w.\-\[\]:/~%]+$",
+        description="address of the published site without a server (`make site`), whose pages the app offers for "
+        "sharing; default: none",
+    )
     metrics: str = Field(
         default="",
         pattern=r"^$|^[\w.\-\[\]:]+:\d{1,5}$",
@@ -231,6 +237,7 @@ _OTHER_VALUES = {
     "model_folders": "folders, but not `/`",
     "frame_ancestors": "sites by name, no `*` alone",
     "docs": "an address with `http`",
+    "site": "an address with `http`",
     "metrics": "HOST:PORT, 1 to 65,535",
     "runner": "`here` or `serve`",
     "ray_address": "`auto` or an address",

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import streamlit as st
 
+from serving.settings import settings
 from ui.streamlit_internals.types import StreamlitInvalidLayoutContextError
 from ui.text.words import Words, load_words
 from ui.widgets.component import component
 from ui.widgets.page_file import VERSION, PageFile, PageFileError, read_page_file
+from ui.widgets.static_pages import static_pages
 
 _mount = component("page_file")
 _LOADED = "page-file-loaded"  # a file to whose URL the browser navigates
@@ -25,6 +27,10 @@ class Sharing:
         self._offers_upload = False
         self._note, self._save, self._upload = st.empty(), st.empty(), st.container()
         self._note.caption(self.common("share"))
+        pages = static_pages(words) if settings().site else []
+        if pages:
+            site = {"address": settings().site.rstrip("/"), "language": words.language, "pages": pages}
+            _mount(key="page-file-site", data={"site": site | {"label": self.common("share-static")}})
         _apply_loaded_file()
 
     def report_unlinked(self, key: str, label: str, text: str) -> None:
