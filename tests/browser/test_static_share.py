@@ -72,6 +72,6 @@ def test_the_link_follows_the_url_and_is_hidden_where_no_page_shows_the_same(
 
 def test_every_page_that_is_offered_exists(site_folder: Path) -> None:
     files = {path.name for path in site_folder.glob("*/*/en/*.html")}
-    offered = {page["file"] for chapter in all_chapters() for page in static_pages(load_words(chapter))}
+    offered = {page["file"] for chapter in ("walk", *all_chapters()) for page in static_pages(load_words(chapter))}
     assert {f"{name}.html" for name in offered} <= files
     assert len(offered) == 8
