@@ -46,12 +46,12 @@ def live_page(view: View, state: ViewState, site: str) -> str:
             f"picture, by a shipped model; the site does not compute these maps of {made.model!r}"
         )
     file, parameters, run = found
-    looks = asdict(state.display).items() - asdict(show(run()).state.display).items()
+    changed = asdict(state.display).items() - asdict(show(run()).state.display).items()
     parameters |= {
         "off": "_".join(f"{group.id}.{i}.{head}" for group, i, head in off),
         "head": f"{state.group}.{state.layer}.{state.head}",
         "pin": ".".join(map(str, state.pins)),
-        "look": "~".join(f"{name}-{value}" for name, value in sorted(looks)),
+        "look": "~".join(f"{name}-{value}" for name, value in sorted(changed)),
     }
     language = view.language if view.language in ("pt-BR", "zh-TW") else "en"
     address = f"{site.rstrip('/')}/{language}/{file}.html#{urlencode({k: v for k, v in parameters.items() if v != ''})}"
