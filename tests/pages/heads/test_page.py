@@ -47,6 +47,16 @@ def test_an_address_opens_a_head_and_its_card(open_page: OpenPage) -> None:
     assert "head=decoder-cross.1.2" in written
 
 
+def test_the_query_of_an_example_is_pinned_in_its_map(open_page: OpenPage) -> None:
+    app = open_page(CHAPTER, **{"hs-y": "previous", "hs-open-maps": "true"})
+    table = head_scans("writer-en").tables["narrow", "decoder-self"]
+    example = table.quoted["previous"][int(table.plotted("previous").argmax())][-1]
+    assert example.percentile == 100
+    assert app.query_params["pin"] == f"q{example.query}"
+    run = load_hub("writer-en", device="cpu").run(example.text, max_new_tokens=0)
+    assert f"query **{run.tokens[example.query].label}** is pinned" in texts(app)
+
+
 def test_a_head_is_chosen_from_the_list(open_page: OpenPage) -> None:
     app = open_page(CHAPTER, **{"open-all": "false"})
     app.selectbox(key="hs-head").select("decoder-self.3.1").run()
