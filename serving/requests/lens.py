@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from viz_core.circuits.logits import is_close, norms_among
+from viz_core.circuits.logits import closest, double, norms_among
 from viz_core.hub.model import HubModel
 from viz_core.hub.runs.run import HubRun
 from viz_core.hub.store.errors import HubError
@@ -49,12 +49,15 @@ def through_the_layers(model: HubModel, run: HubRun) -> LayerWords:
         if not states:
             raise HubError("{name} has no list of layers with attention.", name=engine.model_name)
         end = last.last_hidden_state
-        norms = (nn.Identity(), *norms_among(getattr(whole, base).modules(), end.shape[-1]))
-        norm = next(norm for norm in norms if is_close(norm(states[-1].double()), end))
+        norms = (nn.Identity(), *norms_among(getattr(whole, base).modules(), double(end)))
+        norm = closest(((norm, norm(double(states[-1]))) for norm in norms), double(end), end.dtype)
+        if norm is None:
+            raise HubError("{name} has no output layer over words behind one stack of layers.", name=engine.model_name)
         own = _of_places(whole(**inputs).logits)
         rows, logits = [], own
         for state in states:
-            following = type(last)(**{**last, "last_hidden_state": norm(_of_places(state)[None].double()).to(end)})
+            normed = norm(double(_of_places(state)[None])).to(end.dtype).to(end.device)
+            following = type(last)(**{**last, "last_hidden_state": normed})
             made = copy.copy(whole)  # whose stack returns this
             made.__dict__[base] = lambda *_, _output=following, **__: _output
             logits = _of_places(made(**inputs).logits)

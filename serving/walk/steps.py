@@ -190,7 +190,7 @@ def choice_among(
         sampling: "temperature", 1 unless given, and "top_k", 0 for all.
     """
     temperature, top_k = sampling.get("temperature") or 1.0, int(sampling.get("top_k", 0))
-    scaled = logits.double() / temperature
+    scaled = logits.cpu().double() / temperature
     if 0 < top_k < len(scaled):
         scaled = scaled.where(scaled >= scaled.topk(top_k).values[-1], -torch.inf)
     probabilities = scaled.softmax(dim=-1)

@@ -10,6 +10,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from viz_core.models.projections import output_projection
+from viz_core.runtime.device import float64_device
 from viz_core.trace import AttentionCall, Trace, head_outputs, site_of
 from viz_core.trace.layers import find_layers
 
@@ -50,16 +51,16 @@ def logit_attribution(
     Raises:
         ValueError: if no states are recorded, the stream cannot be followed, or logits follow from it in another way.
     """
-    stack = next(reversed(trace.states), "").partition(".")[0]
-    if f"{stack}.output" not in trace.states:
-        raise ValueError("trace: expected one of record(values=True, states=True), got none with logits")
+    stack = next(reversed([*trace.states]), "").partition(".")[0]
+    if f"{stack}.output" not in trace.states or f"{stack}.output@2" in trace.states:
+        raise ValueError("trace: expected one pass of record(values=True, states=True) with logits, got none or more")
     layers = layers_by_name(model)
     embedding, output = trace.states[f"{stack}.embedding"], trace.states[f"{stack}.output"]
     at = _places(trace, stack, embedding, position)
     found, parts = stream_parts(model, trace, stack, at)
     outside = set(model.modules()) - {part for layer in layers.values() for part in layer.modules()}
     logits = (
-        state_rows(output, at - embedding.shape[1] + output.shape[1]) if output.dim() == 3 else output[:, None].double()
+        state_rows(output, at - embedding.shape[1] + output.shape[1]) if output.dim() == 3 else double(output[:, None])
     )
     cap = getattr(getattr(model, "config", None), "final_logit_softcapping", None)
     norm, linear = _head(outside, parts.sum(dim=0), logits, output.dtype, cap)
@@ -67,10 +68,12 @@ def logit_attribution(
     total = torch.zeros(parts.shape[:3], dtype=torch.float64, device=parts.device)
     for sign, chosen in ((1, token), (-1, against)):
         if chosen is not None:
-            ids = torch.as_tensor(chosen, device=at.device)
+            ids = torch.as_tensor(chosen, device=parts.device)
+            if not 0 <= int(ids.min()) <= int(ids.max()) < logits.shape[-1]:
+                raise ValueError(f"token: expected 0 to {logits.shape[-1] - 1}, got {chosen!r:.40}")
             ids = (ids[:, None] if ids.dim() == 1 else ids).expand(at.shape)
-            values = torch.einsum("pbmd,bmd->pbm", parts, linear.weight[ids].double())
-            values[0] += 0 if linear.bias is None else linear.bias[ids]
+            values = torch.einsum("pbmd,bmd->pbm", parts, double(linear.weight[ids]))
+            values[0] += 0 if linear.bias is None else double(linear.bias[ids])
             factor = logits.gather(-1, ids[..., None])[..., 0] / values.sum(dim=0)
             total += sign * values * torch.where(factor.isfinite(), factor, 1)
     return tuple(Part(*name, value) for name, value in zip(found, total.float(), strict=True))
@@ -106,7 +109,7 @@ def stream_parts(
             break
         if not layer.startswith(f"{stack}.") or what == "neurons":
             continue
-        number, norms = int(layer.rpartition(".")[2]), norms_among(layers[layer].modules(), X.shape[-1])
+        number, norms = int(layer.rpartition(".")[2]), norms_among(layers[layer].modules(), X)
         if what.startswith("residual"):
             parts = _after(norms, parts, state_rows(state, at), state.dtype)
             continue
@@ -135,7 +138,12 @@ def _places(trace: Trace, stack: str, state: Tensor, position: int | None) -> In
 
 def state_rows(state: Tensor, at: Int[Tensor, "batch positions"]) -> Float[Tensor, "batch positions d"]:
     """Return some rows of a state of each text, in float64."""
-    return state.gather(1, at[..., None].expand(-1, -1, state.shape[-1])).double()
+    return double(state.gather(1, at.to(state.device)[..., None].expand(-1, -1, state.shape[-1])))
+
+
+def double(tensor: Tensor) -> Tensor:
+    """Return a tensor in float64, on the CPU if its device has none."""
+    return tensor.to(float64_device(tensor.device)).double()
 
 
 def _heads(
@@ -147,30 +155,34 @@ def _heads(
     except ValueError:
         return None
     gate = getattr(call.source, "gate", None)
-    outputs = (outputs if gate is None else outputs * gate.cpu()).to(state.device).double()
-    heads = torch.einsum("bhnv,dhv->hbnd", outputs, W_o.weight.double().unflatten(1, (call.num_heads, -1)))
-    whole = heads.sum(dim=0) + (0 if W_o.bias is None else W_o.bias)
+    outputs = double((outputs if gate is None else outputs * gate.cpu()).to(state.device))
+    heads = torch.einsum("bhnv,dhv->hbnd", outputs, double(W_o.weight).unflatten(1, (call.num_heads, -1)))
+    whole, dtype, state = heads.sum(dim=0) + (0 if W_o.bias is None else double(W_o.bias)), state.dtype, double(state)
     chosen = torch.stack([state_rows(head, at) for head in heads])
-    if is_close(whole, state):
-        return chosen
-    scale = (whole * state).sum(dim=(0, 1)) / whole.square().sum(dim=(0, 1))  # a layer scale, a multiplier
-    if is_close(scale * whole, state):
-        return scale * chosen
+    made: list[tuple[Any, Tensor]] = [(1.0, whole), *((norm, norm(whole)) for norm in norms)]
+    if state[..., 0].numel() > 1:  # of one token alone any change would be one
+        scale = (whole * state).sum(dim=(0, 1)) / whole.square().sum(dim=(0, 1))  # a layer scale, a multiplier
+        made.append((scale, scale * whole))
+    found = closest(made, state, dtype)
+    if found is None or not isinstance(found, nn.Module):
+        return None if found is None else found * chosen
     constant = (state_rows(whole, at) - chosen.sum(dim=0))[None]
-    norm = next((norm for norm in norms if is_close(norm(whole), state)), None)
-    return None if norm is None else hold_scale(norm, torch.cat([constant, chosen]))[1:]
+    return hold_scale(found, torch.cat([constant, chosen]))[1:]
 
 
-def norms_among(parts: Iterable[nn.Module], width: int) -> list[nn.Module]:
-    """Return the norms of this width among some modules, in float64."""
-    found = (part for part in parts if "Norm" in type(part).__name__ and not [*part.children()])
-    return [copy.deepcopy(part).double() for part in found if getattr(part.weight, "shape", (width,)) == (width,)]
+def norms_among(parts: Iterable[nn.Module], like: Tensor) -> list[nn.Module]:
+    """Return the norms as wide as a tensor among some modules, in float64 and on its device."""
+    own, found = like.shape[-1:], (part for part in parts if "Norm" in type(part).__name__ and not [*part.children()])
+    sized = ((part, getattr(part, "weight", None), getattr(part, "normalized_shape", own)) for part in found)
+    found = (part for part, weight, shape in sized if tuple(shape if weight is None else weight.shape) == own)
+    return [copy.deepcopy(part).to(like.device).double() for part in found]
 
 
 def _after(norms: Iterable[nn.Module], parts: Tensor, stream: Tensor, dtype: torch.dtype) -> Tensor:
     """Return the parts of the stream at this place: as they are, or after the norm that comes last."""
-    norms = (norm for norm in (nn.Identity(), *norms) if is_close(norm(parts.sum(dim=0)), stream, dtype))
-    if (norm := next(norms, None)) is None:
+    x = parts.sum(dim=0)
+    norm = closest(((norm, norm(x)) for norm in (nn.Identity(), *norms)), stream, dtype)
+    if norm is None:
         raise ValueError("trace: expected layers that add to the stream and normalise it, got another operation")
     parts = hold_scale(norm, parts)
     parts[0] += stream - parts.sum(dim=0)  # rounding
@@ -181,11 +193,14 @@ def _head(outside: set[nn.Module], x: Tensor, logits: Tensor, dtype: torch.dtype
     """Return the last norm and the output layer that make these logits, but for a factor or a softcap."""
     shape = logits.shape[-1], x.shape[-1]
     linears = [part for part in outside if isinstance(part, nn.Linear) and part.weight.shape == shape]
-    for norm, linear in product((nn.Identity(), *norms_among(outside, x.shape[-1])), linears):
-        own = norm(x) @ linear.weight.double().T + (0 if linear.bias is None else linear.bias)
-        own = own * (own * logits).sum() / own.square().sum() if cap is None else cap * (own / cap).tanh()
-        if is_close(own, logits, dtype):
-            return norm, linear
+
+    def made(norm: nn.Module, linear: nn.Linear) -> Tensor:
+        own = norm(x) @ double(linear.weight).T + (0 if linear.bias is None else double(linear.bias))
+        return own * (own * logits).sum() / own.square().sum() if cap is None else cap * (own / cap).tanh()
+
+    pairs = product((nn.Identity(), *norms_among(outside, x)), linears)
+    if (found := closest(((pair, made(*pair)) for pair in pairs), logits, dtype)) is not None:
+        return found
     raise ValueError("model: expected logits that are a norm and an output layer of the last state, got others")
 
 
@@ -203,7 +218,12 @@ def hold_scale(norm: nn.Module, parts: Float[Tensor, "parts *batch d"]) -> Float
     return held
 
 
-def is_close(found: Tensor, expected: Tensor, dtype: torch.dtype | None = None) -> bool:
-    """Whether two tensors are equal up to the rounding of a type, by default the second one's."""
-    rounding = 500 * min(torch.finfo(dtype or expected.dtype).eps, 1e-4)
-    return bool((found - expected).abs().max() <= rounding * expected.abs().max())
+def closest(made: Iterable[tuple[Any, Tensor]], expected: Tensor, dtype: torch.dtype) -> Any:
+    """Return the first whose numbers are as near to the expected ones as any; None if none are, up to rounding.
+
+    In half precision a norm, a multiplier and nothing at all may all be near.
+    """
+    sizes = [(own, float((each - expected).abs().max().nan_to_num(torch.inf))) for own, each in made]
+    least = min((size for _, size in sizes), default=torch.inf)
+    is_equal = least <= 500 * min(torch.finfo(dtype).eps, 1e-4) * float(expected.abs().max())
+    return next((own for own, size in sizes if size <= 2 * least), None) if is_equal else None

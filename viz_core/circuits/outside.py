@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from viz_core.circuits.logits import hold_scale, is_close, layers_by_name, norms_among
+from viz_core.circuits.logits import closest, hold_scale, layers_by_name, norms_among
 from viz_core.circuits.probes import linear_map
 from viz_core.trace import stack_of
 
@@ -42,7 +42,7 @@ def direct_logits(model: nn.Module, stack: str, vocab: int, direction: Float[Ten
     """
     width, outside = len(direction), modules_outside(model, stack)
     linears = [part for part in outside.values() if isinstance(part, nn.Linear) and part.in_features == width]
-    norms = norms_among((part for path, part in outside.items() if "emb" not in path), width)
+    norms = norms_among((part for path, part in outside.items() if "emb" not in path), direction)
     is_read = stack == "encoder" and any(name.startswith("decoder.") for name in layers_by_name(model))
     if is_read or len(norms) > 1 or [part.out_features for part in linears] != [vocab]:
         raise ValueError("model: expected a stack with at most a norm before one output layer, got other layers there")
@@ -68,22 +68,22 @@ def split_embedding(
         return None
     tables = [part.weight for part in outside.values() if isinstance(part, nn.Embedding)]
     tables += [part.P[0] for part in outside.values() if hasattr(part, "P")]  # our sinusoids
-    tables = [table.detach().to(x) for table in tables if table.shape[-1] == width and table.shape != tokens.shape]
+    tables = [table.detach().to(x.device) for table in tables if table.shape[-1] == width]
+    tables = [table.to(x) for table in tables if table.shape != tokens.shape]
     if not tables:
         return None
     # Some tables begin with padding.
     candidates = [*dict.fromkeys(place + offset for place in places for offset in range(3))]
     rows = [[i for i in candidates if i < len(table)] if len(table) > 4 else range(len(table)) for table in tables]
-    norms = [nn.Identity(), *norms_among((part for path, part in outside.items() if "emb" in path), width)]
-    best, least = None, torch.inf
-    for chosen, scale, norm in product(product(*rows), (1.0, width**0.5), norms):
+    norms = [nn.Identity(), *norms_among((part for path, part in outside.items() if "emb" in path), x)]
+
+    def made(chosen: tuple[int, ...], scale: float, norm: nn.Module) -> tuple[Any, Tensor]:
         added = torch.stack([table[i] for table, i in zip(tables, chosen, strict=True)])
         few = slice(None if norms.index(norm) else 16)  # without a norm some components find the token
-        made = norm(scale * tokens[:, few].to(x) + added.sum(dim=0)[few])
-        own = scale * tokens[int((made - x[few]).abs().amax(dim=-1).argmin())].to(x)
-        made = norm(own + added.sum(dim=0))
-        error = float((made - x).abs().max())
-        if error < least and is_close(made, x, tokens.dtype):
-            least, best = error, hold_scale(norm, torch.stack([0 * x, own, *added]))[1:]
+        found = norm(scale * tokens[:, few].to(x) + added.sum(dim=0)[few])
+        own = scale * tokens[int((found - x[few]).abs().amax(dim=-1).argmin())].to(x)
+        return (norm, torch.stack([0 * x, own, *added])), norm(own + added.sum(dim=0))
+
+    best = closest((made(*each) for each in product(product(*rows), (1.0, width**0.5), norms)), x, tokens.dtype)
     names = ["token", *("position" if len(table) > 4 else "segment" for table in tables)]
-    return None if best is None else dict(zip(names, best, strict=True))
+    return None if best is None else dict(zip(names, hold_scale(*best)[1:], strict=True))

@@ -74,9 +74,6 @@ def path_patch(
 
 def _frozen(run: Trace, site: str, through_mlp: bool) -> dict[str, Edit]:
     """Return edits by which all parts of all layers write what they did in a run, but the attention of a site."""
-    again = [name for name in (*run.sites, *run.states) if "@" in name]
-    if again:
-        raise ValueError(f"model: expected layers that are called once each, got {again[0]}")
     run[site]  # KeyError if there is none
     layers = {name.removesuffix(".residual"): set[str]() for name in run.states if name.endswith(".residual")}
     for name in run.states:

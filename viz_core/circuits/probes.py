@@ -9,7 +9,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from viz_core.circuits.logits import double
 from viz_core.models.transformer_decoder import DecoderState
+from viz_core.runtime.device import float64_device
 from viz_core.trace import Edit, Trace, intervene, record, site_of, zero
 from viz_core.trace.intervene import without_edits
 from viz_core.trace.layers import find_layers
@@ -45,11 +47,11 @@ class Probe:
         self.site, self._model, self._layer = site, model, copy.deepcopy(layer).eval()
         self.is_cross = site.endswith("cross")
         parameters = [each for each in layer.parameters() if each.is_floating_point()]
-        self.device, self.dtype = parameters[0].device, torch.float64
+        self.device, self.dtype = float64_device(parameters[0].device), torch.float64
         is_quantised = any("quantized" in type(part).__module__ for part in layer.modules())
         if is_quantised or not all(each.is_floating_point() for each in layer.parameters()):
-            self.dtype = parameters[0].dtype
-        self._layer = self._layer.to(self.dtype)
+            self.device, self.dtype = parameters[0].device, parameters[0].dtype
+        self._layer = self._layer.to(self.device).to(self.dtype)
         self._takes = inspect.signature(layer.forward).parameters
 
     @torch.no_grad()
@@ -93,7 +95,7 @@ class Probe:
             return None
         at = torch.tensor([[position]], device=self.device)
         try:
-            return module(torch.zeros(1, 1, 1, device=self.device, dtype=self.dtype), at)
+            return copy.deepcopy(module).to(self.device)(torch.zeros(1, 1, 1, device=self.device, dtype=self.dtype), at)
         except (AttributeError, IndexError, RuntimeError, TypeError) as error:
             raise ValueError(f"site {self.site!r}: expected one rotation of all layers, got {error}") from None
 
@@ -113,7 +115,7 @@ def linear_map(function: Callable[[Tensor], Tensor], width: int) -> Float[Tensor
     others = others - others.mean(dim=-1, keepdim=True)
     others *= size / others.square().mean(dim=-1, keepdim=True).sqrt()
     rows = torch.cat([torch.zeros(1, width), size * width**0.5 * basis, others, 2 * others])
-    found = function(rows).double().cpu()
+    found = function(rows).cpu().double()
     made = found - found[0]
     W = made[1 : width + 1].T @ basis / (size * width**0.5)
     once, twice = made[width + 1 :].chunk(2)
@@ -127,25 +129,27 @@ def linear_map(function: Callable[[Tensor], Tensor], width: int) -> Float[Tensor
 
 def linear_parts(
     function: Callable[[Tensor], Tensor], parts: Float[Tensor, "parts d"], value: Float[Tensor, " outputs"]
-) -> Float[Tensor, "parts outputs"] | None:
+) -> tuple[float, Float[Tensor, "parts outputs"] | None]:
     """Return what each part adds to the value of W n(sum of parts) + b, with the scale of the norm n held.
 
-    b goes to the first part. None if that is not what the function gives, up to the rounding of the value.
+    b goes to the first part. None if that is not what the function gives, up to the rounding of the value; before it,
+    by how much the function misses the value.
     """
     rounding = max(_ROUNDING, 500 * min(torch.finfo(value.dtype).eps, 1e-4))
-    best, least = None, _ROUNDING
+    best, least, missed = None, _ROUNDING, torch.inf
     for centred in (False, True):
         shifted = parts - parts.mean(dim=-1, keepdim=True) if centred else parts
         sizes = shifted.square().mean(dim=-1, keepdim=True).sqrt()
         units = parts / sizes.where(sizes > 0, 1)
         rows = torch.cat([torch.zeros_like(parts[:1]), parts.sum(0, keepdim=True), units])
-        bias, whole, *made = function(rows).double()
+        bias, whole, *made = double(function(rows))
         added = (torch.stack(made) - bias) * sizes.to(bias)
-        total, whole_value = added.sum(dim=0), value.double().to(bias)
+        total, whole_value = added.sum(dim=0), double(value).to(bias)
         added = added * (total @ (whole - bias)) / (total @ total)
         size = whole.abs().max()
         error = float((added.sum(dim=0) + bias - whole).abs().max() / size)
-        if error <= least and (whole - whole_value).abs().max() <= rounding * size:
+        missed = float((whole - whole_value).abs().max() / size)
+        if error <= least and missed <= rounding:
             added[0] += whole_value - added.sum(dim=0)  # the bias, and rounding
             best, least = added, error
-    return best
+    return missed, best

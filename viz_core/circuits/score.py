@@ -1,6 +1,7 @@
 """The score of one query and one key, taken apart by what was written into the residual stream before."""
 
 from dataclasses import dataclass
+from itertools import product
 
 import torch
 from jaxtyping import Float
@@ -113,10 +114,14 @@ def _side(
     parts = parts[:, row, 0]
     norms: list[nn.Module] = [nn.Identity()]
     if is_memory:
-        norms += norms_among((p for path, p in modules_outside(model, stack).items() if "emb" not in path), X.shape[-1])
-    for norm in norms:
-        for position in dict.fromkeys((0, *reversed(places))):  # how the layer counts; without rotation all are alike
-            added = linear_parts(probe.read(what, head, position), hold_scale(norm, parts), value)
-            if added is not None:
-                return found, added
+        norms += norms_among((p for path, p in modules_outside(model, stack).items() if "emb" not in path), X)
+    least, best = torch.inf, None
+    for norm, position in product(norms, dict.fromkeys((0, *reversed(places)))):  # how the layer counts
+        missed, added = linear_parts(probe.read(what, head, position), hold_scale(norm, parts), value)
+        if added is not None and missed < least:
+            least, best = missed, added
+        if best is not None and least <= 1e-5:  # in half precision others may be nearer
+            break
+    if best is not None:
+        return found, best
     raise ValueError(f"site {probe.site!r}: expected {what} that are linear in the stream after a norm, got others")

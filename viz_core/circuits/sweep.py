@@ -77,7 +77,7 @@ def find_cells(
 ) -> Cells:
     """Return what both runs have in each cell; arguments and errors are those of `patch_sweep`."""
     run, other, logits = recorded_runs(model, clean, corrupted, stack)
-    stack = stack or next(reversed(run.states), "").partition(".")[0]
+    stack = stack or next(reversed([*run.states]), "").partition(".")[0]
 
     kind = {"heads": "self", "cross-heads": "cross"}.get(what)
 
@@ -106,7 +106,8 @@ def recorded_runs(
     """Return the recordings of two runs with values and states, and the logits of the second.
 
     Raises:
-        ValueError: in training mode; if their texts differ in length or padding, in a stack if one is given.
+        ValueError: in training mode; if a layer is called again, which an edit would change too; if their texts differ
+            in length or padding, in a stack if one is given.
     """
     if any(part.training for part in model.modules()):
         raise ValueError("model: expected evaluation mode, got training mode in a part, where runs differ: call eval()")
@@ -114,6 +115,9 @@ def recorded_runs(
         logits_of(model, clean)
     with record(values=True, states=True) as other:
         logits = logits_of(model, corrupted)
+    again = next((name for name in (*other.sites, *other.states) if "@" in name), None)
+    if again:
+        raise ValueError(f"model: expected layers that are called once each, got {again}")
     own = [[call for call in each if stack in (None, call.stack)] for each in (run, other)]
     masks = [[mask for call in calls for mask in (call.query_mask, call.key_mask)] for calls in own]
     if len(masks[0]) != len(masks[1]) or not all(map(torch.equal, *masks)):

@@ -73,7 +73,7 @@ def score_products(call: AttentionCall, head: int, query: int, key: int, row: in
     if source.edits is not None and source.edits.of(head):
         raise ValueError(f"site {call.site!r}: expected a head without interventions, got one that is edited")
     group = source.queries.shape[1] // source.keys.shape[1]
-    q, k = source.queries[row, head, query].double().cpu(), source.keys[row, head // group, key].double().cpu()
+    q, k = source.queries[row, head, query].cpu().double(), source.keys[row, head // group, key].cpu().double()
     products = source.scale * q * k
     total, cap = float(products.sum()), source.softcap
     capped = total if cap is None else cap * float(np.tanh(total / cap))

@@ -26,6 +26,11 @@ def best_device() -> torch.device:
     return torch.device("cpu")
 
 
+def float64_device(device: torch.device) -> torch.device:
+    """Return where to compute in float64 what is on this device: on the CPU instead of mps, which has no float64."""
+    return torch.device("cpu") if device.type == "mps" else device
+
+
 def available_devices() -> tuple[str, ...]:
     """Return the kinds of device of this machine, fastest first."""
     kinds = [("cuda", torch.cuda.is_available()), ("mps", torch.backends.mps.is_available()), ("cpu", True)]

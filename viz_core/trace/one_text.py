@@ -8,12 +8,18 @@ from jaxtyping import Float
 from torch import Tensor
 
 from viz_core.trace.linear_rule import LinearRule
-from viz_core.trace.source import Direct, OfSource, Projected, Source
+from viz_core.trace.source import Direct, OfSource, Projected, Source, StoredTensors
 from viz_core.trace.weights import causal_mask
 
 
 def source_of_text(source: Source, row: int, queries: range, keys: range) -> Source:
-    """Return the source of one row of the batch, with these queries and keys alone: views of what was recorded."""
+    """Return the source of one row of the batch, with these queries and keys alone: views of what was recorded.
+
+    Raises:
+        ValueError: if a tensor has been changed in place since it was recorded.
+    """
+    if isinstance(source, StoredTensors):
+        source.check_unchanged()
     if isinstance(source, Direct):
         weights = _taken(_taken(source.weights[row : row + 1], queries, 2), keys, 3)
         values = None if source.values is None else _taken(source.values[row : row + 1], keys, 2)

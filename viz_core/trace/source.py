@@ -68,6 +68,11 @@ class StoredTensors:
     def __post_init__(self) -> None:
         object.__setattr__(self, "_versions", _versions(self.tensors()))
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state of a copy, which would count no earlier changes: ValueError after one."""
+        self.check_unchanged()
+        return self.__dict__
+
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore a copy, with the versions of its own tensors."""
         self.__dict__.update(state)
@@ -79,8 +84,8 @@ class StoredTensors:
         for tensor, now, before in zip(self.tensors(), _versions(self.tensors()), recorded, strict=True):
             if now is not None and before is not None and now != before:
                 raise ValueError(
-                    f"a tensor of shape {tuple(tensor.shape)} was changed in place after it was recorded, and its "
-                    "weights are gone: read the maps before the change, or record a copy of it"
+                    f"a tensor of shape {tuple(tensor.shape)} was changed in place after it was recorded, and what was "
+                    "recorded is gone: read it before the change, or record a copy"
                 )
 
     def to(self, device: torch.device, copies: dict[Hashable, Tensor]) -> Source:

@@ -14,7 +14,7 @@ from torch.overrides import TorchFunctionMode
 from viz_core.trace.intervene import edits_states, state_edits_at
 from viz_core.trace.padding import allowed_keys, text_positions
 from viz_core.trace.record import current_trace
-from viz_core.trace.trace import Trace
+from viz_core.trace.trace import States, Trace
 
 _ADD = {torch.add, Tensor.add, Tensor.add_}
 _SAME = {torch.clamp, Tensor.clamp, Tensor.view, Tensor.reshape}  # between two additions, in half precision or OPT
@@ -73,6 +73,13 @@ def note_attention(site: str | None, _layer: nn.Module | None = None, _args: Any
             ran[kind] = ran.get(kind) if output is None else output[0] if isinstance(output, tuple) else output
 
 
+def _changed(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+    """Return what a function of torch changes in place, if it does so."""
+    name = getattr(func, "__name__", "")
+    in_place = kwargs.get("inplace") or name == "__setitem__" or (name.endswith("_") and not name.endswith("__"))
+    return kwargs.get("out", args[0] if args and in_place else None)
+
+
 class _FollowedLayer(TorchFunctionMode):
     """The residual stream on its way through one layer: what is added to it, in order, is what its parts write.
 
@@ -88,7 +95,7 @@ class _FollowedLayer(TorchFunctionMode):
         self._given = [*given[0][1:], *given[1].values()]
         self._mask, self._steps = given[1].get("attention_mask"), self._earlier_steps() if edits_states() else 0
         self.stream, self._shape = stream, stream.shape
-        self.found: dict[str, Tensor] = {}
+        self.found = States()
         self._same: list[Tensor] = []  # the stream as others see it: in another shape, clamped, normalised
         self.ran: dict[str, Tensor | None] = {}  # attention that is not added yet
         self._sums: dict[int, tuple[Tensor, list[tuple[str | None, Tensor]]]] = {}  # of parts, before the stream
@@ -99,9 +106,14 @@ class _FollowedLayer(TorchFunctionMode):
         """Call a function of torch; additions to the stream are those of edited parts."""
         if func in _ADD and len(args) == 2 and not kwargs and self._fits(*args):
             return self._add(func, *args)
-        output = func(*args, **(kwargs or {}))
+        kwargs = kwargs or {}
+        if isinstance(changed := _changed(func, args, kwargs), Tensor):
+            self._copy_recorded(changed)
+            if changed.untyped_storage().data_ptr() == self.stream.untyped_storage().data_ptr():
+                self.stream, self._same = changed.clone(), []  # another tensor: what follows is not known
+        output = func(*args, **kwargs)
         if func in _LINEAR:
-            self._linear = func, args, kwargs or {}, output
+            self._linear = func, args, kwargs, output
         elif (func in _NORM or func in _SAME) and self._is_stream(args[0]) and self._fits(output, output):
             self._same.append(output)
         return output
@@ -117,7 +129,8 @@ class _FollowedLayer(TorchFunctionMode):
         """Record the states of the layer, and return its output after edits."""
         known = self._is_stream(output) or (output.shape == self.stream.shape and torch.equal(output, self.stream))
         if not known or len(set(self.added)) < len(self.added):
-            self.found = {name: each for name, each in self.found.items() if name.endswith(".embedding")}
+            for name in [name for name in self.found if not name.endswith(".embedding")]:
+                del self.found[name]
         output = self.edited(f"{self.name}.residual", output)
         for name, state in self.found.items():
             if self.trace is not None:
@@ -133,20 +146,31 @@ class _FollowedLayer(TorchFunctionMode):
             self._sums[id(output)] = output, [*parts[0], *parts[1]]
             return output
         stream, branch = (a, b) if self._is_stream(a) else (b, a)
-        if func is Tensor.add_:  # what is recorded of a tensor that is about to change
-            for states in (self.found, {} if self.trace is None else self.trace.states):
-                states |= {name: each.clone() for name, each in states.items() if each.data_ptr() == a.data_ptr()}
         if self.added:
-            self.found[f"{self.name}.residual_{self.added[-1]}"] = stream.clone() if stream is a else stream
+            self.found[f"{self.name}.residual_{self.added[-1]}"] = stream
         named = self._named(branch)
         edited = [self._edit_part(name, part) for name, part in named]
+        if func is Tensor.add_:
+            self._copy_recorded(a)
         if all(new is part for new, (_, part) in zip(edited, named, strict=True)):
             self.stream = func(a, b)
         else:
             whole = edited[0] if len(edited) == 1 else torch.stack(edited).sum(dim=0)
-            self.stream = stream + whole.reshape(stream.shape)
+            total = stream + whole.reshape(stream.shape)
+            self.stream = a.copy_(total) if func is Tensor.add_ else total
         self._same = []
         return self.stream
+
+    def _copy_recorded(self, changed: Tensor) -> None:
+        """Copy what is recorded of a tensor that is about to be changed in place."""
+        at = changed.untyped_storage().data_ptr()
+        for states in (self.found, *([] if self.trace is None else [self.trace.states])):
+            for name in [n for n, each in states.data.items() if each.state.untyped_storage().data_ptr() == at]:
+                with suppress(ValueError):  # it was changed before, which is an error when it is read
+                    states[name] = states[name].clone()
+        known = () if self._linear is None else (*self._linear[1], self._linear[3])
+        if any(isinstance(each, Tensor) and each.untyped_storage().data_ptr() == at for each in known):
+            self._linear = None
 
     def _named(self, branch: Tensor) -> list[tuple[str, Tensor]]:
         """Return what is added to the stream, part by part, with their names."""

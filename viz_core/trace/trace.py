@@ -1,10 +1,11 @@
 """The attention calls of one recorded block, by site."""
 
 import threading
+from collections import UserDict
 from collections.abc import Hashable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -30,13 +31,28 @@ EMPTY_TRACE_HINT = (
 _adding = threading.Lock()  # one for all traces: a trace with a lock of its own could not be pickled
 
 
-class States(dict[str, Tensor]):
-    """Recorded states (batch, n, d) by name, such as "decoder.2.residual"; KeyError names those there are."""
+@dataclass(frozen=True, eq=False)
+class _State(StoredTensors):
+    state: Tensor
 
-    def __missing__(self, name: str) -> Tensor:
-        """Raise KeyError, naming the states there are."""
-        known = ", ".join(self) or "none: record(states=True) stores them, of our models and those after instrument()"
-        raise KeyError(f"no state {name!r} in this trace; it has {known}")
+
+class States(UserDict[str, Any]):
+    """Recorded states (batch, n, d) by name, such as "decoder.2.residual".
+
+    KeyError names those there are; ValueError is for a state that was changed in place after it was recorded.
+    """
+
+    def __setitem__(self, name: str, state: Tensor) -> None:
+        self.data[name] = _State(state)
+
+    def __getitem__(self, name: str) -> Tensor:
+        """Return a state; KeyError or ValueError as above."""
+        if name not in self.data:
+            known = ", ".join(self) or "none: record(states=True) stores them, of our models and after instrument()"
+            raise KeyError(f"no state {name!r} in this trace; it has {known}")
+        stored: _State = self.data[name]
+        stored.check_unchanged()
+        return stored.state
 
 
 class Trace:
@@ -286,8 +302,8 @@ class Trace:
     @property
     def nbytes(self) -> int:
         """Bytes of the storages that this recording refers to, each counted once."""
-        storages = {}
-        for tensor in (*(each for call in self for each in call.source.tensors()), *self.states.values()):
+        storages, sources = {}, (*(call.source for call in self), *self.states.data.values())
+        for tensor in (tensor for source in sources for tensor in source.tensors()):
             storage = tensor.untyped_storage()
             storages[storage.data_ptr()] = storage.nbytes()
         return sum(storages.values())

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+import transformers
 from torch import Tensor, nn
 
 from tests.viz_core.hub.in_memory import in_memory, inputs_of
@@ -119,6 +120,87 @@ def test_the_logit_of_instrumented_models_in_a_padded_batch(family: str, softcap
     torch.testing.assert_close(sum(part.value[:, 0] for part in parts), expected, atol=rounding, rtol=rounding)
     assert not by_name(parts, "self", 0, 1).value.any()
     assert by_name(parts, "self", 1, 2).value.any()
+
+
+_OWN_CODE = {
+    "gptj": {"rotary_dim": 4},
+    "gpt_neo": {"attention_types": [[["global", "local"], 1]], "window_size": 4},
+    "bloom": {},
+    "mpt": {"max_seq_len": 32},
+    "xglm": {"ffn_dim": 24},
+    "openai-gpt": {},
+}
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("family", _OWN_CODE)
+@pytest.mark.parametrize("before", [False, True], ids=["padded after", "padded before"])
+def test_padding_is_known_of_layers_with_code_of_their_own(family: str, before: bool) -> None:
+    """The last token of a text is not the last place of the batch."""
+    sizes = {"vocab_size": 40, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 4}
+    sizes |= {"max_position_embeddings": 32, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
+    torch.manual_seed(5)
+    config = transformers.AutoConfig.for_model(family, **sizes, **_OWN_CODE[family])
+    model = transformers.AutoModelForCausalLM.from_config(config).eval()
+    for parameter in model.parameters():
+        nn.init.normal_(parameter, std=0.4)
+    instrument(model)
+    ids = torch.tensor([[5, 6, 7, 8, 9, 6], [5, 6, 7, 8, 0, 0]])
+    ids = torch.stack([ids[0], ids[1].roll(2)]) if before else ids
+    with record(values=True, states=True) as trace:
+        logits = model(input_ids=ids, attention_mask=(ids > 0).long()).logits
+    for call in trace:
+        assert torch.equal(call.key_mask, ids > 0)
+        assert torch.equal(call.query_mask, ids > 0)
+    found = sum(part.value[:, 0] for part in logit_attribution(model, trace, 11, against=12))
+    last = torch.stack([logits[0, 5], logits[1, 5 if before else 3]])
+    torch.testing.assert_close(found, last[:, 11] - last[:, 12], atol=1e-4, rtol=1e-4)
+
+
+@torch.no_grad()
+def test_a_single_token_is_not_enough_to_find_a_multiplier() -> None:
+    """Any change of one vector is a multiplication of its components: here one by a matrix."""
+    model = in_memory("gpt2")
+    instrument(model)
+    turned = nn.Linear(32, 32, bias=False)
+    for block in model.transformer.h:
+        block.attn.c_proj.register_forward_hook(lambda _m, _i, output: turned(output))
+    with record(values=True, states=True) as trace:
+        logits = model(torch.tensor([[5]])).logits
+    parts = logit_attribution(model, trace, 7)
+    assert [part.head for part in parts if part.name == "self"] == [None, None]
+    torch.testing.assert_close(sum(part.value for part in parts), logits[:, :, 7])
+
+
+@torch.no_grad()
+def test_a_multiplier_near_1_is_found_in_half_precision() -> None:
+    """What heads write is not counted as biases, of which there are none."""
+    sizes = {"vocab_size": 80, "hidden_size": 64, "intermediate_size": 48, "num_hidden_layers": 2}
+    sizes |= {"num_attention_heads": 4, "num_key_value_heads": 2, "residual_multiplier": 0.96, "pad_token_id": 0}
+    torch.manual_seed(5)
+    model = transformers.GraniteForCausalLM(transformers.GraniteConfig(**sizes)).eval()
+    for parameter in model.parameters():
+        nn.init.normal_(parameter, std=0.3)
+    model = model.to(torch.bfloat16)
+    instrument(model)
+    with record(values=True, states=True) as trace:
+        model(torch.randint(3, 80, (1, 12)))
+    parts = logit_attribution(model, trace, torch.arange(3, 15)[None], position=None)
+    heads = sum(part.value for part in parts if part.name == "self")
+    assert by_name(parts, "constant", None, None).value.abs().max() < 0.02 * heads.abs().max()
+
+
+def test_a_token_that_is_not_in_the_vocabulary_and_several_passes_are_refused() -> None:
+    model = in_memory("gpt2")
+    instrument(model)
+    with record(values=True, states=True) as trace, torch.no_grad():
+        model(torch.tensor([[5, 6]]))
+        for token in (-1, 10**6):
+            with pytest.raises(ValueError, match="token: expected 0 to"):
+                logit_attribution(model, trace, token)
+        model(torch.tensor([[5, 6, 7]]))
+    with pytest.raises(ValueError, match="expected one pass"):
+        logit_attribution(model, trace, 3)
 
 
 def test_a_head_is_what_a_plain_hook_carries_to_the_logit() -> None:

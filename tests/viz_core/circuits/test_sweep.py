@@ -7,6 +7,7 @@ import torch
 import transformers
 from torch import Tensor
 
+from tests.viz_core.hub.in_memory import in_memory
 from viz_core.circuits import patch_sweep, sweep
 from viz_core.hub import instrument
 from viz_core.models import TransformerDecoder
@@ -126,6 +127,16 @@ def test_texts_of_other_lengths_are_refused() -> None:
         patch_sweep(model, clean, shorter, metric)
     with pytest.raises(ValueError, match="what: expected 'heads', 'cross-heads' or one of"):
         patch_sweep(model, clean, corrupted, metric, "x")
+
+
+def test_layers_that_are_called_again_are_refused() -> None:
+    """An edit of a layer would change every call of it."""
+    model = in_memory("albert")
+    instrument(model)
+    inputs = {"input_ids": torch.tensor([[5, 6, 7]])}, {"input_ids": torch.tensor([[5, 9, 7]])}
+    for what in ("residual", "heads"):
+        with pytest.raises(ValueError, match=r"model: expected layers that are called once each, got encoder.0.self@2"):
+            patch_sweep(model, *inputs, lambda states: states[0, -1, 0], what)
 
 
 def test_heads_of_cross_attention_are_swept_one_by_one() -> None:

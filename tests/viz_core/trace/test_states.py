@@ -1,7 +1,10 @@
 """States of our models: recorded and edited, against plain hooks."""
 
+import copy
 import pickle
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -13,7 +16,7 @@ from torch import Tensor
 from viz_core.hub import instrument
 from viz_core.models import TransformerDecoder, TransformerEncoder, ViT
 from viz_core.models.block_options import BlockOptions
-from viz_core.trace import Trace, intervene, load_trace, off, patch_state, record, save_trace, zero
+from viz_core.trace import Trace, attend, intervene, load_trace, off, patch_state, record, save_trace, zero
 
 TOKENS = torch.tensor([[3, 4, 5, 6, 7], [8, 9, 3, 0, 0]])
 LENGTHS = torch.tensor([5, 3])
@@ -242,3 +245,107 @@ def test_a_list_of_states_that_cannot_be_read_is_refused(encoder: TransformerEnc
         save_file(tensors, path, {**header, "states": states})
         with pytest.raises(ValueError, match=message):
             load_trace(path)
+
+
+# What is changed in place
+
+
+@torch.no_grad()
+def test_a_layer_that_writes_into_its_input_leaves_what_was_recorded_before() -> None:
+    torch.manual_seed(3)
+    model, seen = TransformerEncoder(11, 16, 24, 4, 2, 0.0).eval(), list[Tensor]()
+
+    def doubled(_module: object, given: tuple[Tensor, ...]) -> None:
+        seen.append(given[0].clone())
+        given[0].mul_(2)  # the stream itself
+
+    model.blocks[1].attention.register_forward_pre_hook(doubled)
+    with record(states=True) as trace:
+        model(TOKENS)
+    assert torch.equal(trace.states["encoder.0.residual"], seen[0])
+    assert [name for name in trace.states if name.startswith("encoder.1.")] == ["encoder.1.residual"]
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("how", ["add_", "+="])
+def test_a_part_that_is_added_in_place_is_recorded_and_edited(how: str) -> None:
+    torch.manual_seed(3)
+    model, plain = (TransformerEncoder(11, 16, 24, 4, 2, 0.0, options=BlockOptions(norm_first=True)) for _ in "ab")
+    plain.load_state_dict(model.state_dict())
+
+    def added(block: Any) -> Callable[..., Tensor]:
+        def forward(X: Tensor, *_: object, **_more: object) -> Tensor:
+            for branch in (lambda Y: block.attention(Y, Y, Y), block.ffn):
+                Y = branch(block.addnorm1.ln(X))
+                if how == "add_":
+                    X.add_(Y)
+                else:
+                    X += Y
+            return X
+
+        return forward
+
+    model.eval(), plain.eval()
+    for block in (*model.blocks, *plain.blocks):
+        block.forward = added(block)
+    with record(states=True) as trace:
+        output = model(TOKENS)
+    states = trace.states
+    total = states["encoder.0.residual"] + states["encoder.1.attention"] + states["encoder.1.mlp"]
+    torch.testing.assert_close(total, states["encoder.1.residual"])
+    plain.blocks[1].attention.register_forward_hook(lambda _m, _i, output: torch.zeros_like(output))
+    with intervene({"encoder.1.attention": zero()}):
+        edited = model(TOKENS)
+    torch.testing.assert_close(edited, plain(TOKENS))
+    assert not torch.equal(edited, output)
+
+
+@torch.no_grad()
+def test_neurons_whose_output_is_changed_in_place_are_not_edited(encoder: TransformerEncoder) -> None:
+    """An edit would lose the change."""
+    encoder.blocks[1].ffn.dense2.register_forward_hook(lambda _m, _i, output: output.mul_(0.5))
+    with record(states=True) as trace:
+        encoder(TOKENS)
+    assert "encoder.1.neurons" not in trace.states
+    edits = {"encoder.1.neurons": zero()}
+    with pytest.raises(ValueError, match=r"no attention or state at encoder.1.neurons"), intervene(edits):
+        encoder(TOKENS)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda trace, _: trace.states["encoder.0.mlp"],
+        lambda trace, _: list(trace.states.values()),
+        lambda trace, path: save_trace(trace, path / "trace.safetensors"),
+        lambda trace, _: Trace.merge({"a": trace}),
+        lambda trace, _: trace.stitched(),
+        lambda trace, _: trace.text(1),
+        lambda trace, _: trace.to("cpu"),
+        lambda trace, _: pickle.dumps(trace),
+        lambda trace, _: copy.deepcopy(trace),
+    ],
+)
+def test_a_state_that_was_changed_is_refused(
+    encoder: TransformerEncoder, read: Callable[[Trace, Path], object], tmp_path: Path
+) -> None:
+    outputs = list[Tensor]()
+    encoder.blocks[0].ffn.register_forward_hook(lambda _m, _i, output: outputs.append(output))
+    with record(states=True) as trace:
+        encoder(TOKENS, LENGTHS)
+    outputs[0].add_(1)
+    with pytest.raises(ValueError, match="was changed in place after it was recorded"):
+        read(trace, tmp_path)
+    assert torch.is_tensor(trace.states["encoder.1.mlp"])
+    assert "MB" in repr(trace)
+
+
+def test_a_call_that_was_changed_is_not_cut_or_copied() -> None:
+    x = torch.randn(2, 1, 3, 2)
+    with record() as trace:
+        attend(x, x, x, mask=torch.tensor([True, True, False]).expand(2, 1, 3, 3))
+    x.zero_()
+    for read in (lambda: trace.text(1), lambda: pickle.dumps(trace), lambda: copy.deepcopy(trace)):
+        with pytest.raises(ValueError, match="was changed in place after it was recorded"):
+            read()

@@ -70,10 +70,10 @@ def step_scores(
 ) -> Float[Tensor, "steps keys"]:
     """Return w_v^T bend(W_q s_(t-1) + W_k h_j) in float64 for every step and each key that it may attend to."""
     attention = translator.model.decoder.attention
-    W_q, W_k, w_v = (layer.weight.double().cpu() for layer in (attention.W_q, attention.W_k, attention.w_v))
+    W_q, W_k, w_v = (layer.weight.cpu().double() for layer in (attention.W_q, attention.W_k, attention.w_v))
     source, _, valid_lens = translator.teacher_forced(translation.source_ids, translation.target_ids)
     state = translator.model.decoder.init_state(translator.model.encoder(source, valid_lens), valid_lens)
-    keys = state.enc_outputs[0, : int(state.enc_valid_lens[0])].double().cpu() @ W_k.T
+    keys = state.enc_outputs[0, : int(state.enc_valid_lens[0])].cpu().double() @ W_k.T
     return torch.stack([bend(query + keys) @ w_v[0] for query in steps.queries.double() @ W_q.T])
 
 
