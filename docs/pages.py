@@ -61,7 +61,7 @@ def on_files(files: Files, config: Any) -> Files:
 def on_page_markdown(markdown: str, *, page: Any, files: Files, config: Any, **_: Any) -> str:
     """Point links of the repository at pages of the site, and those of the course at the app.
 
-    A file that is no page keeps its name and loses its link.
+    A file that is not a page keeps its name and loses its link.
     """
     here = Path(page.file.src_uri).parent
     folder = Path() if page.file.src_uri in _FROM_ROOT else Path("docs")

@@ -55,7 +55,7 @@ class Variations:
     """The pairs that can be varied, and what must be known to do it."""
 
     pairs: tuple[Pair, ...]
-    ordinary: frozenset[str]  # words that stand in lower case somewhere: with a capital they are no names
+    ordinary: frozenset[str]  # words that stand in lower case somewhere: with a capital they are not names
     avoid: frozenset[str] = frozenset()  # numbers and names that are for the test
 
     @classmethod
@@ -111,7 +111,7 @@ def vary(
     below 60, ordinals as they are.
 
     Args:
-        ordinary: words that are no names, in lower case.
+        ordinary: words that are not names, in lower case.
         avoid: what shall not be put in.
         repeats: how often a digit of a new number is the one before it, beside what chance gives.
     """
@@ -142,7 +142,7 @@ def vary(
 def numbers_of(pair: Pair) -> dict[str, str]:
     """Digits that stand on both sides and may become others, with their kind: "hour", "minute", "joined" or "plain".
 
-    None where one side has digits that the other has not: "4:00 p.m." as "16 h 00" is no copy.
+    None where one side has digits that the other has not: "4:00 p.m." as "16 h 00" is not a copy.
     """
     english, french = ([found[0] for found in _DIGITS.finditer(text)] for text in pair)
     if sorted(english) != sorted(french):

@@ -109,7 +109,7 @@ def table(found: Scan) -> Iterator[dict[str, Any]]:
 def side_by_side(first: Scan, second: Scan) -> Iterator[dict[str, Any]]:
     """A row for each head and measure of both: their means, and second - first with its 95% bootstrap interval.
 
-    Texts of both are drawn by themselves: they are no pairs.
+    Texts of both are drawn by themselves: they are not pairs.
     """
     for kind in (kind for kind in first.kinds if kind in second.kinds):
         one, two = first.kinds[kind], second.kinds[kind]

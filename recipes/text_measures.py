@@ -52,7 +52,7 @@ def perplexity(model: Any, sentences: Sequence[Sentence], device: torch.device) 
 
 
 def hidden_words(tokenizer: Tokenizer, sentences: Sequence[Sentence]) -> list[HiddenWord]:
-    """Every word with a letter in it; marks and numbers are no words to be guessed."""
+    """Every word with a letter in it; marks and numbers are not words to be guessed."""
     found = []
     for number, sentence in enumerate(sentences):
         for word in dict.fromkeys(sentence.words):

@@ -45,7 +45,7 @@ TRANSLATORS = {
     "bahdanau-en-fr": TranslatorSpec(
         "GRU with attention, English to French",
         "RNNsearch of Bahdanau, Cho and Bengio (2015), small: a bidirectional GRU encoder, a GRU decoder with\n"
-        "additive attention and maxout output; the end mark of the source is no key",
+        "additive attention and maxout output; the end mark of the source is not a key",
         {
             "architecture": "rnnsearch",
             "embed_size": 128,

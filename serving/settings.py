@@ -192,7 +192,7 @@ class Settings(BaseSettings):
     @classmethod
     def _no_root(cls, folders: tuple[Path, ...]) -> tuple[Path, ...]:
         if any(folder.resolve() == Path(folder.resolve().anchor) for folder in folders):
-            raise ValueError("the root of a file system is no folder of models")
+            raise ValueError("the root of a file system is not a folder of models")
         return folders
 
     @field_validator("frame_ancestors")
@@ -242,7 +242,7 @@ _OTHER_VALUES = {
     "runner": "`here` or `serve`",
     "ray_address": "`auto` or an address",
 }
-"""Values of the settings that are no numbers."""
+"""Values of the settings that are not numbers."""
 
 
 def settings() -> Settings:

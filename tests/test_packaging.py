@@ -50,7 +50,7 @@ def pip(*arguments: str) -> None:
 
 
 def import_from(programs: Path, folder: Path, program: str) -> list[str]:
-    """What a program prints, run from a folder that is no checkout."""
+    """What a program prints, run from a folder that is not a checkout."""
     run = subprocess.run([programs / "python", "-c", program], cwd=folder, capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
     return run.stdout.splitlines()

@@ -31,7 +31,7 @@ def test_sizes_of_one_name_are_the_same() -> None:
     with pytest.raises(BeartypeCallHintViolation):
         first_of(ROWS, other="text")
     with pytest.raises(BeartypeCallHintViolation):
-        first_of(ROWS, ROWS)  # three columns are no two rows
+        first_of(ROWS, ROWS)  # three columns are not two rows
 
 
 def test_sizes_are_forgotten_after_a_call_that_failed() -> None:

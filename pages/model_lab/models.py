@@ -40,7 +40,7 @@ def hub_run(request: HubRequest) -> HubRun:
     """A run with its trace.
 
     Raises:
-        HubError: if this is no input for this model.
+        HubError: if this is not an input for this model.
     """
     return run(request, "hub_run")
 

@@ -28,7 +28,7 @@ def convex_hull(points: Points) -> Float[Tensor, "corners 2"]:
 
 
 def _chain(ordered: list[tuple[float, float]]) -> list[tuple[float, float]]:
-    """One side of the hull: a corner that does not turn left is no corner."""
+    """One side of the hull: a corner that does not turn left is not a corner."""
     side: list[tuple[float, float]] = []
     for point in ordered:
         while len(side) > 1 and _turn(side[-2], side[-1], point) <= 0:

@@ -138,7 +138,7 @@ class HubRequest(Request[HubModel, HubRun]):
         """One recorded run.
 
         Raises:
-            HubError: if this is no input for this model, or longer than the settings of this machine allow.
+            HubError: if this is not an input for this model, or longer than the settings of this machine allow.
             PayloadMissingError: if the picture, video or sound is not here.
         """
         allowed = settings()

@@ -105,7 +105,7 @@ class TaskExecutor:
         try:
             with interruptible(check):
                 values = work()
-        except BaseException as error:  # a Rust library's panic is no Exception, and the caller waits for a result
+        except BaseException as error:  # a Rust library's panic is not an Exception, and the caller waits for a result
             values = [error] * len(tasks)
         for one, value in zip(tasks, values, strict=True):
             del self._cancelled[one.number]

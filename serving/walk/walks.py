@@ -77,7 +77,7 @@ def walk_writing(
 
     Raises:
         HubError: if the text is empty or too long.
-        ValueError: if the model is no decoder of Llama's form, or an edit is not one of `Edits`.
+        ValueError: if the model is not a decoder of Llama's form, or an edit is not one of `Edits`.
     """
     if not hasattr(model.network, "model") or not hasattr(model.network.model, "embed_tokens"):
         raise ValueError(f"walk_writing: expected a model of Llama's form, got {type(model.network).__name__}")

@@ -24,7 +24,7 @@ WAYS = {
     "invisible and turned-round signs": "\u202e\u200b\ufeff\x00\U0001f600",
 }
 PICTURE = GOOD["one pixel"][0]
-SLOW = 180_000  # milliseconds; a busy machine is no failure
+SLOW = 180_000  # milliseconds; a busy machine is not a failure
 
 
 def attacks() -> Iterator[Attack]:

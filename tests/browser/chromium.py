@@ -23,7 +23,7 @@ def open_browser() -> Browser:
     """The one that is open, or a new one."""
     if not _open:
         path = _find()
-        expect.set_options(timeout=60_000)  # a busy machine is no failure
+        expect.set_options(timeout=60_000)  # a busy machine is not a failure
         playwright = sync_playwright().start()
         browser = playwright.chromium.launch(executable_path=path, args=[*CHROMIUM_ARGUMENTS, "--process-per-site"])
         _open.append((playwright, browser, _new_context(browser)))

@@ -54,7 +54,7 @@ def shown_code(chapter: str) -> list[Any]:
 
 
 def test_every_chapter_shows_code() -> None:
-    """Home, the walk and the review are no chapters."""
+    """Home, the walk and the review are not chapters."""
     assert set(CHAPTERS) == {path.parent.name for path in PAGES.glob("*/page.py")} - {"home", "walk", "review"}
 
 

@@ -180,8 +180,8 @@ def test_an_exercise_reveals_its_answer_only_after_a_guess(
     [
         ("home", {}, "cuda:7", "ATLAS_DEVICE='cuda:7' is not on this machine"),
         ("architectures", {"a-section": "Stopwatch"}, "cuda:7", "ATLAS_DEVICE='cuda:7'"),
-        ("sinusoidal-encoding", {"se-section": "On a sentence"}, "quantum", "ATLAS_DEVICE='quantum' is no device"),
-        ("transformer", {}, "quantum", "ATLAS_DEVICE='quantum' is no device"),
+        ("sinusoidal-encoding", {"se-section": "On a sentence"}, "quantum", "ATLAS_DEVICE='quantum' is not a device"),
+        ("transformer", {}, "quantum", "ATLAS_DEVICE='quantum' is not a device"),
     ],
 )
 @pytest.mark.usefixtures("nothing_cached")

@@ -147,7 +147,7 @@ def test_no_page_shows_an_error_in_english_alone() -> None:
         (HubError("{name} has no label {label!r}.", name="own", label="1.5"), "zh-TW", "own 沒有標籤「1.5」。"),
         (HubError("{name} has no label {label!r}.", name="own", label="1.5"), "pt-BR", "own não tem o rótulo “1.5”."),
         (
-            HubError("{typed} is no revision. Give a branch, a tag or a commit, or leave it empty.", typed="“a b”"),
+            HubError("{typed} is not a revision. Give a branch, a tag or a commit, or leave it empty.", typed="“a b”"),
             "zh-TW",
             "「a b」不是修訂版。請填分支、標籤或 commit，或留空。",
         ),

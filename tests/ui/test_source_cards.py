@@ -21,7 +21,7 @@ from ui.text.words import ENGLISH, languages
         ("62,832", 60611.2, "60,611"),
         ("(2, 1, 4)", [2, 1, 4], "(2, 1, 4)"),
         ("[[-1, 1], [-1, 1]]", [-0.99999, 0.99999, -0.99999, 0.99999], "[[-1, 1], [-1, 1]]"),
-        ("k2 of conv1d: 3.5", 3.4499, "k2 of conv1d: 3.4"),  # digits in names are no numbers
+        ("k2 of conv1d: 3.5", 3.4499, "k2 of conv1d: 3.4"),  # digits in names are not numbers
         ("il est calme .", "il est calme.", "il est calme."),
         ("BLEU 28.4", None, ""),
     ],

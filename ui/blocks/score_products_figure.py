@@ -104,7 +104,7 @@ def parts_figure(terms: Sequence[tuple[str, float]], score: float, labels: Label
 
 
 def _bars(heights: Float[np.ndarray, " terms"], names: Sequence[str], count: int, labels: Labels) -> go.Bar:
-    """A bar a term: blue-green up, rose down, grey what is no product."""
+    """A bar a term: blue-green up, rose down, grey what is not a product."""
     colours = np.where(heights >= 0, ACCENT, CATEGORIES[3])
     colours[count:] = _GREY
     terms = [f"{labels['dimension']} {name}" if place < count else name for place, name in enumerate(names)]

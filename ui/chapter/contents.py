@@ -22,7 +22,7 @@ SECTIONS = ("attention", "positions", "models")
 """The sections in reading order; `section.NAME` in common.md is the title of each."""
 
 NO_CHAPTERS = ("walk", "review")
-"""The pages beside home that are no chapters."""
+"""The pages beside home that are not chapters."""
 
 WALK_STAGES = (
     *("tokens", "embedding", "positions", "projections", "scores", "mask", "softmax"),
@@ -98,7 +98,7 @@ def all_chapters() -> list[str]:
 
 
 def all_pages() -> list[str]:
-    """Return every page: home, those that are no chapters, and the chapters."""
+    """Return every page: home, those that are not chapters, and the chapters."""
     home, *chapters_ = all_chapters()
     return [home, *NO_CHAPTERS, *chapters_]
 
@@ -109,7 +109,7 @@ def page(chapter: str) -> StreamlitPage:
 
 
 def pages() -> dict[str, list[StreamlitPage]]:
-    """Return the pages that are no chapters, then every section with its chapters."""
+    """Return the pages that are not chapters, then every section with its chapters."""
     common = load_words("common")
     sections = {common(f"section.{name}"): [page(c) for c in chapters(name)] for name in SECTIONS}
     return {"": [page(name) for name in ("home", *NO_CHAPTERS)], **sections}

@@ -81,7 +81,7 @@ class Mailbox:
         """Take a message in; where it goes no further, the reason.
 
         Raises:
-            ValueError: if it is no message.
+            ValueError: if it is not a message.
         """
         if self._limits and len(message) > self._limits.message_bytes:
             return "too-large"

@@ -21,7 +21,7 @@ class AdditiveAttention(nn.Module):
         dropout: probability of dropping a weight while training, 0 to 1.
 
     Raises:
-        ValueError: if a size is no whole number, at least 1, or dropout is out of range.
+        ValueError: if a size is not a positive whole number, or dropout is out of range.
     """
 
     def __init__(self, query_size: int, key_size: int, num_hiddens: int, dropout: float = 0.0) -> None:

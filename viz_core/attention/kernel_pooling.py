@@ -161,8 +161,8 @@ def kernel_weights(distances: Float[Tensor, "val train"], kernel: Kernel) -> Flo
     A row that sums to 0 is zeros. An infinite distance masks the key.
 
     Raises:
-        ValueError: if distances are no floating-point tensor, or the kernel is no function that gives a finite number
-            of at least 0 for each.
+        ValueError: if distances are not a floating-point tensor, or the kernel is not a function that gives a finite
+            number of at least 0 for each.
     """
     check_tensors(distances=distances)
     if not callable(kernel):

@@ -52,7 +52,7 @@ def length_mask(
 
     Raises:
         ValueError: if valid_lens is neither (batch,) nor (batch, queries), or holds anything but whole numbers from 0
-            to num_keys: a boolean padding mask is no length.
+            to num_keys: a boolean padding mask is not a length.
     """
     check_whole(0, batch=batch, num_queries=num_queries, num_keys=num_keys)
     if isinstance(valid_lens, Tensor) and valid_lens.dtype == torch.bool:

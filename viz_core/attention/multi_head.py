@@ -41,7 +41,7 @@ class MultiHeadAttention(nn.Module):
     For positions and window the queries are the last of the keys: the same tokens, or the newest steps of a decoder.
 
     Raises:
-        ValueError: if a size, a number of heads or the window is no whole number, at least 1; num_heads does not divide
+        ValueError: if a size, a number of heads or the window is not a positive whole number; num_heads does not divide
             num_hiddens, or num_key_heads num_heads; softcap is not positive, or dropout not from 0 to 1; positions are
             no scheme.
     """

@@ -46,8 +46,8 @@ class HubCard:
         takes_video: whether it was trained on videos too.
         both_ways: whether a decoder reads its prompt in both directions, and only what it writes sees no future.
         sound_seconds: how much a speech model hears at once; None for the others.
-        languages: that a speech model can be told are spoken, as codes like "en"; () where it knows but one.
-        tasks: that it can be told: "transcribe", "translate" into English; () where it has but one.
+        languages: spoken languages that a speech model accepts as a setting, as codes like "en"; () where it has one.
+        tasks: that it accepts as a setting: "transcribe", "translate" into English; () where it has only one.
         unrecorded: its layers, and parts of layers, that have no map, with the reason.
     """
 

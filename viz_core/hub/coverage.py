@@ -16,7 +16,7 @@ def coverage(model: nn.Module, stack: str | None = None) -> tuple[LayerCoverage,
         stack: the name of its one stack in sites, as `load_hub` sets it; None where the layers' paths decide.
 
     Raises:
-        ValueError: if model is no nn.Module.
+        ValueError: if model is not an nn.Module.
     """
     sites = find_sites(model, stack)
     return cover_layers(model, sites, frozenset(hidden_sites(sites)))

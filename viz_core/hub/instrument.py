@@ -48,7 +48,7 @@ def instrument(model: nn.Module) -> tuple[str, ...]:
         The sites that a recording of it may have, named as by `load_hub`; the same for a model instrumented before.
 
     Raises:
-        ValueError: if it is no transformers model, has no attention, or no layer weighs all keys at once, as in
+        ValueError: if it is not a transformers model, has no attention, or no layer weighs all keys at once, as in
             Longformer (windows) and Reformer (hashes); nothing is changed then. A warning names
             the layers that are not recorded, and why (`coverage`).
         ImportError: if transformers is not installed, or another version than we know.

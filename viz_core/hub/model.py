@@ -142,6 +142,6 @@ class HubModel:
         requested = [(language, self.card.languages), (task, self.card.tasks)]
         for value in (value for value, offered in requested if value is not None and value not in offered):
             if not known:
-                raise HubError("{name} cannot be told a language or a task.", name=self.card.name)
+                raise HubError("{name} offers no choice of language or task.", name=self.card.name)
             some = ", ".join(known)
-            raise HubError("{name} can be told {known}, not {asked}.", name=self.card.name, known=some, asked=value)
+            raise HubError("{name} accepts {known}, not {asked}.", name=self.card.name, known=some, asked=value)

@@ -24,7 +24,7 @@ class Summary(NamedTuple):
     low: Float[np.ndarray, " heads"]  # 95% interval of the mean: percentiles of bootstrap samples of at least 2 texts
     high: Float[np.ndarray, " heads"]
     quantiles: Float[np.ndarray, "4 heads"]  # at `PERCENTILES` of texts
-    chance: Float[np.ndarray, " heads"]  # mean for uniform attention over visible keys; NaN for what is no role
+    chance: Float[np.ndarray, " heads"]  # mean for uniform attention over visible keys; NaN for what is not a role
     texts: Int[np.ndarray, " heads"]
 
 

@@ -49,7 +49,7 @@ def word_times(model: HubModel, run: HubRun, heads: Sequence[Head] = ()) -> tupl
     sound = _sound_features(run)
     first = sound.num_prompt_tokens - 1  # the step that writes the first word has read the last of the prompt
     written = run.target_tokens[first:]
-    count = len(written) - (run.complete and bool(written))  # the end is no word
+    count = len(written) - (run.complete and bool(written))  # the end is not a word
     if not count:
         return ()
     weights = torch.stack([sound_weights(run, head, slice(first, None)) for head in heads or sound.aligning])

@@ -35,7 +35,7 @@ _OTHER_FORMATS = (
     (rb"(II\*\0|MM\0\*)", "This is a TIFF picture. Only {formats} pictures can be opened: save it as PNG."),
     (
         rb"....ftyp|\x1a\x45\xdf\xa3|RIFF....AVI ",
-        "This is a film. Only {formats} pictures can be opened: save a part of it as an animated GIF or WebP.",
+        "This is a video file. Only {formats} pictures can be opened: save a part of it as an animated GIF or WebP.",
     ),
     (rb"BM", "This is a BMP picture. Only {formats} pictures can be opened: save it as PNG."),
     (rb"\x89PNG\r\n|\xff\xd8\xff|GIF8|RIFF....WEBP", _CUT_SHORT),

@@ -38,7 +38,7 @@ def mean_attention_distance(
         num_special: tokens before the patches.
 
     Raises:
-        ValueError: if weights are no floating-point tensor, or there are not as many tokens as special tokens and
+        ValueError: if weights are not a floating-point tensor, or there are not as many tokens as special tokens and
             patches.
     """
     check_tensors(weights=weights)

@@ -37,7 +37,7 @@ class MapInfo:
 
     @property
     def has_neighbours(self) -> bool:
-        """Whether tokens have one before and one after; rows of patches that follow each other are no neighbours."""
+        """Whether tokens have one before and one after; rows of patches that follow each other are not neighbours."""
         return self.is_square and self.num_queries > 1 and self.patches is None
 
 

@@ -20,7 +20,7 @@ def attention_entropy(weights: Float[Tensor, "*batch queries keys"]) -> Float[Te
     A row of zeros (every key masked) has entropy 0.
 
     Raises:
-        ValueError: if weights are no floating-point tensor (..., queries, keys), or a row holds a negative one.
+        ValueError: if weights are not a floating-point tensor (..., queries, keys), or a row holds a negative one.
     """
     check_tensors(weights=weights)
     check_axes("... queries keys", weights=weights)

@@ -41,7 +41,7 @@ def token_starts(weights: Float[Tensor, "heads tokens keys"], width: int = 7) ->
     Each weight is told as how far it lies above the mean of its key over tokens, in standard deviations; a median over
     `width` keys in a row takes single spikes away; heads are averaged; and the way that gathers most is taken. They
     never go back (Whisper's own word times: openai/whisper, timing.py, `find_alignment`). ValueError if there is no
-    head, token or key, weights are no floating-point tensor, or the width is not odd.
+    head, token or key, weights are not a floating-point tensor, or the width is not odd.
 
     Args:
         weights: of each token's step over the keys that are sound.

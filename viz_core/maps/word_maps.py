@@ -29,7 +29,7 @@ def punctuation(tokens: Sequence[str]) -> tuple[int, ...]:
 
 
 def is_word(token: str) -> bool:
-    """Whether a token is a word or a piece of one: has a letter or digit and is no special token."""
+    """Whether a token is a word or a piece of one: has a letter or digit and is not a special token."""
     return any(c.isalnum() for c in token) and not _SPECIAL.fullmatch(token)
 
 
@@ -65,7 +65,7 @@ def merge_words(
     W_ab = mean_(i in word a) sum_(j in word b) w_ij (Clark 2019, section 4.1).
 
     Raises:
-        ValueError: if weights are no floating-point tensor, there is not one word for each query and key, or the
+        ValueError: if weights are not a floating-point tensor, there is not one word for each query and key, or the
             numbers do not count up from 0.
     """
     check_tensors(weights=weights)

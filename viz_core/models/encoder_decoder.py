@@ -15,7 +15,7 @@ class TokenReader(nn.Module):
     """A module that starts with an embedding of token ids, multiplied by embed_scale (Vaswani 2017, section 3.4).
 
     Raises:
-        ValueError: if a size is no whole number, at least 1, or embed_scale no number.
+        ValueError: if a size is not a positive whole number, or embed_scale not a number.
     """
 
     def __init__(self, vocab_size: int, embed_size: int, embed_scale: float) -> None:

@@ -43,7 +43,7 @@ class RNNSearchDecoder(Seq2SeqAttentionDecoder):
     def init_state(
         self, enc_outputs: Encoded | tuple[Tensor, Tensor], enc_valid_lens: Int[Tensor, " batch"] | None = None
     ) -> AttentionState:
-        """Return the state before the first step; its valid lengths are one less if the end is no key.
+        """Return the state before the first step; its valid lengths are one less if the end is not a key.
 
         Raises:
             ValueError: if enc_outputs are not those of a bidirectional encoder of the same layers and width.

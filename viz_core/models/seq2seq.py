@@ -34,7 +34,7 @@ class Seq2SeqEncoder(TokenReader):
     matrix is shared with the output layer and initialised that much smaller.
 
     Raises:
-        ValueError: if a size is no whole number, at least 1, or dropout not from 0 to 1.
+        ValueError: if a size is not a positive whole number, or dropout not from 0 to 1.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class Seq2SeqDecoder(Decoder):
     s_t = GRU([E[y_(t-1)]; c], s_(t-1)) (Cho 2014, section 2.2).
 
     Raises:
-        ValueError: if a size is no whole number, at least 1, or dropout not from 0 to 1.
+        ValueError: if a size is not a positive whole number, or dropout not from 0 to 1.
     """
 
     def __init__(
@@ -156,7 +156,7 @@ class Seq2SeqAttentionDecoder(Decoder):
     a_t = softmax_j(w_v^T tanh(W_q s_(t-1) + W_k h_j)), c_t = sum_j a_tj h_j, s_t = GRU([c_t; y_(t-1)], s_(t-1)).
 
     Raises:
-        ValueError: if a size is no whole number, at least 1, or dropout not from 0 to 1.
+        ValueError: if a size is not a positive whole number, or dropout not from 0 to 1.
     """
 
     def __init__(

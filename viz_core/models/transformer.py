@@ -35,7 +35,7 @@ class AddNorm(nn.Module):
         norm: makes the norm of that shape, for example `nn.RMSNorm`.
 
     Raises:
-        ValueError: if a size is no whole number, at least 1, or dropout is out of range.
+        ValueError: if a size is not a positive whole number, or dropout is out of range.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class AddNorm(nn.Module):
         """Return the input of the layer: X, or LayerNorm(X) if the norm comes first (Xiong 2020, figure 1).
 
         Raises:
-            ValueError: if X is no floating-point tensor of the norm's width and device.
+            ValueError: if X is not a floating-point tensor of the norm's width and device.
         """
         self._check(X=X)
         return self.ln(X) if self.norm_first else X
@@ -62,7 +62,7 @@ class AddNorm(nn.Module):
         """LayerNorm(X + dropout(Y)); X + dropout(Y) where the norm came first.
 
         Raises:
-            ValueError: if X and Y are no floating-point tensors of the norm's width and device, or differ in shape.
+            ValueError: if X and Y are not floating-point tensors of the norm's width and device, or differ in shape.
         """
         self._check(X=X, Y=Y)
         if X.shape != Y.shape:
@@ -95,7 +95,7 @@ class PositionWiseFFN(nn.Module):
         ffn_num_inputs: width of the input, if it differs.
 
     Raises:
-        ValueError: if a size is no whole number, at least 1.
+        ValueError: if a size is not a positive whole number.
     """
 
     def __init__(self, ffn_num_hiddens: int, ffn_num_outputs: int, ffn_num_inputs: int | None = None) -> None:
@@ -208,7 +208,8 @@ class TransformerEncoder(TokenReader):
             last block, `norm`, as the sum that leaves it was never normalised (Xiong 2020).
 
     Raises:
-        ValueError: if a size is no whole number, at least 1, num_blks none from 0 on, or as `MultiHeadAttention`.
+        ValueError: if a size is not a positive whole number, num_blks not a whole number from 0 on, or as
+            `MultiHeadAttention`.
     """
 
     def __init__(

@@ -94,7 +94,7 @@ class TransformerDecoderBlock(nn.Module):
             mask, bias: of the self-attention of these steps with themselves and earlier ones.
 
         Raises:
-            ValueError: if X or the encoder's output are no floating-point tensors of the layer's width, type and
+            ValueError: if X or the encoder's output are not floating-point tensors of the layer's width, type and
                 device, their batches differ, or mask, bias or the encoder's valid lengths do not fit them.
         """
         if not isinstance(state, DecoderState):

@@ -30,7 +30,7 @@ class PatchEmbedding(nn.Module):
         num_channels: 1 for grey pictures, 3 for colour.
 
     Raises:
-        ValueError: if a size is no whole number, at least 1, or patches do not divide the picture.
+        ValueError: if a size is not a positive whole number, or patches do not divide the picture.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class PatchEmbedding(nn.Module):
         """Return rows and columns of patches in these pictures.
 
         Raises:
-            ValueError: if they are no floating-point tensor of the filters' channels, type and device, or patches do
+            ValueError: if they are not a floating-point tensor of the filters' channels, type and device, or patches do
                 not divide them.
         """
         check_like("X", X, self.conv.weight)
@@ -75,7 +75,7 @@ class ViTMLP(nn.Module):
         mlp_num_inputs: width of the input, if it differs.
 
     Raises:
-        ValueError: if a size is no whole number, at least 1, or dropout is out of range.
+        ValueError: if a size is not a positive whole number, or dropout is out of range.
     """
 
     def __init__(
@@ -171,8 +171,8 @@ class ViT(nn.Module):
             token first, and are used beside the learned positions at the input.
 
     Raises:
-        ValueError: if a size is no whole number, at least 1, num_blks none from 0 on, patches do not divide the
-            picture, or as `MultiHeadAttention`.
+        ValueError: if a size is not a positive whole number, num_blks not a whole number from 0 on, patches do not
+            divide the picture, or as `MultiHeadAttention`.
     """
 
     def __init__(
@@ -245,8 +245,8 @@ class ViT(nn.Module):
             mask, bias: as in `MultiHeadAttention`, in every block.
 
         Raises:
-            ValueError: if X is no floating-point tensor of the model's channels, type and device, patches do not divide
-                the pictures, or mask or bias do not fit the tokens.
+            ValueError: if X is not a floating-point tensor of the model's channels, type and device, patches do not
+                divide the pictures, or mask or bias do not fit the tokens.
         """
         return self.head(self.tokens(X, positions, mask=mask, bias=bias)[:, 0])
 

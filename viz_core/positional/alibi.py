@@ -15,11 +15,11 @@ from viz_core.trace.weights import Bias
 def alibi_slopes(num_heads: int) -> Float[Tensor, " heads"]:
     """Slopes of h heads: 2^(-8/h), 2^(-16/h), ..., 2^(-8), float64 (Press 2022, section 3).
 
-    8 heads: 1/2, 1/4, ..., 1/256. A number of heads that is no power of two takes, as in the authors'
+    8 heads: 1/2, 1/4, ..., 1/256. A number of heads that is not a power of two takes, as in the authors'
     code, the slopes of the power below it, then every other slope of the power above it.
 
     Raises:
-        ValueError: if num_heads is no whole number, at least 1.
+        ValueError: if num_heads is not a positive whole number.
     """
     check_whole(num_heads=num_heads)
     num_heads = int(num_heads)
@@ -39,7 +39,7 @@ def alibi_bias(num_heads: int, num_queries: int, num_keys: int) -> Float[Tensor,
         float32 on the CPU, 0 where query and key have the same position, negative elsewhere.
 
     Raises:
-        ValueError: if num_heads or num_queries is no whole number, at least 1, or num_keys none of num_queries or more.
+        ValueError: if num_heads or num_queries is not a positive whole number, or num_keys is below num_queries.
     """
     distances = relative_positions(num_queries, num_keys).abs()
     return (alibi_slopes(num_heads)[:, None, None] * -distances).float()

@@ -22,7 +22,7 @@ class KerpleLog(nn.Module, PositionScheme):
         num_heads: number of heads.
 
     Raises:
-        ValueError: if num_heads is no whole number, at least 1.
+        ValueError: if num_heads is not a positive whole number.
     """
 
     def __init__(self, num_heads: int) -> None:

@@ -23,7 +23,7 @@ class LearnedPositionalEmbedding(nn.Module):
         num_hiddens: width of the embeddings.
 
     Raises:
-        ValueError: if a size is no whole number, at least 1.
+        ValueError: if a size is not a positive whole number.
     """
 
     def __init__(self, max_len: int, num_hiddens: int) -> None:
@@ -35,8 +35,8 @@ class LearnedPositionalEmbedding(nn.Module):
         """X + E[offset : offset + n]; a decoder with a cache passes its number of steps as offset.
 
         Raises:
-            ValueError: if X is no floating-point tensor of this width and device, offset is no whole number from 0 on,
-                or the last position lies past max_len.
+            ValueError: if X is not a floating-point tensor of this width and device, offset is not a whole number from
+                0 on, or the last position lies past max_len.
         """
         check_span(X, offset, *self.weight.shape)
         check_device(X=X, weight=self.weight)
@@ -54,7 +54,7 @@ class AbsolutePositionEmbedding1d(nn.Module, PositionScheme):
         head_dim: width d of a head. `weight` is (num_tokens, head_dim) and starts at N(0, 1 / head_dim).
 
     Raises:
-        ValueError: if a size is no whole number, at least 1.
+        ValueError: if a size is not a positive whole number.
     """
 
     def __init__(self, num_tokens: int, head_dim: int) -> None:

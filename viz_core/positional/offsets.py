@@ -16,7 +16,7 @@ def relative_positions(
     computes its newest steps; with as many queries as keys this is j - i.
 
     Raises:
-        ValueError: if num_queries is no whole number, at least 1, or num_keys none of num_queries or more.
+        ValueError: if num_queries is not a positive whole number, or num_keys is below num_queries.
     """
     check_whole(num_queries=num_queries, num_keys=num_keys)
     if num_keys < num_queries:

@@ -51,7 +51,7 @@ def relative_to_absolute_steps(scores: Float[Tensor, "*batch n offsets"]) -> Ske
     5. result: the first n rows and last n columns. Column n - 1 + j of row i came from c = j - i + n - 1.
 
     Raises:
-        ValueError: if scores are no floating-point tensor, or its last axis is not 2n - 1 long.
+        ValueError: if scores are not a floating-point tensor, or its last axis is not 2n - 1 long.
     """
     check_tensors(scores=scores)
     n = scores.shape[-2] if scores.dim() >= 2 else 0
@@ -70,7 +70,7 @@ def clipped_offsets(num_tokens: int, max_distance: int) -> Int[Tensor, "n n"]:
     Beyond k = max_distance tokens all offsets share a vector; with 0 all offsets share one.
 
     Raises:
-        ValueError: if num_tokens is no whole number, at least 1, or max_distance none from 0 on.
+        ValueError: if num_tokens is not a positive whole number, or max_distance not a whole number from 0 on.
     """
     check_whole(num_tokens=num_tokens)
     return _clip(relative_positions(num_tokens, num_tokens), max_distance)
@@ -91,7 +91,7 @@ class RelativePositionEmbedding1d(nn.Module, PositionScheme):
         max_distance: None for every offset; k for 2k + 1 rows, offsets clipped to -k .. k (Shaw 2018, section 3.2).
 
     Raises:
-        ValueError: if a size is no whole number, at least 1, or max_distance none from 0 on.
+        ValueError: if a size is not a positive whole number, or max_distance not a whole number from 0 on.
     """
 
     offset_rows: Int[Tensor, " offsets"]

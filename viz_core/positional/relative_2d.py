@@ -25,7 +25,7 @@ class RelativePositionEmbedding2d(nn.Module, PositionScheme):
         num_heads: None for tables that all heads share; a number of heads for tables of its own for each.
 
     Raises:
-        ValueError: if a size is no whole number, at least 1.
+        ValueError: if a size is not a positive whole number.
     """
 
     def __init__(self, height: int, width: int, head_dim: int, num_heads: int | None = None) -> None:

@@ -39,8 +39,8 @@ def apply_rotary(
         The type of x. Angles are float64, the rotation at least float32, rounded once at the end.
 
     Raises:
-        ValueError: if x is no floating-point tensor (batch, heads, n, d) with even d, positions are no numbers that fit
-            x, or base is not positive.
+        ValueError: if x is not a floating-point tensor (batch, heads, n, d) with even d, positions are not numbers that
+            fit x, or base is not positive.
     """
     check_tensors(x=x)
     if x.dim() != 4 or x.shape[-1] % 2:
@@ -115,7 +115,7 @@ class Rotary(PositionScheme):
         """x rotated by the angles of positions start .. start + n - 1 (Su 2021, equation 34).
 
         Raises:
-            ValueError: if x is no floating-point tensor (batch, heads, n, d), start is negative, as where there are
+            ValueError: if x is not a floating-point tensor (batch, heads, n, d), start is negative, as where there are
                 more queries than keys, or d is odd.
         """
         check_tensors(x=x)

@@ -22,7 +22,7 @@ def angular_frequencies(num_hiddens: int, base: float = 10000.0) -> Float[Tensor
     (Vaswani 2017, section 3.5.) The wavelength of pair j is 2 pi / omega_j positions.
 
     Raises:
-        ValueError: if num_hiddens is no whole number, at least 1, or base is not positive.
+        ValueError: if num_hiddens is not a positive whole number, or base is not positive.
     """
     check_whole(num_hiddens=num_hiddens)
     check_positive_number(base=base)
@@ -39,8 +39,8 @@ def sinusoidal_table(
     position 1. An odd width ends on a sine whose cosine is left out.
 
     Raises:
-        ValueError: if num_positions is no whole number from 0 on, num_hiddens none of at least 1, base is not positive,
-            or dtype is no floating-point type.
+        ValueError: if num_positions is not a whole number from 0 on, num_hiddens not a positive one, base is not
+            positive, or dtype is not a floating-point type.
     """
     check_whole(0, num_positions=num_positions)
     return sinusoidal_rows(torch.arange(num_positions), num_hiddens, base, dtype)
@@ -54,8 +54,8 @@ def sinusoidal_rows(
     (Vaswani 2017, section 3.5.)
 
     Raises:
-        ValueError: if positions are no numbers in a row, num_hiddens is no whole number, at least 1, base is not
-            positive, or dtype is no floating-point type.
+        ValueError: if positions are not numbers in a row, num_hiddens is not a positive whole number, base is not
+            positive, or dtype is not a floating-point type.
     """
     if not isinstance(positions, Tensor) or positions.dtype == torch.bool or positions.is_complex():
         raise ValueError(f"positions: expected a tensor of numbers, got {described(positions)}")
@@ -76,8 +76,8 @@ class PositionalEncoding(nn.Module):
         max_len: number of positions the table holds.
 
     Raises:
-        ValueError: if num_hiddens is no whole number, at least 1, max_len none from 0 on, or dropout is not from 0 to
-            1.
+        ValueError: if num_hiddens is not a positive whole number, max_len not a whole number from 0 on, or dropout is
+            not from 0 to 1.
     """
 
     P: Float[Tensor, "1 max_len num_hiddens"]
@@ -92,8 +92,8 @@ class PositionalEncoding(nn.Module):
         """X + P[offset : offset + n], then dropout; a decoder with a cache passes its number of steps as offset.
 
         Raises:
-            ValueError: if X is no floating-point tensor of this width and device, offset is no whole number from 0 on,
-                or the last position lies past max_len.
+            ValueError: if X is not a floating-point tensor of this width and device, offset is not a whole number from
+                0 on, or the last position lies past max_len.
         """
         check_span(X, offset, *self.P.shape[1:])
         check_device(X=X, P=self.P)

@@ -37,7 +37,7 @@ def t5_relative_position_bucket(
         int64, 0 to num_buckets - 1.
 
     Raises:
-        ValueError: if the offsets are no integers, a direction gets fewer than 2 buckets, or max_distance is no larger
+        ValueError: if the offsets are not integers, a direction gets fewer than 2 buckets, or max_distance is no larger
             than E.
     """
     _check_buckets(bidirectional, num_buckets, max_distance)
@@ -84,7 +84,7 @@ class T5RelativeBias(nn.Module, PositionScheme):
             is not bidirectional.
 
     Raises:
-        ValueError: if num_heads is no whole number, at least 1, or the buckets cannot be made.
+        ValueError: if num_heads is not a positive whole number, or the buckets cannot be made.
     """
 
     def __init__(

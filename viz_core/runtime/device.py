@@ -66,7 +66,7 @@ def find_device(name: str, source: str = "device") -> torch.device:
     try:
         device = torch.device(name)
     except RuntimeError:
-        raise DeviceError("{source}={name!r} is no device; this machine has {have}", **values) from None
+        raise DeviceError("{source}={name!r} is not a device; this machine has {have}", **values) from None
     count = torch.cuda.device_count() if device.type == "cuda" else 1
     if device.type not in available_devices() or (device.index or 0) >= count:
         raise DeviceError("{source}={name!r} is not on this machine; it has {have}", **values)

@@ -74,7 +74,7 @@ def open_sound(content: bytes, max_bytes: int = MAX_BYTES, max_seconds: float = 
             "There is too little to hear in this file: it lasts {seconds:.2f} s.", seconds=len(mono) / rate
         )
     if not np.isfinite(mono).all():
-        raise SoundError("Some samples of this sound are no numbers. Save it again, with 16 bits a sample.")
+        raise SoundError("Some samples of this sound are not numbers. Save it again, with 16 bits a sample.")
     return Sound(soxr.resample(mono.clip(-1, 1), rate, RATE).clip(-1, 1).astype(np.float32))
 
 

@@ -64,9 +64,9 @@ def attend(
 
     Raises:
         ValueError: if queries, keys, values and bias are not floating-point tensors whose shapes fit together, of one
-            device and (but the bias) of one type; the mask is not boolean; scale is no number, softcap not positive or
-            dropout not from 0 to 1; within `record()`, also in `torch.func.vmap`; if an intervention names a head that
-            the call does not have.
+            device and (but the bias) of one type; the mask is not boolean; scale is not a number, softcap not positive
+            or dropout not from 0 to 1; within `record()`, also in `torch.func.vmap`; if an intervention names a head
+            that the call does not have.
     """
     note_attention(site)
     queries, keys, values = cast_inputs(queries, keys, values)

@@ -15,7 +15,7 @@ from viz_core.trace.source import Direct, OfSource, Projected, Source, row_block
 from viz_core.trace.thumbnail import max_pooled
 
 
-@dataclass(frozen=True, eq=False)  # compared by identity: == of tensors is no boolean
+@dataclass(frozen=True, eq=False)  # compared by identity: == of tensors is not a boolean
 class AttentionCall(OfSource):
     """One recorded attention call: its exact weights, whole or in tiles, on demand."""
 
@@ -169,7 +169,7 @@ class AttentionCall(OfSource):
         `signed` call the one of the largest size. Up to `size` tokens the thumbnail is the map itself.
 
         Raises:
-            ValueError: if size is no whole number, at least 1, or what was recorded has been changed in place since.
+            ValueError: if size is not a positive whole number, or what was recorded has been changed in place since.
         """
         check_whole(size=size)
         every = slice(0, self.num_heads)

@@ -34,7 +34,7 @@ class Edit:
     """An edit of some heads of a call; this base class changes nothing.
 
     Raises:
-        ValueError: if heads are empty, or one is no integer from 0 on.
+        ValueError: if heads are empty, or one is not an integer from 0 on.
     """
 
     heads: tuple[int, ...] | None  # None: all of them
@@ -132,7 +132,7 @@ class Replacement(Edit):
         return torch.full_like(scores, -torch.inf)
 
     def value_factor(self, head: int, batch: int) -> Float[Tensor, " batch"]:  # noqa: ARG002
-        """Raise ValueError: what replaces the output is no sum over keys."""
+        """Raise ValueError: what replaces the output is not a sum over keys."""
         raise ValueError(f"expected heads whose output is a sum over keys; the output of head {head} was replaced")
 
 

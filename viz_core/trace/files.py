@@ -65,16 +65,16 @@ def load_trace(path: str | Path) -> Trace:
     """
     trace = Trace()
     if Path(path).is_dir():
-        raise ValueError(f"{path} is no recording that can be read: it is a folder")
+        raise ValueError(f"{path} is not a recording that can be read: it is a folder")
     try:
         with safe_open(path, framework="pt") as file:
             header = file.metadata() or {}
             calls, states = _calls(header, path), _states(header, path)
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except SafetensorError as error:
-        raise ValueError(f"{path} is no recording that can be read: {error}") from None
+        raise ValueError(f"{path} is not a recording that can be read: {error}") from None
     if header.get("sums") != _check_sums(tensors):
-        raise ValueError(f"{path} is no recording that can be read: its numbers are not those that were saved")
+        raise ValueError(f"{path} is not a recording that can be read: its numbers are not those that were saved")
     for site, kind, settings, names in calls:
         try:
             stored = {name: tensors[where] for name, where in names.items()}
@@ -82,7 +82,7 @@ def load_trace(path: str | Path) -> Trace:
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"{path}: what site {site!r} holds makes no attention call: {error}") from None
     if not set(states.values()) <= tensors.keys():
-        raise ValueError(f"{path} is no recording that can be read: a state is missing")
+        raise ValueError(f"{path} is not a recording that can be read: a state is missing")
     trace.states.update((name, tensors[where]) for name, where in states.items())
     return trace
 
@@ -133,7 +133,7 @@ def _parts(source: Direct | Projected, site: str) -> tuple[str, dict[str, Tensor
 def _calls(header: dict[str, str], path: str | Path) -> list[tuple[str, str, dict[str, Any], dict[str, str]]]:
     """Return the site, kind, settings and names of tensors of each call."""
     if header.get("format") != _FORMAT:
-        raise ValueError(f"{path} is no recording of attention, but safetensors of something else")
+        raise ValueError(f"{path} is not a recording of attention, but safetensors of something else")
     if header.get("version") != _VERSION:
         raise ValueError(f"{path}: expected version {_VERSION} of the format, got {header.get('version')}")
     try:

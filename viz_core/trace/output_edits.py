@@ -20,7 +20,7 @@ def off(*heads: int) -> Edit:
     The same as zeroing the heads' columns of the output projection.
 
     Raises:
-        ValueError: if no head is named, or one is no integer from 0 on.
+        ValueError: if no head is named, or one is not an integer from 0 on.
     """
     return _Off(indices_of("heads", heads))
 
@@ -42,7 +42,7 @@ def gate(heads: Heads, factor: float | Tensor) -> Edit:
         factor: a number, or a tensor (named heads,) or (batch, named heads); gradients reach it.
 
     Raises:
-        ValueError: if a head is no integer from 0 on, or the factor neither a finite number nor a floating-point
+        ValueError: if a head is not an integer from 0 on, or the factor neither a finite number nor a floating-point
             tensor with a factor for each head; where it is applied, if it has another batch or other heads.
     """
     chosen = heads_tuple(heads)

@@ -39,9 +39,9 @@ def record_weights(
         key_mask: False where a key is padding.
 
     Raises:
-        ValueError: if weights are no floating-point tensor of four axes, or there is not a value for each key; within
-            `torch.func.vmap` while a recorder is active; if an intervention names the site: only scaled dot products
-            can be edited.
+        ValueError: if weights are not a floating-point tensor of four axes, or there is not a value for each key;
+            within `torch.func.vmap` while a recorder is active; if an intervention names the site: only scaled dot
+            products can be edited.
     """
     refuse_edits(site)
     check_tensors(weights=weights)

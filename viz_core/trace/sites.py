@@ -37,7 +37,7 @@ def find_sites(model: nn.Module, stack: str | None = None) -> dict[nn.Module, st
         stack: as in `layers.name_sites`.
 
     Raises:
-        ValueError: if model is no nn.Module.
+        ValueError: if model is not an nn.Module.
     """
     if not isinstance(model, nn.Module):
         raise ValueError(f"model: expected an nn.Module, got {described(model)}")

@@ -49,7 +49,7 @@ def patch_state(value: Float[Tensor, "#batch n d"], queries: Places = None) -> S
             all.
 
     Raises:
-        ValueError: if value is no floating-point tensor (batch, n, d), or, where it is applied, of another size.
+        ValueError: if value is not a floating-point tensor (batch, n, d), or, where it is applied, of another size.
     """
     check_tensors(value=value)
     check_axes("batch n d", value=value)

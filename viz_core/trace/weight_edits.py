@@ -187,7 +187,7 @@ def places_of(name: str, positions: Places) -> Selected:
     """Return integers from 0 on as a tuple, or a slice of them with start and step.
 
     Raises:
-        ValueError: if a number is below 0, or they are no integers.
+        ValueError: if a number is below 0, or they are not integers.
     """
     if positions is None:
         return slice(0, None)

@@ -45,7 +45,7 @@ def attention_weights(
 
     Raises:
         ValueError: if queries, keys and bias are not floating-point tensors whose shapes fit together, on one device;
-            the mask is not boolean; scale is no number, or softcap not positive.
+            the mask is not boolean; scale is not a number, or softcap not positive.
     """
     check_scores(queries, keys, mask, bias, softcap, scale)
     wide = torch.promote_types(queries.dtype, torch.float32)  # half precision is too coarse for exp

@@ -189,7 +189,7 @@ _FORM = re.compile(rf"([a-z]+) {_PLACE}(?:{_MAP})?((?: [qk]?[0-9]{{1,6}})*)")
 
 
 def read_request(text: str) -> Request:
-    """What the browser asks for; `UnknownRequest` where it is no request, or not spelt as above."""
+    """What the browser asks for; `UnknownRequest` where it is not a request, or not spelt as above."""
     if text in FILES:
         return FILES[text]
     found = _FORM.fullmatch(text)

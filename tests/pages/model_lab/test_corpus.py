@@ -91,4 +91,4 @@ def test_every_kind_of_maps_has_its_tables(open_page: OpenPage, folders: Path) -
     assert isinstance(strongest, pd.DataFrame)
     assert set(strongest["sentence"]) <= {1, 2}
     app = open_page("model-lab", **{"ml-model": "vit"})
-    assert "A corpus" not in [tab.label for tab in app.tabs], "pictures are no sentences"
+    assert "A corpus" not in [tab.label for tab in app.tabs], "pictures are not sentences"

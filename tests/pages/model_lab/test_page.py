@@ -184,9 +184,9 @@ def test_how_little_of_a_long_input_is_kept_is_told_and_of_a_short_one_not() -> 
         ("https://huggingface.co/gpt2", "is an address"),
         ("../../etc/passwd", "is a path"),
         ("C:\\models", "is a path"),
-        ("a b", "is no model's name"),
-        ("<script>alert(1)</script>", "is no model's name"),
-        ("😀", "is no model's name"),
+        ("a b", "is not a model's name"),
+        ("<script>alert(1)</script>", "is not a model's name"),
+        ("😀", "is not a model's name"),
     ],
 )
 def test_what_is_no_name_gets_a_sentence(open_page: OpenPage, typed: str, page_text: str) -> None:

@@ -84,7 +84,7 @@ def test_an_uploaded_animation_and_pictures_as_frames(open_page: OpenPage, folde
     [
         (still(COLOURS[0]), "at least 2 frames"),
         (animation("GIF")[:150], "cut short"),
-        (b"\0\0\0\x20ftypisom\0\0\2\0isomiso2mp41", "This is a film"),
+        (b"\0\0\0\x20ftypisom\0\0\2\0isomiso2mp41", "This is a video file"),
     ],
 )
 def test_a_bad_file_is_a_sentence(open_page: OpenPage, content: bytes, sentence: str) -> None:

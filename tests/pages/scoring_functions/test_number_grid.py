@@ -15,7 +15,7 @@ def test_a_grid_of_numbers_with_masked_cells() -> None:
     assert cells.z.dtype == np.float32
     np.testing.assert_array_equal(np.isnan(cells.z), [[False, False, True], [False, False, True]])
     assert [list(row) for row in cells.text] == [["0.250", "0.750", ""], ["0.000", "1.000", ""]]  # no minus zero
-    assert [list(row) for row in masked.text] == [["", "", "0"], ["", "", ""]]  # NaN is no zero
+    assert [list(row) for row in masked.text] == [["", "", "0"], ["", "", ""]]  # NaN is not a zero
     assert (cells.zmin, cells.zmax) == (0, 1)
     assert list(figure.layout.yaxis.range) == [1.5, -0.5]  # first row on top
     assert figure.layout.xaxis.title.text == "key"

@@ -127,7 +127,7 @@ def test_a_config_that_asks_for_much(family: str, fields: dict[str, object], cop
     ids=str,
 )
 def test_however_deep_it_stands(config: dict[str, Any]) -> None:
-    with pytest.raises(HubError, match="cannot be meant"):
+    with pytest.raises(HubError, match="cannot be right"):
         check_config({"model_type": "bert", **config}, "x")
 
 

@@ -129,7 +129,7 @@ SIZES: list[dict[str, Any]] = [
 @pytest.mark.parametrize("fields", SIZES, ids=str)
 def test_a_processor_of_huge_pictures(fields: dict[str, Any], copy: Tiny, refused: Refused) -> None:
     path = change(copy("vit") / "preprocessor_config.json", **fields)
-    assert "The preprocessor_config.json of vit cannot be meant: " in refused(path)
+    assert "The preprocessor_config.json of vit cannot be right: " in refused(path)
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_a_merge_size_counts_in_its_own_part_alone() -> None:
 def test_sizes_of_videos_are_checked_as_those_of_pictures(copy: Tiny, refused: Refused) -> None:
     path = copy("qwen2_vl")
     (path / "video_preprocessor_config.json").write_text(json.dumps({"size": {"shortest_edge": 10**8}}))
-    assert "The video_preprocessor_config.json of qwen2_vl cannot be meant: " in refused(path)
+    assert "The video_preprocessor_config.json of qwen2_vl cannot be right: " in refused(path)
 
 
 def test_options_of_videos_are_read_within_the_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,15 +36,15 @@ def test_names_as_the_hub_gives_them(name: str) -> None:
         ("C:/models", "is a path"),
         ("a\\b", "is a path"),
         ("a/b/c", "is a path"),
-        ("a b", "is no model's name"),
-        ("-rf", "is no model's name"),
-        ("a--b", "is no model's name"),
-        ("owner/model.git", "is no model's name"),
-        ("models\0/x", "is no model's name"),
-        ("<script>alert(1)</script>", "is no model's name"),
-        ("a" * 200, "is no model's name"),
-        ("مرحبا", "is no model's name"),
-        ("😀", "is no model's name"),
+        ("a b", "is not a model's name"),
+        ("-rf", "is not a model's name"),
+        ("a--b", "is not a model's name"),
+        ("owner/model.git", "is not a model's name"),
+        ("models\0/x", "is not a model's name"),
+        ("<script>alert(1)</script>", "is not a model's name"),
+        ("a" * 200, "is not a model's name"),
+        ("مرحبا", "is not a model's name"),
+        ("😀", "is not a model's name"),
     ],
 )
 def test_what_is_no_name_is_one_sentence(name: str, why: str) -> None:
@@ -88,5 +88,5 @@ def test_what_is_no_revision(revision: str) -> None:
     if revision.strip() == "main":
         assert check_revision(revision) == "main"
         return
-    with pytest.raises(HubError, match="is no revision"):
+    with pytest.raises(HubError, match="is not a revision"):
         check_revision(revision)

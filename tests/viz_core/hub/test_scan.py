@@ -65,7 +65,7 @@ def test_a_padded_batch_equals_a_plain_loop(tiny_model: TinyModel, family: str) 
     (kind,) = found.kinds.values()
     for place in (0, len(kind.heads) - 1):
         expected = plain(model, TEXTS, place, causal=model.engine.stack == "decoder")
-        if family in ("mistral", "gemma2", "gpt-oss"):  # a copy outside a query's window is no target of it
+        if family in ("mistral", "gemma2", "gpt-oss"):  # a copy outside a query's window is not a target of it
             del expected["same-word"]
         for name in (name for name in expected if name in kind.values):
             np.testing.assert_allclose(kind.values[name][:, place], expected[name], atol=2e-6, err_msg=name)

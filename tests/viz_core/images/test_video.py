@@ -64,8 +64,8 @@ def test_pictures_are_frames_one_a_second() -> None:
         ([still(COLOURS[0]), b"%PDF-1.4"], "PDF document"),
         ([still(COLOURS[0]), animation("GIF")], "several files is an animation"),
         ([animation("WEBP"), animation("WEBP")], "several files is an animation"),
-        ([b"\0\0\0\x20ftypisom\0\0\2\0isomiso2mp41"], "This is a film"),
-        ([b"\x1a\x45\xdf\xa3\x01\0\0\0\0\0\0\x1fB\x86\x81\x01webm"], "This is a film"),
+        ([b"\0\0\0\x20ftypisom\0\0\2\0isomiso2mp41"], "This is a video file"),
+        ([b"\x1a\x45\xdf\xa3\x01\0\0\0\0\0\0\x1fB\x86\x81\x01webm"], "This is a video file"),
     ],
 )
 def test_what_is_no_video_is_a_sentence(files: list[bytes], message: str) -> None:

@@ -67,7 +67,7 @@ def test_the_median_is_that_of_transformers(keys: int) -> None:
 
 
 def test_starts_follow_a_planted_staircase() -> None:
-    """Token i lights up keys 8 i to 8 i + 7 in one head; the other says nothing; one spike is no start."""
+    """Token i lights up keys 8 i to 8 i + 7 in one head; the other says nothing; one spike is not a start."""
     weights = torch.full((2, 5, 40), 0.01)
     for token in range(5):
         weights[0, token, 8 * token : 8 * token + 8] = 0.1

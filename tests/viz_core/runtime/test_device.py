@@ -66,7 +66,7 @@ def test_an_index_past_the_last_device_is_absent(machine: pytest.MonkeyPatch) ->
 
 @pytest.mark.parametrize("wanted", ["gpu", "cuda:x", "../cpu"])
 def test_what_is_no_device_is_said_to_be_none(machine: pytest.MonkeyPatch, wanted: str) -> None:
-    with pytest.raises(ValueError, match="is no device; this machine has cpu"):
+    with pytest.raises(ValueError, match="is not a device; this machine has cpu"):
         find_device(wanted)
 
 

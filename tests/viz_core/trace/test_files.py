@@ -1,4 +1,4 @@
-"""Recordings as files: the same maps to the last bit, and a sentence for what is no recording."""
+"""Recordings as files: the same maps to the last bit, and a sentence for what is not a recording."""
 
 from __future__ import annotations
 
@@ -164,10 +164,10 @@ def test_what_is_no_recording_says_so(trace: Trace, tmp_path: Path) -> None:
     save_trace(trace, path)
     whole = path.read_bytes()
     path.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(ValueError, match="is no recording that can be read"):
+    with pytest.raises(ValueError, match="is not a recording that can be read"):
         load_trace(path)
     path.write_bytes(b"not at all")
-    with pytest.raises(ValueError, match="is no recording that can be read"):
+    with pytest.raises(ValueError, match="is not a recording that can be read"):
         load_trace(path)
     save_file({"a": torch.zeros(1)}, path)
     with pytest.raises(ValueError, match="but safetensors of something else"):

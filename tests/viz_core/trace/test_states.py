@@ -186,7 +186,7 @@ def test_a_cross_attention_and_what_it_adds_have_one_name_and_edits_of_both() ->
 
 @torch.no_grad()
 def test_a_window_of_a_picture_has_no_states_of_a_picture() -> None:
-    """Row 1 of the windows is not picture 1, and row 5 is no picture at all."""
+    """Row 1 of the windows is not picture 1, and row 5 is not a picture at all."""
     torch.manual_seed(3)
     sizes = {"image_size": 16, "patch_size": 2, "embed_dim": 8, "depths": [2], "num_heads": [2], "window_size": 2}
     model = transformers.SwinModel(transformers.SwinConfig(**sizes)).eval()

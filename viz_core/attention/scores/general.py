@@ -20,8 +20,8 @@ def general_scores(
     which is what every head of a Transformer computes.)
 
     Raises:
-        ValueError: if M is not (query_size, key_size), the batch sizes differ, or one of the three is no floating-point
-            tensor of the others' type and device.
+        ValueError: if M is not (query_size, key_size), the batch sizes differ, or one of the three is not a
+            floating-point tensor of the others' type and device.
     """
     check_tensors(queries=queries, keys=keys, M=M)
     check_axes("batch n width", queries=queries, keys=keys)

@@ -13,7 +13,7 @@ def batch_product(X: Float[Tensor, "batch n m"], Y: Float[Tensor, "batch m p"]) 
     (Dive into Deep Learning, section "Batch Matrix Multiplication".)
 
     Raises:
-        ValueError: if either is no batch of matrices of floating-point numbers, they differ in type or device, the
+        ValueError: if either is not a batch of matrices of floating-point numbers, they differ in type or device, the
             batches differ in size, or X has not as many columns as Y has rows.
     """
     check_tensors(X=X, Y=Y)
@@ -30,7 +30,7 @@ def check_same_width(queries: Tensor, keys: Tensor) -> None:
     """Refuse queries and keys that have no dot product.
 
     Raises:
-        ValueError: if they are no floating-point tensors (..., n, width) of one type and device, or differ in width.
+        ValueError: if they are not floating-point tensors (..., n, width) of one type and device, or differ in width.
     """
     check_tensors(queries=queries, keys=keys)
     check_axes("... n width", queries=queries, keys=keys)

@@ -66,7 +66,7 @@ def _refusal(facts: ConfigFacts) -> HubError:
     if not facts.is_encoder_decoder and facts.has_vision_config:
         if facts.architecture.endswith("ForImageClassification"):
             return HubError(
-                "{name} sorts pictures on the eyes of a {kind}: save its vision model by itself to look at it.",
+                "{name} classifies pictures with the vision model of a {kind}: save that model alone to examine it.",
                 **values,
             )
         known = tuple(model_type for kind in _by_precedence() for model_type in kind.picture_text_types)

@@ -194,7 +194,7 @@ class ModelKind(ABC):
     def unseen(self) -> HubError:
         """What is wrong with a model none of whose attention was recorded."""
         return HubError(
-            "No attention of {name} could be seen: its code computes it in a way of its own.", name=self.model_name
+            "No attention of {name} could be seen: its code computes it in its own way.", name=self.model_name
         )
 
     def again(self, inputs: Mapping[str, Any]) -> Any:

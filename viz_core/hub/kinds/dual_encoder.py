@@ -67,7 +67,7 @@ class DualEncoder(TextKind):
         found = [call for call in trace if call.stack == "vision"]
         if not found:
             raise HubError(
-                "No attention of {name} over the picture could be seen: its code has a way of its own.",
+                "No attention of {name} over the picture could be seen: its code computes it in its own way.",
                 name=self.model_name,
             )
         tokens = self.processor.tokens(found[0].num_keys, grid)

@@ -88,7 +88,7 @@ def _of_module(path: str, module: nn.Module, stack: str, is_picture: bool) -> It
 
 
 def _beyond_square(rows: int) -> int:
-    """Rows of a picture's table that are no patches of a square."""
+    """Rows of a picture's table that are not patches of a square."""
     return rows - math.isqrt(rows) ** 2
 
 

@@ -91,7 +91,7 @@ def load_sound_input(path: Path, config: Any, name: str) -> SpectrogramInput:
         number = settings.get(size, 1)
         if not isinstance(number, int) or not 0 < number <= most:
             raise HubError(
-                "The preprocessor_config.json of {name} cannot be meant: {field} is {number}.",
+                "The preprocessor_config.json of {name} cannot be right: {field} is {number}.",
                 name=name,
                 field=size,
                 number=str(number)[:40],

@@ -36,7 +36,7 @@ def costly(tokenizer: Any) -> bool:
 
 @contextmanager
 def panics_in_words(refusal: HubError) -> Iterator[None]:
-    """Raise `error` where the library panics over a pattern, which is no Exception."""
+    """Raise `error` where the library panics over a pattern, which is not an Exception."""
     try:
         yield
     except BaseException as error:

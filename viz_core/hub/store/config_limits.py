@@ -30,7 +30,7 @@ def check_sizes(config: dict[str, Any], name: str) -> None:
         most = MOST_PARTS if words & _PARTS else MOST_POSITIONS if words & _POSITIONS else math.inf
         if value > most:
             raise HubError(
-                "The config.json of {name} cannot be meant: {field} is {number:,}.",
+                "The config.json of {name} cannot be right: {field} is {number:,}.",
                 name=name,
                 field=key[:60],
                 number=value,
@@ -50,7 +50,7 @@ def check_processor(config: dict[str, Any], file: str, name: str, counts_pixels:
         together = counts_pixels and bool(words & {"longest", "max"})
         if value > (MOST_SIDE if side else MOST_PIXELS if together else MOST_SIDE**2):
             raise HubError(
-                "The {file} of {name} cannot be meant: {field} is {number:,}.",
+                "The {file} of {name} cannot be right: {field} is {number:,}.",
                 file=file,
                 name=name,
                 field=key[:60],

@@ -123,12 +123,12 @@ def read_json(path: Path, name: str) -> dict[str, Any]:
         content = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise HubError(
-            "{name} lacks its file {file}, so it is no model in hub layout.", name=name, file=path.name
+            "{name} lacks its file {file}, so it is not a model in hub layout.", name=name, file=path.name
         ) from None
     except (OSError, ValueError, RecursionError):
         raise HubError("The file {file} of {name} cannot be read: it is damaged.", file=path.name, name=name) from None
     if not isinstance(content, dict):
-        raise HubError("The file {file} of {name} cannot be read: it is no JSON object.", file=path.name, name=name)
+        raise HubError("The file {file} of {name} cannot be read: it is not a JSON object.", file=path.name, name=name)
     return content
 
 

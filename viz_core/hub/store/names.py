@@ -35,7 +35,7 @@ def check_name(name: str) -> str:
         )
     if not _NAME.fullmatch(name) or "--" in name or name.endswith(".git"):
         raise HubError(
-            "{typed} is no model's name. A name has letters, digits, '-', '_' and '.', and at most one '/' "
+            "{typed} is not a model's name. A name has letters, digits, '-', '_' and '.', and at most one '/' "
             "between owner and model.",
             typed=shown(name),
         )
@@ -49,7 +49,7 @@ def check_revision(revision: str | None) -> str | None:
         return None
     if not _REVISION.fullmatch(revision) or ".." in revision or "//" in revision:
         raise HubError(
-            "{typed} is no revision. Give a branch, a tag or a commit, or leave it empty.", typed=shown(revision)
+            "{typed} is not a revision. Give a branch, a tag or a commit, or leave it empty.", typed=shown(revision)
         )
     return revision
 

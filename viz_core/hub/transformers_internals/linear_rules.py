@@ -33,7 +33,7 @@ def has_rule(layer: nn.Module) -> bool:
 
 
 def is_lightning(layer: nn.Module) -> bool:
-    """Whether it is MiniMax's lightning attention, which is no function of its own."""
+    """Whether it is MiniMax's lightning attention, which is not a function of its own."""
     return all(hasattr(layer, name) for name in ("slope_rate", "qkv_proj", "norm", "act_fn"))
 
 

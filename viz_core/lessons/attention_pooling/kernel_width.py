@@ -94,7 +94,7 @@ def descend_width(x_train: Train, y_train: Train, left_out: bool, start: float =
     """The Gaussian's width after 200 steps down the gradient of mean_i (f(x_i) - y_i)^2.
 
     Args:
-        left_out: whether (x_i, y_i) is no key of f(x_i). Where it is one, a kernel of no width has no error: y_i
+        left_out: whether (x_i, y_i) is not a key of f(x_i). Where it is one, a kernel of no width has no error: y_i
             answers for itself (Dive into Deep Learning, section 11.2, exercise 2).
     """
     distances = x_train[:, None] - x_train

@@ -142,7 +142,7 @@ def without_exponential(
 
 
 def first_weights(wanted: Mapping[str, str], keys: Sequence[str], temperature: float) -> list[float] | None:
-    """The weight of each query's wanted key, where each is that query's largest and the query itself is no key.
+    """The weight of each query's wanted key, where each is that query's largest and the query itself is not a key.
 
     None where a query is a key, a wanted key is not there, or another key has more weight.
     """

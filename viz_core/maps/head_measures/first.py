@@ -1,4 +1,4 @@
-"""Mean weight on the first key (`key_mass`); of a picture, where that is no patch."""
+"""Mean weight on the first key (`key_mass`); of a picture, where that is not a patch."""
 
 from viz_core.maps.head_measure import Example, MapInfo, Measure
 
