@@ -132,8 +132,6 @@ def test_a_hybrid_shows_all_its_layers_in_order_each_with_its_kind(page: Page, l
     expect(note).to_be_hidden()
     expect(prints.locator('[data-measure="entropy"]')).to_be_visible()
     expect(undefined).to_be_hidden()
-    page.get_by_text("One measure of every head").click()
-    expect(page.get_by_label(re.compile("^entropy, 4 layers by 4 heads")).first).to_be_visible(timeout=SLOW)
 
 
 def test_a_path_for_a_name_gets_a_sentence_and_stays(page: Page, lab_url: str) -> None:

@@ -54,7 +54,7 @@ def test_a_link_opens_on_the_first_figure_keys_go_on_and_escape_ends(page: Page,
     ("address", "shown", "title"),
     [
         ("transformer?present=exercise-aligner", ".st-key-exercise-aligner", "aligns the word being written"),
-        ("multi-head?present=figure-cost&mh-open-cost=true", ".st-key-part-multi-head-figure-cost", ""),
+        ("multi-head?present=figure-flow&mh-open-flow=true", ".st-key-part-multi-head-figure-flow", ""),
         ("multi-head?present=figure-nowhere", ".st-key-maps", ""),
     ],
 )
