@@ -100,8 +100,8 @@ HOSTILE: dict[str, list[Row]] = {
             ["Source = <script>", "New tokens, at most = 99999999"],
         ),
         (
-            {"ml-model": "../../etc/passwd", "ml-measure": "99", "ml-temperature": "nan"},
-            ["Model = ../../etc/passwd", "Measure = 99", "Sampling temperature = nan"],
+            {"ml-model": "../../etc/passwd", "ml-temperature": "nan"},
+            ["Model = ../../etc/passwd", "Sampling temperature = nan"],
         ),
         (
             {"ml-model": "gpt2", "ml-seed": "inf", "ml-place": "-5", "ml-topp": "0"},

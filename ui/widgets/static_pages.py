@@ -7,7 +7,6 @@ from typing import Any
 from ui.text.words import Words
 from viz_core.images.drawn import GARMENTS, SCENES
 from viz_core.pretrained.samples import sentence
-from viz_core.tasks.film import FILMS
 
 _OFF = {"without": {"name": "off"}}
 _BEAMS = {"name": "beam", "values": {"greedy": "1", "beam 4": "4"}}
@@ -58,6 +57,8 @@ def _pages(words: Words) -> list[tuple[str, dict[str, Any], dict[str, Any]]]:
     if words.chapter == "relative-projection":
         return [(words.chapter, {}, _named("offset", "position", "pair"))]
     if words.chapter == "learning":
+        from viz_core.tasks.film import FILMS  # imports torch, for which no other page should wait
+
         run = {"name": "run", "values": {name: name for name in FILMS}}
         return [(words.chapter, {"source": ["", "recorded"]}, {"run": run} | _named("seed", "step"))]
     return []

@@ -16,7 +16,7 @@ from streamlit.testing.v1 import AppTest
 from pages.position_embeddings.one_scheme import OWN_FIGURES
 from tests.pages import reading
 from tests.pages.reading import texts
-from ui.text.words import TEXT, languages, load_words
+from ui.text.words import SHARED, TEXT, languages, load_words
 from viz_core.lessons.position_embeddings.picture_tokens import picture_tokens, shipped_position_table
 from viz_core.lessons.position_embeddings.rotary_decay import rotary_products
 from viz_core.lessons.position_embeddings.scheme_parts import STAGES, offsets_of, skew_stages
@@ -315,11 +315,12 @@ def test_what_the_exercise_says_is_so() -> None:
 
 @pytest.mark.parametrize("language", languages())
 def test_every_scheme_has_its_words_in_every_language(language: str) -> None:
-    text = (TEXT / language / f"{CHAPTER}.md").read_text(encoding="utf-8")
+    shared = (TEXT / language / f"{SHARED}.md").read_text(encoding="utf-8")
+    text = (TEXT / language / f"{CHAPTER}.md").read_text(encoding="utf-8") + shared
     for scheme in SCHEMES:
         for kind in ("option", "about", "formula", "extends"):
             assert f"## {kind}.{scheme.name}\n" in text
-    text = (TEXT / language / "learning.md").read_text(encoding="utf-8")
+    text = (TEXT / language / "learning.md").read_text(encoding="utf-8") + shared
     for name in BY_TASK_NAME:
         assert f"## option.{name}\n" in text
 
