@@ -49,11 +49,12 @@ with main, st.container(gap="xsmall", key="asked"):
         model_card(chapter, card)
     request, result = chapter.require(inputs), chapter.require(found)
     outcome(chapter, card, result)
-    notes(chapter, request, result)
-    if "vision-chapter" in card.kind_class.features:
-        link_to_vision(chapter, card)
-    if card.kind in SCANNED_KINDS:
-        link_to_heads(chapter, model)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        notes(chapter, request, result)
+        if "vision-chapter" in card.kind_class.features:
+            link_to_vision(chapter, card)
+        if card.kind in SCANNED_KINDS:
+            link_to_heads(chapter, model)
 with main:
     with st.container(horizontal=True, vertical_alignment="bottom", key="options"):
         broken = choose_error(chapter, card)
