@@ -31,24 +31,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, required=True, help="the table, CSV")
     parser.add_argument("--batch", type=int, default=16, help="texts in one pass")
     parser.add_argument("--worth", type=int, default=0, help="texts on which each head is switched off")
-    parser.add_argument("--save", type=Path, help="from which an interrupted scan goes on")
+    parser.add_argument("--save", type=Path, help="file from which an interrupted scan of --texts goes on")
     chosen = parser.parse_args(arguments)
     try:
         texts = _texts(chosen.texts)
         model = load_hub(Path(chosen.model) if Path(chosen.model).is_dir() else chosen.model)
         options = {"batch": chosen.batch, "worth": chosen.worth}
-        found = resumed(model, texts, chosen.save, **options)
-        other = None if chosen.against is None else resumed(model, _texts(chosen.against), **options)
+        found = resumable_scan(model, texts, chosen.save, **options)
+        other = None if chosen.against is None else resumable_scan(model, _texts(chosen.against), **options)
     except (ValueError, OSError) as error:
         print(f"cannot scan {chosen.model}: {error}", file=sys.stderr)
         return 1
     rows = list(table(found) if other is None else side_by_side(found, other))
     with chosen.out.open("w", encoding="utf-8", newline="") as stream:
-        written = csv.DictWriter(stream, list(rows[0]) if rows else ["maps"])
-        written.writeheader()
-        written.writerows(rows)
-    for number, reason in found.left_out:
-        print(f"line {number + 1} was left out: {reason}", file=sys.stderr)
+        writer = csv.DictWriter(stream, list(rows[0]) if rows else ["maps"])
+        writer.writeheader()
+        writer.writerows(rows)
+    for file, each in ((chosen.texts, found), (chosen.against, other)):
+        for number, reason in () if each is None else each.left_out:
+            print(f"text {number + 1} of {file} was left out: {reason}", file=sys.stderr)
     return 0
 
 
@@ -56,7 +57,7 @@ def _texts(file: Path) -> list[str]:
     return [line for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
 
 
-def resumed(
+def resumable_scan(
     model: HubModel, texts: Sequence[str], save: Path | None = None, *, batch: int = 16, worth: int = 0
 ) -> Scan:
     """Return a scan with progress on stderr.
@@ -72,27 +73,27 @@ def resumed(
     done = [] if save is None or not save.exists() else _read(save, digest)
     done = done if len(done) == len(texts) else done[: len(done) - len(done) % max(1, batch)]
     if save is not None:
-        save.write_text("".join(_written(each) for each in (digest, *done)), encoding="utf-8")
+        save.write_text("".join(_json_line(each) for each in (digest, *done)), encoding="utf-8")
 
     def progress(lines: Sequence[Line], count: int) -> None:
         print(f"{len(lines)} of {count}", file=sys.stderr, end="\r", flush=True)
         if save is not None:
             with save.open("a", encoding="utf-8") as stream:
-                stream.write(_written(lines[-1]))
+                stream.write(_json_line(lines[-1]))
 
     return scan(model, texts, batch=batch, worth=worth, done=done, progress=progress)
 
 
-def _written(line: object) -> str:
+def _json_line(line: object) -> str:
     return json.dumps(line, default=lambda part: part.tolist() if isinstance(part, np.ndarray) else str(part)) + "\n"
 
 
 def _read(file: Path, digest: str) -> list[Line]:
-    """The lines of an interrupted scan; what was written half is left out."""
-    first, *rest = file.read_text(encoding="utf-8").split("\n")[:-1]
-    if first != json.dumps(digest):
+    """Return the lines of an interrupted scan, without a last one that is cut short."""
+    lines = file.read_text(encoding="utf-8").split("\n")[:-1]
+    if lines[:1] != [json.dumps(digest)]:
         raise ValueError(f"save: expected a new file, or one of the same model, texts and settings, got {file}")
-    return [json.loads(line) for line in rest]
+    return [json.loads(line) for line in lines[1:]]
 
 
 def table(found: Scan) -> Iterator[dict[str, Any]]:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import recipes.scan
-from recipes.scan import main, resumed, side_by_side, table
+from recipes.scan import main, resumable_scan, side_by_side, table
 from viz_core.hub import HubModel, load_hub
 from viz_core.hub.scan import scan
 from viz_core.pretrained.samples import held_out
@@ -46,20 +46,22 @@ def test_an_interrupted_scan_goes_on_and_equals_an_uninterrupted_one(
 
     monkeypatch.setattr(recipes.scan, "scan", stopped)
     with pytest.raises(StoppedError):
-        resumed(model, texts, save, batch=3, worth=5)
+        resumable_scan(model, texts, save, batch=3, worth=5)
     with save.open("a", encoding="utf-8") as stream:
         stream.write('{"half": ')  # the process ended while it wrote
     monkeypatch.setattr(recipes.scan, "scan", scan)
-    found = resumed(model, texts, save, batch=3, worth=5)
+    found = resumable_scan(model, texts, save, batch=3, worth=5)
     assert (found.texts, found.tokens, found.alone) == (whole.texts, whole.tokens, whole.alone)
     for name, measured in whole.kinds["decoder-self"].measured.items():
         np.testing.assert_array_equal(found.kinds["decoder-self"].measured[name], measured, err_msg=name)
     np.testing.assert_array_equal(  # from the file alone
-        resumed(model, texts, save, batch=3, worth=5).kinds["decoder-self"].measured["worth"],
+        resumable_scan(model, texts, save, batch=3, worth=5).kinds["decoder-self"].measured["worth"],
         whole.kinds["decoder-self"].measured["worth"],
     )
-    with pytest.raises(ValueError, match="same model, texts and settings"):
-        resumed(model, texts[1:], save, batch=3)
+    for content in (save.read_text(encoding="utf-8"), ""):
+        save.write_text(content, encoding="utf-8")
+        with pytest.raises(ValueError, match="same model, texts and settings"):
+            resumable_scan(model, texts[1:], save, batch=3)
 
 
 def test_narrow_and_broad_texts_stand_side_by_side(model: HubModel) -> None:
@@ -75,13 +77,15 @@ def test_narrow_and_broad_texts_stand_side_by_side(model: HubModel) -> None:
 
 def test_the_command_writes_a_row_for_each_head_and_measure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     texts, out = tmp_path / "texts.txt", tmp_path / "heads.csv"
-    texts.write_text("\n".join([*TEXTS, "word " * 600]) + "\n", encoding="utf-8")
+    texts.write_text("\n".join([*TEXTS, "", "word " * 600]) + "\n", encoding="utf-8")
     assert main(["writer-en", "--texts", str(texts), "--out", str(out)]) == 0
     rows = out.read_text(encoding="utf-8").splitlines()
     assert rows[0].startswith("maps,layer,head,measure,mean,low,high,chance,texts")
     assert len({row.split(",")[3] for row in rows[1:]}) * 16 == len(rows) - 1
-    assert "line 6 was left out" in capsys.readouterr().err
-    assert main(["writer-en", "--texts", str(texts), "--against", str(texts), "--out", str(out)]) == 0
+    assert f"text 6 of {texts} was left out" in capsys.readouterr().err
+    (against := tmp_path / "against.txt").write_bytes(texts.read_bytes())
+    assert main(["writer-en", "--texts", str(texts), "--against", str(against), "--out", str(out)]) == 0
+    assert f"text 6 of {against} was left out" in capsys.readouterr().err
     with out.open(encoding="utf-8") as stream:
         assert {float(row["difference"]) for row in csv.DictReader(stream)} == {0.0}
     assert main(["writer-en", "--texts", str(tmp_path / "none"), "--out", str(out)]) == 1
