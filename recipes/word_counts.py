@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def record_word_counts(train: Sequence[Pair], folder: Path) -> None:
     """Count the English of the training pairs, each sentence once, and write it beside the checkpoint."""
     counts = count_words(group_references(train))
-    (folder / COUNTS).write_text(written(counts), encoding="utf-8")
+    (folder / COUNTS).write_text(as_json(counts), encoding="utf-8")
     measured = {
         "sentences": counts.sentences,
         "different": len(counts.counts),
@@ -56,7 +56,7 @@ def count_words(sentences: Iterable[str]) -> WordCounts:
     return WordCounts(number, {word: min(FEW, count) for word, count in counts.items()})
 
 
-def written(counts: WordCounts) -> str:
+def as_json(counts: WordCounts) -> str:
     """Return the file that `WordCounts.from_json` reads: words by their count, so that it stays small."""
     by_count = {
         str(count): " ".join(sorted(word for word, own in counts.counts.items() if own == count))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from recipes.__main__ import main
-from recipes.word_counts import count_words, written
+from recipes.word_counts import as_json, count_words
 from viz_core.pretrained.word_counts import FEW, WordCounts, word_counts
 
 
@@ -43,5 +43,5 @@ def test_sentences_are_counted_not_words() -> None:
 
 def test_what_is_written_is_read() -> None:
     counts = count_words(["un été", "1984", "Tom's"])
-    assert WordCounts.from_json(written(counts)) == counts
-    assert WordCounts.from_json(written(count_words([]))).counts == {}
+    assert WordCounts.from_json(as_json(counts)) == counts
+    assert WordCounts.from_json(as_json(count_words([]))).counts == {}
