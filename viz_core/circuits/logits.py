@@ -66,11 +66,11 @@ def logit_attribution(
     norm, linear = _head(outside, parts.sum(dim=0), logits, output.dtype, cap)
     parts = hold_scale(norm, parts)
     total = torch.zeros(parts.shape[:3], dtype=torch.float64, device=parts.device)
-    for sign, chosen in ((1, token), (-1, against)):
+    for name, sign, chosen in (("token", 1, token), ("against", -1, against)):
         if chosen is not None:
             ids = torch.as_tensor(chosen, device=parts.device)
             if not 0 <= int(ids.min()) <= int(ids.max()) < logits.shape[-1]:
-                raise ValueError(f"token: expected 0 to {logits.shape[-1] - 1}, got {chosen!r:.40}")
+                raise ValueError(f"{name}: expected 0 to {logits.shape[-1] - 1}, got {chosen!r:.40}")
             ids = (ids[:, None] if ids.dim() == 1 else ids).expand(at.shape)
             values = torch.einsum("pbmd,bmd->pbm", parts, double(linear.weight[ids]))
             values[0] += 0 if linear.bias is None else double(linear.bias[ids])

@@ -198,6 +198,8 @@ def test_a_token_that_is_not_in_the_vocabulary_and_several_passes_are_refused() 
         for token in (-1, 10**6):
             with pytest.raises(ValueError, match="token: expected 0 to"):
                 logit_attribution(model, trace, token)
+            with pytest.raises(ValueError, match="against: expected 0 to"):
+                logit_attribution(model, trace, 3, against=token)
         model(torch.tensor([[5, 6, 7]]))
     with pytest.raises(ValueError, match="expected one pass"):
         logit_attribution(model, trace, 3)
