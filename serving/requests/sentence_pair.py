@@ -99,11 +99,7 @@ def sentence_pair(model: HubModel, sentences: TwoSentences) -> Pair:
 
 
 def _until_they_part(first: HubRun, second: HubRun, typed: bool) -> tuple[HubRun, HubRun]:
-    """Return two translations cut before the first token in which they differ.
-
-    Raises:
-        HubError: if they are the same, and no words are given.
-    """
+    """Return two translations cut before the first token in which they differ. HubError if none, and no words given."""
     written = [[token.id for token in run.target_tokens] for run in (first, second)]
     pairs = enumerate(zip(*written, strict=False))
     place = next((i for i, (a, b) in pairs if a != b), min(map(len, written)))
@@ -128,11 +124,7 @@ def _until_they_part(first: HubRun, second: HubRun, typed: bool) -> tuple[HubRun
 
 
 def _answer(model: HubModel, run: HubRun, text: str, typed: str, writes: bool) -> int:
-    """Return the id of the word that is compared: that which was typed, or the likeliest.
-
-    Raises:
-        HubError: if it is not one token that the model knows.
-    """
+    """Return the id of the word that is compared: the one typed, a single known token, or the likeliest."""
     if not typed.strip():
         return int(run.output[-1].argmax())
     word, counts, tokenizer = typed.strip(), [], getattr(model.engine, "tokenizer", None)

@@ -23,8 +23,7 @@ def is_index(index: Any) -> TypeGuard[SupportsIndex]:
 def index_range(index: Index, size: int, name: str) -> range:
     """Return the range, from 0 to size - 1 and ascending, that an index selects; a number is a range of one.
 
-    Raises:
-        IndexError: if the index is out of range, is not an index, or descends.
+    IndexError if the index is out of range, is not an index, or descends.
     """
     if index is None:
         return range(size)

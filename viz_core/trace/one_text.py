@@ -15,8 +15,7 @@ from viz_core.trace.weights import causal_mask
 def source_of_text(source: Source, row: int, queries: range, keys: range) -> Source:
     """Return the source of one row of the batch, with these queries and keys alone: views of what was recorded.
 
-    Raises:
-        ValueError: if a tensor has been changed in place since it was recorded.
+    ValueError if a tensor has been changed in place since.
     """
     if isinstance(source, StoredTensors):
         source.check_unchanged()

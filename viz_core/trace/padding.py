@@ -51,8 +51,7 @@ def without_padding_before(
 def check_token_mask(given: object) -> dict[str | None, TokenMask]:
     """Return token masks by stack ("encoder", "decoder"); one mask alone, for all stacks, is under None.
 
-    Raises:
-        ValueError: unless it is a boolean tensor (batch, n), or several by stack.
+    ValueError unless it is a boolean tensor (batch, n), or several by stack.
     """
     named: Mapping[str | None, object] = given if isinstance(given, Mapping) else {None: given}
     for tokens in named.values():

@@ -110,11 +110,7 @@ class Trace:
     def tokens_given(
         self, site: str | None, batch: int, num_queries: int, num_keys: int
     ) -> tuple[TokenMask | None, TokenMask | None]:
-        """Return the token masks of a call's queries and keys that `record(token_mask=...)` was given.
-
-        Raises:
-            ValueError: if they are of another size.
-        """
+        """Return the masks of queries and keys that `record(token_mask=...)` got. ValueError if they do not fit."""
         stack, _, rest = (site or "").partition(".")
         masks = self.token_mask.get(stack, self.token_mask.get(None))
         is_cross = rest.endswith("cross")

@@ -169,11 +169,7 @@ class GivenWeights(Edit):
 
 
 def checked_weights(weights: Float[Tensor, "*batch queries keys"]) -> Float[Tensor, "*batch queries keys"]:
-    """Return the weights, checked.
-
-    Raises:
-        ValueError: unless there are some, each is at least 0, and each row sums to 1 or 0.
-    """
+    """Return the weights. ValueError unless there are some, each is at least 0, and each row sums to 1 or 0."""
     check_tensors(weights=weights)
     check_axes("... queries keys", weights=weights)
     sums = weights.sum(dim=-1)
@@ -184,11 +180,7 @@ def checked_weights(weights: Float[Tensor, "*batch queries keys"]) -> Float[Tens
 
 
 def places_of(name: str, positions: Places) -> Selected:
-    """Return integers from 0 on as a tuple, or a slice of them with start and step.
-
-    Raises:
-        ValueError: if a number is below 0, or they are not integers.
-    """
+    """Return integers from 0 on as a tuple, or a slice of them with start and step. ValueError if they are others."""
     if positions is None:
         return slice(0, None)
     if isinstance(positions, slice):
