@@ -21,7 +21,7 @@ def usable_memory(cgroup: Path = _CGROUP) -> int:
     """Return the bytes of memory of the machine, or of the control group where that has fewer."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     for name in ("memory.max", "memory/memory.limit_in_bytes"):
-        with suppress(OSError, ValueError):  # "max" is no limit
+        with suppress(OSError, ValueError):  # "max" means no limit
             limit = int((cgroup / name).read_text(encoding="ascii"))
             return min(memory, limit) if 0 < limit < _UNLIMITED else memory
     return memory
@@ -30,7 +30,7 @@ def usable_memory(cgroup: Path = _CGROUP) -> int:
 def _quota(cgroup: Path) -> float | None:
     """Cores' worth of time, by version 2 or 1 of control groups; None where nothing is limited."""
     for names in (("cpu.max",), ("cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us")):
-        with suppress(OSError, ValueError):  # "max 100000" is no limit
+        with suppress(OSError, ValueError):  # "max 100000" means no limit
             quota, period = " ".join((cgroup / name).read_text(encoding="ascii") for name in names).split()
             return max(1.0, int(quota) / int(period)) if int(quota) > 0 else None
     return None

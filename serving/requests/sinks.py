@@ -92,7 +92,7 @@ def windowed(model: HubModel, run: HubRun, size: int) -> Windowed:
     """Perplexity of the text a decoder was given with a window over the last tokens, and with the first four in it.
 
     Both windows hold as many tokens (Xiao 2023, table 1). All tokens are read through the window, in every layer, and
-    positions stay what they are. A learned sink is no token and stays in sight.
+    positions stay what they are. A learned sink is not a token and stays visible.
 
     Raises:
         ValueError: if the window does not fit the text, or a layer has no plain softmax: a convolution before linear

@@ -27,7 +27,7 @@ def walk_edits(edits: Edits) -> dict[str, list[Edit]]:
     """Return edits as `viz_core.trace.intervene` takes them.
 
     Raises:
-        ValueError: if an edit is neither of the two, or a number in it is none.
+        ValueError: if an edit is neither of the two, or a place in it is not a whole number.
     """
     made: dict[str, list[Edit]] = {}
     for name, site, *numbers in edits:

@@ -43,7 +43,7 @@ class MultiHeadAttention(nn.Module):
     Raises:
         ValueError: if a size, a number of heads or the window is not a positive whole number; num_heads does not divide
             num_hiddens, or num_key_heads num_heads; softcap is not positive, or dropout not from 0 to 1; positions are
-            no scheme.
+            not a scheme.
     """
 
     def __init__(

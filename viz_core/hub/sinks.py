@@ -30,7 +30,7 @@ class PictureRows:
 def picture_rows(model: HubModel, run: HubRun, site: str, token: int) -> PictureRows:
     """A token's attention to the patches of a picture or video, what they add, and which of them are sinks.
 
-    Weight alone is no evidence: models attend to the same few patches, often a corner, for every word (Kang 2025, "See
+    Weight alone is not evidence: models attend to the same few patches, often a corner, for every word (Kang 2025, "See
     What You Are Told"). Here a patch is a sink by `SINK_WEIGHT` and `SINK_LENGTH`, a convention of this library.
 
     Raises:

@@ -39,7 +39,7 @@ def alignment(
         source_words: the same for the source.
 
     Raises:
-        ValueError: if the call is no cross-attention, the reading is neither, there is but one step and it is asked
+        ValueError: if the call is not cross-attention, the reading is neither, there is but one step and it is asked
             for the word read, or there is not one number for each token.
     """
     if not isinstance(call, AttentionCall) or call.kind != "cross":

@@ -122,7 +122,7 @@ class Seq2SeqDecoder(Decoder):
         """Return the last layer's hidden state after each of these n tokens, and the state after them.
 
         Raises:
-            ValueError: if X are no token ids of the vocabulary, or state is not that of as many batch rows.
+            ValueError: if X are not token ids of the vocabulary, or state is not that of as many batch rows.
         """
         _check_state(state, PlainState, X)
         context = state.context[:, None].expand(-1, X.shape[1], -1)
@@ -205,7 +205,7 @@ class Seq2SeqAttentionDecoder(Decoder):
         recorded together, as one map.
 
         Raises:
-            ValueError: if X are no token ids of the vocabulary, or state is not that of as many batch rows.
+            ValueError: if X are not token ids of the vocabulary, or state is not that of as many batch rows.
         """
         _check_state(state, AttentionState, X)
         enc_outputs, hidden_state, enc_valid_lens, projected = state

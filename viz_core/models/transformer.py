@@ -256,7 +256,7 @@ class TransformerEncoder(TokenReader):
             causal, mask, bias: as in `MultiHeadAttention`, in every block.
 
         Raises:
-            ValueError: if X are no token ids of the vocabulary, more of them than there are positions in the table, or
+            ValueError: if X are not token ids of the vocabulary, more of them than there are positions in the table, or
                 valid_lens, mask or bias do not fit them.
         """
         H = self.pos_encoding(self.embed(X))

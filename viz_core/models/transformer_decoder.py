@@ -182,8 +182,8 @@ class TransformerDecoder(Decoder):
             mask, bias: of self-attention in every block, for these n queries and all steps so far as keys.
 
         Raises:
-            ValueError: if X are no token ids of the vocabulary, they run past the table of positions, state is not what
-                `init_state` or a step gave, for as many batch rows, or mask or bias do not fit.
+            ValueError: if X are not token ids of the vocabulary, they run past the table of positions, state is not
+                what `init_state` or a step gave, for as many batch rows, or mask or bias do not fit.
         """
         if not isinstance(state, DecoderState):
             raise ValueError(f"state: expected that of init_state or of a step before, got {described(state)}")

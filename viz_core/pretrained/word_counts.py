@@ -36,7 +36,7 @@ class WordCounts:
         """Return the counts in a file: {"sentences": number, "words": {count: words with blanks between them}}.
 
         Raises:
-            ValueError: if it is no such text.
+            ValueError: if it is not such a text.
         """
         try:
             content = json.loads(text)

@@ -54,7 +54,7 @@ def attend(
             kernel does that; the weights are computed for a block of queries at a time.
         dropout: probability of dropping a weight; recorded weights are those before dropout.
         site: the name of this call in a trace; "attention.N" unless given.
-        has_sink: whether the first key is a learned sink, which is no token: edits count positions from the next one,
+        has_sink: whether the first key is a learned sink, not a token: edits count positions from the next one,
             and leave the sink in sight.
 
     Fewer key heads than query heads are grouped queries (Ainslie 2023): each key head serves

@@ -60,7 +60,7 @@ def load_trace(path: str | Path) -> Trace:
     """Return the recording that `save_trace` wrote, on the CPU; its maps are the same, bit for bit.
 
     Raises:
-        ValueError: if the file is no such recording, is truncated or was changed, or has another version of the format.
+        ValueError: if the file is not a recording, is truncated or was changed, or has another version of the format.
         FileNotFoundError: if there is no such file.
     """
     trace = Trace()

@@ -105,7 +105,7 @@ class RecordingMode(FastPathMode):
     def _call_with_values(
         self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], layer: TrackedLayer
     ) -> Any:
-        """Return the result of a call that is no attention; it may multiply weights by values, or project outputs."""
+        """Return the result of a call that is not attention; it may multiply weights by values, or project outputs."""
         if func in _LINEAR:
             with without_modes():
                 inputs, weight = args[_LINEAR[func] : _LINEAR[func] + 2]

@@ -27,7 +27,7 @@ _PAGE = """<!doctype html>
 
 
 def live_page(view: View, state: ViewState, site: str) -> str:
-    """Return the page; its maps are computed here as there, so that it shows the same.
+    """Return the page. The model runs here as on the site, to refuse a view that the site would not show.
 
     Raises:
         ValueError: if the site does not show these maps.

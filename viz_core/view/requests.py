@@ -37,7 +37,7 @@ class Pin:
 
 
 def read_pins(text: str) -> tuple[Pin, ...] | None:
-    """ "q10.q11" as pins; None where it is no such thing."""
+    """ "q10.q11" as pins; None where it is not a pin."""
     if not re.fullmatch(r"[qk][0-9]{1,6}(?:\.[qk][0-9]{1,6})*", text):
         return None
     return tuple(dict.fromkeys(Pin(AXES[pin[0]], int(pin[1:])) for pin in text.split(".")))

@@ -105,8 +105,8 @@ def read_display(words: Mapping[str, object], default: DisplayOptions) -> tuple[
 def read_message(message: object, groups: Sequence[MapGroup], default: ViewState) -> ViewState | None:
     """Read the state that a browser reports: {"group", "layer", "head", "pins": ["q3", ...], "display": {name: value}}.
 
-    None where it is no such thing or these groups have no such head; pins and heads that are not
-    there are left out (the sentence may have become shorter since).
+    None where it is not such a mapping or these groups have no such head; pins and heads that are not there are left
+    out (the sentence may have become shorter since).
     """
     if not isinstance(message, Mapping):
         return None

@@ -46,7 +46,7 @@ def _ends(content: bytes) -> bool:
     try:
         return not run_limited(try_tokenizer, content, limits=limits)
     except LimitError as error:
-        return error.status == 1  # an exception, and no signal
+        return error.status == 1  # an exception, not a signal
 
 
 def load_image_processor(place: LocalModel) -> Any:

@@ -150,7 +150,7 @@ def _characters(run: list[tuple[int, bytes, bool]]) -> list[Token]:
 
 
 def _stray(number: int, piece: bytes, starts: bool) -> Token:
-    """Bytes that are no character, as a model may write them: "<F0 9F>"."""
+    """Bytes that are not a character, as a model may write them: "<F0 9F>"."""
     label = f"<{piece.hex(' ').upper()}>"
     return Token(number, piece.decode("utf-8", "replace"), f"{SPACE if starts else ''}{label}", starts)
 
