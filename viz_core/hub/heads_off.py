@@ -1,6 +1,5 @@
 """A run repeated with heads switched off: next words, perplexity, change of the output."""
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -94,4 +93,4 @@ def _next_tokens(run: HubRun) -> list[int]:
 
 def perplexity(logits: Float[Tensor, "places words"], targets: list[int]) -> float:
     """exp of the mean of -log p over the words that came, one for each of the first rows of logits."""
-    return math.exp(float(F.cross_entropy(logits[: len(targets)], torch.tensor(targets))))
+    return float(F.cross_entropy(logits[: len(targets)], torch.tensor(targets)).double().exp())

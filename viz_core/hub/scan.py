@@ -42,6 +42,7 @@ MOST_TOKENS = 512
 _RANDOM, _COPIES = 25, 4  # tokens of a random sequence, and how often it comes (Olsson 2022)
 _SEQUENCES = 16
 _CLOSE = {torch.float32: 1e-4}  # weights of a padded text and of the same text alone
+_LEAST = torch.finfo(torch.float32).tiny  # a smaller probability rounds to 0
 
 
 def scan(
@@ -76,10 +77,9 @@ def scan(
     """
     if not len(texts) or batch < 1:
         raise ValueError(f"expected at least one text and a batch of at least 1, got {len(texts)} and {batch}")
-    lines = list(done)
-    left, alone = texts[len(lines) :], any(line["alone"] for line in lines)
+    lines, alone = list(done), any(line["alone"] for line in done)
     options: dict[str, Any] = {"batch": batch, "max_new_tokens": max_new_tokens, "alone": alone}
-    for line in read_heads(model, left, worth=worth - len(lines), **options):
+    for line in read_heads(model, texts[len(done) :], worth=worth - len(done), **options):
         lines.append(line)
         if progress is not None:
             progress(lines, len(texts))
@@ -96,43 +96,56 @@ def read_heads(
     max_new_tokens: int | None = None,
     alone: bool = False,
 ) -> Iterator[Line]:
-    """The line of each text, for `Scan.of`; as in `scan`, but to be had in parts.
+    """Yield the line of each text for `Scan.of`; arguments are those of `scan`.
 
     Args:
-        alone: one text after another, without padding.
+        alone: padding changes the weights: run each text by itself.
     """
     budget = 0 if model.engine.stack == "decoder" else max_new_tokens
-    checked = alone = alone or batch == 1 or not _has_one_stack(model)
+    checked = one_by_one = alone or batch == 1 or not _has_one_stack(model)
     for start in range(0, len(texts), batch):
         some = texts[start : start + batch]
-        runs = _each(model, some, budget) if alone else _together(model, some)
+        runs = _each(model, some, budget) if one_by_one else _together(model, some)
         own = [(run, text) for run, text in zip(runs, some, strict=True) if isinstance(run, HubRun)]
         if not checked and len({len(run.tokens) for run, _ in own}) > 1:
             padded, text = min(own, key=lambda pair: len(pair[0].tokens))
             close = _CLOSE.get(model.network.dtype, 0.02)
             checked, alone = True, _difference(padded, _each(model, [text], budget)[0]) > close
+            one_by_one = alone
             runs = _each(model, some, budget) if alone else runs
         for number, (run, text) in enumerate(zip(runs, some, strict=True), start):
             line = _line(run)
             if number < worth and isinstance(run, HubRun):
-                _add_worth(model, run if alone else _each(model, [text], budget)[0], line)
-            yield line | {"alone": alone and _has_one_stack(model)}
+                _add_worth(model, run if one_by_one else _each(model, [text], budget)[0], line)
+            yield line | {"alone": alone}
 
 
 @torch.inference_mode()
 def read_repeats(model: HubModel) -> list[Line]:
-    """Induction on random tokens that repeat, drawn alike from a vocabulary without its special ones; for `Scan.of`."""
-    found: list[Line] = []
-    for seed in range(_SEQUENCES if _has_one_stack(model) else 0):
-        engine, random = model.engine, torch.Generator().manual_seed(seed)
+    """Return the lines of random tokens that repeat, none of them special, for `Scan.of`.
+
+    [] if the model does not read texts alone in one stack, or has no room or no words for them.
+    """
+    engine, found = model.engine, list[Line]()
+    if not _has_one_stack(model):
+        return found
+    try:
         around = engine.encode("a", most=None)["input_ids"][0]  # type: ignore[attr-defined]
-        special = [token.special for token in engine.read(around.tolist())]
-        text = special.index(False), len(special) - special[::-1].index(False)
-        room = engine.room(engine.stack or "decoder") or MOST_TOKENS
-        count = min(_RANDOM, (room - len(special)) // _COPIES)
-        drawn = torch.randint(model.card.vocabulary_size, (4 * count + 16,), generator=random).tolist()
+    except HubError:
+        return found
+    special = [token.special for token in engine.read(around.tolist())]
+    room = engine.room(engine.stack or "decoder") or MOST_TOKENS
+    count = min(_RANDOM, (room - len(special)) // _COPIES)
+    if all(special) or count < 1:
+        return found
+    start, end = special.index(False), len(special) - special[::-1].index(False)
+    size = min(model.card.vocabulary_size, model.network.get_input_embeddings().num_embeddings)
+    for seed in range(_SEQUENCES):
+        drawn = torch.randint(size, (4 * count + 16,), generator=torch.Generator().manual_seed(seed)).tolist()
         chosen = [token.id for token in engine.read(drawn) if not token.special][:count]
-        ids = torch.cat([around[: text[0]], torch.tensor(chosen * _COPIES).to(around), around[text[1] :]])
+        if not chosen:
+            continue
+        ids = torch.cat([around[:start], torch.tensor(chosen * _COPIES).to(around), around[end:]])
         (run,) = _recorded(model, [{"input_ids": ids[None]}])
         line = _line(run, {"induction": induction_targets(ids.tolist())})
         for kind in line["kinds"].values():
@@ -192,7 +205,7 @@ def _difference(run: HubRun, other: HubRun | HubError) -> float:
 
 
 def _line(run: HubRun | HubError, targets: Mapping[str, Bool[Tensor, "queries keys"]] | None = None) -> Line:
-    """What one text says of each head: of its own roles unless there are targets."""
+    """Return the line of one text; targets are the keys of each role, those of the text unless given."""
     may_end()
     if isinstance(run, HubError):
         return {"error": run}
@@ -204,7 +217,7 @@ def _line(run: HubRun | HubError, targets: Mapping[str, Bool[Tensor, "queries ke
 
 
 def _heads(maps: Maps, targets: Mapping[str, Bool[Tensor, "queries keys"]], patches: Patches | None) -> Line:
-    """Of each head and measure the value, its chance, and the query with the largest value of its own."""
+    """Return value, chance and the query with the largest value of each measure and head."""
     layers: list[tuple[int, dict[str, np.ndarray]]] = []
     keys, on_itself = len(maps.text_keys), not maps.id.endswith("cross")
     for call in maps.calls:
@@ -264,12 +277,13 @@ def _targets(maps: Maps) -> dict[str, Bool[Tensor, "queries keys"]]:
 
 
 def _add_worth(model: HubModel, run: HubRun | HubError, line: Line) -> None:
-    """Add what switching off each head costs, where the model can go without."""
+    """Add what switching off each head costs, where heads can be switched off."""
     if isinstance(run, HubError):
         return
+    places = {call.site: (maps.id, layer) for maps in run.maps for layer, call in enumerate(maps.calls)}
     for site, count in switchable(model, run):
-        call = run.trace[site]
-        kind = line["kinds"][f"{call.stack}-{call.kind}"]
+        id_, layer = places[site]
+        kind = line["kinds"][id_]
         gap = np.repeat([[np.nan], [np.nan], [-1]], len(kind["heads"]), axis=1)
         worth = kind["measures"].setdefault("worth", gap)
         for head in range(count):
@@ -281,5 +295,5 @@ def _add_worth(model: HubModel, run: HubRun | HubError, line: Line) -> None:
                 cost = without.distances.mean()
             elif without.changes:
                 likeliest = max(without.changes, key=lambda change: change.before)
-                cost = np.log(likeliest.before / likeliest.after)
-            worth[0, kind["heads"].index([call.layer, head])] = cost
+                cost = np.log(likeliest.before / max(likeliest.after, _LEAST))
+            worth[0, kind["heads"].index([layer, head])] = cost

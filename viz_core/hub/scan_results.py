@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 from viz_core.maps.roles import ROLES, surest_role
 
 Line: TypeAlias = dict[str, Any]
-"""What one text says: by kind of maps its heads and, by measure, (3, heads): value, chance, query. Or an error."""
+"""Of one text: by kind of maps its heads and, by measure, (3, heads): value, chance and query. Or an error."""
 
 PERCENTILES = (5, 50, 95, 100)
 ROUNDS = 1000
@@ -41,7 +41,8 @@ class Example(NamedTuple):
 class KindScan:
     """The heads of one kind of maps."""
 
-    heads: tuple[tuple[int, int], ...]  # layer and head from 0, in the order of all that follows
+    # place of the layer among those with maps, and head, both from 0, in the order of all that follows
+    heads: tuple[tuple[int, int], ...]
     measured: dict[str, Float[np.ndarray, "texts 3 heads"]]  # value, chance and query by measure, role or "worth"
 
     @property

@@ -14,7 +14,7 @@ import torch
 
 from tests.viz_core.hub.test_intervene import projection_of
 from viz_core.hub import HubModel
-from viz_core.hub.heads_off import switchable, without_heads
+from viz_core.hub.heads_off import perplexity, switchable, without_heads
 
 TEXT = "The cat sat on the mat."
 OFF = (("decoder.0.self", 1), ("decoder.1.self", 3))
@@ -71,6 +71,10 @@ def test_a_translation_is_judged_by_what_was_written(tiny_model: Callable[[str],
     assert found.perplexity is not None
     assert found.perplexity[0] == pytest.approx(math.exp(nll), rel=1e-4)
     assert found.perplexity[1] != pytest.approx(found.perplexity[0], rel=1e-4)
+
+
+def test_a_perplexity_beyond_every_number_is_infinite() -> None:
+    assert perplexity(torch.tensor([[0.0, 1e4]]), [0]) == math.inf
 
 
 def test_an_encoders_output_turns_by_an_angle(tiny_model: Callable[[str], HubModel]) -> None:

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+import transformers
 from PIL import Image
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+from tokenizers.pre_tokenizers import Whitespace
 
+from tests.viz_core.hub.tiny_models import save_tokenizer
 from viz_core.hub import HubModel, HubRun, Token, load_hub
-from viz_core.hub.heads_off import without_heads
-from viz_core.hub.scan import _line, read_heads, scan
+from viz_core.hub.heads_off import Change, Without, without_heads
+from viz_core.hub.runs.text import TextInput
+from viz_core.hub.scan import _line, read_heads, read_repeats, scan
 from viz_core.hub.scan_results import PERCENTILES, Line, Scan
 from viz_core.maps.measures import attention_entropy, induction_mass
 from viz_core.maps.roles import COLUMNS, ROLES, RoleTargets, role_masses
@@ -87,6 +94,7 @@ def test_a_batch_whose_padding_changes_the_weights_is_run_one_by_one(
     found = scan(model, TEXTS)
     assert found.alone
     assert not expected.alone
+    assert not scan(model, TEXTS[:2], batch=1).alone
     np.testing.assert_allclose(
         found.kinds["encoder-self"].values["entropy"], expected.kinds["encoder-self"].values["entropy"], atol=2e-6
     )
@@ -146,6 +154,28 @@ def test_induction_is_measured_on_random_tokens_that_repeat(tiny_model: TinyMode
     assert 0 < float(induction_mass(even, tokens)[0]) < 0.3
 
 
+@pytest.mark.parametrize("vocabulary", [{"<unk>": 0, "dog": 1}, {"<unk>": 0, "a": 1, "<pad>": 2}])
+def test_a_vocabulary_with_few_words_is_scanned_with_the_induction_it_allows(
+    tiny_model: TinyModel, vocabulary: dict[str, int]
+) -> None:
+    model = tiny_model("gpt2")
+    engine: Any = model.engine
+    words = Tokenizer(WordLevel(vocabulary, unk_token="<unk>"))
+    words.pre_tokenizer = Whitespace()
+    names = {"unk_token": "<unk>"} | ({"pad_token": "<pad>"} if "<pad>" in vocabulary else {})
+    tokenizer = TextInput(transformers.PreTrainedTokenizerFast(tokenizer_object=words, **names), 400)
+    other = replace(model, card=replace(model.card, vocabulary_size=len(vocabulary)))
+    other = replace(other, engine=replace(engine, tokenizer=tokenizer))
+    assert len(read_repeats(other)) == (16 if "a" in vocabulary else 0)
+    assert ("induction" in scan(other, ["dog a dog"]).kinds["decoder-self"].values) == ("a" in vocabulary)
+
+
+def test_a_model_of_few_tokens_cannot_repeat_any(tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = tiny_model("gpt2")
+    monkeypatch.setattr(type(model.engine), "room", lambda *_: 3)
+    assert read_repeats(model) == []
+
+
 def test_a_scan_can_be_ended_from_outside(tiny_model: TinyModel) -> None:
     def end() -> None:
         raise TimeoutError
@@ -164,6 +194,33 @@ def test_worth_is_what_switching_a_head_off_costs() -> None:
     before, after = without.perplexity
     assert kind.values["worth"][0, kind.heads.index((1, 2))] == pytest.approx(math.log(after / before), abs=1e-6)
     assert kind.examples(0, "worth")[0].query == -1
+
+
+def test_worth_is_that_of_the_layer_where_others_have_no_maps(tmp_path: Path) -> None:
+    sizes = {"vocab_size": 400, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 3}
+    sizes |= {"num_attention_heads": 4, "num_key_value_heads": 2, "bos_token_id": 1, "eos_token_id": 2}
+    config = transformers.Lfm2Config(**sizes, layer_types=["full_attention", "conv", "full_attention"])
+    torch.manual_seed(2)
+    network = transformers.Lfm2ForCausalLM(config)
+    for parameter in network.parameters():
+        torch.nn.init.normal_(parameter, std=0.3)
+    network.save_pretrained(tmp_path)
+    save_tokenizer("bytes", tmp_path, ends=False)
+    model = load_hub(tmp_path, device="cpu")
+    kind = scan(model, TEXTS[:1], worth=1).kinds["decoder-self"]
+    run = model.run(TEXTS[0], max_new_tokens=0)
+    assert run.trace.sites == ("decoder.0.self", "decoder.2.self")
+    for place, (layer, head) in enumerate(kind.heads):
+        before, after = without_heads(model, run, ((run.trace.sites[layer], head),)).perplexity or (1, 1)
+        assert kind.values["worth"][0, place] == pytest.approx(math.log(after / before), abs=1e-6)
+
+
+def test_worth_is_a_number_where_a_class_loses_all_its_probability(
+    tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("viz_core.hub.scan.without_heads", lambda *_: Without((Change("a", 1.0, 0.0),)))
+    worth = scan(tiny_model("sorter"), TEXTS[:1], worth=1).kinds["encoder-self"].values["worth"]
+    np.testing.assert_allclose(worth, -math.log(torch.finfo(torch.float32).tiny))
 
 
 def test_examples_stand_at_the_percentiles_of_the_texts() -> None:
