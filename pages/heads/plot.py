@@ -207,7 +207,7 @@ def main_figure(chapter: Chapter, plot: Plot, compared: bool, setting: str) -> N
     drawn = {kind: table for (name, kind), table in plot.scans.tables.items() if name == plot.texts}
     drawn = {kind: table for kind, table in drawn.items() if {plot.x, plot.y} <= set(table.measures)}
     if not drawn:
-        chapter.text("one-set")
+        chapter.text("no-kind")
         return
     titles = [axis_title(chapter, plot.scans, measure, raw) for measure in (plot.x, plot.y)]
     kinds = {kind: names[kind] for kind in drawn}

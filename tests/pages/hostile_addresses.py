@@ -75,7 +75,7 @@ HOSTILE: dict[str, list[Row]] = {
             hs_model=[("<script>", "Model"), ("../../etc", "Model")],
             hs_x=[("nan", "Across")],
             hs_y=[("<script>", "Up")],
-            hs_texts=[("7", "Texts")],
+            hs_texts=[("7", "Data")],
             hs_percentile=[("1e9", "Example at percentile")],
         ),
         ({"hs-model": "lab", "hs-lab": "../../etc"}, ["Model of the lab = ../../etc"]),
