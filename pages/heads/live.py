@@ -143,6 +143,13 @@ def _scan(chapter: Chapter, task: Task, bar: Any) -> HeadScans:
     if not found.kinds:
         raise found.left_out[0][1]
     tables = {(task.texts, kind): scanned_table(each, inputs) for kind, each in found.kinds.items()}
-    command = f"python -m recipes scan {task.model} --texts FILE --out FILE"
+    command = _command(task, min(plan.worth, len(inputs)) if len(inputs) > 1 else 0)
     counts = {task.texts: found.texts}, {task.texts: found.tokens}
     return HeadScans(command, task.pictures, plan.head, *counts, tables, {task.texts: found.left_out})
+
+
+def _command(task: Task, worth: int) -> str:
+    """What makes the same scan without the app; the command line reads texts alone."""
+    if task.pictures:
+        return f'viz_core.hub.scan.scan(load_hub("{task.model}"), PICTURES, worth={worth})'
+    return f"python -m recipes scan {task.model} --texts FILE --out FILE --worth {worth}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import streamlit as st
@@ -116,9 +116,10 @@ def choose_plot(chapter: Chapter, typed: DeltaGenerator) -> tuple[Plot | Task | 
             tasks["own"] = own_task(chapter, model)
     shipped = (head_scans(model),) if model in scanned_models() else ()
     found = (*shipped, *scans_made(chapter, tuple(tasks.values())))
-    if not any(texts in each.texts for each in found):
+    shown = [each for each in found if texts in each.texts]
+    if not shown:
         return tasks[texts], ""
-    scans = sum(found[1:], start=found[0])
+    scans = replace(sum(found[1:], start=found[0]), command=shown[-1].command)
     return _choose_axes(chapter, model, texts, scans, {"model": chosen, **({"lab": model} if chosen == LAB else {})})
 
 
