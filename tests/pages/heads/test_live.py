@@ -88,6 +88,7 @@ def test_the_command_is_of_the_scan_that_is_shown(open_page: OpenPage) -> None:
     app.button(key="hs-scan-go").click().run()
     assert not app.exception
     assert "`python -m recipes scan writer-en --texts FILE" in texts(app)
+    assert "hs-texts=own&hs-own=A+cat" in texts(app), "the link to the card opens it over the same texts"
 
 
 def test_a_scan_is_stopped_and_goes_on(open_page: OpenPage, folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:

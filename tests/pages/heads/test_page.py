@@ -81,6 +81,7 @@ def test_worth_has_an_interval_on_both_sets(open_page: OpenPage) -> None:
     np.testing.assert_allclose(np.concatenate([t["y"] for t in points]), table.part("worth", "mean"), rtol=1e-5)
     lengths = np.concatenate([t["error_y"]["array"] for t in points])
     np.testing.assert_allclose(lengths, table.part("worth", "high") - table.part("worth", "mean"), atol=1e-5)
+    assert "hs-texts=broad" in texts(app), "the link to the card opens it over the same texts"
     sets = drawn(app, "sets")[0]
     assert np.isfinite([*sets["error_x"]["array"], *sets["error_y"]["arrayminus"]]).all()
 
