@@ -15,7 +15,7 @@ from ui.compute.lab_models import local_model_kinds, local_models
 from ui.compute.models import evaluate_model
 from ui.compute.slots import is_hosted, load_or_stop
 from ui.text.errors import explain, first_line
-from ui.text.model_names import named_model
+from ui.text.model_names import title_of
 from ui.text.words import load_words
 from viz_core.pretrained.scan_inputs import SETS, scan_inputs
 
@@ -54,7 +54,7 @@ def lab_model(chapter: Chapter) -> tuple[str, bool] | None:
     if not names:
         st.info(load_words("model-lab")("none-offered"), icon=":material/inventory_2:")
         return None
-    model = str(chapter.controls.select("lab", names, names[0], named_model))
+    model = str(chapter.controls.select("lab", names, names[0], title_of))
     return model, kinds[model] == "vision"
 
 

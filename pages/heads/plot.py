@@ -17,7 +17,7 @@ from ui.compute.models import map_groups
 from ui.text.errors import explain
 from ui.text.head_names import head_place
 from ui.text.markdown import escape
-from ui.text.model_names import named_model
+from ui.text.model_names import title_of
 from ui.text.words import current_language, load_words
 from ui.widgets.attention_view import ViewState
 from viz_core.lessons.heads.uniform import uniform_masses
@@ -98,7 +98,7 @@ def choose_plot(chapter: Chapter, typed: DeltaGenerator) -> tuple[Plot | Task | 
     controls = chapter.controls
     models = (*scanned_models(), LAB)
     chosen = str(
-        controls.select("model", models, models[0], lambda m: controls.option(m) if m == LAB else named_model(m))
+        controls.select("model", models, models[0], lambda m: controls.option(m) if m == LAB else title_of(m))
     )
     from_lab = lab_model(chapter) if chosen == LAB else (chosen, head_scans(chosen).pictures)
     if from_lab is None:
