@@ -89,20 +89,31 @@ class Plot:
         return own[PERCENTILES.index(self.percentile)]
 
 
-def choose_plot(chapter: Chapter, typed: DeltaGenerator) -> tuple[Plot | Task | None, str]:
-    """Draw the controls; return what they ask for or the scan that is to be made first, and what is broken of it.
+def choose_plot(chapter: Chapter) -> tuple[Plot | Task | None, str]:
+    """Draw the controls; return what they ask for or the scan that is to be made first, and what is broken of it."""
+    row, typed = st.container(horizontal=True, vertical_alignment="bottom", gap="medium", key="scanned"), st.container()
+    with row:
+        found = _choose_scan(chapter, typed)
+    if found is None or isinstance(found, Task):
+        return found, ""
+    with chapter.main_controls():
+        return _choose_axes(chapter, *found)
+
+
+def _choose_scan(
+    chapter: Chapter, typed: DeltaGenerator
+) -> tuple[str, str, HeadScans, Mapping[str, str]] | Task | None:
+    """Draw the lists of models and data; return model, data, scans and parameters, or the scan that is to be made.
 
     Args:
         typed: where the field for the reader's own texts goes.
     """
     controls = chapter.controls
     models = (*scanned_models(), LAB)
-    chosen = str(
-        controls.select("model", models, models[0], lambda m: controls.option(m) if m == LAB else title_of(m))
-    )
+    chosen = str(controls.select("model", models, models[0], lambda m: controls.option(m) if m == LAB else title_of(m)))
     from_lab = lab_model(chapter) if chosen == LAB else (chosen, head_scans(chosen).pictures)
     if from_lab is None:
-        return None, ""
+        return None
     model, pictures = from_lab
     before = st.session_state.get(controls.key("model-before"), model)
     if before != model:  # the head in the address was one of the other model
@@ -118,9 +129,9 @@ def choose_plot(chapter: Chapter, typed: DeltaGenerator) -> tuple[Plot | Task | 
     found = (*shipped, *scans_made(chapter, tuple(tasks.values())))
     shown = [each for each in found if texts in each.texts]
     if not shown:
-        return tasks[texts], ""
+        return tasks[texts]
     scans = replace(sum(found[1:], start=found[0]), command=shown[-1].command)
-    return _choose_axes(chapter, model, texts, scans, {"model": chosen, **({"lab": model} if chosen == LAB else {})})
+    return model, texts, scans, {"model": chosen, **({"lab": model} if chosen == LAB else {})}
 
 
 def _choose_axes(
