@@ -15,7 +15,7 @@ from viz_core.pretrained import available
 CHAPTERS = sorted(path.stem for path in (TEXT / "zh-TW").glob("*.md"))
 OTHERS = [name for name in languages() if name != ENGLISH]
 # Sentences that models read, and all of them read English.
-SAMPLES = ("start.", "preset.", "sentence.start")
+SAMPLES = ("start.", "preset.")
 # Names of files keep to ASCII.
 FILES = "stem"
 

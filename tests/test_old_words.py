@@ -78,7 +78,7 @@ _NO_PROSE = re.compile(
     r"```.*?```|`[^`]*`|\$\$.*?\$\$|\$[^$]*\$|\]\([^)]*\)|:[\w-]+/\w+:|^- \[[^\]]*\]", re.DOTALL | re.MULTILINE
 )
 # Sentences that models read in English, and names of files.
-_EXEMPT = ("start.", "preset.", "sentence.start", "stem")
+_EXEMPT = ("start.", "preset.", "stem")
 
 
 def _prose(text: str) -> str:

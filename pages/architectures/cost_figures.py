@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 from jaxtyping import Float
 from plotly.subplots import make_subplots
 
-from ui.blocks.measured_times import milliseconds
+from pages.architectures.measured_times import milliseconds
 from ui.compute.benchmark import Measurement
 from ui.widgets.figure_style import ACCENT, CATEGORIES, Labels, lay_out, mark_on_log_axis
 from viz_core.lessons.architectures.costs import ARCHITECTURES, LayerSizes, layer_cost

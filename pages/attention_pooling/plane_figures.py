@@ -1,4 +1,4 @@
-"""Labels over the plane, and the error by the number of points."""
+"""Labels over the plane."""
 
 from __future__ import annotations
 

@@ -47,6 +47,8 @@ def card_of_head(chapter: Chapter, plot: Plot) -> None:
 
     _circuits(chapter, evaluate_model(HubModelSpec(plot.model, offline=True), head_circuits, head.site, head.head))
     chosen = {chapter.controls.key(name): value for name, value in plot.address.items()}
+    given = [key for name in ("texts", "own", "y") if (key := chapter.controls.key(name)) in st.query_params]
+    chosen |= {key: st.query_params[key] for key in given}
     address = "?" + urlencode({**chosen, "head": head.link, chapter.controls.key("open-card"): "true"})
     chapter.text("address", address=address)
     cited = f"Attention Atlas: {title_of(plot.model)}, {place} ({kind}). {plot.scans.command}"

@@ -1,4 +1,4 @@
-"""Figures of heads: any measure against any other, and narrow text against broad text."""
+"""Figures of heads: any measure against any other, and narrow data against broad data."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _side(table: HeadTable, measure: str, raw: bool) -> dict[str, np.ndarray]:
 def sets_figure(
     narrow: Mapping[str, HeadTable], broad: Mapping[str, HeadTable], measure: str, labels: Labels
 ) -> go.Figure:
-    """Each head's mean on narrow text (across) and on broad text (up); on the diagonal both are equal."""
+    """Each head's mean on narrow data (across) and on broad data (up); on the diagonal both are equal."""
     figure, colours = go.Figure(), layer_colours(narrow.values())
     ends: list[float] = []
     for symbol, (kind, table) in zip(_SYMBOLS, narrow.items(), strict=False):

@@ -15,7 +15,7 @@ from ui.compute.lab_models import local_model_kinds, local_models
 from ui.compute.models import evaluate_model
 from ui.compute.slots import is_hosted, load_or_stop
 from ui.text.errors import explain, first_line
-from ui.text.model_names import named_model
+from ui.text.model_names import title_of
 from ui.text.words import load_words
 from viz_core.pretrained.scan_inputs import SETS, scan_inputs
 
@@ -54,7 +54,7 @@ def lab_model(chapter: Chapter) -> tuple[str, bool] | None:
     if not names:
         st.info(load_words("model-lab")("none-offered"), icon=":material/inventory_2:")
         return None
-    model = str(chapter.controls.select("lab", names, names[0], named_model))
+    model = str(chapter.controls.select("lab", names, names[0], title_of))
     return model, kinds[model] == "vision"
 
 
@@ -143,6 +143,13 @@ def _scan(chapter: Chapter, task: Task, bar: Any) -> HeadScans:
     if not found.kinds:
         raise found.left_out[0][1]
     tables = {(task.texts, kind): scanned_table(each, inputs) for kind, each in found.kinds.items()}
-    command = f"python -m recipes scan {task.model} --texts FILE --out FILE"
+    command = _command(task, min(plan.worth, len(inputs)) if len(inputs) > 1 else 0)
     counts = {task.texts: found.texts}, {task.texts: found.tokens}
     return HeadScans(command, task.pictures, plan.head, *counts, tables, {task.texts: found.left_out})
+
+
+def _command(task: Task, worth: int) -> str:
+    """What makes the same scan without the app; the command line reads texts alone."""
+    if task.pictures:
+        return f'viz_core.hub.scan.scan(load_hub("{task.model}"), PICTURES, worth={worth})'
+    return f"python -m recipes scan {task.model} --texts FILE --out FILE --worth {worth}"

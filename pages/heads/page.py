@@ -17,9 +17,7 @@ chapter = Chapter("heads")
 chapter.question()
 chapter.definition()
 with chapter.card("main"):
-    row, typed = chapter.main_controls(), st.container()
-    with row:
-        plot, broken = choose_plot(chapter, typed)
+    plot, broken = choose_plot(chapter)
     if isinstance(plot, Plot):
         chapter.side_by_side(broken, partial(main_figure, chapter, plot, bool(broken)))
     waiting = st.container()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import streamlit as st
@@ -17,7 +17,7 @@ from ui.compute.models import map_groups
 from ui.text.errors import explain
 from ui.text.head_names import head_place
 from ui.text.markdown import escape
-from ui.text.model_names import named_model
+from ui.text.model_names import title_of
 from ui.text.words import current_language, load_words
 from ui.widgets.attention_view import ViewState
 from viz_core.lessons.heads.uniform import uniform_masses
@@ -89,20 +89,31 @@ class Plot:
         return own[PERCENTILES.index(self.percentile)]
 
 
-def choose_plot(chapter: Chapter, typed: DeltaGenerator) -> tuple[Plot | Task | None, str]:
-    """Draw the controls; return what they ask for or the scan that is to be made first, and what is broken of it.
+def choose_plot(chapter: Chapter) -> tuple[Plot | Task | None, str]:
+    """Draw the controls; return what they ask for or the scan that is to be made first, and what is broken of it."""
+    row, typed = st.container(horizontal=True, vertical_alignment="bottom", gap="medium", key="scanned"), st.container()
+    with row:
+        found = _choose_scan(chapter, typed)
+    if found is None or isinstance(found, Task):
+        return found, ""
+    with chapter.main_controls():
+        return _choose_axes(chapter, *found)
+
+
+def _choose_scan(
+    chapter: Chapter, typed: DeltaGenerator
+) -> tuple[str, str, HeadScans, Mapping[str, str]] | Task | None:
+    """Draw the lists of models and data; return model, data, scans and parameters, or the scan that is to be made.
 
     Args:
         typed: where the field for the reader's own texts goes.
     """
     controls = chapter.controls
     models = (*scanned_models(), LAB)
-    chosen = str(
-        controls.select("model", models, models[0], lambda m: controls.option(m) if m == LAB else named_model(m))
-    )
+    chosen = str(controls.select("model", models, models[0], lambda m: controls.option(m) if m == LAB else title_of(m)))
     from_lab = lab_model(chapter) if chosen == LAB else (chosen, head_scans(chosen).pictures)
     if from_lab is None:
-        return None, ""
+        return None
     model, pictures = from_lab
     before = st.session_state.get(controls.key("model-before"), model)
     if before != model:  # the head in the address was one of the other model
@@ -116,10 +127,11 @@ def choose_plot(chapter: Chapter, typed: DeltaGenerator) -> tuple[Plot | Task | 
             tasks["own"] = own_task(chapter, model)
     shipped = (head_scans(model),) if model in scanned_models() else ()
     found = (*shipped, *scans_made(chapter, tuple(tasks.values())))
-    if not any(texts in each.texts for each in found):
-        return tasks[texts], ""
-    scans = sum(found[1:], start=found[0])
-    return _choose_axes(chapter, model, texts, scans, {"model": chosen, **({"lab": model} if chosen == LAB else {})})
+    shown = [each for each in found if texts in each.texts]
+    if not shown:
+        return tasks[texts]
+    scans = replace(sum(found[1:], start=found[0]), command=shown[-1].command)
+    return model, texts, scans, {"model": chosen, **({"lab": model} if chosen == LAB else {})}
 
 
 def _choose_axes(
@@ -207,7 +219,7 @@ def main_figure(chapter: Chapter, plot: Plot, compared: bool, setting: str) -> N
     drawn = {kind: table for (name, kind), table in plot.scans.tables.items() if name == plot.texts}
     drawn = {kind: table for kind, table in drawn.items() if {plot.x, plot.y} <= set(table.measures)}
     if not drawn:
-        chapter.text("one-set")
+        chapter.text("no-kind")
         return
     titles = [axis_title(chapter, plot.scans, measure, raw) for measure in (plot.x, plot.y)]
     kinds = {kind: names[kind] for kind in drawn}

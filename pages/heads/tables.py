@@ -1,4 +1,4 @@
-"""Tables of all heads, and narrow text beside broad text."""
+"""Tables of all heads, and narrow data beside broad data."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ui.compute.head_scans import HeadTable
 
 
 def narrow_and_broad(chapter: Chapter, plot: Plot) -> None:
-    """Draw the vertical measure on both sets of texts."""
+    """Draw the vertical measure on both sets."""
     tables = {
         name: {k: t for (texts, k), t in plot.scans.tables.items() if texts == name and plot.y in t.measures}
         for name in ("narrow", "broad")

@@ -1,4 +1,4 @@
-"""Pictures of multi-head attention: the flow of shapes, costs by number of heads, what the paper measured."""
+"""Pictures of multi-head attention: the flow of shapes, and what the paper measured."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Float, Int
 
-from ui.blocks.rotary_hands_figure import hands_figure
+from pages.position_embeddings.rotary_hands_figure import hands_figure
 from ui.widgets.figure_style import KEYS, QUERIES, Labels, lay_out
 from viz_core.positional import angular_frequencies
 

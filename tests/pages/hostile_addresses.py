@@ -75,7 +75,7 @@ HOSTILE: dict[str, list[Row]] = {
             hs_model=[("<script>", "Model"), ("../../etc", "Model")],
             hs_x=[("nan", "Across")],
             hs_y=[("<script>", "Up")],
-            hs_texts=[("7", "Texts")],
+            hs_texts=[("7", "Data")],
             hs_percentile=[("1e9", "Example at percentile")],
         ),
         ({"hs-model": "lab", "hs-lab": "../../etc"}, ["Model of the lab = ../../etc"]),
@@ -170,19 +170,14 @@ HOSTILE: dict[str, list[Row]] = {
         ),
     ],
     "relative-projection": [
-        *_within(
-            {"rp-section": "Can a model learn it?"},
-            _rows(
-                rp_offset=[("1e9", "Offset δ"), ("nan", "Offset δ")],
-                rp_position=[("-4", "Position i")],
-                rp_pair=[("99", "Pair j")],
-                rp_width=[  # odd: the last sine has no cosine
-                    ("33", "Encoding dimension d"),
-                    ("<script>", "Encoding dimension d"),
-                ],
-                rp_base=[("0", "Base"), ("inf", "Base")],
-                rp_type=[("int8", "Number type")],
-            ),
+        *_rows(
+            rp_offset=[("1e9", "Offset δ"), ("nan", "Offset δ")],
+            rp_position=[("-4", "Position i")],
+            rp_pair=[("99", "Pair j")],
+            # odd: the last sine has no cosine
+            rp_width=[("33", "Encoding dimension d"), ("<script>", "Encoding dimension d")],
+            rp_base=[("0", "Base"), ("inf", "Base")],
+            rp_type=[("int8", "Number type")],
         ),
         ({"rp-section": "nowhere"}, []),
     ],

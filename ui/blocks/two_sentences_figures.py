@@ -8,7 +8,7 @@ import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Float
 
-from ui.text.head_names import head_number, layer_place
+from ui.text.head_names import layer_place
 from ui.text.words import load_words
 from ui.widgets.figure_style import (
     ACCENT,
@@ -140,6 +140,7 @@ def circuit_figure(heads: Sequence[Head], edges: Sequence[tuple[Edge, float]], l
             continue
         (x0, y0), (x1, y1) = places[edge.sender], places[edge.receiver]
         bend = {"queries": -0.12, "values": 0.12}.get(edge.to, 0.0)
+        bend += 0.3 if x0 == x1 and y1 - y0 > 1 else 0.0  # not behind the heads between
         figure.add_trace(
             go.Scatter(
                 x=[x0, (x0 + x1) / 2 + bend, x1],
@@ -163,13 +164,13 @@ def circuit_figure(heads: Sequence[Head], edges: Sequence[tuple[Edge, float]], l
     )
     return lay_out(
         figure,
-        "",
+        labels["head"],
         "",
         height=120 + 90 * len(sites),
         xaxis={
             "tickmode": "array",
             "tickvals": list(range(len(columns))),
-            "ticktext": [head_number(head + 1) for head in columns],
+            "ticktext": [str(head + 1) for head in columns],  # a name each has no room on a phone
             "showgrid": False,
             "zeroline": False,
             "range": [-0.6, len(columns) - 0.4],

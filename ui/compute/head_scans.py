@@ -66,7 +66,7 @@ class HeadTable:
 class HeadScans:
     """The tables of a model."""
 
-    command: str  # that made them
+    command: str  # that made those that are shown
     pictures: bool  # whether the model takes pictures
     head: str  # its output layer, which decides what worth is
     texts: Mapping[str, int]  # by set

@@ -52,6 +52,7 @@ def test_a_model_of_the_lab_is_scanned_on_the_readers_own_texts(open_page: OpenP
     assert np.isfinite(lengths).all(), "each number has an interval"
     written = texts(app)
     assert "Skipped: 1. The first is line 4" in written
+    assert "`python -m recipes scan gpt2 --texts FILE --out FILE --worth 4`" in written
     app.selectbox(key="hs-y").select("worth").run()
     points = np.concatenate([trace["y"] for trace in drawn(app, "heads")])
     np.testing.assert_allclose(np.sort(points), np.sort(kind.summary("worth").mean), rtol=1e-3, atol=1e-5)
@@ -74,10 +75,20 @@ def test_narrow_and_broad_inputs_are_scanned_one_after_the_other(
         kinds[name] = scan(load_hub(folders / model, device="cpu"), given).kinds["encoder-self"]
     app.toggle(key="open-all").set_value(True).run()
     assert not app.exception
+    assert ("python -m recipes scan" in texts(app)) != pictures, "the command line takes no pictures"
     points = drawn(app, "sets")[0]
     np.testing.assert_allclose(points["x"], kinds["narrow"].summary(axis).mean, rtol=1e-4)
     np.testing.assert_allclose(points["y"], kinds["broad"].summary(axis).mean, rtol=1e-4)
     assert f"ml-model={model}" in [link.proto.query_string for link in app.get("page_link")]
+
+
+def test_the_command_is_of_the_scan_that_is_shown(open_page: OpenPage) -> None:
+    """The writer's tables ship; those of own texts are made here."""
+    app = open_page(CHAPTER, **{"hs-texts": "own", "hs-own": "A cat.\nA dog sat."})
+    app.button(key="hs-scan-go").click().run()
+    assert not app.exception
+    assert "`python -m recipes scan writer-en --texts FILE" in texts(app)
+    assert "hs-texts=own&hs-own=A+cat" in texts(app), "the link to the card opens it over the same texts"
 
 
 def test_a_scan_is_stopped_and_goes_on(open_page: OpenPage, folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from recipes.head_scans import MODELS
-from tests.pages.reading import drawn, texts
+from tests.pages.reading import drawn, figure_names, texts
 from ui.compute.head_scans import FOLDER, head_scans, scanned_models
 from ui.text.words import load_words
 from viz_core.hub import load_hub
@@ -65,6 +65,14 @@ def test_a_head_is_chosen_from_the_list(open_page: OpenPage) -> None:
     assert app.query_params["head"] == "decoder-self.3.1"
 
 
+def test_measures_that_no_head_shares_have_no_point(open_page: OpenPage) -> None:
+    measures = {"hs-x": "previous", "hs-y": "information"}  # of self-attention, of cross-attention
+    app = open_page(CHAPTER, **{"hs-model": "transformer-en-fr", "open-all": "false", **measures})
+    assert not app.exception
+    assert "heads" not in figure_names(app)
+    assert WORDS("no-kind") in texts(app)
+
+
 def test_worth_has_an_interval_on_both_sets(open_page: OpenPage) -> None:
     app = open_page(CHAPTER, **{"hs-texts": "broad", "hs-open-sets": "true"})
     assert not app.exception
@@ -73,6 +81,7 @@ def test_worth_has_an_interval_on_both_sets(open_page: OpenPage) -> None:
     np.testing.assert_allclose(np.concatenate([t["y"] for t in points]), table.part("worth", "mean"), rtol=1e-5)
     lengths = np.concatenate([t["error_y"]["array"] for t in points])
     np.testing.assert_allclose(lengths, table.part("worth", "high") - table.part("worth", "mean"), atol=1e-5)
+    assert "hs-texts=broad" in texts(app), "the link to the card opens it over the same texts"
     sets = drawn(app, "sets")[0]
     assert np.isfinite([*sets["error_x"]["array"], *sets["error_y"]["arrayminus"]]).all()
 
