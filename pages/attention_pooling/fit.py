@@ -12,7 +12,6 @@ from pages.attention_pooling.pooling import CURVE_QUERIES, MAP_QUERIES, Pooling,
 from ui.chapter.chapter import Chapter
 from viz_core.lessons.attention_pooling.broken import (
     product_weights,
-    signed_fit,
     signed_weights,
     unguarded_weights,
     without_key_term,
@@ -103,11 +102,10 @@ def claims(chapter: Chapter, pooling: Pooling, fit: Fit, broken: str) -> None:
     """Claims about pooling on this data, one broken on request."""
     reached = ~fit.y_hat.isnan()
     scale = 1 + float(fit.y_train.abs().max())
-    x, y = pooling.points()
     with chapter.claim_row("fit-claims"):
         chapter.claim("sums", sum_error(fit, broken == "unguarded"), 1e-12, reached=int(reached.sum()))
-        inside = signed_fit(x, y, fit.x_val, pooling.width) if broken == "signed" else fit.y_hat[reached]
-        chapter.claim("between", range_excess(inside, y), 1e-12 * scale)
+        inside = _broken(fit, pooling, broken).y_hat if broken == "signed" else fit.y_hat[reached]
+        chapter.claim("between", range_excess(inside, fit.y_train), 1e-12 * scale)
         if pooling.kernel == "gaussian":
             # q k / sigma^2 grows as the width shrinks, and its rounding with it.
             tolerance = 1e-14 * scale * (1 + (SPAN / pooling.width) ** 2)

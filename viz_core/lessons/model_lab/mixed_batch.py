@@ -30,11 +30,6 @@ class Mixed:
     apart: float  # max difference between a row's logits in the minibatch and those it has alone
     gradient: float  # |g - (g_1 + g_2)| / |g| of the gradients of the summed loss: mixed, and of each task alone
 
-    @property
-    def harmless(self) -> bool:
-        """Whether the minibatch of both tasks does what one of each would do, but for rounding."""
-        return max(self.apart, self.gradient) < 1e-9
-
 
 def mixed_batch(kind: Kind, seed: int = 0) -> Mixed:
     """A small model with random weights, in float64, on both tasks at once and on each alone.

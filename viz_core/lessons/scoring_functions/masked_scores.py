@@ -86,8 +86,3 @@ def masked_scores(scores: Scores, valid_lens: Int[Tensor, "..."] | None, key: in
     weights = masked_softmax(given, valid_lens)
     gradient = weight_gradient(scores, valid_lens, key)
     return MaskedScores(scores, valid_lens, weights, gradient, key, float((given - scores).abs().max()))
-
-
-def gradient_sum(gradient: Scores) -> float:
-    """max |sum of a row of the gradient|, which is 0: one number added to all scores changes no weight."""
-    return float(gradient.sum(dim=-1).abs().max())

@@ -108,11 +108,6 @@ class Width:
         """Softmax of the first query's scores divided by sqrt(d)."""
         return row_softmax(self.one_query / math.sqrt(self.d))
 
-    @property
-    def division_helps_gradient(self) -> bool:
-        """Whether the median gradient that reaches a query is larger with the division than without."""
-        return self.scaled.median_gradient > self.plain.median_gradient
-
 
 def measure_width(d: int, num_keys: int, count: int = 4096, seed: int = 0) -> Width:
     """Draw `count` pairs for the spread; for softmax as many pairs, at least 256 queries, each with keys of its own."""

@@ -26,9 +26,7 @@ class TokenRollout:
 
 def own_and_largest_other(row: Float[Tensor, " patches"], place: int) -> tuple[float, float]:
     """A patch's weight on itself, and its largest weight on another patch (0 where there is none)."""
-    own = float(row[place])
-    others = torch.cat([row[:place], row[place + 1 :]])
-    return own, float(others.max()) if len(others) else 0.0
+    return float(row[place]), float(row.index_fill(0, torch.tensor(place), 0.0).max())
 
 
 def patch_positions(model: PictureModel, grid: tuple[int, int]) -> Float[Tensor, "1 patches num_hiddens"] | None:
