@@ -1,7 +1,7 @@
 """Table 1 of "Attention Is All You Need", with numbers: cost, sequential steps and paths of a layer."""
 
 import math
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float
@@ -11,8 +11,7 @@ from torch import Tensor
 ARCHITECTURES = ("attention", "recurrent", "convolution", "dilated", "restricted")
 
 
-@dataclass(frozen=True)
-class LayerSizes:
+class LayerSizes(NamedTuple):
     """What the cost of a layer depends on."""
 
     n: int  # tokens
@@ -21,8 +20,7 @@ class LayerSizes:
     r: int  # tokens that restricted self-attention looks at
 
 
-@dataclass(frozen=True)
-class LayerCost:
+class LayerCost(NamedTuple):
     """A row of the table, as numbers."""
 
     order: int  # multiplications as the table has them, where constant factors do not count

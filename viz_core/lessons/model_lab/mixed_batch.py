@@ -1,8 +1,7 @@
 """Two tasks in one minibatch: whether its rows stay apart, and whether it teaches what each task teaches."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -23,8 +22,7 @@ _IGNORED = -100
 Kind = Literal["encoder-decoder", "decoder"]
 
 
-@dataclass(frozen=True)
-class Mixed:
+class Mixed(NamedTuple):
     """Effect of mixing two tasks in a minibatch."""
 
     apart: float  # max difference between a row's logits in the minibatch and those it has alone

@@ -1,10 +1,9 @@
 """What multi-head self-attention costs: numbers learned, multiplied and kept, by the number of heads."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True)
-class MultiHeadCost:
+class MultiHeadCost(NamedTuple):
     """Numbers in one layer, for one sequence, without biases."""
 
     parameters: int  # learned, in W_q, W_k, W_v and W_o

@@ -36,7 +36,7 @@ def added_residuals(
 
 
 def wrong_penalty(how: str, num_heads: int, num_tokens: int) -> Float[Tensor, "heads tokens tokens"]:
-    """ALiBi's bias with an error: "from-one", slopes that begin at 1 and not at 2^(-8/h); "logarithm", -slope * log(1 + distance)."""
+    """ALiBi's bias with an error: "from-one", slopes that begin at 1; "logarithm", -slope * log(1 + distance)."""
     slopes = alibi_slopes(num_heads)
     if how == "from-one":
         return alibi_bias(num_heads, num_tokens, num_tokens) / slopes[0]

@@ -1,7 +1,6 @@
 """M p_i = p_(i + offset), proven: line by line for one pair, and as residuals that rounding alone explains."""
 
-from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import torch
 from jaxtyping import Float, Real
@@ -17,8 +16,7 @@ POSITIONS = torch.arange(1000)
 """The positions over which residuals are measured."""
 
 
-@dataclass(frozen=True)
-class ProofLine:
+class ProofLine(NamedTuple):
     """One equals sign of the proof: what stands right of it, the numbers in it, and how far the two sides differ."""
 
     name: str

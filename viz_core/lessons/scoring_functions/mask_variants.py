@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float
@@ -38,8 +38,7 @@ def filled(scores: Row, length: int) -> Row:
     return torch.softmax(scores.masked_fill(masked, THE_BOOKS), dim=-1)
 
 
-@dataclass(frozen=True)
-class MaskVariant:
+class MaskVariant(NamedTuple):
     """A way to mask in a number type."""
 
     name: str
@@ -63,8 +62,7 @@ MASK_VARIANTS = (
 )
 
 
-@dataclass(frozen=True, eq=False)
-class MaskRun:
+class MaskRun(NamedTuple):
     """Result of one variant on one row of scores at one valid length."""
 
     variant: MaskVariant

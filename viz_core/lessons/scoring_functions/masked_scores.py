@@ -1,7 +1,6 @@
 """Typed scores with their masked softmax, and the gradient of one weight."""
 
-from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -33,8 +32,7 @@ def weight_gradient_by_formula(weights: Scores, key: int) -> Scores:
     return weights[..., key, None] * (chosen - weights)
 
 
-@dataclass(frozen=True, eq=False)
-class MaskedScores:
+class MaskedScores(NamedTuple):
     """Scores, valid lengths and the weights that masked softmax makes of them."""
 
     scores: Scores

@@ -1,6 +1,6 @@
 """What a token attends to over the patches, as asked of a vision model where it is."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from einops import rearrange
@@ -15,8 +15,7 @@ from viz_core.pretrained import Classification
 from viz_core.pretrained.picture_model import PictureModel
 
 
-@dataclass(frozen=True, eq=False)
-class TokenRollout:
+class TokenRollout(NamedTuple):
     """One token's attention in one layer, and its rollout through all layers."""
 
     raw: Float[Tensor, " n"]  # weights of a layer whose heads are fused
