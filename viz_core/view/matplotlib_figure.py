@@ -14,7 +14,7 @@ from matplotlib.colors import FuncNorm, LogNorm, Normalize, PowerNorm
 from matplotlib.figure import Figure
 from matplotlib.font_manager import fontManager
 
-from viz_core.view.figure_caption import Panel, fill, lines, made_lines, opened_group, panels
+from viz_core.view.figure_caption import Panel, file_title, fill, lines, made_lines, opened_group, panels
 from viz_core.view.payload import View
 from viz_core.view.state import ViewState
 
@@ -105,7 +105,7 @@ def grid_figure(view: View, state: ViewState, link: str = "") -> Figure:
     axes.set_yticks([i * (rows + _GAP) + (rows - 1) / 2 for i in range(len(layers))], names)
     names = [fill(view.words["head_short"], head=head + 1) for head in range(heads)]
     axes.set_xticks([j * (columns + _GAP) + (columns - 1) / 2 for j in range(heads)], names)
-    axes.set_title(_grid_title(view, state), parse_math=False)
+    axes.set_title(file_title(view, group, view.words["heads"]), parse_math=False)
     _add_scale(
         figure,
         axes,
@@ -115,10 +115,6 @@ def grid_figure(view: View, state: ViewState, link: str = "") -> Figure:
     )
     _add_caption(figure, width, [*made_lines(view, state, [0]), link])
     return figure
-
-
-def _grid_title(view: View, state: ViewState) -> str:
-    return fill(view.words["file_title"], kind=opened_group(view, state).label, name=view.words["heads"])
 
 
 def _draw(view: View, state: ViewState, panel: Panel, figure: Figure, axes: Axes) -> None:
@@ -145,7 +141,7 @@ def _draw(view: View, state: ViewState, panel: Panel, figure: Figure, axes: Axes
             outline(i, i + 1, fill=False, edgecolor=_PINNED, linewidth=1.5, clip_on=False)
     axes.set_ylabel(words["queries"].replace("{label}", group.queries_label), parse_math=False)
     axes.set_xlabel(words["keys"].replace("{label}", group.keys_label), parse_math=False)
-    axes.set_title(_title(view, panel), parse_math=False)
+    axes.set_title(file_title(view, panel.group, panel.title), parse_math=False)
     ticks = [-limit, 0, limit] if panel.signed else _TICKS[display.scale]
     label = words[f"bar_{'difference' if panel.differs else 'weight'}_{display.scale}"]
     _add_scale(figure, axes, mesh, label, ticks)
@@ -165,10 +161,6 @@ def _add_scale(figure: Figure, axes: Axes, mesh: ScalarMappable, label: str, tic
 def _largest(values: np.ndarray) -> float:
     """The size of the largest, where colours end; 1 where nothing differs."""
     return float(np.nanmax(np.abs(values), initial=0.0)) or 1.0
-
-
-def _title(view: View, panel: Panel) -> str:
-    return view.words["file_title"].replace("{kind}", panel.group.label).replace("{name}", panel.title)
 
 
 def _norm(scale: str, signed: bool, limit: float = 1.0) -> Normalize:
@@ -198,7 +190,8 @@ def _in_decades(x: np.ndarray) -> np.ndarray:
 def _metadata(view: View, state: ViewState, ending: str, grid: bool, link: str) -> dict[str, str]:
     """What the file says of itself, by the names of its kind."""
     shown = panels(view, state)
-    title = _grid_title(view, state) if grid else " | ".join(_title(view, panel) for panel in shown)
+    named = [(opened_group(view, state), view.words["heads"])] if grid else [(each.group, each.title) for each in shown]
+    title = " | ".join(file_title(view, *each) for each in named)
     about = made_lines(view, state, [0]) if grid else lines(view, state, shown)
     description = "\n".join([*about, *([link] if link else [])])
     by = {".png": "Software", ".svg": "Creator", ".pdf": "Creator"}[ending]
