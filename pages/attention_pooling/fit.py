@@ -16,7 +16,7 @@ from viz_core.lessons.attention_pooling.broken import (
     unguarded_weights,
     without_key_term,
 )
-from viz_core.lessons.attention_pooling.curve_fit import NARROW, SPAN, Fit, attention_error, range_excess, sum_error
+from viz_core.lessons.attention_pooling.curve_fit import NARROW, SPAN, Fit, range_excess, sum_error
 from viz_core.lessons.attention_pooling.pooling_as_attention import gaussian_pooling_as_attention
 
 
@@ -110,7 +110,8 @@ def claims(chapter: Chapter, pooling: Pooling, fit: Fit, broken: str) -> None:
             # q k / sigma^2 grows as the width shrinks, and its rounding with it.
             tolerance = 1e-14 * scale * (1 + (SPAN / pooling.width) ** 2)
             attention = without_key_term if broken == "no-bias" else gaussian_pooling_as_attention
-            chapter.claim("attention", lambda: attention_error(fit, pooling.width, attention), tolerance)
+            attended = attention(fit.x_train, fit.y_train, fit.x_val, pooling.width)
+            chapter.claim("attention", float((attended - fit.y_hat).abs().max()), tolerance)
 
 
 def in_numbers(chapter: Chapter, pooling: Pooling) -> None:
@@ -123,4 +124,8 @@ def in_numbers(chapter: Chapter, pooling: Pooling) -> None:
 
 def data(fit: Fit) -> dict[str, np.ndarray]:
     """The numbers of the figure for a download; the curve's columns are query, truth and fit."""
-    return {"curve": fit.table().numpy(), "points": fit.points().numpy(), "weights": fit.weights.numpy()}
+    return {
+        "curve": np.stack([fit.x_val, fit.truth, fit.y_hat], axis=1),
+        "points": np.stack([fit.x_train, fit.y_train], axis=1),
+        "weights": fit.weights.numpy(),
+    }
