@@ -77,6 +77,18 @@ class RoleTargets:
         return cls(visible, on_itself, separators(keys), punctuation(keys), same & visible, induction)
 
     @property
+    def masks(self) -> dict[str, Bool[Tensor, "queries keys"]]:
+        """True where a key is a target of a query, by role; of two sequences without offsets and induction."""
+        queries, keys = self.visible.shape
+        columns, rows = torch.arange(keys), torch.arange(queries)[:, None]
+        found = {"previous": columns == rows - 1, "next": columns == rows + 1, "diagonal": columns == rows}
+        found = found if self.on_itself else {}
+        for name, places in (("first", (0,)), ("separator", self.separators), ("punctuation", self.punctuation)):
+            found[name] = torch.isin(columns, torch.tensor(places)).expand(queries, -1)
+        found["same-word"] = self.same_word
+        return found | ({"induction": self.induction} if self.on_itself else {})
+
+    @property
     def even(self) -> Float[Tensor, "1 queries keys"]:
         """Map of uniform attention over the visible keys, which gives each role's share by chance."""
         seen = self.visible.float()
