@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from viz_core.attention.kernel_pooling import KERNELS, epanechnikov, nadaraya_watson, triangular, with_width
+from viz_core.attention.kernel_pooling import KERNELS, nadaraya_watson, with_width
 from viz_core.lessons.attention_pooling.broken import unguarded_weights
 from viz_core.lessons.attention_pooling.kernel_width import WidthSearch, learn_width
 
@@ -72,12 +72,6 @@ def even_queries(count: int) -> Float[Tensor, " val"]:
 def book_curve_values() -> list[float]:
     """The book's curve at 0, 1, ..., 5."""
     return book_curve(torch.arange(6, dtype=torch.float64)).tolist()
-
-
-def kernel_halfway() -> tuple[float, float]:
-    """The triangular and the Epanechnikov kernel at a distance of 0.5."""
-    half = torch.tensor(0.5)
-    return float(triangular(half)), float(epanechnikov(half))
 
 
 def kernel_curves(width: float, reach: float) -> tuple[Float[Tensor, " offsets"], dict[str, Tensor]]:

@@ -13,7 +13,6 @@ from viz_core.lessons.attention_pooling.curve_fit import (
     book_curve,
     even_queries,
     kernel_curves,
-    kernel_halfway,
     mean_squared_distance,
     noisy_points,
     range_excess,
@@ -62,7 +61,6 @@ def test_without_its_curves_a_fit_keeps_its_points() -> None:
 
 
 def test_kernels_at_half_their_width() -> None:
-    assert kernel_halfway() == (0.5, 0.5625)
     distances, curves = kernel_curves(2.0, 3.0)
     assert (float(distances[0]), float(distances[-1])) == (-3, 3)
     assert set(curves) == set(KERNELS)
