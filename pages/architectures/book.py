@@ -6,7 +6,7 @@ import streamlit as st
 
 from pages.architectures.network_figure import centred_figure, graph_figure
 from ui.chapter.chapter import Chapter
-from viz_core.lessons.architectures import LayerSizes, path_length
+from viz_core.lessons.architectures.costs import LayerSizes, path_length
 from viz_core.lessons.architectures.layers import self_attention_shape
 
 

@@ -6,8 +6,7 @@ import torch
 from PIL import Image
 
 from ui.blocks.raster import tiles, weights_image
-from viz_core.lessons.architectures import LayerSizes
-from viz_core.lessons.architectures.costs import path_matrix
+from viz_core.lessons.architectures.costs import LayerSizes, path_matrix
 
 
 def picture() -> Image.Image:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import streamlit as st
 
 from ui.chapter.chapter import Chapter
-from viz_core.lessons.architectures import LayerSizes
+from viz_core.lessons.architectures.costs import LayerSizes
 
 MOST_DRAWN = 16  # tokens a network can have before its lines run together
 _LENGTHS = (*range(2, 17), 24, 32, 48, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536)

@@ -15,7 +15,7 @@ from ui.chapter.chapter import Chapter
 from ui.compute.benchmark import Measurement, growth, measure
 from ui.text.device_name import device_name
 from ui.text.errors import explain
-from viz_core.lessons.architectures import ARCHITECTURES, LayerSizes, layer_cost
+from viz_core.lessons.architectures.costs import ARCHITECTURES, LayerSizes, layer_cost
 from viz_core.lessons.architectures.experiments import timed_call
 from viz_core.runtime.device import best_device, describe_device
 

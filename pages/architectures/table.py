@@ -9,8 +9,14 @@ import plotly.graph_objects as go
 from pages.architectures.cost_figures import curves_figure, pairs_figure
 from pages.architectures.sizes import SizeInputs, number
 from ui.chapter.chapter import Chapter
-from viz_core.lessons.architectures import ARCHITECTURES, LayerSizes, layer_cost, longest_path
-from viz_core.lessons.architectures.costs import crossover, path_matrix
+from viz_core.lessons.architectures.costs import (
+    ARCHITECTURES,
+    LayerSizes,
+    crossover,
+    layer_cost,
+    longest_path,
+    path_matrix,
+)
 
 MOST_PAIRED = 48
 _CURVE = tuple(2**power for power in range(1, 17))

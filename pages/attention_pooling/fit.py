@@ -12,12 +12,11 @@ from pages.attention_pooling.pooling import CURVE_QUERIES, MAP_QUERIES, Pooling,
 from ui.chapter.chapter import Chapter
 from viz_core.lessons.attention_pooling.broken import (
     product_weights,
-    signed_fit,
     signed_weights,
     unguarded_weights,
     without_key_term,
 )
-from viz_core.lessons.attention_pooling.curve_fit import NARROW, SPAN, Fit, attention_error, range_excess, sum_error
+from viz_core.lessons.attention_pooling.curve_fit import NARROW, SPAN, Fit, range_excess, sum_error
 from viz_core.lessons.attention_pooling.pooling_as_attention import gaussian_pooling_as_attention
 
 
@@ -103,16 +102,16 @@ def claims(chapter: Chapter, pooling: Pooling, fit: Fit, broken: str) -> None:
     """Claims about pooling on this data, one broken on request."""
     reached = ~fit.y_hat.isnan()
     scale = 1 + float(fit.y_train.abs().max())
-    x, y = pooling.points()
     with chapter.claim_row("fit-claims"):
         chapter.claim("sums", sum_error(fit, broken == "unguarded"), 1e-12, reached=int(reached.sum()))
-        inside = signed_fit(x, y, fit.x_val, pooling.width) if broken == "signed" else fit.y_hat[reached]
-        chapter.claim("between", range_excess(inside, y), 1e-12 * scale)
+        inside = _broken(fit, pooling, broken).y_hat if broken == "signed" else fit.y_hat[reached]
+        chapter.claim("between", range_excess(inside, fit.y_train), 1e-12 * scale)
         if pooling.kernel == "gaussian":
             # q k / sigma^2 grows as the width shrinks, and its rounding with it.
             tolerance = 1e-14 * scale * (1 + (SPAN / pooling.width) ** 2)
             attention = without_key_term if broken == "no-bias" else gaussian_pooling_as_attention
-            chapter.claim("attention", lambda: attention_error(fit, pooling.width, attention), tolerance)
+            attended = attention(fit.x_train, fit.y_train, fit.x_val, pooling.width)
+            chapter.claim("attention", float((attended - fit.y_hat).abs().max()), tolerance)
 
 
 def in_numbers(chapter: Chapter, pooling: Pooling) -> None:
@@ -125,4 +124,8 @@ def in_numbers(chapter: Chapter, pooling: Pooling) -> None:
 
 def data(fit: Fit) -> dict[str, np.ndarray]:
     """The numbers of the figure for a download; the curve's columns are query, truth and fit."""
-    return {"curve": fit.table().numpy(), "points": fit.points().numpy(), "weights": fit.weights.numpy()}
+    return {
+        "curve": np.stack([fit.x_val, fit.truth, fit.y_hat], axis=1),
+        "points": np.stack([fit.x_train, fit.y_train], axis=1),
+        "weights": fit.weights.numpy(),
+    }

@@ -8,13 +8,14 @@ from dataclasses import replace
 from functools import partial
 
 import streamlit as st
+import torch
 
 from pages.attention_pooling.fit_figures import panels_figure
 from pages.attention_pooling.kernel_figures import kernels_figure
 from pages.attention_pooling.pooling import CURVE_QUERIES, MAP_QUERIES, Pooling, kernel_name, labels
 from ui.chapter.chapter import Chapter
-from viz_core.attention.kernel_pooling import KERNELS
-from viz_core.lessons.attention_pooling.curve_fit import Fit, kernel_halfway
+from viz_core.attention.kernel_pooling import KERNELS, epanechnikov, triangular
+from viz_core.lessons.attention_pooling.curve_fit import Fit
 
 BOOK_WIDTHS = (0.1, 0.2, 0.5, 1.0)
 
@@ -27,8 +28,8 @@ def kernels(chapter: Chapter, pooling: Pooling) -> None:
         width=f"{pooling.width:g}",
         chosen=kernel_name(chapter, pooling.kernel),
     )
-    triangular, epanechnikov = kernel_halfway()
-    chapter.source_card("kernel", triangular, own=f"{epanechnikov:.4f}")
+    half = torch.tensor(0.5)
+    chapter.source_card("kernel", float(triangular(half)), own=f"{float(epanechnikov(half)):.4f}")
 
 
 def widths(chapter: Chapter, pooling: Pooling) -> None:

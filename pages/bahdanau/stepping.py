@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import cache
 
 import streamlit as st
-import torch
 from streamlit.delta_generator import DeltaGenerator
 
 from pages.bahdanau import figures
@@ -18,20 +16,15 @@ from ui.blocks.translation import TranslationInputs
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate, sentence_request, translator
 from ui.text.markdown import escape
-from viz_core.lessons.bahdanau.broken import undivided, undivided_weights, weights_without_tanh, without_tanh
+from viz_core.lessons.bahdanau.broken import wrong_weights
 from viz_core.lessons.bahdanau.decoder_steps import DecoderSteps, decoder_steps, step_residuals
-from viz_core.pretrained import Translation, Translator
+from viz_core.pretrained import Translation
 
 TOP = 6  # next tokens shown
 FIRST = 3  # the step that is open: the first one has read nothing yet, and often attends to the full stop
 ROUNDING = 1e-5  # what float32 may lose in sums of a few hundred terms
 
-Measure = Callable[[Translator, Translation], float]
-Weights = Callable[[Translator, Translation], torch.Tensor]
-BROKEN: dict[str, tuple[str, Measure, Weights]] = {  # the claim that fails, its number, and the weights drawn
-    "undivided": ("rows", undivided, undivided_weights),
-    "no-tanh": ("formula", without_tanh, weights_without_tanh),
-}
+BROKEN = {"undivided": "rows", "no-tanh": "formula"}  # and the claim that fails
 
 
 def step_control(chapter: Chapter, result: Translation) -> int:
@@ -71,10 +64,10 @@ def draw_step(
     run = sentence_request(ATTENTION, request.text, request.beam)
     steps = evaluate(run, decoder_steps)
     if setting:
-        claim, measure, weights = BROKEN[setting]
-        _weights(chapter, "weights-broken", replace(steps, weights=evaluate(run, weights)), step, result)
+        weights, error = evaluate(run, wrong_weights, setting)
+        _weights(chapter, "weights-broken", replace(steps, weights=weights), step, result)
         with chapter.claim_row("main"):
-            chapter.claim(claim, lambda: evaluate(run, measure), ROUNDING)
+            chapter.claim(BROKEN[setting], error, ROUNDING)
         return
     residuals = cache(lambda: evaluate(run, step_residuals))
     if badges is None:

@@ -13,7 +13,7 @@ from pages.position_embeddings.predictions import sketch_the_penalty
 from pages.position_embeddings.tokens import ROUNDING, TokenInputs
 from ui.blocks.alibi_figures import penalty_figure, slopes_figure
 from ui.chapter.chapter import Chapter
-from viz_core.lessons.position_embeddings.broken import logarithmic_penalty, slopes_from_one, wrong_penalty
+from viz_core.lessons.position_embeddings.broken import wrong_penalty
 from viz_core.lessons.position_embeddings.scheme_parts import bucket_map
 from viz_core.lessons.position_embeddings.scheme_proofs import (
     PUBLISHED_SLOPES,
@@ -62,11 +62,12 @@ def alibi(chapter: Chapter, _inputs: TokenInputs) -> None:
         with right:
             penalty("")
     with chapter.claims():
-        slope = slopes_from_one if broken == "from-one" else slope_error
         for count in PUBLISHED_SLOPES:
-            chapter.claim("slopes", slope(count), 1e-15, heads=count)
-        uneven = logarithmic_penalty if broken == "logarithm" else evenness_error
-        chapter.claim("even", uneven(heads, 32), ROUNDING)
+            given = alibi_slopes(count)
+            given = given / given[0] if broken == "from-one" else given
+            chapter.claim("slopes", slope_error(given), 1e-15, heads=count)
+        uneven = wrong_penalty(broken, heads, 32) if broken == "logarithm" else alibi_bias(heads, 32, 32)
+        chapter.claim("even", evenness_error(uneven), ROUNDING)
     sketch_the_penalty(chapter)
 
 

@@ -17,12 +17,7 @@ from ui.chapter.chapter import Chapter
 from ui.compute.slots import compute_cached, run_in_slot, time_limit
 from viz_core.lessons.position_embeddings.learn_table import Learning, learn_table, measure_table, untrained_table
 from viz_core.lessons.position_embeddings.order import offset_contrast, offset_spread
-from viz_core.lessons.position_embeddings.rank_collapse import (
-    collapse_curves,
-    excess_over_skip,
-    largest_ratio,
-    layers_until_alike,
-)
+from viz_core.lessons.position_embeddings.rank_collapse import collapse_curves, largest_ratio, layers_until_alike
 from viz_core.positional import sinusoidal_table
 from viz_core.positional.register import BY_NAME, SCHEMES
 from viz_core.positional.sinusoidal import SINUSOIDAL
@@ -60,7 +55,8 @@ def deep_stacks(chapter: Chapter, inputs: TokenInputs) -> None:
     chapter.finding("collapsed", layers is not None, layers=layers, depth=depth)
     with chapter.claims():
         chapter.claim_at_most("collapse", largest_ratio(curves["attention"]), 1.0)
-        chapter.claim("skip", excess_over_skip(curves), 0.0)
+        farther = float((curves["attention"] - curves["skip"]).max())
+        chapter.claim("skip", max(0.0, farther), 0.0)
 
 
 def learnable(chapter: Chapter) -> None:

@@ -18,7 +18,7 @@ from viz_core.lessons.position_embeddings.picture_tokens import (
     LearnedTable,
     picture,
     picture_tokens,
-    shipped_position_table,
+    shipped_position_tables,
 )
 from viz_core.lessons.position_embeddings.shared_layer import SharedLayer
 from viz_core.models.patch_grid import resize_grid
@@ -124,5 +124,5 @@ def link_to(chapter: str) -> None:
 @st.cache_resource(max_entries=1, show_spinner=False)
 def shipped_table() -> LearnedTable | None:
     """The learned positions of the first shipped picture model, if every number of heads divides its width."""
-    table = shipped_position_table()
+    table = next(iter(shipped_position_tables()), None)
     return table if table is not None and table.positions.shape[1] % (2 * max(HEADS)) == 0 else None

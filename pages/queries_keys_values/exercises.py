@@ -17,7 +17,7 @@ from viz_core.lessons.queries_keys_values.exercises import (
     two_pictures,
     weighted_covariance,
 )
-from viz_core.lessons.queries_keys_values.lookup import embed_query_and_keys
+from viz_core.lessons.queries_keys_values.lookup import embed_words
 
 _LIMITS = range(7)  # edits
 
@@ -38,7 +38,8 @@ def approximate(chapter: Chapter, database: Database, question: QueryInputs) -> 
 
 def covariance(chapter: Chapter, database: Database, question: QueryInputs) -> None:
     """Compare the Jacobian of the reader's lookup with the weighted covariance."""
-    arguments = *embed_query_and_keys(question.query, database.keys), question.temperature
+    vectors = embed_words([question.query, *database.keys])
+    arguments = vectors[0], vectors[1:], question.temperature
     slope = query_jacobian(*arguments)
     chapter.text(
         "measured.covariance",
@@ -51,7 +52,8 @@ def covariance(chapter: Chapter, database: Database, question: QueryInputs) -> N
 
 def search(chapter: Chapter, database: Database, question: QueryInputs) -> None:
     """Show the rank of the worst-matching key rise as clicks on it train the query."""
-    query, keys = embed_query_and_keys(question.query, database.keys)
+    vectors = embed_words([question.query, *database.keys])
+    query, keys = vectors[0], vectors[1:]
     clicked = int((keys @ query).argmin())
     ranks = ranks_while_learning(query, keys, clicked, question.temperature)
     chapter.text(

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import plotly.graph_objects as go
 import streamlit as st
 import torch
-from torch import Tensor
 
 from pages.relative_projection.matrix_figure import matrix_figure
 from pages.relative_projection.move import Move, about_pair, readout
@@ -16,7 +13,6 @@ from pages.relative_projection.rotation_figure import pairs_figure, rotation_fig
 from ui.chapter.chapter import Chapter
 from viz_core.lessons.relative_projection.proof import (
     POSITIONS,
-    mirrored_residual,
     projection_residual,
     rotation_spread,
     rounding_bound,
@@ -32,11 +28,11 @@ def rotation(chapter: Chapter, move: Move, broken: str, hide_answer: bool, compa
     mirrored = broken == "mirrored"
     if mirrored:
         chapter.figure("mirrored", rotation_of(chapter, move, mirrored=True), **values)
-        _claims(chapter, move, mirrored_residual)
+        _claims(chapter, move, mirrored=True)
         return
     if compared:
         chapter.figure("rotation", rotation_of(chapter, move), **values)
-        _claims(chapter, move, projection_residual)
+        _claims(chapter, move)
         return
     picture, side = st.columns([3, 2], gap="large", vertical_alignment="center")
     with picture:
@@ -45,7 +41,7 @@ def rotation(chapter: Chapter, move: Move, broken: str, hide_answer: bool, compa
     if not hide_answer:
         with side:
             readout(chapter, move)
-            _claims(chapter, move, projection_residual)
+            _claims(chapter, move)
 
 
 def rotation_of(chapter: Chapter, move: Move, with_move: bool = True, mirrored: bool = False) -> go.Figure:
@@ -60,11 +56,12 @@ def rotation_of(chapter: Chapter, move: Move, with_move: bool = True, mirrored: 
     return rotation_figure(path, rotated, turn, move.position, move.pair, names, with_move)
 
 
-def _claims(chapter: Chapter, move: Move, residual: Callable[..., Tensor]) -> None:
+def _claims(chapter: Chapter, move: Move, mirrored: bool = False) -> None:
     shape = move.num_hiddens, POSITIONS, move.base, move.dtype
     bound = rounding_bound(len(POSITIONS) + abs(move.offset), move.dtype)
     with chapter.claim_row("claims-main"):
-        chapter.claim("moves", lambda: float(residual(move.offset, *shape).max()), bound, count=f"{len(POSITIONS):,}")
+        residuals = projection_residual(move.offset, *shape, mirrored)
+        chapter.claim("moves", float(residuals.max()), bound, count=f"{len(POSITIONS):,}")
         chapter.claim("constant", lambda: rotation_spread(move.offset, *shape), bound, count=f"{len(POSITIONS):,}")
 
 

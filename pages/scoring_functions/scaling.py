@@ -59,7 +59,7 @@ def _pictures(chapter: Chapter, d: int, num_keys: int, seed: int) -> None:
         most=f"{math.log2(num_keys):.2f}",
         **_sharpness_words(width),
     )
-    chapter.finding("gradient", width.division_helps_gradient, d=d)
+    chapter.finding("gradient", width.scaled.median_gradient > width.plain.median_gradient, d=d)
     plain, scaled = width.plain_weights.numpy(), width.scaled_weights.numpy()
     figure = weights_figure(plain, scaled, names)
     chapter.figure("one-query", figure, d=d, plain=f"{plain.max():.3f}", scaled=f"{scaled.max():.3f}")

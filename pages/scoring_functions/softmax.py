@@ -18,7 +18,7 @@ from ui.text.markdown import escape
 from ui.text.numbers import localised
 from viz_core.lessons.scoring_functions.broken import gradient_without_delta, written_by_the_book
 from viz_core.lessons.scoring_functions.mask_variants import MaskRun
-from viz_core.lessons.scoring_functions.masked_scores import MaskedScores, gradient_sum, masked_scores
+from viz_core.lessons.scoring_functions.masked_scores import MaskedScores, masked_scores
 
 SCORES = "0 1 7 -3\n-2 0.5 1 0\n\n1 1 1 1\n0 3 0.5 -2"
 # Scores and valid lengths that a button puts in place of the reader's.
@@ -175,7 +175,7 @@ def claims(chapter: Chapter, masked: MaskedScores | None, runs: dict[str, list[M
         chapter.claim("sums", masked.sum_error, ROUNDING)
         chapter.claim("hidden", masked.masked_weight, 0.0, count=masked.num_masked)
         chapter.claim("formula", masked.gradient_error(without_delta), ROUNDING)
-        chapter.claim("zero-sum", gradient_sum(gradient), ROUNDING)
+        chapter.claim("zero-sum", float(gradient.sum(dim=-1).abs().max()), ROUNDING)
         chapter.claim("unwritten", wrote, 0.0)
         if runs is not None:
             leaks = [run.leak for run in runs["book-float32" if broken == "book-mask" else "guarded-float32"]]

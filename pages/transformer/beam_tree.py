@@ -34,7 +34,7 @@ def hypotheses(chapter: Chapter, name: str, request: TranslationInputs) -> None:
     chapter.text("tree-results", english=escape(text), **values)
     steps = tree.steps[: min(len(tree.beam.ids), _MOST_STEPS)]
     chapter.figure("tree", _tree_figure(steps, labels, chapter.words.language), steps=len(steps), **values)
-    chapter.finding("tree", tree.differ, step=tree.greedy_steps)
+    chapter.finding("tree", tree.beam.ids != tree.greedy.ids, step=tree.greedy_steps)
 
 
 def _tree_figure(steps: tuple[tuple[Node, ...], ...], labels: Labels, language: str) -> go.Figure:

@@ -13,11 +13,11 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from serving.requests.running_mean import Moments
 from viz_core.hub.runs.run import Maps
 from viz_core.hub.runs.token_text import Token, token_words
 from viz_core.maps.measures import weight_shares
 from viz_core.maps.roles import COLUMNS, ROLES, RoleTargets, role_masses, surest_role
-from viz_core.maps.running_mean import Moments
 from viz_core.maps.word_maps import is_word
 
 STRONGEST = 8

@@ -77,7 +77,7 @@ def test_the_rotation_and_its_proof_are_those_of_the_library(alone: Page, site: 
         assert found["bound"] == bound
         assert found["residual"] <= bound
         assert found["spread"] <= bound
-        mirrored = proof.mirrored_residual(offset, width, torch.arange(1000))
+        mirrored = proof.projection_residual(offset, width, torch.arange(1000), mirrored=True)
         assert found["mirrored"] == pytest.approx(float(mirrored.max()), abs=LARGEST)
         for own, line in zip(found["lines"], proof.proof_lines(offset, position, pair, width), strict=True):
             assert own["name"] == line.name

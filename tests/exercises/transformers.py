@@ -77,7 +77,8 @@ def _settings() -> tuple[bool, ...]:
 
 
 def _tasks() -> tuple[bool, ...]:
-    both, alone = mixed_batch("encoder-decoder").harmless, mixed_batch("decoder").harmless
+    mixed = mixed_batch("encoder-decoder"), mixed_batch("decoder")
+    both, alone = (max(each.apart, each.gradient) < 1e-9 for each in mixed)
     return not (both or alone), both and not alone, both and alone
 
 

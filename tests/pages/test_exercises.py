@@ -13,7 +13,7 @@ from pages.transformer import exercises as transformer
 from pages.vision_transformer import exercises as vision
 from ui.chapter.chapter import Chapter
 from ui.text.words import languages, load_words
-from viz_core.lessons.architectures import LayerSizes
+from viz_core.lessons.architectures.costs import LayerSizes
 
 
 class Sheet(Chapter):

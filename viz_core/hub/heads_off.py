@@ -61,18 +61,14 @@ def without_heads(model: HubModel, run: HubRun, off: HeadsOff, position: int = -
     with intervene(switched_off(off)):
         after = model.again(run)
     before, head = run.output, model.card.head
-    if head == "labels":
-        names = model.class_names
-        chances = before.softmax(dim=-1), after.softmax(dim=-1)
-        both = _likeliest(*chances, _MOST_LABELS)
-        return Without(tuple(Change(names.get(i, str(i)), *(float(p[i]) for p in chances)) for i in both))
-    if head != "words":
+    if head not in ("labels", "words"):
         return Without(distances=(1 - F.cosine_similarity(before, after, dim=-1)).numpy())
-    chances = before[position].softmax(dim=-1), after[position].softmax(dim=-1)
-    words = _likeliest(*chances, count)
-    labels = [model.read([i])[0].label for i in words]
-    changes = tuple(Change(label, *(float(p[i]) for p in chances)) for i, label in zip(words, labels, strict=True))
-    targets = _next_tokens(run)
+    writes = head == "words"
+    chances = [(each[position] if writes else each).softmax(dim=-1) for each in (before, after)]
+    both = _likeliest(chances[0], chances[1], count if writes else _MOST_LABELS)
+    names = {i: model.read([i])[0].label for i in both} if writes else model.class_names
+    changes = tuple(Change(names.get(i, str(i)), *(float(p[i]) for p in chances)) for i in both)
+    targets = _next_tokens(run) if writes else []
     if not len(targets):
         return Without(changes)
     return Without(changes, (perplexity(before, targets), perplexity(after, targets)), len(targets))

@@ -64,7 +64,8 @@ class HubModel:
         self.engine.check_payloads(inputs, self.card.name)
         self._check_speech_options(inputs.language, inputs.task)
         with self.engine.serial, torch.inference_mode():
-            found = self.engine.run(inputs.with_default(self.engine.new_tokens))
+            most = self.engine.new_tokens if inputs.max_new_tokens is None else inputs.max_new_tokens
+            found = self.engine.run(replace(inputs, max_new_tokens=most))
         texts = (inputs.text, inputs.text_pair, inputs.target)
         return replace(found, made=self.made_of(" / ".join(text for text in texts if text)))
 

@@ -268,12 +268,7 @@ def _targets(maps: Maps) -> dict[str, Bool[Tensor, "queries keys"]]:
     keys, on_itself = maps.text_keys, not maps.id.endswith("cross")
     queries = keys if on_itself else maps.query_tokens
     roles = RoleTargets.of([t.text for t in queries], [t.text for t in keys], on_itself)
-    columns, rows = torch.arange(len(keys)), torch.arange(len(queries))[:, None]
-    found = {"previous": columns == rows - 1, "next": columns == rows + 1, "diagonal": columns == rows}
-    found = found if on_itself else {}
-    for name, places in (("first", (0,)), ("separator", roles.separators), ("punctuation", roles.punctuation)):
-        found[name] = torch.isin(columns, torch.tensor(places)).expand(len(queries), -1)
-    return found | {"same-word": roles.same_word}
+    return {name: mask for name, mask in roles.masks.items() if name != "induction"}
 
 
 def _add_worth(model: HubModel, run: HubRun | HubError, line: Line) -> None:

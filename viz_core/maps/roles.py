@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from viz_core.maps.measures import equal_tokens, induction_targets, key_mass, offset_mass, target_mass
+from viz_core.maps.measures import equal_tokens, induction_targets, offset_mass, target_mass
 from viz_core.maps.word_maps import is_word, punctuation, separators
 
 REACH = 8
@@ -77,6 +77,18 @@ class RoleTargets:
         return cls(visible, on_itself, separators(keys), punctuation(keys), same & visible, induction)
 
     @property
+    def masks(self) -> dict[str, Bool[Tensor, "queries keys"]]:
+        """True where a key is a target of a query, by role; of two sequences without offsets and induction."""
+        queries, keys = self.visible.shape
+        columns, rows = torch.arange(keys), torch.arange(queries)[:, None]
+        found = {"previous": columns == rows - 1, "next": columns == rows + 1, "diagonal": columns == rows}
+        found = found if self.on_itself else {}
+        for name, places in (("first", (0,)), ("separator", self.separators), ("punctuation", self.punctuation)):
+            found[name] = torch.isin(columns, torch.tensor(places)).expand(queries, -1)
+        found["same-word"] = self.same_word
+        return found | ({"induction": self.induction} if self.on_itself else {})
+
+    @property
     def even(self) -> Float[Tensor, "1 queries keys"]:
         """Map of uniform attention over the visible keys, which gives each role's share by chance."""
         seen = self.visible.float()
@@ -97,11 +109,9 @@ def role_masses(weights: Float[Tensor, "heads queries keys"], targets: RoleTarge
     unasked = weights.new_full((len(weights),), torch.nan)
     reach = weights.shape[-1] if targets.on_itself else 0
     columns = [offset_mass(weights, offset) if abs(offset) < reach else unasked for offset in OFFSETS]
-    columns.append(key_mass(weights, [0]))
-    columns += [key_mass(weights, keys) if keys else unasked for keys in (targets.separators, targets.punctuation)]
-    columns += [
-        target_mass(weights, each) if each.any() else unasked for each in (targets.same_word, targets.induction)
-    ]
+    masks = targets.masks
+    asked = [name for name in _PATTERNS if name in masks and masks[name].any()]
+    columns += [target_mass(weights, masks[name]) if name in asked else unasked for name in _PATTERNS]
     return torch.stack(columns, dim=-1)
 
 

@@ -160,21 +160,15 @@ def _source(kind: str, settings: dict[str, Any], stored: dict[str, Tensor]) -> S
             raise ValueError(f"weights of shape {tuple(stored['values'].shape)}")
         is_signed = bool(settings.get("signed", False))
         return Direct(stored["values"], stored.get("added_up"), masks["query_tokens"], masks["key_tokens"], is_signed)
-    if kind != "projected" or not stored.keys() <= {*_TENSORS}:
+    if kind != "projected" or not {"queries", "keys"} <= stored.keys() <= {*_TENSORS}:
         raise ValueError(f"a {kind} of {sorted(stored)}")
+    tensors: dict[str, Any] = {name: stored.get(name) for name in _TENSORS}
     source = Projected(
-        queries=stored["queries"],
-        keys=stored["keys"],
-        mask=stored.get("mask"),
-        bias=stored.get("bias"),
         causal=bool(settings["causal"]),
         scale=float(settings["scale"]),
         softcap=None if settings["softcap"] is None else float(settings["softcap"]),
-        values=stored.get("values"),
-        query_tokens=masks["query_tokens"],
-        key_tokens=masks["key_tokens"],
-        gate=stored.get("gate"),
         is_changed=bool(settings.get("is_changed", False)),
+        **tensors,
     )
     check_scores(source.queries, source.keys, source.mask, source.bias, source.softcap)
     if source.values is not None:

@@ -184,12 +184,8 @@ def places_of(name: str, positions: Places) -> Selected:
     if positions is None:
         return slice(0, None)
     if isinstance(positions, slice):
-        numbers = [number for number in (positions.start, positions.stop) if number is not None]
-        if (
-            all(is_nonnegative(number) for number in numbers)
-            and positions.step != 0
-            and is_nonnegative(positions.step or 1)
-        ):
+        numbers = [each for each in (positions.start, positions.stop, positions.step) if each is not None]
+        if all(is_nonnegative(number) for number in numbers) and positions.step != 0:
             return slice(positions.start or 0, positions.stop, positions.step or 1)
         raise ValueError(f"{name}: expected numbers from 0 on, or a slice of them, got {positions}")
     return indices_of(name, positions)

@@ -140,6 +140,11 @@ def _short(words: Mapping[str, str], group: MapGroup, layer: int, head: int) -> 
     return f"{fill(words['layer_short'], layer=number)} {fill(words['head_short'], head=head + 1)}"
 
 
+def file_title(view: View, group: MapGroup, name: str) -> str:
+    """The title of a file that shows maps of this group."""
+    return fill(view.words["file_title"], kind=group.label, name=name)
+
+
 def fill(text: str, /, **values: object) -> str:
     """Fill a template: {name} by its value, {name:one|many} by the singular or plural form."""
     text = _FORMS.sub(lambda place: place[2] if values[place[1]] == 1 else place[3], text)

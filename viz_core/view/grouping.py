@@ -50,7 +50,7 @@ def group_calls(
         other = _of(keys, stack) if kind != "cross" or not isinstance(keys, Mapping) else None
         groups.append(
             MapGroup(
-                _identity(number, kind),
+                re.sub(r"[^a-z0-9]+", "-", f"{number} {kind}".lower())[:32].strip("-"),  # for addresses
                 f"{stack} {kind}" if stack != kind else stack,
                 stack,
                 source,
@@ -164,11 +164,6 @@ def other_stack(stack: str, stacks: Sequence[str]) -> str:
 
 def _of(tokens: Names | None, stack: str) -> Sequence[object] | None:
     return tokens.get(stack) if isinstance(tokens, Mapping) else tokens
-
-
-def _identity(number: int, kind: str) -> str:
-    """A group's name in addresses: whatever a site is called, letters, digits and hyphens."""
-    return re.sub(r"[^a-z0-9]+", "-", f"{number} {kind}".lower())[:32].strip("-")
 
 
 def _named(count: int, *names: Sequence[object] | None) -> tuple[str, ...]:

@@ -14,9 +14,9 @@ from matplotlib.colors import FuncNorm, LogNorm, Normalize, PowerNorm
 from matplotlib.figure import Figure
 from matplotlib.font_manager import fontManager
 
-from viz_core.view.figure_caption import Panel, fill, lines, made_lines, opened_group, panels
+from viz_core.view.figure_caption import Panel, file_title, fill, lines, made_lines, opened_group, panels
 from viz_core.view.payload import View
-from viz_core.view.state import ViewState
+from viz_core.view.state import DisplayOptions, ViewState
 
 _MOST_LABELS = 60  # on a side: of more tokens every n-th has its name
 _SEPARATE = 40  # with no more cells on a side, a hair of paper lies between them
@@ -92,12 +92,8 @@ def grid_figure(view: View, state: ViewState, link: str = "") -> Figure:
     width = 1.8 + side * mosaic.shape[1]
     figure = Figure(figsize=(width, 1.2 + side * mosaic.shape[0]), layout="constrained")
     axes = figure.subplots()
-    display = state.display
-    palette = _PALETTES.get(display.palette, display.palette)
-    signed = any(call.signed for call in group.calls)
-    limit = _largest(mosaic) if signed else 1.0
-    norm = _norm(display.scale, signed, limit)
-    mesh = axes.imshow(np.ma.masked_invalid(mosaic), _SIGNED if signed else palette, norm=norm, interpolation="nearest")
+    norm, palette, ticks = _colours(state.display, any(call.signed for call in group.calls), mosaic)
+    mesh = axes.imshow(np.ma.masked_invalid(mosaic), palette, norm=norm, interpolation="nearest")
     axes.set_frame_on(False)
     axes.xaxis.tick_top()
     axes.tick_params(length=0)
@@ -105,30 +101,20 @@ def grid_figure(view: View, state: ViewState, link: str = "") -> Figure:
     axes.set_yticks([i * (rows + _GAP) + (rows - 1) / 2 for i in range(len(layers))], names)
     names = [fill(view.words["head_short"], head=head + 1) for head in range(heads)]
     axes.set_xticks([j * (columns + _GAP) + (columns - 1) / 2 for j in range(heads)], names)
-    axes.set_title(_grid_title(view, state), parse_math=False)
-    _add_scale(
-        figure,
-        axes,
-        mesh,
-        view.words[f"bar_weight_{display.scale}"],
-        [-limit, 0, limit] if signed else _TICKS[display.scale],
-    )
+    axes.set_title(file_title(view, group, view.words["heads"]), parse_math=False)
+    _add_scale(figure, axes, mesh, view.words[f"bar_weight_{state.display.scale}"], ticks)
     _add_caption(figure, width, [*made_lines(view, state, [0]), link])
     return figure
-
-
-def _grid_title(view: View, state: ViewState) -> str:
-    return fill(view.words["file_title"], kind=opened_group(view, state).label, name=view.words["heads"])
 
 
 def _draw(view: View, state: ViewState, panel: Panel, figure: Figure, axes: Axes) -> None:
     words, group, shown = view.words, panel.group, panel.shown
     most, display = max(shown.weights.shape), state.display
-    limit = _largest(shown.weights) if panel.signed else 1.0
+    norm, palette, ticks = _colours(display, panel.signed, shown.weights)
     mesh = axes.pcolormesh(
         np.ma.masked_invalid(shown.weights),
-        norm=_norm(display.scale, panel.signed, limit),
-        cmap=_SIGNED if panel.signed else _PALETTES.get(display.palette, display.palette),
+        norm=norm,
+        cmap=palette,
         edgecolors="white" if most <= _SEPARATE else "none",
         linewidth=0.4,
         rasterized=most > 4 * _SEPARATE,
@@ -145,8 +131,7 @@ def _draw(view: View, state: ViewState, panel: Panel, figure: Figure, axes: Axes
             outline(i, i + 1, fill=False, edgecolor=_PINNED, linewidth=1.5, clip_on=False)
     axes.set_ylabel(words["queries"].replace("{label}", group.queries_label), parse_math=False)
     axes.set_xlabel(words["keys"].replace("{label}", group.keys_label), parse_math=False)
-    axes.set_title(_title(view, panel), parse_math=False)
-    ticks = [-limit, 0, limit] if panel.signed else _TICKS[display.scale]
+    axes.set_title(file_title(view, panel.group, panel.title), parse_math=False)
     label = words[f"bar_{'difference' if panel.differs else 'weight'}_{display.scale}"]
     _add_scale(figure, axes, mesh, label, ticks)
 
@@ -162,32 +147,24 @@ def _add_scale(figure: Figure, axes: Axes, mesh: ScalarMappable, label: str, tic
     bar.ax.set_yticks(ticks, [f"{tick:.3g}" for tick in ticks])
 
 
-def _largest(values: np.ndarray) -> float:
-    """The size of the largest, where colours end; 1 where nothing differs."""
-    return float(np.nanmax(np.abs(values), initial=0.0)) or 1.0
+def _colours(display: DisplayOptions, signed: bool, values: np.ndarray) -> tuple[Normalize, str, list[float]]:
+    """How colour grows with weight, to the largest if signed: by its root, itself, or the last four powers of ten.
 
-
-def _title(view: View, panel: Panel) -> str:
-    return view.words["file_title"].replace("{kind}", panel.group.label).replace("{name}", panel.title)
-
-
-def _norm(scale: str, signed: bool, limit: float = 1.0) -> Normalize:
-    """How colour grows with weight, to `limit` if signed: by its root, itself, or the last four powers of ten."""
+    Its norm, its palette, and the ticks of its scale.
+    """
     if not signed:
-        return (
-            LogNorm(10**-_DECADES, 1, clip=True)
-            if scale == "log"
-            else PowerNorm({"linear": 1, "sqrt": 0.5}[scale], 0, 1)
-        )
+        power = {"linear": 1, "sqrt": 0.5}.get(display.scale)
+        norm = LogNorm(10**-_DECADES, 1, clip=True) if power is None else PowerNorm(power, 0, 1)
+        return norm, _PALETTES.get(display.palette, display.palette), _TICKS[display.scale]
+    limit = float(np.nanmax(np.abs(values), initial=0.0)) or 1.0  # 1 where nothing differs
     grown: dict[str, tuple[Callable[..., np.ndarray], Callable[..., np.ndarray]]] = {
         "linear": (np.abs, np.abs),
         "sqrt": (lambda x: np.sqrt(np.abs(x)), np.square),
         "log": (_in_decades, lambda y: 10 ** (_DECADES * (np.abs(y) - 1))),
     }
-    there, back = grown[scale]
-    return FuncNorm(
-        (lambda x: np.sign(x) * there(x / limit), lambda y: np.sign(y) * back(y) * limit), vmin=-limit, vmax=limit
-    )
+    there, back = grown[display.scale]
+    both = (lambda x: np.sign(x) * there(x / limit), lambda y: np.sign(y) * back(y) * limit)
+    return FuncNorm(both, vmin=-limit, vmax=limit), _SIGNED, [-limit, 0, limit]
 
 
 def _in_decades(x: np.ndarray) -> np.ndarray:
@@ -198,7 +175,8 @@ def _in_decades(x: np.ndarray) -> np.ndarray:
 def _metadata(view: View, state: ViewState, ending: str, grid: bool, link: str) -> dict[str, str]:
     """What the file says of itself, by the names of its kind."""
     shown = panels(view, state)
-    title = _grid_title(view, state) if grid else " | ".join(_title(view, panel) for panel in shown)
+    named = [(opened_group(view, state), view.words["heads"])] if grid else [(each.group, each.title) for each in shown]
+    title = " | ".join(file_title(view, *each) for each in named)
     about = made_lines(view, state, [0]) if grid else lines(view, state, shown)
     description = "\n".join([*about, *([link] if link else [])])
     by = {".png": "Software", ".svg": "Creator", ".pdf": "Creator"}[ending]

@@ -113,7 +113,7 @@ def encode_view(
         "version": VERSION,
         "stamp": view.stamp,
         "turn": turn,
-        "state": write_state(state),
+        "state": asdict(state) | {"pins": [str(pin) for pin in state.pins]},
         "offline": offline,
         "message_id": message_id,
         "offers": list(offers),
@@ -125,11 +125,6 @@ def encode_view(
     if not known:
         header["base"] = _base(view, words)
     return frame(header, sections)
-
-
-def write_state(state: ViewState) -> dict[str, Any]:
-    """The state as the browser has it."""
-    return asdict(state) | {"pins": [str(pin) for pin in state.pins]}
 
 
 def _base(view: View, words: bool) -> dict[str, Any]:

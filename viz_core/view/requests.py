@@ -200,7 +200,8 @@ def read_request(text: str) -> Request:
     expected = [name for name in names if name != "map"]
     if ("map" in names) != bool(found[4]) or [each[0] in "qk" for each in given] != [n == "token" for n in expected]:
         return UnknownRequest(text)
-    arguments: dict[str, Any] = dict(zip(expected, map(_argument, given), strict=True))
+    numbers = (int(each) if each.isdecimal() else (read_pins(each) or ())[0] for each in given)
+    arguments: dict[str, Any] = dict(zip(expected, numbers, strict=True))
     if found[4]:
         heads = tuple((int(layer), int(head)) for layer, head in re.findall(r"(\d+)\.(\d+)", found[4]))
         arguments["map"] = MapRequest(heads, "max" if found[5] == "max" else "mean", found[6] == "words")
@@ -213,10 +214,6 @@ def wanted(message: object) -> list[Request]:
     """What a message of the browser asks for: {..., "wants": [text, ...]}."""
     wants = message.get("wants") if isinstance(message, Mapping) else None
     return [read_request(want) for want in wants if isinstance(want, str)] if isinstance(wants, list) else []
-
-
-def _argument(text: str) -> int | Pin:
-    return int(text) if text.isdecimal() else (read_pins(text) or ())[0]
 
 
 def _numbers(part: Any) -> list[str]:

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from PIL import Image
 from torch import Tensor
 
-from viz_core.view.figure_caption import fill, opened_group
+from viz_core.view.figure_caption import file_title, opened_group
 from viz_core.view.payload import View
 from viz_core.view.state import ViewState
 
@@ -28,7 +28,7 @@ def static_picture(view: View, state: ViewState) -> str:
     scale = max(1, _DRAWN // max(rows, columns))
     content = io.BytesIO()
     picture.resize((size[0] * scale, size[1] * scale), Image.Resampling.NEAREST).save(content, "PNG", optimize=True)
-    title = fill(view.words["file_title"], kind=group.label, name=view.words["heads"])
+    title = file_title(view, group, view.words["heads"])
     return (
         f'<img alt="{html.escape(title, quote=True)}" style="max-width: 100%" '
         f'src="data:image/png;base64,{base64.b64encode(content.getvalue()).decode()}">'

@@ -11,8 +11,7 @@ from pages.architectures.network_figure import connection_figure
 from ui.compute.benchmark import Measurement
 from ui.text.words import load_words
 from ui.widgets.figure_style import ACCENT, KEYS, QUERIES
-from viz_core.lessons.architectures import ARCHITECTURES, LayerSizes, layer_cost
-from viz_core.lessons.architectures.costs import path_matrix
+from viz_core.lessons.architectures.costs import ARCHITECTURES, LayerSizes, layer_cost, path_matrix
 
 LABELS = load_words("architectures", "en").group("figure")
 WORDS = load_words("architectures", "en")("sentence").split()

@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pages.architectures.network import Unit, connections, shortest_path
-from viz_core.lessons.architectures import ARCHITECTURES, LayerSizes, longest_path, path_length
-from viz_core.lessons.architectures.costs import path_matrix
+from viz_core.lessons.architectures.costs import ARCHITECTURES, LayerSizes, longest_path, path_length, path_matrix
 
 LAYERED = ("attention", "convolution", "dilated", "restricted")
 

@@ -17,7 +17,7 @@ from pages.position_embeddings.one_scheme import OWN_FIGURES
 from tests.pages import reading
 from tests.pages.reading import texts
 from ui.text.words import SHARED, TEXT, languages, load_words
-from viz_core.lessons.position_embeddings.picture_tokens import picture_tokens, shipped_position_table
+from viz_core.lessons.position_embeddings.picture_tokens import picture_tokens, shipped_position_tables
 from viz_core.lessons.position_embeddings.rotary_decay import rotary_products
 from viz_core.lessons.position_embeddings.scheme_parts import STAGES, offsets_of, skew_stages
 from viz_core.lessons.position_embeddings.shared_layer import SharedLayer
@@ -118,8 +118,7 @@ def test_each_control_moves_the_maps(
 
 def test_a_picture_is_a_grid_of_any_height_and_width(open_page: OpenPage) -> None:
     app = open_at(open_page, source="picture", height=2, width=6)
-    table = shipped_position_table()
-    assert table is not None, "patches are as wide as the shipped picture model's"
+    table = shipped_position_tables()[0]  # patches are as wide as the shipped picture model's
     tokens = picture_tokens(2, 6, table.positions.shape[1])
     s = SharedLayer(tokens.X, SchemeSizes(12, table.positions.shape[1], 8, 2, 6))
     expected = s.position_scores(BY_NAME["relative-2d"])[0].numpy()

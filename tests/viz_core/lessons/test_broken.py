@@ -7,7 +7,7 @@ import torch
 
 from viz_core.attention import MultiHeadAttention
 from viz_core.lessons.position_embeddings.scheme_parts import GridTerms, column_major
-from viz_core.lessons.relative_projection.proof import mirrored_residual
+from viz_core.lessons.relative_projection.proof import projection_residual
 from viz_core.lessons.scoring_functions.word_scores import word_scores
 from viz_core.lessons.sinusoidal_encoding.broken import lone_sine, single_precision
 from viz_core.positional import sinusoidal_rows, sinusoidal_table
@@ -29,9 +29,10 @@ def test_single_precision_keeps_lengths_and_loses_angles() -> None:
 
 def test_the_other_sign_moves_back() -> None:
     places = torch.arange(20)
-    assert float(mirrored_residual(0, 8, places).max()) < 1e-12
+    assert float(projection_residual(0, 8, places, mirrored=True).max()) < 1e-12
     back, on = (sinusoidal_rows(places + step, 8, dtype=torch.float64) for step in (-3, 3))
-    assert mirrored_residual(3, 8, places) == pytest.approx((back - on).abs().amax(dim=1).numpy(), abs=1e-12)
+    found = projection_residual(3, 8, places, mirrored=True)
+    assert found == pytest.approx((back - on).abs().amax(dim=1).numpy(), abs=1e-12)
 
 
 def test_columns_laid_out_first_land_on_other_cells() -> None:

@@ -17,7 +17,7 @@ from PIL import Image
 from tests.viz_core.view.attention_groups import make_group
 from viz_core import view
 from viz_core.runtime.provenance import Provenance
-from viz_core.view.matplotlib_figure import _norm, grid_figure, map_figure
+from viz_core.view.matplotlib_figure import _colours, grid_figure, map_figure
 from viz_core.view.notebook import AttentionView
 from viz_core.view.payload import View
 from viz_core.view.requests import Pin
@@ -172,7 +172,7 @@ def test_every_head_is_drawn_as_one_figure(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("scale", ["linear", "sqrt", "log"])
 def test_differences_grow_alike_on_both_sides_of_zero(scale: str) -> None:
-    norm = _norm(scale, signed=True)
+    norm, _, _ = _colours(DisplayOptions(scale=scale), True, np.array([1.0]))
     x = np.array([-1, -0.25, -1e-5, 0, 1e-5, 0.25, 1])
     grown = {"linear": abs(x), "sqrt": abs(x) ** 0.5, "log": np.clip(1 + np.log10(abs(x) + 1e-30) / 4, 0, 1)}[scale]
     np.testing.assert_allclose(norm(x), 0.5 + np.sign(x) * grown / 2, atol=1e-9)

@@ -1,6 +1,6 @@
 """What a model of the hub is run on."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypedDict
 
 from PIL import Image
@@ -75,7 +75,3 @@ class RunInputs:
     def budget(self) -> int:
         """Most tokens to write, once `max_new_tokens` is set."""
         return self.max_new_tokens or 0
-
-    def with_default(self, max_new_tokens: int) -> "RunInputs":
-        """The same, with so many tokens to write where nothing else was given."""
-        return self if self.max_new_tokens is not None else replace(self, max_new_tokens=max_new_tokens)

@@ -6,6 +6,7 @@ from viz_core.hub.store.errors import HubError
 
 _PART = r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,94}[A-Za-z0-9_])?"
 _NAME = re.compile(rf"{_PART}(?:/{_PART})?")
+_PATH = re.compile(r"[./~]|.:|.*(\\|\.\.|/.*/)", re.DOTALL)
 _REVISION = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._/-]{0,127}")
 _SHOWN = 60
 
@@ -21,13 +22,7 @@ def check_name(name: str) -> str:
             "two parts of its address on the Hub.",
             typed=shown(name),
         )
-    if (
-        name.startswith((".", "/", "~", "\\"))
-        or "\\" in name
-        or ".." in name
-        or name.count("/") > 1
-        or name[1:2] == ":"
-    ):
+    if _PATH.match(name):
         raise HubError(
             "{typed} is a path, not the name of a model. Names look like google-bert/bert-base-uncased; from "
             "Python, a folder is given as a Path: load_hub(Path(...)).",

@@ -1,7 +1,7 @@
 """How self-attention grows with the text, and what is cheaper."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -15,8 +15,7 @@ from viz_core.trace import attention_weights
 Tokens = Float[Tensor, "n d"]
 
 
-@dataclass(frozen=True)
-class Saving:
+class Saving(NamedTuple):
     """The cost and the change of one approximation, for a head of n tokens."""
 
     held: int  # weights, or sums in their place, that exist at once

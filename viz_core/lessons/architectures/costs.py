@@ -1,8 +1,7 @@
 """Table 1 of "Attention Is All You Need", with numbers: cost, sequential steps and paths of a layer."""
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float
@@ -12,8 +11,7 @@ from torch import Tensor
 ARCHITECTURES = ("attention", "recurrent", "convolution", "dilated", "restricted")
 
 
-@dataclass(frozen=True)
-class LayerSizes:
+class LayerSizes(NamedTuple):
     """What the cost of a layer depends on."""
 
     n: int  # tokens
@@ -22,8 +20,7 @@ class LayerSizes:
     r: int  # tokens that restricted self-attention looks at
 
 
-@dataclass(frozen=True)
-class LayerCost:
+class LayerCost(NamedTuple):
     """A row of the table, as numbers."""
 
     order: int  # multiplications as the table has them, where constant factors do not count
@@ -47,7 +44,16 @@ def layer_cost(name: str, sizes: LayerSizes) -> LayerCost:
     A window wider than the text is cut to it. `counted` leaves out biases, the softmax and the window's cut at
     the ends of the text: convolution multiplies padding too, and restricted self-attention is taken as n windows of r.
     """
-    return _ROWS[name](sizes)
+    n, d, k, r = sizes.n, sizes.d, sizes.k, min(sizes.r, sizes.n)
+    projections, convolution = 4 * n * d**2, k * n * d**2
+    rows = {
+        "attention": (n**2 * d, 2 * n**2 * d + projections, 1, 1.0),
+        "recurrent": (n * d**2, 2 * n * d**2, n, float(n)),
+        "convolution": (convolution, convolution, 1, _path(n, k, n / k)),
+        "dilated": (convolution, convolution, 1, _path(n, k, math.log(n, max(2, k)))),
+        "restricted": (r * n * d, 2 * r * n * d + projections, 1, _path(n, sizes.r, n / sizes.r)),
+    }
+    return LayerCost(*rows[name])
 
 
 def crossover(name: str, sizes: LayerSizes) -> int:
@@ -55,33 +61,12 @@ def crossover(name: str, sizes: LayerSizes) -> int:
 
     d for recurrence, k d for convolution, r for restricted self-attention; below it, self-attention is cheaper.
     """
-    lengths = {"recurrent": sizes.d, "convolution": sizes.k * sizes.d, "dilated": sizes.k * sizes.d}
-    lengths["restricted"] = sizes.r
-    return lengths[name]
-
-
-def _convolution(s: LayerSizes, layers: float) -> LayerCost:
-    cost = s.k * s.n * s.d**2
-    return LayerCost(cost, cost, 1, _path(s.n, s.k, layers))
-
-
-def _restricted(s: LayerSizes) -> LayerCost:
-    r = min(s.r, s.n)
-    return LayerCost(r * s.n * s.d, 2 * r * s.n * s.d + 4 * s.n * s.d**2, 1, _path(s.n, s.r, s.n / s.r))
+    return {"recurrent": sizes.d, "restricted": sizes.r}.get(name, sizes.k * sizes.d)
 
 
 def _path(tokens: int, window: int, layers: float) -> float:
     """Return the longest path: no number of layers joins tokens of a window of one."""
     return math.inf if window == 1 and tokens > 1 else max(1.0, layers)
-
-
-_ROWS: dict[str, Callable[[LayerSizes], LayerCost]] = {
-    "attention": lambda s: LayerCost(s.n**2 * s.d, 2 * s.n**2 * s.d + 4 * s.n * s.d**2, 1, 1.0),
-    "recurrent": lambda s: LayerCost(s.n * s.d**2, 2 * s.n * s.d**2, s.n, float(s.n)),
-    "convolution": lambda s: _convolution(s, s.n / s.k),
-    "dilated": lambda s: _convolution(s, math.log(s.n, max(2, s.k))),
-    "restricted": _restricted,
-}
 
 
 def path_length(name: str, first: int, last: int, sizes: LayerSizes) -> float:

@@ -26,11 +26,6 @@ def signed_weights(x_train: Train, x_val: Val, width: float) -> Float[Tensor, "v
     return nearness / nearness.sum(dim=1, keepdim=True)
 
 
-def signed_fit(x_train: Train, y_train: Train, x_val: Val, width: float) -> Val:
-    """A fit with `signed_weights`."""
-    return signed_weights(x_train, x_val, width) @ y_train
-
-
 def product_weights(x_train: Train, x_val: Val, sigma: float) -> Float[Tensor, "val train"]:
     """The weights of `without_key_term`: a softmax of q k / sigma^2."""
     return (x_val[:, None] * x_train / sigma**2).softmax(dim=1)

@@ -1,13 +1,12 @@
 """Points around the book's curve, and fits of it by every kernel."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from viz_core.attention.kernel_pooling import KERNELS, epanechnikov, nadaraya_watson, triangular, with_width
+from viz_core.attention.kernel_pooling import KERNELS, nadaraya_watson, with_width
 from viz_core.lessons.attention_pooling.broken import unguarded_weights
 from viz_core.lessons.attention_pooling.kernel_width import WidthSearch, learn_width
 
@@ -64,14 +63,6 @@ class Fit:
         """The same queries and points with other weights."""
         return replace(self, weights=weights, y_hat=weights @ self.y_train)
 
-    def table(self) -> Float[Tensor, "val 3"]:
-        """Query, truth and fit, a row each."""
-        return torch.stack([self.x_val, self.truth, self.y_hat], dim=1)
-
-    def points(self) -> Float[Tensor, "train 2"]:
-        """Key and value of each point, a row each."""
-        return torch.stack([self.x_train, self.y_train], dim=1)
-
 
 def even_queries(count: int) -> Float[Tensor, " val"]:
     """`count` queries from 0 to `SPAN`, evenly spaced."""
@@ -81,12 +72,6 @@ def even_queries(count: int) -> Float[Tensor, " val"]:
 def book_curve_values() -> list[float]:
     """The book's curve at 0, 1, ..., 5."""
     return book_curve(torch.arange(6, dtype=torch.float64)).tolist()
-
-
-def kernel_halfway() -> tuple[float, float]:
-    """The triangular and the Epanechnikov kernel at a distance of 0.5."""
-    half = torch.tensor(0.5)
-    return float(triangular(half)), float(epanechnikov(half))
 
 
 def kernel_curves(width: float, reach: float) -> tuple[Float[Tensor, " offsets"], dict[str, Tensor]]:
@@ -110,11 +95,6 @@ def range_excess(answers: Float[Tensor, " val"], y: Float[Tensor, " train"]) -> 
     if not len(answers):
         return 0.0
     return float(torch.cat([answers - y.max(), y.min() - answers]).clamp_min(0).max())
-
-
-def attention_error(fit: Fit, width: float, attention: Callable[[Tensor, Tensor, Tensor, float], Tensor]) -> float:
-    """max |attention with the same keys and values - the fit|."""
-    return float((attention(fit.x_train, fit.y_train, fit.x_val, width) - fit.y_hat).abs().max())
 
 
 def search_width(kernel: str, n: int, noise: float, seed: int) -> tuple[WidthSearch, Float[Tensor, " widths"]]:

@@ -1,7 +1,6 @@
 """Learning a kernel's width: the one that errs least on points left out, or by gradient descent."""
 
 import math
-from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 import torch
@@ -37,8 +36,7 @@ def shortcut_error(x_train: Train, y_train: Train, kernel: Kernel) -> float:
     return float(difference.abs().nan_to_num(0.0).max())
 
 
-@dataclass(frozen=True, eq=False)
-class WidthSearch:
+class WidthSearch(NamedTuple):
     """The widths tried, their errors, and the best width."""
 
     widths: Widths

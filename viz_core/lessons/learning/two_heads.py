@@ -1,9 +1,8 @@
 """A model of two layers with one head each, run on a repeated sequence with patterns given for its heads."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import torch
 import torch.nn.functional as F
@@ -22,8 +21,7 @@ Pattern: TypeAlias = str | tuple[int, ...]
 _TASK = TASKS[TWO_HEADS.task]
 
 
-@dataclass(frozen=True, eq=False)
-class Outcome:
+class Outcome(NamedTuple):
     """What the model predicts; counted are the letters of the repetition but its first, which nobody can know."""
 
     loss: float  # mean of -log p, in nats

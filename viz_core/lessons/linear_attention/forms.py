@@ -1,6 +1,6 @@
 """A stream through one rule: the map, the states, the outputs and their costs, and what a decay leaves."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 import torch
@@ -12,8 +12,7 @@ from viz_core.attention.linear import LinearOperator, retention, retention_decay
 CHUNK = 4
 
 
-@dataclass(frozen=True, eq=False)
-class Forms:
+class Forms(NamedTuple):
     """The same layer as a matrix and as a state."""
 
     map: Float[Tensor, "n n"]

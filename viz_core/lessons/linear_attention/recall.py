@@ -1,7 +1,6 @@
 """Associative recall, trained: layers with a softmax and with a state look values up under their keys."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import torch
@@ -87,8 +86,7 @@ class RecallLayer(nn.Module):
         return F.rms_norm(outputs[:, 0], outputs.shape[-1:]) @ self.head
 
 
-@dataclass(frozen=True)
-class RecallPlan:
+class RecallPlan(NamedTuple):
     """What is trained."""
 
     steps: int = 200  # number of updates; the learning rate falls to 0 by then

@@ -1,7 +1,6 @@
 """A stream of key-value pairs: each token writes under a letter and asks for one, and what a state returns."""
 
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -16,8 +15,7 @@ LETTERS = "ABCDEF"
 TOKENS, WIDTH, VALUE_WIDTH = 16, 8, 6
 
 
-@dataclass(frozen=True, eq=False)
-class Stream:
+class Stream(NamedTuple):
     """Tokens that write and ask."""
 
     written: tuple[int, ...]  # the letter each token writes a value under
@@ -59,8 +57,7 @@ def draw_stream(seed: int, orthogonal: bool = False) -> Stream:
     return Stream(tuple(written), tuple(wanted), keys, values)
 
 
-@dataclass(frozen=True, eq=False)
-class Returned:
+class Returned(NamedTuple):
     """The state of a rule after a token, without decay, and what it returns."""
 
     state: Float[Tensor, "d v"]

@@ -1,8 +1,7 @@
 """Two tasks in one minibatch: whether its rows stay apart, and whether it teaches what each task teaches."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -23,17 +22,11 @@ _IGNORED = -100
 Kind = Literal["encoder-decoder", "decoder"]
 
 
-@dataclass(frozen=True)
-class Mixed:
+class Mixed(NamedTuple):
     """Effect of mixing two tasks in a minibatch."""
 
     apart: float  # max difference between a row's logits in the minibatch and those it has alone
     gradient: float  # |g - (g_1 + g_2)| / |g| of the gradients of the summed loss: mixed, and of each task alone
-
-    @property
-    def harmless(self) -> bool:
-        """Whether the minibatch of both tasks does what one of each would do, but for rounding."""
-        return max(self.apart, self.gradient) < 1e-9
 
 
 def mixed_batch(kind: Kind, seed: int = 0) -> Mixed:

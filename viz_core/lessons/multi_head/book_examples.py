@@ -1,7 +1,7 @@
 """The book's toy of multi-head attention: keys that are not the queries, two sentences of unequal length."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float
@@ -15,8 +15,7 @@ NUM_QUERIES, NUM_KEYS = 4, 6
 LENGTHS = (3, 2)
 
 
-@dataclass(frozen=True, eq=False)
-class CrossAttention:
+class CrossAttention(NamedTuple):
     """Inputs and outputs of the layer on queries and other keys."""
 
     weights: Float[Tensor, "2 5 4 6"]

@@ -1,6 +1,6 @@
 """Multi-head attention with one deliberate error, for comparison with the correct layer."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from einops import rearrange
@@ -13,8 +13,7 @@ from viz_core.lessons.multi_head.steps import MultiHeadSteps, torch_multi_head
 ERRORS = ("wrong-root", "dealt-out", "undivided")
 
 
-@dataclass(frozen=True, eq=False)
-class Variant:
+class Variant(NamedTuple):
     """Attention weights and output of the layer, correct or with an error."""
 
     weights: Float[Tensor, "batch heads n n"]

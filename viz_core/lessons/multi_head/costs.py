@@ -1,10 +1,9 @@
 """What multi-head self-attention costs: numbers learned, multiplied and kept, by the number of heads."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True)
-class MultiHeadCost:
+class MultiHeadCost(NamedTuple):
     """Numbers in one layer, for one sequence, without biases."""
 
     parameters: int  # learned, in W_q, W_k, W_v and W_o
@@ -18,22 +17,14 @@ class MultiHeadCost:
         return self.projections + self.products
 
 
-def multi_head_cost(num_tokens: int, num_hiddens: int, num_heads: int, head_width: int | None = None) -> MultiHeadCost:
+def multi_head_cost(num_tokens: int, num_hiddens: int, num_heads: int) -> MultiHeadCost:
     """Cost of self-attention over n tokens of width d with h heads, each w wide (Vaswani 2017, section 3.2.2).
 
     parameters 4 d h w, projections 4 n d h w, products 2 n^2 h w, weights h n^2. With w = d / h,
-    which is what the paper does, h leaves all but the last: 4 d^2, 4 n d^2 and 2 n^2 d.
-
-    Args:
-        head_width: w; d / h unless given.
+    as in the paper, h leaves all but the last: 4 d^2, 4 n d^2 and 2 n^2 d.
     """
-    together = num_heads * (num_hiddens // num_heads if head_width is None else head_width)
-    return MultiHeadCost(
-        parameters=4 * num_hiddens * together,
-        projections=4 * num_tokens * num_hiddens * together,
-        products=2 * num_tokens**2 * together,
-        weights=num_heads * num_tokens**2,
-    )
+    n, d = num_tokens, num_hiddens
+    return MultiHeadCost(4 * d * d, 4 * n * d * d, 2 * n * n * d, num_heads * n * n)
 
 
 def divisors(number: int) -> list[int]:

@@ -6,7 +6,6 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional as F
 
-from viz_core.lessons.position_embeddings.scheme_proofs import PUBLISHED_SLOPES
 from viz_core.positional.alibi import alibi_bias, alibi_slopes
 from viz_core.positional.offsets import relative_positions
 from viz_core.positional.sinusoidal import sinusoidal_table
@@ -36,21 +35,9 @@ def added_residuals(
     return float((products(shift) - products(0)).abs().max()), float(lengths.abs().max())
 
 
-def slopes_from_one(num_heads: int) -> float:
-    """max |slopes that begin at 1, where the paper's begin at 2^(-8/h), - the published ones|."""
-    published = torch.tensor(PUBLISHED_SLOPES[num_heads], dtype=torch.float64)
-    return float((alibi_slopes(num_heads) / published[0] - published).abs().max())
-
-
 def wrong_penalty(how: str, num_heads: int, num_tokens: int) -> Float[Tensor, "heads tokens tokens"]:
     """ALiBi's bias with an error: "from-one", slopes that begin at 1; "logarithm", -slope * log(1 + distance)."""
     slopes = alibi_slopes(num_heads)
     if how == "from-one":
         return alibi_bias(num_heads, num_tokens, num_tokens) / slopes[0]
     return -slopes[:, None, None] * relative_positions(num_tokens, num_tokens).abs().double().log1p()
-
-
-def logarithmic_penalty(num_heads: int, num_tokens: int) -> float:
-    """How uneven -slope * log(1 + distance) is: max |it - slope * distance|; each step further costs less."""
-    penalty = wrong_penalty("logarithm", num_heads, num_tokens)
-    return float((penalty - alibi_bias(num_heads, num_tokens, num_tokens)).abs().max())

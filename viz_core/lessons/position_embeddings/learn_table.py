@@ -1,7 +1,7 @@
 """A position table trained from scratch on a task that needs positions and nothing else."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float
@@ -11,8 +11,7 @@ from viz_core.positional.sinusoidal import sinusoidal_table
 from viz_core.trace import attention_weights
 
 
-@dataclass(frozen=True, eq=False)
-class Learning:
+class Learning(NamedTuple):
     """State of training: steps done, the loss of each so far, and the current table."""
 
     step: int
@@ -39,8 +38,7 @@ def task_loss(weights: Float[Tensor, "n n"], wanted: Float[Tensor, "n n"]) -> fl
     return float((weights - wanted).square().sum() / len(wanted))
 
 
-@dataclass(frozen=True, eq=False)
-class LearnedResult:
+class LearnedResult(NamedTuple):
     """A table measured on the task."""
 
     target: Float[Tensor, "n n"]  # attention of the task, `neighbour_weights`

@@ -42,11 +42,6 @@ class LearnedTable(NamedTuple):
     positions: Float[Tensor, "positions d"]
 
 
-def shipped_position_table(folder: Path | None = None) -> LearnedTable | None:
-    """The table of the first picture model that ships; None where none ships."""
-    return next(iter(shipped_position_tables(folder)), None)
-
-
 def shipped_position_tables(folder: Path | None = None) -> list[LearnedTable]:
     """The tables of all picture models that ship.
 

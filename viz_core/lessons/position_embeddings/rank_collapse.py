@@ -1,7 +1,5 @@
 """Rank collapse: in deep stacks of self-attention without skip connections all tokens become the same."""
 
-from collections.abc import Mapping
-
 import torch
 from einops import rearrange
 from jaxtyping import Float
@@ -57,11 +55,6 @@ def layers_until_alike(curve: Float[Tensor, " layers"], distance: float = 1e-12)
     """Number of layers after which the rows are equal up to float64 rounding; None where they never are."""
     alike = (curve <= distance).nonzero()
     return int(alike[0]) if len(alike) else None
-
-
-def excess_over_skip(curves: Mapping[str, Float[Tensor, " layers"]]) -> float:
-    """By how much attention alone is ever farther from equal rows than with skip connections; 0 if it never is."""
-    return max(0.0, float((curves["attention"] - curves["skip"]).max()))
 
 
 def largest_ratio(curve: Float[Tensor, " layers"]) -> float:

@@ -41,12 +41,12 @@ class RotaryProofs(NamedTuple):
 def decay_curves(num_hiddens: int, base: float, offset: int) -> DecayCurves:
     """Products of one width and base, with those of one offset by themselves."""
     q = torch.ones(num_hiddens, dtype=torch.float64) * num_hiddens**-0.5
-    offsets, here = torch.arange(-REACH, REACH + 1), torch.tensor([offset])
+    offsets = torch.arange(-REACH, REACH + 1)
     products = rotary_products(q, q, offsets, base)
     return DecayCurves(
         offsets,
         products,
-        float(rotary_products(q, q, here, base)),
+        float(products[REACH + offset]),
         mean_size(products, offsets, *CLOSE),
         mean_size(products, offsets, *FAR),
     )

@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from viz_core.positional.alibi import alibi_bias, alibi_slopes
+from viz_core.positional.alibi import alibi_slopes
 from viz_core.positional.offsets import relative_positions
 from viz_core.positional.relative import relative_to_absolute
 from viz_core.positional.t5 import t5_bucket_ranges
@@ -40,17 +40,15 @@ def clipping_spread(bias: Float[Tensor, "heads n n"], max_distance: int) -> floa
     return worst
 
 
-def slope_error(num_heads: int) -> float:
-    """max |alibi_slopes - the published ones| of 8 or 16 heads."""
-    published = torch.tensor(PUBLISHED_SLOPES[num_heads], dtype=torch.float64)
-    return float((alibi_slopes(num_heads) - published).abs().max())
+def slope_error(slopes: Float[Tensor, " heads"]) -> float:
+    """max |slopes - the published ones| of 8 or 16 heads."""
+    return float((slopes - torch.tensor(PUBLISHED_SLOPES[len(slopes)], dtype=torch.float64)).abs().max())
 
 
-def evenness_error(num_heads: int, num_tokens: int) -> float:
+def evenness_error(penalty: Float[Tensor, "heads n n"]) -> float:
     """max over heads of |penalty - slope * distance|: each step further costs as much as the one before."""
-    distance = relative_positions(num_tokens, num_tokens).abs()
-    expected = -alibi_slopes(num_heads)[:, None, None] * distance
-    return float((alibi_bias(num_heads, num_tokens, num_tokens) - expected).abs().max())
+    distance = relative_positions(*penalty.shape[1:]).abs()
+    return float((penalty + alibi_slopes(len(penalty))[:, None, None] * distance).abs().max())
 
 
 def bucket_errors(bidirectional: bool = True) -> int:

@@ -1,7 +1,7 @@
 """The book's exercises: approximate matches as attention, derivatives, learning from clicks, gates of channels."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
 import torch
@@ -25,14 +25,12 @@ def edit_kernels(most_edits: int) -> dict[str, Kernel]:
     return {"boxcar": with_width(boxcar, most_edits + 0.5), "cold": gaussian(_COLD), "wide": gaussian(most_edits + 0.5)}
 
 
-def edit_weights(
-    query: str, keys: Sequence[str], kernel: Kernel, distance: Callable[[str, str], int] = edit_distance
-) -> Float[Tensor, " keys"]:
+def edit_weights(query: str, keys: Sequence[str], kernel: Kernel) -> Float[Tensor, " keys"]:
     """a_j = K(edits_j) / sum_l K(edits_l): the weight of each key by how many edits it is away; zeros if none is near.
 
     (Dive into Deep Learning, section 11.1, exercise 1.)
     """
-    edits = torch.tensor([[distance(query, key) for key in keys]], dtype=torch.float64)
+    edits = torch.tensor([[edit_distance(query, key) for key in keys]], dtype=torch.float64)
     return kernel_weights(edits, kernel)[0]
 
 

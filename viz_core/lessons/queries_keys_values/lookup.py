@@ -166,9 +166,3 @@ def identity_error(keys: Sequence[str], temperature: float, weigh: Weigh = soft_
 def uniform_error(query: str, keys: Sequence[str], temperature: float, weigh: Weigh = soft_lookup) -> float:
     """max |a_j - 1/m|: the distance of one query's weights on m keys from those of an average."""
     return float((weigh([query], keys, temperature) - 1 / len(keys)).abs().max())
-
-
-def embed_query_and_keys(query: str, keys: Sequence[str]) -> tuple[Float[Tensor, " d"], Float[Tensor, "keys d"]]:
-    """The vector of the query and those of the keys, a row each, in the space that all their letters span."""
-    first, *others = embed_words([query, *keys])
-    return first, torch.stack(others)

@@ -1,7 +1,6 @@
 """M p_i = p_(i + offset), proven: line by line for one pair, and as residuals that rounding alone explains."""
 
-from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import torch
 from jaxtyping import Float, Real
@@ -17,8 +16,7 @@ POSITIONS = torch.arange(1000)
 """The positions over which residuals are measured."""
 
 
-@dataclass(frozen=True)
-class ProofLine:
+class ProofLine(NamedTuple):
     """One equals sign of the proof: what stands right of it, the numbers in it, and how far the two sides differ."""
 
     name: str
@@ -72,33 +70,24 @@ def proof_lines(
 
 
 def projection_residual(
-    offset: int, num_hiddens: int, positions: Positions, base: float = 10000.0, dtype: torch.dtype = torch.float64
+    offset: int,
+    num_hiddens: int,
+    positions: Positions,
+    base: float = 10000.0,
+    dtype: torch.dtype = torch.float64,
+    mirrored: bool = False,
 ) -> Residuals:
     """The largest entry of |M p_i - p_(i + offset)| for each position i: 0 if there were no rounding.
 
     Angles are float64; the entries of M and of both rows are rounded once to dtype, and the product is
     made in dtype. Returns float64.
+
+    Args:
+        mirrored: whether M^T stands in place of M, with blocks [[cos, -sin], [sin, cos]].
     """
-    return arrival_residual(relative_projection(offset, num_hiddens, base), offset, positions, base, dtype)
-
-
-def mirrored_residual(
-    offset: int, num_hiddens: int, positions: Positions, base: float = 10000.0, dtype: torch.dtype = torch.float64
-) -> Residuals:
-    """max over dimensions of |M^T p_i - p_(i + offset)|, with [[cos, -sin], [sin, cos]] for M's blocks."""
-    return arrival_residual(relative_projection(offset, num_hiddens, base).T, offset, positions, base, dtype)
-
-
-def arrival_residual(
-    M: Float[Tensor, "d d"],
-    offset: int,
-    positions: Positions,
-    base: float = 10000.0,
-    dtype: torch.dtype = torch.float64,
-) -> Residuals:
-    """max over dimensions of |M p_i - p_(i + offset)| for any matrix M: how far from its aim it takes each position."""
-    rotated = sinusoidal_rows(positions, len(M), base, dtype) @ M.to(dtype).T
-    arrived = sinusoidal_rows(positions + offset, len(M), base, dtype)
+    M = relative_projection(offset, num_hiddens, base).to(dtype)
+    rotated = sinusoidal_rows(positions, num_hiddens, base, dtype) @ (M if mirrored else M.T)
+    arrived = sinusoidal_rows(positions + offset, num_hiddens, base, dtype)
     return (rotated.double() - arrived.double()).abs().amax(dim=1)
 
 

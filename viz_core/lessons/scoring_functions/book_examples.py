@@ -1,6 +1,5 @@
 """The book's own examples of scoring functions, computed here: Dive into Deep Learning, section 11.3."""
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
@@ -32,8 +31,7 @@ def sentence_weights() -> Float[Tensor, "sentences tokens"]:
     return masked_softmax(torch.zeros(len(SENTENCES), 1, int(lengths.max())), lengths)[:, 0]
 
 
-@dataclass(frozen=True, eq=False)
-class Toy:
+class Toy(NamedTuple):
     """Dot-product attention on the book's toy example."""
 
     weights: Float[Tensor, "2 10"]  # of the one query of each batch row on its ten keys

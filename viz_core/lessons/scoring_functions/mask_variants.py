@@ -2,7 +2,8 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float
@@ -19,12 +20,6 @@ def guarded(scores: Row, length: int) -> Row:
     return masked_softmax(scores[None, None], torch.tensor([length]))[0, 0]
 
 
-def bare_infinity(scores: Row, length: int) -> Row:
-    """-inf on masked keys, without a special case for a row with every key masked."""
-    masked = torch.arange(len(scores)) >= length
-    return torch.softmax(scores.masked_fill(masked, -torch.inf), dim=-1)
-
-
 def in_place(scores: Row, length: int) -> Row:
     """-1e6 assigned into a view of the scores, as the book's function does through its reshape."""
     view = scores.reshape(-1, len(scores))  # contiguous scores: the same memory
@@ -32,14 +27,13 @@ def in_place(scores: Row, length: int) -> Row:
     return torch.softmax(view[0], dim=-1)
 
 
-def filled(scores: Row, length: int) -> Row:
-    """-1e6 filled into a copy by `masked_fill`."""
+def filled(scores: Row, length: int, filler: float = THE_BOOKS) -> Row:
+    """-1e6 filled into a copy by `masked_fill`; or -inf, without a special case for a row with every key masked."""
     masked = torch.arange(len(scores)) >= length
-    return torch.softmax(scores.masked_fill(masked, THE_BOOKS), dim=-1)
+    return torch.softmax(scores.masked_fill(masked, filler), dim=-1)
 
 
-@dataclass(frozen=True)
-class MaskVariant:
+class MaskVariant(NamedTuple):
     """A way to mask in a number type."""
 
     name: str
@@ -56,15 +50,14 @@ class MaskVariant:
 MASK_VARIANTS = (
     MaskVariant("guarded-float32", guarded, torch.float32, -math.inf),
     MaskVariant("guarded-float16", guarded, torch.float16, -math.inf),
-    MaskVariant("bare-float32", bare_infinity, torch.float32, -math.inf),
+    MaskVariant("bare-float32", partial(filled, filler=-math.inf), torch.float32, -math.inf),
     MaskVariant("book-float32", in_place, torch.float32, THE_BOOKS),
     MaskVariant("book-float16", in_place, torch.float16, THE_BOOKS),
     MaskVariant("filled-float16", filled, torch.float16, THE_BOOKS),
 )
 
 
-@dataclass(frozen=True, eq=False)
-class MaskRun:
+class MaskRun(NamedTuple):
     """Result of one variant on one row of scores at one valid length."""
 
     variant: MaskVariant

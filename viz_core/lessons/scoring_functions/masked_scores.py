@@ -1,7 +1,6 @@
 """Typed scores with their masked softmax, and the gradient of one weight."""
 
-from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -33,8 +32,7 @@ def weight_gradient_by_formula(weights: Scores, key: int) -> Scores:
     return weights[..., key, None] * (chosen - weights)
 
 
-@dataclass(frozen=True, eq=False)
-class MaskedScores:
+class MaskedScores(NamedTuple):
     """Scores, valid lengths and the weights that masked softmax makes of them."""
 
     scores: Scores
@@ -86,8 +84,3 @@ def masked_scores(scores: Scores, valid_lens: Int[Tensor, "..."] | None, key: in
     weights = masked_softmax(given, valid_lens)
     gradient = weight_gradient(scores, valid_lens, key)
     return MaskedScores(scores, valid_lens, weights, gradient, key, float((given - scores).abs().max()))
-
-
-def gradient_sum(gradient: Scores) -> float:
-    """max |sum of a row of the gradient|, which is 0: one number added to all scores changes no weight."""
-    return float(gradient.sum(dim=-1).abs().max())

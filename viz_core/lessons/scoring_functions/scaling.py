@@ -1,7 +1,7 @@
 """Why scores are divided by sqrt(d): the softmax of wide vectors saturates."""
 
 import math
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float
@@ -48,8 +48,7 @@ def variance_error_allowed(d: int, count: int) -> float:
     return 6 * math.sqrt((2 + 6 / d) / count)
 
 
-@dataclass(frozen=True, eq=False)
-class Sharpness:
+class Sharpness(NamedTuple):
     """How concentrated softmax is over random keys at a width d, over many queries."""
 
     entropy: float  # mean entropy of the weights, in bits: log2(keys) if all are equal, 0 if one key has all the weight
@@ -81,8 +80,7 @@ def sharpness(
     )
 
 
-@dataclass(frozen=True, eq=False)
-class Width:
+class Width(NamedTuple):
     """Random queries and keys of one width: the spread of q . k, and how sharp softmax is with and without scaling."""
 
     d: int
@@ -107,11 +105,6 @@ class Width:
     def scaled_weights(self) -> Float[Tensor, " keys"]:
         """Softmax of the first query's scores divided by sqrt(d)."""
         return row_softmax(self.one_query / math.sqrt(self.d))
-
-    @property
-    def division_helps_gradient(self) -> bool:
-        """Whether the median gradient that reaches a query is larger with the division than without."""
-        return self.scaled.median_gradient > self.plain.median_gradient
 
 
 def measure_width(d: int, num_keys: int, count: int = 4096, seed: int = 0) -> Width:

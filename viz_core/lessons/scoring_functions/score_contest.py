@@ -2,8 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -20,8 +19,7 @@ NUM_PAIRS = 6
 NOISE = 0.15
 
 
-@dataclass(frozen=True, eq=False)
-class Scene:
+class Scene(NamedTuple):
     """Queries and keys; query i belongs to key i where there is something to find."""
 
     queries: Float[Tensor, "batch queries query_size"]
@@ -88,8 +86,7 @@ def _normal(seed: int, *shape: int) -> Tensor:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
 
 
-@dataclass(frozen=True, eq=False)
-class ScoreResult:
+class ScoreResult(NamedTuple):
     """Scores, weights and cost of one scoring function on a scene."""
 
     name: str

@@ -49,11 +49,6 @@ class BeamTree(NamedTuple):
     greedy: Found
 
     @property
-    def differ(self) -> bool:
-        """Whether the two results are not the same tokens."""
-        return self.beam.ids != self.greedy.ids
-
-    @property
     def greedy_steps(self) -> int:
         """For so many steps the beam holds the beginning of greedy search's result."""
         return sum(any(node.on_greedy and node.in_beam for node in step) for step in self.steps)

@@ -21,13 +21,10 @@ def unmasked_residuals(translator: Translator, translation: Translation) -> dict
     with record() as trace:
         before = unmasked_logits(model.decoder, target, memory, valid_lens)
     after = unmasked_logits(model.decoder, changed, memory, valid_lens)
-    selfs = [call for call in trace if call.kind == "self"]
-    leak = float((before - after)[:, :-1].abs().max()) if target.shape[1] > 1 else 0.0
-    causal = model(source, target, valid_lens)
     return {
-        "future": max(future_weight(call) for call in selfs),
-        "leak": leak,
-        "cache": float((before - causal).abs().max()),
+        "future": max(future_weight(call) for call in trace if call.kind == "self"),
+        "leak": float((before - after)[:, :-1].abs().max()) if target.shape[1] > 1 else 0.0,
+        "cache": float((before - model(source, target, valid_lens)).abs().max()),
     }
 
 

@@ -1,7 +1,6 @@
 """What a deeper Transformer and additive scores cost."""
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -10,8 +9,7 @@ from viz_core.attention.scores import dot_scores
 from viz_core.torch_internals.function_modes import TorchDispatchMode
 
 
-@dataclass(frozen=True)
-class TransformerSizes:
+class TransformerSizes(NamedTuple):
     """The book's Transformer (section 11.7) unless said otherwise, on pairs of so many source and target tokens."""
 
     num_hiddens: int = 256
@@ -38,8 +36,7 @@ def depth_cost(depth: int, sizes: TransformerSizes) -> tuple[int, int]:
     return weights + beside + embeddings + output + sizes.target_words, 3 * forward
 
 
-@dataclass(frozen=True)
-class ScoreCost:
+class ScoreCost(NamedTuple):
     """What the scores of all heads of one layer take."""
 
     multiplications: int  # of numbers, projections that the scoring function brings along included

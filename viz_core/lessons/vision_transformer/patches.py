@@ -1,8 +1,7 @@
 """Patches: cut, put together, shuffled, what a model learns of them, and what more of them cost."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import torch
 import torch.nn.functional as F
@@ -80,8 +79,7 @@ def neighbour_similarity(similarity: Float[Tensor, "rows columns"], row: int, co
     return float(torch.stack(beside or [similarity[row, column]]).mean())
 
 
-@dataclass(frozen=True, eq=False)
-class EmbeddedPatches:
+class EmbeddedPatches(NamedTuple):
     """A picture's patches as vectors and as tokens."""
 
     vectors: Float[Tensor, "patches pixels"]  # the pixels of each patch
@@ -112,8 +110,7 @@ def book_shape() -> tuple[int, ...]:
     return tuple(PatchEmbedding(96, 16, 512)(torch.ones(4, 3, 96, 96)).shape)
 
 
-@dataclass(frozen=True)
-class PermutationTest:
+class PermutationTest(NamedTuple):
     """Probabilities of each class for the picture as it is and with its patches shuffled."""
 
     positions: Float[Tensor, " classes"]
@@ -153,8 +150,7 @@ def random_order(num_patches: int, seed: int = 0) -> Order:
     return torch.randperm(num_patches, generator=torch.Generator().manual_seed(seed))
 
 
-@dataclass(frozen=True)
-class PictureCost:
+class PictureCost(NamedTuple):
     """The cost of one forward pass."""
 
     tokens: int  # patches and the class token

@@ -1,6 +1,6 @@
 """What a token attends to over the patches, as asked of a vision model where it is."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from einops import rearrange
@@ -15,8 +15,7 @@ from viz_core.pretrained import Classification
 from viz_core.pretrained.picture_model import PictureModel
 
 
-@dataclass(frozen=True, eq=False)
-class TokenRollout:
+class TokenRollout(NamedTuple):
     """One token's attention in one layer, and its rollout through all layers."""
 
     raw: Float[Tensor, " n"]  # weights of a layer whose heads are fused
@@ -26,9 +25,7 @@ class TokenRollout:
 
 def own_and_largest_other(row: Float[Tensor, " patches"], place: int) -> tuple[float, float]:
     """A patch's weight on itself, and its largest weight on another patch (0 where there is none)."""
-    own = float(row[place])
-    others = torch.cat([row[:place], row[place + 1 :]])
-    return own, float(others.max()) if len(others) else 0.0
+    return float(row[place]), float(row.index_fill(0, torch.tensor(place), 0.0).max())
 
 
 def patch_positions(model: PictureModel, grid: tuple[int, int]) -> Float[Tensor, "1 patches num_hiddens"] | None:

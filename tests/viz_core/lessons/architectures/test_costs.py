@@ -8,8 +8,7 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from viz_core.lessons.architectures import ARCHITECTURES, LayerSizes, layer_cost
-from viz_core.lessons.architectures.costs import crossover
+from viz_core.lessons.architectures.costs import ARCHITECTURES, LayerSizes, crossover, layer_cost
 from viz_core.lessons.architectures.layers import build_layer
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from viz_core.lessons.architectures import ARCHITECTURES, LayerSizes, path_length
+from viz_core.lessons.architectures.costs import ARCHITECTURES, LayerSizes, path_length
 from viz_core.lessons.architectures.experiments import (
     first_head_weights,
     fresh_layers,

@@ -7,7 +7,7 @@ import torch
 from einops import rearrange
 from torch import Tensor
 
-from viz_core.lessons.architectures import ARCHITECTURES, LayerSizes
+from viz_core.lessons.architectures.costs import ARCHITECTURES, LayerSizes
 from viz_core.lessons.architectures.layers import (
     Convolution,
     Recurrent,

@@ -11,7 +11,7 @@ from viz_core.attention import boxcar, gaussian, nadaraya_watson
 from viz_core.attention.kernel_pooling import with_width
 from viz_core.lessons.attention_pooling.broken import (
     including_own_error,
-    signed_fit,
+    signed_weights,
     unguarded_weights,
     without_key_term,
 )
@@ -57,7 +57,7 @@ def test_pooling_done_wrong_is_wrong() -> None:
     assert unguarded_weights(x, queries, 0.02).isnan().any()
     right = nadaraya_watson(x, y, queries, with_width(boxcar, 9.0))[1]
     torch.testing.assert_close(unguarded_weights(x, queries, 9.0), right)
-    assert float(signed_fit(x, y, queries, 0.5).abs().max()) > float(y.abs().max())
+    assert float((signed_weights(x, queries, 0.5) @ y).abs().max()) > float(y.abs().max())
     kernel = gaussian(0.2)
     residuals = y - nadaraya_watson(x, y, x, kernel)[0]
     own = nadaraya_watson(x, y, x, kernel)[1].diagonal()

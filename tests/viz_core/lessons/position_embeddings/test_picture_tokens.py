@@ -12,7 +12,7 @@ from tests.tiny_vit import GREY, write_tiny_vit
 from viz_core.lessons.position_embeddings.picture_tokens import (
     picture,
     picture_tokens,
-    shipped_position_table,
+    shipped_position_tables,
 )
 from viz_core.pretrained import load_classifier
 
@@ -47,20 +47,18 @@ def write_model(folder: Path, name: str, tensors: dict[str, torch.Tensor] | byte
 
 
 def test_the_table_of_a_shipped_picture_model_is_found(tmp_path: Path) -> None:
-    assert shipped_position_table(tmp_path) is None
+    assert shipped_position_tables(tmp_path) == []
     write_model(tmp_path, "a-translator", {"weight": torch.zeros(2)})
     write_model(tmp_path, "b-broken", b"cut short")
-    assert shipped_position_table(tmp_path) is None
+    assert shipped_position_tables(tmp_path) == []
     table = torch.randn(1, 50, 8)
     write_model(tmp_path, "vit", {"pos_embedding": table.half()})
-    found = shipped_position_table(tmp_path)
-    assert found is not None
+    (found,) = shipped_position_tables(tmp_path)
     assert found.card.name == "vit"
     torch.testing.assert_close(found.positions, table[0, 1:].half().float())
 
 
 def test_the_table_comes_out_of_a_checkpoint_as_training_writes_it(tmp_path: Path) -> None:
     write_tiny_vit(tmp_path, GREY)
-    found = shipped_position_table(tmp_path)
-    assert found is not None
+    (found,) = shipped_position_tables(tmp_path)
     assert torch.equal(found.positions, load_classifier(GREY, "cpu", tmp_path).model.pos_embedding[0, 1:])

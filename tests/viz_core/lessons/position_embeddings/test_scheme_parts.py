@@ -15,6 +15,7 @@ from viz_core.lessons.position_embeddings.rotary_decay import (
 )
 from viz_core.lessons.position_embeddings.scheme_parts import grid_terms
 from viz_core.positional import RelativePositionEmbedding2d, apply_rotary, t5_relative_position_bucket
+from viz_core.positional.alibi import alibi_bias, alibi_slopes
 from viz_core.positional.t5 import t5_bucket_ranges
 
 
@@ -77,8 +78,8 @@ def test_every_distance_lies_in_the_range_of_its_bucket(
 
 def test_residuals_of_true_claims_are_small() -> None:
     assert [proofs.skew_error(n) for n in (1, 4, 12)] == [0, 0, 0]
-    assert max(proofs.slope_error(8), proofs.slope_error(16)) < 1e-15
-    assert proofs.evenness_error(12, 20) < 1e-5
+    assert max(proofs.slope_error(alibi_slopes(heads)) for heads in (8, 16)) < 1e-15
+    assert proofs.evenness_error(alibi_bias(12, 20, 20)) < 1e-5
     assert proofs.bucket_errors() == 0
 
 

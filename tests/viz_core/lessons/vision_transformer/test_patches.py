@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from unittest.mock import Mock
 
 import pytest
@@ -124,7 +123,7 @@ def test_patches_embedded_by_a_product_and_by_a_convolution_agree() -> None:
     assert embedded.vectors.shape == (6, 48)
     assert embedded.tokens.shape == embedded.convolved.shape == (6, 5)
     assert embedded.error < 1e-5
-    assert replace(embedded, tokens=embedded.tokens + 1).error > 1e-3
+    assert embedded._replace(tokens=embedded.tokens + 1).error > 1e-3
     assert book_shape() == (4, 36, 512)
 
 

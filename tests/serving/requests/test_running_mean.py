@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from viz_core.maps.running_mean import Moments
+from serving.requests.running_mean import Moments
 
 
 def test_four_observations_by_hand() -> None:

@@ -1,5 +1,7 @@
 """Running means of observations, with confidence intervals."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,12 +28,12 @@ class Moments:
     squares: Float[np.ndarray, "*quantities"]
 
     @classmethod
-    def of(cls, values: Float[np.ndarray, "*quantities"]) -> "Moments":
+    def of(cls, values: Float[np.ndarray, "*quantities"]) -> Moments:
         """Return the moments of one observation; a quantity that is NaN was not observed."""
         seen = ~np.isnan(values)
         return cls(seen.astype(np.float64), np.where(seen, values, 0.0).astype(np.float64), np.zeros(values.shape))
 
-    def __add__(self, other: "Moments") -> "Moments":
+    def __add__(self, other: Moments) -> Moments:
         """Return the moments of both sets of observations together."""
         count = self.count + other.count
         share = other.count / np.maximum(count, 1.0)
