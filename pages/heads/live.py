@@ -224,6 +224,9 @@ def make_scan(chapter: Chapter, task: Task) -> None:
             st.rerun()
         st.session_state[key] = None
     label, begin = chapter.words(f"scan.{task.reads}", count=f"{count:,}"), {key: task.key}
+    stopped, done = st.session_state.get(chapter.controls.key("scan-done"), ("", 0))
+    if stopped == task.key:
+        st.caption(chapter.words("scan-kept", done=f"{done:,}", count=f"{count:,}"))
     st.button(label, key=f"{key}-go", type="primary", on_click=st.session_state.update, args=(begin,))
 
 
@@ -237,6 +240,7 @@ def _scan(chapter: Chapter, task: Task, bar: Any) -> HeadScans:
         worth = len(lines) < plan.worth and len(inputs) > 1
         some = inputs[len(lines) :][: 1 if worth else _AT_ONCE]
         lines += evaluate_model(model, scan_part, some, worth)
+        st.session_state[chapter.controls.key("scan-done")] = task.key, len(lines)
         done = chapter.words("scan-at-work", done=f"{len(lines):,}", count=f"{len(inputs):,}")
         bar.progress(len(lines) / len(inputs), done)
     found = Scan.of(lines, evaluate_model(model, scan_repeats))

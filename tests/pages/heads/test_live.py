@@ -187,6 +187,7 @@ def test_a_scan_is_stopped_and_goes_on(open_page: OpenPage, folders: Path, monke
     monkeypatch.setattr(live, "evaluate_model", evaluated)
     app.button(key="hs-scan-go").click().run()
     assert "the model went away" in texts(app)
+    assert WORDS("scan-kept", done=2, count=30) in texts(app)
     assert "heads" not in figure_names(app)
     app.button(key="hs-scan-go").click().run()
     assert not app.exception
