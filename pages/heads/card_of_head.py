@@ -9,14 +9,13 @@ from urllib.parse import urlencode
 import numpy as np
 import streamlit as st
 
+from pages.heads.live import link_to_lab
 from pages.heads.plot import Plot, marked, measure_name, worth_unit
 from ui.chapter.chapter import Chapter
-from ui.chapter.contents import page
 from ui.compute.head_scans import Quoted
 from ui.compute.models import evaluate_model
 from ui.text.head_names import head_place
 from ui.text.markdown import escape
-from ui.text.model_names import title_of
 from ui.text.numbers import localised
 from viz_core.pretrained.scan_inputs import scan_picture
 
@@ -41,20 +40,18 @@ def card_of_head(chapter: Chapter, plot: Plot) -> None:
         chapter.text("no-worth")
     measure = plot.y if plot.table.quoted.get(plot.y) and plot.table.quoted[plot.y][head.place] else "entropy"
     chapter.text("examples", measure=measure_name(chapter, measure, plot.scans.pictures))
-    _examples(table.quoted[measure][head.place], plot.scans.pictures, words.language)
+    _examples(table.quoted[measure][head.place], plot.scans.reads != "text", words.language)
     from serving.requests.head_circuits import head_circuits
-    from serving.requests.hub import HubModelSpec
 
-    _circuits(chapter, evaluate_model(HubModelSpec(plot.model, offline=True), head_circuits, head.site, head.head))
+    _circuits(chapter, evaluate_model(plot.model.spec, head_circuits, head.site, head.head))
     chosen = {chapter.controls.key(name): value for name, value in plot.address.items()}
     given = [key for name in ("texts", "own", "y") if (key := chapter.controls.key(name)) in st.query_params]
     chosen |= {key: st.query_params[key] for key in given}
     address = "?" + urlencode({**chosen, "head": head.link, chapter.controls.key("open-card"): "true"})
     chapter.text("address", address=address)
-    cited = f"Attention Atlas: {title_of(plot.model)}, {place} ({kind}). {plot.scans.command}"
+    cited = f"Attention Atlas: {plot.model.title}, {place} ({kind}). {plot.scans.command}"
     st.code(cited, language=None, wrap_lines=True)
-    label, lab = words("open-lab"), {"ml-model": plot.model}
-    st.page_link(page("model-lab"), label=label, icon=":material/arrow_forward:", query_params=lab)
+    link_to_lab(chapter, plot.model)
 
 
 def _examples(quoted: Sequence[Quoted], pictures: bool, language: str) -> None:

@@ -10,10 +10,10 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from pages.heads.figures import heads_figure
-from pages.heads.live import Task, lab_model, own_task, scans_made, shipped_tasks
+from pages.heads.live import Model, Task, lab_model, own_task, scans_made, shipped_tasks
 from ui.chapter.chapter import Chapter
 from ui.compute.head_scans import PERCENTILES, HeadScans, HeadTable, Quoted, head_scans, scanned_models
-from ui.compute.models import map_groups
+from ui.compute.models import evaluate_model, map_groups
 from ui.text.errors import explain
 from ui.text.head_names import head_place
 from ui.text.markdown import escape
@@ -60,7 +60,7 @@ class Head:
 class Plot:
     """What the controls ask for."""
 
-    model: str
+    model: Model
     texts: str
     x: str
     y: str
@@ -102,7 +102,7 @@ def choose_plot(chapter: Chapter) -> tuple[Plot | Task | None, str]:
 
 def _choose_scan(
     chapter: Chapter, typed: DeltaGenerator
-) -> tuple[str, str, HeadScans, Mapping[str, str]] | Task | None:
+) -> tuple[Model, str, HeadScans, Mapping[str, str]] | Task | None:
     """Draw the lists of models and data; return model, data, scans and parameters, or the scan that is to be made.
 
     Args:
@@ -111,31 +111,32 @@ def _choose_scan(
     controls = chapter.controls
     models = (*scanned_models(), LAB)
     chosen = str(controls.select("model", models, models[0], lambda m: controls.option(m) if m == LAB else title_of(m)))
-    from_lab = lab_model(chapter) if chosen == LAB else (chosen, head_scans(chosen).pictures)
-    if from_lab is None:
+    opened = lab_model(chapter) if chosen == LAB else (Model(chosen), head_scans(chosen).reads)
+    if opened is None:
         return None
-    model, pictures = from_lab
+    model, reads = opened
     before = st.session_state.get(controls.key("model-before"), model)
     if before != model:  # the head in the address was one of the other model
         st.query_params.pop("head", None)
     st.session_state[controls.key("model-before")] = model
-    tasks = {task.texts: task for task in shipped_tasks(model, pictures)}
-    sets = tuple(tasks) if pictures else (*tasks, "own")
+    tasks = {task.texts: task for task in shipped_tasks(model, reads)}
+    sets = (*tasks, "own") if reads == "text" else tuple(tasks)
     texts = str(controls.choice("texts", sets, sets[0]))
     if texts == "own":
         with typed:
             tasks["own"] = own_task(chapter, model)
-    shipped = (head_scans(model),) if model in scanned_models() else ()
+    has_tables = model == Model(model.name) and model.name in scanned_models()
+    shipped = (head_scans(model.name),) if has_tables else ()
     found = (*shipped, *scans_made(chapter, tuple(tasks.values())))
     shown = [each for each in found if texts in each.texts]
     if not shown:
         return tasks[texts]
     scans = replace(sum(found[1:], start=found[0]), command=shown[-1].command)
-    return model, texts, scans, {"model": chosen, **({"lab": model} if chosen == LAB else {})}
+    return model, texts, scans, {"model": chosen, **(model.address if chosen == LAB else {})}
 
 
 def _choose_axes(
-    chapter: Chapter, model: str, texts: str, scans: HeadScans, address: Mapping[str, str]
+    chapter: Chapter, model: Model, texts: str, scans: HeadScans, address: Mapping[str, str]
 ) -> tuple[Plot, str]:
     controls = chapter.controls
     tables = [table for (name, _), table in scans.tables.items() if name == texts]
@@ -212,7 +213,7 @@ def main_figure(chapter: Chapter, plot: Plot, compared: bool, setting: str) -> N
     with chapter.claim_row("main"):
         causal = plot.head.kind == "decoder-self"
         text = plot.example.text
-        if plot.scans.pictures:  # a word a patch
+        if plot.scans.reads != "text":  # a word a patch
             text = " ".join(map(str, range(plot.scans.tokens[plot.texts] // plot.scans.texts[plot.texts])))
         chapter.claim("uniform", uniform_score(text, causal, raw), _ROUNDING)
     names = chapter.words.group("figure")
@@ -299,12 +300,16 @@ def _pin(chapter: Chapter, plot: Plot, pin: str) -> None:
 
 def example_request(plot: Plot, text: str) -> HubRequest:
     """The run of a model on a text or picture: decoders read it, a translator translates it."""
-    from serving.requests.hub import HubModelSpec, HubRequest
+    from serving.requests.head_scan import text_beside
+    from serving.requests.hub import HubRequest
+    from serving.requests.lab_queries import read_card
     from serving.requests.request import Picture
 
-    model = HubModelSpec(plot.model, offline=True)
-    if plot.scans.pictures:
-        return HubRequest(model, picture=Picture(f"scan-{text}", scan_picture(text)))
+    model = plot.model.spec
+    if plot.scans.reads != "text":
+        prompt = evaluate_model(model, read_card).prompt
+        beside = text_beside(text, prompt) if plot.scans.reads == "both" else ""
+        return HubRequest(model, beside, picture=Picture(f"scan-{text}", scan_picture(text)))
     return HubRequest(model, text, new_tokens=_WRITTEN if "decoder-cross" in plot.scans.kinds else 0)
 
 

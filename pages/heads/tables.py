@@ -21,8 +21,7 @@ def narrow_and_broad(chapter: Chapter, plot: Plot) -> None:
     if not shared:
         chapter.text("one-set")
         return
-    section = "sets-pictures" if plot.scans.pictures else "sets"
-    chapter.text(section, narrow=plot.scans.texts["narrow"], broad=plot.scans.texts["broad"])
+    chapter.text(f"sets.{plot.scans.reads}", narrow=plot.scans.texts["narrow"], broad=plot.scans.texts["broad"])
     narrow, broad = ({kind: tables[name][kind] for kind in shared} for name in ("narrow", "broad"))
     labels = chapter.words.group("figure")
     name = measure_name(chapter, plot.y, plot.scans.pictures)

@@ -12,7 +12,7 @@ from pages.model_lab.models import CURATED, hub_card
 from serving.requests.hub import HubModelSpec
 from serving.requests.lab_models import HubOffer
 from ui.chapter.chapter import Chapter
-from ui.compute.lab_models import local_model_kinds, local_models
+from ui.compute.lab_models import local_model_kinds, local_models, typed_sources
 from ui.compute.slots import load_or_stop
 from ui.text.errors import explain, first_line
 from ui.text.markdown import escape
@@ -39,7 +39,7 @@ def choose_model(chapter: Chapter, offer: HubOffer) -> HubModelSpec | None:
     if offer.restricted:
         return None
     with st.container(horizontal=True, vertical_alignment="bottom", key="which"):
-        source = controls.choice("source", ("list", *_typed_sources(offer)), "list")
+        source = controls.choice("source", ("list", *typed_sources(offer)), "list")
         if source == "list":
             options = (*here, *(name for name in CURATED if name not in here))
             name = str(controls.select("model", options, options[0], named_model))
@@ -65,7 +65,7 @@ def choose_second_model(
     here = load_or_stop(lambda: local_models(offer.folders))
     offered = offer.names or (here if offer.restricted else ())
     listed = offered or (*here, *(name for name in CURATED if name not in here))
-    typed = () if offer.restricted or offered else _typed_sources(offer)
+    typed = typed_sources(offer)
     kinds = CURATED | load_or_stop(lambda: local_model_kinds(here))
     fitting = (name for name in listed if name not in kinds or are_comparable(kind, kind_named(kinds[name])))
     others = tuple(name for name in fitting if name != first.name)
@@ -93,12 +93,6 @@ def read_one_text_each_way(*kinds: type[ModelKind]) -> bool:
     """Whether both read texts alone, one of them causally and the other in both directions."""
     only_texts = all("text" in kind.takes and "image" not in kind.takes for kind in kinds)
     return only_texts and {kind.stack for kind in kinds} == {"encoder", "decoder"}
-
-
-def _typed_sources(offer: HubOffer) -> tuple[str, ...]:
-    """Where else a model may come from. Any folder may be opened from this machine only: others could try its paths."""
-    is_remote = isinstance(st.context.ip_address, str)  # None on this machine
-    return ("hub",) if is_remote and not offer.folders else ("hub", "folder")
 
 
 def _typed_folder(chapter: Chapter, name: str) -> HubModelSpec:

@@ -26,7 +26,6 @@ from serving.requests.lab_queries import position_schemes, shows_contributions
 from ui.blocks.heads_off import head_buttons, heads_menu, toggle_head
 from ui.blocks.score_products import open_pair, score_products
 from ui.chapter.chapter import Chapter
-from ui.compute.head_scans import SCANNED_KINDS
 from ui.compute.models import evaluate, evaluate_model
 from ui.text.words import current_language
 from ui.widgets.open_map import open_map, open_tokens
@@ -53,7 +52,7 @@ with main, st.container(gap="xsmall", key="asked"):
         notes(chapter, request, result)
         if "vision-chapter" in card.kind_class.features:
             link_to_vision(chapter, card)
-        if card.kind in SCANNED_KINDS:
+        if card.kind_class.reads != "sound":
             link_to_heads(chapter, model)
 with main:
     with st.container(horizontal=True, vertical_alignment="bottom", key="options"):

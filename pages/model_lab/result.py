@@ -171,11 +171,14 @@ def link_to_vision(chapter: Chapter, card: HubCard) -> None:
 
 
 def link_to_heads(chapter: Chapter, model: HubModelSpec) -> None:
-    """Link to the chapter on heads with this model, where a name opens it there."""
-    if model.folder or model.revision:
-        return
-    parameters = (
-        {"hs-model": model.name} if model.name in scanned_models() else {"hs-model": "lab", "hs-lab": model.name}
-    )
+    """Link to the chapter on heads with this model."""
+    if model.folder:
+        parameters = {"hs-model": "lab", "hs-folder": model.folder}
+    elif model.revision:
+        parameters = {"hs-model": "lab", "hs-lab": model.name, "hs-revision": model.revision}
+    elif model.name in scanned_models():
+        parameters = {"hs-model": model.name}
+    else:
+        parameters = {"hs-model": "lab", "hs-lab": model.name}
     label, icon = chapter.words("open-heads"), ":material/arrow_forward:"
     st.page_link(page("heads"), label=label, icon=icon, query_params=parameters)

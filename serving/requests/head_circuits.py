@@ -31,6 +31,8 @@ class HeadCircuits:
 def head_circuits(model: HubModel, site: str, head: int) -> HeadCircuits:
     """Query: what a head's matrices read and write."""
     found, refused = [], []
+    if site.startswith("vision."):
+        return HeadCircuits((), tuple((kind, "The vision tower reads patches, not tokens.") for kind in ("QK", "OV")))
     for kind, circuit_of in (("QK", qk_circuit), ("OV", ov_circuit)):
         try:
             circuit = circuit_of(model.network, site, head)

@@ -1,17 +1,18 @@
-"""Queries on the heads of a model: a scan of texts or pictures, part by part."""
+"""Queries on the heads of a model: a scan of texts, pictures or both, part by part."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from serving.settings import settings
 from viz_core.hub import HubError, HubModel
 from viz_core.hub.runs.text import clean_text
 from viz_core.hub.scan import read_heads, read_repeats
 from viz_core.hub.scan_results import KindScan, Line, Scan
-from viz_core.pretrained.scan_inputs import scan_picture
+from viz_core.pretrained.scan_inputs import scan_inputs, scan_picture
 
-__all__ = ["KindScan", "Scan", "ScanPlan", "lines_of", "plan_scan", "scan_part", "scan_repeats"]
+__all__ = ["KindScan", "Scan", "ScanPlan", "lines_of", "plan_scan", "scan_part", "scan_repeats", "text_beside"]
 
 _MOST_WORTH = 12
 # Parameters times passes in which a head is switched off; second: on a public server.
@@ -29,19 +30,32 @@ class ScanPlan:
 def plan_scan(model: HubModel) -> ScanPlan:
     """Query: how a model is scanned on this machine."""
     card = model.card
+    if model.engine.takes >= {"image", "text"}:  # the loss would be that of patches, which no model predicts
+        return ScanPlan(card.head, 0)
     heads = sum(card.num_layers.values()) * card.num_heads
     worth = min(_MOST_WORTH, int(_PASSES[settings().hosted] / max(1, heads * card.num_parameters)))
     return ScanPlan(card.head, worth if worth > 1 else 0)
 
 
-def scan_part(model: HubModel, inputs: tuple[str, ...], pictures: bool, worth: bool) -> list[Line]:
-    """Query: what each text, or picture by its name, says of each head, with its worth or without.
-
-    Raises:
-        HubError: if a picture cannot be taken.
-    """
-    given = [scan_picture(name) for name in inputs] if pictures else inputs
+def scan_part(model: HubModel, inputs: tuple[str, ...], worth: bool) -> list[Line]:
+    """Query: what each text, or picture by its name, says of each head, with its worth or without."""
+    given: list[Any] = [scan_picture(name) for name in inputs] if "image" in model.engine.takes else list(inputs)
+    if model.engine.takes >= {"image", "text"}:
+        allowed = settings()
+        limits = {"max_new_tokens": 0, "max_tokens": allowed.max_tokens, "max_seconds": allowed.max_seconds}
+        texts = [text_beside(name, model.card.prompt) for name in inputs]
+        given = [{"image": image, "text": text, **limits} for image, text in zip(given, texts, strict=True)]
     return list(read_heads(model, given, worth=len(inputs) if worth else 0))
+
+
+def text_beside(picture: str, prompt: str) -> str:
+    """Return the text of the same set and number as a picture, in a model's prompt if it has one."""
+    drawn = scan_inputs("broad", pictures=True)
+    if picture in drawn:
+        text = scan_inputs("broad")[drawn.index(picture)]
+    else:
+        text = scan_inputs("narrow")[int(picture.removeprefix("test-"))]
+    return prompt.replace("{text}", text) if prompt else text
 
 
 def scan_repeats(model: HubModel) -> list[Line]:

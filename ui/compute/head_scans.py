@@ -20,8 +20,6 @@ if TYPE_CHECKING:  # it brings the hub's libraries
 
 FOLDER = ASSETS / "heads"
 PERCENTILES = (5, 50, 95, 100)
-SCANNED_KINDS = ("encoder", "decoder", "encoder-decoder", "vision")
-"""Kinds of models of the lab that can be scanned: they read texts alone or pictures alone."""
 
 
 class Quoted(NamedTuple):
@@ -67,12 +65,17 @@ class HeadScans:
     """The tables of a model."""
 
     command: str  # that made those that are shown
-    pictures: bool  # whether the model takes pictures
+    reads: str  # what goes into the model: "text", "pictures" or "both", as its kind says
     head: str  # its output layer, which decides what worth is
     texts: Mapping[str, int]  # by set
     tokens: Mapping[str, int]
     tables: Mapping[tuple[str, str], HeadTable]  # by set and kind of maps
     left_out: Mapping[str, Sequence[tuple[int, Exception]]] = field(default_factory=dict)  # number, and why, by set
+
+    @property
+    def pictures(self) -> bool:
+        """Whether the model takes pictures alone."""
+        return self.reads == "pictures"
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -107,7 +110,7 @@ def head_scans(model: str) -> HeadScans:
             for name in SETS
             if name in entry["measures"]
         }
-        about = content["command"], content["pictures"], content["head"]
+        about = content["command"], "pictures" if content["pictures"] else "text", content["head"]
         return HeadScans(*about, content["texts"], content["tokens"], tables)
 
 

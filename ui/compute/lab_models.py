@@ -12,6 +12,7 @@ from ui.compute.models import runner
 
 if TYPE_CHECKING:  # importing it imports transformers, which only the lab needs
     from serving.requests.hub import HubVisionSpec
+    from serving.requests.lab_models import HubOffer
 
 
 @st.cache_data(max_entries=4, ttl=20, show_spinner=False)
@@ -28,6 +29,18 @@ def local_model_kinds(names: tuple[str, ...]) -> dict[str, str]:  # noqa: ARG001
     from serving.requests.lab_models import local_model_kinds as find_kinds
 
     return runner().evaluate_model(NoModel(), find_kinds)
+
+
+def typed_sources(offer: HubOffer) -> tuple[str, ...]:
+    """Return the sources besides the list: any folder may be opened from this machine only, as others could try paths.
+
+    Args:
+        offer: of this server.
+    """
+    if offer.restricted or offer.names:
+        return ()
+    is_remote = isinstance(st.context.ip_address, str)  # None on this machine
+    return ("hub",) if is_remote and not offer.folders else ("hub", "folder")
 
 
 def lab_vision_model(name: str) -> HubVisionSpec:

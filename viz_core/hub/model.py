@@ -14,7 +14,7 @@ from viz_core.hub.runs.positions import Positions
 from viz_core.hub.runs.run import HubRun, NextWord
 from viz_core.hub.runs.run_inputs import RunInputs, RunOptions
 from viz_core.hub.runs.token_text import Token
-from viz_core.hub.store.errors import HubError
+from viz_core.hub.store.errors import HubError, attempt
 from viz_core.runtime.provenance import Provenance
 from viz_core.trace import Trace, recording_values
 
@@ -72,17 +72,9 @@ class HubModel:
     def run_each(
         self, texts: Sequence[str], *, max_new_tokens: int | None = None, max_tokens: int | None = None
     ) -> Iterator[HubRun | HubError]:
-        """The run of each text in turn, or what is wrong with it. No run is stored.
-
-        Args:
-            max_new_tokens: as in `run`.
-            max_tokens: as in `run`.
-        """
+        """The run of each text in turn, limited as in `run`, or what is wrong with it. No run is stored."""
         for text in texts:
-            try:
-                yield self.run(text, max_new_tokens=max_new_tokens, max_tokens=max_tokens)
-            except HubError as error:
-                yield error
+            yield attempt(self.run, text, max_new_tokens=max_new_tokens, max_tokens=max_tokens)
 
     @torch.inference_mode()
     def again(self, run: HubRun) -> Float[Tensor, "..."]:

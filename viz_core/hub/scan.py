@@ -1,4 +1,4 @@
-"""Every measure, role and worth of every head of a model over many texts or pictures, in batches.
+"""Every measure, role and worth of every head of a model over many texts, pictures or both, in batches.
 
 >>> found = scan(load_hub("writer-en"), texts, progress=lambda lines, count: print(len(lines), count))
 >>> heads = found.kinds["decoder-self"]
@@ -23,7 +23,7 @@ from viz_core.hub.kinds.encoder import EncoderKind
 from viz_core.hub.model import HubModel
 from viz_core.hub.runs.run import HubRun, Maps
 from viz_core.hub.scan_results import Line, Scan
-from viz_core.hub.store.errors import HubError
+from viz_core.hub.store.errors import HubError, attempt
 from viz_core.maps.distance import Patches
 from viz_core.maps.head_measure import MapBlock, MapInfo
 from viz_core.maps.measures import induction_targets, weight_shares
@@ -35,7 +35,8 @@ from viz_core.trace.one_text import OneText
 from viz_core.trace.source import Projected
 from viz_core.trace.weights import is_masked
 
-Input: TypeAlias = str | Image.Image
+Input: TypeAlias = str | Image.Image | Mapping[str, Any]
+"""A text, a picture, or the arguments of `HubModel.run`, such as a text with a picture."""
 MOST_TOKENS = 512
 """Texts of more tokens are left out: a map grows with the square of its length."""
 
@@ -55,7 +56,7 @@ def scan(
     done: Sequence[Line] = (),
     progress: Callable[[Sequence[Line], int], None] | None = None,
 ) -> Scan:
-    """Measure every head over texts, or over pictures for a vision model, on the model's device.
+    """Measure every head over texts, pictures, or both together, as the model takes them, on the model's device.
 
     Values are those of each text alone, in float32 whatever the model's precision: padding, and keys that no head of a
     layer can see, count nowhere. Induction is measured on random tokens that repeat, as text that repeats itself
@@ -163,17 +164,14 @@ def _each(model: HubModel, texts: Sequence[Input], budget: int | None) -> list[H
     """The run of each text or picture by itself, or what is wrong with it."""
     read = [text for text in texts if isinstance(text, str)]
     runs = iter(model.run_each(read, max_new_tokens=budget, max_tokens=MOST_TOKENS))
-    return [model.run(image=text) if isinstance(text, Image.Image) else next(runs) for text in texts]
+    given = [text if isinstance(text, str | Mapping) else {"image": text} for text in texts]
+    return [next(runs) if isinstance(each, str) else attempt(model.run, **each) for each in given]
 
 
 def _together(model: HubModel, texts: Sequence[Input]) -> list[HubRun | HubError]:
     """The same in one pass."""
-    encoded: list[Any] = []
-    for text in texts:
-        try:
-            encoded.append(model.engine.encode(text, most=MOST_TOKENS))  # type: ignore[attr-defined]
-        except HubError as error:
-            encoded.append(error)
+    encode: Any = model.engine.encode  # type: ignore[attr-defined]
+    encoded: list[Any] = [attempt(encode, text, most=MOST_TOKENS) for text in texts]
     together = [each for each in encoded if not isinstance(each, HubError)]
     runs = iter(_recorded(model, together) if together else ())
     return [each if isinstance(each, HubError) else next(runs) for each in encoded]
@@ -211,7 +209,8 @@ def _line(run: HubRun | HubError, targets: Mapping[str, Bool[Tensor, "queries ke
         return {"error": run}
     kinds = {}
     for maps in run.maps:
-        patches = None if run.grid is None else Patches(run.grid, len(maps.key_tokens) - run.grid[0] * run.grid[1])
+        grid = run.grid if maps.frame is None else maps.frame.grid
+        patches = None if grid is None else Patches(grid, len(maps.key_tokens) - grid[0] * grid[1])
         kinds[maps.id] = _heads(maps, targets or _targets(maps), patches)
     return {"kinds": kinds, "tokens": len(run.tokens) + len(run.target_tokens)}
 

@@ -20,7 +20,7 @@ from viz_core.hub.runs.positions import Positions
 from viz_core.hub.runs.run import HubRun, Label
 from viz_core.hub.runs.run_inputs import RunInputs
 from viz_core.hub.runs.token_text import SPACE, Token, visible
-from viz_core.hub.store.errors import HubError
+from viz_core.hub.store.errors import HubError, attempt
 from viz_core.hub.store.local_models import LocalModel
 from viz_core.pretrained import MAX_SOURCE_TOKENS, ImageClassifier, ModelCard, TextError, Translator, available, load
 from viz_core.pretrained.tokenization import UNK, WORD_START, clean, token_id
@@ -188,12 +188,7 @@ class ShippedHubModel(HubModel):
             yield from super().run_each(texts, max_new_tokens=max_new_tokens, max_tokens=max_tokens)
             return
         engine, model = self.engine, self.engine.shipped
-        encoded: list[list[int] | HubError] = []
-        for text in texts:
-            try:
-                encoded.append(engine.encode(text, max_tokens))
-            except HubError as error:
-                encoded.append(error)
+        encoded: list[Any] = [attempt(engine.encode, text, max_tokens) for text in texts]
         sources = [ids for ids in encoded if not isinstance(ids, HubError)]
         budget = engine.new_tokens if max_new_tokens is None else max_new_tokens
         written = iter(model.search(sources, max(1, budget)) if sources else ())

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import parse_qs
 
 import numpy as np
 import pytest
+import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from pages.heads import live
+from serving.requests.head_scan import text_beside
 from tests.pages.reading import drawn, figure_names, texts
 from tests.viz_core.hub.tiny_models import build_all
 from ui.compute.models import evaluate_model
@@ -27,7 +31,7 @@ pytestmark = pytest.mark.usefixtures("offline_lab")
 
 @pytest.fixture(scope="session")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build_all(("gpt2", "t5", "vit"), tmp_path_factory.mktemp("models"))
+    return build_all(("gpt2", "t5", "vit", "clip", "llava", "whisper"), tmp_path_factory.mktemp("models"))
 
 
 def open_lab(open_page: OpenPage, model: str, **params: str) -> AppTest:
@@ -91,6 +95,95 @@ def test_the_command_is_of_the_scan_that_is_shown(open_page: OpenPage) -> None:
     assert "hs-texts=own&hs-own=A+cat" in texts(app), "the link to the card opens it over the same texts"
 
 
+@pytest.mark.parametrize(("model", "kind"), [("clip", "encoder-self"), ("llava", "decoder-self")])
+def test_pictures_are_scanned_with_texts(
+    open_page: OpenPage, folders: Path, model: str, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both towers are drawn; the example is a picture and its text."""
+    monkeypatch.setattr(live, "_MOST", {False: 12, True: 12})
+    app = open_lab(open_page, model, **{"hs-x": "first", "hs-y": "entropy", "open-all": "false"})
+    assert app.button_group(key="hs-texts").options == [WORDS(f"option.{name}") for name in SETS]
+    app.button(key="hs-scan-go").click().run()
+    assert not app.exception
+    loaded, names = load_hub(folders / model, device="cpu"), scan_inputs("narrow", pictures=True)[:12]
+    given = [
+        {"image": scan_picture(name), "text": text_beside(name, loaded.card.prompt), "max_new_tokens": 0}
+        for name in names
+    ]
+    expected = scan(loaded, given)
+    assert expected.texts > 1
+    values = np.concatenate([expected.kinds[each].summary("entropy").mean for each in (kind, "vision-self")])
+    points = np.concatenate([trace["y"] for trace in drawn(app, "heads")])
+    np.testing.assert_allclose(np.sort(points), np.sort(values), rtol=1e-4)
+    for head in (f"{kind}.1.2", "vision-self.1.1"):
+        app.selectbox(key="hs-head").select(head).run()
+        app.toggle(key="open-all").set_value(True).run()
+        assert not app.exception, [error.message for error in app.exception]
+        assert WORDS(f"figure.{kind if head.startswith(kind) else 'vision-self'}") in texts(app)
+    assert "QK circuit: this model's layers do not allow it" in texts(app), "a vision tower reads no tokens"
+
+
+def test_a_speech_model_says_why_it_is_not_scanned(open_page: OpenPage) -> None:
+    app = open_lab(open_page, "whisper")
+    assert not app.exception
+    assert WORDS("no-sounds", model="whisper") in texts(app)
+    assert "ml-model=whisper" in [link.proto.query_string for link in app.get("page_link")]
+    assert "heads" not in figure_names(app)
+
+
+def open_folder(open_page: OpenPage, folder: Path, **params: str) -> AppTest:
+    return open_page(CHAPTER, **{"hs-model": "lab", "hs-folder": str(folder), **params})
+
+
+def test_a_folder_opens_by_a_link_and_leads_back_to_the_lab(
+    open_page: OpenPage, folders: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("ATLAS_MODEL_FOLDERS")
+    app = open_folder(open_page, folders / "gpt2", **{"hs-texts": "own", "hs-own": "A cat sat.\nNo."})
+    app.button(key="hs-scan-go").click().run()
+    assert not app.exception
+    assert "heads" in figure_names(app)
+    assert f"python -m recipes scan {folders / 'gpt2'} --texts FILE" in texts(app)
+    links = [parse_qs(link.proto.query_string) for link in app.get("page_link")]
+    assert {"ml-source": ["folder"], "ml-folder": [str(folders / "gpt2")]} in links
+    app.button(key="hs-forget").click().run()
+    assert "hs-folder" not in app.query_params
+    assert app.selectbox(key="hs-lab")
+
+
+def test_a_folder_does_not_open_where_the_lab_would_not_open_it(
+    open_page: OpenPage, folders: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not outside the folders of the host, not for a visitor from another machine, not on a public server."""
+    assert "not among the folders" in texts(open_folder(open_page, Path("/etc")))
+    monkeypatch.delenv("ATLAS_MODEL_FOLDERS")
+    assert "is not a folder on this computer" in texts(open_folder(open_page, folders / "nothing"))
+    monkeypatch.setattr(type(st.context), "ip_address", property(lambda _context: "192.0.2.7"))
+    assert WORDS("no-link") in texts(open_folder(open_page, folders / "gpt2"))
+    monkeypatch.setenv("ATLAS_MODEL_FOLDERS", str(folders))
+    monkeypatch.setenv("ATLAS_HOSTED", "1")
+    app = open_folder(open_page, folders / "gpt2")
+    assert WORDS("no-link") in texts(app)
+    assert app.selectbox(key="hs-lab")
+
+
+def test_a_revision_opens_by_a_link_and_is_never_downloaded(open_page: OpenPage, folders: Path, tmp_path: Path) -> None:
+    commit, stored = "a" * 40, tmp_path / "cache" / "models--me--gpt2"
+    shutil.copytree(folders / "gpt2", stored / "snapshots" / commit)
+    (stored / "refs").mkdir()
+    (stored / "refs" / "v1").write_text(commit)
+    link = {"hs-revision": "v1", "hs-texts": "own", "hs-own": "A cat sat.\nNo."}
+    app = open_lab(open_page, "me/gpt2", **link)
+    assert "me/gpt2 @ v1" in texts(app)
+    app.button(key="hs-scan-go").click().run()
+    assert "heads" in figure_names(app)
+    assert "load_hub('me/gpt2', 'v1')" in texts(app)
+    links = [parse_qs(each.proto.query_string) for each in app.get("page_link")]
+    assert {"ml-source": ["hub"], "ml-name": ["me/gpt2"], "ml-revision": ["v1"]} in links
+    assert "not in this machine's cache" in texts(open_lab(open_page, "me/gpt2", **{"hs-revision": "v2"}))
+    assert "is not a revision" in texts(open_lab(open_page, "me/gpt2", **{"hs-revision": "../../etc"}))
+
+
 def test_a_scan_is_stopped_and_goes_on(open_page: OpenPage, folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Parts that are done are not done again."""
     app = open_lab(open_page, "gpt2", **{"hs-texts": "own", "hs-own": "A cat.\n" * 30, "open-all": "false"})
@@ -105,6 +198,7 @@ def test_a_scan_is_stopped_and_goes_on(open_page: OpenPage, folders: Path, monke
     monkeypatch.setattr(live, "evaluate_model", evaluated)
     app.button(key="hs-scan-go").click().run()
     assert "the model went away" in texts(app)
+    assert WORDS("scan-kept", done=2, count=30) in texts(app)
     assert "heads" not in figure_names(app)
     app.button(key="hs-scan-go").click().run()
     assert not app.exception
@@ -113,6 +207,6 @@ def test_a_scan_is_stopped_and_goes_on(open_page: OpenPage, folders: Path, monke
 
 def test_a_scan_is_bounded_where_hosted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live, "is_hosted", lambda: True)
-    assert len(live.task_of("writer-en", "narrow", pictures=False).inputs) == 40
+    assert len(live.task_of(live.Model("writer-en"), "narrow", "text").inputs) == 40
     monkeypatch.setattr(live, "is_hosted", lambda: False)
-    assert len(live.task_of("writer-en", "narrow", pictures=False).inputs) == 120
+    assert len(live.task_of(live.Model("writer-en"), "narrow", "text").inputs) == 120

@@ -6,6 +6,7 @@ import importlib.util
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs
 
 import pytest
 import streamlit as st
@@ -215,7 +216,10 @@ def test_at_home_any_folder_opens_and_a_host_refuses_it(
     monkeypatch.delenv("ATLAS_MODEL_FOLDERS")
     link = {"ml-source": "folder", "open-all": "false"}
     assert "attention-atlas open" in texts(open_page("model-lab", **link))
-    assert claims(open_page("model-lab", **link, **{"ml-folder": str(folders / "bert")}))
+    opened = open_page("model-lab", **link, **{"ml-folder": str(folders / "bert")})
+    assert claims(opened)
+    links = [parse_qs(each.proto.query_string) for each in opened.get("page_link")]
+    assert {"hs-model": ["lab"], "hs-folder": [str(folders / "bert")]} in links
     refused = open_page("model-lab", **link, **{"ml-folder": str(folders / "nothing")})
     assert "is not a folder on this computer" in texts(refused)
     assert not claims(refused)

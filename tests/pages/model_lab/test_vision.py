@@ -57,6 +57,12 @@ def test_a_picture_in_the_lab(open_page: OpenPage, folders: Path, family: str) -
     assert any(f"hs-model=lab&hs-lab={family}" in link.query_string for link in links)
 
 
+@pytest.mark.parametrize("family", ["clip", "llava"])
+def test_a_model_of_pictures_and_texts_has_a_way_to_the_chapter_on_heads(open_page: OpenPage, family: str) -> None:
+    links = open_page("model-lab", **{"ml-model": family, "open-all": "false"}).get("page_link")
+    assert f"hs-model=lab&hs-lab={family}" in [link.proto.query_string for link in links]
+
+
 def test_a_reading_model_has_no_way_to_the_vision_chapter(open_page: OpenPage) -> None:
     app = open_page("model-lab", **{"ml-model": "bert"})
     assert not [link for link in app.get("page_link") if "vt-lab" in link.proto.query_string]

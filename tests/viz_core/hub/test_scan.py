@@ -250,6 +250,27 @@ def test_pictures_have_distances_and_no_neighbours() -> None:
     assert kind.values["entropy"][1, 0] == pytest.approx(float(entropy), abs=1e-5)
 
 
+@pytest.mark.parametrize("family", ["clip", "llava"])
+def test_texts_with_pictures_equal_a_plain_loop(tiny_model: TinyModel, family: str) -> None:
+    """Heads over text have neighbours, heads of the vision tower distances; what cannot be read is left out."""
+    model = tiny_model(family)
+    pictures = [Image.new("RGB", (40, 30), (shade, 90, 20)) for shade in (0, 200, 90)]
+    texts = ("A cat.", "No.", "")
+    given = [{"text": t, "image": p, "max_new_tokens": 0} for t, p in zip(texts, pictures, strict=True)]
+    found = scan(model, given)
+    assert [number for number, _ in found.left_out] == [2]
+    own = next(name for name in found.kinds if name != "vision-self")
+    assert set(found.kinds) == {own, "vision-self"}
+    assert {"previous", "first"} <= set(found.kinds[own].values)
+    assert {"distance", "entropy"} <= set(found.kinds["vision-self"].values)
+    assert not {"previous", "same-word"} & set(found.kinds["vision-self"].values)
+    for number in range(2):
+        for maps in model.run(**given[number]).maps:
+            entropy = attention_entropy(maps.calls[1].weights()[0, 1]).mean()
+            values, place = found.kinds[maps.id].values, found.kinds[maps.id].heads.index((1, 1))
+            assert values["entropy"][number, place] == pytest.approx(float(entropy), abs=1e-5)
+
+
 def test_nothing_to_scan_is_refused(tiny_model: TinyModel) -> None:
     with pytest.raises(ValueError, match="at least one text"):
         scan(tiny_model("bert"), [])
