@@ -118,7 +118,7 @@ def link_to_lab(chapter: Chapter, model: Model) -> None:
 
 
 def _from_list(chapter: Chapter, offer: HubOffer) -> tuple[Model, str] | None:
-    from viz_core.hub.kinds import kind_named
+    from serving.requests.lab_models import reads_of_kind
 
     key = chapter.controls.key("lab")
     if st.query_params.get(key, "") not in load_or_stop(lambda: local_models(offer.folders)):
@@ -130,7 +130,7 @@ def _from_list(chapter: Chapter, offer: HubOffer) -> tuple[Model, str] | None:
         st.info(load_words("model-lab")("none-offered"), icon=":material/inventory_2:")
         return None
     name = str(chapter.controls.select("lab", names, names[0], title_of))
-    return Model(name), kind_named(kinds[name]).reads
+    return Model(name), reads_of_kind(kinds[name])
 
 
 def _sent(chapter: Chapter) -> Model | None:

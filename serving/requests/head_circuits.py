@@ -40,6 +40,6 @@ def head_circuits(model: HubModel, site: str, head: int) -> HeadCircuits:
                 pair = direction_tokens(model.network, circuit, number, _TOKENS)
                 first, second = (tuple(token.label for token in model.read(ids.tolist())) for ids in pair)
                 found.append(Direction(kind, float(circuit.singular_values[number]), first, second))
-        except ValueError as error:
+        except (ValueError, NotImplementedError) as error:  # the latter of models with several tables of tokens
             refused.append((kind, str(error)))
     return HeadCircuits(tuple(found), tuple(refused))

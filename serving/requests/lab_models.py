@@ -9,6 +9,7 @@ from pathlib import Path
 from serving.requests.hub import HubModelSpec, HubVisionSpec
 from serving.settings import settings
 from viz_core.hub import HubError, local_models
+from viz_core.hub.kinds import kind_named
 from viz_core.hub.load import kinds_of_local_models
 from viz_core.hub.shipped import shipped_names
 from viz_core.hub.store.local_models import SHIPPED_FOLDER
@@ -48,6 +49,11 @@ def local_model_names(_no_model: None) -> tuple[str, ...]:
 def local_model_kinds(_no_model: None) -> dict[str, str]:
     """Query: the kind of each model that a machine can load without a network, by name."""
     return kinds_of_local_models(settings().model_folders)
+
+
+def reads_of_kind(kind: str) -> str:
+    """Return what goes into models of a kind: "text", "pictures", "both" or "sound"."""
+    return kind_named(kind).reads
 
 
 def linked_vision_model(name: str, local: Collection[str]) -> HubVisionSpec:
