@@ -33,10 +33,10 @@ def heads_figure(
     figure, colours = go.Figure(), layer_colours(tables.values())
     for symbol, (kind, table) in zip(_SYMBOLS, tables.items(), strict=False):
         sides = [_side(table, measure, raw) for measure in measures]
-        for layer in sorted({layer for layer, _ in table.heads}):
+        for view_layer, layer in enumerate(table.layers):
             places = [place for place, (own, _) in enumerate(table.heads) if own == layer]
             x, y = ({name: values[places] for name, values in side.items()} for side in sides)
-            links = [f"{kind}.{layer}.{table.heads[place][1]}" for place in places]
+            links = [f"{kind}.{view_layer}.{table.heads[place][1]}" for place in places]
             names = [head_place(layer + 1, table.heads[place][1] + 1) for place in places]
             several = f" · {kinds[kind]}" if len(tables) > 1 else ""
             colour = colours[layer]

@@ -37,17 +37,21 @@ _ROUNDING = 1e-6
 
 @dataclass(frozen=True)
 class Head:
-    """A head: its kind of maps, its place in the table of that kind, layer and head from 0."""
+    """A head: its kind of maps, its place in the table of that kind, layer and head from 0.
+
+    The attention view counts only the layers that have maps: `view_layer` is the layer's place among them.
+    """
 
     kind: str
     place: int
     layer: int
     head: int
+    view_layer: int
 
     @property
     def link(self) -> str:
         """As the address and the attention view name it."""
-        return f"{self.kind}.{self.layer}.{self.head}"
+        return f"{self.kind}.{self.view_layer}.{self.head}"
 
     @property
     def site(self) -> str:
@@ -77,15 +81,15 @@ class Plot:
 
     @property
     def shown(self) -> str:
-        """The vertical measure; the entropy where these texts lack it."""
-        return self.y if self.y in self.table.measures else "entropy"
+        """The vertical measure; another where these texts lack it."""
+        return self.y if self.y in self.table.measures else next(iter(self.table.quoted))
 
     @property
     def example(self) -> Quoted:
-        """The text at the chosen percentile of the vertical measure; of the entropy where that has no text."""
+        """The text at the chosen percentile of the vertical measure; of another where that has no text."""
         quoted = self.table.quoted.get(self.y, ())
         own = quoted[self.head.place] if quoted else ()
-        own = own or self.table.quoted["entropy"][self.head.place]
+        own = own or next(each[self.head.place] for each in self.table.quoted.values() if each[self.head.place])
         return own[PERCENTILES.index(self.percentile)]
 
 
@@ -182,10 +186,10 @@ def _list_of_heads(chapter: Chapter, heads: Mapping[str, Head], chosen: Head) ->
 def all_heads(scans: HeadScans, texts: str) -> dict[str, Head]:
     """Every head of a model by its name in links."""
     heads = (
-        Head(kind, place, layer, head)
-        for kind in scans.kinds
-        if (texts, kind) in scans.tables
-        for place, (layer, head) in enumerate(scans.tables[texts, kind].heads)
+        Head(kind, place, layer, head, table.layers.index(layer))
+        for (name, kind), table in scans.tables.items()
+        if name == texts
+        for place, (layer, head) in enumerate(table.heads)
     )
     return {head.link: head for head in heads}
 
@@ -280,7 +284,7 @@ def maps_of_example(chapter: Chapter, plot: Plot) -> None:
     else:
         chapter.text("example", **here)
         _pin(chapter, plot, "")
-    view = chapter.attention_view(groups, ViewState(plot.best.kind, plot.best.layer, plot.best.head))
+    view = chapter.attention_view(groups, ViewState(plot.best.kind, plot.best.view_layer, plot.best.head))
     if f"{view.group}.{view.layer}.{view.head}" != plot.head.link:
         st.rerun()
 

@@ -40,6 +40,11 @@ class HeadTable:
     quoted: Mapping[str, Sequence[Sequence[Quoted]]]
 
     @property
+    def layers(self) -> tuple[int, ...]:
+        """Layers with maps, in order, from 0."""
+        return tuple(sorted({layer for layer, _ in self.heads}))
+
+    @property
     def measures(self) -> tuple[str, ...]:
         """Names of what was measured."""
         return tuple(self.parts)

@@ -245,7 +245,7 @@ def _heads(maps: Maps, targets: Mapping[str, Bool[Tensor, "queries keys"]], patc
     names = dict.fromkeys(name for _, parts in layers for name in parts)
     gaps = [np.repeat([[np.nan], [np.nan], [-1]], count, axis=1) for count, _ in layers]
     joined = {n: np.hstack([p.get(n, gap) for (_, p), gap in zip(layers, gaps, strict=True)]) for n in names}
-    return {"heads": [[i, head] for i, (n, _) in enumerate(layers) for head in range(n)], "measures": joined}
+    return {"heads": [[call.layer, head] for call in maps.calls for head in range(call.num_heads)], "measures": joined}
 
 
 def _visible(call: AttentionCall, maps: Maps) -> Bool[Tensor, "queries keys"]:
@@ -274,7 +274,7 @@ def _add_worth(model: HubModel, run: HubRun | HubError, line: Line) -> None:
     """Add what switching off each head costs, where heads can be switched off."""
     if isinstance(run, HubError):
         return
-    places = {call.site: (maps.id, layer) for maps in run.maps for layer, call in enumerate(maps.calls)}
+    places = {call.site: (maps.id, call.layer) for maps in run.maps for call in maps.calls}
     for site, count in switchable(model, run):
         id_, layer = places[site]
         kind = line["kinds"][id_]

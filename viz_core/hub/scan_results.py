@@ -41,8 +41,7 @@ class Example(NamedTuple):
 class KindScan:
     """The heads of one kind of maps."""
 
-    # place of the layer among those with maps, and head, both from 0, in the order of all that follows
-    heads: tuple[tuple[int, int], ...]
+    heads: tuple[tuple[int, int], ...]  # layer and head, both from 0, in the order of all that follows
     measured: dict[str, Float[np.ndarray, "texts 3 heads"]]  # value, chance and query by measure, role or "worth"
 
     @property

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from pages.heads.plot import all_heads
 from recipes.head_scans import MODELS
 from tests.pages.reading import drawn, figure_names, texts
-from ui.compute.head_scans import FOLDER, head_scans, scanned_models
+from ui.compute.head_scans import FOLDER, HeadScans, HeadTable, head_scans, scanned_models
 from ui.text.words import load_words
 from viz_core.hub import load_hub
 from viz_core.hub.scan import scan
@@ -135,3 +136,14 @@ def test_heads_of_a_vision_model_are_scanned_on_pictures(open_page: OpenPage, mo
     assert WORDS("unit.labels") in texts(app)
     assert "120 pictures of garments" in texts(app)
     assert len(app.get("image")) > 0
+
+
+def test_a_head_is_named_by_its_layer_and_linked_by_the_place_of_its_map() -> None:
+    """Layer 2 has no maps, so the attention view's second layer is layer 3 of the model."""
+    table = HeadTable(((0, 0), (2, 0)), {"entropy": {"mean": [1.0, 2.0]}}, {"entropy": [[], []]})
+    scans = HeadScans("", "text", "", {"narrow": 1}, {"narrow": 3}, {("narrow", "decoder-self"): table})
+    heads = all_heads(scans, "narrow")
+    assert {link: head.site for link, head in heads.items()} == {
+        "decoder-self.0.0": "decoder.0.self",
+        "decoder-self.1.0": "decoder.2.self",
+    }

@@ -210,8 +210,9 @@ def test_worth_is_that_of_the_layer_where_others_have_no_maps(tmp_path: Path) ->
     kind = scan(model, TEXTS[:1], worth=1).kinds["decoder-self"]
     run = model.run(TEXTS[0], max_new_tokens=0)
     assert run.trace.sites == ("decoder.0.self", "decoder.2.self")
+    assert kind.heads == tuple((layer, head) for layer in (0, 2) for head in range(4))
     for place, (layer, head) in enumerate(kind.heads):
-        before, after = without_heads(model, run, ((run.trace.sites[layer], head),)).perplexity or (1, 1)
+        before, after = without_heads(model, run, ((f"decoder.{layer}.self", head),)).perplexity or (1, 1)
         assert kind.values["worth"][0, place] == pytest.approx(math.log(after / before), abs=1e-6)
 
 
