@@ -106,12 +106,12 @@ def role_masses(weights: Float[Tensor, "heads queries keys"], targets: RoleTarge
     if tuple(weights.shape[1:]) != tuple(targets.same_word.shape):
         sizes = tuple(targets.same_word.shape)
         raise ValueError(f"weights: expected maps of {sizes} as the targets are, got {tuple(weights.shape[1:])}")
-    unasked = weights.new_full((len(weights),), torch.nan)
+    absent = weights.new_full((len(weights),), torch.nan)
     reach = weights.shape[-1] if targets.on_itself else 0
-    columns = [offset_mass(weights, offset) if abs(offset) < reach else unasked for offset in OFFSETS]
+    columns = [offset_mass(weights, offset) if abs(offset) < reach else absent for offset in OFFSETS]
     masks = targets.masks
-    asked = [name for name in _PATTERNS if name in masks and masks[name].any()]
-    columns += [target_mass(weights, masks[name]) if name in asked else unasked for name in _PATTERNS]
+    present = [name for name in _PATTERNS if name in masks and masks[name].any()]
+    columns += [target_mass(weights, masks[name]) if name in present else absent for name in _PATTERNS]
     return torch.stack(columns, dim=-1)
 
 
