@@ -128,7 +128,7 @@ def test_an_unseen_name_is_spelled_out(spelling: Tokenizer) -> None:
     assert "<0xC5>" not in spelling.encode("<0xC5>").tokens, "what is typed is text like any other"
 
 
-def test_bytes_come_beside_the_vocabulary_that_was_asked_for(spelling: Tokenizer) -> None:
+def test_bytes_are_added_to_the_vocabulary_size(spelling: Tokenizer) -> None:
     vocab = spelling.get_vocab()
     assert {f"<0x{byte:02X}>" for byte in range(256)} <= vocab.keys()
     assert 256 < spelling.get_vocab_size() <= 300 + 256 + 11

@@ -125,10 +125,8 @@ def test_a_vision_transformer_is_followed() -> None:
     with record(states=True) as trace:
         model(torch.randn(2, 3, 8, 8))
     states = trace.states
-    total = states["encoder.embedding"] + sum(
-        states[f"encoder.{i}.{part}"] for i in (0, 1) for part in ("attention", "mlp")
-    )
-    torch.testing.assert_close(total, states["encoder.1.residual"])
+    parts = [states[f"encoder.{i}.{part}"] for i in (0, 1) for part in ("attention", "mlp")]
+    torch.testing.assert_close(sum(parts, start=states["encoder.embedding"]), states["encoder.1.residual"])
 
 
 def test_without_states_there_are_none_and_the_error_says_so() -> None:
