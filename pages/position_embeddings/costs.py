@@ -5,7 +5,6 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
-from pages.position_embeddings.cost_figure import cost_figure
 from pages.position_embeddings.tokens import WIDTH, TokenInputs
 from ui.chapter.chapter import Chapter
 from viz_core.positional.entry import SchemeSizes
@@ -16,31 +15,17 @@ LENGTHS = (16, 64, 256, 1024, 4096)  # squares, so that each is also a square gr
 
 def costs(chapter: Chapter, inputs: TokenInputs) -> None:
     """Parameters and memory of each scheme as functions of n and h, and whether it extends beyond its length."""
-    names = {**chapter.words.group("figure"), **chapter.words.group("option")}
     chapter.text("costs")
-    with st.container(horizontal=True, gap="medium"):
-        what = chapter.controls.choice("count", ("parameters", "stored_bytes", "computed_bytes"), "parameters")
-        along = chapter.controls.choice("along", ("tokens", "heads"), "tokens")
     with st.container(horizontal=True, gap="medium"):
         n = chapter.controls.select_slider("n", LENGTHS, 256)
         h = chapter.controls.select_slider("cost-heads", (1, 2, 4, 8, 16), 8)
-    per_head = inputs.layer.sizes.per_head
-    xs = LENGTHS if along == "tokens" else (1, 2, 4, 8, 16)
-    grid = [_square(x, h, per_head) if along == "tokens" else _square(n, x, per_head) for x in xs]
-    lines = {scheme.name: (xs, [getattr(scheme.cost(sizes), what) for sizes in grid]) for scheme in SCHEMES}
-    chapter.figure(
-        "cost",
-        cost_figure(lines, names[along], names[what], names),
-        what=names[what],
-        along=names[along],
-        learned=f"{lines['learned'][1][-1]:,}",
-        relative=f"{lines['relative'][1][-1]:,}",
-    )
+    side = round(n**0.5)
+    sizes = SchemeSizes(n, WIDTH, h, side, side, per_head=inputs.layer.sizes.per_head)
     number = st.column_config.NumberColumn(format="localized")
     wide = st.column_config.TextColumn(width="medium")
     columns = {chapter.words(f"column.{name}"): number for name in ("parameters", "stored", "computed")}
     st.dataframe(
-        _cost_table(chapter, _square(n, h, per_head)),
+        _cost_table(chapter, sizes),
         hide_index=True,
         height="content",
         column_config={**columns, chapter.words("column.formula"): wide},
@@ -48,11 +33,6 @@ def costs(chapter: Chapter, inputs: TokenInputs) -> None:
     _length_limits(chapter)
     one = n**2 * WIDTH // h
     chapter.text("shared-cost", n=f"{n:,}", h=h, own=f"{h * one:,}", shared=f"{one:,}")
-
-
-def _square(num_tokens: int, num_heads: int, per_head: bool) -> SchemeSizes:
-    side = round(num_tokens**0.5)
-    return SchemeSizes(num_tokens, WIDTH, num_heads, side, side, per_head=per_head)
 
 
 def _cost_table(chapter: Chapter, sizes: SchemeSizes) -> pd.DataFrame:

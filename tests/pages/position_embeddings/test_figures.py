@@ -10,7 +10,6 @@ import pytest
 import torch
 
 from pages.position_embeddings import experiment_figures, grid_figures, map_figures, offset_figures, rotary_figures
-from pages.position_embeddings.cost_figure import cost_figure
 from pages.position_embeddings.offset_figures import index_figure, table_figure
 from pages.position_embeddings.skew_figures import skew_figure
 from ui.blocks.token_map import SCORE_LIMIT
@@ -155,10 +154,3 @@ def test_experiment_figures_hold_their_numbers() -> None:
     assert similar.z.tolist() == [[1, 0.5], [0.5, 0.5]]
     weights = experiment_figures.weights_figure({"a": np.eye(2)}, LABELS).data[0]
     assert weights.z.tolist() == [[1, 0], [0, 1]]
-
-
-def test_costs_leave_out_schemes_that_need_nothing() -> None:
-    lines = {"none": ((1, 2), [0, 0]), "learned": ((1, 2), [16, 32])}
-    figure = cost_figure(lines, "n", "parameters", LABELS)
-    assert [trace.y.tolist() for trace in figure.data] == [[16, 32]]
-    assert figure.layout.xaxis.title.text == "n"

@@ -216,9 +216,6 @@ def test_costs_are_the_librarys(open_page: OpenPage) -> None:
         assert f"| {defined} | {words(f'extends.{scheme.name}')} |" in texts(app)
     app.select_slider(key="pe-n").set_value(1024).run()
     assert app.dataframe[0].value["parameters"].tolist()[2] == 1024 * 256
-    app.segmented_control(key="pe-along").set_value("heads").run()
-    line = next(t for t in figures(app)[0]["data"] if t["name"] == "T5 buckets")
-    assert array(line["y"]).tolist() == [32 * h for h in (1, 2, 4, 8, 16)]
 
 
 @pytest.mark.parametrize("text", ["no", "no no no no"])
