@@ -26,7 +26,7 @@ class Deeper:
         self._parts = parts
 
     def draw(self, sections: Mapping[str, Callable[[], None]]) -> None:
-        """Draw a row for each section: `section.NAME` is its title, `summary.NAME` its one-line summary.
+        """Draw a row for each section: `section.NAME` is its title, `summary.NAME` its summary, where there is one.
 
         A section is drawn once it is open, and reruns by itself when its own controls change. A link to #NAME opens it.
         The last sections have two questions on the chapter, and its terms in every language.
@@ -41,7 +41,9 @@ class Deeper:
                 )
             for name, draw in sections.items():
                 with st.container(key=f"section-{name}"):
-                    label = _label(self.words(f"section.{name}"), self.words(f"summary.{name}"))
+                    summary = f"summary.{name}"
+                    about = self.words(summary) if self.words.has(summary) else ""
+                    label = _label(self.words(f"section.{name}"), about)
                     self._parts.expander(f"open-{name}", label, None, draw, everything or name in opened)
             last = {"review": ("review", self._review), "glossary": ("terms", self._glossary)}
             for name, (title, draw) in last.items():
@@ -81,7 +83,7 @@ class Deeper:
 
 
 def _label(title: str, summary: str) -> str:
-    return f"**{title}** :gray[{summary}]"
+    return f"**{title}** :gray[{summary}]" if summary else f"**{title}**"
 
 
 def _open_or_close(keys: list[str]) -> None:
