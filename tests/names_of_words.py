@@ -27,7 +27,6 @@ SECTIONS = {
     "claim_at_least": ["claim.{}"],
     "finding": ["finding.{}", "finding.{}-not"],
     "exercise": ["exercise.{}"],
-    "sketch": ["exercise.{}"],
     "draw_on_figure": ["exercise.{}"],
     "guidance": ["look.{}"],
     "source_card": ["book.{}"],

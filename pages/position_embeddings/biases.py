@@ -9,7 +9,6 @@ import streamlit as st
 
 from pages.position_embeddings.offset_figures import bucket_figure
 from pages.position_embeddings.own_figures import own_figures
-from pages.position_embeddings.predictions import sketch_the_penalty
 from pages.position_embeddings.tokens import ROUNDING, TokenInputs
 from ui.blocks.alibi_figures import penalty_figure, slopes_figure
 from ui.chapter.chapter import Chapter
@@ -68,7 +67,6 @@ def alibi(chapter: Chapter, _inputs: TokenInputs) -> None:
             chapter.claim("slopes", slope_error(given), 1e-15, heads=count)
         uneven = wrong_penalty(broken, heads, 32) if broken == "logarithm" else alibi_bias(heads, 32, 32)
         chapter.claim("even", evenness_error(uneven), ROUNDING)
-    sketch_the_penalty(chapter)
 
 
 @own_figures("t5")

@@ -6,7 +6,6 @@ query, measures of heads without separators, the cheapest layer, the example of 
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable
 
@@ -19,7 +18,7 @@ from ui.chapter.source_cards import everything_printed
 from ui.text.words import load_words
 from viz_core.lessons.attention_pooling.consistency import errors_by_rate
 from viz_core.lessons.position_embeddings.rank_collapse import distance_to_equal_rows
-from viz_core.positional import alibi_slopes, apply_rotary
+from viz_core.positional import apply_rotary
 from viz_core.positional.register import SCHEMES
 
 OpenPage = Callable[..., AppTest]
@@ -58,14 +57,6 @@ def test_the_error_of_pooling_is_measured_away_from_the_ends() -> None:
     measured = errors_by_rate((0.0,), 32, 2000, noise=0.0, draws=3)[0.0].error
     assert measured == pytest.approx(float(bias[inside].mean()), rel=0.25)  # its points are drawn at random
     assert float(bias[~inside].sum() / bias.sum()) > 0.7
-
-
-def test_alibi_s_decay_is_stated_as_it_is() -> None:
-    """A slope of 1/2 multiplies the weight by 0.61 each step; it halves every 1.39 steps."""
-    answer = load_words("position-embeddings", "en")("exercise.penalty").rpartition("\n> ")[2]
-    assert float(alibi_slopes(8)[0]) == 0.5
-    assert f"\\approx {math.exp(-0.5):.2f}" in answer
-    assert f"every {2 * math.log(2):.2f} steps" in answer
 
 
 def test_defined_at_any_length_does_not_mean_good_at_any_length() -> None:

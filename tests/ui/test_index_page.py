@@ -22,7 +22,7 @@ OF_CHAPTERS = ("history", "lazy_parts", "present", "tour")
 PICTURES = {
     "transformer": ("attention_view", "walk"),
     "bahdanau": ("attention_view", "chart"),
-    "position-embeddings": ("chart", "sketch"),
+    "position-embeddings": ("chart",),
     "scoring-functions": ("chart",),
 }
 

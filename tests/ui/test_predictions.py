@@ -27,7 +27,7 @@ Count.
 > Two it is.
 > Always."""
 
-PREDICTION_METHODS = ("exercise", "sketch", "draw_on_figure")
+PREDICTION_METHODS = ("exercise", "draw_on_figure")
 PREDICTIONS = [
     (chapter, name)
     for chapter in all_chapters()[1:]
@@ -107,9 +107,6 @@ class RecordedChapter:
     def __init__(self, chapter: str) -> None:
         self.words = load_words(chapter, ENGLISH)
         self.sketches: list[tuple[str, Board, Callable[[], Truth]]] = []
-
-    def sketch(self, name: str, board: Board, truth: Callable[[], Truth]) -> None:
-        self.sketches.append((name, board, truth))
 
     def draw_on_figure(self, name: str, on: OnFigure, truth: Callable[[], Truth]) -> None:
         self.sketches.append((name, on.board, truth))

@@ -59,8 +59,8 @@ class Chapter:
         self.break_and_explain = claims.break_and_explain
         self.claim, self.claim_at_most, self.claim_at_least = claims.within, claims.at_most, claims.at_least
 
-        exercises = Exercises(words, common, controls, parts)
-        self.exercise, self.sketch, self.draw_on_figure = exercises.exercise, exercises.sketch, exercises.draw_on_figure
+        exercises = Exercises(words, common, controls)
+        self.exercise, self.draw_on_figure = exercises.exercise, exercises.draw_on_figure
         self.hides_answer, self.is_drawn_on = exercises.hides_answer, exercises.is_drawn_on
 
         sources = SourceCards(name, words, common, parts)

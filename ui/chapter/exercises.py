@@ -9,7 +9,6 @@ from dataclasses import replace
 
 import streamlit as st
 
-from ui.chapter.parts import Parts
 from ui.text.markdown import after_label
 from ui.text.words import Words
 from ui.widgets import draw_on_figure, predictions
@@ -17,7 +16,6 @@ from ui.widgets.component import component
 from ui.widgets.controls import Controls
 from ui.widgets.draw_on_figure import OnFigure
 from ui.widgets.predictions import Prediction, Truth, read_prediction
-from ui.widgets.sketch import Board
 
 _mount_why = component("why")
 
@@ -28,9 +26,8 @@ class Exercises:
     After the first one's answer the reader is asked why, and compares a sentence of their own with the reason.
     """
 
-    def __init__(self, words: Words, common: Words, controls: Controls, parts: Parts) -> None:
+    def __init__(self, words: Words, common: Words, controls: Controls) -> None:
         self.words, self.common, self.controls = words, common, controls
-        self._parts = parts
         self._explained: str | None = None
 
     def exercise(self, name: str, collapsed: bool = False, reveal: Callable[[], None] | None = None) -> None:
@@ -47,8 +44,8 @@ class Exercises:
             if predictions.choose(self.common, prediction, self._key(name)) and reveal is not None:
                 reveal()
 
-    def sketch(self, name: str, board: Board, truth: Callable[[], Truth]) -> None:
-        """Draw a question that is answered by drawing: a curve, a row of weights, a star.
+    def draw_on_figure(self, name: str, on: OnFigure, truth: Callable[[], Truth]) -> None:
+        """Draw a question answered by drawing on a figure, which obeys `hides_answer`: a curve, weights, a star.
 
         In `exercise.NAME`, `- [x]` is the reply to a drawing close to the truth, `- [MISTAKE]` to one closer to a known
         mistake, and `- [ ]` to all others.
@@ -56,19 +53,10 @@ class Exercises:
         Args:
             truth: computes the answer and the known mistakes, once the reader has drawn.
         """
-
-        def draw() -> None:
-            with self._prediction(name) as prediction:
-                predictions.draw(self.common, prediction, self._key(name), board, truth)
-
-        self._parts.fragment(draw)
-
-    def draw_on_figure(self, name: str, on: OnFigure, truth: Callable[[], Truth]) -> None:
-        """Draw the same as `sketch` with a figure of the page as the board, which obeys `hides_answer`."""
         key = self._key(name)
         with self._prediction(name) as prediction:
             if draw_on_figure.drawing_toggle(self.common, key):
-                predictions.draw(self.common, prediction, key, on.board, truth, on)
+                predictions.draw(self.common, prediction, key, truth, on)
 
     def hides_answer(self, name: str, on: OnFigure) -> bool:
         """Whether a figure must not show its answer yet, as the reader is drawing it; call it before the controls."""

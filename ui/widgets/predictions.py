@@ -14,7 +14,7 @@ from ui.text.markdown import join_sentences, plain_text
 from ui.text.words import Words
 from ui.widgets.component import component
 from ui.widgets.draw_on_figure import OnFigure
-from ui.widgets.figure_style import ACCENT, CATEGORIES
+from ui.widgets.figure_style import CATEGORIES
 from ui.widgets.query_param import in_address
 from ui.widgets.sketch import Board, Numbers, fractions
 
@@ -123,15 +123,11 @@ def draw(
     common: Words,
     prediction: Prediction,
     key: str,
-    board: Board,
     truth: Callable[[], Truth],
-    on: OnFigure | None = None,
+    on: OnFigure,
 ) -> None:
-    """Draw the board. The URL holds a drawing once its answer is revealed; only then is the truth computed.
-
-    Args:
-        on: the figure of the page that is drawn on; a board of its own unless given.
-    """
+    """Draw the board on its figure. The URL holds a drawing once its answer is revealed; then `truth` is called."""
+    board = on.board
 
     def revealed() -> None:
         text = st.session_state[f"{key}-board"].guess
@@ -145,24 +141,19 @@ def draw(
     answer = truth() if guess is not None else None
     data = {
         "kind": board.kind,
-        "over": None if on is None else {"figure": f"figure-{on.figure}", "axes": list(on.axes), "cells": on.cells},
+        "over": {"figure": f"figure-{on.figure}", "axes": list(on.axes), "cells": on.cells},
         "guess": "" if guess is None else text,
         "truth": None if answer is None else board.levels(answer.values),
         "places": fractions(board.places, board.places[0], board.places[-1]),
         "x": [board.places[0], board.places[-1]],
         "y": [board.low, board.high],
-        "points": [
-            [*fractions([x], board.places[0], board.places[-1]), *fractions([y], board.low, board.high)]
-            for x, y in board.points
-        ],
         "names": list(board.names),
         "language": common.language,
-        "titles": [board.x_title, board.y_title],
-        "colours": {"guess": CATEGORIES[3], "truth": ACCENT, "points": CATEGORIES[2]},
+        "colour": CATEGORIES[3],
         "words": {
-            **{name: common(f"sketch.{name}") for name in ("reveal", "again", "yours", "truth")},
+            **{name: common(f"sketch.{name}") for name in ("reveal", "again", "yours")},
             "label": common(f"sketch.{board.kind}"),
-            "hint": common(_hint(board, on)),
+            "hint": common(_hint(on)),
         },
     }
     _mount(key=f"{key}-board", data=data, on_guess_change=revealed)
@@ -173,10 +164,10 @@ def draw(
         st.markdown(f"{_score(common, board, guess, answer.values)} {text}")
 
 
-def _hint(board: Board, on: OnFigure | None) -> str:
-    """Return the section that explains how to draw; weights on a figure are horizontal bars, or cells to shade."""
-    if on is None or board.kind != "weights":
-        return f"sketch.hint-{board.kind}"
+def _hint(on: OnFigure) -> str:
+    """Return the section that explains how to draw; weights are horizontal bars, or cells to shade."""
+    if on.board.kind != "weights":
+        return f"sketch.hint-{on.board.kind}"
     return "sketch.hint-cells" if on.cells else "sketch.hint-bars"
 
 

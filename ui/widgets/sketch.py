@@ -27,9 +27,7 @@ class Board:
         kind: "curve", a height at each place; "weights", a share for each name; "star", one point in the plane.
         places: x of the curve's heights; for a star the limits of the x axis.
         low, high: limits of the y axis.
-        names: of the weights, or of the points.
-        points: points that are shown from the start, as (x, y).
-        x_title, y_title: of the axes.
+        names: of the weights.
     """
 
     kind: Literal["curve", "weights", "star"]
@@ -37,9 +35,6 @@ class Board:
     low: float = 0.0
     high: float = 1.0
     names: tuple[str, ...] = ()
-    points: tuple[tuple[float, float], ...] = ()
-    x_title: str = ""
-    y_title: str = ""
 
     @property
     def count(self) -> int:

@@ -1,19 +1,12 @@
-// The layout of the board in CSS pixels, and the description of a point on it.
+// The layout of the board over a figure in CSS pixels, and the description of a point on it.
 
 const TOP = 99;
-const HEIGHTS = { curve: 250, weights: 190, star: 340 };
-const STRIP = 26; // a row of shaded cells
 
-/** Edges of the drawing, the position of each level as a share of its width, and the description of one level. */
-export function layOut(data, width) {
-  const { kind, places, names, x, y, truth } = data;
+/** The position of each level as a share of the width, and the description of one level. */
+function levelsOf({ kind, places, names, x, y, language }) {
   const weights = kind === "weights";
-  const left = weights ? 62 : 46;
-  const right = kind === "star" ? Math.min(width - 12, left + 420) : width - 12;
-  const height = HEIGHTS[kind] + (weights && truth ? STRIP : 0);
-  const bottom = height - (weights ? 30 + STRIP * (truth ? 2 : 1) : 40);
   const across = weights ? names.map((_, i) => (i + 0.5) / names.length) : places;
-  const { format, comma } = numbersOf(data.language);
+  const { format, comma } = numbersOf(language);
   const value = (level, [low, high]) => format(low + (level / TOP) * (high - low));
 
   const describe = (levels, at) => {
@@ -21,11 +14,11 @@ export function layOut(data, width) {
     if (!weights) return `${format(x[0] + places[at] * (x[1] - x[0]))}: ${value(levels[at], y)}`;
     return `${names[at]}: ${percent(shares(levels)[at])}`;
   };
-  return { width, height, left, right, top: 12, bottom, across, strip: STRIP, format, describe };
+  return { across, describe };
 }
 
 /**
- * The same over a figure of the page, from its plotly axes; null until it is drawn.
+ * Edges of the drawing, from the plotly axes of its figure, with `levelsOf`; null until the figure is drawn.
  * Weights are horizontal bars there, the first on top, with levels to the right; or one row of cells.
  */
 export function layOver(data, figure, root) {
@@ -41,16 +34,7 @@ export function layOver(data, figure, root) {
   const [top, bottom] = (turned ? all : weights ? [-0.5, 0.5] : data.y.toReversed()).map(up);
   const [x, y] = [place.left - here.left, place.top - here.top];
   const { width, height } = place;
-  return { ...layOut(data, width), x, y, width, height, left, right, top, bottom, turned };
-}
-
-/** Round numbers from low to high, about five. */
-export function ticks(low, high) {
-  const rough = (high - low) / 5;
-  const power = 10 ** Math.floor(Math.log10(rough));
-  const step = power * [1, 2, 5, 10].find((factor) => factor * power >= rough - 1e-9);
-  const first = Math.ceil(low / step - 1e-9);
-  return Array.from({ length: Math.floor(high / step + 1e-9) - first + 1 }, (_, i) => (first + i) * step);
+  return { ...levelsOf(data), x, y, width, height, left, right, top, bottom, turned };
 }
 
 /** Numbers with two decimals at most, and what is between coordinates: a comma unless the language has it in numbers. */

@@ -2,7 +2,7 @@
 
 import { mountView, partsOf, stopWatching, watchWidth } from "../shared/mount.js";
 import { drawBoard } from "./board.js";
-import { layOut, layOver } from "./layout.js";
+import { layOver } from "./layout.js";
 
 const TOP = 99;
 const STEP = 3; // levels of a press of an arrow key
@@ -27,7 +27,7 @@ function createView(parent) {
   reveal.addEventListener("click", () => view.send(view.levels.map((level) => String(level).padStart(2, "0")).join("")));
   again.addEventListener("click", () => view.send(""));
   watchWidth(view, render);
-  view.poll = setInterval(() => view.data?.over && layoutKey(view) !== view.drawnLayout && render(view), POLL_INTERVAL);
+  view.poll = setInterval(() => view.data && layoutKey(view) !== view.drawnLayout && render(view), POLL_INTERVAL);
   return view;
 }
 
@@ -108,10 +108,9 @@ function render(view) {
   if (!data) return;
   view.width = parts.root.clientWidth;
   if (!view.width) return;
-  view.layout = data.over ? overFigure(view) : layOut(data, view.width);
+  view.layout = overFigure(view);
   view.drawnLayout = JSON.stringify(view.layout);
-  parts.root.classList.toggle("over", Boolean(data.over));
-  if (data.over) parts.root.getRootNode().host.dataset.over = data.over.figure; // who presents it shows both
+  parts.root.getRootNode().host.dataset.over = data.over.figure; // who presents it shows both
   parts.root.classList.toggle("revealed", Boolean(data.truth));
   parts.paper.style.visibility = view.layout ? "visible" : "hidden";
   if (view.layout) place(view);
@@ -129,8 +128,7 @@ function render(view) {
 
 function place(view) {
   const { x, y, width } = view.layout;
-  const over = { left: `${x}px`, top: `${y}px`, width: `${width}px` };
-  Object.assign(view.parts.paper.style, view.data.over ? over : { left: "", top: "", width: "" });
+  Object.assign(view.parts.paper.style, { left: `${x}px`, top: `${y}px`, width: `${width}px` });
   drawBoard(view);
 }
 
