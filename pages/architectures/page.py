@@ -20,8 +20,7 @@ from viz_core.lessons.architectures.layers import Convolution, Recurrent, Restri
 
 
 def costs() -> None:
-    """Draw Table 1 with the reader's sizes, and a question on it."""
-    chapter.exercise("cheapest")
+    """Draw Table 1 with the reader's sizes."""
     table(chapter, inputs)
     chapter.sources({"table": None, "paths": None})
 

@@ -8,9 +8,7 @@ from pages.attention_pooling.kernel_figures import width_figure
 from pages.attention_pooling.pooling import LARGEST_WIDTH, STEP, Pooling, kernel_name, labels
 from ui.chapter.chapter import Chapter
 from ui.compute.slots import cached
-from viz_core.lessons.attention_pooling.broken import including_own_error
 from viz_core.lessons.attention_pooling.curve_fit import search_width, true_best_width
-from viz_core.lessons.attention_pooling.kernel_width import shortcut_error
 
 _search = cached(message="measuring")(search_width)
 
@@ -43,21 +41,6 @@ def learning(chapter: Chapter, pooling: Pooling) -> None:
         icon=":material/straighten:",
     ):
         st.rerun()  # the main figure too
-
-
-def shortcut(chapter: Chapter, pooling: Pooling) -> None:
-    """Claim that one fit gives all leave-one-out errors, broken on request."""
-    chapter.text("shortcut")
-    broken = chapter.break_it("kept", part="shortcut")
-    x, y = pooling.points()
-    scale = 1 + float(y.abs().max())
-
-    def draw(setting: str) -> None:
-        measure = including_own_error if setting else shortcut_error
-        with chapter.claim_row("shortcut-claims"):
-            chapter.claim("shortcut", measure(x, y, pooling.stretched()), 1e-10 * scale)
-
-    chapter.side_by_side(broken, draw)
 
 
 def _take(key: str, width: float) -> None:

@@ -8,7 +8,7 @@ from pages.attention_pooling import exercises
 from pages.attention_pooling.fit import data, in_numbers, picture
 from pages.attention_pooling.fit_figures import fit_figure
 from pages.attention_pooling.kernels import every_kernel, kernels, widths
-from pages.attention_pooling.learn_width import learning, shortcut
+from pages.attention_pooling.learn_width import learning
 from pages.attention_pooling.plane import in_the_plane
 from pages.attention_pooling.pooling import CURVE_QUERIES, choose_pooling, labels
 from pages.attention_pooling.predictions import THE_FIT, draw_the_fit
@@ -17,7 +17,7 @@ from viz_core.attention import boxcar, constant, epanechnikov, gaussian, nadaray
 from viz_core.attention.kernel_pooling import Gaussian, kernel_weights
 from viz_core.lessons.attention_pooling.curve_fit import book_curve_values
 from viz_core.lessons.attention_pooling.in_the_plane import shares
-from viz_core.lessons.attention_pooling.kernel_width import learn_width, leave_one_out, shortcut_error
+from viz_core.lessons.attention_pooling.kernel_width import learn_width, leave_one_out
 from viz_core.lessons.attention_pooling.pooling_as_attention import gaussian_pooling_as_attention
 
 chapter = Chapter("attention-pooling")
@@ -53,7 +53,6 @@ def five_kernels() -> None:
 def learn() -> None:
     """Learn the width by leaving points out."""
     learning(chapter, pooling)
-    shortcut(chapter, pooling)
     chapter.exercise("descent", reveal=partial(exercises.descent, chapter, pooling))
 
 
@@ -82,7 +81,6 @@ def code() -> None:
         epanechnikov,
         gaussian_pooling_as_attention,
         leave_one_out,
-        shortcut_error,
         learn_width,
         shares,
     )

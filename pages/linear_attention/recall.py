@@ -38,7 +38,6 @@ def recall(chapter: Chapter) -> None:
             steps = int(controls.select_slider("steps", _STEPS[: 2 if is_hosted() else 3], 200))
             seed = int(controls.slider("train-seed", 0, 9, 0))
     chapter.text("recall", keys=NUM_KEYS, values=NUM_VALUES)
-    chapter.exercise("erase")
 
     def begin() -> LiveTraining[RecallRun]:
         run = RecallRun(RecallPlan(steps, writes, seed))

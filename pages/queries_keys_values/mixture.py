@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from torch import Tensor
 
 FIRST_ROWS = (("0.5", "2", "0.2"), ("2.4", "2.4", "0.4"), ("3", "0.6", "0.3"), ("2", "1.6", "0.1"))
-FIRST_POINTS = tuple((float(x), float(y)) for x, y, _ in FIRST_ROWS)
 
 
 @dataclass(frozen=True, eq=False)

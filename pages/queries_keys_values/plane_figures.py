@@ -20,7 +20,6 @@ def plane_figure(
     weights: Float[np.ndarray, " values"],
     case: str,
     labels: Labels,
-    with_sum: bool = True,
 ) -> go.Figure:
     """Values v_i, the region that the case's weights can reach, and the steps a_i v_i from the origin to their sum."""
     steps = np.concatenate([np.zeros((1, 2)), np.cumsum(weights[:, None] * points, axis=0)])
@@ -51,8 +50,7 @@ def plane_figure(
         + "<extra>%{text}</extra>",
         name=labels["values"],
     )
-    if with_sum:
-        _add_sum(figure, steps, labels)
+    _add_sum(figure, steps, labels)
     middle, half = (low + high) / 2, 0.62 * reach
     return lay_out(
         figure,

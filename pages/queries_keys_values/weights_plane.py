@@ -9,7 +9,6 @@ import pandas as pd
 import streamlit as st
 import torch
 
-from pages.queries_keys_values import predictions
 from pages.queries_keys_values.mixture import FIRST_ROWS, Mixture
 from pages.queries_keys_values.plane import distance_to_cone, distance_to_hull
 from pages.queries_keys_values.plane_figures import plane_figure
@@ -25,10 +24,8 @@ _COLUMNS = ("x", "y", "weight")
 
 
 def section(chapter: Chapter) -> None:
-    """Draw the plane, its prediction and its claims."""
+    """Draw the plane and its claims."""
     chapter.text("plane")
-    predictions.place_the_star(chapter)
-    hide_answer = chapter.hides_answer("star", predictions.THE_STAR)
     with chapter.card("plane"):
         with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
             case = choose_case(chapter)
@@ -36,27 +33,20 @@ def section(chapter: Chapter) -> None:
         chapter.text(f"case.{case}")
         rows, picture = st.columns([5, 6], gap="large")
         with rows:
-            if chapter.is_drawn_on("star"):
-                mixture: Mixture | None = predictions.THE_MIXTURE
-                chapter.text("star-held")
-            else:
-                mixture = choose_mixture(chapter, case)
+            mixture = choose_mixture(chapter, case)
         if mixture is None:
             return
         with rows:
-            if not hide_answer:
-                readout(chapter, mixture)
+            readout(chapter, mixture)
         with picture:
-            chapter.side_by_side(
-                "" if hide_answer else broken, partial(_plane_and_claims, chapter, mixture, hide_answer)
-            )
+            chapter.side_by_side(broken, partial(_plane_and_claims, chapter, mixture))
     chapter.download_table("values", partial(_as_table, mixture))
 
 
-def _plane_and_claims(chapter: Chapter, mixture: Mixture, hide_answer: bool, broken: str) -> None:
+def _plane_and_claims(chapter: Chapter, mixture: Mixture, broken: str) -> None:
     if broken == "negative":
         mixture = replace(mixture, weights=-mixture.weights)
-    plane(chapter, mixture, hide_answer)
+    plane(chapter, mixture)
     with chapter.claim_row("plane-claims"):
         plane_claims(chapter, mixture)
 
@@ -112,15 +102,14 @@ def choose_mixture(chapter: Chapter, case: str) -> Mixture | None:
         return None
 
 
-def plane(chapter: Chapter, mixture: Mixture, hide_answer: bool) -> None:
-    """Draw the plane with the weights in use; without their sum while the answer is hidden."""
+def plane(chapter: Chapter, mixture: Mixture) -> None:
+    """Draw the plane with the weights in use."""
     x, y = mixture.output.tolist()
     names = chapter.words.group("figure")
-    figure = plane_figure(mixture.points.numpy(), mixture.weights.numpy(), mixture.case, names, not hide_answer)
+    figure = plane_figure(mixture.points.numpy(), mixture.weights.numpy(), mixture.case, names)
     chapter.figure(
         "plane",
         figure,
-        hide_answer=hide_answer,
         count=len(mixture.points),
         case=chapter.words(f"option.{mixture.case}"),
         region=chapter.words(f"figure.{mixture.case}"),

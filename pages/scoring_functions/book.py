@@ -1,11 +1,10 @@
-"""The book's examples of scoring functions: its figure, its batch of sentences, its toy, and the cost of a pair."""
+"""The book's examples of scoring functions: its figure, its batch of sentences and its toy."""
 
 from __future__ import annotations
 
 from functools import partial
 
 import numpy as np
-import pandas as pd
 import streamlit as st
 
 from pages.scoring_functions.book_figures import sentences_figure, toy_figure
@@ -17,7 +16,6 @@ from viz_core.lessons.scoring_functions.book_examples import (
     SENTENCES,
     concatenation_error,
     dot_product_toy,
-    pair_costs,
     sentence_weights,
 )
 from viz_core.lessons.scoring_functions.masked_scores import MaskedScores
@@ -78,21 +76,6 @@ def toy(chapter: Chapter) -> None:
     with chapter.claim_row("claims-toy"):
         chapter.claim("blanks", _beyond(drawn["random"].weights.numpy()), 0.0, first=LENGTHS[0], second=LENGTHS[1])
         chapter.claim("concatenation", concatenation_error, _ROUNDING)
-
-
-def costs(chapter: Chapter, queries: int, keys: int, d: int, num_hiddens: int) -> None:
-    """A dot product, a distance in two ways, and an additive score, counted for the scene's sizes."""
-    chapter.text("distances", n=queries, m=keys, d=d, h=num_hiddens)
-    counted = pair_costs(queries, keys, d, num_hiddens)
-    columns = {name: chapter.words(f"column.{name}") for name in ("score", "multiplications", "additions", "functions")}
-    table = pd.DataFrame(
-        {
-            columns["score"]: [chapter.words(f"cost.{name}") for name in counted],
-            **{columns[field]: [getattr(cost, field) for cost in counted.values()] for field in list(columns)[1:]},
-        }
-    )
-    number = st.column_config.NumberColumn(format="localized")
-    st.dataframe(table, hide_index=True, column_config=dict.fromkeys(list(columns.values())[1:], number))
 
 
 def _beyond(weights: np.ndarray) -> float:

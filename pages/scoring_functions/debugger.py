@@ -40,10 +40,12 @@ def debugger(chapter: Chapter, masked: MaskedScores | None) -> dict[str, list[Ma
     with st.container(horizontal=True, gap="small", key="mask-variants"):
         for variant in MASK_VARIANTS:
             with st.container(border=True, width=300, gap="small", key=f"card-{variant.name}"):
-                st.markdown(chapter.words(f"variant.{variant.name}"))
+                title = chapter.words(f"variant.{variant.way}")
+                dtype = str(variant.dtype).removeprefix("torch.")
+                st.markdown(f"**{title}** · {dtype}")
                 lines = _verdicts(chapter, runs[variant.name])
-                title = chapter.words(f"option.{variant.name}")
-                chapter.figure("mask", partial(mask_figure, runs[variant.name], names), height=200, variant=title)
+                figure = partial(mask_figure, runs[variant.name], names)
+                chapter.figure("mask", figure, height=200, variant=f"{title}, {dtype}")
                 for line in lines:
                     st.markdown(line)
     chapter.guidance("masks")

@@ -8,7 +8,7 @@ from typing import Any
 
 import streamlit as st
 
-from pages.scoring_functions.scaling_figures import histogram_figure, sharpness_figure, spread_figure, weights_figure
+from pages.scoring_functions.scaling_figures import histogram_figure, sharpness_figure, spread_figure
 from ui.chapter.chapter import Chapter
 from ui.compute.slots import cached
 from viz_core.lessons.scoring_functions.scaling import Width, dot_products, measure_width, variance_error_allowed
@@ -26,7 +26,7 @@ def scaling(chapter: Chapter) -> None:
         num_keys = int(controls.slider("keys", 1, 64, 16))
         with controls.more():
             seed = int(controls.number("seed", 0, 999, 0))
-    chapter.lazy("scaling", lambda: _pictures(chapter, d, num_keys, seed), 1240)
+    chapter.lazy("scaling", lambda: _pictures(chapter, d, num_keys, seed), 920)
     bits = max(math.log2(num_keys), 1)
     with chapter.claim_row("claims-scaling"):
         chapter.claim(
@@ -60,9 +60,6 @@ def _pictures(chapter: Chapter, d: int, num_keys: int, seed: int) -> None:
         **_sharpness_words(width),
     )
     chapter.finding("gradient", width.scaled.median_gradient > width.plain.median_gradient, d=d)
-    plain, scaled = width.plain_weights.numpy(), width.scaled_weights.numpy()
-    figure = weights_figure(plain, scaled, names)
-    chapter.figure("one-query", figure, d=d, plain=f"{plain.max():.3f}", scaled=f"{scaled.max():.3f}")
 
 
 def _spread_words(widths: Sequence[Width]) -> dict[str, Any]:

@@ -135,22 +135,6 @@ def sharpness_figure(widths: Sequence[Width], num_keys: int, chosen: int, labels
     return _width_axis(figure, d, every=3)
 
 
-def weights_figure(plain: Float[np.ndarray, " keys"], scaled: Float[np.ndarray, " keys"], labels: Labels) -> go.Figure:
-    """One query's weights over its keys, largest first, with and without the division."""
-    order = np.argsort(-plain)
-    figure = go.Figure()
-    for name, colour, weights in (("plain", PLAIN, plain), ("scaled", SCALED, scaled)):
-        figure.add_bar(
-            x=[str(key + 1) for key in order],
-            y=weights[order].astype(np.float32),
-            marker={"color": colour},
-            name=labels[name],
-            hovertemplate="%{x}: %{y:.4f}<extra></extra>",
-        )
-    lay_out(figure, labels["key"], labels["weight"], 300, xaxis={"type": "category"}, yaxis={"range": [0, 1.02]})
-    return figure
-
-
 def _width_axis(figure: go.Figure, d: Float[np.ndarray, " widths"], every: int = 1) -> go.Figure:
     ticks = d[::every]
     return figure.update_xaxes(

@@ -7,7 +7,6 @@ import math
 import pandas as pd
 import streamlit as st
 
-from pages.scoring_functions.book import costs
 from pages.scoring_functions.number_grid import number_grid
 from ui.chapter.chapter import Chapter
 from ui.compute.slots import cached
@@ -47,7 +46,7 @@ def scoring_functions(chapter: Chapter) -> None:
     d_q, d_k = scene.widths
     batch, n = scene.queries.shape[:2]
     chapter.text(f"scene.{name}", queries=batch * n, keys=scene.keys.shape[1], d_q=d_q, d_k=d_k)
-    chapter.lazy("contest", lambda: _contestants(chapter, name, shown, hidden, steps, seed), 1500)
+    chapter.lazy("contest", lambda: _contestants(chapter, name, shown, hidden, steps, seed), 1310)
     with chapter.claim_row("claims-scores"):
         if d_q == d_k:
             chapter.claim("identity", lambda: general_identity_error(scene), ROUNDING)
@@ -70,7 +69,7 @@ def _contestants(chapter: Chapter, name: str, shown: str, hidden: int, steps: in
                     st.info(chapter.words("undefined", d_q=d_q, d_k=d_k), icon=":material/block:")
     _say_found(chapter, name, entries)
     _costs(chapter, entries)
-    costs(chapter, batch * scene.queries.shape[1], scene.keys.shape[1], d_k, hidden)
+    chapter.text("distances")
 
 
 def _say_found(chapter: Chapter, scene: str, entries: dict[str, ScoreResult]) -> None:

@@ -7,7 +7,6 @@ from functools import partial
 import streamlit as st
 
 from pages.sinusoidal_encoding.figures import CODE_POSITIONS, Table, binary_figure, curve_figure
-from pages.sinusoidal_encoding.predictions import COLUMN, THE_WAVE, sketch_the_wave
 from ui.chapter.chapter import Chapter
 from ui.widgets.figure_style import CATEGORIES
 from viz_core.lessons.sinusoidal_encoding import properties
@@ -16,15 +15,8 @@ WIDEST = 512  # columns a table can have here
 BOOKS_COLUMNS = (6, 7, 8, 9)
 
 
-def curves(chapter: Chapter, table: Table, base: float, drawing: bool) -> None:
-    """Draw the chosen columns, by default the book's; a choice survives a narrower table.
-
-    Args:
-        drawing: whether the page was drawn for the exercise, which sets its controls.
-    """
-    hidden_column = COLUMN if chapter.hides_answer("wave", THE_WAVE) else None
-    if chapter.is_drawn_on("wave") != drawing:
-        st.rerun()  # the whole page, not only this section: the exercise sets the controls at its top
+def curves(chapter: Chapter, table: Table, base: float) -> None:
+    """Draw the chosen columns, by default the book's; a choice survives a narrower table."""
     d, most = table.shape[1], len(CATEGORIES)
     chosen = chapter.controls.multiselect("columns", range(WIDEST), BOOKS_COLUMNS, most)
     if not chosen:
@@ -38,19 +30,16 @@ def curves(chapter: Chapter, table: Table, base: float, drawing: bool) -> None:
     shown = {
         column: chapter.words("figure.column", column=column, wavelength=f"{lengths[column]:,.2f}")
         for column in columns
-        if column != hidden_column
     }
     figure = partial(curve_figure, table, shown, chapter.words.group("figure"))
     chapter.figure(
         "curves",
         figure,
         height=400,
-        hide_answer=hidden_column is not None,
         summary={column: f"{lengths[column]:,.2f}" for column in columns},
         n=len(table),
         factor=f"{base ** (2 / d):.3f}",
     )
-    sketch_the_wave(chapter)
 
 
 def code(chapter: Chapter, table: Table, base: float) -> None:

@@ -2,7 +2,6 @@
 
 from pages.sinusoidal_encoding.columns import WIDEST, code, curves
 from pages.sinusoidal_encoding.figures import table_figure
-from pages.sinusoidal_encoding.predictions import THE_WAVE
 from pages.sinusoidal_encoding.properties import similarity
 from pages.sinusoidal_encoding.sources import sources
 from pages.sinusoidal_encoding.table import main_figure
@@ -22,7 +21,6 @@ encoding_table = cached()(float64_table)
 chapter = Chapter("sinusoidal-encoding")
 chapter.question()
 chapter.definition()
-chapter.hides_answer("wave", THE_WAVE)  # sets the controls
 with chapter.card("main"):
     with chapter.main_controls():
         d = int(chapter.controls.slider("d", 2, WIDEST, 32))
@@ -61,11 +59,10 @@ def library() -> None:
     )
 
 
-drawing = chapter.is_drawn_on("wave")
 chapter.deeper(
     {
         "mathematics": lambda: chapter.text("mathematics"),
-        "curves": lambda: curves(chapter, table, base, drawing),
+        "curves": lambda: curves(chapter, table, base),
         "similarity": lambda: similarity(chapter, table),
         "code": lambda: code(chapter, table, base),
         "library": library,

@@ -54,11 +54,10 @@ def patches(chapter: Chapter, picture_inputs: PictureInputs, token: int) -> None
     with chapter.claim_row("claims-patches"):
         chapter.claim("convolution", embedded.error, ROUNDING)
     chapter.source_card("patches", book_shape)
-    kind = chapter.controls.choice("filters", ("principal", "first"), "principal")
     count = min(_FILTERS, hiddens, vectors.shape[1])
-    shown = principal_filters(facts.filters, count) if kind == "principal" else facts.filters[:count].float()
-    st.image(patch_figures.filters_image(shown), width="stretch", alt=chapter.words("alt.filters", count=count))
-    chapter.guidance(f"filters-{kind}", count=count, hiddens=hiddens)
+    picture = patch_figures.filters_image(principal_filters(facts.filters, count))
+    st.image(picture, width="stretch", alt=chapter.words("alt.filters", count=count))
+    chapter.guidance("filters", count=count, hiddens=hiddens)
 
 
 def _pin(found: Classification, point: Point) -> None:

@@ -137,23 +137,3 @@ def test_weights_are_typed_dragged_and_never_lost(page: Page, app_url: str) -> N
     expect(text_input(page, "weight, v5")).to_have_count(0)
     rows = in_address(page, "qkv-values")
     assert isinstance(rows, list)
-
-
-def test_a_star_is_placed_in_the_plane_itself(page: Page, app_url: str) -> None:
-    """Where the sum lies by the figure's own axes: the answer is right, and the figure has it then, not before."""
-    page.goto(f"{app_url}/queries-keys-values?qkv-open-plane=true&qkv-guess-star-drawn=true")
-    card, plane = page.locator(".st-key-exercise-star"), page.locator(".st-key-figure-plane .js-plotly-plot")
-    page.locator(".st-key-figure-plane").scroll_into_view_if_needed()  # figures are drawn once they come near
-    paper = card.get_by_role("slider", name="Your star")
-    expect(plane).to_be_visible()
-    expect(paper).to_be_visible()
-    expect(plane.get_by_text("output")).to_have_count(0)
-    place = plane.evaluate(
-        """({ _fullLayout: { xaxis, yaxis } }) => ({
-          x: xaxis._offset + xaxis.d2p(2.375), y: yaxis._offset + yaxis.d2p(0.95) })"""
-    )
-    paper.click(position=place)
-    expect(paper).to_have_attribute("aria-valuetext", re.compile(r"^2\.\d+, (0\.9|1)"))
-    card.get_by_role("button", name="Reveal").click()
-    expect(card.get_by_text("Yes.")).to_be_visible()
-    expect(plane.get_by_text("output")).to_have_count(1)

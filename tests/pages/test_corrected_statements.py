@@ -1,7 +1,7 @@
 """What pages once said and was not true: each statement as it is now, held against what is measured.
 
 Others stand beside what they are about: errors of the plane and of exercises of the book, the gradient that reaches a
-query, measures of heads without separators, the cheapest layer, the example of a filter.
+query, measures of heads without separators, the example of a filter.
 """
 
 from __future__ import annotations

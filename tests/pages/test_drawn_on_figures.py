@@ -12,7 +12,6 @@ from pages.attention_pooling import predictions as pooling
 from pages.queries_keys_values import predictions as names
 from pages.relative_projection import predictions as rotation
 from pages.scoring_functions import predictions as scores
-from pages.sinusoidal_encoding import predictions as columns
 from tests.pages.reading import components, figures, texts
 from ui.text.words import ENGLISH, load_words
 from ui.widgets.draw_on_figure import OnFigure
@@ -23,10 +22,8 @@ OpenPage = Callable[..., AppTest]
 HIDDEN = load_words("common", ENGLISH)("sketch.kept-back")
 DRAWN: dict[tuple[str, str], tuple[OnFigure, Callable[[], Truth]]] = {
     ("queries-keys-values", "warm"): (names.THE_ROW, names.warm_weights),
-    ("queries-keys-values", "star"): (names.THE_STAR, names.weighted_sum),
     ("attention-pooling", "wide"): (pooling.THE_FIT, pooling.wide_fit),
     ("scoring-functions", "row"): (scores.THE_ROW, scores.row),
-    ("sinusoidal-encoding", "wave"): (columns.THE_WAVE, columns.wave),
     ("relative-projection", "hand"): (rotation.THE_HAND, rotation.hand),
 }
 

@@ -15,7 +15,6 @@ OpenPage = Callable[..., AppTest]
     [
         ("architectures", {"a-break": "a layer too few"}, "a-break", "shallow"),
         ("attention-pooling", {"ap-break": "a kernel below zero"}, "ap-break", "signed"),
-        ("attention-pooling", {"ap-break": "kept"}, "ap-break-shortcut", "kept"),
         ("bahdanau", {"b-break": "erase with attention"}, "b-break-models", "attended"),
         ("learning", {"l-source": "Train one here and now"}, "l-source", "own"),
         ("learning", {"l-measure": "si mesmo"}, "l-measure", "diagonal"),
@@ -58,6 +57,13 @@ def test_a_former_choice_is_the_choice_of_today(
         ("sinusoidal-encoding", {"se-section": "On a sentence", "se-sentence": "one two"}),
         ("multi-head", {"mh-open-cost": "true", "mh-count": "parameters"}),
         ("learning", {"l-open-measured": "true", "l-break-claims": "given"}),
+        ("attention-pooling", {"ap-open-learn": "true", "ap-break-shortcut": "kept"}),
+        ("architectures", {"a-open-table": "true", "a-guess-cheapest": "3"}),
+        ("bahdanau", {"b-open-states": "true"}),
+        ("linear-attention", {"la-open-recall": "true", "la-guess-erase": "1"}),
+        ("queries-keys-values", {"qkv-open-plane": "true", "qkv-guess-star-drawn": "true", "qkv-guess-star": "2013"}),
+        ("sinusoidal-encoding", {"se-open-curves": "true", "se-guess-wave-drawn": "true"}),
+        ("vision-transformer", {"vt-open-patches": "true", "vt-filters": "first"}),
         ("architectures", {"a-open-climb": "true", "a-guess-climb": "1"}),
     ],
 )

@@ -173,18 +173,6 @@ def test_the_stopwatch_stops_where_it_is(open_page: OpenPage) -> None:
     assert f"Stopped after {done} of 25" in texts(app)
 
 
-def test_the_cheapest_by_order_is_not_the_cheapest_by_count(open_page: OpenPage) -> None:
-    """Orders drop constant factors; the exercise that asks for them says so, with the counts of both."""
-    costs = {name: layer_cost(name, LayerSizes(12, 512, 3, 4)) for name in ARCHITECTURES}
-    whole = ("attention", "recurrent", "convolution")
-    assert min(whole, key=lambda name: costs[name].order) == "attention"
-    assert max(whole, key=lambda name: costs[name].counted) == "attention"
-    words = load_words(CHAPTER, "en")("exercise.cheapest")
-    assert "**orders**" in words
-    assert f"{costs['attention'].counted:,}" in words
-    assert f"{costs['recurrent'].counted:,}" in words
-
-
 def test_the_chart_that_breaks_shows_no_path(open_page: OpenPage) -> None:
     app = open_page(CHAPTER, **{"a-break": "a layer too few"})
     found = badges(app)

@@ -40,7 +40,7 @@ def test_opens_with_numbers_of_the_library(open_page: OpenPage) -> None:
     assert f"| true value $f(x)$ | {float(book_curve(torch.tensor([2.5]).double())):.4f} |" in page_text
     assert ":orange[keys] with a weight above 0 | 40 of 40" in page_text
     assert set(figure_names(app)) >= {"fit", "kernels", "map", "widths"}
-    assert set(claim_names(app)) >= {"sums", "between", "shortcut", "attention"}
+    assert set(claim_names(app)) >= {"sums", "between", "attention"}
     assert all(badges(app).values())
     assert "The address asks for" not in page_text
 
@@ -51,7 +51,7 @@ def test_every_kernel_answers(open_page: OpenPage, kernel: str) -> None:
     app.segmented_control(key="ap-kernel").set_value(kernel).run()
     assert not app.exception
     assert f"| {answer(kernel, 0.5, 2.5):.4f} |" in texts(app)
-    assert set(claim_names(app)) >= {"sums", "between", "shortcut"}
+    assert set(claim_names(app)) >= {"sums", "between"}
     assert "attention" not in claim_names(app), "only the Gaussian is dot-product attention"
     assert all(badges(app).values())
     assert ("so the width has no effect" in texts(app)) == (kernel == "constant")

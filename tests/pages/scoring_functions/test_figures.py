@@ -11,7 +11,7 @@ import torch
 from pages.scoring_functions.gaussian_figures import plane_figure, softmax_figure, terms_figure
 from pages.scoring_functions.mask_figures import mask_figure
 from pages.scoring_functions.product_figure import MatrixEntry, product_figure
-from pages.scoring_functions.scaling_figures import histogram_figure, sharpness_figure, spread_figure, weights_figure
+from pages.scoring_functions.scaling_figures import histogram_figure, sharpness_figure, spread_figure
 from ui.text.words import load_words
 from viz_core.lessons.scoring_functions.gaussian_terms import gaussian_terms
 from viz_core.lessons.scoring_functions.mask_variants import MASK_VARIANTS, run_variant
@@ -70,14 +70,6 @@ def test_sharpness_of_every_width() -> None:
     low, high = plain_band.y[:1:-1], plain_band.y[:2]
     assert (low < plain_median.y).all()
     assert (plain_median.y < high).all()
-
-
-def test_weights_largest_first() -> None:
-    plain, scaled = np.array([0.1, 0.7, 0.2]), np.array([0.3, 0.4, 0.3])
-    first, second = weights_figure(plain, scaled, LABELS).data
-    assert list(first.x) == ["2", "3", "1"]
-    np.testing.assert_allclose(first.y, [0.7, 0.2, 0.1], rtol=1e-6)
-    np.testing.assert_allclose(second.y, [0.4, 0.3, 0.3], rtol=1e-6)
 
 
 def test_terms_stack_up_to_their_sum() -> None:

@@ -26,7 +26,7 @@ OpenPage = Callable[..., AppTest]
 CHAPTER = "scoring-functions"
 TABS = ("Why 1/√d", "The Gaussian, taken apart", "Functions compared", "Shapes")
 MAIN = {"row", "words"}  # drawn whether or not the typed scores can be read
-SCALING = {"spread", "histogram", "sharpness", "one-query"}
+SCALING = {"spread", "histogram", "sharpness"}
 OTHERS = SCALING | {"sentences", "plane", "terms", "kept", "scores", "toy", "product"}
 MASK = {"open-all": "false", "sf-open-mask": "true"}  # of its sections, the one that reads the typed scores
 READ = {"weights", "gradient", "mask", "output"}
@@ -191,8 +191,6 @@ def test_why_the_root(open_page: OpenPage, d: int, keys: int) -> None:
     assert f"variance **{width.variance:.2f}**, expected {d}." in texts(app)
     entropies = f"from {width.plain.entropy:.3f} to {width.scaled.entropy:.3f} of {math.log2(keys):.2f} bits"
     assert entropies in " ".join(texts(app).split())
-    largest = [float(torch.softmax(width.one_query / scale, dim=0).max()) for scale in (1, math.sqrt(d))]
-    assert f"largest weight is {largest[0]:.3f} undivided and {largest[1]:.3f} divided" in texts(app)
     assert all(holds for holds, _ in marks(app).values())
 
 

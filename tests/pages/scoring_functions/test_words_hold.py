@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable
 from itertools import product
@@ -31,13 +30,6 @@ def test_of_the_division(open_page: OpenPage, d: int, keys: int, seed: int) -> N
     undivided, divided = edges[1] - edges[0], edges[3] - edges[2]
     assert number(app, "Undivided, the light band is") == pytest.approx(undivided[0], rel=0.01)
     assert number(app, "Divided, it is") == pytest.approx(divided.min(), abs=0.01)
-
-    one, other = (bars["y"].astype(float) for bars in drawn(app, "one-query"))
-    assert len(one) == keys
-    assert (np.diff(other) <= 0).all(), "the order of the keys is the same"
-    seen = one > 1e-30  # ln of a weight is its score, up to one number for all
-    scores, scaled_scores = (np.log(weights[seen] / weights[0]) for weights in (one, other))
-    assert scores == pytest.approx(scaled_scores * math.sqrt(d), abs=1e-3 * d)
 
 
 @pytest.mark.parametrize(("lengths", "x", "count"), [("as drawn", 1, 6), ("all alike", -2, 12), ("as drawn", 0, 1)])

@@ -6,7 +6,6 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from viz_core.attention.kernel_pooling import Kernel, kernel_weights
 from viz_core.trace import attend
 
 Train: TypeAlias = Float[Tensor, " train"]
@@ -29,12 +28,6 @@ def signed_weights(x_train: Train, x_val: Val, width: float) -> Float[Tensor, "v
 def product_weights(x_train: Train, x_val: Val, sigma: float) -> Float[Tensor, "val train"]:
     """The weights of `without_key_term`: a softmax of q k / sigma^2."""
     return (x_val[:, None] * x_train / sigma**2).softmax(dim=1)
-
-
-def including_own_error(x_train: Train, y_train: Train, kernel: Kernel) -> float:
-    """max |(1 - a_ii) r_i - r_i| of the residuals r_i of a fit that has seen each point: nothing was left out."""
-    weights = kernel_weights((x_train[:, None] - x_train).abs(), kernel)
-    return float((weights.diagonal() * (y_train - weights @ y_train)).abs().max())
 
 
 def without_key_term(x_train: Train, y_train: Train, x_val: Val, sigma: float) -> Val:

@@ -23,19 +23,6 @@ def leave_one_out(x_train: Train, y_train: Train, kernel: Kernel) -> Train:
     return torch.where(weights.any(dim=-1), y_train - weights @ y_train, torch.nan)
 
 
-def shortcut_error(x_train: Train, y_train: Train, kernel: Kernel) -> float:
-    """max |(1 - a_ii) e_i - (y_i - y_hat_i)|: whether one fit of all points knows what leaving each out would give.
-
-    Without point i the other weights grow by 1 / (1 - a_ii), so its leave-one-out error e_i is the
-    ordinary residual divided by 1 - a_ii, as for every linear smoother. Points that no other
-    reaches are left aside.
-    """
-    left_out = leave_one_out(x_train, y_train, kernel)
-    weights = kernel_weights((x_train[:, None] - x_train).abs(), kernel)
-    difference = (1 - weights.diagonal()) * left_out - (y_train - weights @ y_train)
-    return float(difference.abs().nan_to_num(0.0).max())
-
-
 class WidthSearch(NamedTuple):
     """The widths tried, their errors, and the best width."""
 

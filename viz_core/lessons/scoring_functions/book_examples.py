@@ -79,35 +79,6 @@ def concatenation_error(query_size: int = 20, key_size: int = 2, num_hiddens: in
     return float((layer.score(queries, layer.W_k(keys))[:, 0] - network(together)[..., 0]).abs().max())
 
 
-class PairCost(NamedTuple):
-    """What scoring every query against every key takes."""
-
-    multiplications: int
-    additions: int
-    functions: int  # tanh, which costs as much as many of the others
-
-
-def pair_costs(queries: int, keys: int, d: int, num_hiddens: int) -> dict[str, PairCost]:
-    """Of n queries and m keys of width d: a dot product, a squared distance directly and by norms, an additive score.
-
-    dot n m d products; distance directly as many, and d subtractions a pair more; by |q - k|^2 = |q|^2 - 2 q k + |k|^2
-    only the keys' norms are new, for a query's own cancels in the softmax; additive h products and h tanh a pair once
-    both are projected.
-    """
-    pairs = queries * keys
-    projections = (queries + keys) * d * num_hiddens
-    return {
-        "dot": PairCost(pairs * d, pairs * (d - 1), 0),
-        "distance": PairCost(pairs * d, pairs * (2 * d - 1), 0),
-        "norms": PairCost((pairs + keys) * d, (pairs + keys) * (d - 1) + pairs, 0),
-        "additive": PairCost(
-            pairs * num_hiddens + projections,
-            pairs * (2 * num_hiddens - 1) + (queries + keys) * (d - 1) * num_hiddens,
-            pairs * num_hiddens,
-        ),
-    }
-
-
 class BatchProduct(NamedTuple):
     """Z = X Y, one matrix product for each batch row."""
 

@@ -36,10 +36,15 @@ def filled(scores: Row, length: int, filler: float = THE_BOOKS) -> Row:
 class MaskVariant(NamedTuple):
     """A way to mask in a number type."""
 
-    name: str
+    way: str
     mask: Callable[[Row, int], Row]
     dtype: torch.dtype
     filler: float  # the value of masked scores
+
+    @property
+    def name(self) -> str:
+        """The way and the number type."""
+        return f"{self.way}-{str(self.dtype).removeprefix('torch.')}"
 
     @property
     def filler_overflows(self) -> bool:
@@ -48,12 +53,12 @@ class MaskVariant(NamedTuple):
 
 
 MASK_VARIANTS = (
-    MaskVariant("guarded-float32", guarded, torch.float32, -math.inf),
-    MaskVariant("guarded-float16", guarded, torch.float16, -math.inf),
-    MaskVariant("bare-float32", partial(filled, filler=-math.inf), torch.float32, -math.inf),
-    MaskVariant("book-float32", in_place, torch.float32, THE_BOOKS),
-    MaskVariant("book-float16", in_place, torch.float16, THE_BOOKS),
-    MaskVariant("filled-float16", filled, torch.float16, THE_BOOKS),
+    MaskVariant("guarded", guarded, torch.float32, -math.inf),
+    MaskVariant("guarded", guarded, torch.float16, -math.inf),
+    MaskVariant("bare", partial(filled, filler=-math.inf), torch.float32, -math.inf),
+    MaskVariant("book", in_place, torch.float32, THE_BOOKS),
+    MaskVariant("book", in_place, torch.float16, THE_BOOKS),
+    MaskVariant("filled", filled, torch.float16, THE_BOOKS),
 )
 
 

@@ -8,7 +8,6 @@ from jaxtyping import Float
 from torch import Tensor
 
 from viz_core.maps.measures import attention_entropy
-from viz_core.trace.weights import row_softmax
 
 # Quantiles of a distribution that a band shows: 90% and 50% of all lie within, and the median.
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
@@ -86,7 +85,6 @@ class Width(NamedTuple):
     d: int
     variance: float  # of q . k over the pairs; d is expected
     quantiles: tuple[float, ...]  # of q . k, at QUANTILES
-    one_query: Float[Tensor, " keys"]  # the scores of the first query with all its keys
     # plain, scaled: softmax over the keys of a query, without and with the division
     plain: Sharpness
     scaled: Sharpness
@@ -95,16 +93,6 @@ class Width(NamedTuple):
     def band(self) -> float:
         """Width of the band with 90% of q . k."""
         return self.quantiles[-1] - self.quantiles[0]
-
-    @property
-    def plain_weights(self) -> Float[Tensor, " keys"]:
-        """Softmax of the first query's scores."""
-        return row_softmax(self.one_query)
-
-    @property
-    def scaled_weights(self) -> Float[Tensor, " keys"]:
-        """Softmax of the first query's scores divided by sqrt(d)."""
-        return row_softmax(self.one_query / math.sqrt(self.d))
 
 
 def measure_width(d: int, num_keys: int, count: int = 4096, seed: int = 0) -> Width:
@@ -115,7 +103,6 @@ def measure_width(d: int, num_keys: int, count: int = 4096, seed: int = 0) -> Wi
         d=d,
         variance=float(products.var()),
         quantiles=tuple(products.quantile(torch.tensor(QUANTILES)).tolist()),
-        one_query=scores[0],
         plain=sharpness(scores, keys),
         scaled=sharpness(scores, keys, math.sqrt(d)),
     )

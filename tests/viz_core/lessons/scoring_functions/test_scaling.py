@@ -83,13 +83,6 @@ def test_at_width_1_real_queries_are_less_sure_than_independent_pairs() -> None:
     assert pairs == pytest.approx(3.283, abs=0.001)
 
 
-def test_one_query_is_the_first_of_those_in_the_means() -> None:
-    width = measure_width(8, 5, 4096, seed=2)
-    scores, keys = query_scores(8, 819, 5, seed=2)
-    assert torch.equal(width.one_query, scores[0])
-    assert width.plain.entropy == sharpness(scores, keys).entropy
-
-
 @pytest.mark.parametrize("divisor", [1.0, 2.0])
 def test_the_gradient_that_reaches_a_query_is_torch_s(divisor: float) -> None:
     generator = torch.Generator().manual_seed(5)

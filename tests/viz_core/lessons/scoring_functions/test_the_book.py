@@ -1,4 +1,4 @@
-"""The book's examples worked out by hand, additive attention as a network, what a pair costs, and masks done wrong."""
+"""The book's examples worked out by hand, additive attention as a network, and masks done wrong."""
 
 from __future__ import annotations
 
@@ -6,12 +6,10 @@ import pytest
 import torch
 
 from viz_core.lessons.scoring_functions.book_examples import (
-    PairCost,
     book_weights,
     concatenation_error,
     dot_product_toy,
     drop,
-    pair_costs,
     sentence_weights,
 )
 from viz_core.lessons.scoring_functions.broken import gradient_without_delta, written_by_the_book
@@ -47,20 +45,6 @@ def test_dropout_keeps_the_mean_and_not_the_sum() -> None:
 
 def test_additive_attention_is_a_network_on_the_concatenation() -> None:
     assert concatenation_error() < 1e-6
-
-
-def test_one_pair_counted_by_hand() -> None:
-    costs = pair_costs(1, 1, 3, 2)
-    assert costs["dot"] == PairCost(3, 2, 0)  # three products, two sums
-    assert costs["distance"] == PairCost(3, 5, 0)  # and three subtractions
-    assert costs["norms"] == PairCost(6, 5, 0)  # the key's norm as a second product, and one sum
-    assert costs["additive"] == PairCost(2 + 12, 3 + 8, 2)  # two projections to 2, two tanh
-
-
-def test_with_many_queries_the_norms_are_next_to_nothing() -> None:
-    costs = pair_costs(1000, 10, 64, 8)
-    assert costs["norms"].multiplications / costs["dot"].multiplications == pytest.approx(1.001)
-    assert costs["norms"].additions < costs["distance"].additions
 
 
 def test_masks_done_wrong() -> None:
