@@ -1,4 +1,4 @@
-"""Results of a corpus: heads by role, strongest examples, tables."""
+"""Results of a corpus: heads by role, strongest examples, heads of a word, tables."""
 
 from __future__ import annotations
 
@@ -60,6 +60,7 @@ def show_found(chapter: Chapter, card: HubCard, found: CorpusFound, texts: tuple
     first = next(iter(heads))
     place = heads[chapter.controls.select("of-head", tuple(heads), first, lambda each: _title(kind, heads[each]))]
     _head(chapter, card, found, name, place, texts, opened)
+    _word(chapter, kind, texts)
     with st.container(horizontal=True, key="downloads-corpus"):
         chapter.download_table("roles", partial(_roles_table, found))
         chapter.download_table("strongest", partial(_strongest_table, found))
@@ -178,6 +179,21 @@ def _side(tokens: tuple[str, ...], marks: dict[int, str]) -> str:
         gap = " " if tokens[i].startswith(SPACE) or i - 1 in marks or i in marks else ""
         parts.append(gap + (f":{marks[i]}-background[{text}]" if i in marks else text))
     return f"{'… ' if first else ''}{''.join(parts).strip()}{' …' if last < len(tokens) else ''}"
+
+
+def _word(chapter: Chapter, kind: KindFound, texts: tuple[str, ...]) -> None:
+    """Show the heads that attend to a word, and sentences with it."""
+    word = chapter.controls.text("of-word", "", placeholder=chapter.words("placeholder.word")).strip()
+    if not word:
+        return
+    heads = kind.heads_attending_to(word)
+    if not heads:
+        st.caption(chapter.words("corpus-no-word", word=escape(word[:80]), words=f"{len(kind.words):,}"))
+        return
+    seen = kind.words[word.casefold()]
+    listed = [f"**{_title(kind, place)}** {given:.3f}" for place, given in heads]
+    chapter.text("corpus-word", word=escape(word[:80]), count=f"{seen.count:,}", heads=listed)
+    st.markdown("\n".join(f"- {escape(texts[number])}" for number in seen.sentences))
 
 
 def _number(kind: KindFound, place: int, role: str) -> float:

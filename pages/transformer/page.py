@@ -7,6 +7,7 @@ import streamlit as st
 from pages.transformer import exercises
 from pages.transformer.ablated_translation import maps_without, show_both
 from pages.transformer.aligners import which_head_aligns
+from pages.transformer.beam_tree import hypotheses
 from pages.transformer.contributions import contributions
 from pages.transformer.encoder import inside_the_encoder
 from pages.transformer.logit_lens import lens
@@ -55,9 +56,10 @@ def causality(setting: str) -> None:
 
 
 def search() -> None:
-    """How the words were chosen: probabilities, rare words, and two checks of decoding."""
+    """How the words were chosen: probabilities, rare words, the tree of beam search, and two checks of decoding."""
     show_notes(chapter, request, result)
     about_words(chapter, MODEL, request, result)
+    hypotheses(chapter, MODEL, request)
     with chapter.claim_row("search"):
         found = cache(lambda: evaluate(translation_request, translation_residuals))
         chapter.claim("cache", lambda: found()["cache"], LOGIT_ROUNDING)

@@ -1,4 +1,4 @@
-"""Heads of one kind of maps over many sentences: roles, strongest examples."""
+"""Heads of one kind of maps over many sentences: roles, strongest examples, words attended to."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from torch import Tensor
 
 from serving.requests.running_mean import Moments
 from viz_core.hub.runs.run import Maps
-from viz_core.hub.runs.token_text import Token
+from viz_core.hub.runs.token_text import Token, token_words
 from viz_core.maps.measures import weight_shares
 from viz_core.maps.roles import COLUMNS, ROLES, RoleTargets, role_masses, surest_role
+from viz_core.maps.word_maps import is_word
 
 STRONGEST = 8
 """So many sentences in which a head fires most are kept of each head."""
@@ -27,6 +28,12 @@ SAMPLED = 64
 
 QUANTILES = (0.75, 0.5, 0.25, 0.0)
 
+MOST_WORDS = 2000
+"""So many different words are looked after: those that come first in the corpus."""
+
+
+_EXAMPLES = 8
+
 
 class Firing(NamedTuple):
     """The largest weight of a head in a sentence that exceeds uniform attention, special and first tokens left out."""
@@ -35,6 +42,26 @@ class Firing(NamedTuple):
     sentence: int
     query: int
     key: int
+
+
+@dataclass(frozen=True, eq=False)
+class WordSeen:
+    """Attention of each head to a word."""
+
+    count: int  # how often it came and any query outside it could see it
+    # sum of what each head gave it then: the weight on all its pieces, mean over those queries
+    received: Float[np.ndarray, " heads"]
+    sentences: tuple[int, ...]  # the first that have it
+
+    def __add__(self, other: WordSeen) -> WordSeen:
+        """The sum of both."""
+        both = dict.fromkeys(self.sentences + other.sentences)
+        return WordSeen(self.count + other.count, self.received + other.received, tuple(both)[:_EXAMPLES])
+
+    @property
+    def mean(self) -> Float[np.ndarray, " heads"]:
+        """Mean attention of each head to it, 0 to 1."""
+        return self.received / max(1, self.count)
 
 
 class Measured(NamedTuple):
@@ -57,16 +84,23 @@ class KindFound:
     strongest: tuple[tuple[Firing, ...], ...]  # of each head, the sentences in which it fires most, the strongest first
     # of each head, the largest weights of queries drawn from the corpus, special and first tokens left out
     sampled: tuple[tuple[Firing, ...], ...]
+    words: dict[str, WordSeen]  # by lower-case word
 
     def __add__(self, other: KindFound) -> KindFound:
         """The sum of both."""
         if self.heads != other.heads:
             raise ValueError(f"expected what was found of the same heads, got {len(self.heads)} and {len(other.heads)}")
+        words = dict(self.words)
+        for word, seen in other.words.items():
+            if word in words:
+                words[word] = words[word] + seen
+            elif len(words) < MOST_WORDS:
+                words[word] = seen
         both = map(chain, self.strongest, other.strongest)
         strongest = tuple(tuple(heapq.nlargest(STRONGEST, fired, lambda f: (f.weight, -f.sentence))) for fired in both)
         both = map(chain, self.sampled, other.sampled)
         sampled = tuple(tuple(heapq.nsmallest(SAMPLED, fired, lambda f: _hash(f.sentence))) for fired in both)
-        return KindFound(self.heads, self.roles + other.roles, self.chance + other.chance, strongest, sampled)
+        return KindFound(self.heads, self.roles + other.roles, self.chance + other.chance, strongest, sampled, words)
 
     def measured(self, place: int, column: str) -> Measured:
         """Mean attention of a head to a role or an offset (`COLUMNS`) over the sentences that have it; NaN without any.
@@ -95,6 +129,13 @@ class KindFound:
         role = surest_role({name: (one.value, one.low, one.chance) for name, one in found.items()})
         return role and role[0]
 
+    def heads_attending_to(self, word: str, count: int = 8) -> tuple[tuple[int, float], ...]:
+        """The heads with most attention to a word, as index into `heads` and mean weight; () for an unknown word."""
+        seen = self.words.get(word.strip().casefold())
+        if seen is None:
+            return ()
+        return tuple((int(place), float(seen.mean[place])) for place in np.argsort(-seen.mean, kind="stable")[:count])
+
 
 def _hash(sentence: int) -> int:
     """A number that looks random, the same on every machine (Knuth's multiplicative hash)."""
@@ -112,15 +153,20 @@ def read_kind(maps: Maps, sentence: int) -> KindFound:
     queries = keys if on_itself else maps.query_tokens
     causal = maps.id.startswith("decoder") and on_itself
     targets = RoleTargets.of([t.text for t in queries], [t.text for t in keys], on_itself, causal)
+    members, words = _words(keys)
+    outside = (members == 0) if on_itself else torch.ones(len(members), len(queries), dtype=torch.bool)
     fires = _may_fire(queries, keys, on_itself)
+    visible_to = ((members @ targets.visible.float().T) > 0) & outside
     even = targets.even
-    roles, strongest, sampled = [], [], []
+    roles, strongest, sampled, received = [], [], [], []
     for call in maps.calls:
         whole = weight_shares(call.weights()[0]) if call.signed else call.weights()[0]
         weights = whole[..., -len(keys) :]
         roles.append(role_masses(weights, targets))
         strongest += _strongest(weights, fires & (weights > even), sentence)
         sampled += _sampled(weights, fires & (even[0] > 0), sentence)
+        given = (members @ weights.mT * visible_to).sum(dim=-1)  # on all pieces of each word
+        received.append(given / visible_to.sum(dim=-1).where(visible_to.any(dim=-1), torch.nan))
     heads = tuple((layer, head) for layer, call in enumerate(maps.calls) for head in range(call.num_heads))
     return KindFound(
         heads,
@@ -128,6 +174,7 @@ def read_kind(maps: Maps, sentence: int) -> KindFound:
         Moments.of(role_masses(even, targets)[0].double().numpy()),
         tuple(strongest),
         tuple(sampled),
+        _seen(words, torch.cat(received).double().numpy(), sentence),
     )
 
 
@@ -159,3 +206,25 @@ def _sampled(
     values, places = weights[:, query].where(allowed[query], -1.0).max(dim=1)
     found = zip(values.tolist(), places.tolist(), strict=True)
     return [(Firing(value, sentence, query, place),) for value, place in found]
+
+
+def _words(keys: Sequence[Token]) -> tuple[Float[Tensor, "words keys"], list[str]]:
+    """Which keys are pieces of each word, signs and special tokens left out; and the words in lower case."""
+    pieces: dict[int, list[int]] = {}
+    for place, (token, number) in enumerate(zip(keys, token_words(keys), strict=True)):
+        if not token.special and is_word(token.text):
+            pieces.setdefault(number, []).append(place)
+    members = torch.zeros(len(pieces), len(keys))
+    for row, places in enumerate(pieces.values()):
+        members[row, places] = 1.0
+    return members, ["".join(keys[place].text for place in places).casefold() for places in pieces.values()]
+
+
+def _seen(words: Sequence[str], received: Float[np.ndarray, "heads words"], sentence: int) -> dict[str, WordSeen]:
+    found: dict[str, WordSeen] = {}
+    for column, word in enumerate(words):
+        given = received[:, column]
+        counted = not np.isnan(given).any()
+        one = WordSeen(int(counted), given if counted else np.zeros(len(given)), (sentence,))
+        found[word] = found[word] + one if word in found else one
+    return found

@@ -1,6 +1,6 @@
 """Greedy and beam search with a key-value cache."""
 
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import torch
 from jaxtyping import Float, Int
@@ -11,6 +11,18 @@ from viz_core.pretrained.tokenization import SpecialTokens
 from viz_core.runtime.interruption import may_end
 
 Logits: TypeAlias = Float[Tensor, "steps vocab"]
+
+PRUNED = 2
+"""So many candidates of a step are listed after those that fit in the beam."""
+
+
+class Candidate(NamedTuple):
+    """A hypothesis that a step of beam search considered: one kept before it, with a token more."""
+
+    token: int
+    log_probability: float  # of the whole hypothesis
+    parent: int  # its place among the candidates of the step before; 0 at the first step
+    in_beam: bool
 
 
 @torch.inference_mode()
@@ -68,6 +80,7 @@ def beam_search(
     beam: int = 4,
     length_penalty: float = 1.0,
     logits_of: list[Logits] | None = None,
+    candidates_of: list[list[Candidate]] | None = None,
 ) -> list[list[int]]:
     """The best of `beam` hypotheses by log p(y | x) / lp(y), with lp(y) = ((5 + |y|) / 6)^length_penalty.
 
@@ -77,6 +90,8 @@ def beam_search(
 
     Args:
         logits_of: where given, gets each row's logits, from which the tokens of its best hypothesis were chosen.
+        candidates_of: where given, gets the most likely candidates of each step for the first row: those kept, then
+            `PRUNED` more.
     """
     if beam < 1:
         raise ValueError(f"beam: expected at least 1, got {beam}")
@@ -99,7 +114,10 @@ def beam_search(
         log_p = _without_specials(logits[:, -1], special).float().log_softmax(dim=-1)
         vocab = log_p.shape[-1]
         every = (scores[..., None] + log_p.view(batch, beam, vocab)).flatten(1)
-        scores, top = every.topk(beam, dim=-1)
+        ranked, best_first = every.topk(beam if candidates_of is None else min(beam + PRUNED, beam * vocab), dim=-1)
+        if candidates_of is not None:
+            candidates_of.append(_candidates(ranked[0], best_first[0], vocab, int(places[0])))
+        scores, top = ranked[:, :beam], best_first[:, :beam]
         scores = scores.masked_fill(torch.arange(beam, device=device) >= places, -torch.inf)
         parents, tokens = (first_row + top // vocab).flatten(), top % vocab
         hypotheses = torch.cat([hypotheses[parents], tokens.view(-1, 1)], dim=1)
@@ -123,6 +141,18 @@ def beam_search(
     if logits_of is not None:
         logits_of.extend(_traced_back(seen[: len(ids)], end) for ids, end in zip(found, ends, strict=True))
     return found
+
+
+def _candidates(
+    ranked: Float[Tensor, " hypotheses"], best_first: Int[Tensor, " hypotheses"], vocab: int, width: int
+) -> list[Candidate]:
+    """The candidates of a step, the most likely first; impossible ones are left out."""
+    pairs = zip(ranked.tolist(), best_first.tolist(), strict=True)
+    return [
+        Candidate(number % vocab, log_p, number // vocab, rank < width)
+        for rank, (log_p, number) in enumerate(pairs)
+        if log_p > -torch.inf and rank < width + PRUNED
+    ]
 
 
 def _traced_back(seen: list[tuple[Float[Tensor, "hypotheses vocab"], Int[Tensor, " hypotheses"]]], end: int) -> Logits:

@@ -56,6 +56,10 @@ def test_heads_are_found_shown_and_opened(open_page: OpenPage, folders: Path) ->
     named = [head for place, head in enumerate(kind.heads) if kind.role_of(place)]
     assert all(f"(#head=encoder-self.{layer}.{head})" in page_text for layer, head in named)
     assert ("Named heads: " in page_text) == bool(named)
+    app.text_input(key="ml-of-word").set_value("Cat").run()
+    place, given = kind.heads_attending_to("cat")[0]
+    of_word = kind.heads[place]
+    assert f"**head {of_word[1] + 1} of layer {of_word[0] + 1}** {given:.3f}" in texts(app)
     app.button(key="ml-open-0").click().run()
     assert not app.exception
     assert app.text_area(key="ml-text").value == LINES[strongest.sentence]

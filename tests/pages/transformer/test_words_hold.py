@@ -23,6 +23,21 @@ def test_of_lengths_through_the_encoder(open_page: OpenPage, text: str) -> None:
     assert number(app, "with its position a token has length") == pytest.approx(main[2], abs=0.06)
 
 
+def test_of_the_tree_of_beam_search(open_page: OpenPage) -> None:
+    """Beam search could be chosen, and no beam was shown."""
+    app = open_page("transformer", **{"t-text": "Go."})
+    stands(app)
+    assert finding(app, "The beam keeps greedy search's words until step 5", "Both searches find the same")
+    assert "| beam | Mon frère a poli l'argent. | -4.65 | -1.99 |" in one_line(app)
+    nodes = {trace["name"]: trace for trace in drawn(app, "tree") if trace["mode"] == "markers+text"}
+    assert {trace["marker"]["symbol"] for trace in nodes.values()} == {"circle", "square", "x"}
+    assert "poursui<br>−6.00" in nodes["pruned"]["text"]
+    assert "&lt;eos&gt;<br>−4.65" in nodes["ended"]["text"]
+    assert len(nodes["kept"]["text"]) + len(nodes["ended"]["text"]) == 9 * 4
+    own = open_page("transformer", **{"t-text": "Go.", "t-tree": "own"})
+    assert not finding(own, "The beam keeps greedy", "Both searches find the same")
+
+
 def test_of_one_value_that_would_flatten_all_others(open_page: OpenPage) -> None:
     """Lengths from 1.4 to 405 are drawn on a logarithmic axis."""
     app = open_page("transformer", **{"t-section": "Inside the encoder"})

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 import torch
 
 from serving.requests.corpus import NOTHING, CorpusFound, read_sentences
-from serving.requests.corpus_kind import QUANTILES, SAMPLED, STRONGEST
+from serving.requests.corpus_kind import MOST_WORDS, QUANTILES, SAMPLED, STRONGEST, WordSeen
 from viz_core.hub import HubError, HubModel, HubRun, Token, load_hub
 from viz_core.hub.runs.run import SINK
 from viz_core.hub.runs.run_inputs import RunInputs
@@ -88,6 +88,7 @@ def same(one: CorpusFound, other: CorpusFound) -> None:
         np.testing.assert_allclose(kind.roles.half_width(), other.kinds[name].roles.half_width(), atol=1e-9)
         assert kind.strongest == other.kinds[name].strongest
         assert kind.sampled == other.kinds[name].sampled
+        assert kind.words.keys() == other.kinds[name].words.keys()
 
 
 def test_planted_heads_are_found_by_name(planted: Planted) -> None:
@@ -204,8 +205,35 @@ def test_examples_are_at_quantiles_of_a_sample_and_come_once(planted: Planted) -
     assert max(len(kind.at_quantiles(place)) for place in range(len(kind.heads))) == 1 + len(QUANTILES)
 
 
-def test_sentences_and_reasons_kept_are_bounded(planted: Planted) -> None:
+def test_what_heads_look_at_in_a_word(planted: Planted) -> None:
+    torch.manual_seed(1)
+    found = read_sentences(planted, ["a , b a", "c d"]).kinds["encoder-self"]
+    torch.manual_seed(1)
+    weights = planted_maps(["a", ",", "b", "a", "</s>"])
+    both = weights[:, [1, 2, 3, 4], 0].mean(dim=-1) + weights[:, [0, 1, 2, 4], 3].mean(dim=-1)
+    np.testing.assert_allclose(found.words["a"].mean, both / 2, atol=1e-6)
+    assert (found.words["a"].count, found.words["a"].sentences) == (2, (0,))
+    assert found.words.keys() == {"a", "b", "c", "d"}
+    (best, given), *_ = found.heads_attending_to(" A ")
+    assert given == max(found.words["a"].mean) == found.words["a"].mean[best]
+    assert found.heads_attending_to("nowhere") == ()
+
+
+def test_pieces_of_a_word_are_one_word(tiny_model: TinyModel) -> None:
+    model = tiny_model("bert")
+    run = model.run("He sat.")
+    words = read_sentences(model, ["He sat."]).kinds["encoder-self"].words
+    assert {"he", "sat"} == words.keys(), [token.label for token in run.tokens]
+
+
+def test_words_sentences_and_reasons_kept_are_bounded(planted: Planted) -> None:
+    one = read_sentences(planted, ["a b"])
+    kind = one.kinds["encoder-self"]
+    many = {f"w{i}": WordSeen(1, np.zeros(len(kind.heads)), (i,)) for i in range(MOST_WORDS + 5)}
+    assert len((kind + replace(kind, words=many)).words) == MOST_WORDS
+    assert set(kind.words) <= set((kind + replace(kind, words=many)).words)
     often = read_sentences(planted, ["a b"] * 200)
+    assert len(often.kinds["encoder-self"].words["a"].sentences) <= 8
     assert len(often.sides) <= SAMPLED + STRONGEST * len(PLANTED)
     assert len(read_sentences(planted, [""] * 60).why) == 20
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from viz_core.models import EncoderDecoder, TransformerDecoder, TransformerEncoder
-from viz_core.pretrained.decoding import beam_search, greedy_search
+from viz_core.pretrained.decoding import PRUNED, Candidate, beam_search, greedy_search
 from viz_core.pretrained.tokenization import SpecialTokens
 
 PAD, BOS, EOS = 0, 1, 2
@@ -210,6 +210,26 @@ def plain_beam_search(rule: Rule, source: int, max_length: int, beam: int, lengt
 def test_a_narrow_beam_equals_the_search_on_plain_lists(beam: int, length_penalty: float) -> None:
     found = search_with(beam_search, scripted(noise), list(range(40)), 6, beam, length_penalty)
     assert found == [plain_beam_search(noise, source, 6, beam, length_penalty) for source in range(40)]
+
+
+@pytest.mark.parametrize("beam", [1, 2, 4])
+@pytest.mark.parametrize("source", range(6))
+def test_candidates_are_those_of_the_search_on_plain_lists(beam: int, source: int) -> None:
+    steps: list[list[Candidate]] = []
+    X, lengths = torch.tensor([[source]]), torch.tensor([1])
+    found = beam_search(scripted(noise), X, lengths, SPECIAL, 6, beam, candidates_of=steps)
+    assert found == beam_search(scripted(noise), X, lengths, SPECIAL, 6, beam), "listing them changes nothing"
+    before: list[tuple[float, tuple[int, ...]]] = [(0.0, ())]
+    width, live = beam, [0]
+    for step in steps:
+        longer = [(s + p, (*y, t)) for s, y in (before[i] for i in live) for t, p in log_p(noise, source, y).items()]
+        expected = sorted(longer, reverse=True)[: width + PRUNED]
+        assert [each.log_probability for each in step] == pytest.approx([s for s, _ in expected], abs=1e-4)
+        assert [(*before[each.parent][1], each.token) for each in step] == [y for _, y in expected]
+        assert [each.in_beam for each in step] == [rank < width for rank in range(len(step))]
+        before = [(each.log_probability, y) for each, (_, y) in zip(step, expected, strict=True)]
+        live = [i for i, each in enumerate(step) if each.in_beam and each.token != EOS]
+        width -= sum(each.in_beam and each.token == EOS for each in step)
 
 
 @pytest.mark.parametrize("beam", [1, 2, 3, 4])
