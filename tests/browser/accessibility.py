@@ -11,27 +11,38 @@ from playwright.sync_api import Page
 from tests.browser.page_checks import expect_rest
 
 AXE = Path(__file__).parent / "vendor" / "axe" / "axe.min.js"
-ALL = "(part) => axe.run(part ?? document, { resultTypes: ['violations'] })"
+Scheme = Literal["light", "dark"]
+ALL: dict[str, object] = {}
+OF_COLOURS: dict[str, object] = {"runOnly": ["color-contrast"]}
+# Each element that breaks a rule: [rule, where it is, its beginning].
+RUN = """async ([part, rules]) => {
+  const options = { ...rules, resultTypes: ["violations"], elementRef: true };
+  const { violations } = await axe.run(part ?? document, options);
+  return violations.flatMap(({ id, nodes }) =>
+    nodes.map(({ target, element }) => [id, target, element.outerHTML.slice(0, 200)]));
+}"""
 COLOURS_THERE = "() => document.getAnimations().every((each) => !(each instanceof CSSTransition))"
-OF_COLOURS = "(part) => axe.run(part ?? document, { resultTypes: ['violations'], runOnly: ['color-contrast'] })"
 
 # Streamlit's table of contents, where chapters stand in sections: it puts the entries of each into a div in one ul.
 STREAMLITS = {"list": "stSidebarNavItems", "listitem": "stSidebarNavItems"}
 
 
 def found_in(page: Page, part: str | None = None) -> list[str]:
-    """Every rule that the page breaks, with the element that breaks it: of colours in dark too, of all else once.
+    """Every rule that the page breaks, with the element that breaks it: of colours light and dark, of all else once.
 
-    The page stays dark: whoever looks on does so there, and it is not drawn a third time.
+    The page stays as it was turned last, and begins so at the next call: to draw it in other colours takes long.
 
     Args:
         part: a selector of what is looked at; all of it unless given.
     """
-    _turn(page, "light")
-    page.evaluate(AXE.read_text(encoding="utf-8"))
-    found = [f"light: {each}" for each in _found(page, ALL, part)]
-    _turn(page, "dark")
-    return found + [f"dark: {each}" for each in _found(page, OF_COLOURS, part)]
+    if page.evaluate("() => !globalThis.axe"):
+        page.evaluate(AXE.read_text(encoding="utf-8"))
+    first: Scheme = "dark" if page.evaluate("matchMedia('(prefers-color-scheme: dark)').matches") else "light"
+    other: Scheme = "light" if first == "dark" else "dark"
+    _turn(page, first)
+    found = [f"{first}: {each}" for each in _found(page, ALL, part)]
+    _turn(page, other)
+    return found + [f"{other}: {each}" for each in _found(page, OF_COLOURS, part)]
 
 
 def expect_no_more_than(empty: list[str], page: Page) -> None:
@@ -41,11 +52,10 @@ def expect_no_more_than(empty: list[str], page: Page) -> None:
     assert not more, "\n".join(more)
 
 
-def _found(page: Page, run: str, part: str | None) -> Iterator[str]:
-    for rule in page.evaluate(run, part)["violations"]:
-        for node in rule["nodes"]:
-            if not _is_streamlits(page, rule["id"], node["target"]):
-                yield f"{rule['id']} at {node['target']}: {node['html'][:200]}"
+def _found(page: Page, rules: dict[str, object], part: str | None) -> Iterator[str]:
+    for rule, target, beginning in page.evaluate(RUN, [part, rules]):
+        if not _is_streamlits(page, rule, target):
+            yield f"{rule} at {target}: {beginning}"
 
 
 def _is_streamlits(page: Page, rule: str, target: list[str]) -> bool:
@@ -54,7 +64,7 @@ def _is_streamlits(page: Page, rule: str, target: list[str]) -> bool:
     )
 
 
-def _turn(page: Page, scheme: Literal["light", "dark"]) -> None:
+def _turn(page: Page, scheme: Scheme) -> None:
     """The page as who prefers light, or dark, sees it."""
     page.emulate_media(color_scheme=scheme)
     page.wait_for_function(f"getComputedStyle(document.querySelector('.stApp')).colorScheme === '{scheme}'")

@@ -6,13 +6,14 @@ Each chapter is looked at in one language, one after the other in turn; `make la
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import cycle
 
 import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.accessibility import expect_no_more_than
+from tests.browser.one_window import OneWindow, one_window
 from tests.browser.over_the_picture import click_patch, expect_read, stage_of
 from tests.browser.page_checks import (
     expect_keys_to_reach_all,
@@ -20,7 +21,6 @@ from tests.browser.page_checks import (
     expect_streamlit_to_speak,
     expect_texts_to_fit,
     open_sheets,
-    watch,
 )
 from ui.chapter.contents import all_pages, chapter_entries
 from ui.text.words import Words, languages, load_words
@@ -92,40 +92,45 @@ def expect_a_picture_at_once(page: Page) -> None:
     page.wait_for_function(at_once, arg=[first.element_handle(), main.element_handle()])  # once the page is drawn wide
 
 
+@pytest.fixture(scope="module")
+def window(app_url: str) -> Iterator[OneWindow]:
+    with one_window(app_url) as opened:
+        yield opened
+
+
+@pytest.mark.usefixtures("browser")
 @pytest.mark.parametrize(("chapter", "language"), in_turn().items())
 def test_no_chapter_shows_an_error_or_hides_a_text_on_a_phone_or_keeps_somebody_out(
-    page: Page, app_url: str, found_in_empty: list[str], chapter: str, language: str
+    window: OneWindow, found_in_empty: list[str], chapter: str, language: str
 ) -> None:
-    watch(page)
-    page.set_viewport_size(PHONE)
     words = load_words(chapter, language)
-    page.goto(f"{app_url}/{'' if chapter == 'home' else chapter}?lang={language}")
-    expect(page.get_by_role("heading", level=1, name=words.title)).to_be_visible()
-    expect(page.locator("html")).to_have_attribute("lang", language)
-    if chapter not in WITHOUT_FIGURE:
-        first_picture(page)
-    expect(page.get_by_test_id("stStatusWidget")).to_have_count(0)  # the run has ended
-    expect(page.get_by_test_id("stException")).to_have_count(0)
-    expect_texts_to_fit(page)
-    page.set_viewport_size(DESK)
-    expect(page.get_by_test_id("stSidebar")).to_have_attribute("data-collapsed", "false")
-    if chapter not in WITHOUT_FIGURE:
-        expect_a_picture_at_once(page)
-    if entry := chapter_entries().get(chapter):
-        here = page.locator(".st-key-on-the-walk [aria-current=location]")
-        expect(here).to_have_count(len(entry.walk))
-    open_sheets(page, code=chapter == "queries-keys-values")  # one chapter's will do: it is long
-    expect_texts_to_fit(page)
-    expect_rest(page)
-    expect_no_more_than(found_in_empty, page)
-    expect_streamlit_to_speak(page, language)
-    expect_keys_to_reach_all(page)
-    page.set_viewport_size(PHONE)
-    expect(page.get_by_test_id("stSidebar")).to_have_attribute("data-collapsed", "true")
-    if chapter in SEEN:
-        SEEN[chapter](page, words)
-    expect(page.get_by_test_id("stException")).to_have_count(0)
-    expect_texts_to_fit(page)
+    address = f"{'' if chapter == 'home' else chapter}?lang={language}"
+    with window.at(address, words.title, PHONE) as page:
+        expect(page.locator("html")).to_have_attribute("lang", language)
+        if chapter not in WITHOUT_FIGURE:
+            first_picture(page)
+        expect_rest(page)
+        expect(page.get_by_test_id("stException")).to_have_count(0)
+        expect_texts_to_fit(page)
+        page.set_viewport_size(DESK)
+        expect(page.get_by_test_id("stSidebar")).to_have_attribute("data-collapsed", "false")
+        if chapter not in WITHOUT_FIGURE:
+            expect_a_picture_at_once(page)
+        if entry := chapter_entries().get(chapter):
+            here = page.locator(".st-key-on-the-walk [aria-current=location]")
+            expect(here).to_have_count(len(entry.walk))
+        open_sheets(page, code=chapter == "queries-keys-values")  # one chapter's will do: it is long
+        expect_texts_to_fit(page)
+        expect_rest(page)
+        expect_no_more_than(found_in_empty, page)
+        expect_streamlit_to_speak(page, language)
+        expect_keys_to_reach_all(page)
+        page.set_viewport_size(PHONE)
+        expect(page.get_by_test_id("stSidebar")).to_have_attribute("data-collapsed", "true")
+        if chapter in SEEN:
+            SEEN[chapter](page, words)
+        expect(page.get_by_test_id("stException")).to_have_count(0)
+        expect_texts_to_fit(page)
 
 
 def third_step(page: Page) -> None:
