@@ -12,7 +12,7 @@ import streamlit as st
 from pages.learning import figures
 from pages.learning.measured_run import RECORDED
 from pages.learning.own_run import OwnRun, stored_run
-from pages.learning.reaches import PUBLISHED, Reach, published_order, read_reaches, turned_round
+from pages.learning.reaches import PAPERS, PUBLISHED, Reach, published_order, read_reaches, turned_round
 from ui.chapter.chapter import Chapter
 from ui.compute.slots import run_in_slot
 from viz_core.lessons.learning.own_run import right_by_length
@@ -41,11 +41,11 @@ def past_length(chapter: Chapter) -> None:
     chapter.text("past", width=plan["shape"]["num_hiddens"], **sizes, **values)
     chapter.fragment(partial(_figure, chapter, reaches))
     _table(chapter, reaches)
-    for paper in PUBLISHED:
+    for paper, cited in PAPERS.items():
         pairs = turned_round(reaches, paper)
         names = _labels(chapter)
         exceptions = [chapter.words("ahead-of", ahead=names[ahead], behind=names[behind]) for ahead, behind in pairs]
-        chapter.finding(f"agrees-{paper}", not pairs, pairs=exceptions)
+        chapter.finding("agrees", not pairs, paper=cited, pairs=exceptions)
 
 
 def _labels(chapter: Chapter) -> dict[str, str]:

@@ -18,6 +18,8 @@ PUBLISHED: Mapping[str, Mapping[str, float]] = {
 }
 """What others measured, by scheme; the larger the better."""
 
+PAPERS = {"kazemnejad": "Kazemnejad 2023", "press": "Press 2022"}
+
 
 @dataclass(frozen=True, eq=False)
 class Reach:

@@ -24,7 +24,7 @@ from viz_core.maps.roles import COLUMNS, ROLES, SURE, beyond_chance
 
 _AROUND = 10  # tokens shown on either side of a pair
 _LISTED = 12  # heads of a role
-UNASKED = "—"  # in a table: no sentence has a place where this role could show
+UNASKED = "—"  # no head has a role; in a table: no sentence has a place where this role could show
 
 
 def show_found(chapter: Chapter, card: HubCard, found: CorpusFound, texts: tuple[str, ...], opened: str) -> None:
@@ -113,7 +113,7 @@ def _named(chapter: Chapter, kind: KindFound, name: str) -> None:
         more = " …" if len(of_role[role]) > _LISTED else ""
         links = series(of_role[role][:_LISTED], chapter.words.language)
         listed.append(f"**{chapter.words(f'option.{role}')}** {links}{more}")
-    chapter.text("corpus-named" if listed else "corpus-unnamed", heads=" · ".join(listed), sure=f"{SURE:g}")
+    chapter.text("corpus-named", heads=" · ".join(listed) or UNASKED, sure=f"{SURE:g}")
 
 
 def _head(

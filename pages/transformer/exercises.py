@@ -26,10 +26,9 @@ def deeper(chapter: Chapter) -> None:
     chapter.text("measured.deeper", **values)
 
 
-def additive(chapter: Chapter, n: int) -> None:
-    """Scores of one layer by both functions, on a long text and on the reader's n tokens."""
+def additive(chapter: Chapter) -> None:
+    """Show the cost of one layer's scores by both functions on a long text."""
     dot, other = (cost(TOKENS, WIDTH, HEADS) for cost in (dot_cost, additive_cost))
-    own_dot, own_other = (cost(n, WIDTH, HEADS).largest for cost in (dot_cost, additive_cost))
     chapter.text(
         "measured.additive",
         dot_multiplications=f"{dot.multiplications:,}",
@@ -38,7 +37,4 @@ def additive(chapter: Chapter, n: int) -> None:
         additive_largest=f"{other.largest:,}",
         parameters=f"{other.parameters:,}",
         layer=f"{4 * WIDTH**2:,}",
-        n=n,
-        own_dot=f"{own_dot:,}",
-        own_additive=f"{own_other:,}",
     )

@@ -86,7 +86,7 @@ def worth() -> None:
 def products() -> None:
     """A score as a sum over dimensions, and what additive scores would cost."""
     score_products(chapter, translation_request, groups, view)
-    chapter.exercise("additive", reveal=partial(exercises.additive, chapter, len(result.source_tokens)))
+    chapter.exercise("additive", reveal=partial(exercises.additive, chapter))
 
 
 def mask() -> None:

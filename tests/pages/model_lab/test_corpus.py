@@ -55,7 +55,7 @@ def test_heads_are_found_shown_and_opened(open_page: OpenPage, folders: Path) ->
     assert re.search(":(blue|violet)-background", marked)
     named = [head for place, head in enumerate(kind.heads) if kind.role_of(place)]
     assert all(f"(#head=encoder-self.{layer}.{head})" in page_text for layer, head in named)
-    assert ("Named heads: " in page_text) == bool(named)
+    assert ("Named heads: —." in page_text) == (not named)
     app.text_input(key="ml-of-word").set_value("Cat").run()
     place, given = kind.heads_attending_to("cat")[0]
     of_word = kind.heads[place]
