@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -29,6 +30,17 @@ def install(modules: tuple[str, ...], typechecker: str) -> None:
     """
     jaxtyping.jaxtyped = _decorator.jaxtyped = jaxtyped
     jaxtyping.install_import_hook(modules, typechecker)
+
+
+@contextmanager
+def unchecked() -> Iterator[None]:
+    """Turn off the checks, for long training of what other tests check, or for a function's own check of shapes."""
+    before = jaxtyping.config.jaxtyping_disable
+    jaxtyping.config.update("jaxtyping_disable", True)
+    try:
+        yield
+    finally:
+        jaxtyping.config.update("jaxtyping_disable", before)
 
 
 def jaxtyped(fn: Any = _decorator._sentinel, *, typechecker: Check) -> Any:

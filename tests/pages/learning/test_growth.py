@@ -28,6 +28,7 @@ def test_rows_differ_in_two_letters_and_so_in_the_one_that_must_follow() -> None
     assert float(metric(logits)) == pytest.approx(2.0)
 
 
+@pytest.mark.usefixtures("shapes_unchecked")
 def test_the_circuit_of_induction_grows_and_the_page_says_by_how_much(open_page: OpenPage) -> None:
     app = open_page("learning", **{"l-open-growth": "true", "l-grow": "true"})
     stands(app)

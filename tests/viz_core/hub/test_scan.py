@@ -36,6 +36,13 @@ TEXTS = ["A cat sat on the mat, and the cat slept.", "No.", "He is calm, they sa
 ONE_STACK = ("bert", "roberta", "albert", "gpt2", "llama", "mistral", "gemma2", "gpt-oss")
 
 
+@pytest.fixture(autouse=True)
+def few_repeats(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two random sequences that repeat instead of 16, except where induction is tested."""
+    if "induction" not in request.node.name:
+        monkeypatch.setattr("viz_core.hub.scan._SEQUENCES", 2)
+
+
 def plain(model: HubModel, texts: list[str], place: int, causal: bool) -> dict[str, np.ndarray]:
     """Values of one head in a loop over runs, a text at a time."""
     rows = []

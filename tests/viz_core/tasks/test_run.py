@@ -141,23 +141,19 @@ def test_a_model_that_cannot_be_is_a_sentence(sizes: dict[str, object], says: st
         Shape(**sizes)
 
 
-@pytest.fixture(scope="module")
-def induction() -> dict[int, TaskRun]:
-    """A random run said twice, learned by one layer and by two."""
-    return {
-        layers: finished(Plan("repeat", Shape(num_layers=layers), steps=steps, learning_rate=5e-3, longest=8))
-        for layers, steps in ((1, 150), (2, 240))
-    }
-
-
-def test_two_layers_learn_to_repeat_and_one_does_not(induction: dict[int, TaskRun]) -> None:
+@pytest.mark.usefixtures("shapes_unchecked")
+def test_two_layers_learn_to_repeat_and_one_does_not() -> None:
     """Olsson 2022: an induction head reads what a head of the layer before wrote, so it takes two.
 
     The bars are those of the chapter's claims. All of it cannot be known: a letter that comes twice in a run goes on in
     one way or the other.
     """
-    assert induction[1].accuracy() < 0.4
-    assert induction[2].accuracy() > 0.85
+    one, two = (
+        finished(Plan("repeat", Shape(num_layers=layers), steps=steps, learning_rate=5e-3, longest=8))
+        for layers, steps in ((1, 150), (2, 240))
+    )
+    assert one.accuracy() < 0.4
+    assert two.accuracy() > 0.85
 
 
 @pytest.mark.parametrize(
@@ -170,6 +166,7 @@ def test_two_layers_learn_to_repeat_and_one_does_not(induction: dict[int, TaskRu
         ("add", 250, 1, {"learning_rate": 5e-3, "batch_size": 128}),
     ],
 )
+@pytest.mark.usefixtures("shapes_unchecked")
 def test_each_task_is_learned_to_its_bar(task: str, steps: int, length: int, settings: dict[str, float]) -> None:
     """19 of 20 right, by a small model, at one short length; the three that are not here have tests of their own."""
     shape = Shape(num_layers=2, num_heads=2, num_hiddens=32, positions="learned")
@@ -178,6 +175,7 @@ def test_each_task_is_learned_to_its_bar(task: str, steps: int, length: int, set
     assert run.accuracy() >= 0.95
 
 
+@pytest.mark.usefixtures("shapes_unchecked")
 def test_of_what_is_looked_up_it_learns_first_that_it_stands_there() -> None:
     """One of the two digits, and of chance also right where it says the other: 0.5 + 0.5 / 10.
 
@@ -191,6 +189,7 @@ def test_of_what_is_looked_up_it_learns_first_that_it_stands_there() -> None:
     assert run.accuracy() >= 0.45
 
 
+@pytest.mark.usefixtures("shapes_unchecked")
 def test_modular_addition_is_known_by_heart_first() -> None:
     """It is understood within the 2,500 updates of the recorded runs, whose claims the page measures."""
     shape = Shape(num_layers=1, num_hiddens=64, positions="learned")

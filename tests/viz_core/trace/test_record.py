@@ -208,7 +208,7 @@ def test_eight_threads_on_one_model_equal_serial_calls() -> None:
             torch.randint(0, 23, (1, 2 + i % 4), generator=draw),
             torch.tensor([2 + i % 2]),
         )
-        for i in range(40)
+        for i in range(20)
     ]
 
     def answer(i: int) -> tuple[Tensor, dict[str, Tensor]]:
@@ -222,7 +222,7 @@ def test_eight_threads_on_one_model_equal_serial_calls() -> None:
     sys.setswitchinterval(1e-5)
     try:
         with ThreadPoolExecutor(8) as threads:
-            parallel = list(threads.map(answer, range(8 * len(inputs))))
+            parallel = list(threads.map(answer, range(4 * len(inputs))))
     finally:
         sys.setswitchinterval(interval)
     for i, (logits, maps) in enumerate(parallel):
