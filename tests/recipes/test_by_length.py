@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from recipes.by_length import ATTENTION, EDGES, MODELS, PER_BIN, PLAIN, balanced, opening_sentence, scores
 from viz_core.pretrained.bleu import corpus_bleu
-from viz_core.pretrained.samples import by_length
+from viz_core.pretrained.samples import BY_LENGTH
 
 LENGTHS = {"a": 5, "b": 6, "c": 6, "d": 9, "e": 20}
 
@@ -50,7 +52,7 @@ def test_scores_are_corpus_bleu_within_their_intervals() -> None:
 
 
 def test_what_was_measured_is_whole() -> None:
-    measured = by_length()
+    measured = json.loads(BY_LENGTH.read_text(encoding="utf-8"))
     assert [each["from"] for each in measured["bins"]] == list(EDGES)
     assert {each["sentences"] for each in measured["bins"]} == {PER_BIN}
     for each in (*measured["bins"], measured["balanced"]):

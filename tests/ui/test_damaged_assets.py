@@ -80,12 +80,12 @@ def read_view_words(file: Path) -> None:
 
 
 def read_samples(file: Path) -> None:
-    cached = (samples.sentences, samples.by_length, samples.held_out, fashion_mnist.shipped_pictures)
+    cached = (samples.sentences, samples.opening, samples.held_out, fashion_mnist.shipped_pictures)
     for function in (*cached, experiments.sentence_pairs):
         function.cache_clear()
     readers: dict[str, Callable[[], object]] = {
         "alignments-en-fr.tsv": aligned_samples.aligned_samples,
-        "by-length.json": samples.by_length,
+        "by-length.json": samples.opening,
         "held-out.json": samples.held_out,
         "long-text.txt": samples.long_text,
         "sentence-pairs.json": experiments.sentence_pairs,

@@ -6,7 +6,6 @@ from viz_core.maps.contributions import (
     contribution_norms,
     contribution_sum,
     contribution_vectors,
-    layer_contribution_norms,
     value_lengths,
 )
 from viz_core.maps.distance import Patches, mean_attention_distance, uniform_attention_distance
@@ -51,7 +50,6 @@ __all__ = [
     "gradient_relevance",
     "induction_mass",
     "key_mass",
-    "layer_contribution_norms",
     "mean_attention_distance",
     "measure_layer",
     "merge_words",

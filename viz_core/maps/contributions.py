@@ -45,22 +45,6 @@ def value_lengths(call: AttentionCall, W_o: nn.Module | None) -> Float[Tensor, "
 
 
 @torch.no_grad()
-def layer_contribution_norms(call: AttentionCall, W_o: nn.Module | None) -> Float[Tensor, "batch queries keys"]:
-    """Norm |sum_h a^h_ij W_o^h v^h_j| of the vector that key j adds to output i by all heads together.
-
-    Heads that pull against each other add less than their lengths say (Kobayashi 2020). No vector of a
-    pair is made: with u_h = W_o^h v^h_j its square is sum_hg a^h_ij a^g_ij u_h . u_g, and u_h . u_g is a key's alone.
-    """
-    if _gate(call) is not None:
-        return torch.stack([contribution_vectors(call, W_o, i).norm(dim=-1) for i in range(call.num_queries)], dim=1)
-    vectors, weights = torch.stack(_added(call, W_o)), call.weights()
-    products = torch.einsum("hbkd,gbkd->bhgk", vectors, vectors)
-    pulled = (torch.einsum("bgqk,bgk->bqk", weights, products[:, h]) for h in range(call.num_heads))
-    squares = sum((weights[:, h] * each for h, each in enumerate(pulled)), torch.zeros(()))
-    return squares.clamp_min(0).sqrt()
-
-
-@torch.no_grad()
 def contribution_vectors(
     call: AttentionCall, W_o: nn.Module | None, query: int, head: int | None = None
 ) -> Float[Tensor, "batch keys d"]:

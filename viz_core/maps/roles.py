@@ -41,18 +41,12 @@ class RoleTargets:
     Attributes:
         visible: keys that a query may see.
         on_itself: whether queries and keys are places of one sequence; else offsets and induction mean nothing.
-        separators: keys that separate or end.
-        punctuation: keys that are signs.
-        same_word: keys that are the query's word at another place.
-        induction: keys that came after the query's token earlier on; all False between two sequences.
+        masks: True where a key is a target of a query, by role; of two sequences without offsets and induction.
     """
 
     visible: Bool[Tensor, "queries keys"]
     on_itself: bool
-    separators: tuple[int, ...]
-    punctuation: tuple[int, ...]
-    same_word: Bool[Tensor, "queries keys"]
-    induction: Bool[Tensor, "queries keys"]
+    masks: Mapping[str, Bool[Tensor, "queries keys"]]
 
     @classmethod
     def of(cls, queries: Sequence[str], keys: Sequence[str], on_itself: bool, causal: bool = False) -> "RoleTargets":
@@ -73,20 +67,12 @@ class RoleTargets:
         if on_itself:
             same.fill_diagonal_(False)
         visible = torch.ones_like(same).tril() if causal else torch.ones_like(same)
-        induction = induction_targets(keys) if on_itself else torch.zeros_like(same)
-        return cls(visible, on_itself, separators(keys), punctuation(keys), same & visible, induction)
-
-    @property
-    def masks(self) -> dict[str, Bool[Tensor, "queries keys"]]:
-        """True where a key is a target of a query, by role; of two sequences without offsets and induction."""
-        queries, keys = self.visible.shape
-        columns, rows = torch.arange(keys), torch.arange(queries)[:, None]
-        found = {"previous": columns == rows - 1, "next": columns == rows + 1, "diagonal": columns == rows}
-        found = found if self.on_itself else {}
-        for name, places in (("first", (0,)), ("separator", self.separators), ("punctuation", self.punctuation)):
-            found[name] = torch.isin(columns, torch.tensor(places)).expand(queries, -1)
-        found["same-word"] = self.same_word
-        return found | ({"induction": self.induction} if self.on_itself else {})
+        query, key = torch.arange(len(queries))[:, None], torch.arange(len(keys))
+        masks = {"previous": key == query - 1, "next": key == query + 1, "diagonal": key == query} if on_itself else {}
+        for name, places in (("first", (0,)), ("separator", separators(keys)), ("punctuation", punctuation(keys))):
+            masks[name] = torch.isin(key, torch.tensor(places)).expand(len(queries), -1)
+        masks["same-word"] = same & visible
+        return cls(visible, on_itself, masks | ({"induction": induction_targets(keys)} if on_itself else {}))
 
     @property
     def even(self) -> Float[Tensor, "1 queries keys"]:
@@ -103,15 +89,13 @@ def role_masses(weights: Float[Tensor, "heads queries keys"], targets: RoleTarge
     Raises:
         ValueError: if the targets are of maps of another size.
     """
-    if tuple(weights.shape[1:]) != tuple(targets.same_word.shape):
-        sizes = tuple(targets.same_word.shape)
+    if tuple(weights.shape[1:]) != (sizes := tuple(targets.visible.shape)):
         raise ValueError(f"weights: expected maps of {sizes} as the targets are, got {tuple(weights.shape[1:])}")
     absent = weights.new_full((len(weights),), torch.nan)
     reach = weights.shape[-1] if targets.on_itself else 0
     columns = [offset_mass(weights, offset) if abs(offset) < reach else absent for offset in OFFSETS]
-    masks = targets.masks
-    present = [name for name in _PATTERNS if name in masks and masks[name].any()]
-    columns += [target_mass(weights, masks[name]) if name in present else absent for name in _PATTERNS]
+    masks = {name: mask for name, mask in targets.masks.items() if mask.any()}
+    columns += [target_mass(weights, masks[name]) if name in masks else absent for name in _PATTERNS]
     return torch.stack(columns, dim=-1)
 
 

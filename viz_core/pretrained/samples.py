@@ -4,7 +4,6 @@ import json
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from viz_core.runtime.assets import ASSETS, reading
 
@@ -36,22 +35,11 @@ def held_out() -> tuple[Sample, ...]:
 
 
 @cache
-def by_length() -> dict[str, Any]:
-    """The translators on as many test sentences of every length, as `python -m recipes by-length` wrote it.
-
-    "bins" and "balanced" have "sentences", "bleu" of each model and the "difference" attention makes, each as value,
-    low and high of a 95% interval; "opening" is the sentence that attention gets right and the plain model loses.
-    """
-    with reading(BY_LENGTH):
-        content: dict[str, Any] = json.loads(BY_LENGTH.read_text(encoding="utf-8"))
-        _ = content["bins"], content["balanced"], content["opening"]["english"]
-        return content
-
-
 def opening() -> Sample:
     """Return the test sentence that the GRU with attention aligns best of those that only it translates correctly."""
-    found = by_length()["opening"]
-    return Sample("opening", found["english"], tuple(found["references"]))
+    with reading(BY_LENGTH):
+        found = json.loads(BY_LENGTH.read_text(encoding="utf-8"))["opening"]
+        return Sample("opening", found["english"], tuple(found["references"]))
 
 
 def long_text() -> str:

@@ -18,7 +18,6 @@ from viz_core.maps.contributions import (
     contribution_norms,
     contribution_sum,
     contribution_vectors,
-    layer_contribution_norms,
 )
 from viz_core.models import TransformerEncoder
 from viz_core.positional import ALiBi
@@ -52,7 +51,7 @@ def test_norms_by_loops(key_heads: int, queries: int, keys: int, seed: int) -> N
 
 
 @pytest.mark.parametrize("key_heads", [1, 4])
-def test_vectors_of_all_heads_are_added_before_they_are_measured(key_heads: int) -> None:
+def test_vectors_of_all_heads_add_up_to_the_output(key_heads: int) -> None:
     layer, X = MultiHeadAttention(12, 4, num_key_heads=key_heads), torch.randn(2, 5, 12)
     call, output = recorded(layer, X, X, X, torch.tensor([5, 2]), causal=True)
     every = torch.stack([contribution_vectors(call, layer.W_o, i) for i in range(5)], dim=1)
@@ -60,11 +59,6 @@ def test_vectors_of_all_heads_are_added_before_they_are_measured(key_heads: int)
     torch.testing.assert_close(every.sum(dim=2), output, atol=1e-6, rtol=0)
     torch.testing.assert_close(by_head.sum(dim=1), every[:, 3], atol=1e-6, rtol=0)
     torch.testing.assert_close(by_head.norm(dim=-1), contribution_norms(call, layer.W_o)[:, :, 3], atol=1e-6, rtol=0)
-    together = layer_contribution_norms(call, layer.W_o)
-    torch.testing.assert_close(together, every.norm(dim=-1), atol=1e-4, rtol=0)
-    apart = contribution_norms(call, layer.W_o).sum(dim=1)
-    assert bool((together <= apart + 1e-4).all())
-    assert float((apart - together).max()) > 0.01, "heads that pull one way would prove nothing"
     with pytest.raises(IndexError):
         contribution_vectors(call, layer.W_o, 5)
 

@@ -38,7 +38,7 @@ def test_each_role_is_the_measure_it_is_named_for() -> None:
 def test_special_tokens_are_no_words() -> None:
     tokens = ["[CLS]", "the", "cat", "[SEP]", "the", "dog", "[SEP]"]
     targets = RoleTargets.of(tokens, tokens, on_itself=True)
-    assert targets.same_word.nonzero().tolist() == [[1, 4], [4, 1]]
+    assert targets.masks["same-word"].nonzero().tolist() == [[1, 4], [4, 1]]
     same_word, separator = torch.zeros(2, 1, 7, 7)
     same_word[0, 1, 4] = same_word[0, 4, 1] = 1.0
     separator[0, 3, 6] = separator[0, 6, 3] = 1.0
