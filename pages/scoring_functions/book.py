@@ -14,6 +14,7 @@ from ui.text.numbers import separators
 from viz_core.lessons.scoring_functions.book_examples import (
     LENGTHS,
     SENTENCES,
+    batch_product_shape,
     concatenation_error,
     dot_product_toy,
     sentence_weights,
@@ -73,6 +74,8 @@ def toy(chapter: Chapter) -> None:
         chapter.source_card("dot-shape", equal.output.shape)
     with right:
         chapter.source_card("equal-keys", equal.output.flatten().tolist())
+    chapter.text("shapes")
+    chapter.source_card("product", batch_product_shape)
     with chapter.claim_row("claims-toy"):
         chapter.claim("blanks", _beyond(drawn["random"].weights.numpy()), 0.0, first=LENGTHS[0], second=LENGTHS[1])
         chapter.claim("concatenation", concatenation_error, _ROUNDING)

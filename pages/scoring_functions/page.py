@@ -8,7 +8,6 @@ from pages.scoring_functions.debugger import debugger
 from pages.scoring_functions.gaussian import gaussian
 from pages.scoring_functions.scaling import scaling
 from pages.scoring_functions.scores import scoring_functions
-from pages.scoring_functions.shapes import shapes
 from pages.scoring_functions.softmax import claims, masked_softmax_card, weights_picture
 from pages.scoring_functions.words import sentence_weights, words
 from ui.chapter.chapter import Chapter
@@ -85,7 +84,6 @@ chapter.deeper(
         "gaussian": lambda: gaussian(chapter),
         "scores": lambda: scoring_functions(chapter),
         "toy": lambda: toy(chapter),
-        "shapes": lambda: shapes(chapter),
         "exercises": book_exercises,
         "code": code,
     }

@@ -17,7 +17,6 @@ from ui.widgets.figure_style import escape_labels
 from viz_core.lessons.vision_transformer.broken import columns_divided
 from viz_core.lessons.vision_transformer.token_maps import (
     label_relevance,
-    own_and_largest_other,
     token_in_layer,
 )
 from viz_core.maps.rollout import HeadFusion
@@ -64,10 +63,6 @@ def _lab(
     figure = over_picture_figure(found.prepared.seen, maps, patch, names)
     most = {join_sentences(title.split("<br>")): _strongest(chapter, values) for title, values in maps.items()}
     chapter.figure("lab", figure, who=name_of(chapter, patch), most=most)
-    if patch is not None:
-        place = token - found.num_special
-        own, other = own_and_largest_other(read.rollout[found.num_special :], place)
-        chapter.finding("keeps", own > other, own=f"{own:.3f}", other=f"{other:.3f}")
     if not label:
         chapter.text("no-relevance")
     with chapter.claim_row("claims-lab"):

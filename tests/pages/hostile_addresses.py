@@ -237,10 +237,6 @@ HOSTILE: dict[str, list[Row]] = {
                 "Seed = 1.5e9",
             ],
         ),
-        (
-            {"sf-section": "Shapes", "sf-b": "0", "sf-p": "7", "sf-sheet": "3", "sf-j": "-inf"},
-            ["Batch b = 0", "Columns of Y, p = 7", "Matrix = 3", "Column j = -inf"],
-        ),
     ],
     "sinusoidal-encoding": [
         *(

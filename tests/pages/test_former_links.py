@@ -62,6 +62,7 @@ def test_a_former_choice_is_the_choice_of_today(
         ("bahdanau", {"b-open-states": "true"}),
         ("linear-attention", {"la-open-recall": "true", "la-guess-erase": "1"}),
         ("queries-keys-values", {"qkv-open-plane": "true", "qkv-guess-star-drawn": "true", "qkv-guess-star": "2013"}),
+        ("scoring-functions", {"sf-open-shapes": "true", "sf-b": "3", "sf-sheet": "2"}),
         ("sinusoidal-encoding", {"se-open-curves": "true", "se-guess-wave-drawn": "true"}),
         ("vision-transformer", {"vt-open-patches": "true", "vt-filters": "first"}),
         ("architectures", {"a-open-climb": "true", "a-guess-climb": "1"}),

@@ -10,7 +10,6 @@ import torch
 
 from pages.scoring_functions.gaussian_figures import plane_figure, softmax_figure, terms_figure
 from pages.scoring_functions.mask_figures import mask_figure
-from pages.scoring_functions.product_figure import MatrixEntry, product_figure
 from pages.scoring_functions.scaling_figures import histogram_figure, sharpness_figure, spread_figure
 from ui.text.words import load_words
 from viz_core.lessons.scoring_functions.gaussian_terms import gaussian_terms
@@ -90,14 +89,3 @@ def test_the_plane_and_the_weights() -> None:
     assert len(lines) == 2
     bars = softmax_figure({"gaussian": weights, "dot": weights[::-1]}, LABELS).data
     np.testing.assert_allclose(bars[1].y, [0.2, 0.8], rtol=1e-6)
-
-
-def test_the_product_lights_one_row_one_column_one_entry() -> None:
-    X, Y = np.arange(12.0).reshape(2, 2, 3), np.arange(24.0).reshape(2, 3, 4)
-    figure = product_figure(X, Y, MatrixEntry(1, 0, 2), LABELS)
-    texts = [list(trace.text) for trace in figure.data]
-    assert texts == [[f"{int(v)}" for v in part.ravel()] for part in (X[1], Y[1], X[1] @ Y[1])]
-    colours = [shape.fillcolor for shape in figure.layout.shapes if shape.line.width == 0]
-    pale = max(set(colours), key=colours.count)
-    assert len(colours) - colours.count(pale) == 3 + 3 + 1
-    assert [note.text for note in figure.layout.annotations] == ["X (2, 2, 3)", "Y (2, 3, 4)", "Z (2, 2, 4)"]

@@ -24,10 +24,10 @@ from viz_core.lessons.scoring_functions.score_contest import SCENES, contest
 
 OpenPage = Callable[..., AppTest]
 CHAPTER = "scoring-functions"
-TABS = ("Why 1/√d", "The Gaussian, taken apart", "Functions compared", "Shapes")
+TABS = ("Why 1/√d", "The Gaussian, taken apart", "Functions compared")
 MAIN = {"row", "words"}  # drawn whether or not the typed scores can be read
 SCALING = {"spread", "histogram", "sharpness"}
-OTHERS = SCALING | {"sentences", "plane", "terms", "kept", "scores", "toy", "product"}
+OTHERS = SCALING | {"sentences", "plane", "terms", "kept", "scores", "toy"}
 MASK = {"open-all": "false", "sf-open-mask": "true"}  # of its sections, the one that reads the typed scores
 READ = {"weights", "gradient", "mask", "output"}
 BOOK = torch.tensor([[[0.0, 1, 7, -3], [-2, 0.5, 1, 0]], [[1, 1, 1, 1], [0, 3, 0.5, -2]]])
@@ -123,7 +123,7 @@ UNREADABLE = [
 
 
 def test_what_cannot_be_read_is_a_sentence_and_nothing_typed_is_lost(open_page: OpenPage) -> None:
-    app = open_page(CHAPTER, **{"sf-section": TABS[3]})
+    app = open_page(CHAPTER)
     for scores, lengths, sentence in UNREADABLE:
         app.text_area(key="sf-scores").set_value(scores)
         app.text_input(key="sf-lengths").set_value(lengths).run()
@@ -291,25 +291,6 @@ def test_learning_finds_the_pairs_that_dot_products_lose(open_page: OpenPage) ->
     shares = dict(zip(BY_NAME, re.findall(r"own key: (\d+)%", texts(app)), strict=True))
     assert (shares["general"], shares["additive"]) == ("100", "100")
     assert int(shares["dot"]) < 100
-
-
-@pytest.mark.usefixtures("shapes_unchecked")  # the library's own refusal is what the page shows
-def test_the_books_product(open_page: OpenPage) -> None:
-    app = open_page(CHAPTER, **{"sf-section": TABS[3]})
-    assert "**(2, 3, 4) × (2, 4, 6) → (2, 3, 6)**" in texts(app)
-    app.number_input(key="sf-inner").set_value(5).run()
-    assert "(2, 3, 4) × (2, 5, 6) does not exist: rows of X have 4 numbers" in app.warning[0].value
-    app.number_input(key="sf-m").set_value(5)
-    app.number_input(key="sf-b").set_value(1).run()
-    assert "**(1, 3, 5) × (1, 5, 6) → (1, 3, 6)**" in texts(app)
-    assert all(holds for holds, _ in marks(app).values())
-
-
-def test_the_sum_written_is_the_entry(open_page: OpenPage) -> None:
-    app = open_page(CHAPTER, **{"sf-section": TABS[3], "sf-sheet": "2", "sf-i": "3", "sf-j": "6"})
-    written = next(m.value for m in app.markdown if "Z_{2,3,6}" in m.value)
-    terms, value = re.search(r"= (.*) = (.*)\$\$", written).groups()
-    assert eval(terms.replace("\\cdot", "*")) == int(value)
 
 
 @pytest.mark.parametrize("parameter", ["sf-scores", "sf-lengths"])

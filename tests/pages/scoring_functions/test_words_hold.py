@@ -64,10 +64,3 @@ def test_of_the_functions_compared(open_page: OpenPage, scene: str, steps: int, 
         assert lost == (found["Dot product"] < 1)
     shares = re.findall(r"own key: (\d+%) \(chance: 17%\)", one_line(app))
     assert shares == [f"{share:.0%}" for share in found.values()]
-
-
-def test_of_shapes(open_page: OpenPage) -> None:
-    """The inner width may equal a side of the result."""
-    app = open_page(CHAPTER, **{"sf-section": "Shapes", "sf-n": "4", "sf-m": "4"})
-    stands(app)
-    assert "multiplied by itself" not in one_line(app)

@@ -79,28 +79,6 @@ def concatenation_error(query_size: int = 20, key_size: int = 2, num_hiddens: in
     return float((layer.score(queries, layer.W_k(keys))[:, 0] - network(together)[..., 0]).abs().max())
 
 
-class BatchProduct(NamedTuple):
-    """Z = X Y, one matrix product for each batch row."""
-
-    X: Float[Tensor, "batch n m"]
-    Y: Float[Tensor, "batch m p"]
-    Z: Float[Tensor, "batch n p"]
-
-    def factors(self, batch: int, row: int, column: int) -> list[tuple[float, float]]:
-        """The pairs whose products add up to Z[batch, row, column]."""
-        return list(zip(self.X[batch, row].tolist(), self.Y[batch, :, column].tolist(), strict=True))
-
-    @property
-    def sheet_error(self) -> float:
-        """max |Z - the products of the batch rows, one by one|."""
-        one_by_one = torch.stack([x @ y for x, y in zip(self.X, self.Y, strict=True)])
-        return float((self.Z - one_by_one).abs().max())
-
-
-def whole_number_product(b: int, n: int, m: int, inner: int, p: int) -> BatchProduct:
-    """(b, n, m) times (b, inner, p), of whole numbers from -2 to 3."""
-    X, Y = (
-        torch.randint(-2, 4, (b, *shape), generator=torch.Generator().manual_seed(seed)).float()
-        for seed, shape in enumerate(((n, m), (inner, p)))
-    )
-    return BatchProduct(X, Y, batch_product(X, Y))
+def batch_product_shape() -> tuple[int, ...]:
+    """The shape of the book's batched product of (2, 3, 4) and (2, 4, 6)."""
+    return tuple(batch_product(torch.ones(2, 3, 4), torch.ones(2, 4, 6)).shape)

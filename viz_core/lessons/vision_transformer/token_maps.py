@@ -22,11 +22,6 @@ class TokenRollout(NamedTuple):
     row_error: float  # max |1 - sum of a row| over all rows of the rollout; 0 up to rounding
 
 
-def own_and_largest_other(row: Float[Tensor, " patches"], place: int) -> tuple[float, float]:
-    """A patch's weight on itself, and its largest weight on another patch (0 where there is none)."""
-    return float(row[place]), float(row.index_fill(0, torch.tensor(place), 0.0).max())
-
-
 def patch_positions(model: PictureModel, grid: tuple[int, int]) -> Float[Tensor, "1 patches num_hiddens"] | None:
     """The learned positions of a grid of patches; None where the model has no such table."""
     return model.position_table(grid)

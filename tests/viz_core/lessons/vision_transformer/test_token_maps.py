@@ -11,7 +11,6 @@ import torch
 
 from viz_core.lessons.vision_transformer.token_maps import (
     head_distances,
-    own_and_largest_other,
     token_in_layer,
 )
 from viz_core.maps.distance import mean_attention_distance
@@ -82,12 +81,3 @@ def test_what_is_refused() -> None:
         token_in_layer(ANY, run_of(layers), 0, 0, "mean", 1.0)
     with pytest.raises(ValueError, match="special tokens"):
         head_distances(model_with((1, 1)), run_of(layers, (3, 3)))
-
-
-def test_what_a_patch_has_of_itself_and_the_most_of_another() -> None:
-    row = torch.tensor([0.1, 0.5, 0.3])
-    assert own_and_largest_other(row, 1) == pytest.approx((0.5, 0.3))
-    assert own_and_largest_other(row, 2) == pytest.approx((0.3, 0.5))
-    assert own_and_largest_other(row[:1], 0) == (pytest.approx(0.1), 0)
-    with pytest.raises(IndexError):
-        own_and_largest_other(row, 3)
