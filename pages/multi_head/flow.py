@@ -18,7 +18,7 @@ def flow(chapter: Chapter, layer_inputs: LayerInputs, head: int) -> None:
     layer, steps = layer_inputs.layer, layer_inputs.steps
     d, h = layer_inputs.num_hiddens, layer_inputs.num_heads
     chapter.text("mathematics", d=d, h=h, w=d // h)
-    names = chapter.words.group("figure")
+    names = chapter.words.group("option") | chapter.words.group("figure")
     tensors = layer_inputs.steps.tensors()
     picture, numbers = st.columns([5, 6], gap="large")
     with numbers:

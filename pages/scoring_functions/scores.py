@@ -15,7 +15,6 @@ from viz_core.lessons.scoring_functions.score_contest import (
     NUM_PAIRS,
     SCENES,
     ScoreResult,
-    additive_loop_error,
     book_example_error,
     contest,
     general_identity_error,
@@ -51,7 +50,6 @@ def scoring_functions(chapter: Chapter) -> None:
         if d_q == d_k:
             chapter.claim("identity", lambda: general_identity_error(scene), ROUNDING)
         chapter.claim("projections", lambda: general_projection_error(scene, seed=seed), 1e-4)
-        chapter.claim("additive-loop", lambda: additive_loop_error(scene, hidden, seed), ROUNDING)
         chapter.claim("book", book_example_error, ROUNDING)
 
 

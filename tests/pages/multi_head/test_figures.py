@@ -9,7 +9,8 @@ from pages.multi_head.figures import FLOW, flow_figure, heads_figure
 from ui.text.words import load_words
 from ui.widgets.figure_style import ACCENT, KEYS, QUERIES, VALUES
 
-LABELS = load_words("multi-head", "en").group("figure")
+WORDS = load_words("multi-head", "en")
+LABELS = WORDS.group("option") | WORDS.group("figure")
 SHAPES = {block.name: (1, i, 2 * i) for i, block in enumerate(FLOW)}
 
 

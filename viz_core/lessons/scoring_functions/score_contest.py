@@ -139,20 +139,6 @@ def _entry(name: str, scores: Scores | None, scene: Scene, cost: ScoreCost) -> S
     return ScoreResult(name, scores, weights, found, *cost)
 
 
-@torch.no_grad()
-def additive_loop_error(scene: Scene, num_hiddens: int, seed: int = 0) -> float:
-    """max |additive scores - the same, one pair at a time in float64|."""
-    layer = make_additive(scene.sizes(num_hiddens).widths, seed)
-    fast = layer.score(scene.queries, layer.W_k(scene.keys))
-    W_q, W_k, w_v = (weight.double() for weight in (layer.W_q.weight, layer.W_k.weight, layer.w_v.weight[0]))
-    worst = 0.0
-    for b in range(fast.shape[0]):
-        for i, q in enumerate(scene.queries[b].double()):
-            for j, k in enumerate(scene.keys[b].double()):
-                worst = max(worst, abs(float(w_v @ torch.tanh(W_q @ q + W_k @ k)) - float(fast[b, i, j])))
-    return worst
-
-
 def general_identity_error(scene: Scene) -> float:
     """max |q^T I k - q^T k|: with the identity for M, general is dot."""
     general = general_scores(scene.queries, scene.keys, torch.eye(*scene.widths))
