@@ -14,6 +14,7 @@ from pages.model_lab.figures import fingerprint_figure
 from pages.model_lab.frames import frames_figure, mark_sinks
 from serving.requests.hub import HubRequest
 from serving.requests.lab_queries import picture_shares, row_of_heads, shows_contributions
+from serving.requests.picture_sinks import SINK_LENGTH, SINK_WEIGHT, PictureRows, picture_rows
 from ui.blocks.over_picture import over_picture_figure
 from ui.blocks.sentence import choose_token
 from ui.chapter.chapter import Chapter
@@ -22,7 +23,6 @@ from ui.text.head_link import head_link
 from ui.text.markdown import escape
 from ui.widgets.figure_style import Labels
 from viz_core.hub import HubRun, PatchGrid
-from viz_core.hub.sinks import SINK_LENGTH, SINK_WEIGHT, PictureRows, picture_rows
 from viz_core.view.state import ViewState
 
 _GROUP = "decoder-self"

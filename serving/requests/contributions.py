@@ -6,10 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+import torch
+from torch import nn
+
 from serving.models.model_spec import ModelSpec
 from serving.requests.request import Request
-from viz_core.maps.contribution_shares import contribution_lengths, contribution_shares
-from viz_core.trace import recording_values
+from viz_core.maps.contribution_shares import ContributionShares, contribution_shares, longest
+from viz_core.trace import Trace, recording_values
 from viz_core.view.map_group import MapGroup
 
 
@@ -46,3 +49,21 @@ class ContributionRequest(Request[Any, Any]):
 
     def for_transfer(self, run: Any) -> Any:
         return self.base.for_transfer(run)
+
+
+@torch.no_grad()
+def contribution_lengths(trace: Trace, model: nn.Module) -> Trace:
+    """Trace whose maps are norms |a_ij W_o^h v_j|, divided by the longest |W_o^h v_j| of all heads and layers: 0 to 1.
+
+    A row's sum says how much a head adds to that query at most; shares hide that (Kobayashi 2020).
+
+    Raises:
+        ValueError: as `contribution_shares`.
+    """
+    shares = contribution_shares(trace, model)
+    sources = [call.source for call in shares if isinstance(call.source, ContributionShares)]
+    unit = longest([source.lengths for source in sources])
+    found = Trace()
+    for call, source in zip(shares, sources, strict=True):
+        found.add(replace(source, unit=unit), call.site)
+    return found

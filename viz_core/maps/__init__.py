@@ -1,7 +1,7 @@
 """Measures on attention maps: entropy, roles of heads, contributions, rollout, relevance, distance, residuals."""
 
 from viz_core.maps.alignments import alignment, best_aligner
-from viz_core.maps.contribution_shares import contribution_lengths, contribution_shares
+from viz_core.maps.contribution_shares import contribution_shares
 from viz_core.maps.contributions import (
     contribution_norms,
     contribution_sum,
@@ -40,7 +40,6 @@ __all__ = [
     "attention_rollout",
     "best_aligner",
     "combine_heads",
-    "contribution_lengths",
     "contribution_norms",
     "contribution_shares",
     "contribution_sum",

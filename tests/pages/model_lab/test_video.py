@@ -10,13 +10,13 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from pages.model_lab.frames import frames_figure
+from serving.requests.picture_sinks import picture_rows
 from tests.pages.reading import alts, claims, texts
 from tests.viz_core.hub.tiny_models import build_all
 from tests.viz_core.images.test_video import COLOURS, animation, still
 from ui.compute.videos import sample_video
 from ui.text.words import load_words
 from viz_core.hub import HubModel, load_hub
-from viz_core.hub.sinks import picture_rows
 from viz_core.images.video import open_video
 
 OpenPage = Callable[..., AppTest]
@@ -136,7 +136,7 @@ def test_sinks_are_named_in_each_language(
 ) -> None:
     """With limits that every patch meets: random models have no sinks of their own. A question of its own is not
     answered from the cache."""
-    monkeypatch.setattr("viz_core.hub.sinks.SINK_WEIGHT", 0.0)
-    monkeypatch.setattr("viz_core.hub.sinks.SINK_LENGTH", 1e9)
+    monkeypatch.setattr("serving.requests.picture_sinks.SINK_WEIGHT", 0.0)
+    monkeypatch.setattr("serving.requests.picture_sinks.SINK_LENGTH", 1e9)
     question = {"ml-asked": f"What is red? ({language})"}
     assert sentence in texts(open_video_page(open_page, "qwen2_vl", lang=language, **question))

@@ -29,12 +29,7 @@ def check_sizes(config: dict[str, Any], name: str) -> None:
         words = set(key.lower().split("_"))
         most = MOST_PARTS if words & _PARTS else MOST_POSITIONS if words & _POSITIONS else math.inf
         if value > most:
-            raise HubError(
-                "The config.json of {name} cannot be right: {field} is {number:,}.",
-                name=name,
-                field=key[:60],
-                number=value,
-            )
+            raise _absurd("config.json", name, key, value)
 
 
 def check_processor(config: dict[str, Any], file: str, name: str, counts_pixels: bool = False) -> None:
@@ -49,13 +44,12 @@ def check_processor(config: dict[str, Any], file: str, name: str, counts_pixels:
         side = bool(words & _SIDES) and not (counts_pixels and "edge" in words)
         together = counts_pixels and bool(words & {"longest", "max"})
         if value > (MOST_SIDE if side else MOST_PIXELS if together else MOST_SIDE**2):
-            raise HubError(
-                "The {file} of {name} cannot be right: {field} is {number:,}.",
-                file=file,
-                name=name,
-                field=key[:60],
-                number=value,
-            )
+            raise _absurd(file, name, key, value)
+
+
+def _absurd(file: str, name: str, field: str, number: float) -> HubError:
+    sentence = "The {file} of {name} cannot be right: {field} is {number:,}."
+    return HubError(sentence, file=file, name=name, field=field[:60], number=number)
 
 
 def _numbers(value: Any, key: str = "") -> Iterator[tuple[str, float]]:

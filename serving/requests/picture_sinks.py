@@ -1,5 +1,7 @@
 """Attention sinks among the patches of a picture: much weight, little added."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,7 +33,7 @@ def picture_rows(model: HubModel, run: HubRun, site: str, token: int) -> Picture
     """A token's attention to the patches of a picture or video, what they add, and which of them are sinks.
 
     Weight alone is not evidence: models attend to the same few patches, often a corner, for every word (Kang 2025, "See
-    What You Are Told"). Here a patch is a sink by `SINK_WEIGHT` and `SINK_LENGTH`, a convention of this library.
+    What You Are Told"). Here a patch is a sink by `SINK_WEIGHT` and `SINK_LENGTH`, a convention of this app.
 
     Raises:
         ValueError: if the run has no picture in a text, or the layer's output projection is not found.
