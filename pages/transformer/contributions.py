@@ -44,7 +44,7 @@ def contributions(
             figure = _map_figure(values, rows, columns, labels["weight" if kind == "weights" else "length-added"])
             chapter.figure(f"contribution-{kind}", figure, head=here)
     weight, norm = found.shares(mark)
-    chapter.finding("mark", norm < weight, mark=f"`{columns[mark]}`", weight=f"{weight:.0%}", norm=f"{norm:.0%}")
+    chapter.text("mark", mark=f"`{columns[mark]}`", weight=f"{weight:.0%}", norm=f"{norm:.0%}")
     layers = evaluate(translation_request, mark_by_layer, site, mark, as_long=as_long)
     lines = [
         chapter.words("mark-layer", layer=layer, weight=f"{weight:.0%}", norm=f"{norm:.0%}")

@@ -11,8 +11,8 @@ from viz_core.hub.runs.token_text import Token
 from viz_core.maps.measures import scaled_rows, total_variation
 from viz_core.runtime.interruption import may_end
 
-Apart = Literal["", "tokens", "layers", "heads"]
-"""Why maps of two models cannot be subtracted: other tokens, other numbers of layers or of heads; "" where they can."""
+Apart = Literal["", "tokens", "sizes"]
+"""Why maps of two models cannot be subtracted: other tokens, or other numbers of layers or heads ("sizes"); "" where they can."""
 
 
 class HeadChange(NamedTuple):
@@ -68,9 +68,7 @@ def _apart(first: Maps, second: Maps, rows: int) -> Apart:
     heads = [[call.num_heads for call in maps.calls] for maps in (first, second)]
     if not rows or len(second.query_tokens) < rows:
         return "tokens"
-    if len(heads[0]) != len(heads[1]):
-        return "layers"
-    return "" if heads[0] == heads[1] else "heads"
+    return "" if heads[0] == heads[1] else "sizes"
 
 
 def _shared(first: Sequence[Token], second: Sequence[Token]) -> int:

@@ -232,7 +232,7 @@ EXERCISES = {
     "11.4, 1": Exercise("bahdanau", "cell", "alt.measured-lstm", _cell),
     "11.4, 2": Exercise("bahdanau", "score", "alt.measured-dot-product", _score),
     "11.5, 1": Exercise("multi-head", "ones", "measured.ones", _ones),
-    "11.5, 2": Exercise("transformer", "aligner", "finding.aligns", _importance),
+    "11.5, 2": Exercise("transformer", "aligner", "aligns", _importance),
     "11.6, 1": Exercise("position-embeddings", "deep", "alt.collapse", _deep),
     "11.6, 2": Exercise("position-embeddings", "learnable", "alt.similarity", _learnable),
     "11.6, 3": Exercise("position-embeddings", "offsets", "alt.spread", _offsets),

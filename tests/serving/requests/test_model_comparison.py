@@ -99,9 +99,9 @@ def test_what_cannot_be_compared_says_why(tiny_model: TinyModel, tiny: Callable[
     bert = tiny_model("bert").run(TEXT)
     assert compare_heads(bert, tiny_model("gpt2").run(TEXT, max_new_tokens=0)) == (), "no kind of maps in common"
     assert compare_heads(bert, tiny_model("roberta").run(TEXT))[0].apart == "tokens"
-    assert compare_heads(bert, without(bert, "encoder.1.self"))[0].apart == "layers"
-    assert compare_heads(bert, tiny_model("albert").run(TEXT))[0].apart == "layers"
+    assert compare_heads(bert, without(bert, "encoder.1.self"))[0].apart == "sizes"
+    assert compare_heads(bert, tiny_model("albert").run(TEXT))[0].apart == "sizes"
     other = load_hub(tiny("bert"), device="cpu")
     for layer in other.engine.model.encoder.layer:  # two heads twice as wide
         layer.attention.self.num_attention_heads, layer.attention.self.attention_head_size = 2, 2 * WIDTH
-    assert compare_heads(bert, other.run(TEXT))[0].apart == "heads"
+    assert compare_heads(bert, other.run(TEXT))[0].apart == "sizes"
