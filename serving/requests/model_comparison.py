@@ -12,7 +12,7 @@ from viz_core.maps.measures import scaled_rows, total_variation
 from viz_core.runtime.interruption import may_end
 
 Apart = Literal["", "tokens", "sizes"]
-"""Why maps of two models cannot be subtracted: other tokens, or other numbers of layers or heads ("sizes"); "" where they can."""
+"""Why maps of two models cannot be subtracted: other tokens, other numbers of layers or heads; "" where they can."""
 
 
 class HeadChange(NamedTuple):
