@@ -107,8 +107,8 @@ def _draw_parts(
     values = {"part": escape(terms[0][0]), "most": _signed(terms[0][1]), "score": _signed(found.score)}
     listed = "; ".join(f"{name}: {_signed(value)}" for name, value in terms)
     draw_chart("figure-score-parts", figure, unescape(words("alt.parts", terms=listed, **values)), "score-parts")
-    look = join_sentences([words(f"look.parts-{side}"), words("look.parts", **values)])
-    st.caption(after_label(chapter.common("look-for"), look))
+    sentences = join_sentences([words(f"look.parts-{side}"), words("look.parts", **values)])
+    st.caption(after_label(chapter.common("look-for"), sentences))
     tolerance = _ROUNDING * max(1.0, float(found.terms.abs().sum()) + abs(found.bias))
     with st.container(horizontal=True, key="claims-score-parts"):
         residual = abs(sum(value for _, value in terms) - found.score)
