@@ -58,6 +58,7 @@ def test_a_former_choice_is_the_choice_of_today(
         ("multi-head", {"mh-open-cost": "true", "mh-count": "parameters"}),
         ("learning", {"l-open-measured": "true", "l-break-claims": "given"}),
         ("attention-pooling", {"ap-open-learn": "true", "ap-break-shortcut": "kept"}),
+        ("attention-pooling", {"ap-break": "kept"}),
         ("architectures", {"a-open-table": "true", "a-guess-cheapest": "3"}),
         ("bahdanau", {"b-open-states": "true"}),
         ("linear-attention", {"la-open-recall": "true", "la-guess-erase": "1"}),
