@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from benchmarks.static_site import APP, IN_BROWSER, first_visit, map_difference, wait_until_ready
+from benchmarks.static_site import APP, IN_BROWSER, SUB_PATH, first_visit, map_difference, wait_until_ready
 from tests.browser.static_pages import check_everyone_can_use_it, check_it_fits
+from viz_core import view
 from viz_core.pretrained import Translator, load
 from viz_core.pretrained.samples import held_out
 from viz_core.trace import intervene, off
@@ -134,6 +135,18 @@ def test_a_view_in_a_frame_shows_what_its_address_says(alone: Page, site: str, s
     expect(alone.get_by_role("heading", level=1)).to_be_hidden()
     link = alone.get_by_role("link", name="Open the whole page")
     assert "transformer.html#text=the+letter" in (link.get_attribute("href") or "")
+
+
+def test_a_saved_live_view_shows_itself(alone: Page, site: str, site_folder: Path, shipped: Translator) -> None:
+    with intervene({"decoder.2.cross": off(1)}):
+        found = shipped.translate("the letter", beam=4)
+    saved = site_folder / SUB_PATH / "live.html"
+    view(found).save(saved, live=".")
+    alone.goto(f"{site}live.html")
+    frame = alone.frame_locator("iframe")
+    expect(frame.locator("html")).to_have_attribute("data-off", "cross.2.1")
+    expect(frame.locator("[data-part=result]")).to_have_text(found.text)
+    saved.unlink()
 
 
 SAME = (

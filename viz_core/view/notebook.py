@@ -100,7 +100,7 @@ class ViewHandle:
         """The view as one HTML page that needs nothing else."""
         return view_page(self.view, self.state)
 
-    def save(self, path: str | Path, *, grid: bool = False, link: str = "") -> None:
+    def save(self, path: str | Path, *, grid: bool = False, link: str = "", live: bool | str = False) -> None:
         """Write the view to a file, by the ending of its name.
 
         ".html" is the whole view as a page that needs no Python; ".ipynb" is a notebook that carries the recording and
@@ -110,13 +110,15 @@ class ViewHandle:
         Args:
             grid: the figure shows every head of the open kind, each a thumbnail.
             link: where the same view opens, for who has only the file: the address the app has for it, say.
+            live: a ".html" whose model runs in the browser: a frame of the site without a server (docs/site.md) at this
+                address; True means in the folder "site" beside the file. A web server must serve both.
 
         Raises:
             ValueError: if nothing is written with this ending, the message names what is; or if the recording is too
                 large for a notebook.
             ImportError: if figures are not installed.
         """
-        write_view(self.view, self.state, Path(path), grid, link)
+        write_view(self.view, self.state, Path(path), grid, link, "site" if live is True else live or "")
 
     def __repr__(self) -> str:
         """What is open and how much there is, in a line."""

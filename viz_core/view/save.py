@@ -10,7 +10,7 @@ from viz_core.view.payload import View
 from viz_core.view.state import ViewState
 
 
-def write_view(view: View, state: ViewState, path: Path, grid: bool = False, link: str = "") -> None:
+def write_view(view: View, state: ViewState, path: Path, grid: bool = False, link: str = "", live: str = "") -> None:
     """Write a view: the whole as a page that opens without a server, or as a notebook, or the open map, or every head,
     as a figure.
     """
@@ -19,7 +19,14 @@ def write_view(view: View, state: ViewState, path: Path, grid: bool = False, lin
         raise ValueError(f"path: expected a name that ends in {', '.join(WRITERS)}, got {path.name!r}")
     if grid and writer is not _write_figure:
         raise ValueError(f"grid: a page or notebook holds every head as it is; expected a figure, got {path.name!r}")
-    writer(view, state, path, grid, link)
+    if not live:
+        writer(view, state, path, grid, link)
+    elif writer is _write_page and not link:
+        from viz_core.view.live import live_page  # loads the models
+
+        path.write_text(live_page(view, state, live), encoding="utf-8")
+    else:
+        raise ValueError(f"live: expected a name that ends in .html, and no link, got {path.name!r}")
 
 
 def _write_page(view: View, state: ViewState, path: Path, _grid: bool, link: str) -> None:
