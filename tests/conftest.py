@@ -79,6 +79,12 @@ def shapes_unchecked() -> Iterator[None]:
         yield
 
 
+@pytest.fixture
+def few_repeats(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A scan reads two random sequences that repeat instead of 16, which takes most of a short scan's time."""
+    monkeypatch.setattr("viz_core.hub.scan._SEQUENCES", 2)
+
+
 @pytest.fixture(scope="session")
 def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of checkpoints with one model in it: untrained, but in the shipped format to the last file."""

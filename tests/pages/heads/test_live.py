@@ -26,7 +26,7 @@ OpenPage = Callable[..., AppTest]
 CHAPTER = "heads"
 WORDS = load_words(CHAPTER, "en")
 LINES = ("The cat looked at the cat, and the cat sat.", "She reads a letter.", "The dog sat.", "word " * 600)
-pytestmark = pytest.mark.usefixtures("offline_lab")
+pytestmark = pytest.mark.usefixtures("offline_lab", "few_repeats")
 
 
 @pytest.fixture(scope="session")
