@@ -31,6 +31,21 @@ _FORMULA_STICKS_OUT = """() => {
 }"""
 
 
+# Waits until where the optional sections begin has been the same for half a second.
+_STILL = """async () => {
+  const begin = () => document.querySelector(".st-key-deeper").getBoundingClientRect().top;
+  for (let [last, same] = [begin(), 0]; same < 10; last = begin()) {
+    await new Promise((done) => setTimeout(done, 50));
+    same = begin() === last ? same + 1 : 0;
+  }
+}"""
+
+
+def expect_still(page: Page) -> None:
+    """The essentials have been as high as they are for half a second."""
+    page.evaluate(_STILL)
+
+
 def expect_essentials_to_fit(page: Page) -> None:
     """The essentials of the chapter that is open in a window of the size `DESK`."""
     expect(page.locator(".st-key-deeper")).to_be_visible()
@@ -38,7 +53,7 @@ def expect_essentials_to_fit(page: Page) -> None:
         expect(page.locator(f".st-key-{part}")).to_be_visible()
     assert not page.locator(".st-key-deeper details[open]").count(), "sections cost nothing until they are opened"
     expect_rest(page)
-    page.wait_for_timeout(1_000)  # figures that draw themselves take their height
+    expect_still(page)  # figures that draw themselves take their height
     found = page.evaluate(_COUNT)
     assert found["end"] <= _SCREENS * DESK["height"], found
     assert found["words"] <= _WORDS, found

@@ -5,14 +5,17 @@ A test of what a page does as it is loaded opens a window of its own.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 
-from playwright.sync_api import Page, ViewportSize, expect
+from playwright.sync_api import Locator, Page, ViewportSize, expect
+from playwright.sync_api import TimeoutError as PlaywrightTimeout
 
 from tests.browser.chromium import window
 from tests.browser.page_checks import expect_rest, watch
 
+_TRIES, _WAIT = 3, 15_000  # ms
 # As by the Back button: Streamlit opens the page, and every control takes its value from the address.
 _GO = """(address) => {
   history.pushState(history.state, "", address);
@@ -31,6 +34,7 @@ class OneWindow:
         self._url = url
         self._page: Page | None = None
         self._failed = False
+        self._title = ""
         self._errors: list[str] = []
         self._stack = ExitStack()
 
@@ -38,25 +42,42 @@ class OneWindow:
     def at(self, address: str, title: str, size: ViewportSize) -> Iterator[Page]:
         """The window at an address of the app, once its run has ended; an uncaught error in it is a failure.
 
+        Where it is there already, another window is opened: nothing would tell that the new run has come.
+
         Args:
-            title: of the page, which is another one than the window shows.
+            title: of the page.
         """
         self._errors.clear()
-        if self._failed or self._page is None or self._page.is_closed():
+        failed, self._failed = self._failed, True  # until it has not
+        if failed or title == self._title or self._page is None or self._page.is_closed():
             self.close()
             page = self._page = self._open()
             page.set_viewport_size(size)
             page.goto(f"{self._url}/{address}")
+            expect(_heading(page, title)).to_be_attached()
         else:
             page = self._page
             page.set_viewport_size(size)
-            page.evaluate(_GO, f"/{address}")
-        self._failed = True  # until it has not
-        expect(page.get_by_role("heading", level=1, name=title, exact=True)).to_be_visible()
+            expect_rest(page)
+            self.go(address, _heading(page, title))
+        self._title = title
         expect_rest(page)
         yield page
         assert not self._errors, self._errors
         self._failed = False
+
+    def go(self, address: str, sign: Locator) -> None:
+        """Go on to another address of the app, where this is attached and was not before.
+
+        Where parts of the page before were still on their way, that may be lost, and a reader would do it again.
+        """
+        assert self._page
+        for _ in range(_TRIES):
+            self._page.evaluate(_GO, f"/{address}")
+            with suppress(PlaywrightTimeout):
+                sign.first.wait_for(state="attached", timeout=_WAIT)
+                break
+        expect(sign.first).to_be_attached()
 
     def close(self) -> None:
         """Close the window, if the browser has not been closed with it."""
@@ -70,6 +91,11 @@ class OneWindow:
         page.on("pageerror", lambda error: self._errors.append(str(error)))
         watch(page)
         return page
+
+
+def _heading(page: Page, title: str) -> Locator:
+    """It is there, unseen, beside a figure that is presented too."""
+    return page.locator("h1", has_text=re.compile(f"^{re.escape(title)}$"))
 
 
 @contextmanager

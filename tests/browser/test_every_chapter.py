@@ -106,6 +106,7 @@ def test_no_chapter_shows_an_error_or_hides_a_text_on_a_phone_or_keeps_somebody_
     words = load_words(chapter, language)
     address = f"{'' if chapter == 'home' else chapter}?lang={language}"
     with window.at(address, words.title, PHONE) as page:
+        expect(page.get_by_role("heading", level=1, name=words.title)).to_be_visible()
         expect(page.locator("html")).to_have_attribute("lang", language)
         if chapter not in WITHOUT_FIGURE:
             first_picture(page)

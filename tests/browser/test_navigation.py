@@ -7,7 +7,7 @@ from urllib.parse import quote_plus
 
 from playwright.sync_api import Page, Route, expect
 
-from tests.browser.accessibility import expect_no_more_than
+from tests.browser.page_checks import expect_rest
 from ui.chapter.contents import all_chapters
 from ui.text.words import load_words
 
@@ -26,9 +26,7 @@ def test_a_fresh_servers_first_visitor_may_follow_a_link_and_click_at_once(fresh
     expect(page.get_by_text("Page not found")).to_have_count(0)
 
 
-def test_the_gallery_leads_to_every_chapter_by_its_picture_and_each_has_a_title(
-    page: Page, app_url: str, found_in_empty: list[str]
-) -> None:
+def test_the_gallery_leads_to_every_chapter_by_its_picture_and_each_has_a_title(page: Page, app_url: str) -> None:
     page.goto(app_url)
     main = page.get_by_test_id("stMain")
     for name in EXISTING:
@@ -36,8 +34,7 @@ def test_the_gallery_leads_to_every_chapter_by_its_picture_and_each_has_a_title(
         link = page.get_by_test_id("stSidebarNav").get_by_role("link", name=load_words(name).menu, exact=True)
         expect(link).to_have_attribute("href", re.compile(f"/{name}$"))
     expect(page).to_have_title("Attention Atlas")
-    expect(page.get_by_test_id("stStatusWidget")).to_have_count(0)  # the run has ended: nothing moves any more
-    expect_no_more_than(found_in_empty, page)
+    expect_rest(page)  # nothing moves any more
     page.locator(".st-key-card-transformer img").click(force=True)  # the link lies over it
     page.wait_for_url("**/transformer")
     expect(page.get_by_role("heading", level=1, name=load_words("transformer").title)).to_be_visible()

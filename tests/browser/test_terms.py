@@ -1,17 +1,20 @@
-"""A chapter as it opens: its essentials fit, and text and figure are linked.
+"""A chapter as it opens: its essentials fit, text and figure are linked, and what a wrong formula breaks is in view.
 
 A term of the definition lights the part of a figure that it names, and that part lights the term.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import groupby
 from operator import itemgetter
+from urllib.parse import urlencode
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.essentials import DESK, expect_essentials_to_fit
+from tests.browser.essentials import DESK, expect_essentials_to_fit, expect_still
+from tests.browser.one_window import OneWindow, one_window
 from tests.browser.page_checks import expect_rest
 from ui.chapter.contents import all_chapters
 from ui.text.words import load_words
@@ -53,21 +56,49 @@ _FOCUS_ALL = """async () => {
   document.activeElement?.blur();
 }"""
 
+_FAILS = ".st-key-broken [class*=-fails]"
+# Lower edges of badges where nobody has scrolled.
+_BOTTOMS = """(badges) => {
+  const main = document.querySelector("[data-testid=stMain]");
+  return badges.map((badge) => badge.getBoundingClientRect().bottom + main.scrollTop);
+}"""
+_BROKEN = {
+    "queries-keys-values": "undivided",
+    "attention-pooling": "signed",
+    "scoring-functions": "no-softmax",
+    "bahdanau": "no-tanh",
+    "multi-head": "undivided",
+    "architectures": "shallow",
+    "linear-attention": "no-removal",
+    "sinusoidal-encoding": "single",
+    "relative-projection": "mirrored",
+    "position-embeddings": "no-order",
+    "transformer": "no-mask",
+    "vision-transformer": "shuffled",
+    "learning": "untrained",
+    "model-lab": "no-mask",
+    "heads": "no-chance",
+}
+"""By chapter, a wrong formula that its main figure offers."""
+
 
 def definitions() -> list[str]:
     return [name for name in all_chapters() if load_words(name, "en").has("definition")]
 
 
-def open_chapter(page: Page, url: str) -> Locator:
-    """Open a chapter, whose essentials fit, wait for its figures, and return the terms of its definition."""
-    page.set_viewport_size(DESK)
-    page.goto(url)
-    expect_essentials_to_fit(page)
+@pytest.fixture(scope="module")
+def window(app_url: str) -> Iterator[OneWindow]:
+    with one_window(app_url) as opened:
+        yield opened
+
+
+def ready(page: Page) -> Locator:
+    """Wait for the figures and the scripts of the chapter, and return the terms of its definition."""
     page.set_viewport_size(TALL)
     links = page.locator(_LINKS)
     expect(links.first).to_be_visible()
     expect_rest(page)
-    page.wait_for_timeout(1_000)  # figures draw themselves
+    expect_still(page)  # figures draw themselves
     page.wait_for_function(_LISTENS, arg=_LINKS)
     page.evaluate(_WATCH)
     return links
@@ -81,12 +112,23 @@ def seen(page: Page) -> set[str]:
     return set(page.evaluate("[...globalThis.seenTerms]"))
 
 
+@pytest.mark.usefixtures("browser")
 @pytest.mark.parametrize("chapter", definitions())
-def test_essentials_fit_and_a_term_and_what_it_names_light_each_other(page: Page, app_url: str, chapter: str) -> None:
-    """By mouse and by keyboard, from either side."""
-    links = open_chapter(page, f"{app_url}/{chapter}")
-    lights_what_it_names(page, links, f"{app_url}/{chapter}")
-    is_lit_by_what_it_names(page, links, load_words(chapter, "en").prefix)
+def test_a_chapter_fits_links_terms_and_figures_and_shows_what_a_wrong_formula_breaks(
+    window: OneWindow, app_url: str, chapter: str
+) -> None:
+    """Terms and figures by mouse and by keyboard, from either side."""
+    words = load_words(chapter, "en")
+    with window.at(chapter, words.title, DESK) as page:
+        expect(page.get_by_role("heading", level=1, name=words.title)).to_be_visible()
+        expect_essentials_to_fit(page)
+        links = ready(page)
+        lights_what_it_names(page, links, f"{app_url}/{chapter}")
+        is_lit_by_what_it_names(page, links, words.prefix)
+        page.set_viewport_size(DESK)
+        key = words.prefix + ("-break-order" if chapter == "position-embeddings" else "-break")
+        window.go(f"{chapter}?{urlencode({key: words(f'option.{_BROKEN[chapter]}')})}", page.locator(_FAILS))
+        shows_what_breaks(page)
 
 
 def lights_what_it_names(page: Page, links: Locator, url: str) -> None:
@@ -147,3 +189,15 @@ def sweep(page: Page, figure: Locator, places: list[tuple[int, int]], names: set
             page.wait_for_timeout(_PAUSE)
         if seen(page) >= names:
             return
+
+
+def shows_what_breaks(page: Page) -> None:
+    """Beside the intact figure, whose claims hold, without scrolling."""
+    intact = page.locator(".st-key-intact").first
+    failing = page.locator(".st-key-broken").first.locator("[class*=-fails]")
+    expect(failing.first).to_be_visible()
+    expect_rest(page)
+    expect(intact.locator("[class*=-fails]")).to_have_count(0)
+    expect(intact.locator("[class*=st-key-claim-]").first).to_be_visible()
+    for bottom in failing.evaluate_all(_BOTTOMS):
+        assert bottom <= DESK["height"], "the failing badge is below the fold"
