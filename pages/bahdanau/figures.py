@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import plotly.graph_objects as go
+from plotly.subplots import make_subplots
 
 from ui.widgets.chart_payload import named_parts
-from ui.widgets.figure_style import ACCENT, CATEGORIES, KEYS, escape_labels, lay_out
+from ui.widgets.figure_style import ACCENT, CATEGORIES, KEYS, QUERIES, SIGNED_SCALE, VALUES, escape_labels, lay_out
 from viz_core.lessons.bahdanau.decoder_steps import DecoderSteps
 
 Labels = Mapping[str, str]
@@ -75,6 +76,30 @@ def choice_figure(likeliest: Sequence[tuple[str, float]], chosen: int | None, la
         yaxis={"autorange": "reversed", "tickmode": "array", "tickvals": places, "ticktext": words},
         meta=named_parts(whole="word"),
     )
+
+
+def states_figure(steps: DecoderSteps, step: int, labels: Labels) -> go.Figure:
+    """The query state and the context vector, one cell per dimension, on one signed scale.
+
+    Both are outputs of GRU layers or means of them, so every number lies between -1 and 1.
+    """
+    figure = make_subplots(rows=2, cols=1, shared_xaxes=True, vertical_spacing=0.16)
+    rows = ((labels["query"], steps.queries[step], QUERIES), (labels["context"], steps.contexts[step], VALUES))
+    for place, (name, values, colour) in enumerate(rows, start=1):
+        figure.add_heatmap(
+            z=values.numpy().astype(np.float32)[None],
+            zmin=-1,
+            zmax=1,
+            colorscale=SIGNED_SCALE,
+            colorbar={"thickness": 12, "tickvals": [-1, 0, 1]},
+            showscale=place == 1,
+            hovertemplate=f"{labels['dimension']} %{{x}}: %{{z:.3f}}<extra>{name}</extra>",
+            row=place,
+            col=1,
+        )
+        figure.update_yaxes(tickvals=[0], ticktext=[name], tickfont={"color": colour, "size": 13}, row=place, col=1)
+    lay_out(figure, "", "", height=190)
+    return figure.update_xaxes(title=labels["dimension"], row=2, col=1)
 
 
 def balanced_figure(models: Mapping[str, Sequence[tuple[int, int, float, float, float]]], labels: Labels) -> go.Figure:

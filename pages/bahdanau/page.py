@@ -9,7 +9,7 @@ from pages.bahdanau.book import chosen_by_rule, diagrams, printed
 from pages.bahdanau.controlled_comparison import all_else_alike
 from pages.bahdanau.exercises import other_cell, other_score
 from pages.bahdanau.models import ATTENTION, PLAIN
-from pages.bahdanau.stepping import BROKEN, draw_step, step_control
+from pages.bahdanau.stepping import BROKEN, draw_step, states, step_control
 from ui.blocks.translation import show_notes, show_result, translate, translation_inputs
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate, sentence_request, translation_maps
@@ -106,6 +106,7 @@ chapter.deeper(
     {
         "map": alignment_map,
         "models": models,
+        "states": lambda: states(chapter, request, step),
         "alike": lambda: all_else_alike(chapter),
         "book": book,
         "code": code,

@@ -1,4 +1,4 @@
-"""Stepping through the decoder: at each step, the weights over the source, and the token chosen."""
+"""Stepping through the decoder: at each step, the weights over the source, the token chosen, and the states."""
 
 from __future__ import annotations
 
@@ -81,6 +81,18 @@ def draw_step(
     with badges or nullcontext(), chapter.claim_row("main"):
         for name in ("rows", "formula", "contexts"):
             chapter.claim(name, lambda name=name: residuals()[name], ROUNDING)
+
+
+def states(chapter: Chapter, request: TranslationInputs, step: int) -> None:
+    """The query and the context of the step chosen above."""
+    steps = evaluate(sentence_request(ATTENTION, request.text, request.beam), decoder_steps)
+    chapter.figure(
+        "states",
+        figures.states_figure(steps, step, chapter.words.group("figure")),
+        step=step + 1,
+        query=steps.queries.shape[1],
+        context=steps.contexts.shape[1],
+    )
 
 
 def _weights(chapter: Chapter, name: str, steps: DecoderSteps, step: int, result: Translation) -> None:

@@ -10,10 +10,14 @@ from pages.relative_projection.residual_figures import residual_figure
 from ui.chapter.chapter import Chapter
 from viz_core.lessons.relative_projection.proof import (
     POSITIONS,
+    composition_residual,
     projection_residual,
     proof_lines,
     rounding_bound,
+    transpose_residual,
 )
+
+STEPS = (-3, 10)  # second offsets to put after the first
 
 
 def proof(chapter: Chapter, move: Move) -> None:
@@ -56,6 +60,10 @@ def proof(chapter: Chapter, move: Move) -> None:
             )
     chapter.text("after")
     bound = rounding_bound(len(POSITIONS) + abs(move.offset), move.dtype)
+    with chapter.claim_row("claims-proof"):
+        chapter.claim("compose", lambda: composed(move), bound, first=STEPS[0], second=STEPS[1])
+        transposed = transpose_residual(move.offset, move.num_hiddens, move.base, move.dtype)
+        chapter.claim("transpose", transposed, bound)
     chapter.text("residual")
     chapter.lazy("residuals", lambda: residuals(chapter, move, residuals_of(move), bound), 440)
 
@@ -63,6 +71,11 @@ def proof(chapter: Chapter, move: Move) -> None:
 def residuals_of(move: Move) -> Tensor:
     """Return the largest difference between M p and the true row, at every position."""
     return projection_residual(move.offset, move.num_hiddens, POSITIONS, move.base, move.dtype)
+
+
+def composed(move: Move) -> float:
+    """The largest residual of the matrix of two offsets, one after the other, against that of their sum."""
+    return max(composition_residual(move.offset, b, move.num_hiddens, move.base, move.dtype) for b in STEPS)
 
 
 def residuals(chapter: Chapter, move: Move, residual: Tensor, bound: float) -> None:

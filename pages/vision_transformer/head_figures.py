@@ -1,4 +1,4 @@
-"""Attention distance of every head of a vision transformer, by layer."""
+"""Attention distance and entropy of every head of a vision transformer, by layer."""
 
 from __future__ import annotations
 
@@ -14,18 +14,20 @@ from ui.widgets.figure_style import ACCENT, CATEGORIES, lay_out
 Labels = Mapping[str, str]
 
 
-def distance_figure(
+def by_depth_figure(
     values: Float[np.ndarray, "layers heads"],
     uniform: float,
     opened: tuple[int, int],
+    unit: str,
     labels: Labels,
 ) -> go.Figure:
-    """Mean attention distance of every head by its layer; a line marks a head with uniform weights.
+    """A measure of every head by its layer; a line marks a head with uniform weights.
 
     Args:
         uniform: where that line is.
         opened: layer and head that is open, from 0, in the accent colour.
-        labels: names "layer" and "mean-distance"; "uniform" says where the line is.
+        unit: title of the vertical axis.
+        labels: names "layer" and "head"; "uniform" says where the line is.
     """
     layers, heads = values.shape
     spread = (np.arange(heads) - (heads - 1) / 2) * (0.5 / max(1, heads - 1))
@@ -56,7 +58,7 @@ def distance_figure(
     return lay_out(
         figure,
         labels["layer"],
-        labels["mean-distance"],
+        unit,
         height=320,
         xaxis={"dtick": 1, "range": [0.4, layers + 0.6]},
         yaxis={"rangemode": "tozero"},

@@ -79,7 +79,7 @@ chapter.next()
 
 
 def every_head() -> None:
-    """Draw the distance of every head, and check that their maps are weights."""
+    """Draw distance and entropy of every head, and check that their maps are weights."""
     heads(chapter, picture_inputs, view)
     with chapter.claim_row("rows"):
         count = sum(call.num_heads for call in picture_inputs.found.trace)

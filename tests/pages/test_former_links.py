@@ -60,7 +60,6 @@ def test_a_former_choice_is_the_choice_of_today(
         ("attention-pooling", {"ap-open-learn": "true", "ap-break-shortcut": "kept"}),
         ("attention-pooling", {"ap-break": "kept"}),
         ("architectures", {"a-open-table": "true", "a-guess-cheapest": "3"}),
-        ("bahdanau", {"b-open-states": "true"}),
         ("linear-attention", {"la-open-recall": "true", "la-guess-erase": "1"}),
         ("queries-keys-values", {"qkv-open-plane": "true", "qkv-guess-star-drawn": "true", "qkv-guess-star": "2013"}),
         ("scoring-functions", {"sf-open-shapes": "true", "sf-b": "3", "sf-sheet": "2"}),

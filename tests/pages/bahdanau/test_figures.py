@@ -35,6 +35,13 @@ def test_the_written_word_stands_out() -> None:
     assert unlikely.data[0].marker.color == ("#9aa0a6",)
 
 
+def test_states_are_shown_on_one_signed_scale() -> None:
+    query, context = figures.states_figure(STEPS, 0, LABELS).data
+    np.testing.assert_array_equal(query.z, [[0.5, -1.0]])
+    np.testing.assert_array_equal(context.z, [[0.0, 0.0]])
+    assert {(trace.zmin, trace.zmax) for trace in (query, context)} == {(-1, 1)}
+
+
 def test_one_line_a_model_by_length_and_by_epoch() -> None:
     bins = [(1, 4, 50.0, 45.0, 56.0), (5, 7, 20.5, 19.5, 21.0)]
     lines = figures.balanced_figure({"plain": bins, "attention": bins}, LABELS).data

@@ -11,7 +11,7 @@ from streamlit.testing.v1 import AppTest
 
 from tests.pages.reading import claim_names, figure_names, marks
 from ui.text.numbers import localised
-from viz_core.lessons.relative_projection.proof import projection_residual, proof_lines
+from viz_core.lessons.relative_projection.proof import projection_residual, proof_lines, transpose_residual
 from viz_core.positional import angular_frequencies, sinusoidal_rows
 
 OpenPage = Callable[..., AppTest]
@@ -39,8 +39,9 @@ def test_opens_with_numbers_of_the_library(open_page: OpenPage) -> None:
     assert f"| {2 * math.pi / float(angular_frequencies(32)[3]):,.2f} positions |" in texts(app)
     residual = float(projection_residual(5, 32, torch.arange(1000)).max())
     assert badge(app, "for all 1,000 positions") == (True, localised(f"{residual:.2g}", "en"))
+    assert badge(app, "is the transpose of") == (True, "0")
     lines = {"proof-product", "proof-written", "proof-addition", "proof-result"}
-    assert set(claim_names(app)) >= lines | {"moves", "constant"}
+    assert set(claim_names(app)) >= lines | {"moves", "constant", "compose", "transpose"}
     assert all(holds for holds, _ in marks(app).values())
     assert not any("The address asks for" in caption.value for caption in app.caption)
 
@@ -95,6 +96,7 @@ def test_each_number_type_has_its_residual(open_page: OpenPage, name: str) -> No
     dtype = getattr(torch, name)
     residual = float(projection_residual(5, 32, torch.arange(1000), dtype=dtype).max())
     assert badge(app, "for all 1,000 positions") == (True, localised(f"{residual:.2g}", "en"))
+    assert badge(app, "transpose") == (True, localised(f"{transpose_residual(5, 32, dtype=dtype):.2g}", "en"))
     assert f"rounding can cause in {name}." in texts(app)
 
 

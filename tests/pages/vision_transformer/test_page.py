@@ -22,6 +22,7 @@ from viz_core.images.drawn import SCENES, drawn_picture
 from viz_core.images.open_image import open_picture
 from viz_core.lessons.vision_transformer.patches import permutation_test, position_similarity, random_order
 from viz_core.maps.distance import mean_attention_distance
+from viz_core.maps.measures import attention_entropy
 from viz_core.maps.rollout import attention_rollout
 from viz_core.pretrained import Classification, ImageClassifier, load_classifier
 
@@ -132,12 +133,13 @@ def test_a_click_on_the_grid_pins_that_patch() -> None:
     assert pin_of({"x": 1, "y": 1}, 5, (16, 16)) == "q5"
 
 
-def test_the_distance_of_every_head(open_page: OpenPage, boot: Classification) -> None:
+def test_distance_and_entropy_of_every_head(open_page: OpenPage, boot: Classification) -> None:
     app = open_at(open_page, HEADS)
     layers = torch.stack([call.weights()[0] for call in boot.trace])
     np.testing.assert_allclose(
         bars_y(app, "distance"), mean_attention_distance(layers, (4, 4), (4, 4)).flatten(), atol=1e-4
     )
+    np.testing.assert_allclose(bars_y(app, "entropy"), attention_entropy(layers).mean(-1).flatten(), atol=1e-4)
 
 
 def bars_y(app: AppTest, figure: str) -> np.ndarray:

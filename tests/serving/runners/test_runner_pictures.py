@@ -31,7 +31,7 @@ from tests.viz_core.view.attention_groups import read_requests
 from viz_core.hub import HubError
 from viz_core.images.drawn import drawn_picture
 from viz_core.lessons.vision_transformer.token_maps import (
-    head_distances,
+    heads_measured,
     label_relevance,
     patch_positions,
     patches_shuffled,
@@ -105,7 +105,7 @@ def test_the_view_is_byte_for_byte_the_same(
 @pytest.mark.parametrize(
     ("question", "arguments"),
     [
-        (head_distances, ()),
+        (heads_measured, ()),
         (patches_shuffled, (3,)),
         (token_in_layer, (2, 1, "max", 0.3)),
         (token_over_patches, (0,)),
@@ -174,13 +174,13 @@ def test_a_picture_is_sent_once(remote: RemoteRunner, wire: Wire, picture_reques
     """A digest stands for it, but where a machine does not know it yet."""
     raw = len(picture_request.picture.open().tobytes())
     remote.run(picture_request)
-    remote.evaluate(picture_request, head_distances)
+    remote.evaluate(picture_request, heads_measured)
     remote.groups(picture_request, LABELS)[0].picture(1)
     assert len([size for _, size in wire.sent if size > raw]) == 1
     newcomer = RemoteRunner(Wire(ModelServer(ModelRegistry(), LRUCache(100, 2**24))), LRUCache(100, 2**24))
     assert torch.equal(
-        newcomer.evaluate(picture_request, head_distances),
-        remote.evaluate(picture_request, head_distances),
+        newcomer.evaluate(picture_request, heads_measured)["entropy"],
+        remote.evaluate(picture_request, heads_measured)["entropy"],
     )
 
 

@@ -108,6 +108,22 @@ def rotation_spread(
     return float(torch.stack([cosine, sine]).abs().max())
 
 
+def composition_residual(
+    first: int, second: int, num_hiddens: int, base: float = 10000.0, dtype: torch.dtype = torch.float64
+) -> float:
+    """The largest entry of |M(a) M(b) - M(a + b)|: two steps are one."""
+    a, b, both = (relative_projection(step, num_hiddens, base).to(dtype) for step in (first, second, first + second))
+    return float((a @ b).double().sub(both.double()).abs().max())
+
+
+def transpose_residual(
+    offset: int, num_hiddens: int, base: float = 10000.0, dtype: torch.dtype = torch.float64
+) -> float:
+    """The largest entry of |M(-a) - M(a)^T|: the way back is the transpose."""
+    back, there = (relative_projection(step, num_hiddens, base).to(dtype) for step in (-offset, offset))
+    return float((back - there.T).abs().max())
+
+
 def rounding_bound(reach: float, dtype: torch.dtype = torch.float64) -> float:
     """What rounding alone may cost an entry of M p_i, so the most a true claim may show: 4 eps + reach eps64.
 

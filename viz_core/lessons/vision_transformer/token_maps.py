@@ -9,6 +9,7 @@ from torch import Tensor
 
 from viz_core.lessons.vision_transformer.patches import PermutationTest, permutation_test, random_order
 from viz_core.maps.distance import check_tokens, mean_attention_distance
+from viz_core.maps.measures import attention_entropy
 from viz_core.maps.rollout import HeadFusion, attention_rollout, fuse_heads
 from viz_core.pretrained import Classification
 from viz_core.pretrained.picture_model import PictureModel
@@ -48,9 +49,13 @@ def token_in_layer(
     return TokenRollout(fuse_heads(layers[layer], fusion)[token], rolled[token], error)
 
 
-def head_distances(model: PictureModel, run: Classification) -> Float[Tensor, "layers heads"]:
-    """Mean attention distance of every head, in pixels."""
-    return mean_attention_distance(torch.stack(_layers(run)), run.grid, model.patch_size, run.num_special)
+def heads_measured(model: PictureModel, run: Classification) -> dict[str, Float[Tensor, "layers heads"]]:
+    """ "distance": mean attention distance in pixels, "entropy": mean over queries in bits, of every head."""
+    stacked = torch.stack(_layers(run))
+    return {
+        "distance": mean_attention_distance(stacked, run.grid, model.patch_size, run.num_special),
+        "entropy": attention_entropy(stacked).mean(dim=-1),
+    }
 
 
 def token_over_patches(

@@ -11,10 +11,12 @@ from hypothesis import strategies as st
 
 from viz_core.lessons.relative_projection import proof
 from viz_core.lessons.relative_projection.proof import (
+    composition_residual,
     projection_residual,
     proof_lines,
     rotation_spread,
     rounding_bound,
+    transpose_residual,
 )
 from viz_core.positional import relative_projection, sinusoidal_rows
 
@@ -80,12 +82,14 @@ def test_residual_is_that_of_a_double_loop(offset: int, dtype: torch.dtype) -> N
 
 
 @settings(max_examples=40)
-@given(offset=steps, d=even_widths, dtype=st.sampled_from(TYPES))
-def test_claims_hold_within_rounding(offset: int, d: int, dtype: torch.dtype) -> None:
+@given(offset=steps, second=steps, d=even_widths, dtype=st.sampled_from(TYPES))
+def test_claims_hold_within_rounding(offset: int, second: int, d: int, dtype: torch.dtype) -> None:
     positions = torch.arange(1000)
     bound = rounding_bound(999 + abs(offset), dtype)
     assert projection_residual(offset, d, positions, dtype=dtype).max() <= bound
     assert rotation_spread(offset, d, positions, dtype=dtype) <= bound
+    assert composition_residual(offset, second, d, dtype=dtype) <= rounding_bound(abs(offset) + abs(second), dtype)
+    assert transpose_residual(offset, d, dtype=dtype) == 0
 
 
 def test_a_small_type_costs_more() -> None:

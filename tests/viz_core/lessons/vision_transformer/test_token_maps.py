@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from viz_core.lessons.vision_transformer.token_maps import (
-    head_distances,
+    heads_measured,
     token_in_layer,
 )
 from viz_core.maps.distance import mean_attention_distance
@@ -59,16 +59,18 @@ def test_a_tokens_maps_are_rows_of_the_matrices(fuse: str, discard: float) -> No
 
 
 def test_heads_that_look_evenly_and_at_themselves() -> None:
-    """Over 2 x 2 patches of 3 x 3 pixels: a head that looks at itself is 0 away."""
+    """Over 2 x 2 patches of 3 x 3 pixels: a head that looks at itself is 0 away and certain, log2(4) bits if even."""
     itself, even = torch.eye(4), torch.full((4, 4), 0.25)
-    distances = head_distances(model_with((3, 3)), run_of([torch.stack([itself, even])], (2, 2), 0))
-    assert distances[0].tolist() == pytest.approx([0.0, (3 + 3 + 3 * math.sqrt(2)) / 4])
+    measured = heads_measured(model_with((3, 3)), run_of([torch.stack([itself, even])], (2, 2), 0))
+    assert measured["entropy"][0].tolist() == pytest.approx([0.0, 2.0])
+    assert measured["distance"][0].tolist() == pytest.approx([0.0, (3 + 3 + 3 * math.sqrt(2)) / 4])
 
 
 def test_heads_of_each_layer() -> None:
     layers = random_layers(2, 3, 1 + 6)
-    distances = head_distances(model_with((4, 4)), run_of(layers, (2, 3)))
-    torch.testing.assert_close(distances, mean_attention_distance(torch.stack(layers), (2, 3), (4, 4), 1))
+    measured = heads_measured(model_with((4, 4)), run_of(layers, (2, 3)))
+    assert measured["distance"].shape == measured["entropy"].shape == (2, 3)
+    torch.testing.assert_close(measured["distance"], mean_attention_distance(torch.stack(layers), (2, 3), (4, 4), 1))
 
 
 def test_what_is_refused() -> None:
@@ -80,4 +82,4 @@ def test_what_is_refused() -> None:
     with pytest.raises(ValueError, match="discard_ratio"):
         token_in_layer(ANY, run_of(layers), 0, 0, "mean", 1.0)
     with pytest.raises(ValueError, match="special tokens"):
-        head_distances(model_with((1, 1)), run_of(layers, (3, 3)))
+        heads_measured(model_with((1, 1)), run_of(layers, (3, 3)))
