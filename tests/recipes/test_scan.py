@@ -18,6 +18,8 @@ from viz_core.pretrained.samples import held_out
 
 TEXTS = ["A cat sat on the mat, and the cat slept.", "No.", "He is calm, they said.", "I went home late.", "Why not?"]
 
+pytestmark = pytest.mark.usefixtures("few_repeats")
+
 
 @pytest.fixture(scope="module")
 def model() -> HubModel:

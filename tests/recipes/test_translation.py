@@ -20,7 +20,6 @@ from recipes.evaluation import translate_all
 from recipes.sentence_pairs import Pair
 from recipes.translation import batch_loss, mean_loss
 from tests.recipes.small_translator import CONFIG, CPU, Trained, build, memory_left_alone, train
-from tests.shape_checks import unchecked
 from viz_core.models import EncoderDecoder
 from viz_core.pretrained.bleu import corpus_bleu
 from viz_core.pretrained.decoding import beam_search, greedy_search
@@ -33,8 +32,7 @@ __all__ = ["memory_left_alone"]
 
 @pytest.fixture(scope="module")
 def overfitted(pairs: list[Pair], tmp_path_factory: pytest.TempPathFactory, memory_left_alone: None) -> Trained:
-    with unchecked():
-        return train(pairs, tmp_path_factory.mktemp("overfitted"), CONFIG)
+    return train(pairs, tmp_path_factory.mktemp("overfitted"), CONFIG)
 
 
 @pytest.mark.parametrize("search", [greedy_search, beam_search])

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import transformers
 from torch import nn
 
 from viz_core.hub import coverage
-from viz_core.trace.coverage import describe_uncovered
+from viz_core.trace.coverage import LayerCoverage, describe_uncovered
 
 TABLE = Path(__file__).resolve().parents[3] / "docs" / "architectures.md"
 
@@ -78,9 +79,8 @@ def _value(config: Any, field: str) -> Any:
     return config
 
 
-def row(architecture: str, model: nn.Module) -> str:
+def row(architecture: str, rows: Sequence[LayerCoverage]) -> str:
     """Return the line of the table: layers, those with a map, and why others have none."""
-    rows = coverage(model)
     layers = {(each.stack, each.layer) for each in rows if each.layer is not None}
     recorded = {(each.stack, each.layer) for each in rows if each.site}
     return f"| {architecture} | {len(layers)} | {len(recorded)} | {describe_uncovered(rows)} |"
@@ -106,6 +106,6 @@ COLUMNS = """| architecture | layers | recorded | not recorded |
 if __name__ == "__main__":
     from tests.viz_core.trace.test_peer_models import from_a_process
 
-    rows = [row(name, build(name)) + "\n" for name in sorted(ARCHITECTURES)]
+    rows = [row(name, coverage(build(name))) + "\n" for name in sorted(ARCHITECTURES)]
     peers = [each["row"] + "\n" for each in from_a_process("timm_architectures").values()]
     TABLE.write_text("".join([HEAD, COLUMNS, *rows, TIMM_HEAD, COLUMNS, *peers]), encoding="utf-8")

@@ -23,7 +23,7 @@ def test_layers_of_a_model_are_those_seen_and_those_named(architecture: str) -> 
     named = {(each.stack, each.layer) for each in rows if each.reason and each.layer is not None}
     assert len(seen | named) == layers_by_config(architecture)
     assert all(bool(each.site) != bool(each.reason) for each in rows)
-    assert row(architecture, model) in TABLE.read_text(encoding="utf-8").splitlines()
+    assert row(architecture, rows) in TABLE.read_text(encoding="utf-8").splitlines()
     if not seen:
         with pytest.raises(ValueError, match="instrument: expected"):
             instrument(model)

@@ -37,10 +37,9 @@ ONE_STACK = ("bert", "roberta", "albert", "gpt2", "llama", "mistral", "gemma2", 
 
 
 @pytest.fixture(autouse=True)
-def few_repeats(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two random sequences that repeat instead of 16, except where induction is tested."""
+def few_repeats_except_for_induction(request: pytest.FixtureRequest) -> None:
     if "induction" not in request.node.name:
-        monkeypatch.setattr("viz_core.hub.scan._SEQUENCES", 2)
+        request.getfixturevalue("few_repeats")
 
 
 def plain(model: HubModel, texts: list[str], place: int, causal: bool) -> dict[str, np.ndarray]:

@@ -101,7 +101,7 @@ def found(name: str) -> dict[str, Any]:
         "recorded": sorted({site.partition("@")[0] for site in trace.sites}),
         "reasons": sorted({each.reason for each in rows if each.code in ("parts", "mixer")}),
         "warned": " ".join(str(each.message) for each in caught if "not recorded" in str(each.message)),
-        "row": row(name, model),
+        "row": row(name, rows),
     }
 
 
