@@ -219,6 +219,7 @@ TRUE_AT_ANY_SETTING = {
     "sinusoidal-encoding": {},
     "transformer": {"worth": "what the colours mean"},
     "vision-transformer": {
+        "entropy": "what a bit is",
         "vector": "which row is drawn below",
         "worth": "what the colours mean",
     },
