@@ -1,4 +1,4 @@
-# `make run` starts the app, `make test` checks everything. Each installs what it needs.
+# `make run` starts the app, `make test` checks a change, `make test-all` everything. Each installs what it needs.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
@@ -7,9 +7,12 @@ ADDRESS ?= localhost
 # Write .pyc files even if the shell says not to: tests start dozens of interpreters, and each would compile everything
 # again. Packages are not compiled at installation, which would take longer than downloading them.
 export PYTHONDONTWRITEBYTECODE :=
+# 1.5 processes per core, each with one thread, because tests often wait for a server or a browser. Long files come first.
+PROCESSES = $$($(BIN)/python -c 'import os; print(min(3 * os.cpu_count() // 2, 12) or 1)')
+PYTEST = OMP_NUM_THREADS=1 $(BIN)/pytest -n $(PROCESSES) --dist loadfile --no-loadscope-reorder
 PIP_INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --no-compile
 
-.PHONY: run host test test-library test-ranges docs course site languages bench load attacks serve-test clean
+.PHONY: run host test test-all check test-library test-ranges docs course site languages bench load attacks serve-test clean
 
 # Start the app on localhost. ADDRESS=0.0.0.0 makes it visible to your network; for a public server use `make host`.
 run: $(VENV)/.app
@@ -19,14 +22,20 @@ run: $(VENV)/.app
 host: $(VENV)/.app
 	STREAMLIT_SERVER_PORT=$(PORT) $(BIN)/python hosted.py
 
-# 1.5 processes per core, each with one thread, because tests often wait for a server or a browser. Long files come first.
+# Before every commit: all tests but the slow ones, which tests/conftest.py names.
+test: check
+	$(PYTEST) -m "not slow"
+
+# What continuous integration runs.
+test-all: check $(VENV)/.peers $(VENV)/.lens
+	$(PYTEST)
+
 # While one core checks types, another collects all tests: each test process then finds what it imports compiled.
-test: $(VENV)/.peers $(VENV)/.lens
+check: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/oxlint --deny-warnings assets/components static_site
 	OMP_NUM_THREADS=1 $(BIN)/pytest --collect-only -qq >/dev/null & $(BIN)/mypy; status=$$?; wait; exit $$status
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n $$($(BIN)/python -c 'import os; print(min(3 * os.cpu_count() // 2, 12) or 1)') --dist loadfile --no-loadscope-reorder
 
 # The library's tests by themselves: importing streamlit, playwright, plotly or any part of the app is an error.
 test-library: $(VENV)/.dev

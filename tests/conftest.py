@@ -43,9 +43,23 @@ hypothesis.settings.load_profile("atlas")
 # Long folders and files start first, so that none of them runs alone at the end.
 _LONG = ("attacks", "browser", "serving", "pages", "recipes", "test_compiling.py", "test_in_a_kernel.py")
 
+_TESTS = Path(__file__).parent
+# What `make test` leaves to `make test-all`: attacks and training programs, comparisons with other packages, and what a
+# browser checks for every chapter, lesson and page of the site.
+_SLOW = tuple(
+    "attacks/ recipes/ test_deployment test_documentation_site test_library_guide test_packaging "
+    "viz_core/accelerator/ viz_core/circuits/test_peer viz_core/trace/test_compiling viz_core/trace/test_peer "
+    "browser/test_charts browser/test_course browser/test_every_chapter browser/test_model_lab browser/test_presenting "
+    "browser/test_static browser/test_terms browser/test_tour".split()
+)
 
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: not any(name in item.path.parts for name in _LONG))
+    for item in items:
+        if item.path.relative_to(_TESTS).as_posix().startswith(_SLOW):
+            item.add_marker(pytest.mark.slow)
     if os.environ.get("CI"):
         # A server, a browser and a busy machine are involved: a failing test runs once more, and both are reported.
         for item in items:

@@ -1,4 +1,4 @@
-"""What pyproject.toml says an installation needs: enough for each part of the house, and what `make test` tests."""
+"""What pyproject.toml says an installation needs: enough for each part of the house, and what `make test-all` tests."""
 
 from __future__ import annotations
 
