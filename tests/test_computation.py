@@ -38,7 +38,6 @@ SOFTMAX = {
     "serving/requests/two_sentences.py": "probabilities of words",
     "serving/walk/steps.py": "probabilities of words",
     "viz_core/lessons/bahdanau/decoder_steps.py": "probabilities of words; the additive formula, pair by pair",
-    "viz_core/lessons/bahdanau/broken.py": "additive scores that lack their tanh",
     "viz_core/lessons/attention_pooling/broken.py": "kernel weights that lack the term of the key",
     "viz_core/lessons/scoring_functions/broken.py": "the softmax of scores that lack their root",
     "viz_core/lessons/multi_head/broken.py": "scores over the wrong root, and heads that take every h-th column",

@@ -14,7 +14,6 @@ from viz_core.lessons.attention_pooling.broken import (
     product_weights,
     signed_weights,
     unguarded_weights,
-    without_key_term,
 )
 from viz_core.lessons.attention_pooling.curve_fit import NARROW, SPAN, Fit, range_excess, sum_error
 from viz_core.lessons.attention_pooling.pooling_as_attention import gaussian_pooling_as_attention
@@ -109,8 +108,8 @@ def claims(chapter: Chapter, pooling: Pooling, fit: Fit, broken: str) -> None:
         if pooling.kernel == "gaussian":
             # q k / sigma^2 grows as the width shrinks, and its rounding with it.
             tolerance = 1e-14 * scale * (1 + (SPAN / pooling.width) ** 2)
-            attention = without_key_term if broken == "no-bias" else gaussian_pooling_as_attention
-            attended = attention(fit.x_train, fit.y_train, fit.x_val, pooling.width)
+            given = fit.x_train, fit.y_train, fit.x_val, pooling.width
+            attended = gaussian_pooling_as_attention(*given, key_term=broken != "no-bias")
             chapter.claim("attention", float((attended - fit.y_hat).abs().max()), tolerance)
 
 

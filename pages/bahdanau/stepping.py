@@ -16,8 +16,7 @@ from ui.blocks.translation import TranslationInputs
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate, sentence_request, translator
 from ui.text.markdown import escape
-from viz_core.lessons.bahdanau.broken import wrong_weights
-from viz_core.lessons.bahdanau.decoder_steps import DecoderSteps, decoder_steps, step_residuals
+from viz_core.lessons.bahdanau.decoder_steps import DecoderSteps, decoder_steps, step_residuals, wrong_weights
 from viz_core.pretrained import Translation
 
 TOP = 6  # next tokens shown

@@ -143,16 +143,10 @@ def _clip(offsets: Int[Tensor, "*shape"], max_distance: int) -> Int[Tensor, "*sh
     return offsets.clamp(-max_distance, max_distance) + max_distance
 
 
-def _relative_cost(sizes: SchemeSizes) -> SchemeCost:
-    """t (2n - 1) w learned, a vector for each offset in each of t tables; h n (2n - 1) scores q . r by offset."""
-    vectors = 2 * sizes.num_tokens - 1
-    return SchemeCost.learned((sizes.tables or 1) * vectors * sizes.head_dim, sizes.scores_by_offset(sizes.num_tokens))
-
-
-def _shaw_cost(sizes: SchemeSizes) -> SchemeCost:
-    """t (2k + 1) w learned, for clipped offsets; as many scores as without clipping (Shaw 2018, section 3.2)."""
-    vectors = 2 * sizes.max_distance + 1
-    return SchemeCost.learned((sizes.tables or 1) * vectors * sizes.head_dim, sizes.scores_by_offset(sizes.num_tokens))
+def _cost(sizes: SchemeSizes, reach: int) -> SchemeCost:
+    """t (2k + 1) w learned, a vector for each offset of reach k in each of t tables; h n (2n - 1) scores by offset."""
+    learned = (sizes.tables or 1) * (2 * reach + 1) * sizes.head_dim
+    return SchemeCost.learned(learned, sizes.scores_by_offset(sizes.num_tokens))
 
 
 RELATIVE = SchemeEntry(
@@ -162,7 +156,7 @@ RELATIVE = SchemeEntry(
     enters="scores",
     depends_on="offset",
     extrapolates=False,
-    cost=_relative_cost,
+    cost=lambda sizes: _cost(sizes, sizes.num_tokens - 1),
     make=lambda sizes: RelativePositionEmbedding1d(sizes.num_tokens, sizes.head_dim, sizes.tables),
     seed=5,
     code=(RelativePositionEmbedding1d, relative_to_absolute, relative_to_absolute_steps),
@@ -175,7 +169,7 @@ SHAW = SchemeEntry(
     enters="scores",
     depends_on="offset",
     extrapolates=True,
-    cost=_shaw_cost,
+    cost=lambda sizes: _cost(sizes, sizes.max_distance),  # Shaw 2018, section 3.2
     make=lambda sizes: RelativePositionEmbedding1d(
         sizes.num_tokens, sizes.head_dim, sizes.tables, max_distance=sizes.max_distance
     ),

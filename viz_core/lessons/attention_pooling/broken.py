@@ -6,8 +6,6 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from viz_core.trace import attend
-
 Train: TypeAlias = Float[Tensor, " train"]
 Val: TypeAlias = Float[Tensor, " val"]
 
@@ -26,11 +24,5 @@ def signed_weights(x_train: Train, x_val: Val, width: float) -> Float[Tensor, "v
 
 
 def product_weights(x_train: Train, x_val: Val, sigma: float) -> Float[Tensor, "val train"]:
-    """The weights of `without_key_term`: a softmax of q k / sigma^2."""
+    """The weights of scores q k / sigma^2 alone: without -k^2 / (2 sigma^2) large keys win."""
     return (x_val[:, None] * x_train / sigma**2).softmax(dim=1)
-
-
-def without_key_term(x_train: Train, y_train: Train, x_val: Val, sigma: float) -> Val:
-    """Dot-product attention with scores q k / sigma^2 alone: without -k^2 / (2 sigma^2) large keys win."""
-    queries, keys, values = (t[None, None, :, None] / s for t, s in ((x_val, sigma), (x_train, sigma), (y_train, 1)))
-    return attend(queries, keys, values, scale=1.0, site="pooling.broken")[0, 0, :, 0]

@@ -52,29 +52,30 @@ def decoder_steps(translator: Translator, translation: Translation) -> DecoderSt
 
 
 @torch.inference_mode()
-def score_error(translator: Translator, translation: Translation, steps: DecoderSteps) -> float:
-    """max |a_tj recorded - a_tj by the formula|, the formula in float64, a step at a time.
+def weights_by_formula(
+    translator: Translator, translation: Translation, steps: DecoderSteps, error: str = ""
+) -> tuple[Float[Tensor, "steps keys"], float]:
+    """Weights of each step by the formula in float64, and by how much a claim about the recorded ones fails.
 
-    e_tj = w_v^T tanh(W_q s_(t-1) + W_k h_j), a_t = softmax(e_t) (Bahdanau 2015, appendix A.1.2).
+    e_tj = w_v^T tanh(W_q s_(t-1) + W_k h_j), a_t = softmax(e_t) (Bahdanau 2015, appendix A.1.2); 0 for keys that are
+    never attended to. The claim is max |a_tj recorded - a_tj by the formula|.
+
+    Args:
+        error: "no-tanh" leaves out tanh: a sum in which the query cancels. "undivided": exp(e_tj), and max |sum_j
+            exp(e_tj) - 1|.
     """
     recorded = translation.trace["decoder.0.cross"].weights(head=0)[0].double()
-    scores = step_scores(translator, translation, steps, torch.nn.Tanh())
-    formula = torch.zeros_like(recorded)
-    formula[:, : scores.shape[1]] = scores.softmax(dim=1)
-    return float((recorded - formula).abs().max())
-
-
-@torch.inference_mode()
-def step_scores(
-    translator: Translator, translation: Translation, steps: DecoderSteps, bend: torch.nn.Module
-) -> Float[Tensor, "steps keys"]:
-    """Return w_v^T bend(W_q s_(t-1) + W_k h_j) in float64 for every step and each key that it may attend to."""
+    bend = torch.nn.Identity() if error == "no-tanh" else torch.nn.Tanh()
     attention = translator.model.decoder.attention
     W_q, W_k, w_v = (layer.weight.cpu().double() for layer in (attention.W_q, attention.W_k, attention.w_v))
     source, _, valid_lens = translator.teacher_forced(translation.source_ids, translation.target_ids)
     state = translator.model.decoder.init_state(translator.model.encoder(source, valid_lens), valid_lens)
     keys = state.enc_outputs[0, : int(state.enc_valid_lens[0])].cpu().double() @ W_k.T
-    return torch.stack([bend(query + keys) @ w_v[0] for query in steps.queries.double() @ W_q.T])
+    scores = torch.stack([bend(query + keys) @ w_v[0] for query in steps.queries.double() @ W_q.T])
+    weights = torch.zeros_like(recorded)
+    weights[:, : len(keys)] = scores.exp() if error == "undivided" else scores.softmax(dim=1)
+    off = weights.sum(dim=1) - 1 if error == "undivided" else recorded - weights
+    return weights, float(off.abs().max())
 
 
 @torch.inference_mode()
@@ -86,13 +87,20 @@ def context_error(translator: Translator, translation: Translation, steps: Decod
     return float((added - steps.contexts).abs().max())
 
 
+def wrong_weights(
+    translator: Translator, translation: Translation, error: str
+) -> tuple[Float[Tensor, "steps keys"], float]:
+    """`weights_by_formula` with an error, "undivided" or "no-tanh"."""
+    return weights_by_formula(translator, translation, decoder_steps(translator, translation), error)
+
+
 def step_residuals(translator: Translator, translation: Translation) -> dict[str, float]:
     """How far the recorded weights are from what must be true: rows sum to 1, the formula, parts add up to contexts."""
     weights = translation.trace["decoder.0.cross"].weights(head=0)[0]
     steps = decoder_steps(translator, translation)
     return {
         "rows": float((weights.sum(dim=-1) - 1).abs().max()),
-        "formula": score_error(translator, translation, steps),
+        "formula": weights_by_formula(translator, translation, steps)[1],
         "contexts": context_error(translator, translation, steps),
     }
 

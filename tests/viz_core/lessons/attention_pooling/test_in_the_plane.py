@@ -9,15 +9,12 @@ import torch
 
 from viz_core.attention import boxcar, gaussian, nadaraya_watson
 from viz_core.attention.kernel_pooling import with_width
-from viz_core.lessons.attention_pooling.broken import (
-    signed_weights,
-    unguarded_weights,
-    without_key_term,
-)
+from viz_core.lessons.attention_pooling.broken import product_weights, signed_weights, unguarded_weights
 from viz_core.lessons.attention_pooling.consistency import errors_by_rate, shrinking_width
 from viz_core.lessons.attention_pooling.curve_fit import noisy_points
 from viz_core.lessons.attention_pooling.in_the_plane import labelled_points, left_out_right, shares, transformed_error
 from viz_core.lessons.attention_pooling.kernel_width import leave_one_out
+from viz_core.lessons.attention_pooling.pooling_as_attention import gaussian_pooling_as_attention
 
 
 def test_shares_of_two_points_by_hand() -> None:
@@ -61,5 +58,6 @@ def test_pooling_done_wrong_is_wrong() -> None:
     residuals = y - nadaraya_watson(x, y, x, kernel)[0]
     own = nadaraya_watson(x, y, x, kernel)[1].diagonal()
     torch.testing.assert_close((1 - own) * leave_one_out(x, y, kernel), residuals)
-    biased = without_key_term(x, y, queries, 0.5)
+    biased = gaussian_pooling_as_attention(x, y, queries, 0.5, key_term=False)
+    torch.testing.assert_close(biased, product_weights(x, queries, 0.5) @ y)
     assert float((biased - nadaraya_watson(x, y, queries, gaussian(0.5))[0]).abs().max()) > 0.1

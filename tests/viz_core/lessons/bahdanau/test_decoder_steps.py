@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from viz_core.lessons.bahdanau.decoder_steps import decoder_steps, erased_error, score_error
+from viz_core.lessons.bahdanau.decoder_steps import decoder_steps, erased_error, weights_by_formula
 from viz_core.pretrained import Translator, build_translation_model
 
 SIZES = {"embed_size": 12, "num_hiddens": 12, "num_layers": 2, "dropout": 0.0}
@@ -42,7 +42,7 @@ def test_steps_are_those_of_the_recorded_pass(architecture: str, translator: Tra
     recorded = result.trace["decoder.0.cross"].weights(head=0)[0]
     torch.testing.assert_close(steps.weights, recorded, atol=1e-6, rtol=0)
     assert float((recorded.max(dim=-1).values - 1 / recorded.shape[1]).min()) > 0.02  # not uniform: the test can fail
-    assert score_error(attends, result, steps) < 1e-5
+    assert weights_by_formula(attends, result, steps)[1] < 1e-5
 
 
 def test_queries_contexts_and_choices_follow_from_the_states(attends: Translator) -> None:
@@ -81,14 +81,14 @@ def test_the_residual_is_that_of_the_formula_pair_by_pair(attends: Translator) -
     for t, query in enumerate(another.queries.double()):
         scores = torch.stack([w_v[0] @ torch.tanh(W_q @ query + W_k @ key) for key in keys])
         worst = max(worst, float((recorded[t] - scores.softmax(dim=0)).abs().max()))
-    assert score_error(attends, result, another) == pytest.approx(worst, rel=1e-9)
+    assert weights_by_formula(attends, result, another)[1] == pytest.approx(worst, rel=1e-9)
 
 
 def test_a_wrong_weight_is_seen(attends: Translator) -> None:
     result = attends.translate("Where is the cat?", max_new_tokens=5)
     steps = decoder_steps(attends, result)
     another = replace(steps, queries=steps.queries + 0.5)  # as if other states had asked
-    assert score_error(attends, result, another) > 1e-3
+    assert weights_by_formula(attends, result, another)[1] > 1e-3
 
 
 def test_the_plain_decoder_has_a_bottleneck_and_the_other_has_not(plain: Translator, attends: Translator) -> None:
