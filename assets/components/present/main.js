@@ -16,6 +16,7 @@ const views = new WeakMap();
 let words = null;
 let bar = null; // while presenting
 let path = ""; // of the chapter that is presented
+const hasLeft = () => window.location.pathname !== path; // while parts of that chapter may still be there
 let watch = null;
 let follows = false; // whether it shows what the URL names, also if that is drawn after others, until somebody goes on
 
@@ -55,7 +56,7 @@ function end() {
   delete document.documentElement.dataset.presenting;
   hideAll();
   forgetVotes();
-  if (window.location.pathname === path) writeUrl(false);
+  if (!hasLeft()) writeUrl(false);
   figure?.scrollIntoView({ block: "center" });
 }
 
@@ -71,7 +72,7 @@ function show(figure) {
  */
 function openSections() {
   const box = document.querySelector(".st-key-open-all input");
-  if (box && !box.checked) box.click();
+  if (box && !box.checked && !hasLeft()) box.click();
 }
 
 let updates = false;
@@ -159,7 +160,7 @@ function pressed(event) {
 window.addEventListener("keydown", pressed);
 window.addEventListener("click", clicked, true);
 window.addEventListener("atlas-show", ({ detail }) => bar && showElement(detail)); // the tour shows the element of its step
-window.addEventListener("popstate", () => bar && !requested() && end());
+window.addEventListener("popstate", () => bar && (!requested() || hasLeft()) && end());
 
 export default function (component) {
   const { data } = component;
@@ -172,7 +173,7 @@ export default function (component) {
       parts.root.addEventListener("click", () => begin(middleOne()));
       return { parts };
     },
-    () => window.location.pathname !== path && end(),
+    () => hasLeft() && end(),
   );
   words = JSON.parse(new TextDecoder().decode(data));
   view.parts.start.textContent = words.start;
