@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import functools
 import http.server
 import subprocess
@@ -35,8 +36,23 @@ TIMEOUT = 120_000
 SUB_PATH = "some/where"
 APP = "https://atlas.example/"
 
+
+def packing(function: str) -> str:
+    """A JavaScript function that may call `pack(numbers)`, which returns a text for `unpack`.
+
+    Playwright passes a list on one number at a time, which takes longer than a model's run.
+    """
+    pack = """const pack = (numbers) => {
+      const bytes = new Uint8Array(Float32Array.from(numbers).buffer);
+      let text = "";
+      for (let i = 0; i < bytes.length; i += 4096) text += String.fromCharCode(...bytes.subarray(i, i + 4096));
+      return btoa(text);
+    };"""
+    return f"(() => {{ {pack} return {function}; }})()"
+
+
 # What the browser makes of some texts: as `translate` of translator.js returns it, with every map.
-IN_BROWSER = """async ([texts, beam, off]) => {
+IN_BROWSER = packing("""async ([texts, beam, off]) => {
   const { attentionWeights } = await import(new URL("../attention.js", location));
   const results = [];
   for (const text of texts) {
@@ -44,32 +60,32 @@ IN_BROWSER = """async ([texts, beam, off]) => {
     const { calls, outputs, ...found } = await atlas.translator.translate(text, { beam, off });
     const time = performance.now() - started;
     const maps = Object.entries(calls).map(([group, layers]) => [
-      group, layers.map((call) => [...attentionWeights(call)]),
+      group, layers.map((call) => pack(attentionWeights(call))),
     ]);
     results.push({ ...found, time, maps: Object.fromEntries(maps) });
   }
   return results;
-}"""
+}""")
 # What the writer's page makes of some texts: as `run` of writer_model.js returns it, with every map.
-WRITTEN = """async ([texts, options]) => {
+WRITTEN = packing("""async ([texts, options]) => {
   const { attentionWeights } = await import(new URL("../attention.js", location));
   const results = [];
   for (const text of texts) {
     const { calls, ...found } = await atlas.writer.run(text, options);
-    results.push({ ...found, maps: calls["decoder-self"].map((call) => [...attentionWeights(call)]) });
+    results.push({ ...found, maps: calls["decoder-self"].map((call) => pack(attentionWeights(call))) });
   }
   return results;
-}"""
+}""")
 # What the reader's page makes of some texts: as `read` of reader_model.js returns it, with every map.
-READ = """async ([texts, masked, off]) => {
+READ = packing("""async ([texts, masked, off]) => {
   const { attentionWeights } = await import(new URL("../attention.js", location));
   const results = [];
   for (const text of texts) {
     const { calls, logits, chances, ...found } = await atlas.reader.read(text, masked, off);
-    results.push({ ...found, logits: [...logits], maps: calls.map((call) => [...attentionWeights(call)]) });
+    results.push({ ...found, logits: pack(logits), maps: calls.map((call) => pack(attentionWeights(call))) });
   }
   return results;
-}"""
+}""")
 _SINCE_ARRIVAL = """() => {
   const at = (name) => performance.getEntriesByName(name)[0].startTime;
   return (at("translated") - at("arrived")) / 1000;
@@ -134,13 +150,18 @@ def _writer_rows(writer: HubModel, starts: Sequence[str], written: Sequence[dict
     ]
 
 
+def unpack(text: str, shape: tuple[int, ...]) -> np.ndarray:
+    """The numbers that `pack` made a text of."""
+    return np.frombuffer(base64.b64decode(text), "<f4").reshape(shape)
+
+
 def map_difference(found: dict[str, Any], expected: Translation) -> float:
     """The largest difference of any weight of any map between the browser's translation and Python's."""
     most = 0.0
     for group in translation_groups(expected, group_labels("translation")):
         for call, weights in zip(group.calls, found["maps"][group.id], strict=True):
             own = call.weights()[0].numpy()
-            most = max(most, float(np.abs(own - np.reshape(weights, own.shape)).max()))
+            most = max(most, float(np.abs(own - unpack(weights, own.shape)).max()))
     return most
 
 
@@ -154,12 +175,12 @@ def read_differences(found: dict[str, Any], reader: HubModel) -> tuple[float, fl
     """The largest differences of any logit and of any weight of any map between the browser's reader and Python's."""
     with record() as trace:
         logits = reader.network(input_ids=torch.tensor([found["ids"]])).logits[0].numpy()
-    return float(np.abs(np.reshape(found["logits"], logits.shape) - logits).max()), _largest_difference(found, trace)
+    return float(np.abs(unpack(found["logits"], logits.shape) - logits).max()), _largest_difference(found, trace)
 
 
 def _largest_difference(found: dict[str, Any], calls: Iterable[AttentionCall]) -> float:
     own = [call.weights()[0].numpy() for call in calls]
-    maps = [np.reshape(weights, expected.shape) for weights, expected in zip(found["maps"], own, strict=True)]
+    maps = [unpack(weights, expected.shape) for weights, expected in zip(found["maps"], own, strict=True)]
     return max(float(np.abs(one - other).max()) for one, other in zip(maps, own, strict=True))
 
 
@@ -185,7 +206,14 @@ def build_site_below(root: Path) -> None:
     Raises:
         RuntimeError: if it cannot be built; the message says why.
     """
-    _run([sys.executable, "-m", "static_site", "--out", str(root / SUB_PATH), "--app", APP])
+    done = subprocess.run(build_command(root), cwd=ROOT, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(done.stderr)
+
+
+def build_command(root: Path) -> Sequence[str]:
+    """The command that builds the site at a sub-path of a folder."""
+    return [sys.executable, "-m", "static_site", "--out", str(root / SUB_PATH), "--app", APP]
 
 
 @contextmanager
@@ -203,12 +231,6 @@ def serve_site(root: Path, sent: list[int] | None = None) -> Iterator[str]:
     finally:
         server.shutdown()
         server.server_close()
-
-
-def _run(command: Sequence[str]) -> None:
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise RuntimeError(done.stderr)
 
 
 class _Quiet(http.server.SimpleHTTPRequestHandler):

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-import fcntl
+import functools
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, BrowserContext, Page, Request, expect
 
 from benchmarks.serving import serve
-from benchmarks.static_site import build_site_below, serve_site
+from benchmarks.static_site import serve_site
 from tests.browser.accessibility import found_in
 from tests.browser.chromium import close_after_its_tests, open_browser, window
-from tests.shared_server import run_folder, shared_server
+from tests.built_site import site_build, site_folder
+from tests.shared_server import shared_server
+
+__all__ = ["site_build", "site_folder"]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -57,51 +61,67 @@ def lab_url(folders: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 
 @pytest.fixture(scope="session")
-def site_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the site without a server at a sub-path, built once in a run."""
-    root = run_folder(tmp_path_factory) / "site"
-    root.mkdir(exist_ok=True)
-    with (root / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        try:
-            if not any(root.glob("*/")):
-                build_site_below(root)
-        except RuntimeError as error:
-            if "URLError" not in str(error):
-                raise
-            pytest.skip("the npm registry cannot be reached, and onnxruntime-web is not in build/cache")
-    return root
+def sent() -> list[int]:
+    """Bytes of each file of the site that was sent, the newest last."""
+    return []
 
 
 @pytest.fixture(scope="session")
-def site(site_folder: Path) -> Iterator[str]:
+def site(site_folder: Path, sent: list[int]) -> Iterator[str]:
     """The site without a server, on a plain file server."""
-    with serve_site(site_folder) as url:
+    with serve_site(site_folder, sent) as url:
         yield url
 
 
 @pytest.fixture
 def alone(browser: Browser, site: str) -> Iterator[Page]:
-    """A browser that has seen nothing yet and reaches the site alone; it asks for nothing else."""
+    """A window that reaches the site alone, in a browser that keeps the files of the pages it has visited before."""
+    with _window_of_site(_visitors_context(browser), site) as page:
+        yield page
+        page.evaluate("() => localStorage.clear()")
+
+
+@pytest.fixture
+def newcomer(browser: Browser, site: str, sent: list[int]) -> Iterator[Page]:
+    """A window that reaches the site alone, in a browser that has seen nothing yet; `sent` begins with its files."""
     context = browser.new_context(viewport={"width": 1400, "height": 1000}, reduced_motion="reduce")
-    blocked: list[str] = []
+    sent.clear()
+    with _window_of_site(context, site) as page:
+        yield page
+    context.close()
+
+
+@functools.lru_cache(maxsize=1)
+def _visitors_context(browser: Browser) -> BrowserContext:
+    return browser.new_context(viewport={"width": 1400, "height": 1000}, reduced_motion="reduce")
+
+
+@contextmanager
+def _window_of_site(context: BrowserContext, site: str) -> Iterator[Page]:
+    """A window in which an uncaught error, or a request to any other address, fails the test."""
+    elsewhere: list[str] = []
     errors: list[str] = []
 
     def only_here(route: Any) -> None:
         if route.request.url.startswith(site):
             route.continue_()
         else:
-            blocked.append(route.request.url)
             route.abort()
 
-    context.route("**/*", only_here)
+    def note(request: Request) -> None:
+        """Routes see nothing once the page has a service worker, this does."""
+        if request.url.startswith("http") and not request.url.startswith(site):
+            elsewhere.append(request.url)
+
     page = context.new_page()
+    page.route("**/*", only_here)
     page.set_default_timeout(120_000)
+    page.on("request", note)
     page.on("pageerror", lambda error: errors.append(str(error)))
     yield page
-    context.close()
-    assert not blocked
-    assert not errors
+    page.close()
+    assert not elsewhere, elsewhere
+    assert not errors, errors
 
 
 @pytest.fixture

@@ -10,8 +10,7 @@ import pytest
 import torch
 from playwright.sync_api import Page, expect
 
-from benchmarks.static_site import wait_until_ready
-from tests.browser.static_pages import check_everyone_can_use_it, check_it_fits
+from tests.browser.static_pages import check_every_language
 from viz_core.lessons.learning.recorded_runs import head_measures, shot_weights
 from viz_core.lessons.relative_projection import proof
 from viz_core.lessons.sinusoidal_encoding import properties
@@ -120,29 +119,25 @@ def test_the_table_of_contents_leads_to_every_page(alone: Page, site: str) -> No
         expect(links).to_have_count(len(pages))
 
 
-def test_a_reader_moves_the_sliders_by_keys_and_follows_the_link_offline(alone: Page, site: str) -> None:
-    alone.goto(site)
-    alone.get_by_role("link", name="Sinusoidal encoding").click()
-    expect(alone.locator(".claims [data-holds=true]")).to_have_count(3)
-    alone.get_by_label("Dimensions d").press("ArrowRight")
-    expect(alone.locator("html")).to_have_attribute("data-measured", "60,33,10000")
-    assert alone.url.endswith("#d=33")
-    expect(alone.locator(".heatmap .stage")).to_have_attribute("data-columns", "33")
-    expect(alone.get_by_text("squared length 16 + sin² of its last angle")).to_be_visible()
-    alone.evaluate("() => navigator.serviceWorker.ready")
-    alone.context.set_offline(True)
-    alone.goto(f"{site}pt-BR/relative-projection.html#offset=-7&position=9&pair=2")
-    expect(alone.locator(".claims [data-holds=true]")).to_have_count(6)
+def test_a_reader_moves_the_sliders_by_keys_and_follows_the_link_offline(newcomer: Page, site: str) -> None:
+    newcomer.goto(site)
+    newcomer.get_by_role("link", name="Sinusoidal encoding").click()
+    expect(newcomer.locator(".claims [data-holds=true]")).to_have_count(3)
+    newcomer.get_by_label("Dimensions d").press("ArrowRight")
+    expect(newcomer.locator("html")).to_have_attribute("data-measured", "60,33,10000")
+    assert newcomer.url.endswith("#d=33")
+    expect(newcomer.locator(".heatmap .stage")).to_have_attribute("data-columns", "33")
+    expect(newcomer.get_by_text("squared length 16 + sin² of its last angle")).to_be_visible()
+    newcomer.evaluate("() => navigator.serviceWorker.ready")
+    newcomer.context.set_offline(True)
+    newcomer.goto(f"{site}pt-BR/relative-projection.html#offset=-7&position=9&pair=2")
+    expect(newcomer.locator(".claims [data-holds=true]")).to_have_count(6)
     line = next(each for each in proof.proof_lines(-7, 9, 2, 32) if each.name == "result")
-    expect(alone.locator("[data-part=numbers-result] [data-number=sine]")).to_have_text(
+    expect(newcomer.locator("[data-part=numbers-result] [data-number=sine]")).to_have_text(
         f"{line.result[0]:.4f}".replace(".", ",").replace("-", "−")
     )
 
 
 @pytest.mark.parametrize("name", PAGES)
 def test_the_pages_fit_a_phone_and_everyone_can_use_them(alone: Page, site: str, name: str) -> None:
-    for language in LANGUAGES:
-        alone.goto(f"{site}{language}/{name}.html")
-        wait_until_ready(alone)
-        check_it_fits(alone)
-    check_everyone_can_use_it(alone)
+    check_every_language(alone, site, name)

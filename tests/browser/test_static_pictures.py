@@ -14,8 +14,8 @@ import torch
 from PIL import Image
 from playwright.sync_api import Page, expect
 
-from benchmarks.static_site import wait_until_ready
-from tests.browser.static_pages import check_everyone_can_use_it, check_it_fits
+from benchmarks.static_site import packing, unpack, wait_until_ready
+from tests.browser.static_pages import check_every_language, check_first_visit
 from viz_core.images.drawn import drawn_picture
 from viz_core.images.open_image import open_picture
 from viz_core.pretrained import ImageClassifier, load
@@ -23,7 +23,7 @@ from viz_core.trace import intervene, off
 from viz_core.view.picture import picture_groups
 from viz_core.view.words import group_labels
 
-CLASSIFIED = """async ([content, name, off]) => {
+CLASSIFIED = packing("""async ([content, name, off]) => {
   const { decode } = atlas;
   const { attentionWeights, measureMap } = await import(new URL("../attention.js", location));
   const bytes = Uint8Array.from(atob(content), (sign) => sign.charCodeAt(0));
@@ -35,8 +35,8 @@ CLASSIFIED = """async ([content, name, off]) => {
   info.seen = { grid: [Math.sqrt(rows - 1), Math.sqrt(rows - 1)], special: 1 };
   const measure = (map, head) => measureMap(map.subarray(head * rows * rows, (head + 1) * rows * rows), info);
   const measures = maps.map((map) => Array.from({ length: calls[0].heads }, (_, head) => measure(map, head)));
-  return { pixels: [...found.pixels], probabilities: found.probabilities, maps: maps.map((map) => [...map]), measures };
-}"""
+  return { pixels: pack(found.pixels), probabilities: found.probabilities, maps: maps.map(pack), measures };
+}""")
 MODELS = ("vit-fashion-mnist", "vit-cifar10")
 
 
@@ -79,12 +79,13 @@ def test_pixels_probabilities_and_maps_are_those_of_python(
         switched = alone.evaluate(CLASSIFIED, [encoded(pictures()[0]), name, ["encoder-self.1.2", "encoder-self.4.0"]])
         with intervene({"encoder.1.self": off(2), "encoder.4.self": off(0)}):
             check_equal(switched, model, pictures()[0], levels=0)
+    check_photo(alone, classifiers["vit-cifar10"])
 
 
 def check_equal(found: dict[str, Any], model: ImageClassifier, content: bytes, levels: int) -> None:
     """Pixels are at most so many of 255 levels off; what the model makes of the same pixels is equal."""
     prepared = model.prepare(open_picture(content))
-    pixels = torch.tensor(found["pixels"]).reshape(prepared.pixels.shape)
+    pixels = torch.tensor(unpack(found["pixels"], tuple(prepared.pixels.shape)))
     assert float((pixels - prepared.pixels).abs().max()) <= 1.001 * levels / 255 / min(model.preparation.std)
     expected = model.classify_prepared(replace(prepared, pixels=pixels))
     for label, chance in zip(model.labels, found["probabilities"], strict=True):
@@ -92,64 +93,55 @@ def check_equal(found: dict[str, Any], model: ImageClassifier, content: bytes, l
     (group,) = picture_groups(expected, group_labels("vision-transformer"))
     for layer, call in enumerate(group.calls):
         weights = call.weights()[0].numpy()
-        assert np.abs(weights - np.reshape(found["maps"][layer], weights.shape)).max() < 1e-4
+        assert np.abs(weights - unpack(found["maps"][layer], weights.shape)).max() < 1e-4
         for fingerprint, measured in zip(group.picture(layer).fingerprints, found["measures"][layer], strict=True):
             assert {name: fingerprint[name] for name in measured} == pytest.approx(measured, abs=1e-4)
 
 
-def test_a_photo_in_jpeg_is_decoded_almost_as_in_python(
-    alone: Page, site: str, classifiers: dict[str, ImageClassifier]
-) -> None:
-    """Decoders of JPEG may round differently: a level of 255 here, and no other label."""
-    alone.goto(f"{site}en/vision-transformer.html")
-    wait_until_ready(alone)
+def check_photo(page: Page, model: ImageClassifier) -> None:
+    """Decoders of JPEG may round differently: a level of 255 here."""
     content = io.BytesIO()
     drawn_picture("ship").resize((301, 257)).save(content, "JPEG", quality=85)
-    model = classifiers["vit-cifar10"]
-    found = alone.evaluate(CLASSIFIED, [encoded(content.getvalue()), model.card.name, []])
+    found = page.evaluate(CLASSIFIED, [encoded(content.getvalue()), model.card.name, []])
     own = model.classify(open_picture(content.getvalue())).prepared.pixels.numpy().ravel()
-    levels = 255 * min(model.preparation.std) * np.abs(np.array(found["pixels"]) - own)
+    levels = 255 * min(model.preparation.std) * np.abs(unpack(found["pixels"], own.shape) - own)
     assert levels.max() < 2.5
 
 
 def test_a_reader_chooses_draws_and_uploads(
-    alone: Page, site: str, classifiers: dict[str, ImageClassifier], tmp_path: Path
+    newcomer: Page, site: str, sent: list[int], classifiers: dict[str, ImageClassifier], tmp_path: Path
 ) -> None:
-    alone.goto(f"{site}en/")
-    alone.get_by_role("link", name="Vision Transformer").click()
-    wait_until_ready(alone)
-    result = alone.locator("[data-part=result]")
+    newcomer.goto(f"{site}en/")
+    newcomer.get_by_role("link", name="Vision Transformer").click()
+    wait_until_ready(newcomer)
+    check_first_visit(newcomer, sent)
+    result = newcomer.locator("[data-part=result]")
     expect(result).to_contain_text("ankle boot")
-    alone.get_by_role("combobox", name="Model").select_option(label="Animals, vehicles")
+    newcomer.get_by_role("combobox", name="Model").select_option(label="Animals, vehicles")
     expect(result).to_contain_text("truck")
-    alone.get_by_role("switch", name="Switch off Layer 5, head 1").first.click()
-    expect(alone.locator("html")).to_have_attribute("data-off", "encoder-self.4.0")
-    assert "model=vit-cifar10&off=encoder-self.4.0" in alone.url
-    alone.get_by_role("combobox", name="Picture").select_option(label="Draw")
-    paper = alone.get_by_role("application", name="Drawing area")
+    newcomer.get_by_role("switch", name="Switch off Layer 5, head 1").first.click()
+    expect(newcomer.locator("html")).to_have_attribute("data-off", "encoder-self.4.0")
+    assert "model=vit-cifar10&off=encoder-self.4.0" in newcomer.url
+    newcomer.get_by_role("combobox", name="Picture").select_option(label="Draw")
+    paper = newcomer.get_by_role("application", name="Drawing area")
     paper.focus()
     for key in ("Space", *["ArrowDown"] * 6, "Space"):
-        alone.keyboard.press(key)
-    expect(alone.locator("html")).to_have_attribute("data-shown", "vit-cifar10 draw truck")
-    alone.get_by_role("combobox", name="Picture").select_option(label="Upload")
+        newcomer.keyboard.press(key)
+    expect(newcomer.locator("html")).to_have_attribute("data-shown", "vit-cifar10 draw truck")
+    newcomer.get_by_role("combobox", name="Picture").select_option(label="Upload")
     (tmp_path / "notes.png").write_text("no picture")
-    alone.locator("input[type=file]").set_input_files(tmp_path / "notes.png")
-    expect(alone.get_by_role("alert")).to_contain_text("PNG, JPEG, WebP, or GIF pictures can be opened")
+    newcomer.locator("input[type=file]").set_input_files(tmp_path / "notes.png")
+    expect(newcomer.get_by_role("alert")).to_contain_text("PNG, JPEG, WebP, or GIF pictures can be opened")
     drawn_picture("frog").save(tmp_path / "frog.png")
-    alone.locator("input[type=file]").set_input_files(tmp_path / "frog.png")
+    newcomer.locator("input[type=file]").set_input_files(tmp_path / "frog.png")
     expect(result).to_contain_text("frog")
 
-    expect(alone.get_by_role("status")).to_contain_text("works offline")
-    alone.context.set_offline(True)
-    alone.goto(f"{site}pt-BR/view-vision-transformer.html#model=vit-cifar10&sample=ship&head=encoder-self.1.2")
-    wait_until_ready(alone)
+    newcomer.context.set_offline(True)
+    newcomer.goto(f"{site}pt-BR/view-vision-transformer.html#model=vit-cifar10&sample=ship&head=encoder-self.1.2")
+    wait_until_ready(newcomer)
     expect(result).to_contain_text("navio")
-    expect(alone.get_by_role("heading", level=1)).to_be_hidden()
+    expect(newcomer.get_by_role("heading", level=1)).to_be_hidden()
 
 
 def test_the_page_fits_a_phone_and_everyone_can_use_it(alone: Page, site: str) -> None:
-    for language in ("en", "pt-BR", "zh-TW"):
-        alone.goto(f"{site}{language}/vision-transformer.html")
-        wait_until_ready(alone)
-        check_it_fits(alone)
-    check_everyone_can_use_it(alone)
+    check_every_language(alone, site, "vision-transformer")

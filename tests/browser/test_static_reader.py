@@ -7,7 +7,7 @@ import torch
 from playwright.sync_api import Page, expect
 
 from benchmarks.static_site import READ, read_differences, wait_until_ready
-from tests.browser.static_pages import check_everyone_can_use_it, check_it_fits
+from tests.browser.static_pages import check_every_language, check_first_visit
 from tests.browser.test_static_writer import HARD_TEXTS
 from viz_core.hub import HubModel, load_hub
 from viz_core.hub.runs.token_text import token_words
@@ -54,41 +54,39 @@ def prediction(reader: HubModel, text: str, place: int) -> str:
     return reader.read([int(reader.network(input_ids=ids).logits[0, place].argmax())])[0].text.strip()
 
 
-def test_a_visitor_masks_a_word_switches_a_head_off_and_goes_offline(alone: Page, site: str, reader: HubModel) -> None:
-    alone.goto(f"{site}en/")
-    alone.get_by_role("link", name="Predict a masked word").click()
-    wait_until_ready(alone)
-    result = alone.locator("[data-part=result]")
+def test_a_visitor_masks_a_word_switches_a_head_off_and_goes_offline(
+    newcomer: Page, site: str, sent: list[int], reader: HubModel
+) -> None:
+    newcomer.goto(f"{site}en/")
+    newcomer.get_by_role("link", name="Predict a masked word").click()
+    wait_until_ready(newcomer)
+    check_first_visit(newcomer, sent)
+    result = newcomer.locator("[data-part=result]")
     expect(result.get_by_role("button", pressed=True)).to_have_count(1)
-    alone.get_by_role("button", name="I want to help you.").click()
-    expect(alone.locator("html")).to_have_attribute("data-masked", "2")
-    alone.get_by_label("Your text").fill(TEXT)
-    expect(alone.locator("html")).to_have_attribute("data-shown", TEXT)
+    newcomer.get_by_role("button", name="I want to help you.").click()
+    expect(newcomer.locator("html")).to_have_attribute("data-masked", "2")
+    newcomer.get_by_label("Your text").fill(TEXT)
+    expect(newcomer.locator("html")).to_have_attribute("data-shown", TEXT)
     result.get_by_role("button", pressed=True).press("Enter")
-    expect(alone.locator("html")).to_have_attribute("data-masked", "")
+    expect(newcomer.locator("html")).to_have_attribute("data-masked", "")
     expect(result).to_have_text(TEXT)
     result.get_by_role("button", name="sleeping").click()
     expect(result).to_have_text(f"The cat is {prediction(reader, TEXT, 4)}.")
-    expect(alone).to_have_url(f"{site}en/reader.html#text=The+cat+is+sleeping.&mask=4")
-    expect(alone.locator(".bars b")).to_have_count(5)
-    expect(alone.locator(".claims [data-holds=true]")).to_have_count(1)
-    alone.get_by_role("switch", name="Switch off Layer 3, head 1").first.click()
-    expect(alone.locator("html")).to_have_attribute("data-off", "encoder-self.2.0")
-    expect(alone.locator("p[data-part=whole]")).to_have_text(f"The cat is {prediction(reader, TEXT, 4)}.")
+    expect(newcomer).to_have_url(f"{site}en/reader.html#text=The+cat+is+sleeping.&mask=4")
+    expect(newcomer.locator(".bars b")).to_have_count(5)
+    expect(newcomer.locator(".claims [data-holds=true]")).to_have_count(1)
+    newcomer.get_by_role("switch", name="Switch off Layer 3, head 1").first.click()
+    expect(newcomer.locator("html")).to_have_attribute("data-off", "encoder-self.2.0")
+    expect(newcomer.locator("p[data-part=whole]")).to_have_text(f"The cat is {prediction(reader, TEXT, 4)}.")
     with intervene({"encoder.2.self": off(0)}):
         expect(result).to_have_text(f"The cat is {prediction(reader, TEXT, 4)}.")
 
-    expect(alone.get_by_role("status")).to_contain_text("works offline")
-    alone.context.set_offline(True)
-    alone.goto(f"{site}pt-BR/view-reader.html#text=The+cat+is+sleeping.&mask=2&head=encoder-self.1.2")
-    wait_until_ready(alone)
+    newcomer.context.set_offline(True)
+    newcomer.goto(f"{site}pt-BR/view-reader.html#text=The+cat+is+sleeping.&mask=2&head=encoder-self.1.2")
+    wait_until_ready(newcomer)
     expect(result).to_have_text(f"The {prediction(reader, TEXT, 2)} is sleeping.")
-    expect(alone.get_by_role("heading", level=1)).to_be_hidden()
+    expect(newcomer.get_by_role("heading", level=1)).to_be_hidden()
 
 
 def test_the_page_fits_a_phone_and_everyone_can_use_it(alone: Page, site: str) -> None:
-    for language in ("en", "pt-BR", "zh-TW"):
-        alone.goto(f"{site}{language}/reader.html")
-        wait_until_ready(alone)
-        check_it_fits(alone)
-    check_everyone_can_use_it(alone)
+    check_every_language(alone, site, "reader")

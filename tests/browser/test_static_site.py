@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
-from benchmarks.static_site import APP, IN_BROWSER, SUB_PATH, first_visit, map_difference, wait_until_ready
-from tests.browser.static_pages import check_everyone_can_use_it, check_it_fits
+from benchmarks.static_site import APP, IN_BROWSER, SUB_PATH, map_difference, wait_until_ready
+from tests.browser.static_pages import check_every_language, check_first_visit
 from viz_core import view
 from viz_core.pretrained import Translator, load
 from viz_core.pretrained.samples import held_out
@@ -17,7 +17,6 @@ from viz_core.trace import intervene, off
 from viz_core.view.translation import translation_groups
 from viz_core.view.words import group_labels
 
-LANGUAGES = ("en", "pt-BR", "zh-TW")
 HARD_TEXTS = (
     "Don't you know it's 7 o'clock?",
     "  I\u00a0said:\u2009“No—never!” ",
@@ -64,7 +63,7 @@ def check_equal(found: dict[str, Any], expected: Any) -> None:
     assert map_difference(found, expected) < 1e-4
 
 
-def test_tokens_and_maps_are_those_of_python(alone: Page, site: str, shipped: Translator) -> None:
+def test_tokens_maps_and_measures_are_those_of_python(alone: Page, site: str, shipped: Translator) -> None:
     alone.goto(f"{site}en/transformer.html")
     wait_until_ready(alone)
     texts = [sentence.english for sentence in held_out()[:12]]
@@ -78,13 +77,12 @@ def test_tokens_and_maps_are_those_of_python(alone: Page, site: str, shipped: Tr
     with intervene(heads):
         for one, text in zip(found, texts, strict=False):
             check_equal(one, shipped.translate(text))
+    check_measures(alone, shipped)
 
 
-def test_measures_are_those_of_python(alone: Page, site: str, shipped: Translator) -> None:
-    alone.goto(f"{site}en/transformer.html")
-    wait_until_ready(alone)
+def check_measures(page: Page, shipped: Translator) -> None:
     text = "the black cat sleeps on an old book ."
-    found = alone.evaluate(MEASURED, text)
+    found = page.evaluate(MEASURED, text)
     for group, own in zip(translation_groups(shipped.translate(text), group_labels("translation")), found, strict=True):
         assert [each["name"] for each in own["listed"]] == [each.name for each in group.measures]
         assert [each["unit"] for each in own["listed"]] == [each.unit for each in group.measures]
@@ -97,33 +95,35 @@ def test_measures_are_those_of_python(alone: Page, site: str, shipped: Translato
                     assert value == pytest.approx(fingerprint[name], abs=1e-4), name
 
 
-def test_a_reader_translates_switches_a_head_off_and_goes_offline(alone: Page, site: str, shipped: Translator) -> None:
-    alone.goto(site)
-    alone.get_by_role("link", name="The Transformer").click()
-    wait_until_ready(alone)
-    alone.get_by_label("An English sentence").fill("if it rains")
-    alone.keyboard.press("Tab")
-    expect(alone.locator("html")).to_have_attribute("data-shown", "if it rains")
-    result = alone.locator("[data-part=result]")
+def test_a_reader_translates_switches_a_head_off_and_goes_offline(
+    newcomer: Page, site: str, sent: list[int], shipped: Translator
+) -> None:
+    newcomer.goto(site)
+    newcomer.get_by_role("link", name="The Transformer").click()
+    wait_until_ready(newcomer)
+    check_first_visit(newcomer, sent)
+    newcomer.get_by_label("An English sentence").fill("if it rains")
+    newcomer.keyboard.press("Tab")
+    expect(newcomer.locator("html")).to_have_attribute("data-shown", "if it rains")
+    result = newcomer.locator("[data-part=result]")
     expect(result).to_have_text(shipped.translate("if it rains").text)
-    expect(alone.locator(".claims [data-holds=true]")).to_have_count(2)
-    assert alone.locator(".head canvas").count() == 24
-    alone.get_by_role("switch", name="Switch off Layer 3, head 3").first.click()
-    expect(alone.locator("html")).to_have_attribute("data-off", "cross.2.2")
+    expect(newcomer.locator(".claims [data-holds=true]")).to_have_count(2)
+    assert newcomer.locator(".head canvas").count() == 24
+    newcomer.get_by_role("switch", name="Switch off Layer 3, head 3").first.click()
+    expect(newcomer.locator("html")).to_have_attribute("data-off", "cross.2.2")
     with intervene({"decoder.2.cross": off(2)}):
         expect(result).to_have_text(shipped.translate("if it rains").text)
-    expect(alone.locator("p[data-part=whole]")).to_have_text(shipped.translate("if it rains").text)
-    assert "off=cross.2.2" in alone.url
-    alone.get_by_label("An English sentence").fill("漢字")
-    expect(alone.get_by_role("alert")).to_contain_text("The model knows no word")
+    expect(newcomer.locator("p[data-part=whole]")).to_have_text(shipped.translate("if it rains").text)
+    assert "off=cross.2.2" in newcomer.url
+    newcomer.get_by_label("An English sentence").fill("漢字")
+    expect(newcomer.get_by_role("alert")).to_contain_text("The model knows no word")
 
-    expect(alone.get_by_role("status")).to_contain_text("works offline")
-    alone.context.set_offline(True)
-    alone.goto(f"{site}zh-TW/transformer.html#text=the+letter")
-    wait_until_ready(alone)
+    newcomer.context.set_offline(True)
+    newcomer.goto(f"{site}zh-TW/transformer.html#text=the+letter")
+    wait_until_ready(newcomer)
     expect(result).to_have_text(shipped.translate("the letter").text)
-    alone.goto(f"{site}pt-BR/")
-    expect(alone.get_by_role("heading", level=1)).to_have_text("O Atlas no seu navegador")
+    newcomer.goto(f"{site}pt-BR/")
+    expect(newcomer.get_by_role("heading", level=1)).to_have_text("O Atlas no seu navegador")
 
 
 def test_a_view_in_a_frame_shows_what_its_address_says(alone: Page, site: str, shipped: Translator) -> None:
@@ -179,18 +179,5 @@ def test_a_page_runs_no_script_of_its_markup(alone: Page, site: str) -> None:
     assert alone.evaluate("() => window.ran === undefined")
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_the_pages_fit_a_phone_and_everyone_can_use_them(alone: Page, site: str, language: str) -> None:
-    alone.goto(f"{site}{language}/transformer.html")
-    wait_until_ready(alone)
-    check_it_fits(alone)
-    check_everyone_can_use_it(alone)
-
-
-def test_a_first_visit_to_a_page_loads_less_than_20_mb(site_folder: Path, browser: Browser) -> None:
-    """As the server counts it: the page's model, the runtime, and the small files of all pages."""
-    for name in ("transformer", "walk", "writer", "reader", "vision-transformer"):
-        context = browser.new_context()
-        sent = first_visit(context.new_page(), site_folder, name)
-        context.close()
-        assert sent < 20, (name, sent)
+def test_the_page_fits_a_phone_and_everyone_can_use_it(alone: Page, site: str) -> None:
+    check_every_language(alone, site, "transformer")

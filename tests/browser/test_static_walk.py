@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from playwright.sync_api import Page, expect
 
-from benchmarks.static_site import wait_until_ready
+from benchmarks.static_site import packing, unpack, wait_until_ready
 from serving.walk.steps import Edits, Walk
 from serving.walk.walks import walk_translation
-from tests.browser.static_pages import check_everyone_can_use_it, check_it_fits
+from tests.browser.static_pages import check_everyone_can_use_it, check_first_visit, check_it_fits
 from ui.widgets.walk_payload import encode_walk
 from viz_core.pretrained import Translator, load
 from viz_core.view.framing import unframe
@@ -26,7 +26,7 @@ TYPES = {"f4": np.float32, "f2": np.float16, "u1": np.uint8, "i1": np.int8}
 STATES = ("input", "neurons", "ffn", "output")
 CALLS = ("queries", "keys", "values", "scores", "weights", "outputs", "joined", "added", "state")
 
-OF_WALK = """async ([text, heads, edits, blocks]) => {
+OF_WALK = packing("""async ([text, heads, edits, blocks]) => {
   const { encodeWalk, walkOf } = await import(new URL("../walk_source.js", location));
   const { sizes } = JSON.parse(document.getElementById("data").textContent);
   const { translate, nameOf } = atlas.translator;
@@ -38,7 +38,7 @@ OF_WALK = """async ([text, heads, edits, blocks]) => {
     return btoa(text);
   };
   const packed = (parts) => Object.fromEntries(Object.entries(parts).filter(([, part]) => part.values)
-    .map(([name, { values }]) => [name, base64(Float32Array.from(values))]));
+    .map(([name, { values }]) => [name, pack(values)]));
   const walk = await walkWith(heads);
   const before = heads.length ? await walkWith([]) : null;
   const about = { key: "k", edits, before, words: {}, links: {}, language: "en", state: "" };
@@ -46,16 +46,12 @@ OF_WALK = """async ([text, heads, edits, blocks]) => {
     ...packed(states), attentions: attentions.map(packed),
   })));
   return { numbers, payloads: blocks.map((block) => base64(encodeWalk(walk, { ...about, block }))) };
-}"""
+}""")
 
 
 @pytest.fixture(scope="module")
 def shipped() -> Translator:
     return load("transformer-en-fr", device="cpu")
-
-
-def floats(text: str, like: np.ndarray) -> np.ndarray:
-    return np.frombuffer(base64.b64decode(text), "<f4").reshape(like.shape)
 
 
 def check_numbers(found: list[Any], walk: Walk) -> None:
@@ -67,7 +63,7 @@ def check_numbers(found: list[Any], walk: Walk) -> None:
                 pairs += [(call[name], getattr(attention, name)) for name in CALLS]
             for text, expected in pairs:
                 most = max(LARGEST, DIGITS * np.abs(expected).max())
-                assert np.abs(floats(text, expected) - expected).max() < most
+                assert np.abs(unpack(text, expected.shape) - expected).max() < most
 
 
 def check_equal(own: Any, other: Any, own_data: bytes, other_data: bytes) -> None:
@@ -117,32 +113,34 @@ def test_the_component_gets_the_numbers_of_the_app(
         check_equal(unframe(own)[0], unframe(expected)[0], own, expected)
 
 
-def test_a_reader_plays_steps_and_switches_a_head_off(alone: Page, site: str, shipped: Translator) -> None:
-    alone.goto(f"{site}en/walk.html#text=the+letter&at=scores.0.0.0.0~1~0~~stage")
-    wait_until_ready(alone)
-    walk = alone.locator("div.walk")
+def test_a_reader_plays_steps_and_switches_a_head_off(
+    newcomer: Page, site: str, sent: list[int], shipped: Translator
+) -> None:
+    newcomer.goto(f"{site}en/walk.html#text=the+letter&at=scores.0.0.0.0~1~0~~stage")
+    wait_until_ready(newcomer)
+    check_first_visit(newcomer, sent)
+    walk = newcomer.locator("div.walk")
     expect(walk).to_have_attribute("data-stage", "scores")
-    alone.get_by_role("button", name="Next step").click()
+    newcomer.get_by_role("button", name="Next step").click()
     expect(walk).to_have_attribute("data-stage", "softmax")
-    alone.get_by_role("button", name="Play").click()
+    newcomer.get_by_role("button", name="Play").click()
     expect(walk).to_have_attribute("data-playing", "true")
-    alone.get_by_role("button", name="Pause").click()
+    newcomer.get_by_role("button", name="Pause").click()
     expect(walk).to_have_attribute("data-playing", "false")
-    alone.get_by_role("button", name="Softmax").click()
-    alone.get_by_role("application").press("ArrowRight")  # a cell, whose key could be hidden in the app
-    expect(alone.get_by_role("button", name="Hide")).to_have_count(0)
-    alone.get_by_role("button", name="Switch off head 2 of layer 1").click()
+    newcomer.get_by_role("button", name="Softmax").click()
+    newcomer.get_by_role("application").press("ArrowRight")  # a cell, whose key could be hidden in the app
+    expect(newcomer.get_by_role("button", name="Hide")).to_have_count(0)
+    newcomer.get_by_role("button", name="Switch off head 2 of layer 1").click()
     expect(walk).to_have_attribute("data-edits", "1")
-    assert "off=encoder-self.0.1" in alone.url
+    assert "off=encoder-self.0.1" in newcomer.url
     written = walk_translation(shipped, "the letter", (("off", "encoder.0.self", "1"),)).written
-    expect(alone.locator("[data-part=outcomes] p").nth(1)).to_contain_text(written[-1])
-    alone.get_by_role("button", name="Undo all changes").click()
+    expect(newcomer.locator("[data-part=outcomes] p").nth(1)).to_contain_text(written[-1])
+    newcomer.get_by_role("button", name="Undo all changes").click()
     expect(walk).to_have_attribute("data-edits", "0")
-    alone.get_by_role("button", name="Choice").click()
-    expect(alone.locator("[data-part=say]")).to_contain_text("The model chooses")
-    expect(alone.get_by_role("status")).to_contain_text("works offline")
-    alone.context.set_offline(True)
-    alone.goto(f"{site}zh-TW/walk.html")
-    wait_until_ready(alone)
-    check_it_fits(alone)
-    check_everyone_can_use_it(alone)
+    newcomer.get_by_role("button", name="Choice").click()
+    expect(newcomer.locator("[data-part=say]")).to_contain_text("The model chooses")
+    newcomer.context.set_offline(True)
+    newcomer.goto(f"{site}zh-TW/walk.html")
+    wait_until_ready(newcomer)
+    check_it_fits(newcomer)
+    check_everyone_can_use_it(newcomer)

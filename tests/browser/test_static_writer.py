@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from benchmarks.static_site import WRITTEN, wait_until_ready, written_difference
-from tests.browser.static_pages import check_everyone_can_use_it, check_it_fits
+from tests.browser.static_pages import check_every_language, check_first_visit
 from viz_core.hub import HubModel, HubRun, Sampling, load_hub
 from viz_core.hub.runs.token_text import token_words
 from viz_core.pretrained.samples import held_out
@@ -63,39 +63,37 @@ def test_tokens_and_maps_are_those_of_python(alone: Page, site: str, writer: Hub
             check_equal(one, writer.run(text, max_new_tokens=12))
 
 
-def test_a_reader_writes_by_keys_switches_a_head_off_and_goes_offline(alone: Page, site: str, writer: HubModel) -> None:
-    alone.goto(f"{site}en/")
-    alone.get_by_role("link", name="Write the next word").click()
-    wait_until_ready(alone)
-    alone.get_by_label("Your text").fill("I am going")
-    alone.get_by_label("New tokens, at most").focus()
-    alone.keyboard.press("ArrowUp")
-    expect(alone).to_have_url(f"{site}en/writer.html#text=I+am+going&new=13")
-    expect(alone.locator("html")).to_have_attribute("data-shown", "I am going")
-    result = alone.locator("[data-part=result]")
+def test_a_reader_writes_by_keys_switches_a_head_off_and_goes_offline(
+    newcomer: Page, site: str, sent: list[int], writer: HubModel
+) -> None:
+    newcomer.goto(f"{site}en/")
+    newcomer.get_by_role("link", name="Write the next word").click()
+    wait_until_ready(newcomer)
+    check_first_visit(newcomer, sent)
+    newcomer.get_by_label("Your text").fill("I am going")
+    newcomer.get_by_label("New tokens, at most").focus()
+    newcomer.keyboard.press("ArrowUp")
+    expect(newcomer).to_have_url(f"{site}en/writer.html#text=I+am+going&new=13")
+    expect(newcomer.locator("html")).to_have_attribute("data-shown", "I am going")
+    result = newcomer.locator("[data-part=result]")
     expect(result).to_have_text(writer.run("I am going", max_new_tokens=13).text)
-    expect(alone.locator(".claims [data-holds=true]")).to_have_count(2)
-    alone.get_by_role("switch", name="Switch off Layer 3, head 1").first.click()
-    expect(alone.locator("html")).to_have_attribute("data-off", "decoder-self.2.0")
+    expect(newcomer.locator(".claims [data-holds=true]")).to_have_count(2)
+    newcomer.get_by_role("switch", name="Switch off Layer 3, head 1").first.click()
+    expect(newcomer.locator("html")).to_have_attribute("data-off", "decoder-self.2.0")
     with intervene({"decoder.2.self": off(0)}):
         expect(result).to_have_text(writer.run("I am going", max_new_tokens=13).text)
-    alone.get_by_label("Your text").fill("a " * 200)
-    expect(alone.get_by_role("alert")).to_contain_text("the model takes at most 128")
+    newcomer.get_by_label("Your text").fill("a " * 200)
+    expect(newcomer.get_by_role("alert")).to_contain_text("the model takes at most 128")
 
-    expect(alone.get_by_role("status")).to_contain_text("works offline")
-    alone.context.set_offline(True)
-    alone.goto(f"{site}pt-BR/view-writer.html#text=Tom+is&temperature=0.7&seed=3&head=decoder-self.1.2")
-    wait_until_ready(alone)
+    newcomer.context.set_offline(True)
+    newcomer.goto(f"{site}pt-BR/view-writer.html#text=Tom+is&temperature=0.7&seed=3&head=decoder-self.1.2")
+    wait_until_ready(newcomer)
     expect(result).to_have_text(writer.run("Tom is", max_new_tokens=12, sampling=Sampling(0.7, seed=3)).text)
-    expect(alone.get_by_role("heading", level=1)).to_be_hidden()
-    link = alone.get_by_role("link", name="Abrir a página inteira")
+    expect(newcomer.get_by_role("heading", level=1)).to_be_hidden()
+    link = newcomer.get_by_role("link", name="Abrir a página inteira")
     address = "pt-BR/writer.html#text=Tom+is&temperature=0.7&seed=3&head=decoder-self.1.2"
     assert link.get_attribute("href") == f"{site}{address}"
 
 
 def test_the_page_fits_a_phone_and_everyone_can_use_it(alone: Page, site: str) -> None:
-    for language in ("en", "pt-BR", "zh-TW"):
-        alone.goto(f"{site}{language}/writer.html")
-        wait_until_ready(alone)
-        check_it_fits(alone)
-    check_everyone_can_use_it(alone)
+    check_every_language(alone, site, "writer")
