@@ -99,7 +99,7 @@ def _visitors_context(browser: Browser) -> BrowserContext:
 @contextmanager
 def _window_of_site(context: BrowserContext, site: str) -> Iterator[Page]:
     """A window in which an uncaught error, or a request to any other address, fails the test."""
-    elsewhere: list[str] = []
+    other_addresses: list[str] = []
     errors: list[str] = []
 
     def only_here(route: Any) -> None:
@@ -111,7 +111,7 @@ def _window_of_site(context: BrowserContext, site: str) -> Iterator[Page]:
     def note(request: Request) -> None:
         """Routes see nothing once the page has a service worker, this does."""
         if request.url.startswith("http") and not request.url.startswith(site):
-            elsewhere.append(request.url)
+            other_addresses.append(request.url)
 
     page = context.new_page()
     page.route("**/*", only_here)
@@ -120,7 +120,7 @@ def _window_of_site(context: BrowserContext, site: str) -> Iterator[Page]:
     page.on("pageerror", lambda error: errors.append(str(error)))
     yield page
     page.close()
-    assert not elsewhere, elsewhere
+    assert not other_addresses, other_addresses
     assert not errors, errors
 
 
