@@ -15,7 +15,8 @@ from ui.text.words import load_words
 from ui.widgets import downloads
 
 PAGE = "relative-projection"
-CHARTS = load_words(PAGE).group("alt").keys() - {"mirrored"}  # which is drawn once it is broken
+# Without what several chapters share, and what is drawn once the formula is broken.
+CHARTS = load_words(PAGE).group("alt").keys() - load_words("shared").group("alt").keys() - {"mirrored"}
 DRAWN = "[data-drawn]"
 RESIDUAL, PAIRS = b'relative-projection-residual"', b'relative-projection-pairs"'  # what these charts are called
 AT_REST = "[data-testid=stApp][data-test-script-state=notRunning]"

@@ -45,7 +45,7 @@ def is_set(value: Any, wanted: str) -> bool:
         return value == (wanted == "true")
     if isinstance(value, int | float):
         return float(value) == float(wanted)
-    return wanted in (value if isinstance(value, list) else [value])
+    return wanted in (map(str, value) if isinstance(value, list) else [value])
 
 
 def expect_what_it_says(app: AppTest, params: dict[str, str]) -> None:

@@ -41,7 +41,7 @@ INPUTS = SizeInputs(LayerSizes(12, 64, 3, 4), 0, 1, ("the", "cat"))
     ("shown", "numbers"),
     [
         (("transformer", transformer.deeper), ("1,869,782", "3,580,118")),
-        (("transformer", transformer.additive, 4), ("67,108,864", "2,097,152", "262,144", "4,096")),
+        (("transformer", transformer.additive), ("67,108,864", "2,097,152")),
         (("architectures", architectures.long_inputs, INPUTS), ("80,000,000,000", "10,000", "320 GB")),
         (("architectures", architectures.cheaper), ("262,144", "4,096", "0.00")),
         (("vision-transformer", vision.side), ("37", "145", "4.1 ×")),

@@ -66,7 +66,7 @@ def test_models_are_listed_with_their_scores(open_page: OpenPage) -> None:
 
 def test_without_checkpoints_the_gallery_still_opens(no_checkpoints: None, open_page: OpenPage) -> None:
     app = open_page("home")
-    assert "no trained model" in app.info[0].value
+    assert "contains no model" in app.info[0].value
 
 
 @pytest.mark.parametrize("kind", FILES)
