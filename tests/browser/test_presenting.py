@@ -10,13 +10,6 @@ import re
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from ui.text.words import ENGLISH, load_words
-
-_GO_TO = """(address) => {
-  history.pushState(history.state, "", address);
-  dispatchEvent(new PopStateEvent("popstate", { state: history.state }));
-}"""
-
 
 def expect_to_fill(page: Page, figure: Locator) -> None:
     filled = "(node) => node.clientWidth > 0.85 * innerWidth && node.clientHeight > 0.6 * innerHeight"
@@ -80,24 +73,6 @@ def test_a_link_begins_with_the_figure_or_question_it_names(
     page.keyboard.press("Escape")
     expect(page.locator("html[data-presenting]")).not_to_be_attached()
     assert "present" not in page.url
-
-
-def test_back_leads_from_a_presented_chapter_to_another(page: Page, app_url: str) -> None:
-    """Also while the sections of the one before are still being opened."""
-    titles = [
-        re.compile(f"^{re.escape(load_words(chapter, ENGLISH).title)}$") for chapter in ("multi-head", "bahdanau")
-    ]
-    first, second = (page.locator("h1", has_text=title) for title in titles)
-    page.goto(f"{app_url}/multi-head?present=1")
-    expect(page.locator("[data-presented=figure]")).to_be_visible()
-    page.evaluate(_GO_TO, "/bahdanau?present=1")
-    expect(second).to_be_attached()
-    page.go_back()
-    expect(first).to_be_attached()
-    expect(page.locator("[data-presented=figure]")).to_be_visible()
-    page.wait_for_timeout(2000)  # a click on the chapter before would have come by now
-    expect(first).to_be_attached()
-    assert "/multi-head?" in page.url
 
 
 def test_a_class_sees_the_sentence_all_figures_and_votes_before_an_answer(page: Page, app_url: str) -> None:
