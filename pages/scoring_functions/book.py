@@ -19,14 +19,14 @@ from viz_core.lessons.scoring_functions.book_examples import (
     dot_product_toy,
     sentence_weights,
 )
-from viz_core.lessons.scoring_functions.masked_scores import MaskedScores
+from viz_core.lessons.scoring_functions.masked_scores import MaskedSoftmax
 
 _SHOWN = 6  # keys in the diagram
 _DROPOUTS = (0.0, 0.1, 0.3, 0.5, 0.7)
 _ROUNDING = 1e-6
 
 
-def output_diagram(chapter: Chapter, masked: MaskedScores) -> None:
+def output_diagram(chapter: Chapter, masked: MaskedSoftmax) -> None:
     """The reader's first row, from scores to the weighted sum of values."""
     weights, scores = (each.flatten(0, 1)[0, :_SHOWN].tolist() for each in (masked.weights, masked.scores))
     allowed = masked.allowed.flatten(0, 1)[0, :_SHOWN].tolist()

@@ -13,12 +13,12 @@ from ui.chapter.chapter import Chapter
 from ui.text.markdown import escape
 from viz_core.lessons.scoring_functions.book_examples import book_weights
 from viz_core.lessons.scoring_functions.mask_variants import MASK_VARIANTS, MaskRun, run_all
-from viz_core.lessons.scoring_functions.masked_scores import MaskedScores
+from viz_core.lessons.scoring_functions.masked_scores import MaskedSoftmax
 
 SCALES = {f"times-{factor}": factor for factor in (1, 10, 1_000, 100_000, 10_000_000)}
 
 
-def debugger(chapter: Chapter, masked: MaskedScores | None) -> dict[str, list[MaskRun]] | None:
+def debugger(chapter: Chapter, masked: MaskedSoftmax | None) -> dict[str, list[MaskRun]] | None:
     """One row of scores through every variant at every length: the maps, and what went wrong in words."""
     if masked is None:
         chapter.text("debugger.waiting")

@@ -18,7 +18,7 @@ from ui.text.markdown import escape
 from ui.text.numbers import localised
 from viz_core.lessons.scoring_functions.broken import gradient_without_delta, written_by_the_book
 from viz_core.lessons.scoring_functions.mask_variants import MaskRun
-from viz_core.lessons.scoring_functions.masked_scores import MaskedScores, masked_scores
+from viz_core.lessons.scoring_functions.masked_scores import MaskedSoftmax, masked_scores
 
 SCORES = "0 1 7 -3\n-2 0.5 1 0\n\n1 1 1 1\n0 3 0.5 -2"
 # Scores and valid lengths that a button puts in place of the reader's.
@@ -33,7 +33,7 @@ ROUNDING = 1e-6
 _ROW, _HIGH = 38, 130  # pixels of a row, and of one that is drawn on
 
 
-def masked_softmax_card(chapter: Chapter) -> MaskedScores | None:
+def masked_softmax_card(chapter: Chapter) -> MaskedSoftmax | None:
     """Scores and lengths to type, the weights and the gradient beside them; None where they cannot be read.
 
     While the reader draws the row of weights it is higher, and weights and gradient are hidden.
@@ -103,26 +103,26 @@ def _chosen_key(chapter: Chapter, keys: int) -> int:
     return int(chapter.controls.number("key", 1, keys, min(2, keys))) - 1
 
 
-def _say_shape(chapter: Chapter, masked: MaskedScores) -> None:
+def _say_shape(chapter: Chapter, masked: MaskedSoftmax) -> None:
     kind = "none" if masked.valid_lens is None else ("row" if masked.valid_lens.dim() == 1 else "query")
     batch, queries, keys = masked.scores.shape
     st.caption(chapter.words(f"shape.{kind}", batch=batch, queries=queries, keys=keys))
 
 
-def _say_empty(chapter: Chapter, masked: MaskedScores) -> None:
+def _say_empty(chapter: Chapter, masked: MaskedSoftmax) -> None:
     """Name the rows in which every key is masked."""
     if masked.empty_rows:
         names = [row_names(chapter, masked)[row] for row in masked.empty_rows]
         st.info(chapter.words("all-masked", rows=names), icon=":material/visibility_off:")
 
 
-def row_names(chapter: Chapter, masked: MaskedScores) -> list[str]:
+def row_names(chapter: Chapter, masked: MaskedSoftmax) -> list[str]:
     batch, queries, _ = masked.scores.shape
     row = chapter.words.group("figure")["row"]
     return [row.format(batch=b + 1, query=q + 1) for b in range(batch) for q in range(queries)]
 
 
-def _grid(chapter: Chapter, masked: MaskedScores, values: Tensor, limit: float | None, high: int = _ROW) -> go.Figure:
+def _grid(chapter: Chapter, masked: MaskedSoftmax, values: Tensor, limit: float | None, high: int = _ROW) -> go.Figure:
     names = chapter.words.group("figure")
     batch, queries, num_keys = masked.scores.shape
     rows = [f"{b + 1} · {q + 1}" for b in range(batch) for q in range(queries)]
@@ -140,27 +140,27 @@ def _grid(chapter: Chapter, masked: MaskedScores, values: Tensor, limit: float |
     )
 
 
-def weights_picture(chapter: Chapter, masked: MaskedScores, high: int = _ROW, hide_answer: bool = False) -> go.Figure:
+def weights_picture(chapter: Chapter, masked: MaskedSoftmax, high: int = _ROW, hide_answer: bool = False) -> go.Figure:
     """The weights as a grid, its rows `high` pixels high; without numbers while the answer is hidden."""
     weights = masked.weights * math.nan if hide_answer else masked.weights
     return _grid(chapter, masked, weights, None, high)
 
 
-def _gradient_picture(chapter: Chapter, masked: MaskedScores) -> go.Figure:
+def _gradient_picture(chapter: Chapter, masked: MaskedSoftmax) -> go.Figure:
     return _grid(chapter, masked, masked.gradient, 0.25)  # the largest a (1 - a)
 
 
-def _summary(chapter: Chapter, masked: MaskedScores) -> dict[str, list[str]]:
+def _summary(chapter: Chapter, masked: MaskedSoftmax) -> dict[str, list[str]]:
     rows = masked.weights.flatten(0, 1).tolist()
     names = row_names(chapter, masked)
     return {name: [f"{weight:.4f}" for weight in row] for name, row in zip(names, rows, strict=True)}
 
 
-def _counts(masked: MaskedScores) -> dict[str, Any]:
+def _counts(masked: MaskedSoftmax) -> dict[str, Any]:
     return {"hidden": masked.num_masked, "cells": masked.allowed.numel()}
 
 
-def claims(chapter: Chapter, masked: MaskedScores | None, runs: dict[str, list[MaskRun]] | None) -> str:
+def claims(chapter: Chapter, masked: MaskedSoftmax | None, runs: dict[str, list[MaskRun]] | None) -> str:
     """Claims about the typed numbers, some of which fail where the reader breaks the code; returns what is broken."""
     if masked is None:
         return ""

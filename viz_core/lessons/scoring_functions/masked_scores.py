@@ -32,7 +32,7 @@ def weight_gradient_by_formula(weights: Scores, key: int) -> Scores:
     return weights[..., key, None] * (chosen - weights)
 
 
-class MaskedScores(NamedTuple):
+class MaskedSoftmax(NamedTuple):
     """Scores, valid lengths and the weights that masked softmax makes of them."""
 
     scores: Scores
@@ -78,9 +78,9 @@ class MaskedScores(NamedTuple):
         return float((self.gradient - formula).abs().max())
 
 
-def masked_scores(scores: Scores, valid_lens: Int[Tensor, "..."] | None, key: int) -> MaskedScores:
+def masked_scores(scores: Scores, valid_lens: Int[Tensor, "..."] | None, key: int) -> MaskedSoftmax:
     """Masked softmax of the scores, and the gradient of one key's weight."""
     given = scores.clone()
     weights = masked_softmax(given, valid_lens)
     gradient = weight_gradient(scores, valid_lens, key)
-    return MaskedScores(scores, valid_lens, weights, gradient, key, float((given - scores).abs().max()))
+    return MaskedSoftmax(scores, valid_lens, weights, gradient, key, float((given - scores).abs().max()))
