@@ -44,13 +44,12 @@ hypothesis.settings.load_profile("atlas")
 _LONG = ("attacks", "browser", "serving", "pages", "recipes", "test_compiling.py", "test_in_a_kernel.py")
 
 _TESTS = Path(__file__).parent
-# What `make test` leaves to `make test-all`: attacks and training programs, comparisons with other packages, and what a
-# browser checks for every chapter, lesson and page of the site.
+# What `make test` leaves to `make test-all`: attacks and training programs, comparisons with other packages, exports of
+# models, and what a browser checks in every chapter and on every page of the site.
 _SLOW = tuple(
-    "attacks/ recipes/ test_deployment test_documentation_site test_library_guide test_packaging "
-    "viz_core/accelerator/ viz_core/circuits/test_peer viz_core/trace/test_compiling viz_core/trace/test_peer "
-    "browser/test_charts browser/test_course browser/test_every_chapter browser/test_model_lab browser/test_presenting "
-    "browser/test_static browser/test_terms browser/test_tour".split()
+    "attacks/ recipes/ test_deployment test_documentation_site test_library_guide test_packaging browser/chapters/ "
+    "browser/test_static static_site/test_build viz_core/accelerator/ viz_core/circuits/test_peer "
+    "viz_core/trace/test_compiling viz_core/trace/test_peer".split()
 )
 
 

@@ -1,7 +1,7 @@
 """Every chapter in every language, wide and on a phone, with every tab and sheet open: `make languages`.
 
 It takes longer than the rest of the suite, which looks at each chapter in one language, in turn, as it opens it anyway
-(test_every_chapter.py).
+(chapters/test_every_chapter.py).
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ CHARTS = load_words(PAGE).group("alt").keys() - load_words("shared").group("alt"
 DRAWN = "[data-drawn]"
 RESIDUAL, PAIRS = b'relative-projection-residual"', b'relative-projection-pairs"'  # what these charts are called
 AT_REST = "[data-testid=stApp][data-test-script-state=notRunning]"
-MOUNT = Path(__file__).resolve().parents[2] / "assets" / "components" / "shared" / "mount.js"
+MOUNT = Path(__file__).resolve().parents[3] / "assets" / "components" / "shared" / "mount.js"
 
 
 def open_page(page: Page, app_url: str) -> None:

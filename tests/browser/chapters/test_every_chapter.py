@@ -1,7 +1,7 @@
 """What every chapter keeps: it fits a phone, everybody can read and use it, and a link opens what it was copied from.
 
 Each chapter is looked at in one language, one after the other in turn; `make languages` looks at all of it in every one
-(every_language.py).
+(../every_language.py).
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.accessibility import expect_no_more_than
-from tests.browser.one_window import OneWindow, one_window
-from tests.browser.over_the_picture import click_patch, expect_read, stage_of
+from tests.browser.chapters.one_window import OneWindow, one_window
+from tests.browser.chapters.over_the_picture import click_patch, expect_read, stage_of
 from tests.browser.page_checks import (
     expect_keys_to_reach_all,
     expect_rest,

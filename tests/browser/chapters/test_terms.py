@@ -13,8 +13,8 @@ from urllib.parse import urlencode
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.essentials import DESK, expect_essentials_to_fit, expect_still
-from tests.browser.one_window import OneWindow, one_window
+from tests.browser.chapters.essentials import DESK, expect_essentials_to_fit, expect_still
+from tests.browser.chapters.one_window import OneWindow, one_window
 from tests.browser.page_checks import expect_rest
 from ui.chapter.contents import all_chapters
 from ui.text.words import load_words
