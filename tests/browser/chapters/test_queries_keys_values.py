@@ -13,11 +13,13 @@ from tests.browser.page_checks import expect_rest
 ROW = 35  # pixels of a row of Streamlit's table, its head included
 
 
-def open_chapter(page: Page, app_url: str, query: str = "") -> None:
-    page.goto(f"{app_url}/queries-keys-values?open-all=true{query}")
-    expect(page.get_by_role("heading", level=1, name="Queries, keys and values")).to_be_visible()
-    expect(page.locator(".st-key-claim-copies")).to_be_visible()
+def open_names(page: Page, app_url: str) -> Locator:
+    """The table of names, to edit, and the section that looks them up in other ways."""
+    page.goto(f"{app_url}/queries-keys-values?qkv-open-ways=true")
     page.get_by_text("Edit the names").click()
+    card = page.locator(".st-key-section-ways")
+    expect(answer(card, "Li → Mu")).to_be_visible()
+    return card
 
 
 def in_address(page: Page, name: str) -> object:
@@ -51,9 +53,7 @@ def answer(where: Page | Locator, text: str) -> Locator:
 
 
 def test_edit_the_table_ask_it_and_open_its_link_again(page: Page, app_url: str) -> None:
-    open_chapter(page, app_url)
-    card = page.locator(".st-key-section-ways")
-    expect(answer(card, "Li → Mu")).to_be_visible()
+    card = open_names(page, app_url)
     type_into_cell(page, 3, 0.8, "Muriel")
     expect(answer(card, "Li → Muriel")).to_be_visible()
     tools = page.locator(".st-key-card-lookup [data-testid=stElementToolbarButton]")
@@ -85,8 +85,7 @@ def test_edit_the_table_ask_it_and_open_its_link_again(page: Page, app_url: str)
 
 
 def test_the_way_back_undoes_an_edit_and_one_survives_a_look_at_another_chapter(page: Page, app_url: str) -> None:
-    open_chapter(page, app_url)
-    card = page.locator(".st-key-section-ways")
+    card = open_names(page, app_url)
     type_into_cell(page, 3, 0.8, "Muriel")
     expect(answer(card, "Li → Muriel")).to_be_visible()
     page.wait_for_url(re.compile("qkv-names="))
@@ -107,7 +106,7 @@ def test_the_way_back_undoes_an_edit_and_one_survives_a_look_at_another_chapter(
 
 
 def test_weights_are_typed_dragged_and_never_lost(page: Page, app_url: str) -> None:
-    open_chapter(page, app_url)
+    page.goto(f"{app_url}/queries-keys-values?qkv-open-plane=true")
     card = page.locator(".st-key-card-plane")
     expect(card.get_by_role("cell", name="(2.160, 1.700)")).to_be_visible()
 
