@@ -93,8 +93,5 @@ class AdditiveAttention(nn.Module):
     def pool(
         self, weights: Float[Tensor, "batch queries keys"], values: Float[Tensor, "batch keys v"]
     ) -> Float[Tensor, "batch queries v"]:
-        """Return sum_j a_ij v_j, with dropout of the weights while training.
-
-        (Bahdanau 2015, equation 5.)
-        """
+        """Return sum_j a_ij v_j, with dropout of the weights while training (Bahdanau 2015, equation 5)."""
         return torch.bmm(self.dropout(weights).to(values.dtype), values)

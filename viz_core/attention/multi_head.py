@@ -64,17 +64,15 @@ class MultiHeadAttention(nn.Module):
         super().__init__()
         check_whole(num_hiddens=num_hiddens, num_heads=num_heads)
         check_number(0, 1, dropout=dropout)
-        optional = {
-            "query_size": query_size,
-            "key_size": key_size,
-            "value_size": value_size,
-            "num_key_heads": num_key_heads,
-            "window": window,
-        }
-        check_whole(**{name: number for name, number in optional.items() if number is not None})
+        query_size, key_size, value_size = (
+            num_hiddens if size is None else size for size in (query_size, key_size, value_size)
+        )
+        key_heads = num_heads if num_key_heads is None else num_key_heads
+        check_whole(query_size=query_size, key_size=key_size, value_size=value_size, num_key_heads=key_heads)
+        if window is not None:
+            check_whole(window=window)
         if softcap is not None:
             check_positive_number(softcap=softcap)
-        key_heads = num_heads if num_key_heads is None else num_key_heads
         if num_hiddens % num_heads:
             raise ValueError(f"num_heads: expected a divisor of num_hiddens={num_hiddens}, got {num_heads}")
         if num_heads % key_heads:
@@ -85,9 +83,9 @@ class MultiHeadAttention(nn.Module):
         self.window = window
         self.positions = scheme_of(positions) or PositionScheme()
         self.head_dim = num_hiddens // num_heads
-        self.W_q = nn.Linear(query_size or num_hiddens, num_hiddens, bias=bias)
-        self.W_k = nn.Linear(key_size or num_hiddens, key_heads * self.head_dim, bias=bias)
-        self.W_v = nn.Linear(value_size or num_hiddens, key_heads * self.head_dim, bias=bias)
+        self.W_q = nn.Linear(query_size, num_hiddens, bias=bias)
+        self.W_k = nn.Linear(key_size, key_heads * self.head_dim, bias=bias)
+        self.W_v = nn.Linear(value_size, key_heads * self.head_dim, bias=bias)
         self.W_o = nn.Linear(num_hiddens, num_hiddens, bias=bias)
 
     def forward(

@@ -64,11 +64,7 @@ def uniform_attention_distance(grid: tuple[int, int], patch_size: tuple[int, int
 
 
 def patch_distances(grid: tuple[int, int], patch_size: tuple[int, int]) -> Float[Tensor, "patches patches"]:
-    """Euclidean distances |c_i - c_j| in pixels between the centres of all patches, row by row.
-
-    Raises:
-        ValueError: if the grid or the patch is empty.
-    """
+    """Euclidean distances in pixels between the centres of patches, row by row; ValueError if there is no patch."""
     if len(grid) != 2 or len(patch_size) != 2 or not all(is_whole(side) for side in (*grid, *patch_size)):
         raise ValueError(f"grid, patch_size: expected two whole numbers each, got {grid} and {patch_size}")
     if min(*grid, *patch_size) < 1:

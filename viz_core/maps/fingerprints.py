@@ -71,9 +71,8 @@ def measure_layer(
     tokens = call.key_mask[row].tolist()
     before = tokens.index(True) if True in tokens else 0
     log_decay = getattr(call.source, "log_decay", None)
-    log_decay = (
-        None if log_decay is None else log_decay.expand(len(call.key_mask), -1, -1)[row][:, tokens].float().cpu()
-    )
+    if log_decay is not None:
+        log_decay = log_decay.expand(len(call.key_mask), -1, -1)[row][:, tokens].float().cpu()
     call = call.text(row, on_itself)
     queries, keys = call.num_queries, call.num_keys
     if not queries or not keys:

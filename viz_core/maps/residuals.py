@@ -15,11 +15,8 @@ def row_sum_error(trace: Iterable[AttentionCall], most: int | None = None) -> fl
     Args:
         most: only so many of the last queries, which see the most keys; all of them unless given.
     """
-
-    def last(call: AttentionCall) -> slice:
-        return slice(0 if most is None else max(0, call.num_queries - most), None)
-
-    errors = [row_error(call.weights(queries=last(call))) for call in trace if not call.signed]
+    last = slice(None if most is None else -most, None)
+    errors = [row_error(call.weights(queries=last)) for call in trace if not call.signed]
     return float(torch.stack(errors).max()) if errors else 0.0
 
 

@@ -55,11 +55,7 @@ def rollout_by_layer(
 
 
 def fuse_heads(weights: Float[Tensor, "heads n n"], how: HeadFusion) -> Float[Tensor, "n n"]:
-    """All heads as one map: 1/h sum_h W_h, max_h W_h or min_h W_h, entry by entry.
-
-    Raises:
-        ValueError: if `how` is none of the three.
-    """
+    """All heads as one map: 1/h sum_h W_h, max_h W_h or min_h W_h, entry by entry. ValueError for another `how`."""
     if how not in get_args(HeadFusion):
         raise ValueError(f"head_fusion: expected 'mean', 'max' or 'min', got {how!r}")
     if how == "mean":

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from jaxtyping import Float
-from torch import Tensor
 
 from viz_core.trace import AttentionCall
 from viz_core.trace.indexing import index_range
@@ -17,8 +16,9 @@ from viz_core.trace.weights import MASKED_SCORE
 class ScoreProducts:
     """A score and the terms that add up to it."""
 
-    query: Float[np.ndarray, " d"]  # as they meet: after projection, and after rotation where positions rotate them
-    key: Float[np.ndarray, " d"]  # as they meet: after projection, and after rotation where positions rotate them
+    # query, key: as they meet, after projection, and after rotation where positions rotate them
+    query: Float[np.ndarray, " d"]
+    key: Float[np.ndarray, " d"]
     scale: float  # what their product is multiplied by
     products: Float[np.ndarray, " d"]  # scale q_c k_c of every dimension c
     cap: float  # what a softcap changes, c tanh(s / c) - s of the sum s; 0 without one
@@ -84,13 +84,7 @@ def score_products(call: AttentionCall, head: int, query: int, key: int, row: in
         source.scale,
         products.numpy(),
         capped - total,
-        0.0 if source.bias is None else _at(source.bias, row, head, query, key),
+        0.0 if source.bias is None else float(source.bias.expand(source.shape)[row, head, query, key]),
         float(score),
         float(call.weights(head=head, queries=query, keys=key)[row]),
     )
-
-
-def _at(tensor: Tensor, *places: int) -> float:
-    """A number of a tensor that broadcasts to (batch, heads, queries, keys)."""
-    tensor = tensor.reshape((1,) * (4 - tensor.dim()) + tensor.shape)
-    return float(tensor[tuple(min(place, size - 1) for place, size in zip(places, tensor.shape, strict=True))])

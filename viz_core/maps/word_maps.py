@@ -76,12 +76,8 @@ def merge_words(
     for name, numbers in (("query_words", query_words), ("key_words", key_words)):
         if sorted(set(numbers)) != list(range(max(numbers, default=-1) + 1)):
             raise ValueError(f"{name}: expected numbers that count up from 0, got {sorted(set(numbers))[:8]}")
-    rows, columns = _membership(query_words, weights), _membership(key_words, weights)
+    rows, columns = (  # 1 where a token belongs to a word
+        (torch.arange(max(words, default=-1) + 1)[:, None] == torch.tensor(words)).to(weights)
+        for words in (query_words, key_words)
+    )
     return (rows / rows.sum(dim=1, keepdim=True)) @ weights @ columns.T
-
-
-def _membership(numbers: Sequence[int], like: Tensor) -> Float[Tensor, "words tokens"]:
-    """1 where a token belongs to a word."""
-    member = torch.zeros(max(numbers, default=-1) + 1, len(numbers), dtype=like.dtype, device=like.device)
-    member[list(numbers), range(len(numbers))] = 1.0
-    return member

@@ -1,5 +1,6 @@
 """Intermediate results of a Transformer encoder, and its parameters by part."""
 
+from collections import Counter
 from typing import NamedTuple
 
 import torch
@@ -8,6 +9,9 @@ from torch import Tensor, nn
 
 from viz_core.models.transformer import TransformerEncoder
 from viz_core.trace import record
+
+# The steps of a block, each with its name among the states of a trace.
+_PARTS = {"attention": "attention", "addnorm1": "residual_attention", "ffn": "mlp", "addnorm2": "residual"}
 
 
 class Step(NamedTuple):
@@ -28,23 +32,21 @@ def encoder_steps(
 
     With norms first, the inputs of attention and ffn are LN(H) and LN(Y), and "norm" is the last step.
     """
-    scaled = encoder.embed(X)
     with record(states=True) as trace:
         output = encoder(X, valid_lens)
-    steps = [Step("embedding", None, encoder.embedding(X)), Step("scaled", None, scaled)]
-    steps.append(Step("positioned", None, trace.states["encoder.embedding"]))
-    parts = {"attention": "attention", "addnorm1": "residual_attention", "ffn": "mlp", "addnorm2": "residual"}
-    for i in range(len(encoder.blocks)):
-        steps += [Step(name, i, trace.states[f"encoder.{i}.{part}"]) for name, part in parts.items()]
-    return (*steps, *([] if isinstance(encoder.norm, nn.Identity) else [Step("norm", None, output)]))
+    embedded = {"embedding": encoder.embedding(X), "scaled": encoder.embed(X)}
+    whole = embedded | {"positioned": trace.states["encoder.embedding"], "norm": output}
+    return tuple(
+        Step(name, i, whole[name] if i is None else trace.states[f"encoder.{i}.{_PARTS[name]}"])
+        for name, i in step_names(encoder)
+    )
 
 
 def step_names(encoder: TransformerEncoder) -> tuple[tuple[str, int | None], ...]:
     """Return name and block of every step of `encoder_steps`, in order, without computing it."""
     first = [(name, None) for name in ("embedding", "scaled", "positioned")]
     last = [("norm", None)] if not isinstance(encoder.norm, nn.Identity) else []
-    names = ("attention", "addnorm1", "ffn", "addnorm2")
-    return (*first, *((name, block) for block in range(len(encoder.blocks)) for name in names), *last)
+    return (*first, *((name, block) for block in range(len(encoder.blocks)) for name in _PARTS), *last)
 
 
 def mean_norms(steps: tuple[Step, ...]) -> list[float]:
@@ -53,17 +55,14 @@ def mean_norms(steps: tuple[Step, ...]) -> list[float]:
 
 
 def parameters_by_part(model: nn.Module) -> dict[str, int]:
-    """Return the number of parameters of each part of an encoder-decoder.
-
-    A shared matrix counts once, where it is first.
+    """Return the number of parameters of each part of an encoder-decoder; a shared matrix counts where it is first.
 
     Parts are "embedding", "encoder.attention", "encoder.ffn", "decoder.self", "decoder.cross", "decoder.ffn",
     "norms" and "output".
     """
-    counts: dict[str, int] = {}
+    counts: Counter[str] = Counter()
     for name, parameter in model.named_parameters():
-        part = _part(name)
-        counts[part] = counts.get(part, 0) + parameter.numel()
+        counts[_part(name)] += parameter.numel()
     return counts
 
 

@@ -37,8 +37,7 @@ def resize_grid(
 ) -> Float[Tensor, "new_patches d"]:
     """Return the positions of patches alone, for a grid of another size, as in `interpolate_positions`.
 
-    Raises:
-        ValueError: if the table has not one row for each patch of the learned grid.
+    ValueError if the table has not one row for each patch of the learned grid.
     """
     check_tensors(table=table)
     check_axes("patches d", table=table)

@@ -53,10 +53,8 @@ class RNNSearchDecoder(Seq2SeqAttentionDecoder):
         state = super().init_state(enc_outputs, enc_valid_lens)
         if self.attend_to_end:
             return state
-        outputs = state.enc_outputs
-        lens = enc_valid_lens
-        if lens is None:
-            lens = torch.full(outputs.shape[:1], outputs.shape[1], device=outputs.device)
+        batch, keys, _ = state.enc_outputs.shape
+        lens = torch.full((batch,), keys, device=state.enc_outputs.device) if enc_valid_lens is None else enc_valid_lens
         return state._replace(enc_valid_lens=torch.where(lens > 1, lens - 1, lens))
 
     def first_state(

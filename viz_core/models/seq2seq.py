@@ -140,13 +140,8 @@ class AttentionState(NamedTuple):
 
     def select(self, rows: Int[Tensor, " rows"]) -> "AttentionState":
         """Return the state of these batch rows, in this order, as beam search selects them."""
-        lens = self.enc_valid_lens
-        return AttentionState(
-            self.enc_outputs[rows],
-            self.hidden_state[:, rows],
-            None if lens is None else lens[rows],
-            self.projected[rows],
-        )
+        lens = None if self.enc_valid_lens is None else self.enc_valid_lens[rows]
+        return AttentionState(self.enc_outputs[rows], self.hidden_state[:, rows], lens, self.projected[rows])
 
 
 class Seq2SeqAttentionDecoder(Decoder):

@@ -30,11 +30,7 @@ Positions: TypeAlias = PositionScheme | Callable[[], PositionScheme]
 
 
 def scheme_of(positions: Positions | None) -> PositionScheme | None:
-    """The shared scheme itself, or a new one from the function that makes it: `scheme_of(ALiBi)`.
-
-    Raises:
-        ValueError: if it is neither.
-    """
+    """The shared scheme itself, or a new one from the function that makes it; ValueError if it is neither."""
     makes = callable(positions) and not isinstance(positions, PositionScheme | nn.Module)
     scheme = positions() if makes else positions  # type: ignore[operator]
     if scheme is not None and not isinstance(scheme, PositionScheme):

@@ -97,17 +97,7 @@ class LinearOperator:
 
     def recurrent(self, values: Float[Tensor, "batch heads n v"]) -> Float[Tensor, "batch heads n v"]:
         """Return the outputs token by token: n steps of d v multiplications, with a state of d v numbers."""
-        queries = self.queries.to(self._working)
-        return self._finish(
-            values,
-            lambda v: torch.stack(
-                [
-                    (q[..., None, :] @ state)[..., 0, :]
-                    for q, state in zip(queries.unbind(2), self._steps(v), strict=True)
-                ],
-                dim=2,
-            ),
-        )
+        return self._finish(values, self._recurrence)
 
     def states(self, values: Float[Tensor, "batch heads n v"]) -> Float[Tensor, "batch heads n d v"]:
         """Return the state after each token; a ValueError tells of values that do not fit."""
@@ -167,6 +157,11 @@ class LinearOperator:
             new = v - (k[..., None, :] @ state)[..., 0, :] if self.erases else v
             state = state + k[..., :, None] * (b[..., None] * new)[..., None, :]
             yield state
+
+    def _recurrence(self, values: Tensor) -> Tensor:
+        queries = self.queries.to(self._working).unbind(2)
+        outputs = [q[..., None, :] @ state for q, state in zip(queries, self._steps(values), strict=True)]
+        return torch.stack(outputs, dim=2)[..., 0, :]
 
     def _chunk(self, queries: Tensor, keys: Tensor, decay: Tensor, strength: Tensor) -> tuple[Tensor, Linear]:
         """Q K^T * G of one chunk, and (I + L)^-1."""

@@ -7,13 +7,7 @@ from viz_core.attention.scores.function import ScoreCost, ScoreSizes, ScoreWidth
 
 
 def make_additive(widths: ScoreWidths, seed: int = 0) -> AdditiveAttention:
-    """Additive attention of these widths, its weights drawn from a generator of their own.
-
-    Raises:
-        ValueError: if num_hiddens is < 1.
-    """
-    if widths.num_hiddens < 1:
-        raise ValueError(f"num_hiddens: expected at least 1, got {widths.num_hiddens}")
+    """Additive attention of these widths, its weights drawn from a generator of their own."""
     layer = AdditiveAttention(*widths).eval()
     generator = torch.Generator().manual_seed(seed)  # torch's own is shared between sessions
     with torch.no_grad():

@@ -27,11 +27,7 @@ def batch_product(X: Float[Tensor, "batch n m"], Y: Float[Tensor, "batch m p"]) 
 
 
 def check_same_width(queries: Tensor, keys: Tensor) -> None:
-    """Refuse queries and keys that have no dot product.
-
-    Raises:
-        ValueError: if they are not floating-point tensors (..., n, width) of one type and device, or differ in width.
-    """
+    """Raise ValueError unless queries and keys are (..., n, width) of one width, type and device."""
     check_tensors(queries=queries, keys=keys)
     check_axes("... n width", queries=queries, keys=keys)
     if queries.shape[-1] != keys.shape[-1]:

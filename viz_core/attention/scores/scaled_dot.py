@@ -9,10 +9,7 @@ from viz_core.attention.scores.function import Keys, Queries, ScoreCost, Scores,
 
 
 def scaled_dot_scores(queries: Queries, keys: Keys) -> Scores:
-    """a(q, k) = q^T k / sqrt(d): of variance 1 where q and k have entries of mean 0 and variance 1.
-
-    (Vaswani 2017, section 3.2.1.)
-    """
+    """a(q, k) = q^T k / sqrt(d), of variance 1 for entries of mean 0 and variance 1 (Vaswani 2017, section 3.2.1)."""
     return dot_scores(queries, keys) / math.sqrt(queries.shape[-1])
 
 
