@@ -17,8 +17,8 @@ from viz_core.runtime.interruption import may_end
 from viz_core.trace import attend, site_of
 from viz_core.trace.after_attention import note_output, note_projected
 from viz_core.trace.difference import attend_difference
-from viz_core.trace.record import current_trace
 from viz_core.trace.sites import projections
+from viz_core.trace.trace import current_trace
 from viz_core.trace.weights import Bias, Mask
 
 ATTENTION_IMPLEMENTATION = "attention-atlas"

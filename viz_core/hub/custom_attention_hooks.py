@@ -16,11 +16,10 @@ from viz_core.torch_internals.tensors import is_transformed
 from viz_core.trace import site_of
 from viz_core.trace.intervene import refuse_edits
 from viz_core.trace.padding import TokenMask, allowed_keys
-from viz_core.trace.record import current_trace
 from viz_core.trace.source import Direct, Source
-from viz_core.trace.torch_layers import TrackedLayer
+from viz_core.trace.torch_layers import LayerTracker, TrackedLayer
 from viz_core.trace.torch_mode import RecordingMode
-from viz_core.trace.trace import Trace
+from viz_core.trace.trace import Trace, current_trace
 
 Handles = tuple[RemovableHandle, RemovableHandle]
 
@@ -51,12 +50,11 @@ class _RecordedCall(RecordingMode):
     def __init__(self, layer: nn.Module, trace: Trace, given: tuple[Any, ...]) -> None:
         self.layer, self._found, self._given = layer, list[Source](), given
         self._site = site_of(layer)
-        super().__init__(
-            lambda: current_trace() is trace,
-            lambda source, _: self._found.append(source),
-            TrackedLayer(self._site, layer),
-            trace,
-        )
+        super().__init__(trace, LayerTracker(None, TrackedLayer(self._site, layer)))
+
+    def add(self, source: Source, site: str | None) -> None:  # noqa: ARG002
+        """Keep a part of the call until it is over."""
+        self._found.append(source)
 
     def finish(self) -> None:
         """Record whole maps; maps of several shapes are parts of one and are left out with a warning."""

@@ -26,7 +26,7 @@ from viz_core.trace import site_of
 from viz_core.trace.after_attention import note_output
 from viz_core.trace.apply_rule import finish_rule
 from viz_core.trace.intervene import edits_at, is_editing
-from viz_core.trace.record import current_trace
+from viz_core.trace.trace import current_trace
 
 
 @dataclass

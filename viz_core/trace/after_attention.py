@@ -2,7 +2,6 @@
 
 from contextvars import ContextVar
 from dataclasses import replace
-from typing import Any, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float
@@ -10,39 +9,18 @@ from torch import Tensor
 
 from viz_core.trace.linear_rule import LinearRule
 from viz_core.trace.source import Direct, Projected
+from viz_core.trace.trace import Trace, last_site
+
+_written: ContextVar[tuple[Trace, str, Tensor] | None] = ContextVar("written", default=None)
 
 
-@runtime_checkable
-class Recording(Protocol):
-    """What is needed here of a `Trace`, which imports this."""
-
-    differentiable: bool
-    values: bool
-
-    def __contains__(self, site: object) -> bool: ...
-
-    def __getitem__(self, site: str) -> Any: ...
-
-    def add(self, source: Any, site: str | None) -> None:
-        """Add a call; see `Trace.add`."""
-
-    def put(self, site: str, source: Any) -> None:
-        """Replace what is recorded of a site; see `Trace.put`."""
-
-
-last_site: ContextVar[str] = ContextVar("last_site", default="")
-"""The site of the call that this thread or task recorded last."""
-
-_written: ContextVar[tuple[Recording, str, Tensor] | None] = ContextVar("written", default=None)
-
-
-def note_output(trace: Recording | None, output: Float[Tensor, "batch heads queries v"]) -> None:
+def note_output(trace: Trace | None, output: Float[Tensor, "batch heads queries v"]) -> None:
     """Remember what the heads of the call recorded last have written, until it is projected."""
     if trace is not None and trace.values:
         _written.set((trace, last_site.get(), output) if last_site.get() in trace else None)
 
 
-def note_projected(trace: Recording | None, inputs: Tensor, is_known: bool = True) -> None:
+def note_projected(trace: Trace | None, inputs: Tensor, is_known: bool = True) -> None:
     """Compare the inputs of an output projection with what the heads wrote, and record the gate between the two.
 
     Args:

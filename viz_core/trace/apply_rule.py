@@ -8,11 +8,11 @@ from jaxtyping import Float
 from torch import Tensor
 
 from viz_core.trace.edits import Edits
-from viz_core.trace.intervene import edits_at
+from viz_core.trace.intervene import edits_of
 from viz_core.trace.linear_rule import LinearRule
 from viz_core.trace.pooling import edited_output
-from viz_core.trace.record import current_trace
 from viz_core.trace.references import detached
+from viz_core.trace.trace import current_trace
 
 
 def finish_rule(
@@ -36,7 +36,7 @@ def finish_rule(
         raise ValueError(
             f"site {site!r}: expected no differentiable where a {source.rule} runs, which weighs no scores"
         )
-    edits = edits_at(site, source.shape, True, lambda: source.tokens, output.device)
+    edits = edits_of(source, site)
     if edits is not None and any(edit.needs_softmax for edit in edits.edits):
         raise ValueError(
             f"site {site!r}: expected off, gate, mean, knock_out, window or patch of outputs, by which a {source.rule} "

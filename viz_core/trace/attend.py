@@ -13,15 +13,15 @@ from torch import Tensor
 
 from viz_core.trace.arguments import check_number
 from viz_core.trace.autocast import cast_inputs
-from viz_core.trace.intervene import edits_at, is_editing, no_editing
+from viz_core.trace.intervene import edits_at, is_editing, without_edits
 from viz_core.trace.padding import TokenMask, allowed_keys
 from viz_core.trace.pooling import edited_output, pooled, pooled_in_blocks
-from viz_core.trace.record import current_trace, no_recording
+from viz_core.trace.record import no_recording
 from viz_core.trace.references import detached, refuse_transformed, snapshot
 from viz_core.trace.shapes import check_scores, check_values
 from viz_core.trace.source import Direct, Projected
 from viz_core.trace.states import note_attention
-from viz_core.trace.trace import Trace
+from viz_core.trace.trace import Trace, current_trace
 from viz_core.trace.weights import Bias, Mask, causal_mask
 
 
@@ -136,7 +136,7 @@ def _attend_fused(
     square = queries.shape[2] == keys.shape[2]
     fused_causal = bool(causal and square and mask is None and bias is None)  # torch.export makes symbols of sizes
     # Modes that record or edit plain PyTorch must not see this call.
-    with no_recording() if recorded else nullcontext(), no_editing() if is_editing() else nullcontext():
+    with no_recording() if recorded else nullcontext(), without_edits() if is_editing() else nullcontext():
         return F.scaled_dot_product_attention(
             queries,
             keys,

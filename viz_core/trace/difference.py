@@ -11,11 +11,12 @@ from torch import Tensor
 from viz_core.trace.after_attention import note_output
 from viz_core.trace.attend import attend
 from viz_core.trace.edits import Edits
-from viz_core.trace.intervene import edits_at, is_editing, without_edits
+from viz_core.trace.intervene import edits_of, is_editing, without_edits
 from viz_core.trace.output_edits import scales_output
-from viz_core.trace.record import current_trace, no_recording
+from viz_core.trace.record import no_recording
 from viz_core.trace.references import detached, snapshot
 from viz_core.trace.source import Projected
+from viz_core.trace.trace import current_trace
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +78,7 @@ def attend_difference(
     scale = queries.shape[-1] ** -0.5 if options["scale"] is None else options["scale"]
     causal = options["causal"] and queries.shape[2] > 1
     source = Difference(detached(queries), snapshot(keys, queries), mask, bias, causal, scale, options["softcap"])
-    edits = edits_at(site, source.shape, causal, lambda: source.tokens, queries.device)
+    edits = edits_of(source, site)
     if edits is not None and not all(map(scales_output, edits.edits)):
         raise ValueError(f"site {site!r}: expected off or gate, by which differential attention can be edited")
     with no_recording(), without_edits():

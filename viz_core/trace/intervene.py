@@ -16,9 +16,10 @@ from viz_core.trace.arguments import described
 from viz_core.trace.context import set_in_block
 from viz_core.trace.edits import Edit, Edits, Positions, QueryPositions
 from viz_core.trace.padding import TokenMask, text_positions
+from viz_core.trace.source import Projected
 from viz_core.trace.state_edits import StateEdit
 from viz_core.trace.torch_edits import EditingMode
-from viz_core.trace.torch_layers import edits_of_call
+from viz_core.trace.torch_layers import edits_of_call, tracker_for
 
 
 @contextmanager
@@ -51,7 +52,8 @@ def intervene(edits: Mapping[str, Edit | Sequence[Edit]], torch_calls: bool | nn
         ValueError: if torch_calls is neither a boolean nor a model; if edits are not edits by site, or a site has no
             such head; at the end of the block, if a site was never called. It names the sites that were.
     """
-    block = _Block(edits, _torch_mode(torch_calls))
+    layers = tracker_for(torch_calls)
+    block = _Block(edits, None if layers is None else EditingMode(edits_of, is_editing, layers))
     with _active((*_blocks.get(), block)):
         yield
     block.check_all_called()
@@ -124,6 +126,11 @@ def edits_at(
     return Edits(found, Positions(own.to(device), keys()))
 
 
+def edits_of(source: Projected, site: str | None) -> Edits | None:
+    """Return the edits of a call of which this is recorded; ValueError as of `edits_at`."""
+    return edits_at(site, source.shape, source.causal, lambda: source.tokens, source.queries.device)
+
+
 def state_edits_at(name: str) -> tuple[StateEdit, ...]:
     """Return the edits of a state by the blocks around this call; ValueError if one is an edit of heads."""
     blocks = _current()
@@ -154,24 +161,6 @@ def is_editing() -> bool:
 def without_edits() -> AbstractContextManager[None]:
     """Leave every call in this block as it is: its caller applies the edits."""
     return set_in_block(_blocks, ())
-
-
-def no_editing() -> AbstractContextManager[None]:
-    """Leave torch's kernel alone in this block: its caller applies the edits."""
-    return set_in_block(_edited_by_caller, True)
-
-
-def _torch_mode(torch_calls: bool | nn.Module) -> EditingMode | None:
-    """Return the mode that edits plain PyTorch; None without `torch_calls`."""
-    if torch_calls is False:
-        return None
-    if torch_calls is not True and not isinstance(torch_calls, nn.Module):
-        raise ValueError(f"torch_calls: expected True, False or a model, got {type(torch_calls).__name__}")
-    return EditingMode(
-        lambda source, site: edits_at(site, source.shape, source.causal, lambda: source.tokens, source.queries.device),
-        lambda: not _edited_by_caller.get(),
-        None if torch_calls is True else torch_calls,
-    )
 
 
 class _Block:
@@ -226,7 +215,6 @@ def _as_tuple(site: str, given: Edit | Sequence[Edit]) -> tuple[Edit, ...]:
 
 
 _blocks: ContextVar[tuple[_Block, ...]] = ContextVar("interventions", default=())
-_edited_by_caller: ContextVar[bool] = ContextVar("edited_by_caller", default=False)
 _runs_again: ContextVar[bool] = ContextVar("runs_again", default=False)
 _modes: ContextVar[tuple[EditingMode, ...]] = ContextVar("editing_modes", default=())
 _self_queries: ContextVar[Callable[[], QueryPositions] | None] = ContextVar("self_queries", default=None)

@@ -8,20 +8,18 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 
-import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from viz_core.torch_internals.compiler import break_graph, must_break_graph
 from viz_core.trace.arguments import check_axes, check_device, check_tensors
 from viz_core.trace.context import set_in_block
 from viz_core.trace.intervene import refuse_edits
 from viz_core.trace.padding import TokenMask, check_token_mask
 from viz_core.trace.references import detached
-from viz_core.trace.source import Direct, Source
-from viz_core.trace.torch_layers import LayerTracker
+from viz_core.trace.source import Direct
+from viz_core.trace.torch_layers import tracker_for
 from viz_core.trace.torch_mode import RecordingMode
-from viz_core.trace.trace import Trace, recorder
+from viz_core.trace.trace import Trace, current_trace, recorder
 
 _stores_values: ContextVar[bool] = ContextVar("stores_values", default=False)
 
@@ -100,30 +98,15 @@ def record(
     trace = (kind or Trace)(differentiable, values or (_stores_values.get() and not differentiable))
     trace.keeps_states = states
     trace.token_mask = {} if token_mask is None else check_token_mask(token_mask)
-    trace.torch_mode = _torch_mode(trace, torch_calls)
+    layers = tracker_for(torch_calls)
+    trace.torch_mode = mode = None if layers is None else RecordingMode(trace, layers)
     try:
         with trace.adopt():
             yield trace
-        if trace.torch_mode is not None:
-            trace.torch_mode.warn_of_missing(trace.sites)
+        if mode is not None:
+            mode.warn_of_missing(trace.sites)
     finally:
         trace.torch_mode = None
-
-
-def _torch_mode(trace: Trace, torch_calls: bool | nn.Module) -> RecordingMode | None:
-    """Return the mode that records plain PyTorch into a trace; None without `torch_calls`."""
-    if torch_calls is False:
-        return None
-    if torch_calls is not True and not isinstance(torch_calls, nn.Module):
-        raise ValueError(f"torch_calls: expected True, False or a model, got {type(torch_calls).__name__}")
-
-    def add(source: Source, site: str | None) -> None:
-        if isinstance(source, Direct):
-            refuse_edits(site)
-        trace.add(source, site)
-
-    layers = LayerTracker(None if torch_calls is True else torch_calls)
-    return RecordingMode(lambda: current_trace() is trace, add, layers, trace)
 
 
 def no_recording() -> AbstractContextManager[None]:
@@ -134,12 +117,3 @@ def no_recording() -> AbstractContextManager[None]:
 def recording_values() -> AbstractContextManager[None]:
     """Have every `record()` in this block store values too, except with `differentiable`."""
     return set_in_block(_stores_values, True)
-
-
-def current_trace() -> Trace | None:
-    """Return the trace of the `record()` block around this call, in this thread or task; None without one."""
-    if torch.compiler.is_compiling():
-        if not must_break_graph():
-            return None
-        break_graph("expected no fullgraph=True where attention is recorded")
-    return recorder.get()

@@ -13,8 +13,7 @@ from torch.overrides import TorchFunctionMode
 
 from viz_core.trace.intervene import edits_states, state_edits_at
 from viz_core.trace.padding import allowed_keys, text_positions
-from viz_core.trace.record import current_trace
-from viz_core.trace.trace import States, Trace
+from viz_core.trace.trace import States, Trace, current_trace
 
 _ADD = {torch.add, Tensor.add, Tensor.add_}
 _SAME = {torch.clamp, Tensor.clamp, Tensor.view, Tensor.reshape}  # between two additions, in half precision or OPT

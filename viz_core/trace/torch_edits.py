@@ -6,7 +6,7 @@ from typing import Any
 
 import torch.nn.functional as F
 from einops import rearrange
-from torch import Tensor, nn
+from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from viz_core.torch_internals.function_modes import without_modes
@@ -27,17 +27,17 @@ class EditingMode(TorchFunctionMode):
     Args:
         edits_of: gives the edits of a call, from its source and site.
         is_active: whether this thread's calls are to be edited now.
-        model: gives its layers their names, as in `record`.
+        layers: knows the current layer, as of a `RecordingMode`.
     """
 
     def __init__(
         self,
         edits_of: Callable[[Projected, str | None], Edits | None],
         is_active: Callable[[], bool],
-        model: nn.Module | None,
+        layers: LayerTracker,
     ) -> None:
         super().__init__()
-        self._edits_of, self._is_active, self.layers = edits_of, is_active, LayerTracker(model)
+        self._edits_of, self._is_active, self.layers = edits_of, is_active, layers
 
     def __torch_function__(
         self,

@@ -29,32 +29,29 @@ class TrackedLayer:
         self.spans_all_keys = layer is not None and spans_all_keys(layer)
         self.weighs_parts = layer is not None and not self.spans_all_keys
 
-    @property
-    def layer(self) -> "TrackedLayer":
-        """Itself, so that one layer can stand for a `LayerTracker`."""
-        return self
 
-    def follow(self, arguments: Iterable[Any]) -> None:
-        """Ignore the weights: the layer is known."""
-
-    def describe_missing(self, recorded: AbstractSet[str]) -> str:  # noqa: ARG002  # as of a `LayerTracker`
-        """Return nothing: there is no model whose other layers could be missing."""
-        return ""
+_NO_LAYER = TrackedLayer()
 
 
 class LayerTracker:
-    """Tracks, for each thread, the attention layer whose weights were used last."""
+    """Tracks, for each thread, the attention layer whose weights were used last.
 
-    def __init__(self, model: nn.Module | None) -> None:
-        self.model = model
+    Args:
+        layer: the current one until then; without a model, always.
+
+    Attributes:
+        used: sites of the layers that ran so far.
+    """
+
+    def __init__(self, model: nn.Module | None, layer: TrackedLayer = _NO_LAYER) -> None:
+        self.model, self.used = model, set[str]()
         self._weights = {} if model is None else _weights_of_layers(model)
-        self._thread = threading.local()
-        self._used = set[str]()
+        self._thread, self._first = threading.local(), layer
 
     @property
     def layer(self) -> TrackedLayer:
         """The current layer of this thread; one without a site outside the model's attention layers."""
-        current: TrackedLayer = getattr(self._thread, "layer", _NO_LAYER)
+        current: TrackedLayer = getattr(self._thread, "layer", self._first)
         return current
 
     def follow(self, arguments: Iterable[Any]) -> None:
@@ -64,24 +61,26 @@ class LayerTracker:
             if known:
                 layer = next((layer for layer in known if layer is not _NO_LAYER), _NO_LAYER)
                 self._thread.layer = layer
-                self._used.add(layer.site or "")
-
-    @property
-    def used(self) -> AbstractSet[str]:
-        """Sites of the layers that ran so far."""
-        return self._used
+                self.used.add(layer.site or "")
 
     def describe_missing(self, recorded: AbstractSet[str]) -> str:
         """Return which layers of the model ran, or mix tokens in another way, without a recorded map, and why."""
-        if self.model is None or not self._used:
+        if self.model is None or not self.used:
             return ""
         sites = find_sites(self.model)
         known = recorded | {site for layer, site in sites.items() if site_of(layer) in recorded}
-        rows = cover_layers(self.model, sites, self._used - known)
+        rows = cover_layers(self.model, sites, self.used - known)
         return describe_uncovered(row for row in rows if row.code in ("parts", "mixer"))
 
 
-_NO_LAYER = TrackedLayer()
+def tracker_for(torch_calls: bool | nn.Module) -> LayerTracker | None:
+    """Return what follows a model in plain PyTorch, or no model where it is True; None where it is False.
+
+    ValueError if it is anything else.
+    """
+    if torch_calls is not True and torch_calls is not False and not isinstance(torch_calls, nn.Module):
+        raise ValueError(f"torch_calls: expected True, False or a model, got {type(torch_calls).__name__}")
+    return None if torch_calls is False else LayerTracker(None if torch_calls is True else torch_calls)
 
 
 def _weights_of_layers(model: nn.Module) -> dict[int, tuple[Tensor, TrackedLayer]]:

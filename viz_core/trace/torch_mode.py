@@ -11,8 +11,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from viz_core.torch_internals.function_modes import FastPathMode, without_modes
-from viz_core.trace.after_attention import Recording, last_site, note_output, note_projected
-from viz_core.trace.intervene import is_editing
+from viz_core.trace.after_attention import note_output, note_projected
+from viz_core.trace.intervene import is_editing, refuse_edits
 from viz_core.trace.pooling import edited_output
 from viz_core.trace.references import detached
 from viz_core.trace.softmax_calls import PRODUCTS, SOFTMAXES, softmax_weights, values_of
@@ -20,6 +20,7 @@ from viz_core.trace.source import Direct, Source
 from viz_core.trace.torch_calls import READERS, read_call
 from viz_core.trace.torch_graph import attend_in_graph
 from viz_core.trace.torch_layers import LayerTracker, TrackedLayer, edits_of_call
+from viz_core.trace.trace import Trace, current_trace, last_site
 
 
 class RecordingMode(FastPathMode):
@@ -28,27 +29,24 @@ class RecordingMode(FastPathMode):
     Results are the same, bit for bit, unless the recording is differentiable: then they are computed from the weights.
 
     Args:
-        is_active: whether this thread's recorder is the one to add calls to.
-        add: adds a call, with the site of its layer or None.
+        trace: what it records into, where it is this thread's recorder.
         layers: knows the current layer: by the weights given to the attention itself (`nn.MultiheadAttention`), else
             by those used just before (a projection to queries and keys). Within a known layer a softmax over keys is
             recorded too: its result, whole.
-        trace: what it records into.
     """
 
     keeps_values = True  # where the recorder stores them
 
-    def __init__(
-        self,
-        is_active: Callable[[], bool],
-        add: Callable[[Source, str | None], None],
-        layers: LayerTracker | TrackedLayer,
-        trace: Recording,
-    ) -> None:
+    def __init__(self, trace: Trace, layers: LayerTracker) -> None:
         super().__init__(closed=trace.differentiable)
-        self._is_active, self._add, self._layers, self._trace = is_active, add, layers, trace
+        self._trace, self._layers = trace, layers
         self._values = trace.values and self.keeps_values
-        self._knows_no_model = isinstance(layers, LayerTracker) and layers.model is None
+
+    def add(self, source: Source, site: str | None) -> None:
+        """Add a call, with the site of its layer or None; ValueError if an edit names one of given weights."""
+        if isinstance(source, Direct):
+            refuse_edits(site)
+        self._trace.add(source, site)
 
     def __torch_function__(
         self,
@@ -59,7 +57,7 @@ class RecordingMode(FastPathMode):
     ) -> Any:
         """Return the result of the call; if it was attention, add it to the recorder."""
         kwargs = kwargs or {}
-        if getattr(_thread, "in_call", False) or not self._is_active():
+        if getattr(_thread, "in_call", False) or current_trace() is not self._trace:
             return func(*args, **kwargs)
         self._layers.follow((*args, *kwargs.values()))
         layer = self._layers.layer
@@ -78,7 +76,7 @@ class RecordingMode(FastPathMode):
         with without_modes():  # no mode sees what is computed for the recorder alone
             if func in READERS:
                 source = replace(read_call(func, args, kwargs, self._values), edits=edits_of_call.get())
-                self._add(source, layer.site)
+                self.add(source, layer.site)
                 if self._values and func is F.scaled_dot_product_attention and not result.is_nested:
                     output = result[(None,) * (4 - result.dim())].flatten(0, -4)
                     if source.edits is edits_before and source.values is not None:  # to be applied after this call
@@ -86,7 +84,7 @@ class RecordingMode(FastPathMode):
                     note_output(self._trace, output)
             elif (weights := softmax_weights(result, layer.heads, args, kwargs)) is not None:
                 weights = self._stored(weights)
-                self._add(Direct(weights), layer.site)
+                self.add(Direct(weights), layer.site)
                 _thread.pending = (layer, weights.shape, result.shape) if self._values else None
                 if self._trace.differentiable:
                     return weights.reshape(result.shape)  # so that the graph passes through what is recorded
@@ -99,7 +97,7 @@ class RecordingMode(FastPathMode):
             raise ValueError("differentiable: expected no intervene block around attention of plain PyTorch")
         with without_modes():
             weights, result = attend_in_graph(func, args, kwargs)
-            self._add(Direct(weights), layer.site)
+            self.add(Direct(weights), layer.site)
         return result
 
     def _call_with_values(
@@ -109,8 +107,8 @@ class RecordingMode(FastPathMode):
         if func in _LINEAR:
             with without_modes():
                 inputs, weight = args[_LINEAR[func] : _LINEAR[func] + 2]
-                if layer.projection is weight or self._knows_no_model:
-                    note_projected(self._trace, inputs, is_known=not self._knows_no_model)
+                if layer.projection is weight or self._layers.model is None:
+                    note_projected(self._trace, inputs, is_known=self._layers.model is not None)
             return func(*args, **kwargs)
         result, pending = func(*args, **kwargs), getattr(_thread, "pending", None)
         if pending is not None and func in PRODUCTS and pending[0] is layer and args[0].shape == pending[2]:

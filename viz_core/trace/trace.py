@@ -10,10 +10,10 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.overrides import TorchFunctionMode
 
-from viz_core.torch_internals.compiler import run_eagerly
+from viz_core.torch_internals.compiler import break_graph, must_break_graph, run_eagerly
 from viz_core.torch_internals.tensors import current_backward
-from viz_core.trace.after_attention import last_site
 from viz_core.trace.call import AttentionCall, token_span
 from viz_core.trace.context import set_in_block
 from viz_core.trace.indexing import index_range
@@ -21,7 +21,6 @@ from viz_core.trace.padding import TokenMask
 from viz_core.trace.references import detached, refuse_transformed
 from viz_core.trace.source import Direct, Projected, Source, StoredTensors
 from viz_core.trace.stitched import Stitched, are_steps, read_the_same
-from viz_core.trace.torch_mode import RecordingMode
 
 EMPTY_TRACE_HINT = (
     "record() sees a model of transformers after instrument(model), and plain PyTorch with record(torch_calls=model)"
@@ -79,7 +78,7 @@ class Trace:
         self.keeps_states = False
         self.states = States()
         self.token_mask: dict[str | None, TokenMask] = {}
-        self.torch_mode: RecordingMode | None = None  # within its `record()` block
+        self.torch_mode: TorchFunctionMode | None = None  # within its `record()` block
         self._backward = current_backward()  # -1, or the backward pass in whose hook it was made
         self._calls: dict[str, AttentionCall] = {}
         self._unnamed = 0
@@ -307,3 +306,15 @@ class Trace:
 
 recorder: ContextVar[Trace | None] = ContextVar("recorder", default=None)
 """The trace that this thread or task records into."""
+
+last_site: ContextVar[str] = ContextVar("last_site", default="")
+"""The site of the call that this thread or task recorded last."""
+
+
+def current_trace() -> Trace | None:
+    """Return the trace of the `record()` block around this call, in this thread or task; None without one."""
+    if torch.compiler.is_compiling():
+        if not must_break_graph():
+            return None
+        break_graph("expected no fullgraph=True where attention is recorded")
+    return recorder.get()
