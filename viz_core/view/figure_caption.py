@@ -7,7 +7,7 @@ from functools import reduce
 
 from viz_core.view.map_group import MapGroup
 from viz_core.view.payload import View
-from viz_core.view.state import ViewState
+from viz_core.view.state import ViewState, open_group
 from viz_core.view.token_alignment import Pairs, joined_names, match_tokens, subtract_matched
 from viz_core.view.visible_map import Side, VisibleMap, shown_heads, visible_map
 
@@ -29,7 +29,7 @@ class Panel:
 
 def panels(view: View, state: ViewState) -> list[Panel]:
     """The open map, with the map it is compared with, or their difference over aligned tokens."""
-    group = opened_group(view, state)
+    group = open_group(view.groups, state)
     other = _compared(view, state)
     number = other[0] if other else 0
     first = Panel(_name(view, 0, number, group, state), group, visible_map(group, state), _is_signed(group, state))
@@ -47,14 +47,6 @@ def panels(view: View, state: ViewState) -> list[Panel]:
 
 def _is_signed(group: MapGroup, state: ViewState) -> bool:
     return any(group.calls[layer].signed for layer, _ in shown_heads(group, state))
-
-
-def opened_group(view: View, state: ViewState) -> MapGroup:
-    """The kind of maps that is open."""
-    group = view.group(0, state.group)
-    if group is None:
-        raise ValueError(f"state: expected one of {', '.join(each.id for each in view.groups)}, got {state.group}")
-    return group
 
 
 def _difference(first: VisibleMap, second: VisibleMap) -> VisibleMap:
@@ -79,7 +71,7 @@ def lines(view: View, state: ViewState, shown: Sequence[Panel]) -> list[str]:
     words, display, (first, *_) = view.words, state.display, shown
     heads = shown_heads(first.group, state)
     sentences = []
-    if 1 < len(heads) < sum(call.num_heads for call in first.group.calls):
+    if 1 < len(heads) < len(first.group.heads):
         names = [_short(words, first.group, *head) for head in heads[:_MOST_NAMED]]
         more = " …" if len(heads) > _MOST_NAMED else ""
         row = reduce(lambda before, following: fill(words["row"], before=before, next=following), names)

@@ -2,7 +2,6 @@
 
 import html
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict
 from functools import partial
 from typing import Any
 from urllib.parse import urlencode
@@ -33,11 +32,13 @@ def live_page(view: View, state: ViewState, site: str) -> str:
         ValueError: if the site does not show these maps.
     """
     groups, made = view.groups, view.groups[0].made
-    heads = [
-        (group, i, head) for group in groups for i, call in enumerate(group.calls) for head in range(call.num_heads)
+    off = [
+        (group, layer, head)
+        for group in groups
+        for layer, head in group.heads
+        if not group.calls[layer].weights(head=head)[group.row].any()
     ]
-    off = [(group, i, head) for group, i, head in heads if not group.calls[i].weights()[group.row, head].any()]
-    with intervene(switched_off((group.calls[i].site, head) for group, i, head in off)):
+    with intervene(switched_off((group.calls[layer].site, head) for group, layer, head in off)):
         runs = () if view.second else _runs(made, len(groups[0].query_tokens))
         found = next((run for run in runs if _same(groups, show(run[2]()).groups)), None)
     if found is None:
@@ -46,12 +47,12 @@ def live_page(view: View, state: ViewState, site: str) -> str:
             f"picture, by a shipped model; the site does not compute these maps of {made.model!r}"
         )
     file, parameters, run = found
-    changed = asdict(state.display).items() - asdict(show(run()).state.display).items()
+    changed = state.display.changes_from(show(run()).state.display)
     parameters |= {
-        "off": "_".join(f"{group.id}.{i}.{head}" for group, i, head in off),
+        "off": "_".join(f"{group.id}.{layer}.{head}" for group, layer, head in off),
         "head": f"{state.group}.{state.layer}.{state.head}",
         "pin": ".".join(map(str, state.pins)),
-        "look": "~".join(f"{name}-{value}" for name, value in sorted(changed)),
+        "look": "~".join(f"{name}-{value}" for name, value in sorted(changed.items())),
     }
     language = view.language if view.language in ("pt-BR", "zh-TW") else "en"
     address = f"{site.rstrip('/')}/{language}/{file}.html#{urlencode({k: v for k, v in parameters.items() if v != ''})}"

@@ -73,9 +73,8 @@ class MapGroup:
 
     def __repr__(self) -> str:
         """Its kind and size, in a line."""
-        heads = sum(call.num_heads for call in self.calls)
         sizes = f"{len(self.query_tokens)} queries, {len(self.key_tokens)} keys"
-        return f"MapGroup({self.id!r}: {len(self.calls)} layers, {heads} heads, {sizes})"
+        return f"MapGroup({self.id!r}: {len(self.calls)} layers, {len(self.heads)} heads, {sizes})"
 
     def __post_init__(self) -> None:
         if not re.fullmatch("[a-z0-9_-]{1,32}", self.id):
@@ -103,6 +102,11 @@ class MapGroup:
                 f" patches, got {tokens[0]} and {tokens[1]}"
             )
 
+    @cached_property
+    def heads(self) -> tuple[tuple[int, int], ...]:
+        """Layer and head of each, counted from 0."""
+        return tuple((layer, head) for layer, call in enumerate(self.calls) for head in range(call.num_heads))
+
     @property
     def on_itself(self) -> bool:
         """Whether queries and keys are places of one sequence, so that a diagonal means something."""
@@ -116,12 +120,9 @@ class MapGroup:
     @property
     def thumbnail_size(self) -> int:
         """Pixels on a side of this group's thumbnails, at most: the more heads there are, the smaller each is drawn."""
-        heads = sum(call.num_heads for call in self.calls)
-        rows, columns = len(self.query_tokens), len(self.key_tokens)
-        return next(
-            (size for size in THUMBNAIL_SIZES if heads * min(size, rows) * min(size, columns) <= GRID_BYTES),
-            THUMBNAIL_SIZES[-1],
-        )
+        heads, rows, columns = len(self.heads), len(self.query_tokens), len(self.key_tokens)
+        fitting = (size for size in THUMBNAIL_SIZES if heads * min(size, rows) * min(size, columns) <= GRID_BYTES)
+        return next(fitting, THUMBNAIL_SIZES[-1])
 
     @property
     def sent_whole(self) -> bool:

@@ -14,9 +14,10 @@ from matplotlib.colors import FuncNorm, LogNorm, Normalize, PowerNorm
 from matplotlib.figure import Figure
 from matplotlib.font_manager import fontManager
 
-from viz_core.view.figure_caption import Panel, file_title, fill, lines, made_lines, opened_group, panels
+from viz_core.view.figure_caption import Panel, file_title, fill, lines, made_lines, panels
 from viz_core.view.payload import View
-from viz_core.view.state import DisplayOptions, ViewState
+from viz_core.view.state import DisplayOptions, ViewState, open_group
+from viz_core.view.visible_map import heads_in_rows
 
 _MOST_LABELS = 60  # on a side: of more tokens every n-th has its name
 _SEPARATE = 40  # with no more cells on a side, a hair of paper lies between them
@@ -51,18 +52,21 @@ def write_figure(view: View, state: ViewState, path: Path, grid: bool = False, l
     """
     installed = set(fontManager.get_font_names())
     fonts = ["DejaVu Sans", *(name for name in _MORE_FONTS if name in installed)]
-    about = _metadata(view, state, path.suffix.lower(), grid, link)
-    draw = grid_figure if grid else map_figure
+    about = made_lines(view, state, [0]) if grid else lines(view, state, panels(view, state))
+    about += [link] if link else []
     with (
         matplotlib.rc_context({"font.family": fonts, "font.size": 8, "svg.fonttype": "none", "pdf.fonttype": 42}),
         warnings.catch_warnings(record=True) as caught,
     ):
         warnings.simplefilter("always")
-        draw(view, state, link).savefig(path, dpi=300, bbox_inches="tight", metadata=about)
+        figure = (grid_figure if grid else map_figure)(view, state)
+        caption = [textwrap.fill(line, int(_SIGNS * figure.get_figwidth())) for line in about]
+        figure.text(0.02, -0.02, "\n".join(caption), va="top", color="#5a6065", parse_math=False)
+        figure.savefig(path, dpi=300, bbox_inches="tight", metadata=_metadata(figure, about, path.suffix.lower()))
     _warn_once(caught)
 
 
-def map_figure(view: View, state: ViewState, link: str = "") -> Figure:
+def map_figure(view: View, state: ViewState) -> Figure:
     """The open map with its tokens, scale and title, pinned tokens outlined; both maps where two are compared."""
     shown = panels(view, state)
     sizes = [panel.shown.weights.shape for panel in shown]
@@ -73,24 +77,18 @@ def map_figure(view: View, state: ViewState, link: str = "") -> Figure:
     axes = figure.subplots(len(shown), squeeze=False, height_ratios=heights)[:, 0]
     for panel, each in zip(shown, axes, strict=True):
         _draw(view, state, panel, figure, each)
-    _add_caption(figure, width, [*lines(view, state, shown), link])
     return figure
 
 
-def grid_figure(view: View, state: ViewState, link: str = "") -> Figure:
+def grid_figure(view: View, state: ViewState) -> Figure:
     """Every head of the open kind as a thumbnail, a row a layer; a cell is the largest of the weights it stands for."""
-    group = opened_group(view, state)
+    group = open_group(view.groups, state)
     layers = [call.overview(_THUMBNAIL)[group.row].numpy() for call in group.calls]
+    mosaic = heads_in_rows(layers, _GAP, np.nan)
     heads = max(len(layer) for layer in layers)
     rows, columns = layers[0].shape[1:]
-    mosaic = np.full((len(layers) * (rows + _GAP), heads * (columns + _GAP)), np.nan, dtype=np.float32)
-    for i, layer in enumerate(layers):
-        for j, weights in enumerate(layer):
-            top, left = i * (rows + _GAP), j * (columns + _GAP)
-            mosaic[top : top + rows, left : left + columns] = weights
     side = _THUMB_INCHES / max(rows, columns)
-    width = 1.8 + side * mosaic.shape[1]
-    figure = Figure(figsize=(width, 1.2 + side * mosaic.shape[0]), layout="constrained")
+    figure = Figure(figsize=(1.8 + side * mosaic.shape[1], 1.2 + side * mosaic.shape[0]), layout="constrained")
     axes = figure.subplots()
     norm, palette, ticks = _colours(state.display, any(call.signed for call in group.calls), mosaic)
     mesh = axes.imshow(np.ma.masked_invalid(mosaic), palette, norm=norm, interpolation="nearest")
@@ -103,7 +101,6 @@ def grid_figure(view: View, state: ViewState, link: str = "") -> Figure:
     axes.set_xticks([j * (columns + _GAP) + (columns - 1) / 2 for j in range(heads)], names)
     axes.set_title(file_title(view, group, view.words["heads"]), parse_math=False)
     _add_scale(figure, axes, mesh, view.words[f"bar_weight_{state.display.scale}"], ticks)
-    _add_caption(figure, width, [*made_lines(view, state, [0]), link])
     return figure
 
 
@@ -134,11 +131,6 @@ def _draw(view: View, state: ViewState, panel: Panel, figure: Figure, axes: Axes
     axes.set_title(file_title(view, panel.group, panel.title), parse_math=False)
     label = words[f"bar_{'difference' if panel.differs else 'weight'}_{display.scale}"]
     _add_scale(figure, axes, mesh, label, ticks)
-
-
-def _add_caption(figure: Figure, width: float, lines: Sequence[str]) -> None:
-    text = "\n".join(textwrap.fill(line, int(_SIGNS * width)) for line in lines if line)
-    figure.text(0.02, -0.02, text, va="top", color="#5a6065", parse_math=False)
 
 
 def _add_scale(figure: Figure, axes: Axes, mesh: ScalarMappable, label: str, ticks: Sequence[float]) -> None:
@@ -172,15 +164,11 @@ def _in_decades(x: np.ndarray) -> np.ndarray:
     return np.clip(1 + np.log10(np.maximum(np.abs(x), 1e-30)) / _DECADES, 0, 1)
 
 
-def _metadata(view: View, state: ViewState, ending: str, grid: bool, link: str) -> dict[str, str]:
+def _metadata(figure: Figure, about: Sequence[str], ending: str) -> dict[str, str]:
     """What the file says of itself, by the names of its kind."""
-    shown = panels(view, state)
-    named = [(opened_group(view, state), view.words["heads"])] if grid else [(each.group, each.title) for each in shown]
-    title = " | ".join(file_title(view, *each) for each in named)
-    about = made_lines(view, state, [0]) if grid else lines(view, state, shown)
-    description = "\n".join([*about, *([link] if link else [])])
+    title = " | ".join(filter(None, (axes.get_title() for axes in figure.axes)))
     by = {".png": "Software", ".svg": "Creator", ".pdf": "Creator"}[ending]
-    return {"Title": title, "Subject" if ending == ".pdf" else "Description": description, by: "Attention Atlas"}
+    return {"Title": title, "Subject" if ending == ".pdf" else "Description": "\n".join(about), by: "Attention Atlas"}
 
 
 def _warn_once(caught: list[warnings.WarningMessage]) -> None:

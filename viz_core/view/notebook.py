@@ -122,7 +122,7 @@ class ViewHandle:
 
     def __repr__(self) -> str:
         """What is open and how much there is, in a line."""
-        heads = sum(call.num_heads for group in self.groups for call in group.calls)
+        heads = sum(len(group.heads) for group in self.groups)
         site = site_of_state(self.groups, self.state)
         return f"{type(self).__name__}({site}, head {self.state.head}, one of {heads})"
 

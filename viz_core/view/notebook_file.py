@@ -4,7 +4,7 @@ import base64
 import json
 import tempfile
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -14,7 +14,7 @@ from viz_core.view.grouping import other_stack
 from viz_core.view.map_group import MapGroup
 from viz_core.view.open_state import site_of_state
 from viz_core.view.payload import View
-from viz_core.view.state import DisplayOptions, ViewState
+from viz_core.view.state import DisplayOptions, ViewState, open_group
 
 _RECORDED = """
 from base64 import b64decode
@@ -106,8 +106,7 @@ def write_notebook(view: View, state: ViewState, default: ViewState, run_source:
         default: what `viz_core.view` opens by itself.
         run_source: how the run was made.
     """
-    words, group = view.words, next(group for group in view.groups if group.id == state.group)
-    number = group.calls[state.layer].layer + 1
+    words, number = view.words, open_group(view.groups, state).calls[state.layer].layer + 1
     name = words["head_name"].replace("{layer}", str(number)).replace("{head}", str(state.head + 1))
     text = [f"# {words['notebook_title'].replace('{name}', name)}", words["notebook_text"]]
     text += [words[f"notebook_needs_{need}"] for need in run_source.needs]
@@ -138,9 +137,8 @@ def _opening(groups: Sequence[MapGroup], state: ViewState, default: ViewState) -
 
 def _changed(display: DisplayOptions, before: DisplayOptions) -> dict[str, str]:
     """The words of a look that differ; a second input does not come along."""
+    changed = display.changes_from(before)
     of_second = display.other.startswith("1.")
-    then = asdict(before)
-    changed = {name: value for name, value in asdict(display).items() if value != then[name]}
     return {name: value for name, value in changed.items() if not (of_second and name in ("compare", "other"))}
 
 

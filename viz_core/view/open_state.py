@@ -1,18 +1,17 @@
 """What is open, in Python's terms: site, head counted from 0, pins and display options."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 
 from viz_core.trace.indexing import is_index
 from viz_core.view.map_group import MapGroup
 from viz_core.view.requests import Pin, read_pins
-from viz_core.view.state import DisplayOptions, ViewState
+from viz_core.view.state import ALLOWED, DisplayOptions, ViewState, has_pins, open_group
 
 
 def site_of_state(groups: Sequence[MapGroup], state: ViewState) -> str:
     """The site of the call whose head is open."""
-    group = next(group for group in groups if group.id == state.group)
-    return group.calls[state.layer].site
+    return open_group(groups, state).calls[state.layer].site
 
 
 def reopened(
@@ -78,9 +77,8 @@ def _carried(display: DisplayOptions, group: MapGroup) -> DisplayOptions:
 def _pins(pins: object, group: MapGroup) -> tuple[Pin, ...]:
     given = [pins] if isinstance(pins, str) or not isinstance(pins, Iterable) else list(pins)
     found = read_pins(".".join(map(str, given))) if given else ()
-    sizes = {"query": len(group.query_tokens), "key": len(group.key_tokens)}
-    if found is None or len({pin.axis for pin in found}) > 1 or not all(pin.index < sizes[pin.axis] for pin in found):
-        there = f"'q0' to 'q{sizes['query'] - 1}', or 'k0' to 'k{sizes['key'] - 1}'"
+    if found is None or not has_pins(group, found):
+        there = f"'q0' to 'q{len(group.query_tokens) - 1}', or 'k0' to 'k{len(group.key_tokens) - 1}'"
         raise ValueError(f"pins: expected {there}, all on one side, got {pins!r}")
     return found
 
@@ -92,7 +90,6 @@ def _display(now: DisplayOptions, wanted: object) -> DisplayOptions:
         raise ValueError(
             f"display: expected DisplayOptions or some of its fields, as {{'scale': 'log'}}, got {wanted!r}"
         )
-    names = [item.name for item in fields(DisplayOptions)]
-    if unknown := [name for name in wanted if name not in names]:
-        raise ValueError(f"display: expected some of {', '.join(names)}, got {', '.join(map(str, unknown))}")
+    if unknown := [name for name in wanted if name not in ALLOWED]:
+        raise ValueError(f"display: expected some of {', '.join(ALLOWED)}, got {', '.join(map(str, unknown))}")
     return replace(now, **{name: str(value) for name, value in wanted.items()})

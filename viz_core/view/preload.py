@@ -5,7 +5,7 @@ maps as fit `EXACT_BYTES`: those of the whole group, or of the open layer, or th
 holds the picture and what the pinned tokens attend to instead of maps.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import get_args
 
 from viz_core.view.map_group import MapGroup
@@ -22,7 +22,7 @@ from viz_core.view.requests import (
     ThumbnailsRequest,
     TokenRequest,
 )
-from viz_core.view.state import ViewState
+from viz_core.view.state import ViewState, open_group
 
 EXACT_BYTES = 128 * 1024
 """So many bytes of exact maps are sent unasked."""
@@ -43,16 +43,17 @@ def every_request(groups: Sequence[MapGroup], second: Sequence[MapGroup], most_b
             layers = range(len(group.calls))
             requests += [GroupRequest(number, group.id, ThumbnailsRequest(layer)) for layer in layers]
             requests += _over_picture(number, group, ()) if group.seen else []
-            received = 8 * sum(call.num_heads for call in group.calls) * len(group.key_tokens)
+            received = 8 * len(group.heads) * len(group.key_tokens)
             if not number and not group.seen and received <= room:
                 requests += [GroupRequest(0, group.id, KeysRequest(layer)) for layer in layers]
                 room -= received
-            heads = list(_heads(group)) if group.sent_whole else []
-            requests += _measures(number, group) if group.sent_whole else []
-            if second and not number and group.sent_whole:
+            if not group.sent_whole:
+                continue
+            requests += _measures(number, group)
+            if second and not number:
                 requests += [GroupRequest(0, group.id, ChangeRequest(layer)) for layer in layers]
             size = 4 * len(group.query_tokens) * len(group.key_tokens)
-            fitting = heads[: max(0, room // max(1, size))]
+            fitting = group.heads[: max(0, room // max(1, size))]
             requests += _maps(number, group, fitting)
             room -= len(fitting) * size
     return requests
@@ -60,7 +61,7 @@ def every_request(groups: Sequence[MapGroup], second: Sequence[MapGroup], most_b
 
 def initial_requests(groups: Sequence[MapGroup], state: ViewState) -> list[Request]:
     """List what is sent unrequested: thumbnails that are quick to compute, and small exact maps."""
-    group = next(group for group in groups if group.id == state.group)
+    group = open_group(groups, state)
     size = len(group.query_tokens) * len(group.key_tokens)
     requests: list[Request] = []
     room = QUICK_WEIGHTS
@@ -74,9 +75,8 @@ def initial_requests(groups: Sequence[MapGroup], state: ViewState) -> list[Reque
         return requests + _over_picture(0, group, state.pins)
     if not group.sent_whole:
         return requests
-    heads = list(_heads(group))
-    of_layer = [head for head in heads if head[0] == state.layer]
-    choices = (heads, of_layer, [(state.layer, state.head)])
+    of_layer = [head for head in group.heads if head[0] == state.layer]
+    choices = (group.heads, of_layer, [(state.layer, state.head)])
     sent = next((some for some in choices if 4 * size * len(some) <= EXACT_BYTES), choices[-1])
     return requests + _maps(0, group, sent)
 
@@ -96,20 +96,15 @@ def _maps(number: int, group: MapGroup, heads: Sequence[tuple[int, int]]) -> lis
 
 def _measures(number: int, group: MapGroup) -> list[Request]:
     """The measures of every layer's heads combined, of all heads combined, and of every head between words."""
-    heads = list(_heads(group))
-    layers = [tuple(head for head in heads if head[0] == layer) for layer in range(len(group.calls))]
+    layers = [tuple(head for head in group.heads if head[0] == layer) for layer in range(len(group.calls))]
     units = (False, True) if group.query_words or group.key_words else (False,)
     maps = [
         MapRequest(chosen, how, words)
         for words in units
         for how in get_args(Combination)
-        for chosen in dict.fromkeys((*layers, tuple(heads)))
+        for chosen in dict.fromkeys((*layers, group.heads))
         if len(chosen) > 1
     ]
     if True in units:
-        maps += [MapRequest((head,), words=True) for head in heads]
+        maps += [MapRequest((head,), words=True) for head in group.heads]
     return [GroupRequest(number, group.id, MeasuresRequest(wanted)) for wanted in maps]
-
-
-def _heads(group: MapGroup) -> Iterator[tuple[int, int]]:
-    return ((layer, head) for layer, call in enumerate(group.calls) for head in range(call.num_heads))

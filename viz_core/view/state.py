@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any
 
 from viz_core.maps.register import MEASURES
 from viz_core.trace.edits import is_nonnegative
@@ -12,48 +13,48 @@ from viz_core.view.requests import Pin, read_pins
 MOST_PINS = 64
 
 _HEAD = r"[0-9]{1,4}\.[0-9]{1,4}"
-# What each way of looking may be, as it stands in a message of the browser and in a link.
-_ALLOWED = {
-    "mode": "map|links|picture",
-    "scale": "sqrt|linear|log",
-    "palette": "viridis|cividis|magma|greys",
-    "unit": "tokens|words",
-    "fold": "mean|sum",
-    "heads": rf"one|layer|all|{_HEAD}(?:_{_HEAD}){{0,63}}",
-    "how": "mean|max",
-    "compare": "off|side|difference",
-    "other": rf"[01]\.{_HEAD}|none",
-    "sort": "layer|changed|" + "|".join(MEASURES),
-    "filter": r"[\w .<>=,;、-]{0,40}",
-    "links": r"w[01](?:\.[0-9]{1,4})?|k[0-9]{1,2}",
-    "patches": "exact|smooth|off",
-    "zoom": r"whole|[0-9]{1,6}\.[0-9]{1,6}\.[0-9]{1,6}\.[0-9]{1,6}",
-}
+
+
+def _option(default: str, allowed: str) -> Any:
+    """An option that matches a pattern, also in a message of the browser and in a link."""
+    return field(default=default, metadata={"allowed": allowed})
 
 
 @dataclass(frozen=True)
 class DisplayOptions:
     """How the open head is displayed. Every field is a string, the same in messages, links and defaults."""
 
-    mode: str = "map"  # "map", "links", or for groups with a picture "picture"
-    scale: str = "sqrt"  # how colour grows with weight: "sqrt", "linear" or "log"
-    palette: str = "viridis"  # "viridis", "cividis", "magma" or "greys"
-    unit: str = "tokens"  # "tokens" or "words"
-    fold: str = "mean"  # several pinned tokens are read as their "mean" or "sum"
-    heads: str = "one"  # "one" (the open one), "layer" (all of its layer), "all", or chosen ones ("2.1_2.3")
-    how: str = "mean"  # several heads are combined by "mean" or "max"
-    compare: str = "off"  # "off", "side" by side or "difference", with `other`
-    other: str = "none"  # input, layer and head compared with ("1.2.5"), or "none"
-    sort: str = "layer"  # order of the grid: "layer", a measure, or "changed" between two inputs
-    filter: str = ""  # which heads the grid shows ("previous > 0.5")
-    links: str = "w0.1"  # which links are drawn: those from a weight on ("w0.05") or the strongest of each query ("k3")
-    patches: str = "exact"  # how attention lies over a picture: "exact" squares, "smooth", or "off"
-    zoom: str = "whole"  # "whole", or first row, first column, rows and columns of the part shown ("128.0.64.64")
+    mode: str = _option("map", "map|links|picture")  # "picture" for groups with a picture
+    scale: str = _option("sqrt", "sqrt|linear|log")  # how colour grows with weight
+    palette: str = _option("viridis", "viridis|cividis|magma|greys")
+    unit: str = _option("tokens", "tokens|words")
+    fold: str = _option("mean", "mean|sum")  # how several pinned tokens are read
+    # the open one, all of its layer, all, or chosen ones ("2.1_2.3")
+    heads: str = _option("one", rf"one|layer|all|{_HEAD}(?:_{_HEAD}){{0,63}}")
+    how: str = _option("mean", "mean|max")  # how several heads are combined
+    compare: str = _option("off", "off|side|difference")  # with `other`: side by side, or the difference
+    other: str = _option("none", rf"[01]\.{_HEAD}|none")  # input, layer and head compared with ("1.2.5")
+    # order of the grid: by layer, a measure, or the change between two inputs
+    sort: str = _option("layer", "layer|changed|" + "|".join(MEASURES))
+    filter: str = _option("", r"[\w .<>=,;、-]{0,40}")  # which heads the grid shows ("previous > 0.5")
+    # which links are drawn: those from a weight on ("w0.05") or the strongest of each query ("k3")
+    links: str = _option("w0.1", r"w[01](?:\.[0-9]{1,4})?|k[0-9]{1,2}")
+    patches: str = _option("exact", "exact|smooth|off")  # how attention lies over a picture: squares, smoothed
+    # the whole, or first row, first column, rows and columns of the part shown ("128.0.64.64")
+    zoom: str = _option("whole", r"whole|[0-9]{1,6}\.[0-9]{1,6}\.[0-9]{1,6}\.[0-9]{1,6}")
 
     def __post_init__(self) -> None:
         for name, value in asdict(self).items():
-            if not re.fullmatch(_ALLOWED[name], value):
-                raise ValueError(f"{name}: expected {_ALLOWED[name]}, got {value!r}")
+            if not re.fullmatch(ALLOWED[name], value):
+                raise ValueError(f"{name}: expected {ALLOWED[name]}, got {value!r}")
+
+    def changes_from(self, before: "DisplayOptions") -> dict[str, str]:
+        """The options that differ from others, by name."""
+        return {name: value for name, value in asdict(self).items() if value != getattr(before, name)}
+
+
+ALLOWED: dict[str, str] = {option.name: option.metadata["allowed"] for option in fields(DisplayOptions)}
+"""The pattern of each option."""
 
 
 @dataclass(frozen=True)
@@ -69,21 +70,24 @@ class ViewState:
     def fits(self, groups: Sequence[MapGroup]) -> bool:
         """Whether these groups have that head, those tokens and all heads that the look names."""
         group = next((group for group in groups if group.id == self.group), None)
-        if group is None or not has_head(group, self.layer, self.head):
+        if group is None or (self.display.mode == "picture" and group.seen is None):
             return False
-        if self.display.mode == "picture" and group.seen is None:
-            return False
-        if len(self.pins) > MOST_PINS or len({pin.axis for pin in self.pins}) > 1:
-            return False
-        sizes = {"query": len(group.query_tokens), "key": len(group.key_tokens)}
-        if not all(0 <= pin.index < sizes[pin.axis] for pin in self.pins):
-            return False
-        return all(has_head(group, layer, head) for layer, head in chosen_heads(self.display.heads))
+        heads = {(self.layer, self.head), *chosen_heads(self.display.heads)}
+        return heads <= {*group.heads} and len(self.pins) <= MOST_PINS and has_pins(group, self.pins)
 
 
-def has_head(group: MapGroup, layer: int, head: int) -> bool:
-    """Whether a group has this layer and head."""
-    return 0 <= layer < len(group.calls) and 0 <= head < group.calls[layer].num_heads
+def open_group(groups: Sequence[MapGroup], state: ViewState) -> MapGroup:
+    """The kind of maps that is open; ValueError if these groups lack it."""
+    group = next((group for group in groups if group.id == state.group), None)
+    if group is None:
+        raise ValueError(f"state: expected one of {', '.join(each.id for each in groups)}, got {state.group}")
+    return group
+
+
+def has_pins(group: MapGroup, pins: Sequence[Pin]) -> bool:
+    """Whether a group has these tokens, all on one side."""
+    sizes = {"query": len(group.query_tokens), "key": len(group.key_tokens)}
+    return len({pin.axis for pin in pins}) <= 1 and all(0 <= pin.index < sizes[pin.axis] for pin in pins)
 
 
 def chosen_heads(heads: str) -> list[tuple[int, int]]:
@@ -93,11 +97,10 @@ def chosen_heads(heads: str) -> list[tuple[int, int]]:
 
 def read_display(words: Mapping[str, object], default: DisplayOptions) -> tuple[DisplayOptions, bool]:
     """Return the options that these strings name, and whether all were valid; the rest as in `default`."""
-    known = {item.name for item in fields(DisplayOptions)}
     good = {
         name: value
         for name, value in words.items()
-        if name in known and isinstance(value, str) and re.fullmatch(_ALLOWED[name], value)
+        if name in ALLOWED and isinstance(value, str) and re.fullmatch(ALLOWED[name], value)
     }
     return replace(default, **good), len(good) == len(words)
 

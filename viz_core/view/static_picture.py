@@ -8,26 +8,23 @@ import torch.nn.functional as F
 from PIL import Image
 from torch import Tensor
 
-from viz_core.view.figure_caption import file_title, opened_group
+from viz_core.view.figure_caption import file_title
 from viz_core.view.payload import View
-from viz_core.view.state import ViewState
+from viz_core.view.state import ViewState, open_group
+from viz_core.view.visible_map import heads_in_rows
 
 _SIDE, _GAP, _DRAWN = 32, 2, 64  # cells of a thumbnail at most, cells between two, pixels of one
 
 
 def static_picture(view: View, state: ViewState) -> str:
     """Return every head of the open kind as one picture, a row a layer: the darker, the larger the weight's root."""
-    group = opened_group(view, state)
-    layers = [_smaller(group.picture(number).thumbnails) for number in range(len(group.calls))]
-    rows, columns = (size + _GAP for size in layers[0].shape[1:])
-    size = columns * max(len(layer) for layer in layers) - _GAP, rows * len(layers) - _GAP
-    picture = Image.new("L", size, 255)
-    for i, layer in enumerate(layers):
-        for j, weights in enumerate(layer):
-            picture.paste(Image.fromarray(255 - weights.numpy()), (j * columns, i * rows))
-    scale = max(1, _DRAWN // max(rows, columns))
+    group = open_group(view.groups, state)
+    layers = [_smaller(group.picture(number).thumbnails).numpy() for number in range(len(group.calls))]
+    picture = Image.fromarray(255 - heads_in_rows(layers, _GAP, 0)[:-_GAP, :-_GAP])
+    scale = max(1, _DRAWN // (max(layers[0].shape[1:]) + _GAP))
     content = io.BytesIO()
-    picture.resize((size[0] * scale, size[1] * scale), Image.Resampling.NEAREST).save(content, "PNG", optimize=True)
+    drawn = picture.resize((picture.width * scale, picture.height * scale), Image.Resampling.NEAREST)
+    drawn.save(content, "PNG", optimize=True)
     title = file_title(view, group, view.words["heads"])
     return (
         f'<img alt="{html.escape(title, quote=True)}" style="max-width: 100%" '

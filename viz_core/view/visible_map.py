@@ -51,16 +51,29 @@ def visible_map(group: MapGroup, state: ViewState, most: int = MOST_CELLS) -> Vi
     )
 
 
+def heads_in_rows(layers: Sequence[np.ndarray], gap: int, blank: float) -> np.ndarray:
+    """The maps of all heads in one array, a row a layer, each with so many blank cells below it and to its right.
+
+    Args:
+        layers: of the maps of each layer, (heads, rows, columns); some layers may have fewer heads.
+    """
+    rows, columns = layers[0].shape[1:]
+    heads = max(len(layer) for layer in layers)
+    cells = np.full((len(layers), rows + gap, heads, columns + gap), blank, layers[0].dtype)
+    for into, layer in zip(cells, layers, strict=True):
+        into[:rows, : len(layer), :columns] = layer.swapaxes(0, 1)
+    return cells.reshape(len(layers) * (rows + gap), heads * (columns + gap))
+
+
 def shown_heads(group: MapGroup, state: ViewState) -> list[tuple[int, int]]:
     """Layer and head of each that is combined in the map."""
-    heads = [(layer, head) for layer, call in enumerate(group.calls) for head in range(call.num_heads)]
     match state.display.heads:
         case "one":
             return [(state.layer, state.head)]
         case "layer":
-            return [place for place in heads if place[0] == state.layer]
+            return [head for head in group.heads if head[0] == state.layer]
         case "all":
-            return heads
+            return list(group.heads)
         case chosen:
             return chosen_heads(chosen)
 
