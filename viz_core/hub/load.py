@@ -13,7 +13,7 @@ import torch
 from viz_core.hub.attention import register, watch_projections
 from viz_core.hub.card import describe
 from viz_core.hub.custom_attention import implementation_for, own_sites
-from viz_core.hub.kinds import ModelKind, recognise
+from viz_core.hub.kinds import recognise
 from viz_core.hub.linear_attention import watch_linear
 from viz_core.hub.model import HubModel
 from viz_core.hub.runs.input_loading import SAFE
@@ -90,8 +90,7 @@ def load_hub(
             raise HubError("{name} is here in one version only: {revision}", name=name, revision=local.revision or "-")
         place = local
     else:
-        snapshot = fetch(name, revision, check_size=check_size, progress=progress, offline=offline, token=token)
-        place = LocalModel(name, "cache", snapshot.path, snapshot.revision, "", 0)
+        place = fetch(name, revision, check_size=check_size, progress=progress, offline=offline, token=token)
     files = read_folder(place.path, name)
     check_budget(name, estimate_bytes(files.num_parameters, dtype), memory_budget, where)
     with _building, _in_words(place):
@@ -171,23 +170,10 @@ def _build(
     watch_projections(model, layers)
     watch_linear(layer for layer in layers if is_linear_attention(layer) and has_rule(layer))
     positions = find_positions(model, kind.stack, is_picture=kind.reads == "pictures")
-    common = (place.name, head, model, device, positions, own_code, _serial(model))
-    engine = kind(*common, **_load_inputs(place, kind, model))
+    with _in_words(place, kind.input_part):
+        inputs = kind.load_inputs(place, model)
+    engine = kind(place.name, head, model, device, positions, own_code, _serial(model), **inputs)
     return HubModel(describe(place, files, engine, sites), engine)
-
-
-def _load_inputs(place: LocalModel, kind: type[ModelKind], model: Any) -> dict[str, Any]:
-    try:
-        return kind.load_inputs(place, model)
-    except HubError:
-        raise
-    except Exception as error:  # tokenizers raises bare Exception for a broken file
-        raise HubError(
-            "The {part} of {name} cannot be loaded: {detail}",
-            part=kind.input_part,
-            name=place.name,
-            detail=_first_line(error, place),
-        ) from None
 
 
 def _serial(model: Any) -> contextlib.AbstractContextManager[Any]:
@@ -199,8 +185,8 @@ def _serial(model: Any) -> contextlib.AbstractContextManager[Any]:
 
 
 @contextlib.contextmanager
-def _in_words(place: LocalModel) -> Iterator[None]:
-    """Turn a library's exceptions about a folder into one sentence."""
+def _in_words(place: LocalModel, part: str = "") -> Iterator[None]:
+    """Turn a library's exceptions about a folder, or one part of the model in it, into one sentence."""
     try:
         yield
     except HubError:
@@ -208,11 +194,9 @@ def _in_words(place: LocalModel) -> Iterator[None]:
     except torch.OutOfMemoryError:
         raise HubError("The memory does not suffice for {name}. Choose a smaller model.", name=place.name) from None
     except Exception as error:  # whatever a config can bring about: wrong sizes, missing libraries, unknown options
-        raise HubError("{name} cannot be loaded: {detail}", name=place.name, detail=_first_line(error, place)) from None
-
-
-def _first_line(error: Exception, place: LocalModel) -> str:
-    """The first line of a library's message, without this machine's folders."""
-    lines = str(error).replace(str(place.path), place.name).splitlines()
-    text = next((line.strip() for line in lines if line.strip()), type(error).__name__)
-    return text if len(text) <= 200 else f"{text[:200]}…"
+        lines = str(error).replace(str(place.path), place.name).splitlines()  # without this machine's folders
+        text = next((line.strip() for line in lines if line.strip()), type(error).__name__)
+        values = {"name": place.name, "detail": text if len(text) <= 200 else f"{text[:200]}…"}
+        if part:
+            raise HubError("The {part} of {name} cannot be loaded: {detail}", part=part, **values) from None
+        raise HubError("{name} cannot be loaded: {detail}", **values) from None

@@ -3,12 +3,12 @@
 import errno
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from viz_core.hub.store.errors import HubError
 from viz_core.hub.store.files import check_config, check_weight_names, read_json
+from viz_core.hub.store.local_models import LocalModel
 
 _SWITCHED_OFF = "Downloads are switched off here, and {name} is not in this machine's cache. Choose a model that is."
 _AWAY = "The Hub cannot be reached now, and {name} is not in this machine's cache. Choose a model that is."
@@ -24,14 +24,6 @@ _WANTED = re.compile(
 )
 
 
-@dataclass(frozen=True)
-class Snapshot:
-    """A model's folder and the commit it was made from."""
-
-    path: Path
-    revision: str
-
-
 def fetch(
     name: str,
     revision: str | None = None,
@@ -40,15 +32,11 @@ def fetch(
     progress: Progress | None = None,
     offline: bool = False,
     token: str | bool | None = None,
-) -> Snapshot:
-    """The folder of a model of the Hub, downloaded where the cache lacks a file of it.
+) -> LocalModel:
+    """A model of the Hub, downloaded where the cache lacks a file of it; arguments are those of `load_hub`.
 
     Args:
-        revision: branch, tag or commit; the newest commit of the main branch unless given.
         check_size: gets the bytes of the weights before anything large is downloaded; may raise HubError.
-        progress: called while files come.
-        offline: use only the cache.
-        token: for private models; False: never the one stored on this machine.
     """
     from huggingface_hub import HfApi, constants, snapshot_download
     from huggingface_hub import errors as hub_errors
@@ -69,8 +57,7 @@ def fetch(
             check_config(read_json(Path(small) / "config.json", name), name)
         check_size(sum(size for file, size in files.items() if file in wanted and file.endswith(".safetensors")))
         bar = _reporter(progress or (lambda *_: None), sum(files[file] for file in wanted))
-        path = Path(snapshot_download(name, allow_patterns=wanted, tqdm_class=bar, **options))
-        return Snapshot(path, path.name)
+        return _snapshot(name, snapshot_download(name, allow_patterns=wanted, tqdm_class=bar, **options))
     except hub_errors.GatedRepoError:
         raise HubError(
             "{name} asks its readers to accept terms first, so it cannot be loaded here.", name=name
@@ -89,14 +76,19 @@ def fetch(
         return _from_cache(name, revision, _AWAY)
 
 
-def _from_cache(name: str, revision: str | None, why: str) -> Snapshot:
+def _from_cache(name: str, revision: str | None, why: str) -> LocalModel:
     from huggingface_hub import snapshot_download
 
     try:
-        path = Path(snapshot_download(name, revision=revision, local_files_only=True, allow_patterns="*.json"))
+        path = snapshot_download(name, revision=revision, local_files_only=True, allow_patterns="*.json")
     except (OSError, ValueError):
         raise HubError(why, name=f"{name}@{revision}" if revision else name) from None
-    return Snapshot(path, path.name)
+    return _snapshot(name, path)
+
+
+def _snapshot(name: str, path: str) -> LocalModel:
+    """The model in a folder of the cache, which is named by the commit."""
+    return LocalModel(name, "cache", Path(path), Path(path).name)
 
 
 def _reporter(progress: Progress, total: int) -> type:

@@ -25,11 +25,7 @@ _OTHERS = (".h5", ".msgpack", ".onnx", ".gguf", ".tflite")
 class ModelFiles:
     """What a folder holds, read without loading a weight."""
 
-    path: Path
-    config: dict[str, Any]  # config.json
-    weights: tuple[Path, ...]  # the safetensors files
-    num_parameters: int  # numbers stored in them
-    nbytes: int  # their size together
+    num_parameters: int  # numbers stored in its safetensors
     licence: str  # as the model's README gives it, or ""
 
 
@@ -43,11 +39,7 @@ def read_folder(path: Path, name: str) -> ModelFiles:
     for file in PROCESSORS:
         if (path / file).is_file():
             check_processor(read_json(path / file, name), file, name)
-    weights = _find_weights(path, name)
-    counts = [_count_parameters(file, name) for file in weights]
-    return ModelFiles(
-        path, config, weights, sum(counts), sum(file.stat().st_size for file in weights), read_licence(path)
-    )
+    return ModelFiles(sum(_count_parameters(file, name) for file in _find_weights(path, name)), read_licence(path))
 
 
 def check_regular(path: Path, name: str) -> None:

@@ -32,9 +32,9 @@ class LocalModel:
     name: str
     source: Literal["package", "cache", "folder"]
     path: Path
-    revision: str
-    model_type: str
-    nbytes: int
+    revision: str = ""
+    model_type: str = ""
+    nbytes: int = 0
 
 
 def local_models(folders: Iterable[Path] = ()) -> tuple[LocalModel, ...]:
@@ -43,37 +43,32 @@ def local_models(folders: Iterable[Path] = ()) -> tuple[LocalModel, ...]:
     Args:
         folders: each a model, or a folder of models.
     """
-    found = [*_in_folders([SHIPPED_FOLDER]), *_packaged(), *_in_folders(folders), *_cached()]
-    return tuple(
-        {model.name: model for model in reversed(found)}[name] for name in dict.fromkeys(m.name for m in found)
-    )
+    found: dict[str, LocalModel] = {}
+    for model in (*_in_folders([SHIPPED_FOLDER]), *_packaged(), *_in_folders(folders), *_cached()):
+        if model is not None:
+            found.setdefault(model.name, model)
+    return tuple(found.values())
 
 
 def folder_model(path: Path) -> LocalModel:
     """The model in a folder, whether or not it can be loaded: `read_folder` says what it lacks."""
-    return _describe(path.name, "folder", path, "") or LocalModel(path.name, "folder", path, "", "", 0)
+    return _describe(path.name, "folder", path) or LocalModel(path.name, "folder", path)
 
 
-def _packaged() -> Iterator[LocalModel]:
+def _packaged() -> Iterator[LocalModel | None]:
     for name, (module, folder) in _PACKAGES.items():
         spec = importlib.util.find_spec(module)  # finds without importing
         for place in (spec.submodule_search_locations or []) if spec else []:
-            model = _describe(name, "package", Path(place) / folder, importlib.metadata.version(name))
-            if model is not None:
-                yield model
+            yield _describe(name, "package", Path(place) / folder, importlib.metadata.version(name))
 
 
-def _in_folders(folders: Iterable[Path]) -> Iterator[LocalModel]:
-    for folder in folders:
-        if not folder.is_dir():
-            continue
-        for path in [folder, *sorted(child for child in folder.iterdir() if child.is_dir())]:
-            model = _describe(path.name, "folder", path, "")
-            if model is not None:
-                yield model
+def _in_folders(folders: Iterable[Path]) -> Iterator[LocalModel | None]:
+    for folder in filter(Path.is_dir, folders):
+        for path in (folder, *sorted(filter(Path.is_dir, folder.iterdir()))):
+            yield _describe(path.name, "folder", path)
 
 
-def _cached() -> Iterator[LocalModel]:
+def _cached() -> Iterator[LocalModel | None]:
     from huggingface_hub import constants, scan_cache_dir
     from huggingface_hub.errors import CacheNotFound
 
@@ -84,12 +79,13 @@ def _cached() -> Iterator[LocalModel]:
     for repo in sorted(repos, key=lambda repo: repo.repo_id):
         revisions = sorted(repo.revisions, key=lambda revision: revision.last_modified, reverse=True)
         models = (_describe(repo.repo_id, "cache", r.snapshot_path, r.commit_hash) for r in revisions)
-        newest = next((model for model in models if model is not None), None)
-        if repo.repo_type == "model" and newest is not None:
-            yield newest
+        if repo.repo_type == "model":
+            yield next((model for model in models if model is not None), None)
 
 
-def _describe(name: str, source: Literal["package", "cache", "folder"], path: Path, revision: str) -> LocalModel | None:
+def _describe(
+    name: str, source: Literal["package", "cache", "folder"], path: Path, revision: str = ""
+) -> LocalModel | None:
     """None where config or weights are missing, as in a download that was broken off."""
     try:
         config = read_json(path / "config.json", name)

@@ -34,11 +34,7 @@ def free_bytes(device: torch.device) -> int:
 
 
 def check_budget(name: str, needed: int, budget: int | None, device: torch.device) -> None:
-    """Refuse a model that would not fit.
-
-    Args:
-        budget: bytes; four fifths of what is free on the device unless given.
-    """
+    """Refuse a model that needs more bytes than the budget, or than four fifths of what is free on the device."""
     allowed = int(free_bytes(device) * _SHARE) if budget is None else budget
     if needed > allowed:
         raise HubError(
