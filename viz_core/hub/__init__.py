@@ -10,7 +10,7 @@ transformers is imported when the first model is loaded, not before.
 
 from viz_core.hub.attention import ATTENTION_IMPLEMENTATION, register
 from viz_core.hub.card import HubCard
-from viz_core.hub.coverage import coverage
+from viz_core.hub.custom_attention import coverage
 from viz_core.hub.instrument import instrument, restore
 from viz_core.hub.load import load_hub
 from viz_core.hub.model import HubModel

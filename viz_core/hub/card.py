@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from viz_core.hub.coverage import coverage
+from viz_core.hub.custom_attention import coverage
 from viz_core.hub.kinds import Head, ModelKind, kind_named
 from viz_core.hub.store.files import ModelFiles
 from viz_core.hub.store.local_models import SHIPPED_FOLDER, LocalModel
@@ -11,7 +11,7 @@ from viz_core.runtime.device import describe_device
 from viz_core.trace.coverage import LayerCoverage
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class HubCard:
     """A loaded model, described.
 
@@ -65,10 +65,10 @@ class HubCard:
     num_parameters: int
     positions: tuple[str, ...]
     window: int | None
-    tokenizer: str
-    vocabulary_size: int
-    picture_size: tuple[int, int] | None
-    patch_size: tuple[int, int] | None
+    tokenizer: str = ""
+    vocabulary_size: int = 0
+    picture_size: tuple[int, int] | None = None
+    patch_size: tuple[int, int] | None = None
     max_tokens: int | None
     licence: str
     device: str

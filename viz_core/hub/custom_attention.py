@@ -1,4 +1,4 @@
-"""Which layers of a transformers model call its attention interface, and which have code of their own."""
+"""Which layers of a transformers model call its attention interface, have code of their own, or cannot be recorded."""
 
 import inspect
 import re
@@ -11,6 +11,7 @@ from viz_core.hub.attention import ATTENTION_IMPLEMENTATION, WITH_EAGER_MASKS
 from viz_core.hub.transformers_internals.attention_settings import CALLS_INTERFACE, supports_fused
 from viz_core.hub.transformers_internals.linear_rules import has_rule
 from viz_core.trace import find_sites
+from viz_core.trace.coverage import LayerCoverage, cover_layers
 from viz_core.trace.sites import is_linear_attention
 from viz_core.trace.softmax_calls import spans_all_keys
 
@@ -39,6 +40,21 @@ def hidden_sites(sites: Mapping[nn.Module, str]) -> tuple[str, ...]:
     """Sites with code of their own that cannot be recorded: no softmax over all keys."""
     hidden = (site for layer, site in outermost(sites, own_sites(sites)).items() if not _can_be_recorded(layer))
     return tuple(dict.fromkeys(hidden))
+
+
+def coverage(model: nn.Module, stack: str | None = None) -> tuple[LayerCoverage, ...]:
+    """Return a row for each layer of a model, and for each part of it that mixes tokens: its site, or the reason.
+
+    Nothing is run or changed, so the model may be on torch's "meta" device.
+
+    Args:
+        stack: the name of its one stack in sites, as `load_hub` sets it; None where the layers' paths decide.
+
+    Raises:
+        ValueError: if model is not an nn.Module.
+    """
+    sites = find_sites(model, stack)
+    return cover_layers(model, sites, frozenset(hidden_sites(sites)))
 
 
 def _can_be_recorded(layer: nn.Module) -> bool:

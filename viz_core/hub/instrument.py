@@ -54,7 +54,12 @@ def instrument(model: nn.Module) -> tuple[str, ...]:
         ImportError: if transformers is not installed, or another version than we know.
     """
     require("hub", "transformers")
-    parts = _transformers_parts(model)
+    parts: list[Any] = list(_outermost(model)) if isinstance(model, nn.Module) else []
+    if not parts:
+        raise ValueError(
+            f"instrument: expected a model of transformers, got {type(model).__name__}; "
+            "record(torch_calls=True) sees plain PyTorch"
+        )
     sites = {layer: site for part in parts for layer, site in find_sites(part, _stack(part)).items()}
     if not sites:
         raise ValueError(f"instrument: expected a model with attention in layers, got {type(model).__name__}")
@@ -170,18 +175,8 @@ def _leave(part: Any) -> None:
             name_site(layer, site)
 
 
-def _transformers_parts(model: nn.Module) -> list[Any]:
-    """The model itself, or the models of transformers that lie within it, none within another."""
-    parts = list(_outermost(model)) if isinstance(model, nn.Module) else []
-    if not parts:
-        raise ValueError(
-            f"instrument: expected a model of transformers, got {type(model).__name__}; "
-            "record(torch_calls=True) sees plain PyTorch"
-        )
-    return parts
-
-
 def _outermost(module: nn.Module) -> Iterator[nn.Module]:
+    """The model itself, or the models of transformers that lie within it, none within another."""
     if _is_model(module):
         yield module
     else:

@@ -5,7 +5,6 @@
 >>> heads.summary("previous").mean, heads.role_of(0), heads.examples(0, "previous")
 """
 
-import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
@@ -184,9 +183,7 @@ def _recorded(model: HubModel, encoded: Sequence[dict[str, Tensor]]) -> list[Hub
     inputs = {
         name: torch.cat([pad(each[name], (0, longest - each[name].shape[1])) for each in masked]) for name in masked[0]
     }
-    options: dict[str, Any] = {"use_cache": False} if engine.stack == "decoder" else {}
-    if "logits_to_keep" in inspect.signature(engine.model.forward).parameters:
-        options["logits_to_keep"] = 1
+    options = engine.options_of_pass(1) if isinstance(engine, DecoderKind) else {}
     with engine.serial:
         trace = engine.recorded(inputs, longest, **options)[1]
     ids = [each["input_ids"][0].tolist() for each in encoded]

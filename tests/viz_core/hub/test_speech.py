@@ -18,8 +18,7 @@ from torch import Tensor
 
 from tests.viz_core.hub.tiny_whisper import ALIGNING, SECONDS
 from viz_core.hub import HubError, HubModel, HubRun, load_hub
-from viz_core.hub.runs.sound_input import aligning_heads
-from viz_core.hub.runs.speech_options import languages_of, tasks_of
+from viz_core.hub.runs.sound_input import aligning_heads, languages_of, tasks_of
 from viz_core.hub.word_timestamps import word_times
 from viz_core.maps.residuals import future_weight, row_sum_error
 from viz_core.maps.time_warping import token_starts

@@ -45,7 +45,7 @@ def recognise(config: Any, name: str, architecture: str | None = None) -> Recogn
     """
     import transformers
 
-    facts = ConfigFacts.of(config, name, architecture)
+    facts = ConfigFacts(config, name, architecture or (getattr(config, "architectures", None) or [""])[0])
     for kind in _by_precedence():
         if (kind.stack is None) != facts.is_encoder_decoder:
             continue
@@ -76,7 +76,7 @@ def _refusal(facts: ConfigFacts) -> HubError:
             known=known,
             **values,
         )
-    if not facts.is_encoder_decoder and facts.classifies_images:
+    if not facts.is_encoder_decoder and facts.has_model_for("image-classification"):
         return HubError("{name} ({kind}) has no attention over patches: there is nothing to look at here.", **values)
     return HubError(
         "{name} is a model of the kind “{kind}”, which takes neither a text nor a picture by itself, nor "

@@ -135,13 +135,7 @@ class ModelKind(ABC):
 
     def card_fields(self) -> dict[str, Any]:
         """Fields of the model's card that depend on its kind."""
-        return {
-            "tokenizer": "",
-            "vocabulary_size": 0,
-            "picture_size": None,
-            "patch_size": None,
-            "max_tokens": self.room(self.stack or "encoder"),
-        }
+        return {"max_tokens": self.room(self.stack or "encoder")}
 
     def read(self, ids: Sequence[int]) -> tuple[Token, ...]:  # noqa: ARG002  # kinds without a vocabulary refuse
         """Tokens of the vocabulary as people read them."""
@@ -220,11 +214,8 @@ class ModelKind(ABC):
         if getattr(self.model.config, "problem_type", None) == "regression" or len(logits) == 1:
             return logits, ()
         top = logits.softmax(dim=-1).topk(min(_MAX_LABELS, len(logits)))
-        names = self.model.config.id2label
-        return logits, tuple(
-            Label(str(names.get(number, number)), probability)
-            for number, probability in zip(top.indices.tolist(), top.values.tolist(), strict=True)
-        )
+        names, found = self.class_names, zip(top.indices.tolist(), top.values.tolist(), strict=True)
+        return logits, tuple(Label(names.get(number, str(number)), probability) for number, probability in found)
 
     def last_logits(self, logits: Tensor) -> Float[Tensor, "positions words"]:
         """The logits of as many of the last positions as a run stores."""

@@ -35,8 +35,8 @@ class DecoderKind(TextKind):
 
     @classmethod
     def recognise(cls, facts: ConfigFacts) -> tuple[str, Head] | None:
-        writes = facts.architecture.endswith(("CausalLM", "LMHeadModel")) or not facts.fills_masks
-        return ("AutoModelForCausalLM", "words") if facts.generates and writes else None
+        writes = facts.architecture.endswith(("CausalLM", "LMHeadModel")) or not facts.has_model_for("masked-lm")
+        return ("AutoModelForCausalLM", "words") if facts.has_model_for("causal-lm") and writes else None
 
     def run(self, inputs: RunInputs) -> HubRun:
         text, target = inputs.text or "", inputs.target
@@ -51,6 +51,11 @@ class DecoderKind(TextKind):
     def never_written(self) -> tuple[int, ...]:
         """Tokens that are never written."""
         return ()
+
+    def options_of_pass(self, num_logits: int) -> dict[str, Any]:
+        """What a recorded pass is given beside its tokens; logits of the last ones suffice where the model says so."""
+        keeps = "logits_to_keep" in inspect.signature(self.model.forward).parameters
+        return {"use_cache": False} | ({"logits_to_keep": num_logits} if keeps else {})
 
     def continued(self, prompt: dict[str, Tensor], whole: list[int] | None, inputs: RunInputs) -> HubRun:
         """What the model writes after a prompt, or `whole`, recorded in one pass.
@@ -70,9 +75,7 @@ class DecoderKind(TextKind):
             options = inputs.sampling, inputs.max_seconds, self.never_written()
             ids = write(self.model, prompt, budget, *options) if budget > 0 else prompt_ids
             complete = inputs.budget == 0 or ids[-1] in self.ends()
-        options_of_pass: dict[str, Any] = {"use_cache": False}
-        if "logits_to_keep" in inspect.signature(self.model.forward).parameters:
-            options_of_pass["logits_to_keep"] = self.num_logits(len(ids))
+        options_of_pass = self.options_of_pass(self.num_logits(len(ids)))
         read = {"input_ids": torch.tensor([ids], device=self.device), **self.extra_inputs(prompt, len(ids))}
         result, trace = self.recorded(read, len(ids), **options_of_pass)
         return HubRun(

@@ -27,11 +27,12 @@ class EncoderKind(TextKind):
 
     @classmethod
     def recognise(cls, facts: ConfigFacts) -> tuple[str, Head] | None:
-        if facts.reads_text and "ForSequenceClassification" in facts.architecture:
+        reads_text = facts.has_model_for("masked-lm", "text-classification")
+        if reads_text and "ForSequenceClassification" in facts.architecture:
             return "AutoModelForSequenceClassification", "labels"
-        if facts.fills_masks and facts.architecture.endswith("ForMaskedLM"):
+        if facts.has_model_for("masked-lm") and facts.architecture.endswith("ForMaskedLM"):
             return "AutoModelForMaskedLM", "mask"
-        return ("AutoModel", "") if facts.reads_text and facts.has_base_model else None
+        return ("AutoModel", "") if reads_text and facts.has_model_for("base") else None
 
     def run(self, inputs: RunInputs) -> HubRun:
         encoded = self.encode(inputs.text or "", inputs.text_pair, most=inputs.max_tokens)

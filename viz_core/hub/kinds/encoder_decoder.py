@@ -30,7 +30,7 @@ class EncoderDecoderKind(TextKind):
 
     @classmethod
     def recognise(cls, facts: ConfigFacts) -> tuple[str, Head] | None:
-        return ("AutoModelForSeq2SeqLM", "words") if facts.translates else None
+        return ("AutoModelForSeq2SeqLM", "words") if facts.has_model_for("seq2seq-lm") else None
 
     def run(self, inputs: RunInputs) -> HubRun:
         source, most = self.encode_prompt(inputs.text or "", inputs.max_tokens), inputs.max_tokens

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from jaxtyping import Int
 from torch import Tensor
 
 from viz_core.hub.kinds.base import Head, InputControl, register_kind
@@ -13,8 +12,14 @@ from viz_core.hub.runs.config_facts import ConfigFacts
 from viz_core.hub.runs.generation import GREEDY, write
 from viz_core.hub.runs.run import HubRun
 from viz_core.hub.runs.run_inputs import RunInputs
-from viz_core.hub.runs.sound_input import SoundFeatures, SpectrogramInput, aligning_heads, load_sound_input
-from viz_core.hub.runs.speech_options import languages_of, tasks_of
+from viz_core.hub.runs.sound_input import (
+    SoundFeatures,
+    SpectrogramInput,
+    aligning_heads,
+    languages_of,
+    load_sound_input,
+    tasks_of,
+)
 from viz_core.hub.store.errors import HubError
 from viz_core.hub.store.local_models import LocalModel
 from viz_core.sounds.sound import Sound
@@ -95,19 +100,24 @@ class Speech(TextKind):
         """The decoder's prompt, and what it writes, or the target; then one token is written, for the prompt."""
         has_target = inputs.target is not None
         budget = 1 if has_target else max(1, min(inputs.budget, room))
-        prompt_length = _PromptLength()
+        lengths: list[int] = []  # before each token that is written: a model may detect the language by itself
+
+        def note_length(ids: Tensor, scores: Tensor) -> Tensor:
+            lengths.append(ids.shape[1])
+            return scores
+
         ids = write(
             self.model,
             {"input_features": spectrogram},
             budget,
             GREEDY if has_target else inputs.sampling,
             inputs.max_seconds,
-            watching=[prompt_length],
+            watching=[note_length],
             language=inputs.language and f"<|{inputs.language}|>",
             task=inputs.task,
             **_ONE_CALL,
         )
-        prompt, written = ids[: prompt_length.num_tokens], ids[prompt_length.num_tokens :]
+        prompt, written = ids[: lengths[0]], ids[lengths[0] :]
         if inputs.target is not None:
             written = [*self._target_ids(inputs.target, room), *self.ends()[:1]]
         return prompt, written
@@ -139,14 +149,3 @@ class Speech(TextKind):
             heads,
             are_named,
         )
-
-
-class _PromptLength:
-    """Notes how many tokens there are before the first that is written: a model may detect the language by itself."""
-
-    def __init__(self) -> None:
-        self.num_tokens = 0
-
-    def __call__(self, ids: Int[Tensor, "batch tokens"], scores: Tensor) -> Tensor:
-        self.num_tokens = self.num_tokens or ids.shape[1]
-        return scores

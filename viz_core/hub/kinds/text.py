@@ -10,7 +10,6 @@ from torch import Tensor
 
 from viz_core.hub.kinds.base import ModelKind
 from viz_core.hub.runs.input_loading import load_tokenizer
-from viz_core.hub.runs.positions import room_for_tokens
 from viz_core.hub.runs.text import TextInput
 from viz_core.hub.runs.token_text import Token
 from viz_core.hub.store.local_models import LocalModel
@@ -34,10 +33,10 @@ class TextKind(ModelKind):
         return self.tokenizer.read(ids)
 
     def room(self, stack: str) -> int | None:
-        """The most tokens a stack takes: rows of its table of positions, else the length it was trained for."""
-        table = room_for_tokens(self.positions, stack)
-        if table is not None:
-            return table
+        """The most tokens a stack takes: rows of its tables of positions, else the length it was trained for."""
+        tables = [len(p.values) for p in self.positions if p.scheme in ("learned", "sinusoidal") and p.stack == stack]
+        if tables:
+            return min(tables)
         config = self.model.config.get_text_config(decoder=True)
         trained = getattr(config, "max_position_embeddings", None)
         return int(trained) if trained else self.tokenizer.max_tokens

@@ -39,7 +39,7 @@ class Vision(ModelKind):
     def recognise(cls, facts: ConfigFacts) -> tuple[str, Head] | None:
         if facts.model_type in _TOWERS:
             return "AutoModel", ""
-        if not facts.classifies_images or not hasattr(facts.config, "patch_size"):
+        if not facts.has_model_for("image-classification") or not hasattr(facts.config, "patch_size"):
             return None
         if hasattr(facts.config, "depths") and hasattr(facts.config, "num_heads"):  # stages of attention, as in Swin
             raise HubError(_NO_GRID, name=facts.name)

@@ -71,7 +71,7 @@ class Layout:
 def _llava(context: LayoutContext, image: Image.Image) -> EncodedPicture:
     """A square cut from the middle, its patches row by row (Liu 2023)."""
     pixels = context.processor(images=image, return_tensors="pt")["pixel_values"]
-    first = context.num_special if context.config.vision_feature_select_strategy == "full" else 0
+    first = context.num_special if getattr(context.config, "vision_feature_select_strategy", "") == "full" else 0
     order = _row_by_row(_cells(pixels, context.config.vision_config.patch_size)) + first
     box = box_seen(context.processor, image.width, image.height)
     grids = (PatchGrid(box, order),)
@@ -148,11 +148,8 @@ def _internvl_order(context: LayoutContext, pixels: Tensor) -> Int[np.ndarray, "
 
 def _paligemma(context: LayoutContext, image: Image.Image) -> EncodedPicture:
     """All of the picture row by row, then the token that begins a text (Beyer 2024)."""
-    pixels = context.processor(images=image, return_tensors="pt")["pixel_values"]
-    order = _row_by_row(_cells(pixels, context.config.vision_config.patch_size))
-    box = box_seen(context.processor, image.width, image.height)
-    grids = (PatchGrid(box, order),)
-    return EncodedPicture({"pixel_values": pixels}, context.token * order.size + context.beginning, grids, pixels)
+    encoded = _llava(context, image)
+    return replace(encoded, prompt=encoded.prompt + context.beginning)
 
 
 def _qwen(context: LayoutContext, image: Image.Image) -> EncodedPicture:

@@ -58,12 +58,6 @@ def find_positions(model: nn.Module, only_stack: str | None, is_picture: bool) -
     return tuple(replace(each, values=each.values.detach().float().cpu().clone()) for each in found)
 
 
-def room_for_tokens(positions: tuple[Positions, ...], stack: str) -> int | None:
-    """The most tokens that the position tables of a stack hold; None without a table."""
-    sizes = [len(p.values) for p in positions if p.scheme in ("learned", "sinusoidal") and p.stack == stack]
-    return min(sizes) if sizes else None
-
-
 def _of_module(path: str, module: nn.Module, stack: str, is_picture: bool) -> Iterator[Positions]:
     name = path.split(".")[-1]
     kind = type(module).__name__

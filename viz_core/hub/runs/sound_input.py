@@ -1,5 +1,6 @@
-"""Sound as input of a speech model: its spectrogram, its length, and the heads that align with it."""
+"""Sound as input of a speech model: its spectrogram, languages and tasks, and the heads that align with it."""
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,9 @@ Head = tuple[int, int]
 
 _MOST = {"feature_size": 512, "n_fft": 2**13, "chunk_length": 120, "hop_length": 2**13, "sampling_rate": 2**18}
 """Of an extractor, whose tables grow with them."""
+
+_TASKS = ("transcribe", "translate")
+_LANGUAGE = re.compile(r"<\|([a-z]{2,3})\|>")
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,11 +50,6 @@ class SpectrogramInput:
     def max_seconds(self) -> float:
         """How long a sound may be."""
         return float(self.extractor.chunk_length)
-
-    @property
-    def bands(self) -> int:
-        """Mel bands of the spectrogram."""
-        return int(self.extractor.feature_size)
 
     @property
     def frame_seconds(self) -> float:
@@ -122,3 +121,31 @@ def _heads_in(pairs: Iterable[Any], num_layers: int, num_heads: int) -> Iterable
         match pair:
             case [int(layer), int(head)] if 0 <= layer < num_layers and 0 <= head < num_heads:
                 yield layer, head
+
+
+def languages_of(generation_config: Any, num_words: int) -> tuple[str, ...]:
+    """Codes like "en", sorted; none for a model of one language.
+
+    Args:
+        num_words: of the model: a mark beyond them would be no token of it.
+    """
+    named = _marks(generation_config, "lang_to_id", num_words)
+    return tuple(sorted(found[1] for found in map(_LANGUAGE.fullmatch, named) if found))
+
+
+def tasks_of(generation_config: Any, num_words: int) -> tuple[str, ...]:
+    """Tasks that can be requested: "transcribe", and "translate" into English."""
+    named = _marks(generation_config, "task_to_id", num_words)
+    return tuple(task for task in _TASKS if task in named)
+
+
+def _marks(generation_config: Any, table: str, num_words: int) -> tuple[str, ...]:
+    """Valid names in a table of tokens; its content is not trusted."""
+    named = getattr(generation_config, table, None)
+    if getattr(generation_config, "is_multilingual", False) is not True or not isinstance(named, dict):
+        return ()
+    return tuple(
+        name
+        for name, number in named.items()
+        if isinstance(name, str) and isinstance(number, int) and 0 <= number < num_words
+    )

@@ -4,6 +4,7 @@ import warnings
 from collections.abc import Collection
 from functools import cache
 
+from viz_core.hub.transformers_internals.model_types import TABLES
 from viz_core.runtime import private_names
 from viz_core.runtime.private_names import PrivateName
 
@@ -22,12 +23,7 @@ PRIVATE_NAMES = (
     PrivateName("transformers:PreTrainedModel._supports_sdpa", "attention_settings", _NO_MAPS),
     PrivateName(f"{_CONFIG}._attn_implementation", "attention_settings", _NO_INSTRUMENT),
     PrivateName(f"{_CONFIG}.sub_configs", "attention_settings", _NO_INSTRUMENT),
-    PrivateName(f"{_AUTO}:MODEL_MAPPING_NAMES", "model_types", _NO_MODEL),
-    PrivateName(f"{_AUTO}:MODEL_FOR_CAUSAL_LM_MAPPING_NAMES", "model_types", _NO_MODEL),
-    PrivateName(f"{_AUTO}:MODEL_FOR_MASKED_LM_MAPPING_NAMES", "model_types", _NO_MODEL),
-    PrivateName(f"{_AUTO}:MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES", "model_types", _NO_MODEL),
-    PrivateName(f"{_AUTO}:MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING_NAMES", "model_types", _NO_MODEL),
-    PrivateName(f"{_AUTO}:MODEL_FOR_IMAGE_CLASSIFICATION_MAPPING_NAMES", "model_types", _NO_MODEL),
+    *(PrivateName(f"{_AUTO}:{table}", "model_types", _NO_MODEL) for table in TABLES.values()),
     PrivateName("transformers.models.bloom.modeling_bloom:build_alibi_tensor", "model_code", "BLOOM does not load"),
     PrivateName("transformers.models.falcon.modeling_falcon:build_alibi_tensor", "model_code", "Falcon does not load"),
     PrivateName("transformers.models.mpt.modeling_mpt:build_mpt_alibi_tensor", "model_code", "MPT does not load"),
