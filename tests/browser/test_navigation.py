@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from urllib.parse import quote_plus
 
-from playwright.sync_api import Page, Route, expect
+from playwright.sync_api import Page, Route, WebSocketRoute, expect
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 from tests.browser.page_checks import expect_rest
 from ui.chapter.contents import all_chapters
@@ -146,3 +147,34 @@ def test_back_returns_through_a_text_typed_before_the_script_that_listens_has_co
     expect(page.get_by_role("radio", name="beam 4")).to_be_checked()
     page.go_forward()
     expect(box).to_have_value("Go.")
+
+
+def test_a_link_keeps_its_parameters_although_the_page_before_writes_its_own_late(page: Page, app_url: str) -> None:
+    """The message that writes them comes after the click and before the new page begins."""
+    late = ForwardMsg()
+    late.page_info_changed.query_string = "late=1"
+    clicked: list[bool] = []
+
+    def connect(browser: WebSocketRoute) -> None:
+        server = browser.connect_to_server()
+
+        def pass_on(message: str | bytes) -> None:
+            if clicked and clicked.pop():
+                browser.send(late.SerializeToString())
+            server.send(message)
+
+        browser.on_message(pass_on)
+
+    page.route_web_socket(re.compile("/_stcore/stream"), connect)
+    page.goto(app_url)
+    page.wait_for_function(_LISTENS)
+    expect_rest(page)
+    clicked.append(True)
+    page.locator(".st-key-tour-card").get_by_role("link").click()
+    page.wait_for_url(re.compile("/queries-keys-values[?].*tour=1"))
+    expect(page.get_by_role("heading", level=1, name=load_words("queries-keys-values").title)).to_be_visible()
+    expect_rest(page)
+    assert "late" not in page.url
+    expect(page.locator(".tour-bar")).to_be_visible()
+    page.go_back()
+    expect(page).to_have_url(f"{app_url}/")

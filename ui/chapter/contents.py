@@ -21,6 +21,8 @@ ROOT = Path(__file__).resolve().parents[2]
 SECTIONS = ("attention", "positions", "models")
 """The sections in reading order; `section.NAME` in common.md is the title of each."""
 
+_PAGE = "page"  # of the last run
+
 NO_CHAPTERS = ("walk", "review")
 """The pages beside home that are not chapters."""
 
@@ -121,4 +123,8 @@ def enter() -> StreamlitPage:
     atlas = load_words("home").title
     title = atlas if current.url_path == "" else f"{current.title} · {atlas}"
     st.set_page_config(page_title=title, page_icon=str(ASSETS / "components/logo.svg"), layout="wide")
+    if st.session_state.setdefault(_PAGE, current.url_path) != current.url_path:
+        st.session_state[_PAGE] = current.url_path
+        # What the last run of the page that was left wrote into the URL may have arrived after the link was followed.
+        st.query_params.update()
     return current

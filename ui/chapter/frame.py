@@ -145,7 +145,7 @@ class Frame:
             mount_tour(self.name)
             if self.name != "home":
                 labels = {**self.common.group("present"), "reveal": self.common("sketch.reveal")}
-                _mount_presenter(key="present", data=json.dumps(labels).encode())
+                _mount_presenter(key="present", data=json.dumps(labels | {"chapter": self.name}).encode())
 
 
 def _knows_device() -> bool:

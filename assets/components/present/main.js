@@ -15,8 +15,8 @@ const TYPED_IN = "textarea, select, [contenteditable], [role=textbox], [role=com
 const views = new WeakMap();
 let words = null;
 let bar = null; // while presenting
-let path = ""; // of the chapter that is presented
-const hasLeft = () => window.location.pathname !== path; // while parts of that chapter may still be there
+// Whether the URL names another chapter than the one whose parts are there, which Streamlit is about to replace.
+const hasLeft = () => window.location.pathname.split("/").findLast(Boolean) !== words.chapter;
 let watch = null;
 let follows = false; // whether it shows what the URL names, also if that is drawn after others, until somebody goes on
 
@@ -33,9 +33,8 @@ function writeUrl(on) {
 
 /** Start with this figure, or with the one that the URL names, once it exists. */
 function begin(figure) {
-  if (bar) return;
+  if (bar || hasLeft()) return;
   follows = !figure;
-  path = window.location.pathname;
   document.activeElement?.blur();
   document.documentElement.dataset.presenting = "";
   bar = makeBar(words, { go, end, reveal: revealAnswer });

@@ -1,4 +1,4 @@
-// The element of a step: it is scrolled into view once it exists, and again while the page above it grows.
+// The element of a step: it is scrolled into view once it exists, and again when the page above it grows.
 
 const EVERY = 150; // ms
 const SETTLED = 1500; // ms without a change
@@ -8,10 +8,12 @@ const TOUCHED = ["pointerdown", "wheel", "keydown", "touchstart"];
 const GAP = 8; // px, between the element and the bar
 
 let timer;
+let growth; // watches the page once the element has come to rest
 let rule; // the style that hides an element
 
 /**
- * Scroll to the element with this key until it stays there, then call `rests`; end when the reader acts.
+ * Scroll to the element with this key until it stays there, then call `rests`; from then on follow it where the page
+ * above it grows late, as on a slow computer. End when the reader acts.
  * Of an element that is higher than the window this part is shown, if one is named.
  */
 export function bringIntoSight(key, part, rests) {
@@ -23,14 +25,22 @@ export function bringIntoSight(key, part, rests) {
     const place = mark(key);
     if (!place || isRunning() || bring(place, part)) lastMove = now;
     if (now - lastMove < SETTLED && now - begun < LONGEST) timer = setTimeout(poll, EVERY);
-    else rests();
+    else {
+      growth.observe(document.querySelector(".stMainBlockContainer"));
+      rests();
+    }
   };
+  growth = new ResizeObserver(() => {
+    const place = mark(key);
+    if (place) bring(place, part);
+  });
   for (const name of TOUCHED) addEventListener(name, stopBringing, { capture: true, once: true });
   timer = setTimeout(poll);
 }
 
 export function stopBringing() {
   clearTimeout(timer);
+  growth?.disconnect();
 }
 
 /** The element, marked as that of the step; nothing else is. */

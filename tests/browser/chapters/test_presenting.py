@@ -121,3 +121,27 @@ def test_the_bar_shows_the_text_that_the_lab_continues(page: Page, app_url: str)
     page.goto(f"{app_url}/model-lab?present=1")
     bar = page.get_by_role("toolbar", name="Present")
     expect(bar).to_contain_text("Mary has a brother and a sister.", timeout=60_000)
+
+
+def test_back_and_forward_between_two_presented_chapters(page: Page, app_url: str) -> None:
+    """What a lesson or the tour opens without loading the page anew; each chapter's own figures are presented."""
+    bar = page.get_by_role("toolbar", name="Present")
+    page.goto(f"{app_url}/sinusoidal-encoding?present=1")
+    expect(bar).to_contain_text("Sinusoidal encoding")
+    page.evaluate(
+        """() => {
+          history.pushState({}, "", "relative-projection?present=1");
+          dispatchEvent(new PopStateEvent("popstate", { state: {} }));
+        }"""
+    )
+    expect(bar).to_contain_text("Relative projection")
+    for step, name, title in (
+        (page.go_back, "sinusoidal-encoding", "Sinusoidal encoding"),
+        (page.go_forward, "relative-projection", "Relative projection"),
+        (page.go_back, "sinusoidal-encoding", "Sinusoidal encoding"),
+    ):
+        step()
+        expect(bar).to_contain_text(title)
+        page.wait_for_timeout(1000)  # sections open
+        expect(page).to_have_url(re.compile(f"/{name}[?].*present=1"))
+        expect(bar).to_contain_text(title)
