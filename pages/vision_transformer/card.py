@@ -6,10 +6,10 @@ from PIL import Image
 
 from serving.models.model_spec import ShippedClassifier
 from serving.requests.classification import ClassificationRequest
+from serving.requests.token_maps import token_over_patches
 from ui.blocks.raster import tiles, weights_image
 from ui.compute.models import evaluate
 from ui.compute.pictures import sample_picture
-from viz_core.lessons.vision_transformer.token_maps import token_over_patches
 
 
 def picture() -> Image.Image:

@@ -8,10 +8,10 @@ import streamlit as st
 
 from pages.vision_transformer import head_figures
 from pages.vision_transformer.inputs import PictureInputs
+from serving.requests.token_maps import heads_measured
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate
 from ui.text.numbers import series
-from viz_core.lessons.vision_transformer.token_maps import heads_measured
 from viz_core.maps.distance import uniform_attention_distance
 from viz_core.view.state import ViewState
 

@@ -12,12 +12,17 @@ from pages.vision_transformer import patch_figures
 from pages.vision_transformer.inputs import PictureInputs
 from pages.vision_transformer.map_figures import shuffled_picture
 from pages.vision_transformer.places import ROUNDING, enlarged, place_of
+from serving.requests.token_maps import patch_positions
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate, evaluate_model
 from ui.text.markdown import escape
 from ui.text.model_names import class_label
-from viz_core.lessons.vision_transformer.patches import neighbour_similarity, position_similarity, random_order
-from viz_core.lessons.vision_transformer.token_maps import patch_positions, patches_shuffled
+from viz_core.lessons.vision_transformer.patches import (
+    neighbour_similarity,
+    patches_shuffled,
+    position_similarity,
+    random_order,
+)
 from viz_core.pretrained import Classification
 
 

@@ -18,8 +18,7 @@ from ui.compute.pictures import picture_preview
 from ui.text.markdown import escape
 from ui.text.model_names import class_label
 from ui.widgets.chart_payload import named_parts
-from viz_core.lessons.vision_transformer.patches import random_order
-from viz_core.lessons.vision_transformer.token_maps import patches_shuffled
+from viz_core.lessons.vision_transformer.patches import patches_shuffled, random_order
 
 _SHOWN_LABELS = 6
 _PICTURE = 176

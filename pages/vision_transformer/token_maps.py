@@ -8,6 +8,7 @@ from jaxtyping import Float
 
 from pages.vision_transformer.inputs import PictureInputs
 from pages.vision_transformer.places import ROUNDING, name_of, over_grid, place_of
+from serving.requests.token_maps import label_relevance, token_in_layer
 from ui.blocks.over_picture import over_picture_figure
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate
@@ -15,10 +16,6 @@ from ui.text.markdown import join_sentences
 from ui.text.model_names import class_label
 from ui.widgets.figure_style import escape_labels
 from viz_core.lessons.vision_transformer.broken import columns_divided
-from viz_core.lessons.vision_transformer.token_maps import (
-    label_relevance,
-    token_in_layer,
-)
 from viz_core.maps.rollout import HeadFusion
 from viz_core.view.state import ViewState
 

@@ -21,6 +21,13 @@ from serving.requests.contributions import ContributionRequest
 from serving.requests.hub import HubModelSpec, HubVisionSpec
 from serving.requests.picture_facts import picture_facts
 from serving.requests.request import PayloadMissingError, Picture
+from serving.requests.token_maps import (
+    heads_measured,
+    label_relevance,
+    patch_positions,
+    token_in_layer,
+    token_over_patches,
+)
 from serving.runners.local_runner import LocalRunner
 from serving.runners.model_server import ModelServer
 from serving.runners.remote_runner import RemoteRunner
@@ -30,14 +37,7 @@ from tests.viz_core.hub.tiny_models import build_all
 from tests.viz_core.view.attention_groups import read_requests
 from viz_core.hub import HubError
 from viz_core.images.drawn import drawn_picture
-from viz_core.lessons.vision_transformer.token_maps import (
-    heads_measured,
-    label_relevance,
-    patch_positions,
-    patches_shuffled,
-    token_in_layer,
-    token_over_patches,
-)
+from viz_core.lessons.vision_transformer.patches import patches_shuffled
 from viz_core.maps.rollout import attention_rollout
 from viz_core.pretrained import shipped
 from viz_core.pretrained.picture_model import PictureModel

@@ -11,6 +11,8 @@ from torch import Tensor
 
 from viz_core.models.patch_grid import count_patches
 from viz_core.models.vit import PatchEmbedding
+from viz_core.pretrained import Classification
+from viz_core.pretrained.picture_model import PictureModel
 
 Pictures: TypeAlias = Float[Tensor, "batch channels height width"]
 Vectors: TypeAlias = Float[Tensor, "batch patches pixels"]
@@ -148,6 +150,12 @@ def permutation_test(
 def random_order(num_patches: int, seed: int = 0) -> Order:
     """A shuffled order of patches, the same for a seed on every machine."""
     return torch.randperm(num_patches, generator=torch.Generator().manual_seed(seed))
+
+
+def patches_shuffled(model: PictureModel, run: Classification, seed: int) -> PermutationTest:
+    """The permutation test with the order of patches that belongs to a seed."""
+    order = random_order(run.grid[0] * run.grid[1], seed)
+    return permutation_test(model.predict, run.prepared.pixels, model.patch_size, order)
 
 
 class PictureCost(NamedTuple):

@@ -1,9 +1,8 @@
-"""Patches there and back, their embedding as a product, maps of a token, similarity and filters."""
+"""Patches there and back, their embedding as a product, similarity and filters."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from unittest.mock import Mock
 
 import pytest
 import torch
@@ -20,13 +19,7 @@ from viz_core.lessons.vision_transformer.patches import (
     shuffle_patches,
     unpatchify,
 )
-from viz_core.lessons.vision_transformer.token_maps import token_over_patches
 from viz_core.models.vit import ViT
-from viz_core.pretrained import Classification
-from viz_core.pretrained.picture_model import PictureModel
-from viz_core.trace import record
-
-ANY = Mock(spec=PictureModel)
 
 
 def test_patches_by_hand_and_back() -> None:
@@ -75,16 +68,6 @@ def test_orders_are_orders() -> None:
     assert not torch.equal(random_order(49, seed=1), random_order(49, seed=2))
 
 
-def test_maps_of_a_token_are_rows_of_the_weights(model: ViT, picture: torch.Tensor) -> None:
-    with torch.no_grad(), record() as trace:
-        model(picture)
-    for token in (0, 3):
-        maps = token_over_patches(ANY, Mock(spec=Classification, trace=trace, grid=(2, 2), num_special=1), token)
-        assert maps.shape == (2, 2, 2, 2)
-        for layer, call in enumerate(trace):
-            assert torch.equal(maps[layer].flatten(start_dim=1), call.weights()[0, :, token, 1:])
-
-
 def test_similarity_of_positions() -> None:
     table = torch.tensor([[9.0, 9.0], [1.0, 0.0], [0.0, 2.0], [-3.0, 0.0], [1.0, 1.0]])[None]
     found = position_similarity(table, (2, 2))
@@ -109,10 +92,6 @@ def test_what_is_refused(model: ViT, picture: torch.Tensor) -> None:
         patchify(picture, (4, 4))
     with pytest.raises(ValueError, match="expected pictures of shape"):
         permutation_test(predictor(model), torch.zeros(1, 3, 6, 6), (3, 3), torch.arange(4))
-    with torch.no_grad(), record() as trace:
-        model(picture)
-    with pytest.raises(ValueError, match="1 special tokens and 3 x 2 patches, a side of 7, got maps of 5 x 5"):
-        token_over_patches(ANY, Mock(spec=Classification, trace=trace, grid=(3, 2), num_special=1), 0)
     with pytest.raises(ValueError, match="expected 1 \\+ 2 x 3 positions, got 5"):
         position_similarity(model.pos_embedding, (2, 3))
 

@@ -1,4 +1,6 @@
-"""What a token attends to over the patches, as asked of a vision model where it is."""
+"""What a token of a picture attends to over the patches."""
+
+from __future__ import annotations
 
 from typing import NamedTuple
 
@@ -7,7 +9,6 @@ from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor
 
-from viz_core.lessons.vision_transformer.patches import PermutationTest, permutation_test, random_order
 from viz_core.maps.distance import check_tokens, mean_attention_distance
 from viz_core.maps.measures import attention_entropy
 from viz_core.maps.rollout import HeadFusion, attention_rollout, fuse_heads
@@ -31,12 +32,6 @@ def patch_positions(model: PictureModel, grid: tuple[int, int]) -> Float[Tensor,
 def label_relevance(model: PictureModel, run: Classification, label: str) -> Float[Tensor, "tokens tokens"]:
     """Gradient-weighted relevance of each token (columns) to each (rows) for a label."""
     return model.relevance(run.prepared, label)
-
-
-def patches_shuffled(model: PictureModel, run: Classification, seed: int) -> PermutationTest:
-    """The permutation test with the order of patches that belongs to a seed."""
-    order = random_order(run.grid[0] * run.grid[1], seed)
-    return permutation_test(model.predict, run.prepared.pixels, model.patch_size, order)
 
 
 def token_in_layer(

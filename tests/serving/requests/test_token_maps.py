@@ -9,14 +9,17 @@ from unittest.mock import Mock
 import pytest
 import torch
 
-from viz_core.lessons.vision_transformer.token_maps import (
+from serving.requests.token_maps import (
     heads_measured,
     token_in_layer,
+    token_over_patches,
 )
 from viz_core.maps.distance import mean_attention_distance
 from viz_core.maps.rollout import attention_rollout
+from viz_core.models.vit import ViT
 from viz_core.pretrained import Classification
 from viz_core.pretrained.picture_model import PictureModel
+from viz_core.trace import record
 
 # Two layers of one head over two tokens: the first layer swaps them, the second lets both look at the first.
 SWAP, FIRST = torch.tensor([[[0.0, 1.0], [1.0, 0.0]]]), torch.tensor([[[1.0, 0.0], [1.0, 0.0]]])
@@ -58,6 +61,22 @@ def test_a_tokens_maps_are_rows_of_the_matrices(fuse: str, discard: float) -> No
     assert found.row_error == float((whole.sum(dim=-1) - 1).abs().max())
 
 
+def small_run(grid: tuple[int, int]) -> Any:
+    """A picture of 2 x 2 patches, run through a ViT of two layers and said to have a grid."""
+    with torch.no_grad(), record() as trace:
+        ViT(6, 3, 8, 12, 2, 2, 0.0, 0.0, num_channels=1).eval()(torch.randn(1, 1, 6, 6))
+    return Mock(spec=Classification, trace=trace, grid=grid, num_special=1)
+
+
+@pytest.mark.parametrize("token", [0, 3])
+def test_maps_of_a_token_are_rows_of_the_weights(token: int) -> None:
+    run = small_run((2, 2))
+    maps = token_over_patches(ANY, run, token)
+    assert maps.shape == (2, 2, 2, 2)
+    for layer, call in enumerate(run.trace):
+        assert torch.equal(maps[layer].flatten(start_dim=1), call.weights()[0, :, token, 1:])
+
+
 def test_heads_that_look_evenly_and_at_themselves() -> None:
     """Over 2 x 2 patches of 3 x 3 pixels: a head that looks at itself is 0 away and certain, log2(4) bits if even."""
     itself, even = torch.eye(4), torch.full((4, 4), 0.25)
@@ -83,3 +102,5 @@ def test_what_is_refused() -> None:
         token_in_layer(ANY, run_of(layers), 0, 0, "mean", 1.0)
     with pytest.raises(ValueError, match="special tokens"):
         heads_measured(model_with((1, 1)), run_of(layers, (3, 3)))
+    with pytest.raises(ValueError, match="1 special tokens and 3 x 2 patches, a side of 7, got maps of 5 x 5"):
+        token_over_patches(ANY, small_run((3, 2)), 0)
