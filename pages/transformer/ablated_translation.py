@@ -9,12 +9,12 @@ import streamlit as st
 
 from pages.transformer.word_probabilities import show_words
 from serving.models.model_spec import ShippedTranslator
+from serving.requests.translation import held_out_statistics
 from ui.blocks.heads_off import name_heads, score_examples
 from ui.blocks.translation import TranslationInputs, show_result
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate_model, translation, translation_maps
 from ui.text.words import current_language
-from viz_core.lessons.transformer.residuals import held_out_statistics
 from viz_core.maps.contribution_shares import ContributionKind
 from viz_core.pretrained import Translation
 from viz_core.pretrained.bleu import bleu_of

@@ -6,9 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 
+import numpy as np
+from jaxtyping import Float
+
 from serving.models.model_spec import ModelSpec
 from serving.requests.request import Request, with_heads_off
 from viz_core.pretrained import TextError, Translation, Translator
+from viz_core.pretrained.bleu import bleu_statistics
+from viz_core.pretrained.samples import held_out
 from viz_core.trace import HeadsOff, intervene, switched_off
 from viz_core.view.map_group import MapGroup
 from viz_core.view.notebook_file import RunSource
@@ -58,3 +63,13 @@ class TranslationRequest(Request[Translator, Translation]):
         return self.model.run_source().then(
             f"{with_heads_off(self.off, f'run = model.translate({self.text!r}{beam})')}\nprint(run.text)"
         )
+
+
+def held_out_statistics(
+    translator: Translator, off: HeadsOff, start: int, stop: int
+) -> Float[np.ndarray, "sentences 10"]:
+    """Return BLEU statistics of the translations of some held-out sentences with heads switched off."""
+    some = held_out()[start:stop]
+    with intervene(switched_off(off)):
+        texts = translator.translate_texts([sample.english for sample in some])
+    return bleu_statistics(texts, [sample.references for sample in some])

@@ -8,7 +8,6 @@ from torch import Tensor, nn
 
 from viz_core.attention.additive import AdditiveAttention
 from viz_core.attention.masking import length_mask, valid_keys
-from viz_core.attention.projection import check_tokens
 from viz_core.models.encoder_decoder import Decoder, TokenReader
 from viz_core.models.gru import GRU, init_seq2seq, make_gru
 from viz_core.trace import name_site, record_weights, site_of
@@ -59,10 +58,10 @@ class Seq2SeqEncoder(TokenReader):
 
         Padding past a row's valid length does not change its final state.
         """
+        embedded = self.embed(X)
         if valid_lens is not None:
-            check_tokens(X, self.embedding)
             length_mask(valid_lens, X.shape[0], 1, X.shape[1])  # checks valid_lens
-        outputs, states = self.rnn(self.embed(X), valid_lens=valid_lens)
+        outputs, states = self.rnn(embedded, valid_lens=valid_lens)
         # torch has states in turn: forward, backward, forward, ...
         return Encoded(outputs, states[1::2] if self.bidirectional else states)
 

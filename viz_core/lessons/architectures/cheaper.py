@@ -1,14 +1,13 @@
 """How self-attention grows with the text, and what is cheaper."""
 
-from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
 from viz_core.attention import MultiHeadAttention
+from viz_core.attention.linear import elu_features
 from viz_core.lessons.architectures.costs import LayerSizes, longest_path
 from viz_core.trace import attention_weights
 
@@ -32,15 +31,15 @@ def savings(n: int, num_hiddens: int, width: int, seed: int = 0) -> dict[str, Sa
     generator = torch.Generator().manual_seed(seed)
     Q, K, V = (torch.randn(n, num_hiddens, generator=generator, dtype=torch.float64) for _ in range(3))
     whole, product = whole_attention(Q, K, V), 2 * n * num_hiddens
-    ways: dict[str, tuple[int, int, Callable[[], Tokens]]] = {
-        "whole": (n * n, product * n, lambda: whole),
-        "tiles": (width * width, product * n, lambda: tiled_attention(Q, K, V, width)),
-        "window": (n * width, product * width, lambda: window_attention(Q, K, V, width)),
-        "linear": (num_hiddens**2, product * num_hiddens, lambda: linear_attention(Q, K, V)),
+    ways = {
+        "whole": (n * n, product * n, whole),
+        "tiles": (width * width, product * n, tiled_attention(Q, K, V, width)),
+        "window": (n * width, product * width, window_attention(Q, K, V, width)),
+        "linear": (num_hiddens**2, product * num_hiddens, linear_attention(Q, K, V)),
     }
     return {
-        name: Saving(held, multiplications, float((attend() - whole).abs().max()))
-        for name, (held, multiplications, attend) in ways.items()
+        name: Saving(held, multiplications, float((output - whole).abs().max()))
+        for name, (held, multiplications, output) in ways.items()
     }
 
 
@@ -80,16 +79,15 @@ def window_attention(Q: Tokens, K: Tokens, V: Tokens, width: int) -> Tokens:
 
 def linear_attention(Q: Tokens, K: Tokens, V: Tokens) -> Tokens:
     """phi(Q) (phi(K)^T V) / (phi(Q) sum phi(K)) with phi(x) = elu(x) + 1: no map at all (Katharopoulos 2020, eq. 5)."""
-    queries, keys = F.elu(Q) + 1, F.elu(K) + 1
+    queries, keys = elu_features(Q), elu_features(K)
     return queries @ (keys.T @ V) / (queries @ keys.sum(dim=0))[:, None]
 
 
-def held(n: int, num_hiddens: int, num_heads: int) -> Mapping[str, int]:
+def held(n: int, num_hiddens: int, num_heads: int) -> dict[str, int]:
     """Numbers of a layer on n tokens: its parameters, keys and values, weights of all heads, and its longest path.
 
     Counted by tensors that have a shape and no content, so that no length is too long.
     """
-    sizes = LayerSizes(n, num_hiddens, 1, 1)
     layer = MultiHeadAttention(num_hiddens, num_heads).to("meta")
     X = torch.empty(1, n, num_hiddens, device="meta")
     with torch.no_grad():
@@ -99,5 +97,5 @@ def held(n: int, num_hiddens: int, num_heads: int) -> Mapping[str, int]:
         "parameters": sum(p.numel() for p in layer.parameters()),
         "keys": keys.numel() + values.numel(),
         "weights": weights.numel(),
-        "path": int(longest_path("attention", sizes)),
+        "path": int(longest_path("attention", LayerSizes(n, num_hiddens, 1, 1))),
     }

@@ -13,9 +13,6 @@ def uniform_masses(words: Sequence[str], causal: bool = False) -> dict[str, tupl
 
     M is measured on the softmax of the scores (`role_masses`). C is counted: the share of targets among visible keys,
     averaged over the queries that have targets.
-
-    Raises:
-        ValueError: if there are no words.
     """
     targets, equal = RoleTargets.of(words, words, True, causal), torch.zeros(1, 1, len(words), 1)
     masses = role_masses(attention_weights(equal, equal, causal=causal)[0], targets)[0]

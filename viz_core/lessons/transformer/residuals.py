@@ -1,16 +1,11 @@
-"""Residuals of a translation by the Transformer, near zero for a correct model, and translations without heads."""
+"""Residuals of a translation by the Transformer, near zero for a correct model."""
 
-import numpy as np
 import torch
-from jaxtyping import Float
 
 from viz_core.maps.residuals import future_weight
 from viz_core.models.anatomy import Step, encoder_steps
 from viz_core.models.transformer import TransformerEncoder
 from viz_core.pretrained import Translation, Translator
-from viz_core.pretrained.bleu import bleu_statistics
-from viz_core.pretrained.samples import held_out
-from viz_core.trace import HeadsOff, intervene, switched_off
 
 
 def translation_residuals(translator: Translator, translation: Translation) -> dict[str, float]:
@@ -53,13 +48,3 @@ def encoder_walk(translator: Translator, translation: Translation) -> tuple[tupl
     steps = encoder_steps(encoder, source)
     error = float((steps[-1].output - encoder(source)).abs().max())
     return steps, {"walk": error, "twin": position_wise_error(encoder)}
-
-
-def held_out_statistics(
-    translator: Translator, off: HeadsOff, start: int, stop: int
-) -> Float[np.ndarray, "sentences 10"]:
-    """BLEU statistics of the translations of some held-out sentences with heads switched off."""
-    some = held_out()[start:stop]
-    with intervene(switched_off(off)):
-        texts = translator.translate_texts([sample.english for sample in some])
-    return bleu_statistics(texts, [sample.references for sample in some])
