@@ -9,8 +9,11 @@ import streamlit as st
 
 from pages.learning import measured_run
 from ui.compute.slots import cached
-from viz_core.lessons.learning.two_heads import PERIOD, Outcome, Pattern, load_two_heads, run_patterns
-from viz_core.tasks import TaskTransformer
+from viz_core.lessons.learning.two_heads import PERIOD, Outcome, Pattern, run_patterns
+from viz_core.pretrained.checkpoint import load_weights
+from viz_core.runtime.assets import reading
+from viz_core.tasks import TASKS, TaskTransformer
+from viz_core.tasks.film import TWO_HEADS
 from viz_core.tasks.generating import LETTERS
 
 COUNT = 2 * PERIOD - 1
@@ -43,7 +46,10 @@ def outcome(seed: int, *patterns: Pattern) -> Outcome:
 @st.cache_resource(max_entries=1, show_spinner=False)
 def shipped_model() -> TaskTransformer:
     """Return the model that ships; AssetError if its weights are missing or damaged."""
-    return load_two_heads(measured_run.RECORDED / "two-heads.safetensors")
+    model = TaskTransformer(len(TASKS[TWO_HEADS.task].tokens), TWO_HEADS.shape)
+    with reading(path := measured_run.RECORDED / "two-heads.safetensors"):
+        load_weights(model, path)
+    return model.eval()
 
 
 def score(yours: float, trained: float, without: float) -> float | None:

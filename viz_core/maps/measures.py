@@ -34,9 +34,7 @@ def attention_entropy(weights: Float[Tensor, "*batch queries keys"]) -> Float[Te
 
 
 def diagonal_mass(weights: Float[Tensor, "*batch n n"]) -> Float[Tensor, "*batch"]:
-    """Mean weight of a token on itself, 0 to 1.
-
-    D = 1/n sum_i w_ii (Clark 2019, "What Does BERT Look At?", section 3).
+    """Mean weight of a token on itself, 0 to 1: 1/n sum_i w_ii (Clark 2019, "What Does BERT Look At?", section 3).
 
     Raises:
         ValueError: if queries and keys are not equally many, or there are none.
@@ -148,8 +146,7 @@ def total_variation(
 ) -> Float[Tensor, "*batch"]:
     """Mean over queries of the total variation distance between the rows of two maps, 0 to 1.
 
-    V = mean_i 1/2 sum_j |w_ij - w'_ij| (Levin and Peres 2017,
-    "Markov Chains and Mixing Times", proposition 4.2).
+    V = mean_i 1/2 sum_j |w_ij - w'_ij| (Levin and Peres 2017, "Markov Chains and Mixing Times", proposition 4.2).
 
     Raises:
         ValueError: if the maps are not equally large, or there is no query.

@@ -53,8 +53,7 @@ def score_products(call: AttentionCall, head: int, query: int, key: int, row: in
     """s_ij = cap(sum_c scale q_ic k_jc) + b_ij, term by term (Vaswani 2017, equation 1; the view is Vig's neuron view,
     "A Multiscale Visualization of Attention in the Transformer Model", 2019, section 2.3).
 
-    The score it is held against is the one that the weights of the recording are the softmax of; the terms are added in
-    float64.
+    The score it is compared with is the one whose softmax the recorded weights are; terms are added in float64.
 
     Args:
         head, query, key: numbers from 0.

@@ -38,8 +38,7 @@ def word_numbers(pieces: Sequence[str]) -> tuple[int, ...]:
 
     Tokenizers mark either where a word goes on ("##ing") or where one starts ("▁the", "Ġthe"); whichever mark is there
     is followed. Special tokens and signs are words of their own, but for an apostrophe within a word where word starts
-    are marked; without any mark every piece is. Give pieces as the vocabulary has them: tokens made readable have lost
-    their marks.
+    are marked; without any mark every piece is. Give pieces of the vocabulary: readable tokens have lost their marks.
     """
     continues = any(piece.startswith(_CONTINUES) for piece in pieces)
     starts = not continues and any(piece.startswith(_STARTS) for piece in pieces)

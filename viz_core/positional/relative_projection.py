@@ -31,9 +31,8 @@ def relative_projection(
         float64, for residuals at the rounding error of the table and not of the matrix.
 
     Raises:
-        ValueError: if num_hiddens is odd or < 1: the last sine then has no cosine beside it, and
-            sin((i + offset) omega) cannot be made from sin(i omega) alone; if offset is not
-            finite; if base <= 0.
+        ValueError: if num_hiddens is < 1 or odd, as sin((i + offset) omega) cannot be made from sin(i omega) alone; if
+            offset is not finite; if base <= 0.
     """
     check_whole(num_hiddens=num_hiddens)
     check_number(offset=offset)

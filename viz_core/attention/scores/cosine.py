@@ -16,8 +16,7 @@ _LARGEST = 100.0  # the scale's limit, a temperature of 0.01 (Liu 2022, section 
 def cosine_scores(queries: Queries, keys: Keys, scale: float | Float[Tensor, ""] = 1.0) -> Scores:
     """a(q, k) = s q^T k / (|q| |k|): -s to s, whatever the lengths; 0 for a vector of zeros.
 
-    (Liu 2022, "Swin Transformer V2", equation 2, with s = 1 / tau for the temperature tau.) Norms are computed in
-    float32 or better.
+    (Liu 2022, "Swin Transformer V2", equation 2, s = 1 / tau for a temperature tau.) Norms are in float32 or better.
 
     Raises:
         ValueError: if queries and keys differ in width or batch size.

@@ -77,9 +77,8 @@ def path_length(name: str, first: int, last: int, sizes: LayerSizes) -> float:
     adds k - 1 tokens; dilated convolution ceil(log_k(D + 1)), as L layers with steps 1, k, k^2, ... see k^L tokens;
     restricted self-attention ceil(D / (r - 1)). A token reaches itself at once: 0. No layer leads back, where D < 0.
 
-    Every unit reads itself and earlier tokens, as in a decoder, so that all layers are compared alike: self-attention
-    has a causal mask. A network that reads as many tokens on both sides needs as many layers until some unit has seen
-    both tokens.
+    Every unit reads itself and earlier tokens, as in a decoder: self-attention has a causal mask. A network that reads
+    as many tokens on both sides needs as many layers until some unit has seen both tokens.
     """
     distance = last - first
     if distance == 0:

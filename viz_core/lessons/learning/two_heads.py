@@ -1,7 +1,6 @@
 """A model of two layers with one head each, run on a repeated sequence with patterns given for its heads."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 import torch
@@ -9,8 +8,6 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
-from viz_core.pretrained.checkpoint import load_weights
-from viz_core.runtime.assets import reading
 from viz_core.tasks import TASKS, TaskTransformer
 from viz_core.tasks.film import TWO_HEADS
 from viz_core.trace import Edit, intervene, off, pattern, record, uniform
@@ -28,14 +25,6 @@ class Outcome(NamedTuple):
     predicted: tuple[str, ...]
     right: int
     maps: Float[Tensor, "layers n n"]  # zeros where a head is switched off
-
-
-def load_two_heads(path: Path) -> TaskTransformer:
-    """Return the model with the weights of a file; AssetError if they are missing or damaged."""
-    model = TaskTransformer(len(_TASK.tokens), TWO_HEADS.shape)
-    with reading(path):
-        load_weights(model, path)
-    return model.eval()
 
 
 def weights_of(keys: Sequence[int]) -> Float[Tensor, "n n"]:

@@ -55,8 +55,7 @@ Seen = Bool[Tensor, "tokens tokens"]
 def with_encoder(source: int, target: int) -> Seen:
     """Mask of encoder and decoder: the source attends to the source, the target to it and to earlier targets.
 
-    Each row is a token that looks, the source's first. (Raffel 2020, figure 4: the prefix language model has this map
-    in one stack.)
+    Each row is a query, the source's first. (Raffel 2020, figure 4: a prefix language model has this map in one stack.)
     """
     seen = one_stack(source, target)
     seen[:source, :source] = True

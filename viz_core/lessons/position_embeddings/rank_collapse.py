@@ -27,9 +27,8 @@ def collapse_curves(
 ) -> dict[str, Float[Tensor, " layers"]]:
     """Distance to equal rows before and after each of `depth` random layers, for each of the four STACKS.
 
-    The four stacks share their random weights, N(0, 1/fan-in). After each layer the whole of X is
-    divided by one number, its root mean square, which changes no distance. float64, so that a collapse
-    can be followed down to 1e-16.
+    The four stacks share their random weights, N(0, 1/fan-in). After each layer the whole of X is divided by its root
+    mean square, which changes no distance. float64, so that a collapse can be followed down to 1e-16.
     """
     d = X.shape[1]
     generator = torch.Generator().manual_seed(seed)

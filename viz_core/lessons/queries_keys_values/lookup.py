@@ -118,9 +118,8 @@ def top_lookup(query: str, keys: Sequence[str], most: int) -> list[tuple[int, fl
 def soft_lookup(queries: Sequence[str], keys: Sequence[str], temperature: float) -> Float[Tensor, "queries keys"]:
     """The weight of every key for every query: a_ij = softmax_j(q_i . k_j / temperature).
 
-    This is an attention call. Its values are the rows of the identity matrix, so that what comes out
-    is the weights themselves. A low temperature gives nearly all to the best key, a high one gives
-    every key the same.
+    This is an attention call. Its values are the rows of the identity matrix, so that its outputs are the weights
+    themselves. A low temperature gives nearly all to the best key, a high one gives every key the same.
     """
     vectors = embed_words([*queries, *keys])
     q, k = vectors[: len(queries)], vectors[len(queries) :]

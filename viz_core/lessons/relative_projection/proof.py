@@ -127,10 +127,9 @@ def transpose_residual(
 def rounding_bound(reach: float, dtype: torch.dtype = torch.float64) -> float:
     """What rounding alone may cost an entry of M p_i, so the most a true claim may show: 4 eps + reach eps64.
 
-    A computed sine or cosine is off by at most eps, a product or a sum by eps / 2 more. So a sum of two
-    products of them collects at most 3 eps (|cos a sin b| + |sin a cos b| <= 1), and the row it is compared
-    with one more. An angle of up to `reach` radians, made in float64, is off by reach eps64 / 2, and a
-    residual compares two.
+    A computed sine or cosine is off by at most eps, a product or a sum by eps / 2 more. So a sum of two products of
+    them collects at most 3 eps (|cos a sin b| + |sin a cos b| <= 1), and the row it is compared with one more. An angle
+    of up to `reach` radians, made in float64, is off by reach eps64 / 2, and a residual compares two.
 
     Args:
         reach: the largest angle that occurs; as omega_0 = 1, the largest sum of |position| and |offset|.

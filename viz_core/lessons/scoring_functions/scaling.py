@@ -30,8 +30,7 @@ def query_scores(
 ) -> tuple[Float[Tensor, "queries keys"], Float[Tensor, "queries keys d"]]:
     """q . k of random queries, each with keys of its own, and these keys: all entries are drawn from N(0, 1).
 
-    The scores in a row share their query. Over its keys their variance is |q|^2: d on average, and spread widely
-    around it where d is small.
+    The scores in a row share their query, and their variance is |q|^2: d on average, with a wide spread for a small d.
     """
     generator = torch.Generator().manual_seed(seed)
     queries = torch.randn(num_queries, 1, d, generator=generator)
