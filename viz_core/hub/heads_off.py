@@ -39,10 +39,9 @@ class Without:
 
 
 def switchable(model: HubModel, run: HubRun) -> tuple[tuple[str, int], ...]:
-    """The sites whose heads can be switched off, each with their number; () where the model's own code attends, or a
-    picture is compared with a text.
+    """The sites whose heads can be switched off, each with their number; layers that share their weights are one site.
 
-    Layers that share their weights are one site.
+    () where the model's own code attends, or a picture is compared with a text.
     """
     if model.engine.holds_maps or "switches" not in model.engine.features:
         return ()

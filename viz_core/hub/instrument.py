@@ -129,14 +129,16 @@ def _enter(part: Any, sites: Mapping[nn.Module, str]) -> None:
         implementations = {id(config): was for other in others for config, was in other.implementations}
         names = {layer: was for other in others for layer, was in other.sites}
         handles_of = {layer: handles for other in others for layer, handles in other.listening}
+        passing = [layer for layer in sites if sites[layer] not in own]
+        watched = watch_projections(part, passing) + watch_projections(part, linear)
+        watched += watch_linear(linear) + add_state_hooks(part, sites)
+        if passing:
+            watched.append(part.register_forward_pre_hook(warn_of_requested_maps, with_kwargs=True))
         part.attention_before = _Before(
             [(config, implementations.get(id(config), implementation(config))) for config in configs],
             [(layer, names.get(layer, site_of(layer))) for layer in sites],
             [(layer, handles_of.get(layer) or add_hooks(layer)) for layer in listened],
-            _watch(part, [layer for layer in sites if sites[layer] not in own])
-            + watch_projections(part, linear)
-            + watch_linear(linear)
-            + add_state_hooks(part, sites),
+            watched,
         )
     _instrumented.add(part)
     name = implementation_for(part)
@@ -144,11 +146,6 @@ def _enter(part: Any, sites: Mapping[nn.Module, str]) -> None:
         set_implementation(config, name)
     for layer, site in sites.items():
         name_site(layer, site)
-
-
-def _watch(part: Any, layers: list[nn.Module]) -> list[RemovableHandle]:
-    handles = watch_projections(part, layers)
-    return [*handles, part.register_forward_pre_hook(warn_of_requested_maps, with_kwargs=True)] if layers else []
 
 
 def _leave(part: Any) -> None:

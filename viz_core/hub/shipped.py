@@ -28,16 +28,16 @@ from viz_core.runtime.device import describe_device
 from viz_core.trace import Trace, no_recording, record
 
 
-def shipped_names() -> tuple[str, ...]:
-    """Names of the multi-head models in the project's own format, a translator first."""
-    cards = [card for card in available() if card.config.get("model", {}).get("architecture") in ("transformer", "vit")]
-    return tuple(card.name for card in sorted(cards, key=lambda card: card.task != "translation"))
-
-
 def shipped_kinds() -> dict[str, str]:
-    """Return the name of the kind of each of `shipped_names`."""
-    tasks = {card.name: card.task for card in available()}
-    return {name: (EncoderDecoderKind if tasks[name] == "translation" else Vision).name for name in shipped_names()}
+    """The kind of each multi-head model in the project's own format by the model's name, a translator first."""
+    cards = [card for card in available() if card.config.get("model", {}).get("architecture") in ("transformer", "vit")]
+    translators = {card.name: EncoderDecoderKind.name for card in cards if card.task == "translation"}
+    return translators | {card.name: Vision.name for card in cards if card.task != "translation"}
+
+
+def shipped_names() -> tuple[str, ...]:
+    """The names of `shipped_kinds`."""
+    return tuple(shipped_kinds())
 
 
 def load_shipped(name: str, device: torch.device) -> "ShippedHubModel":
@@ -93,10 +93,7 @@ class ShippedTranslation(ShippedKind, like=EncoderDecoderKind):
     shipped: Translator
 
     def run(self, inputs: RunInputs) -> HubRun:
-        """A translation by greedy search, or the target, and one recorded pass over it.
-
-        There is no time limit: its texts are short.
-        """
+        """A translation by greedy search, or the target, and one recorded pass over it. Short: no time limit."""
         if inputs.sampling.temperature > 0:
             raise HubError(
                 "{name} takes the likeliest word at each step: set the temperature to 0.", name=self.model_name

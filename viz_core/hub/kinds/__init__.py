@@ -37,12 +37,7 @@ def kind_named(name: str) -> type[ModelKind]:
 
 
 def recognise(config: Any, name: str, architecture: str | None = None) -> RecognisedKind:
-    """The kind of model that a transformers config describes.
-
-    Args:
-        name: for messages.
-        architecture: class of the model; the first that the config names unless given.
-    """
+    """The kind of model that a transformers config describes; the architecture is the first it names unless given."""
     import transformers
 
     facts = ConfigFacts(config, name, architecture or (getattr(config, "architectures", None) or [""])[0])

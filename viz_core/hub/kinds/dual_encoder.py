@@ -60,7 +60,9 @@ class DualEncoder(TextKind):
         assert inputs.image is not None  # checked before
         pixels = self.processor.encode(inputs.image)
         grid = self.processor.grid(pixels)
-        text = self._encode_text(inputs.text or "", inputs.max_tokens)
+        text, length = self.encode(inputs.text or "", most=inputs.max_tokens), self.room("encoder")
+        if self.pools_patches and length is not None:  # reads the last position of a full text, as in training
+            text = {"input_ids": self.tokenizer.filled(text["input_ids"], length)}
         ids = ids_of(text)
         encoded = {**text, "pixel_values": self.on_device(pixels)}
         result, trace = self.recorded(encoded, max(len(ids), grid[0] * grid[1]))
@@ -116,11 +118,3 @@ class DualEncoder(TextKind):
         head, states = self.model.vision_model.head, result.vision_model_output.last_hidden_state
         _, weights = head.attention(head.probe, states, states, need_weights=True, average_attn_weights=False)
         return weights[0, :, 0].float().cpu()
-
-    def _encode_text(self, text: str, most: int | None) -> dict[str, Tensor]:
-        """The ids of a text; a SigLIP reads the last position of a text padded to full length, as in training."""
-        inputs = self.encode(text, most=most)
-        length = self.room("encoder")
-        if self.pools_patches and length is not None:
-            inputs = {"input_ids": self.tokenizer.filled(inputs["input_ids"], length)}
-        return inputs

@@ -48,12 +48,7 @@ class TextKind(ModelKind):
     def encode(
         self, text: str, pair: str | None = None, *, most: int | None = None, target: bool = False
     ) -> dict[str, Int[Tensor, "1 tokens"]]:
-        """A text, or two, as the model takes it, on its device.
-
-        Args:
-            most: the most tokens a host allows.
-            target: the text is what the decoder of an encoder-decoder is to write.
-        """
+        """A text, a pair, or a decoder's target as ids on the model's device; refused where it has too many tokens."""
         inputs = self.tokenizer.encode(text, pair, target=target)
         stack = "decoder" if target else self.stack or "encoder"
         self.check_length(inputs["input_ids"].shape[1], self.room(stack), most)

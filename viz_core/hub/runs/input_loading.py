@@ -18,11 +18,7 @@ _VOCABULARY = re.compile(r"(tokenizer|vocab|tekken)\.json|vocab\.txt|[\w.-]+\.(m
 
 
 def load_tokenizer(place: LocalModel, network: Any) -> tuple[Any, TextInput]:
-    """A model's tokenizer, as transformers has it and as texts go through it.
-
-    Args:
-        network: the part of the model that reads texts.
-    """
+    """A tokenizer as transformers has it, and as texts go through it into `network`, the part of a model that reads."""
     from transformers import AutoTokenizer
 
     if not any(_VOCABULARY.fullmatch(file.name) for file in place.path.iterdir()):

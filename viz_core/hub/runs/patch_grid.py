@@ -57,13 +57,12 @@ def box_seen(processor: Any, width: int, height: int) -> Box:
     if getattr(processor, "do_pad", False):
         wide = high = max(width, height)
         left, top = -float((wide - width) // 2), -float((high - height) // 2)
-    across, down = float(wide), float(high)
     if not getattr(processor, "do_center_crop", False):
-        return (left, top, left + across, top + down)
+        return (left, top, left + wide, top + high)
     rows, columns = _resized(processor, high, wide)
     cut = processor.crop_size
     first_row, first_column = (rows - cut["height"]) // 2, (columns - cut["width"]) // 2
-    row, column = down / rows, across / columns  # pixels of the picture for one of the resized picture
+    row, column = high / rows, wide / columns  # pixels of the picture for one of the resized picture
     return (
         left + first_column * column,
         top + first_row * row,

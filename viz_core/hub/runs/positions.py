@@ -42,19 +42,17 @@ class Positions:
     max_distance: int = 0
 
 
-def find_positions(model: nn.Module, only_stack: str | None, is_picture: bool) -> tuple[Positions, ...]:
-    """All position schemes of a model in module order; a table that stacks share comes once.
-
-    Args:
-        only_stack: what a model's one stack is called; None for an encoder and a decoder.
-    """
+def find_positions(model: Any, only_stack: str | None, is_picture: bool) -> tuple[Positions, ...]:
+    """All position schemes of a model in module order; a table that stacks share comes once."""
     found: list[Positions] = []
     for path, module in model.named_modules():
         stack = stack_of(path, only_stack)
         for positions in _of_module(path, module, stack, is_picture):
             if not any(_is_same(positions, other) for other in found):
                 found.append(positions)
-    found += _alibi(model, only_stack or "decoder")
+    rows = alibi_bias(model.config)
+    if rows is not None:  # slopes as the model's own code makes them: the bias of the second key less that of the first
+        found.append(Positions("alibi", "", only_stack or "decoder", (rows[:, 1] - rows[:, 0]).float()))
     return tuple(replace(each, values=each.values.detach().float().cpu().clone()) for each in found)
 
 
@@ -101,10 +99,3 @@ def _reserved(table: Any) -> int:
         return int(table.offset)
     is_sinusoidal = "Sinusoidal" in type(table).__name__
     return 0 if is_sinusoidal or table.padding_idx is None else int(table.padding_idx) + 1
-
-
-def _alibi(model: Any, stack: str) -> Iterator[Positions]:
-    """Slopes as the model's own code makes them: the bias of the second key less that of the first."""
-    rows = alibi_bias(model.config)
-    if rows is not None:
-        yield Positions("alibi", "", stack, (rows[:, 1] - rows[:, 0]).float())

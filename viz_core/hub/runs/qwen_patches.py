@@ -79,12 +79,7 @@ def merged_in_time(
 def unpacked(
     pixels: Float[Tensor, "patches values"], grid: Int[Tensor, "1 3"], config: Any
 ) -> Float[Tensor, "frames channels height width"]:
-    """The packed picture, repeated as often as a tower for films takes a still one.
-
-    Args:
-        grid: as in `Packed.of`.
-        config: of the vision tower.
-    """
+    """The packed picture, repeated as often as a tower for films takes a still one; `grid` as in `Packed.of`."""
     _, rows, columns = grid[0].tolist()
     merge, patch = config.spatial_merge_size, config.patch_size
     return rearrange(

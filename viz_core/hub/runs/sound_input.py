@@ -124,11 +124,7 @@ def _heads_in(pairs: Iterable[Any], num_layers: int, num_heads: int) -> Iterable
 
 
 def languages_of(generation_config: Any, num_words: int) -> tuple[str, ...]:
-    """Codes like "en", sorted; none for a model of one language.
-
-    Args:
-        num_words: of the model: a mark beyond them would be no token of it.
-    """
+    """Codes like "en", sorted; none for a model of one language."""
     named = _marks(generation_config, "lang_to_id", num_words)
     return tuple(sorted(found[1] for found in map(_LANGUAGE.fullmatch, named) if found))
 
@@ -140,7 +136,7 @@ def tasks_of(generation_config: Any, num_words: int) -> tuple[str, ...]:
 
 
 def _marks(generation_config: Any, table: str, num_words: int) -> tuple[str, ...]:
-    """Valid names in a table of tokens; its content is not trusted."""
+    """Names in a table of tokens, whose content is not trusted: a number beyond the model's words is no token of it."""
     named = getattr(generation_config, table, None)
     if getattr(generation_config, "is_multilingual", False) is not True or not isinstance(named, dict):
         return ()

@@ -38,12 +38,7 @@ def is_lightning(layer: nn.Module) -> bool:
 
 
 def read_lightning(layer: Any, projected: Tensor, given: Mapping[str, Any]) -> Read:
-    """Read MiniMax's lightning attention (Qin 2024): a constant decay for each head.
-
-    Args:
-        projected: what `qkv_proj` gave.
-        given: the layer's arguments.
-    """
+    """Read MiniMax's lightning attention (Qin 2024), a constant decay for each head, from what `qkv_proj` gave."""
     masked = rules_of(type(layer))["apply_mask_to_padding_states"]
     states = masked(layer.act_fn(projected), given.get("attention_mask"))
     batch, n, _ = states.shape
