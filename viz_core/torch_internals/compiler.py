@@ -31,10 +31,16 @@ def run_eagerly() -> Iterator[None]:
     """
     warn_missing()
     token = _runs_eagerly.set(True)
+    compiler = _compiler()
+    around = compiler.set_eval_frame(None) if compiler else None  # suspend this thread's graph, if there is one
+    _count(1, early=not compiler)
+    _replace_stance()
     try:
-        with _suspended() if _compiler() else _early():
-            yield
+        yield
     finally:
+        _count(-1, early=not compiler)
+        if compiler:
+            compiler.set_eval_frame(around)
         _runs_eagerly.reset(token)
 
 
@@ -55,30 +61,6 @@ def _compiler() -> Any:
     """The part of torch that runs graphs; None before it is loaded, which takes seconds."""
     module = sys.modules.get(_EVAL_FRAME)
     return module if hasattr(module, "_stance") and hasattr(module, "set_eval_frame") else None
-
-
-@contextmanager
-def _suspended() -> Iterator[None]:
-    """Suspend the graph around this block, if there is one, and all that are called in it."""
-    compiler = _compiler()
-    around = compiler.set_eval_frame(None)  # this thread's
-    _count(1, early=False)
-    _replace_stance()
-    try:
-        yield
-    finally:
-        _count(-1, early=False)
-        compiler.set_eval_frame(around)
-
-
-@contextmanager
-def _early() -> Iterator[None]:
-    """Break graphs that are made in this block; they are guarded by whether there is such a block."""
-    _count(1, early=True)
-    try:
-        yield
-    finally:
-        _count(-1, early=True)
 
 
 class _ThreadStance:
@@ -108,13 +90,6 @@ def _replace_stance() -> None:
             compiler._stance = _ThreadStance(compiler._stance)
 
 
-def _restore_stance() -> None:
-    """Put torch's stance back, unless a caller has set another meanwhile."""
-    compiler = _compiler()
-    if compiler and isinstance(compiler._stance, _ThreadStance):
-        compiler._stance = compiler._stance.original
-
-
 def _is_traced_for_recorder() -> bool:
     """Whether this thread records. While a graph is made this runs as Python, and the answer becomes part of it."""
     _replace_stance()  # threads that record must not run this graph
@@ -126,10 +101,12 @@ _is_traced_for_recorder._dynamo_marked_constant = True  # type: ignore[attr-defi
 
 
 def _count(step: int, early: bool) -> None:
+    """Count the blocks, and put torch's stance back with the last, unless a caller has set another meanwhile."""
     global _num_open, _num_early, _some_early
+    compiler = _compiler()
     with _changing:
         _num_open += step
         _num_early += step if early else 0
         _some_early = _num_early > 0
-        if not _num_open:
-            _restore_stance()
+        if compiler and not _num_open and isinstance(compiler._stance, _ThreadStance):
+            compiler._stance = compiler._stance.original

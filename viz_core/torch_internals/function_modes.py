@@ -1,4 +1,4 @@
-"""The stack of TorchFunctionModes of a thread, and torch's fast path, which closes where any mode is active."""
+"""The stack of TorchFunctionModes of a thread, and torch's fast path: its kernels, and modes that leave it open."""
 
 import threading
 from collections.abc import Callable, Iterable
@@ -18,6 +18,13 @@ _push_mode = private("torch.overrides:_push_mode", _PURPOSE)
 without_modes = private("torch._C:DisableTorchFunction", _PURPOSE)
 """A block in which no mode and no tensor subclass sees a call."""
 
+native_multi_head_attention = private(
+    "torch:_native_multi_head_attention", "recording the fast path of nn.MultiheadAttention"
+)
+transformer_encoder_layer = private(
+    "torch:_transformer_encoder_layer_fwd", "recording the fast path of nn.TransformerEncoderLayer"
+)
+
 
 class FastPathMode(TorchFunctionMode):
     """A mode that changes no call, and so leaves torch's fast path open.
@@ -35,12 +42,12 @@ class FastPathMode(TorchFunctionMode):
         self.closed = closed
 
     def __enter__(self) -> Any:
-        _fast_path.open()
+        _count_modes(1)
         return super().__enter__()
 
     def __exit__(self, *_error: object) -> None:
         _remove(self)
-        _fast_path.close()
+        _count_modes(-1)
 
 
 def _remove(mode: TorchFunctionMode) -> None:
@@ -69,31 +76,21 @@ class _Answer:
             _push_mode(mode)
 
 
-class _FastPath:
-    """Replaces `torch.overrides.has_torch_function` while any FastPathMode is active, in any thread.
+_num_modes = 0  # in all threads
+_changing = threading.Lock()
+
+
+def _count_modes(step: int) -> None:
+    """Replace `torch.overrides.has_torch_function` while any FastPathMode is active, in any thread.
 
     What stood there comes back with the last one, unless another library has put its own function there meanwhile:
     that one stays, and the answer under it is the original's, as no mode is left.
     """
-
-    def __init__(self) -> None:
-        self._num_open = 0
-        self._changing = threading.Lock()
-
-    def open(self) -> None:
-        with self._changing:
-            self._num_open += 1
-            if not isinstance(torch.overrides.has_torch_function, _Answer):
-                torch.overrides.has_torch_function = _Answer(  # type: ignore[assignment]
-                    torch.overrides.has_torch_function
-                )
-
-    def close(self) -> None:
-        with self._changing:
-            self._num_open -= 1
-            answer = torch.overrides.has_torch_function
-            if not self._num_open and isinstance(answer, _Answer):
-                torch.overrides.has_torch_function = answer.original  # type: ignore[assignment]
-
-
-_fast_path = _FastPath()
+    global _num_modes
+    with _changing:
+        _num_modes += step
+        answer = torch.overrides.has_torch_function
+        if step > 0 and not isinstance(answer, _Answer):
+            torch.overrides.has_torch_function = _Answer(answer)  # type: ignore[assignment]
+        elif not _num_modes and isinstance(answer, _Answer):
+            torch.overrides.has_torch_function = answer.original  # type: ignore[assignment]

@@ -17,7 +17,7 @@ from viz_core.trace.intervene import edits_at, is_editing, without_edits
 from viz_core.trace.padding import TokenMask, allowed_keys
 from viz_core.trace.pooling import edited_output, pooled, pooled_in_blocks
 from viz_core.trace.record import no_recording
-from viz_core.trace.references import detached, refuse_transformed, snapshot
+from viz_core.trace.references import detached, refuse_transformed, snapshot, with_gradient
 from viz_core.trace.shapes import check_scores, check_values
 from viz_core.trace.source import Direct, Projected
 from viz_core.trace.states import note_attention
@@ -156,9 +156,7 @@ def _attend_in_graph(
     refuse_transformed([*source.tensors(), values])
     _, num_heads, num_queries, _ = source.shape
     with no_recording():
-        weights = source.rows(slice(0, num_heads), slice(0, num_queries))
-    if torch.is_grad_enabled() and not weights.requires_grad:
-        weights.requires_grad_()
+        weights = with_gradient(source.rows(slice(0, num_heads), slice(0, num_queries)))
     trace.add(Direct(weights), site)
     output = pooled(weights, values, dropout)
     if source.edits is None:

@@ -8,6 +8,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from viz_core.trace.arguments import check_axes, described
+from viz_core.trace.shapes import with_four_axes
 from viz_core.trace.weights import Bias, Mask, is_masked
 
 TokenMask: TypeAlias = Bool[Tensor, "batch _"]
@@ -65,4 +66,4 @@ def check_token_mask(given: object) -> dict[str | None, TokenMask]:
 
 def _over_keys(allowed: Bool[Tensor, "*shape"]) -> Bool[Tensor, "batch keys"]:
     """Return whether any head and query of a text allows each key, from a mask that broadcasts to four axes."""
-    return allowed.reshape((1,) * (4 - allowed.dim()) + allowed.shape).any(dim=1).any(dim=1)
+    return with_four_axes(allowed).any(dim=1).any(dim=1)

@@ -31,6 +31,11 @@ def snapshot(keys: Tensor, queries: Tensor) -> Tensor:
     return own.clone() if version(own) else own
 
 
+def with_gradient(weights: Tensor) -> Tensor:
+    """Return weights for which gradients can be computed: a leaf if nothing in the graph leads to them."""
+    return weights.requires_grad_() if torch.is_grad_enabled() and not weights.requires_grad else weights
+
+
 def refuse_transformed(tensors: Iterable[Tensor]) -> None:
     """Raise ValueError if a tensor is wrapped by a transform of `torch.func`, which it does not outlast."""
     if any(is_transformed(tensor) for tensor in tensors):

@@ -57,6 +57,11 @@ def check_values(keys: Tensor, values: Tensor) -> None:
         raise ValueError(f"expected one value for each key, got shapes {tuple(keys.shape)} and {tuple(values.shape)}")
 
 
+def with_four_axes(tensor: Tensor) -> Tensor:
+    """Return a tensor that broadcasts to (batch, heads, queries, keys) with its missing first axes, of size 1."""
+    return tensor[(None,) * (4 - tensor.dim())]
+
+
 def _broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
     pairs = zip(reversed(shape), reversed(to), strict=False)
     return len(shape) <= len(to) and all(size in (1, target) for size, target in pairs)

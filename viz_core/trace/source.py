@@ -1,6 +1,6 @@
 """What a recording stores of an attention call, and its weights recomputed from it, block by block."""
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
@@ -12,6 +12,7 @@ from torch import Tensor
 from viz_core.torch_internals.tensors import version
 from viz_core.trace.edits import Edits
 from viz_core.trace.padding import TokenMask, allowed_keys
+from viz_core.trace.shapes import with_four_axes
 from viz_core.trace.weights import Bias, Mask, attention_weights, causal_mask
 
 # A block of rows is recomputed at a time; 2**23 float32 scores are 32 MB.
@@ -66,7 +67,7 @@ class StoredTensors:
         return {name: value for name, value in values.items() if isinstance(value, Tensor)}
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_versions", _versions(self.tensors()))
+        object.__setattr__(self, "_versions", [version(tensor) for tensor in self.tensors()])
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state of a copy, which would count no earlier changes: ValueError after one."""
@@ -76,26 +77,23 @@ class StoredTensors:
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore a copy, with the versions of its own tensors."""
         self.__dict__.update(state)
-        object.__setattr__(self, "_versions", _versions(self.tensors()))
+        self.__post_init__()
 
     def check_unchanged(self) -> None:
         """Raise ValueError if a tensor has been changed in place since it was recorded."""
         recorded: list[int | None] = self.__dict__["_versions"]
-        for tensor, now, before in zip(self.tensors(), _versions(self.tensors()), recorded, strict=True):
-            if now is not None and before is not None and now != before:
+        for tensor, before in zip(self.tensors(), recorded, strict=True):
+            if before is not None and version(tensor) not in (None, before):
                 raise ValueError(
                     f"a tensor of shape {tuple(tensor.shape)} was changed in place after it was recorded, and what was "
                     "recorded is gone: read it before the change, or record a copy"
                 )
 
     def to(self, device: torch.device, copies: dict[Hashable, Tensor]) -> Source:
-        """Return the same source on another device.
+        """Return the same source on another device; ValueError if a tensor was changed in place after it was recorded.
 
         Args:
             copies: tensors already on that device, by `view_key` of the original; new copies are added.
-
-        Raises:
-            ValueError: if a tensor has been changed in place since it was recorded.
         """
         self.check_unchanged()
         tensors = self.named_tensors()
@@ -110,10 +108,6 @@ def view_key(tensor: Tensor) -> Hashable:
     """Return a key that is equal for two live tensors that are the same view of one storage."""
     address = tensor.untyped_storage().data_ptr() or id(tensor)  # empty and "meta" tensors have no address
     return address, tensor.storage_offset(), tensor.shape, tensor.stride(), tensor.dtype, tensor.device
-
-
-def _versions(tensors: Sequence[Tensor]) -> list[int | None]:
-    return [version(tensor) for tensor in tensors]
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,8 +153,7 @@ class Projected(StoredTensors):
     def scores(self, heads: slice, queries: slice) -> Float[Tensor, "batch some_heads rows keys"]:
         """Return the scores whose softmax is `rows`: scale Q K^T, capped, with bias and edits; -inf for masked keys.
 
-        Raises:
-            ValueError: if the weights are signed, and no softmax of scores.
+        ValueError if the weights are signed, and no softmax of scores.
         """
         if self.signed:
             raise ValueError(f"expected weights that are the softmax of scores, got a {getattr(self, 'rule', 'rule')}")
@@ -180,7 +173,8 @@ class Projected(StoredTensors):
         group = self.queries.shape[1] // self.keys.shape[1]
         key_heads = torch.arange(heads.start, heads.stop, device=self.keys.device) // group
         visible = self._num_visible(queries)
-        mask = None if self.mask is None else _crop(self.mask, heads, queries)[..., :visible]
+        part = slice(None), heads, queries, slice(visible)
+        mask = None if self.mask is None else cropped(self.mask, *part)
         if self.causal:  # of these rows alone: the mask of a whole map can be larger than everything that is stored
             past = causal_mask(self.shape[2], self.shape[3], self.queries.device, queries, slice(visible))[None, None]
             mask = past if mask is None else mask & past
@@ -188,7 +182,7 @@ class Projected(StoredTensors):
             self.queries[:, heads, queries],
             (self.keys[:, key_heads] if group > 1 else self.keys[:, heads])[:, :, :visible],
             mask,
-            None if self.bias is None else _crop(self.bias, heads, queries)[..., :visible],
+            None if self.bias is None else cropped(self.bias, *part),
             scale=self.scale,
             softcap=self.softcap,
             edit=edit,
@@ -233,11 +227,7 @@ class Direct(StoredTensors):
         return batch, heads, queries, keys
 
     def rows(self, heads: slice, queries: slice) -> Float[Tensor, "batch some_heads rows keys"]:
-        """Return a copy of these rows: changing it must not change the trace.
-
-        Raises:
-            ValueError: if the weights have been changed in place since they were recorded.
-        """
+        """Return a copy of these rows, in float32; ValueError if they were changed in place since."""
         self.check_unchanged()
         return self.weights[:, heads, queries].float().clone()
 
@@ -252,9 +242,7 @@ def row_blocks(source: Source, rows: range, num_heads: int) -> list[slice]:
     return [slice(cut[0], cut[-1] + 1, rows.step) for cut in cuts]
 
 
-def _crop(tensor: Tensor, heads: slice, queries: slice) -> Tensor:
-    """Return the part of a broadcastable (batch, heads, queries, keys) tensor for these heads and queries."""
-    tensor = tensor.reshape((1,) * (4 - tensor.dim()) + tensor.shape)
-    if tensor.shape[1] > 1:
-        tensor = tensor[:, heads]
-    return tensor[:, :, queries] if tensor.shape[2] > 1 else tensor
+def cropped(tensor: Tensor, *parts: slice) -> Tensor:
+    """Return a part of a tensor that broadcasts to (batch, heads, queries, keys), by axis; an axis of size 1 stays."""
+    tensor = with_four_axes(tensor)
+    return tensor[tuple(part if size > 1 else slice(None) for part, size in zip(parts, tensor.shape, strict=True))]

@@ -17,10 +17,11 @@ from einops import rearrange
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from viz_core.torch_internals.kernels import native_multi_head_attention, transformer_encoder_layer
+from viz_core.torch_internals.function_modes import native_multi_head_attention, transformer_encoder_layer
 from viz_core.torch_internals.tensors import materialized
 from viz_core.trace.autocast import cast_inputs
 from viz_core.trace.references import detached, snapshot
+from viz_core.trace.shapes import with_four_axes
 from viz_core.trace.source import Projected
 from viz_core.trace.weights import Bias, Mask
 
@@ -41,26 +42,28 @@ def from_kernel(
     Three axes are the heads of one batch; with more than four, all axes before the heads are the batch.
     """
     (query, real_queries), (key, real_keys) = _padded(query), _padded(key)
-    query, key = (x[(None,) * (4 - x.dim())] for x in (query, key))
+    query, key = map(with_four_axes, (query, key))
     if not enable_gqa:
         query = query.expand(*query.shape[:-3], max(query.shape[-3], key.shape[-3]), -1, -1)
     lead = torch.broadcast_shapes(query.shape[:-3], key.shape[:-3])
     mask, bias = _not_padding(real_queries, real_keys), None
     if attn_mask is not None:
         attn_mask = materialized(attn_mask, query.device)
-        given = _flat(attn_mask[(None,) * (4 - attn_mask.dim())], lead)
+        given = _flat(with_four_axes(attn_mask), lead)
         mask, bias = (_both(mask, given), None) if given.dtype == torch.bool else (mask, given)
-    values = _flat(_padded(value)[0][(None,) * (4 - value.dim())], lead)
+    values = _flat(with_four_axes(_padded(value)[0]), lead)
     return _projected(_flat(query, lead), _flat(key, lead), values, mask, bias, is_causal, scale)
 
 
 def from_multi_head(
     query: Float[Tensor, "queries *batch q"],
     key: Float[Tensor, "keys *batch k"],
+    value: Float[Tensor, "keys *batch v"],
     num_heads: int,
     in_proj_weight: Tensor | None,
     in_proj_bias: Tensor | None,
     bias_k: Tensor | None,
+    bias_v: Tensor | None,
     add_zero_attn: bool,
     key_padding_mask: Tensor | None = None,
     need_weights: bool = True,
@@ -68,9 +71,11 @@ def from_multi_head(
     use_separate_proj_weight: bool = False,
     q_proj_weight: Any = None,
     k_proj_weight: Any = None,
+    v_proj_weight: Any = None,
     static_k: Tensor | None = None,
+    static_v: Tensor | None = None,
     is_causal: bool = False,
-    **others: Any,
+    **_others: Any,
 ) -> Projected:
     """`F.multi_head_attention_forward`, and with it `nn.MultiheadAttention`.
 
@@ -78,27 +83,20 @@ def from_multi_head(
     and `add_zero_attn` one of zeros; neither is ever masked. `is_causal` holds without padding and without returned
     weights; otherwise `attn_mask` does.
     """
-    values = projected_values(
-        num_heads=num_heads,
-        in_proj_weight=in_proj_weight,
-        in_proj_bias=in_proj_bias,
-        add_zero_attn=add_zero_attn,
-        use_separate_proj_weight=use_separate_proj_weight,
-        **others,
-    )
     if query.dim() == 2:  # no batch
-        query, key = query[:, None], key[:, None]
+        query, key, value = query[:, None], key[:, None], value[:, None]
         key_padding_mask = None if key_padding_mask is None else key_padding_mask[None]
-    W_q, W_k = (q_proj_weight, k_proj_weight) if use_separate_proj_weight else _thirds(in_proj_weight)
-    b_q, b_k = _thirds(in_proj_bias)
-    queries, keys = F.linear(query, W_q, b_q), F.linear(key, W_k, b_k)
+    own = (q_proj_weight, k_proj_weight, v_proj_weight) if use_separate_proj_weight else _thirds(in_proj_weight)
+    queries, keys, values = map(F.linear, (query, key, value), own, _thirds(in_proj_bias))
     if bias_k is not None:
         keys = torch.cat([keys, bias_k.expand(1, keys.shape[1], -1)])
-    queries, keys = (rearrange(x, "n b (h d) -> b h n d", h=num_heads) for x in (queries, keys))
-    if static_k is not None:
-        keys = static_k.unflatten(0, (-1, num_heads))
+    if bias_v is not None:
+        values = torch.cat([values, bias_v.expand(1, values.shape[1], -1)])
+    queries, keys, values = (rearrange(x, "n b (h d) -> b h n d", h=num_heads) for x in (queries, keys, values))
+    keys = keys if static_k is None else static_k.unflatten(0, (-1, num_heads))
+    values = values if static_v is None else static_v.unflatten(0, (-1, num_heads))
     if add_zero_attn:
-        keys = F.pad(keys, (0, 0, 0, 1))
+        keys, values = (F.pad(x, (0, 0, 0, 1)) for x in (keys, values))
 
     causal = is_causal and key_padding_mask is None and not need_weights
     masks = []
@@ -111,30 +109,6 @@ def from_multi_head(
     hidden, added = ([m for m in masks if (m.dtype == torch.bool) is boolean] for boolean in (True, False))
     mask, bias = ~reduce(or_, hidden) if hidden else None, sum(added[1:], added[0]) if added else None
     return _projected(queries, keys, values, mask, bias, causal)
-
-
-def projected_values(
-    value: Float[Tensor, "keys *batch v"],
-    num_heads: int,
-    in_proj_weight: Tensor | None,
-    in_proj_bias: Tensor | None,
-    bias_v: Tensor | None,
-    add_zero_attn: bool,
-    use_separate_proj_weight: bool = False,
-    v_proj_weight: Any = None,
-    static_v: Tensor | None = None,
-    **_others: Any,
-) -> Float[Tensor, "a_batch heads all_keys d"]:
-    """Return the values of `F.multi_head_attention_forward`: one for each key that `from_multi_head` returns."""
-    value = value[:, None] if value.dim() == 2 else value
-    W_v = v_proj_weight if use_separate_proj_weight else _last_third(in_proj_weight)
-    values = F.linear(value, W_v, _last_third(in_proj_bias))
-    if bias_v is not None:
-        values = torch.cat([values, bias_v.expand(1, values.shape[1], -1)])
-    values = rearrange(values, "n b (h d) -> b h n d", h=num_heads)
-    if static_v is not None:
-        values = static_v.unflatten(0, (-1, num_heads))
-    return F.pad(values, (0, 0, 0, 1)) if add_zero_attn else values
 
 
 def from_fast_path(
@@ -154,16 +128,11 @@ def from_fast_path(
     type 2. A nested batch is padded to its longest member, and the padding masked.
     """
     (query, real_queries), (key, real_keys), (value, _) = _padded(query), _padded(key), _padded(value)
-    (W_q, W_k), (b_q, b_k) = _thirds(qkv_weight), _thirds(qkv_bias)
-    all_three = (
-        F.linear(query, W_q, b_q),
-        F.linear(key, W_k, b_k),
-        F.linear(value, *map(_last_third, (qkv_weight, qkv_bias))),
-    )
-    queries, keys, values = (rearrange(x, "b n (h d) -> b h n d", h=num_head) for x in all_three)
+    projected = map(F.linear, (query, key, value), _thirds(qkv_weight), _thirds(qkv_bias))
+    queries, keys, values = (rearrange(x, "b n (h d) -> b h n d", h=num_head) for x in projected)
     allowed = _not_padding(real_queries, real_keys)
     if mask is not None:
-        mask = mask[:, None, None, :] if mask_type == 1 else mask[(None,) * (4 - mask.dim())]
+        mask = mask[:, None, None, :] if mask_type == 1 else with_four_axes(mask)
         allowed = _both(allowed, ~mask.bool())
     return _projected(queries, keys, values, allowed, None, False)
 
@@ -206,16 +175,17 @@ READERS: dict[Callable[..., Any], tuple[Callable[..., Projected], Iterable[str]]
 """The reader of each of torch's attention functions, and the names of its positional arguments."""
 
 
+def named_arguments(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Return all arguments of a call of one of torch's attention functions by name."""
+    return {**dict(zip(READERS[function][1], args, strict=False)), **kwargs}
+
+
 def read_call(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], values: bool = False
 ) -> Projected:
-    """Return the source of a call of one of torch's attention functions, without its graph.
-
-    Args:
-        values: store references to values too.
-    """
+    """Return the source of a call of one of torch's attention functions, without its graph, with values if asked."""
     with torch.no_grad():
-        source = read_in_graph(function, args, kwargs)
+        source = read_in_graph(function, named_arguments(function, args, kwargs))
     mask, bias = (None if tensor is None else detached(tensor) for tensor in (source.mask, source.bias))
     return replace(
         source,
@@ -227,10 +197,9 @@ def read_call(
     )
 
 
-def read_in_graph(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Projected:
+def read_in_graph(function: Callable[..., Any], arguments: dict[str, Any]) -> Projected:
     """Return the source of a call of one of torch's attention functions, with values, in the graph of its arguments."""
-    read, names = READERS[function]
-    return read(**dict(zip(names, args, strict=False)), **kwargs)
+    return READERS[function][0](**arguments)
 
 
 def _projected(
@@ -256,15 +225,9 @@ def _flat(x: Tensor, lead: torch.Size) -> Tensor:
     return x.expand(*lead, *x.shape[-3:]).flatten(0, -4)
 
 
-def _thirds(packed: Tensor | None) -> tuple[Any, Any]:
-    """Return the queries' and the keys' third of a packed tensor, or None and None."""
-    queries, keys, _ = (None, None, None) if packed is None else packed.chunk(3)
-    return queries, keys
-
-
-def _last_third(packed: Tensor | None) -> Any:
-    """Return the values' third of a packed tensor, or None."""
-    return None if packed is None else packed.chunk(3)[2]
+def _thirds(packed: Tensor | None) -> Any:
+    """Return the queries', the keys' and the values' third of a packed tensor; None three times without one."""
+    return (None, None, None) if packed is None else packed.chunk(3)
 
 
 def _both(mask: Mask | None, other: Mask | None) -> Mask | None:

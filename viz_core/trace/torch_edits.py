@@ -12,8 +12,9 @@ from torch.overrides import TorchFunctionMode
 from viz_core.torch_internals.function_modes import without_modes
 from viz_core.trace.edits import Edits
 from viz_core.trace.pooling import edited_output, pooled_in_blocks
+from viz_core.trace.shapes import with_four_axes
 from viz_core.trace.source import Projected
-from viz_core.trace.torch_calls import READERS, projected_values, read_call
+from viz_core.trace.torch_calls import named_arguments, read_call, read_in_graph
 from viz_core.trace.torch_layers import LayerTracker, edits_of_call
 
 _KERNEL, _MULTI_HEAD = F.scaled_dot_product_attention, F.multi_head_attention_forward
@@ -58,24 +59,22 @@ class EditingMode(TorchFunctionMode):
         result = func(*args, **kwargs)
         if edits is None:
             return result
-        arguments = {**dict(zip(READERS[func][1], args, strict=False)), **kwargs}
+        arguments = named_arguments(func, args, kwargs)
         with without_modes():
+            values = read_in_graph(func, arguments).values  # the source has no graph
             edit = _after_kernel if func is _KERNEL else _after_multi_head
-            return edit(result, replace(source, edits=edits), arguments)
+            return edit(result, replace(source, edits=edits), values, arguments)
 
 
-def _after_kernel(result: Tensor, source: Projected, arguments: dict[str, Any]) -> Tensor:
+def _after_kernel(result: Tensor, source: Projected, values: Any, arguments: dict[str, Any]) -> Tensor:
     """Return the kernel's output (..., heads, queries, v) with its edited heads replaced."""
     if result.is_nested:
         raise ValueError("intervene: expected padded batches where plain PyTorch's heads are edited, got nested ones")
-    value = arguments["value"][(None,) * (4 - arguments["value"].dim())]
-    flat = result[(None,) * (4 - result.dim())].flatten(0, -4)
-    values = value.expand(*result.shape[:-3], *value.shape[-3:]).flatten(0, -4) if result.dim() > 3 else value
-    edited = edited_output(flat, source, values, arguments.get("dropout_p", 0.0))
-    return edited.reshape(result.shape)
+    flat = with_four_axes(result).flatten(0, -4)
+    return edited_output(flat, source, values, arguments.get("dropout_p", 0.0)).reshape(result.shape)
 
 
-def _after_multi_head(result: Any, source: Projected, arguments: dict[str, Any]) -> Any:
+def _after_multi_head(result: Any, source: Projected, values: Any, arguments: dict[str, Any]) -> Any:
     """Return the result of `F.multi_head_attention_forward` plus W_o times the change of the edited heads.
 
     The sum rounds differently, also for heads without an edit.
@@ -84,9 +83,8 @@ def _after_multi_head(result: Any, source: Projected, arguments: dict[str, Any])
         raise ValueError(
             "intervene: expected no dropout within nn.MultiheadAttention, whose dropped weights are hidden"
         )
-    values, plain = projected_values(**arguments), replace(source, edits=None)
-    before = pooled_in_blocks(plain, values.to(plain.queries.dtype), 0.0)
-    change = edited_output(before, source, values.to(plain.queries.dtype)) - before
+    before = pooled_in_blocks(replace(source, edits=None), values, 0.0)
+    change = edited_output(before, source, values) - before
     output, weights = result
     added = F.linear(rearrange(change, "b h n v -> n b (h v)"), arguments["out_proj_weight"])
     output = output + (added[:, 0] if output.dim() == 2 else added)

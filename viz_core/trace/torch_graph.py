@@ -10,7 +10,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from viz_core.trace.pooling import pooled
-from viz_core.trace.torch_calls import READERS, read_in_graph
+from viz_core.trace.references import with_gradient
+from viz_core.trace.torch_calls import named_arguments, read_in_graph
 
 
 def attend_in_graph(
@@ -18,17 +19,14 @@ def attend_in_graph(
 ) -> tuple[Float[Tensor, "batch heads queries keys"], Any]:
     """Return the weights of a call of torch's attention, and its result computed from them.
 
-    Raises:
-        ValueError: if it is a kernel of the fast path, which is closed while this is recorded, or a batch is nested.
+    ValueError if it is a kernel of the fast path, which is closed while this is recorded, or a batch is nested.
     """
-    given = {**dict(zip(READERS[function][1], args, strict=False)), **kwargs}
+    given = named_arguments(function, args, kwargs)
     if function not in (F.scaled_dot_product_attention, F.multi_head_attention_forward) or given["query"].is_nested:
         raise ValueError("differentiable: expected padded batches and torch's attention functions, got a fused layer")
-    source = read_in_graph(function, args, kwargs)
+    source = read_in_graph(function, given)
     assert source.values is not None
-    weights = source.rows(slice(0, source.shape[1]), slice(0, source.shape[2]))
-    if torch.is_grad_enabled() and not weights.requires_grad:
-        weights.requires_grad_()
+    weights = with_gradient(source.rows(slice(0, source.shape[1]), slice(0, source.shape[2])))
     query = given["query"]
     if function is F.scaled_dot_product_attention:
         output = pooled(weights, source.values, given.get("dropout_p", 0.0))

@@ -8,13 +8,13 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
 
 from viz_core.torch_internals.function_modes import FastPathMode, without_modes
 from viz_core.trace.after_attention import note_output, note_projected
 from viz_core.trace.intervene import is_editing, refuse_edits
 from viz_core.trace.pooling import edited_output
-from viz_core.trace.references import detached
+from viz_core.trace.references import detached, with_gradient
+from viz_core.trace.shapes import with_four_axes
 from viz_core.trace.softmax_calls import PRODUCTS, SOFTMAXES, softmax_weights, values_of
 from viz_core.trace.source import Direct, Source
 from viz_core.trace.torch_calls import READERS, read_call
@@ -78,12 +78,12 @@ class RecordingMode(FastPathMode):
                 source = replace(read_call(func, args, kwargs, self._values), edits=edits_of_call.get())
                 self.add(source, layer.site)
                 if self._values and func is F.scaled_dot_product_attention and not result.is_nested:
-                    output = result[(None,) * (4 - result.dim())].flatten(0, -4)
+                    output = with_four_axes(result).flatten(0, -4)
                     if source.edits is edits_before and source.values is not None:  # to be applied after this call
                         output = edited_output(output, source, source.values)
                     note_output(self._trace, output)
             elif (weights := softmax_weights(result, layer.heads, args, kwargs)) is not None:
-                weights = self._stored(weights)
+                weights = with_gradient(weights) if self._trace.differentiable else detached(weights)
                 self.add(Direct(weights), layer.site)
                 _thread.pending = (layer, weights.shape, result.shape) if self._values else None
                 if self._trace.differentiable:
@@ -120,12 +120,6 @@ class RecordingMode(FastPathMode):
                     self._trace.put(last_site.get(), replace(source, values=detached(values)))
                     note_output(self._trace, result.reshape(*pending[1][:3], -1))
         return result
-
-    def _stored(self, weights: Tensor) -> Tensor:
-        """Return the weights, in the graph if the recording is differentiable."""
-        if not self._trace.differentiable:
-            return detached(weights)
-        return weights.requires_grad_() if torch.is_grad_enabled() and not weights.requires_grad else weights
 
     def warn_of_missing(self, sites: Iterable[str]) -> None:
         """Warn of the layers that ran and are not among the recorded sites."""

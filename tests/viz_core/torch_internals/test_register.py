@@ -10,7 +10,7 @@ import torch
 import torch._dynamo  # loads the compiler, whose names are tested too
 import torch.nn.attention.bias
 
-from viz_core.torch_internals import compiler, function_modes, kernels, register, tensors  # noqa: F401
+from viz_core.torch_internals import compiler, function_modes, register, tensors  # noqa: F401
 from viz_core.torch_internals.register import missing, private
 
 
