@@ -37,8 +37,7 @@ def token_table(model: nn.Module, width: int, stack: str) -> Float[Tensor, "voca
 def direct_logits(model: nn.Module, stack: str, vocab: int, direction: Float[Tensor, " d"]) -> Float[Tensor, " vocab"]:
     """Return what a direction of the stream adds to each logit, by the last norm and the output layer.
 
-    Raises:
-        ValueError: if more than a norm is between the last layer and the output layer.
+    ValueError if more than a norm is between the last layer and the output layer.
     """
     width, outside = len(direction), modules_outside(model, stack)
     linears = [part for part in outside.values() if isinstance(part, nn.Linear) and part.in_features == width]

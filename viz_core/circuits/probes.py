@@ -9,12 +9,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from viz_core.circuits.logits import double
+from viz_core.circuits.logits import double, layers_by_name
 from viz_core.models.transformer_decoder import DecoderState
 from viz_core.runtime.device import float64_device
 from viz_core.trace import Edit, Trace, intervene, record, site_of, zero
 from viz_core.trace.intervene import without_edits
-from viz_core.trace.layers import find_layers
 from viz_core.trace.source import Projected
 
 _ROUNDING = 1e-5
@@ -26,11 +25,11 @@ _TOKENS = 4096
 
 def layer_at(model: nn.Module, site: str) -> tuple[nn.Module, str]:
     """Return the layer with a site, and its name; ValueError without one."""
-    sites = {part: own for part in model.modules() if (own := site_of(part)) is not None}
-    layers = find_layers(model, sites).items()
-    found = next((each for each in layers if site.startswith(f"{each[1]}.")), None)
-    if found is None or site not in sites.values():
-        raise ValueError(f"site: expected one of {', '.join(dict.fromkeys(sites.values())) or 'none'}, got {site!r}")
+    sites = dict.fromkeys(filter(None, map(site_of, model.modules())))
+    layers = layers_by_name(model).items()
+    found = next(((layer, name) for name, layer in layers if site.startswith(f"{name}.")), None)
+    if found is None or site not in sites:
+        raise ValueError(f"site: expected one of {', '.join(sites) or 'none'}, got {site!r}")
     return found
 
 

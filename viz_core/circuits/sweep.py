@@ -78,7 +78,6 @@ def find_cells(
     """Return what both runs have in each cell; arguments and errors are those of `patch_sweep`."""
     run, other, logits = recorded_runs(model, clean, corrupted, stack)
     stack = stack or next(reversed([*run.states]), "").partition(".")[0]
-
     kind = {"heads": "self", "cross-heads": "cross"}.get(what)
 
     def found(trace: Trace) -> dict[str, Tensor]:
@@ -105,9 +104,8 @@ def recorded_runs(
 ) -> tuple[Trace, Trace, Tensor]:
     """Return the recordings of two runs with values and states, and the logits of the second.
 
-    Raises:
-        ValueError: in training mode; if a layer is called again, which an edit would change too; if their texts differ
-            in length or padding, in a stack if one is given.
+    ValueError in training mode; if a layer is called again, which an edit would change too; if their texts differ in
+    length or padding, in a stack if one is given.
     """
     if any(part.training for part in model.modules()):
         raise ValueError("model: expected evaluation mode, got training mode in a part, where runs differ: call eval()")

@@ -24,12 +24,11 @@ def finish_rule(
 ) -> Float[Tensor, "batch heads queries v"]:
     """Return what a layer's rule gave, with its edited heads; recorded within `record()`.
 
+    ValueError if an edit changes scores, which the rule does not have, or is to hide a token that a convolution carries
+    on; or if the recording is differentiable.
+
     Args:
         follows_convolution: whether keys and values are made of several tokens, by a short convolution.
-
-    Raises:
-        ValueError: if an edit changes scores, which the rule does not have, or is to hide a token that a convolution
-            carries on; or if the recording is differentiable.
     """
     trace = current_trace()
     if trace is not None and trace.differentiable:

@@ -76,23 +76,22 @@ def attend(
     if bias is not None and bias.dtype != queries.dtype:
         bias = bias.to(queries.dtype)  # as the kernel adds it: in float16, what lies below -65,504 masks
     scale = queries.shape[-1] ** -0.5 if scale is None else scale
-    _, num_heads, num_queries, _ = queries.shape
-    trace = current_trace()
-    given = (None, None) if trace is None else trace.tokens_given(site, queries.shape[0], num_queries, keys.shape[2])
-    shape = queries.shape[0], num_heads, num_queries, keys.shape[2]
+    batch, num_heads, num_queries, _ = queries.shape
+    num_keys, trace = keys.shape[2], current_trace()
 
     def tokens() -> TokenMask | None:
-        if given[1] is not None:
-            return given[1]
+        given = None if trace is None else trace.tokens_given(site, batch, num_queries, num_keys)[1]
+        if given is not None:
+            return given
         allowed, added = (each if each is None or not has_sink else each[..., 1:] for each in (mask, bias))
-        found = allowed_keys(allowed, added, shape[0], shape[3] - has_sink)
+        found = allowed_keys(allowed, added, batch, num_keys - has_sink)
         if not has_sink:
             return found
-        found = torch.ones(shape[0], shape[3] - 1, dtype=torch.bool, device=keys.device) if found is None else found
+        found = torch.ones(batch, num_keys - 1, dtype=torch.bool, device=keys.device) if found is None else found
         return F.pad(found, (1, 0), value=False)
 
-    edits = edits_at(site, shape, causal, tokens, queries.device, has_sink)
-    causal = causal and queries.shape[2] > 1  # one new step attends to everything before it
+    edits = edits_at(site, (batch, num_heads, num_queries, num_keys), causal, tokens, queries.device, has_sink)
+    causal = causal and num_queries > 1  # one new step attends to everything before it
     if trace is not None and trace.differentiable:
         projected = Projected(queries, keys, mask, bias, causal, scale, softcap, edits=edits)
         return _attend_in_graph(projected, values, dropout, trace, site)
@@ -107,8 +106,6 @@ def attend(
             softcap=softcap,
             values=snapshot(values, queries) if trace.values else None,
             edits=edits,
-            query_tokens=given[0],
-            key_tokens=given[1],
         )
         trace.add(source, site)
     if softcap is not None:

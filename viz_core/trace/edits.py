@@ -60,11 +60,7 @@ class Edit:
             raise ValueError(f"expected heads 0 to {shape[1] - 1}, got {self.heads}")
 
     def value_factor(self, head: int, batch: int) -> Float[Tensor, " batch"]:  # noqa: ARG002
-        """Return what the edit multiplies each value of a head by.
-
-        Raises:
-            ValueError: if the head's output is no longer a sum over keys.
-        """
+        """Return what the edit multiplies each value of a head by; ValueError if its output is no sum over keys."""
         return torch.ones(batch)
 
     def __post_init__(self) -> None:

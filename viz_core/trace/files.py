@@ -124,10 +124,9 @@ def _parts(source: Direct | Projected, site: str) -> tuple[str, dict[str, Tensor
         own = {name: tensor for name, tensor in optional.items() if tensor is not None}
         # The names of version 2.
         return "direct", {"values": source.weights} | own, {"signed": True} if source.signed else {}
-    stored = {name: getattr(source, name) for name in _TENSORS if getattr(source, name) is not None}
     softcap = None if source.softcap is None else float(source.softcap)  # JSON takes no numpy numbers
     settings = {"causal": bool(source.causal), "scale": float(source.scale), "softcap": softcap}
-    return "projected", stored, settings | ({"is_changed": True} if source.is_changed else {})
+    return "projected", source.named_tensors(), settings | ({"is_changed": True} if source.is_changed else {})
 
 
 def _calls(header: dict[str, str], path: str | Path) -> list[tuple[str, str, dict[str, Any], dict[str, str]]]:

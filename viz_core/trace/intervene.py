@@ -62,6 +62,7 @@ def intervene(edits: Mapping[str, Edit | Sequence[Edit]], torch_calls: bool | nn
 @contextmanager
 def _active(blocks: "tuple[_Block, ...]", again: bool = False) -> Iterator[None]:
     """Apply the edits of these blocks; `again` when activation checkpointing runs a layer a second time."""
+    around = _blocks.get()
     with (
         set_in_block(_blocks, blocks),
         set_in_block(_runs_again, again),
@@ -70,10 +71,9 @@ def _active(blocks: "tuple[_Block, ...]", again: bool = False) -> Iterator[None]
         run_eagerly(),
         ExitStack() as modes,
     ):
-        for block in blocks:
-            if block.torch_mode is not None and block.torch_mode not in _modes.get():
-                modes.enter_context(set_in_block(_modes, (*_modes.get(), block.torch_mode)))
-                modes.enter_context(block.torch_mode)
+        for mode in (block.torch_mode for block in blocks if block not in around):
+            if mode is not None:
+                modes.enter_context(mode)
         yield
 
 
@@ -85,15 +85,12 @@ def edits_at(
     device: torch.device | None = None,
     has_sink: bool = False,
 ) -> Edits | None:
-    """Return the edits of this call by the blocks around it; None without any.
+    """Return the edits of this call by the blocks around it; None without any. ValueError if one does not fit the call.
 
     Args:
         shape: batch, heads, queries and keys.
         tokens: gives True where a key is a token; only called if a position counts.
         has_sink: whether the first key is a learned sink.
-
-    Raises:
-        ValueError: if one does not fit the call, or names a head that it does not have.
     """
     blocks = _current()
     if not blocks:
@@ -216,7 +213,6 @@ def _as_tuple(site: str, given: Edit | Sequence[Edit]) -> tuple[Edit, ...]:
 
 _blocks: ContextVar[tuple[_Block, ...]] = ContextVar("interventions", default=())
 _runs_again: ContextVar[bool] = ContextVar("runs_again", default=False)
-_modes: ContextVar[tuple[EditingMode, ...]] = ContextVar("editing_modes", default=())
 _self_queries: ContextVar[Callable[[], QueryPositions] | None] = ContextVar("self_queries", default=None)
 
 

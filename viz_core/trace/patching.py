@@ -36,14 +36,14 @@ def patch(heads: Heads, call: AttentionCall, what: str = "weights", queries: Pla
     chosen = heads_tuple(heads)
     if chosen is not None and max(chosen, default=0) >= call.num_heads:
         raise ValueError(f"heads: expected 0 to {call.num_heads - 1}, as {call.site!r} has, got {chosen}")
-    selected = places_of("queries", queries)
+    selected, lengths = places_of("queries", queries), call.query_mask.sum(dim=-1)
     if what == "weights":
         weights = _of_heads(call, chosen, lambda head: call.weights(head=head))
         keys_first = without_padding_before(weights.mT, call.key_mask).mT
-        return _Weights(chosen, without_padding_before(keys_first, call.query_mask), _lengths(call), selected)
+        return _Weights(chosen, without_padding_before(keys_first, call.query_mask), lengths, selected)
     if what == "output":
         outputs = _of_heads(call, chosen, lambda head: _head_output(call, head))
-        return _Output(chosen, without_padding_before(outputs, call.query_mask), _lengths(call), selected)
+        return _Output(chosen, without_padding_before(outputs, call.query_mask), lengths, selected)
     raise ValueError(f"what: expected 'weights' or 'output', got {what!r}")
 
 
@@ -97,10 +97,6 @@ def mean_outputs(call: AttentionCall, counted: Bool[Tensor, "batch queries"] | N
 def _check_call(call: object) -> None:
     if not isinstance(call, AttentionCall):
         raise ValueError(f"call: expected a recorded attention call, as trace['encoder.0.self'], got {described(call)}")
-
-
-def _lengths(call: AttentionCall) -> Int[Tensor, " batch"]:
-    return call.query_mask.sum(dim=-1)
 
 
 @dataclass(frozen=True, eq=False)

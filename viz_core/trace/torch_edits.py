@@ -1,6 +1,6 @@
 """Edit heads of plain PyTorch: a mode of this thread that recomputes some heads after torch's own attention."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -40,13 +40,7 @@ class EditingMode(TorchFunctionMode):
         super().__init__()
         self._edits_of, self._is_active, self.layers = edits_of, is_active, layers
 
-    def __torch_function__(
-        self,
-        func: Callable[..., Any],
-        types: Iterable[type],
-        args: tuple[Any, ...] = (),
-        kwargs: dict[str, Any] | None = None,
-    ) -> Any:
+    def __torch_function__(self, func: Any, _types: Any, args: Any = (), kwargs: dict[str, Any] | None = None) -> Any:
         """Return the result of the call with its edited heads replaced."""
         kwargs = kwargs or {}
         self.layers.follow((*args, *kwargs.values()))

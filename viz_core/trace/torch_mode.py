@@ -48,13 +48,7 @@ class RecordingMode(FastPathMode):
             refuse_edits(site)
         self._trace.add(source, site)
 
-    def __torch_function__(
-        self,
-        func: Callable[..., Any],
-        types: Iterable[type],
-        args: tuple[Any, ...] = (),
-        kwargs: dict[str, Any] | None = None,
-    ) -> Any:
+    def __torch_function__(self, func: Any, _types: Any, args: Any = (), kwargs: dict[str, Any] | None = None) -> Any:
         """Return the result of the call; if it was attention, add it to the recorder."""
         kwargs = kwargs or {}
         if getattr(_thread, "in_call", False) or current_trace() is not self._trace:

@@ -12,7 +12,6 @@ from viz_core.trace.shapes import check_scores
 Mask: TypeAlias = Bool[Tensor, "#batch #heads #queries #keys"]
 Bias: TypeAlias = Float[Tensor, "#batch #heads #queries #keys"]
 
-
 MASKED_SCORE = -6e4
 """Scores up to this one are masked. Additive masks use the least number of a type: float16's is -65,504."""
 
