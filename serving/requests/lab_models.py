@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,9 +10,10 @@ from pathlib import Path
 from serving.requests.hub import HubModelSpec, HubVisionSpec
 from serving.settings import settings
 from viz_core.hub import HubError, local_models
-from viz_core.hub.kinds import kind_named
-from viz_core.hub.load import kinds_of_local_models
-from viz_core.hub.shipped import shipped_names
+from viz_core.hub.kinds import kind_named, recognise
+from viz_core.hub.load import import_transformers
+from viz_core.hub.runs.input_loading import SAFE
+from viz_core.hub.shipped import shipped_kinds, shipped_names
 from viz_core.hub.store.local_models import SHIPPED_FOLDER
 
 _OPENED = "writer-en"
@@ -47,8 +49,15 @@ def local_model_names(_no_model: None) -> tuple[str, ...]:
 
 
 def local_model_kinds(_no_model: None) -> dict[str, str]:
-    """Query: the kind of each model that a machine can load without a network, by name."""
-    return kinds_of_local_models(settings().model_folders)
+    """Query: the kind of each model that a machine can load without a network, by name, as its config says."""
+    import_transformers()
+    from transformers import AutoConfig
+
+    found = {}
+    for model in local_models(settings().model_folders):
+        with contextlib.suppress(Exception):  # no kind takes it, or its config is broken
+            found[model.name] = recognise(AutoConfig.from_pretrained(model.path, **SAFE), model.name).kind.name
+    return found | shipped_kinds()
 
 
 def reads_of_kind(kind: str) -> str:

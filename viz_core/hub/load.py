@@ -18,7 +18,7 @@ from viz_core.hub.linear_attention import watch_linear
 from viz_core.hub.model import HubModel
 from viz_core.hub.runs.input_loading import SAFE
 from viz_core.hub.runs.positions import find_positions
-from viz_core.hub.shipped import load_shipped, shipped_kinds, shipped_names
+from viz_core.hub.shipped import load_shipped, shipped_names
 from viz_core.hub.store.download import Progress, fetch
 from viz_core.hub.store.errors import HubError
 from viz_core.hub.store.files import ModelFiles, read_folder
@@ -95,18 +95,6 @@ def load_hub(
     check_budget(name, estimate_bytes(files.num_parameters, dtype), memory_budget, where)
     with _building, _in_words(place):
         return _build(place, files, where, dtype, memory_budget)
-
-
-def kinds_of_local_models(folders: Iterable[Path] = ()) -> dict[str, str]:
-    """Return the kind of each model on this machine, by its config alone; those that no kind takes are left out."""
-    import_transformers()
-    from transformers import AutoConfig
-
-    found = {}
-    for place in local_models(folders):
-        with contextlib.suppress(HubError), _in_words(place):
-            found[place.name] = recognise(AutoConfig.from_pretrained(place.path, **SAFE), place.name).kind.name
-    return found | shipped_kinds()
 
 
 def import_transformers() -> None:

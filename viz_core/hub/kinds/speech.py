@@ -137,7 +137,6 @@ class Speech(TextKind):
     def _features(self, sound: Sound, spectrogram: Tensor, num_frames: int, num_prompt_tokens: int) -> SoundFeatures:
         given, config = self.sound_input, self.model.config
         named = getattr(self.model.generation_config, "alignment_heads", None)
-        heads, are_named = aligning_heads(named, config.decoder_layers, config.decoder_attention_heads)
         num_frames = max(num_frames, given.frames_per_key)
         return SoundFeatures(
             sound,
@@ -146,6 +145,5 @@ class Speech(TextKind):
             num_frames // given.frames_per_key,
             given.key_seconds,
             num_prompt_tokens,
-            heads,
-            are_named,
+            *aligning_heads(named, config.decoder_layers, config.decoder_attention_heads),
         )

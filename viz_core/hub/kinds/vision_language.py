@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 from torch import Tensor
+from torch.nn.functional import pad
 
 from viz_core.hub.kinds.base import Head, InputControl, register_kind
 from viz_core.hub.kinds.decoder import DecoderKind
@@ -92,7 +93,11 @@ class VisionLanguage(DecoderKind):
         )
 
     def extra_inputs(self, prompt: dict[str, Tensor], num_tokens: int) -> Mapping[str, Tensor]:
-        return self.prompt.extended_inputs(prompt, num_tokens)
+        beside = {name: value for name, value in prompt.items() if name not in ("input_ids", "attention_mask")}
+        if self.prompt.layout.types is not None:
+            name, *_, of_written = self.prompt.layout.types
+            beside[name] = pad(beside[name], (0, num_tokens - beside[name].shape[1]), value=of_written)
+        return beside
 
     def never_written(self) -> tuple[int, ...]:
         return (self.prompt.patch_id, self.prompt.video_id)

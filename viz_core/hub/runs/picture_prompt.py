@@ -97,15 +97,6 @@ class PicturePrompt:
         given = f"{before}{MARK}{after}{self.layout.closing}"
         return Prompt(inputs, whole, given, grids, row_ends, self._frame(encoded))
 
-    def extended_inputs(self, inputs: dict[str, Tensor], num_tokens: int) -> dict[str, Tensor]:
-        """Inputs beside the ids for a prompt that has grown to so many tokens."""
-        beside = {name: value for name, value in inputs.items() if name not in ("input_ids", "attention_mask")}
-        if self.layout.types is not None:
-            name, *_, of_written = self.layout.types
-            more = num_tokens - beside[name].shape[1]
-            beside[name] = torch.nn.functional.pad(beside[name], (0, more), value=of_written)[:, :num_tokens]
-        return beside
-
     def _encode(self, image: Image.Image | Video) -> EncodedPicture:
         try:
             if not isinstance(image, Video):

@@ -107,8 +107,6 @@ class Reader:
 
 def visible(text: str) -> str:
     """Make invisible characters visible: line ends and tabs as signs, others by their number."""
-    if not text:
-        return ""
     if text.isspace():
         return "".join(_SEEN.get(c, "␣") for c in text)
     shown = "".join(_SEEN.get(c, c) for c in text)
