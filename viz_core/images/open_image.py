@@ -83,11 +83,20 @@ def read_frames(content: bytes, max_bytes: int, max_pixels: int, before: int = 0
     try:
         image = Image.open(io.BytesIO(content), formats=FORMATS)
     except (Image.DecompressionBombError, Image.DecompressionBombWarning):
-        raise _too_large(None, max_pixels) from None
+        raise PictureError(
+            "This picture has more than the {most:g} megapixels that can be opened. Make it smaller and try again.",
+            most=max_pixels / 1e6,
+        ) from None
     except Exception:  # a broken header makes Pillow raise a dozen kinds of error
         raise PictureError(_why_not(content), formats=_NAMES) from None
     if image.width * image.height > max_pixels:
-        raise _too_large(image.size, max_pixels)
+        raise PictureError(
+            "This picture has {width:,} x {height:,} pixels: more than the {most:g} megapixels that can be opened. "
+            "Make it smaller and try again.",
+            width=image.width,
+            height=image.height,
+            most=max_pixels / 1e6,
+        )
     if content.startswith(b"\xff\xd8") and has_many_scans(content):
         raise PictureError(
             "This JPEG has more than {most} passes over its pixels. Save it again as PNG or JPEG.", most=MAX_SCANS
@@ -147,24 +156,8 @@ def _upright(image: Image.Image) -> Image.Image:
         return image
 
 
-def _too_large(size: tuple[int, int] | None, max_pixels: int) -> PictureError:
-    if size is None:
-        return PictureError(
-            "This picture has more than the {most:g} megapixels that can be opened. Make it smaller and try again.",
-            most=max_pixels / 1e6,
-        )
-    return PictureError(
-        "This picture has {width:,} x {height:,} pixels: more than the {most:g} megapixels that can be opened. "
-        "Make it smaller and try again.",
-        width=size[0],
-        height=size[1],
-        most=max_pixels / 1e6,
-    )
-
-
 def _why_not(content: bytes) -> str:
     head = content[:4096].lstrip(b"\xef\xbb\xbf \t\r\n")
-    for pattern, sentence in _OTHER_FORMATS:
-        if re.match(pattern, head, flags=re.DOTALL | re.IGNORECASE):
-            return sentence
-    return "This file is not a picture that can be read. Only {formats} pictures can be opened."
+    flags = re.DOTALL | re.IGNORECASE
+    known = (sentence for pattern, sentence in _OTHER_FORMATS if re.match(pattern, head, flags))
+    return next(known, "This file is not a picture that can be read. Only {formats} pictures can be opened.")

@@ -87,11 +87,7 @@ def _parsed(path: Path, parse: Callable[[str], Any]) -> Any:
 
 
 def read_bytes(path: Path) -> bytes:
-    """Return the content of a model's file.
-
-    Raises:
-        CheckpointError: if it is not there or cannot be read.
-    """
+    """Return the content of a model's file. CheckpointError if it is not there or cannot be read."""
     try:
         return path.read_bytes()
     except OSError:

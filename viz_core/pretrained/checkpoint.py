@@ -17,9 +17,8 @@ Network = TypeVar("Network", bound=torch.nn.Module)
 def build_network(config: Any, builders: Mapping[str, Callable[..., Network]]) -> Network:
     """Build the model that a config describes: "architecture", one of `builders`, and the sizes that one takes.
 
-    Raises:
-        CheckpointError: if the config names no known architecture, lacks a field, names one the architecture
-            has not, or gives one an impossible value.
+    CheckpointError if the config names no known architecture, lacks a field, names one the architecture has not, or
+    gives one an impossible value.
     """
     name: Any = config.get("architecture") if isinstance(config, dict) else None
     if name not in builders:
@@ -40,19 +39,7 @@ def load_weights(model: torch.nn.Module, path: Path, sha256: str | None = None) 
     Raises:
         CheckpointError: if the file is missing, truncated or altered, or does not fit the model.
     """
-    content = read_bytes(path)
-    if sha256 is not None and hashlib.sha256(content).hexdigest() != sha256:
-        raise CheckpointError(
-            "{file} is not the file that was published (its SHA-256 differs): it may be cut short or "
-            "altered. Fetch it again.",
-            file=path.name,
-        )
-    try:
-        tensors = load_tensors(content)
-    except SafetensorError as error:
-        raise CheckpointError(
-            "{file} cannot be read, it may be cut short: {detail}", file=path.name, detail=str(error)
-        ) from None
+    tensors = read_tensors(path, sha256)
     # Shared parameters are stored once, under the first of their names.
     expected = dict(model.named_parameters())
     missing, extra = sorted(expected.keys() - tensors.keys()), sorted(tensors.keys() - expected.keys())
@@ -74,3 +61,20 @@ def load_weights(model: torch.nn.Module, path: Path, sha256: str | None = None) 
                     got=str(tuple(tensors[name].shape)),
                 )
             parameter.copy_(tensors[name])
+
+
+def read_tensors(path: Path, sha256: str | None = None) -> dict[str, torch.Tensor]:
+    """Return the tensors of a safetensors file. CheckpointError if it is missing, truncated or altered."""
+    content = read_bytes(path)
+    if sha256 is not None and hashlib.sha256(content).hexdigest() != sha256:
+        raise CheckpointError(
+            "{file} is not the file that was published (its SHA-256 differs): it may be cut short or "
+            "altered. Fetch it again.",
+            file=path.name,
+        )
+    try:
+        return load_tensors(content)
+    except SafetensorError as error:
+        raise CheckpointError(
+            "{file} cannot be read, it may be cut short: {detail}", file=path.name, detail=str(error)
+        ) from None

@@ -61,7 +61,7 @@ class ImageClassifier:
     labels: tuple[str, ...]
     preparation: Preparation
     device: torch.device
-    familiarity: tuple[Familiarity, float] | None = None  # and the 95th percentile of held-out pictures' distances
+    familiarity: Familiarity | None = None  # with the pictures it was trained on, where that was measured
 
     def __repr__(self) -> str:
         """The model's name, its device and its number of labels."""
@@ -127,14 +127,10 @@ class ImageClassifier:
         probabilities = {self.labels[i]: float(chances[i]) for i in order}
         made = Provenance(self.card.name, self.card.revision)
         grid = self.model.patch_embedding.grid(X)
-        distance = self._distance(tokens)
+        distance = None
+        if self.familiarity is not None:
+            distance = Distance(float(self.familiarity.distances(patch_mean(tokens))[0]), self.familiarity.threshold)
         return Classification(self.labels[order[0]], probabilities, grid, trace, prepared, made, distance)
-
-    def _distance(self, tokens: Float[Tensor, "1 tokens d"]) -> Distance | None:
-        if self.familiarity is None:
-            return None
-        known, threshold = self.familiarity
-        return Distance(float(known.distances(patch_mean(tokens))[0]), threshold)
 
     def relevance(self, prepared: Prepared, label: str) -> Float[Tensor, "tokens tokens"]:
         """Gradient-weighted relevance of each token (columns) to each (rows, the class token's first) for this label.
@@ -152,8 +148,7 @@ class ImageClassifier:
 def read_classifier(card: ModelCard, folder: Path, device: torch.device) -> ImageClassifier:
     """The classifier whose files lie in `folder`, in evaluation mode.
 
-    Raises:
-        CheckpointError: if a file is missing, truncated or altered, or does not fit the others.
+    CheckpointError if a file is missing, truncated or altered, or does not fit the others.
     """
     model = build_classification_model(card.config.get("model", {}))
     labels = card.config.get("labels")

@@ -1,14 +1,14 @@
 """How far a picture is from those a vision transformer was trained on, by what its patches have become."""
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 
 from jaxtyping import Float
-from safetensors import SafetensorError
-from safetensors.torch import load as load_tensors
 from torch import Tensor
 
-from viz_core.pretrained.card import CheckpointError, ModelCard, read_bytes
+from viz_core.pretrained.card import CheckpointError, ModelCard, parsing
+from viz_core.pretrained.checkpoint import read_tensors
 
 FILE = "familiarity.safetensors"
 
@@ -32,6 +32,7 @@ class Familiarity:
 
     mean: Float[Tensor, " d"]
     whitening: Float[Tensor, "d d"]
+    threshold: float = math.inf  # the distance that 95% of held-out pictures keep within
 
     def distances(self, features: Float[Tensor, "n d"]) -> Float[Tensor, " n"]:
         """Mahalanobis distances d(x) = sqrt((x - m)^T C^-1 (x - m)), for all classes together.
@@ -42,24 +43,14 @@ class Familiarity:
         return ((features.float().cpu() - self.mean) @ self.whitening).norm(dim=-1)
 
 
-def read_familiarity(card: ModelCard, folder: Path, num_hiddens: int) -> tuple[Familiarity, float] | None:
-    """What was measured of a model, and the distance that 95% of held-out pictures keep within; or None.
-
-    Raises:
-        CheckpointError: if its file is missing, truncated or of another model.
-    """
+def read_familiarity(card: ModelCard, folder: Path, num_hiddens: int) -> Familiarity | None:
+    """What was measured of a model, or None. CheckpointError if its file is missing, truncated or of another model."""
     if "familiarity" not in card.training:
         return None
-    try:
-        tensors = load_tensors(read_bytes(folder / FILE))
-        known = Familiarity(tensors["mean"], tensors["whitening"])
+    tensors = read_tensors(folder / FILE)
+    with parsing(folder / FILE):
         threshold = float(card.training["familiarity"]["threshold"])
-    except (SafetensorError, KeyError, TypeError, ValueError) as error:
-        if isinstance(error, CheckpointError):
-            raise
-        raise CheckpointError(
-            "{file} cannot be read, it may be cut short: {detail}", file=FILE, detail=str(error)
-        ) from None
+        known = Familiarity(tensors["mean"], tensors["whitening"], threshold)
     if known.mean.shape != (num_hiddens,) or known.whitening.shape != (num_hiddens, num_hiddens):
         raise CheckpointError(
             "{file} does not fit the model: expected a width of {expected}, got {got}",
@@ -67,4 +58,4 @@ def read_familiarity(card: ModelCard, folder: Path, num_hiddens: int) -> tuple[F
             expected=num_hiddens,
             got=str(tuple(known.mean.shape)),
         )
-    return known, threshold
+    return known

@@ -236,8 +236,7 @@ def length_limits(sources: Sequence[list[int]], most: int) -> list[int]:
 def read_translator(card: ModelCard, folder: Path, device: torch.device) -> Translator:
     """The translator whose files lie in `folder`, in evaluation mode.
 
-    Raises:
-        CheckpointError: if a file is missing, truncated or altered, or does not fit the others.
+    CheckpointError if a file is missing, truncated or altered, or does not fit the others.
     """
     tokenizer = _read_tokenizer(folder / "tokenizer.json")
     model = build_translation_model(card.config.get("model", {}))

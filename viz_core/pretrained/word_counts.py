@@ -35,8 +35,7 @@ class WordCounts:
     def from_json(cls, text: str) -> "WordCounts":
         """Return the counts in a file: {"sentences": number, "words": {count: words with blanks between them}}.
 
-        Raises:
-            ValueError: if it is not such a text.
+        ValueError if it is not such a text.
         """
         try:
             content = json.loads(text)
@@ -52,11 +51,7 @@ def words_of(text: str) -> list[str]:
 
 
 def word_counts(name: str, folder: Path | None = None) -> WordCounts | None:
-    """Return the word counts of a shipped translator; None where there are none.
-
-    Raises:
-        CheckpointError: if the counts cannot be read.
-    """
+    """Return the word counts of a shipped translator, None where there are none. CheckpointError if unreadable."""
     path = (folder or ASSETS / "checkpoints") / name / COUNTS
     return _read(path, path.stat().st_mtime_ns) if path.is_file() else None
 

@@ -60,7 +60,8 @@ def open_sound(content: bytes, max_bytes: int = MAX_BYTES, max_seconds: float = 
             most=max_bytes / 2**20,
         )
     if not re.match(_KNOWN, content, flags=re.DOTALL):  # before a decoder sees a byte of it
-        raise SoundError(_why_not(content), formats=_NAMES)
+        known = (sentence for pattern, sentence in _OTHER_FORMATS if re.match(pattern, content, flags=re.DOTALL))
+        raise SoundError(next(known, _NO_SOUND), formats=_NAMES)
     try:
         with soundfile.SoundFile(io.BytesIO(content)) as file:
             _check_header(file, max_seconds)
@@ -121,10 +122,3 @@ def _too_long(seconds: float | None, most: float) -> SoundError:
         seconds=seconds,
         most=most,
     )
-
-
-def _why_not(content: bytes) -> str:
-    for pattern, sentence in _OTHER_FORMATS:
-        if re.match(pattern, content, flags=re.DOTALL):
-            return sentence
-    return _NO_SOUND

@@ -9,8 +9,6 @@ from viz_core.view.map_group import MapGroup, MapPicture
 from viz_core.view.state import DisplayOptions, ViewState
 from viz_core.view.words import group_labels
 
-Labels = Mapping[str, str]
-
 
 def token_names(grid: tuple[int, int], num_special: int) -> tuple[str, ...]:
     """Class token, registers, then patches by row and column from 1: "[CLS]", "1, 1", "1, 2", ..."""
@@ -18,7 +16,7 @@ def token_names(grid: tuple[int, int], num_special: int) -> tuple[str, ...]:
     return (*special, *(f"{row}, {column}" for row in range(1, grid[0] + 1) for column in range(1, grid[1] + 1)))
 
 
-def picture_groups(found: Classification, labels: Labels) -> tuple[MapGroup, ...]:
+def picture_groups(found: Classification, labels: Mapping[str, str]) -> tuple[MapGroup, ...]:
     """Self-attention of all layers, over the picture as the model saw it.
 
     Args:

@@ -21,7 +21,6 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal, get_args
 
 Axis = Literal["query", "key"]
-AXES: dict[str, Axis] = {"q": "query", "k": "key"}
 
 
 @dataclass(frozen=True)
@@ -40,7 +39,8 @@ def read_pins(text: str) -> tuple[Pin, ...] | None:
     """ "q10.q11" as pins; None where it is not a pin."""
     if not re.fullmatch(r"[qk][0-9]{1,6}(?:\.[qk][0-9]{1,6})*", text):
         return None
-    return tuple(dict.fromkeys(Pin(AXES[pin[0]], int(pin[1:])) for pin in text.split(".")))
+    pins = (Pin("query" if pin[0] == "q" else "key", int(pin[1:])) for pin in text.split("."))
+    return tuple(dict.fromkeys(pins))
 
 
 Combination = Literal["mean", "max"]
@@ -89,6 +89,10 @@ class MapRequest:
     how: Combination = "mean"
     words: bool = False
 
+    def __str__(self) -> str:
+        heads = "_".join(f"{layer}.{head}" for layer, head in self.heads)
+        return f"{heads}:{self.how}:{'words' if self.words else 'tokens'}"
+
 
 @dataclass(frozen=True)
 class MeasuresRequest:
@@ -122,9 +126,6 @@ class RowsRequest:
 WeightsRequest = TokenRequest | KeysRequest | MapRequest | MeasuresRequest | TileRequest | RowsRequest
 """Requests that need the recorded queries and keys."""
 
-LayerRequest = ThumbnailsRequest | ChangeRequest
-"""Requests about all heads of a layer."""
-
 
 @dataclass(frozen=True)
 class GroupRequest:
@@ -132,17 +133,16 @@ class GroupRequest:
 
     input: int
     group: str
-    part: LayerRequest | ImageRequest | WeightsRequest
+    part: ThumbnailsRequest | ChangeRequest | ImageRequest | WeightsRequest
 
     def __str__(self) -> str:
         part = self.part
         kind = next(kind for kind, made in _KINDS.items() if made is type(part))
-        of = part if isinstance(part, MapRequest) else getattr(part, "map", None)
-        if of is None:
-            return " ".join([kind, str(self.input), self.group, *_numbers(part)])
-        heads = "_".join(f"{layer}.{head}" for layer, head in of.heads)
-        place = f"{self.input}.{self.group}:{heads}:{of.how}:{'words' if of.words else 'tokens'}"
-        return " ".join([kind, place, *([] if part is of else _numbers(part))])
+        if isinstance(part, MapRequest):
+            return f"{kind} {self.input}.{self.group}:{part}"
+        numbers = [str(getattr(part, each.name)) for each in fields(part) if each.name != "map"]
+        place = f"{self.input}.{self.group}:{part.map}" if hasattr(part, "map") else f"{self.input} {self.group}"
+        return " ".join([kind, place, *numbers])
 
 
 FileKind = Literal["page", "notebook", "flipbook"]
@@ -214,7 +214,3 @@ def wanted(message: object) -> list[Request]:
     """What a message of the browser asks for: {..., "wants": [text, ...]}."""
     wants = message.get("wants") if isinstance(message, Mapping) else None
     return [read_request(want) for want in wants if isinstance(want, str)] if isinstance(wants, list) else []
-
-
-def _numbers(part: Any) -> list[str]:
-    return [str(getattr(part, each.name)) for each in fields(part) if each.name != "map"]

@@ -19,14 +19,14 @@ from viz_core.view.requests import (
 )
 from viz_core.view.token_alignment import changed_attention, match_tokens
 
-FindGroup = Callable[[int, str], MapGroup | None]
-"""The group of an input and an id."""
 
-
-def answer(find: FindGroup, requests: Iterable[Request]) -> dict[Request, Part]:
+def answer(find: Callable[[int, str], MapGroup | None], requests: Iterable[Request]) -> dict[Request, Part]:
     """The requested parts; those that do not exist are left out.
 
     All requests for weights of a group go to its `MapSource` at once.
+
+    Args:
+        find: the group of an input and an id.
     """
     parts: dict[Request, Part | PartError | None] = {}
     weights: dict[tuple[int, str], tuple[MapGroup, list[WeightsRequest]]] = {}
