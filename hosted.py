@@ -11,6 +11,7 @@ from serving.process.streamlit_options import profile
 from serving.settings import hosted_settings
 from serving.uvicorn_internals.connection_limits import install_limits
 from serving.uvicorn_internals.self_test import missing as missing_in_uvicorn
+from serving.uvicorn_internals.self_test import require_names
 from ui.app import index_page
 from ui.app.error_page import show_error
 from ui.app.middleware import hosted_middleware, session_cleanup
@@ -18,7 +19,6 @@ from ui.compute.slots import metrics, slots
 from ui.streamlit_internals.own_address import forbid_address_lookup
 from ui.streamlit_internals.self_test import missing as missing_in_streamlit
 from ui.streamlit_internals.sessions import session_bytes, session_count
-from viz_core.runtime.private_names import require_names
 
 
 def warm_up() -> None:

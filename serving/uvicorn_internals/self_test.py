@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from viz_core.runtime import private_names
 from viz_core.runtime.private_names import PrivateName
 
@@ -43,3 +45,10 @@ PRIVATE_NAMES = (
 def missing() -> list[PrivateName]:
     """The names that the installed uvicorn lacks."""
     return private_names.missing(PRIVATE_NAMES)
+
+
+def require_names(lacking: Sequence[PrivateName]) -> None:
+    """End the process with a message where a server's libraries lack names."""
+    if lacking:
+        lines = "".join(f"\n  {name.path}: {name.without}" for name in lacking)
+        raise SystemExit(f"The installed versions lack private names that this server needs:{lines}")

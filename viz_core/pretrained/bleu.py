@@ -3,7 +3,6 @@
 import math
 from collections import Counter
 from collections.abc import Sequence
-from typing import TypeAlias
 
 import numpy as np
 import sacrebleu
@@ -76,10 +75,9 @@ def corpus_bleu(predictions: Sequence[str], references: Sequence[Sequence[str]])
     return bleu_of(bleu_statistics(predictions, references).sum(axis=0))
 
 
-Statistics: TypeAlias = Float[np.ndarray, "sentences 10"]
-
-
-def bleu_statistics(predictions: Sequence[str], references: Sequence[Sequence[str]]) -> Statistics:
+def bleu_statistics(
+    predictions: Sequence[str], references: Sequence[Sequence[str]]
+) -> Float[np.ndarray, "sentences 10"]:
     """Return the statistics of each sentence: n-grams matched and in total, n = 1 to 4, and both lengths.
 
     Their sum over sentences, any of them and as often as one likes, gives those sentences' `bleu_of`.

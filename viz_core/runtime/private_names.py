@@ -21,13 +21,6 @@ def missing(names: Iterable[PrivateName]) -> list[PrivateName]:
     return [name for name in names if not exists(name.path)]
 
 
-def require_names(lacking: Iterable[PrivateName]) -> None:
-    """End the process with a message where names are lacking."""
-    if found := list(lacking):
-        lines = "".join(f"\n  {name.path}: {name.without}" for name in found)
-        raise SystemExit(f"The installed versions lack private names that this server needs:{lines}")
-
-
 def exists(path: str) -> bool:
     """Whether "package.module:Class.attribute" can be used: a class attribute, a field, or set in `__init__`."""
     module, _, attributes = path.partition(":")

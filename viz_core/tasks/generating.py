@@ -17,7 +17,6 @@ Rows = Int[Tensor, "count n"]
 
 DIGITS = tuple("0123456789")
 LETTERS = tuple("abcdefghijklmnopqrstuvwxyz")
-EQUALS, PLUS, OPEN, CLOSE, YES, NO = "=", "+", "(", ")", "yes", "no"
 MODULUS = 59
 """A prime, as in Nanda 2023, where 113 takes far longer to learn."""
 TRAINED_SHARE = 0.5
@@ -165,7 +164,7 @@ def _pairs() -> Int[Tensor, " pairs"]:
     return torch.randperm(MODULUS**2, generator=torch.Generator().manual_seed(0))
 
 
-_WORDS = (*LETTERS, EQUALS)
+_WORDS = (*LETTERS, "=")
 TASKS = {
     task.name: task
     for task in (
@@ -173,10 +172,10 @@ TASKS = {
         Task("reverse", _WORDS, 1, _of_letters(lambda letters: letters.flip(1))),
         Task("sort", _WORDS, 1, _of_letters(lambda letters: letters.sort(dim=1).values)),
         Task("repeat", LETTERS, 2, _repeat, in_order=True),
-        Task("look-up", (*LETTERS, *DIGITS, EQUALS), 1, _retrieve, longest=len(LETTERS)),
-        Task("add", (*DIGITS, PLUS, EQUALS), 1, _add),
-        Task("brackets", (OPEN, CLOSE, EQUALS, YES, NO), 1, _brackets),
-        Task("modular-addition", (*map(str, range(MODULUS)), EQUALS), 1, _modular, finite=True),
+        Task("look-up", (*LETTERS, *DIGITS, "="), 1, _retrieve, longest=len(LETTERS)),
+        Task("add", (*DIGITS, "+", "="), 1, _add),
+        Task("brackets", ("(", ")", "=", "yes", "no"), 1, _brackets),
+        Task("modular-addition", (*map(str, range(MODULUS)), "="), 1, _modular, finite=True),
     )
 }
 """Each task by its name."""

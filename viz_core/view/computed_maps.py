@@ -229,13 +229,8 @@ class ComputedMaps:
 
     def _numbers(self, words: bool) -> tuple[Sequence[int], Sequence[int]]:
         """The number of the token or word of each query and each key."""
-        call = self.calls[0]
-        query_words = self.query_words if words else None
-        key_words = self.key_words if words else None
-        return (
-            range(call.num_queries) if query_words is None else query_words,
-            range(call.num_keys) if key_words is None else key_words,
-        )
+        query_words, key_words = (self.query_words, self.key_words) if words else (None, None)
+        return query_words or range(self.calls[0].num_queries), key_words or range(self.calls[0].num_keys)
 
 
 def is_sent_whole(queries: int, keys: int) -> bool:

@@ -83,9 +83,8 @@ def read_tokens(name: str, given: object, row: int = 0) -> Any:
     return given
 
 
-def check_tokens(calls: Iterable[AttentionCall], tokens: Names | None, keys: Names | None) -> None:
+def check_tokens(calls: Sequence[AttentionCall], tokens: Names | None, keys: Names | None) -> None:
     """Check that names fit the maps."""
-    calls = tuple(calls)
     sizes: dict[str, set[int]] = {}
     for call in calls:
         sizes.setdefault(call.stack, set()).update((call.num_queries, call.num_keys))

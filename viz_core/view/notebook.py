@@ -29,11 +29,8 @@ class ViewHandle:
     ) -> None:
         """
         Args:
-            groups: the kinds of maps, each a tab.
+            groups, second, inputs, language: as in `View`.
             state: what is open at first; the first head unless given.
-            second: the same kinds of maps of another input, to compare with.
-            inputs: what the two inputs are, for people.
-            language: of the words, as a BCP 47 tag.
         """
         self.view = View(groups, view_words(language), second, inputs, language)
         self.state = state or ViewState(groups[0].id, 0, 0)

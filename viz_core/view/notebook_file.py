@@ -10,11 +10,12 @@ from typing import Literal
 
 from viz_core.trace import Trace, save_trace
 from viz_core.trace.files import saved_source
+from viz_core.view.figure_caption import fill
 from viz_core.view.grouping import other_stack
 from viz_core.view.map_group import MapGroup
 from viz_core.view.open_state import site_of_state
 from viz_core.view.payload import View
-from viz_core.view.state import DisplayOptions, ViewState, open_group
+from viz_core.view.state import ViewState, open_group
 
 _RECORDED = """
 from base64 import b64decode
@@ -107,8 +108,8 @@ def write_notebook(view: View, state: ViewState, default: ViewState, run_source:
         run_source: how the run was made.
     """
     words, number = view.words, open_group(view.groups, state).calls[state.layer].layer + 1
-    name = words["head_name"].replace("{layer}", str(number)).replace("{head}", str(state.head + 1))
-    text = [f"# {words['notebook_title'].replace('{name}', name)}", words["notebook_text"]]
+    name = fill(words["head_name"], layer=number, head=state.head + 1)
+    text = [f"# {fill(words['notebook_title'], name=name)}", words["notebook_text"]]
     text += [words[f"notebook_needs_{need}"] for need in run_source.needs]
     language = "" if view.language == "en" else f", language={view.language!r}"
     display = f"shown = view({run_source.shown}{language})\n{_opening(view.groups, state, default)}\nshown"
@@ -126,20 +127,15 @@ def write_notebook(view: View, state: ViewState, default: ViewState, run_source:
 
 
 def _opening(groups: Sequence[MapGroup], state: ViewState, default: ViewState) -> str:
-    """The line that opens the same head."""
+    """The line that opens the same head; a second input does not come along."""
     arguments = [repr(site_of_state(groups, state)), f"head={state.head}"]
     if state.pins:
         arguments.append(f"pins={[str(pin) for pin in state.pins]}")
-    if display := _changed(state.display, default.display):
+    of_second = ("compare", "other") if state.display.other.startswith("1.") else ()
+    changed = state.display.changes_from(default.display).items()
+    if display := {name: value for name, value in changed if name not in of_second}:
         arguments.append(f"display={display}")
     return f"shown.open_head({', '.join(arguments)})"
-
-
-def _changed(display: DisplayOptions, before: DisplayOptions) -> dict[str, str]:
-    """The words of a look that differ; a second input does not come along."""
-    changed = display.changes_from(before)
-    of_second = display.other.startswith("1.")
-    return {name: value for name, value in changed.items() if not (of_second and name in ("compare", "other"))}
 
 
 def _cell(kind: str, source: str) -> dict[str, object]:

@@ -28,11 +28,9 @@ def reopened(
     Another kind of map has other tokens: pins, and what of the look names heads or places, do not go along.
 
     Args:
-        groups: what there is.
-        state: what is open now.
         site: which call.
         head: which of its heads, counted from 0.
-        pins: queries or keys held fast, by their positions from 0: ["q3", "q4"], or "k0".
+        pins: queries or keys, by their positions from 0: ["q3", "q4"], or "k0".
         display: a `DisplayOptions`, or the fields of it that change.
     """
     wanted = site_of_state(groups, state) if site is None else site
