@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from viz_core.hub import HubRun, Maps
+from viz_core.hub import HubRun, Maps, load_hub
 from viz_core.hub.runs.token_text import token_words
 from viz_core.trace import AttentionCall
 from viz_core.trace.one_text import OneText
@@ -65,6 +66,11 @@ def open_run(run: HubRun, language: str) -> tuple[tuple[MapGroup, ...], ViewStat
     if not groups:
         raise ValueError("what: expected attention, got a run without any")
     return groups, initial_state(groups, run)
+
+
+def run_shipped(name: str, text: str, **options: Any) -> HubRun:
+    """The run of a text by a model that ships."""
+    return load_hub(name, offline=True).run(text, **options)
 
 
 def initial_state(groups: Sequence[MapGroup], run: HubRun) -> ViewState:

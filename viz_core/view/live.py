@@ -8,12 +8,12 @@ from urllib.parse import urlencode
 
 import torch
 
-from viz_core.hub import load_hub
 from viz_core.images.drawn import GARMENTS, SCENES, drawn_picture
 from viz_core.pretrained import load
 from viz_core.runtime.provenance import Provenance
 from viz_core.runtime.viewer import show
 from viz_core.trace import intervene, switched_off
+from viz_core.view.hub import run_shipped
 from viz_core.view.map_group import MapGroup
 from viz_core.view.payload import View
 from viz_core.view.state import ViewState
@@ -64,11 +64,11 @@ def _runs(made: Provenance, num_tokens: int) -> Iterator[tuple[str, dict[str, An
         for beam in (1, 4):
             yield "view", {"text": text, "beam": beam}, partial(translator.translate, text, beam=beam)
     elif name == "writer-en":
-        run = partial(load_hub(name, offline=True).run, text)
+        run = partial(run_shipped, name, text)
         new = num_tokens - len(run(max_new_tokens=0).tokens)
         yield "view-writer", {"text": text, "new": new}, partial(run, max_new_tokens=new)
     elif name == "reader-en":
-        yield "view-reader", {"text": text}, partial(load_hub(name, offline=True).run, text)
+        yield "view-reader", {"text": text}, partial(run_shipped, name, text)
     elif name in ("vit-fashion-mnist", "vit-cifar10"):
         classifier: Any = load(name)
         for sample in GARMENTS if name == "vit-fashion-mnist" else SCENES:
