@@ -2,12 +2,7 @@
 
 from viz_core.maps.alignments import alignment, best_aligner
 from viz_core.maps.contribution_shares import contribution_shares
-from viz_core.maps.contributions import (
-    contribution_norms,
-    contribution_sum,
-    contribution_vectors,
-    value_lengths,
-)
+from viz_core.maps.contributions import contribution_norms, contribution_sum, contribution_vectors, value_lengths
 from viz_core.maps.distance import Patches, mean_attention_distance, uniform_attention_distance
 from viz_core.maps.fingerprints import LayerMeasures, measure_layer
 from viz_core.maps.measures import (

@@ -77,13 +77,7 @@ def score_products(call: AttentionCall, head: int, query: int, key: int, row: in
     total, cap = float(products.sum()), source.softcap
     capped = total if cap is None else cap * float(np.tanh(total / cap))
     score = source.scores(slice(head, head + 1), slice(query, query + 1))[row, 0, 0, key]
-    return ScoreProducts(
-        q.numpy(),
-        k.numpy(),
-        source.scale,
-        products.numpy(),
-        capped - total,
-        0.0 if source.bias is None else float(source.bias.expand(source.shape)[row, head, query, key]),
-        float(score),
-        float(call.weights(head=head, queries=query, keys=key)[row]),
-    )
+    bias = 0.0 if source.bias is None else float(source.bias.expand(source.shape)[row, head, query, key])
+    weight = float(call.weights(head=head, queries=query, keys=key)[row])
+    terms = (products.numpy(), capped - total, bias)
+    return ScoreProducts(q.numpy(), k.numpy(), source.scale, *terms, float(score), weight)

@@ -240,7 +240,7 @@ def _encoded(given: object, num_layers: int, num_hiddens: int) -> tuple[Tensor, 
 
 
 def _check_state(state: object, kind: type[PlainState] | type[AttentionState], X: Tensor) -> None:
-    if not isinstance(state, PlainState | AttentionState) or not isinstance(state, kind):
+    if not isinstance(state, kind):
         raise ValueError(f"state: expected that of init_state or of a step before, got {described(state)}")
     rows = state.hidden_state.shape[1]
     if not isinstance(X, Tensor) or X.dim() != 2 or X.shape[0] != rows or not X.shape[1]:

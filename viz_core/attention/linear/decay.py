@@ -5,7 +5,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from viz_core.attention.linear.operator import LinearOperator
-from viz_core.trace.arguments import can_be_read, check_tensors, check_whole
+from viz_core.trace.arguments import can_be_read, check_axes, check_tensors, check_whole
 
 
 def retention_decay(num_heads: int) -> Float[Tensor, " heads"]:
@@ -36,15 +36,15 @@ def retention(
         ValueError: if there is no decay in that range for each head.
     """
     check_tensors(keys=keys)
-    heads = keys.shape[1] if keys.dim() == 4 else 1
+    check_axes("batch heads n d", keys=keys)
+    heads = keys.shape[1]
     decay = retention_decay(heads).to(keys.device) if decay is None else decay
     check_tensors(decay=decay)
     if decay.shape != (heads,):
         raise ValueError(f"decay: expected one for each of {heads} heads, got shape {tuple(decay.shape)}")
     if can_be_read(decay) and not ((decay > 0) & (decay <= 1)).all():
         raise ValueError(f"decay: expected numbers above 0 and at most 1, got {decay.tolist()}")
-    log_decay = decay.log()[None, :, None].expand(keys.shape[:3]) if keys.dim() == 4 else None
-    return LinearOperator(queries, keys, log_decay).masked(valid_lens)
+    return LinearOperator(queries, keys, decay.log()[None, :, None].expand(keys.shape[:3])).masked(valid_lens)
 
 
 def gated_decay(

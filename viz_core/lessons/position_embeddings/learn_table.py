@@ -54,15 +54,9 @@ def measure_table(table: Float[Tensor, "n d"], reach: int) -> LearnedResult:
     """Measure a table, with the losses of tables that are not trained."""
     n, d = table.shape
     target, weights = neighbour_weights(n, reach), table_weights(table)
-    even = torch.full_like(target, 1 / n)
-    return LearnedResult(
-        target,
-        weights,
-        task_loss(weights, target),
-        sinusoidal_loss(n, d, target),
-        task_loss(even, target),
-        table_offset_share(table),
-    )
+    none = task_loss(torch.full_like(target, 1 / n), target)
+    losses = task_loss(weights, target), sinusoidal_loss(n, d, target), none
+    return LearnedResult(target, weights, *losses, table_offset_share(table))
 
 
 def sinusoidal_loss(num_tokens: int, num_hiddens: int, wanted: Float[Tensor, "n n"]) -> float:

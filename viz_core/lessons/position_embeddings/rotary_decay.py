@@ -43,13 +43,8 @@ def decay_curves(num_hiddens: int, base: float, offset: int) -> DecayCurves:
     q = torch.ones(num_hiddens, dtype=torch.float64) * num_hiddens**-0.5
     offsets = torch.arange(-REACH, REACH + 1)
     products = rotary_products(q, q, offsets, base)
-    return DecayCurves(
-        offsets,
-        products,
-        float(products[REACH + offset]),
-        mean_size(products, offsets, *CLOSE),
-        mean_size(products, offsets, *FAR),
-    )
+    close, far = (mean_size(products, offsets, *distances) for distances in (CLOSE, FAR))
+    return DecayCurves(offsets, products, float(products[REACH + offset]), close, far)
 
 
 def rotary_proofs(num_hiddens: int, base: float) -> RotaryProofs:
@@ -58,11 +53,9 @@ def rotary_proofs(num_hiddens: int, base: float) -> RotaryProofs:
     q, k = torch.randn(2, num_hiddens, dtype=torch.float64, generator=generator)
     offsets = torch.arange(-REACH, REACH + 1)
     rotated = apply_rotary(q.expand(1, 1, len(offsets), -1), offsets, base)
-    return RotaryProofs(
-        rotary_shift_residual(q, k, offsets, base),
-        float((rotated.norm(dim=-1) - q.norm()).abs().max()),
-        *added_residuals(q, k, offsets, base),
-    )
+    shift = rotary_shift_residual(q, k, offsets, base)
+    length = float((rotated.norm(dim=-1) - q.norm()).abs().max())
+    return RotaryProofs(shift, length, *added_residuals(q, k, offsets, base))
 
 
 def rotary_products(q: Vector, k: Vector, offsets: Offsets, base: float = 10000.0, start: float = 0.0) -> Line:

@@ -78,12 +78,8 @@ def grid_terms(
     scale = query.shape[0] ** -0.5
     by_row = _table(module.rows.weight, head)[down + height - 1] @ query * scale
     by_column = _table(module.columns.weight, head)[across + width - 1] @ query * scale
-    return GridTerms(
-        down[:, None].expand(height, width),
-        across.expand(height, width),
-        by_row[:, None].expand(height, width),
-        by_column.expand(height, width),
-    )
+    parts = (down[:, None], across, by_row[:, None], by_column)
+    return GridTerms(*(part.expand(height, width) for part in parts))
 
 
 def layer_terms(

@@ -92,15 +92,9 @@ def run_variant(variant: MaskVariant, scores: Row, length: int) -> MaskRun:
         weights = variant.mask(given, length).float()
     except RuntimeError as error:  # "value cannot be converted to type c10::Half without overflow"
         refusal = str(error)
-    return MaskRun(
-        variant,
-        length,
-        weights,
-        refusal,
-        leak=math.nan if weights is None else float(weights[length:].sum()),
-        wrote=not torch.equal(given, before),
-        scores_overflow=bool(before.isinf().any()),
-    )
+    leak = math.nan if weights is None else float(weights[length:].sum())
+    wrote, scores_overflow = not torch.equal(given, before), bool(before.isinf().any())
+    return MaskRun(variant, length, weights, refusal, leak, wrote, scores_overflow)
 
 
 def run_all(scores: Row) -> dict[str, list[MaskRun]]:

@@ -67,15 +67,12 @@ def through_the_layers(translator: Translator, translation: Translation) -> Lens
         own = translator.model(source, target, lengths)[0]
     names = ["decoder.embedding", *(f"decoder.{i}.residual" for i in range(decoder.num_blks))]
     logits = torch.stack([decoder.dense(decoder.norm(trace.states[name][0])) for name in names])
-    p, best = logits.float().softmax(dim=-1).max(dim=-1)
+    probabilities = logits.float().softmax(dim=-1)
+    p, best = probabilities.max(dim=-1)
     wanted = torch.tensor([translation.target_ids], device=target.device).expand(len(logits), -1)
-    written = logits.float().softmax(dim=-1).gather(-1, wanted[..., None])[..., 0]
-    return Lens(
-        tuple(translator.readable_tokens(row) for row in best.tolist()),
-        p.cpu().numpy(),
-        written.cpu().numpy(),
-        float((logits[-1] - own).abs().max()),
-    )
+    written = probabilities.gather(-1, wanted[..., None])[..., 0]
+    tokens = tuple(translator.readable_tokens(row) for row in best.tolist())
+    return Lens(tokens, p.cpu().numpy(), written.cpu().numpy(), float((logits[-1] - own).abs().max()))
 
 
 @torch.inference_mode()
@@ -96,10 +93,6 @@ def split_of_the_logits(translator: Translator, translation: Translation) -> Log
     parts = logit_attribution(model, trace, wanted, position=None, against=rivals[None])
     added = torch.stack([part.value[0] for part in parts])
     differences = logits.gather(-1, wanted[0, :, None])[:, 0] - best
-    return LogitSplit(
-        tuple(part[:3] for part in parts),
-        added.cpu().numpy(),
-        differences.cpu().numpy(),
-        translator.readable_tokens(rivals.tolist()),
-        float((added.sum(dim=0) - differences).abs().max()),
-    )
+    names, words = tuple(part[:3] for part in parts), translator.readable_tokens(rivals.tolist())
+    residual = float((added.sum(dim=0) - differences).abs().max())
+    return LogitSplit(names, added.cpu().numpy(), differences.cpu().numpy(), words, residual)
