@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from viz_core.circuits.path import Head, path_patch
-from viz_core.circuits.sweep import CELLS, HeadsOfRun, logits_of, recorded_runs, repeated
+from viz_core.circuits.sweep import CELLS, HeadsOfRun, metrics_of_copies, recorded_runs
 from viz_core.runtime.interruption import may_end
 from viz_core.trace import head_outputs, intervene
 
@@ -64,7 +64,7 @@ def circuits_alone(
         ValueError: as `patch_sweep`.
     """
     _, other, logits = recorded_runs(model, clean, corrupted)
-    outputs, batch, found = {call.site: head_outputs(call) for call in other}, len(logits), []
+    outputs, found = {call.site: head_outputs(call) for call in other}, list[Tensor]()
     for start in range(0, len(circuits), CELLS):
         may_end()
         some = circuits[start : start + CELLS]
@@ -74,7 +74,6 @@ def circuits_alone(
             )
             for site, each in outputs.items()
         }
-        inputs = {key: repeated(each, batch, len(some)) for key, each in clean.items()}
         with intervene(edits):
-            found += [metric(each).float().cpu() for each in logits_of(model, inputs).split(batch)]
+            found += metrics_of_copies(model, clean, metric, len(logits), len(some))
     return torch.stack(found)

@@ -56,8 +56,7 @@ def patch_sweep(
                 chosen = (positions == those[:, None, None]).flatten(0, 1).to(value.device)
                 edit = StateEdit(None, value.repeat(len(those), 1, 1), chosen)
             with intervene({name: edit}):
-                inputs = {key: repeated(each, batch, len(those)) for key, each in corrupted.items()}
-                row += [metric(each).float().cpu() for each in logits_of(model, inputs).split(batch)]
+                row += metrics_of_copies(model, corrupted, metric, batch, len(those))
         rows.append(torch.stack(row))
     return torch.stack(rows)
 
@@ -143,8 +142,15 @@ class HeadsOfRun(Edit):
         return torch.where(taken[:, None, None], recorded, output)
 
 
-def repeated(given: Any, batch: int, times: int) -> Any:
-    """Return an input of a model so many times over, one after another."""
+def metrics_of_copies(
+    model: nn.Module, inputs: Mapping[str, Any], metric: Callable[[Tensor], Tensor], batch: int, copies: int
+) -> list[Tensor]:
+    """Return the metric of each of several copies of these inputs, which run in one batch."""
+    repeated = {name: _repeated(given, batch, copies) for name, given in inputs.items()}
+    return [metric(logits).float().cpu() for logits in logits_of(model, repeated).split(batch)]
+
+
+def _repeated(given: Any, batch: int, times: int) -> Any:
     if isinstance(given, Tensor):
         return given.repeat(times, *[1] * (given.dim() - 1)) if given.shape[:1] == (batch,) else given
     return given.select(torch.arange(batch).repeat(times)) if hasattr(given, "select") else given  # a decoder's state

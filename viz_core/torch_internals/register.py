@@ -3,6 +3,7 @@
 import sys
 import warnings
 from collections.abc import Callable
+from functools import partial
 from operator import attrgetter
 from typing import Any
 
@@ -29,7 +30,7 @@ def private(path: str, purpose: str, default: Callable[..., Any] | None = None) 
     module, attribute = path.split(":")
     if _is_loaded(name) and private_names.exists(path):
         return attrgetter(attribute)(sys.modules[module])
-    return default or _stand_in(name)
+    return default or partial(_raise_missing, name)
 
 
 def missing() -> list[PrivateName]:
@@ -58,8 +59,5 @@ def _message(name: PrivateName) -> str:
     return f"{here}, so {name.without}; install torch>=2.13,<2.14"
 
 
-def _stand_in(name: PrivateName) -> Callable[..., Any]:
-    def raise_missing(*_args: Any, **_kwargs: Any) -> Any:
-        raise RuntimeError(_message(name))
-
-    return raise_missing
+def _raise_missing(name: PrivateName, *_args: Any, **_kwargs: Any) -> Any:
+    raise RuntimeError(_message(name))

@@ -17,9 +17,9 @@ from viz_core.trace.intervene import edits_at, is_editing, without_edits
 from viz_core.trace.padding import TokenMask, allowed_keys
 from viz_core.trace.pooling import edited_output, pooled, pooled_in_blocks
 from viz_core.trace.record import no_recording
-from viz_core.trace.references import detached, refuse_transformed, snapshot, with_gradient
+from viz_core.trace.references import refuse_transformed, with_gradient
 from viz_core.trace.shapes import check_scores, check_values
-from viz_core.trace.source import Direct, Projected
+from viz_core.trace.source import Direct, Projected, stored
 from viz_core.trace.states import note_attention
 from viz_core.trace.trace import Trace, current_trace
 from viz_core.trace.weights import Bias, Mask, causal_mask
@@ -96,17 +96,8 @@ def attend(
         projected = Projected(queries, keys, mask, bias, causal, scale, softcap, edits=edits)
         return _attend_in_graph(projected, values, dropout, trace, site)
     if trace is not None:
-        source = Projected(
-            queries=detached(queries),
-            keys=snapshot(keys, queries),
-            mask=None if mask is None else detached(mask),
-            bias=None if bias is None else detached(bias),
-            causal=causal,
-            scale=scale,
-            softcap=softcap,
-            values=snapshot(values, queries) if trace.values else None,
-            edits=edits,
-        )
+        own = values if trace.values else None
+        source = stored(queries, keys, own, mask, bias, causal=causal, scale=scale, softcap=softcap, edits=edits)
         trace.add(source, site)
     if softcap is not None:
         output = pooled_in_blocks(Projected(queries, keys, mask, bias, causal, scale, softcap), values, dropout)

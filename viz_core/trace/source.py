@@ -12,6 +12,7 @@ from torch import Tensor
 from viz_core.torch_internals.tensors import version
 from viz_core.trace.edits import Edits
 from viz_core.trace.padding import TokenMask, allowed_keys
+from viz_core.trace.references import detached, snapshot
 from viz_core.trace.shapes import with_four_axes
 from viz_core.trace.weights import Bias, Mask, attention_weights, causal_mask
 
@@ -201,6 +202,15 @@ class Projected(StoredTensors):
         _, _, num_queries, num_keys = self.shape
         rows = range(num_queries)[queries]
         return min(num_keys, max(1, rows[-1] + 1 + num_keys - num_queries)) if self.causal and rows else num_keys
+
+
+def stored(
+    queries: Tensor, keys: Tensor, values: Tensor | None, mask: Mask | None, bias: Bias | None, **settings: Any
+) -> Projected:
+    """Return what a recording refers to: tensors without their graph, and copies of what may be a cache."""
+    mask, bias = (None if tensor is None else detached(tensor) for tensor in (mask, bias))
+    values = None if values is None else snapshot(values, queries)
+    return Projected(detached(queries), snapshot(keys, queries), mask, bias, values=values, **settings)
 
 
 @dataclass(frozen=True, eq=False)

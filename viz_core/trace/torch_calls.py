@@ -5,7 +5,6 @@ Projections within torch's function are computed again.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from functools import reduce
 from inspect import signature
 from operator import or_
@@ -20,9 +19,8 @@ from torch import Tensor
 from viz_core.torch_internals.function_modes import native_multi_head_attention, transformer_encoder_layer
 from viz_core.torch_internals.tensors import materialized
 from viz_core.trace.autocast import cast_inputs
-from viz_core.trace.references import detached, snapshot
 from viz_core.trace.shapes import with_four_axes
-from viz_core.trace.source import Projected
+from viz_core.trace.source import Projected, stored
 from viz_core.trace.weights import Bias, Mask
 
 
@@ -186,20 +184,31 @@ def read_call(
     """Return the source of a call of one of torch's attention functions, without its graph, with values if asked."""
     with torch.no_grad():
         source = read_in_graph(function, named_arguments(function, args, kwargs))
-    mask, bias = (None if tensor is None else detached(tensor) for tensor in (source.mask, source.bias))
-    return replace(
-        source,
-        queries=detached(source.queries),
-        keys=snapshot(source.keys, source.queries),
-        mask=mask,
-        bias=bias,
-        values=snapshot(source.values, source.queries) if values and source.values is not None else None,
-    )
+    own = source.values if values else None
+    return stored(source.queries, source.keys, own, source.mask, source.bias, causal=source.causal, scale=source.scale)
 
 
 def read_in_graph(function: Callable[..., Any], arguments: dict[str, Any]) -> Projected:
     """Return the source of a call of one of torch's attention functions, with values, in the graph of its arguments."""
     return READERS[function][0](**arguments)
+
+
+def project_heads(
+    heads: Float[Tensor, "batch heads queries v"], arguments: dict[str, Any], bias: Tensor | None
+) -> Float[Tensor, "queries *batch d"]:
+    """Return what the output projection of `F.multi_head_attention_forward` makes of what heads write."""
+    output = F.linear(rearrange(heads, "b h n v -> n b (h v)"), arguments["out_proj_weight"], bias)
+    return output[:, 0] if arguments["query"].dim() == 2 else output
+
+
+def returned_weights(
+    weights: Float[Tensor, "batch heads queries keys"], arguments: dict[str, Any]
+) -> Float[Tensor, "*axes queries keys"] | None:
+    """Return weights as `F.multi_head_attention_forward` does: of each head or their mean; None if not asked for."""
+    if not arguments.get("need_weights", True):
+        return None
+    weights = weights.mean(dim=1) if arguments.get("average_attn_weights", True) else weights
+    return weights[0] if arguments["query"].dim() == 2 else weights
 
 
 def _projected(

@@ -5,7 +5,6 @@ from dataclasses import replace
 from typing import Any
 
 import torch.nn.functional as F
-from einops import rearrange
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
@@ -14,7 +13,7 @@ from viz_core.trace.edits import Edits
 from viz_core.trace.pooling import edited_output, pooled_in_blocks
 from viz_core.trace.shapes import with_four_axes
 from viz_core.trace.source import Projected
-from viz_core.trace.torch_calls import named_arguments, read_call, read_in_graph
+from viz_core.trace.torch_calls import named_arguments, project_heads, read_call, read_in_graph, returned_weights
 from viz_core.trace.torch_layers import LayerTracker, edits_of_call
 
 _KERNEL, _MULTI_HEAD = F.scaled_dot_product_attention, F.multi_head_attention_forward
@@ -80,16 +79,8 @@ def _after_multi_head(result: Any, source: Projected, values: Any, arguments: di
     before = pooled_in_blocks(replace(source, edits=None), values, 0.0)
     change = edited_output(before, source, values) - before
     output, weights = result
-    added = F.linear(rearrange(change, "b h n v -> n b (h v)"), arguments["out_proj_weight"])
-    output = output + (added[:, 0] if output.dim() == 2 else added)
+    output = output + project_heads(change, arguments, None)
     if weights is not None:
-        weights = _edited_weights(weights, source, arguments.get("average_attn_weights", True))
+        edited = source.rows(slice(0, source.shape[1]), slice(0, source.shape[2]))
+        weights = returned_weights(edited.to(weights), arguments)
     return output, weights
-
-
-def _edited_weights(weights: Tensor, source: Projected, averaged: bool) -> Tensor:
-    """Return edited weights in the form torch returns them: of each head or their mean, with or without a batch."""
-    every = slice(0, source.shape[1]), slice(0, source.shape[2])
-    edited = source.rows(*every).to(weights)
-    edited = edited.mean(dim=1) if averaged else edited
-    return edited if edited.dim() == weights.dim() else edited[0]

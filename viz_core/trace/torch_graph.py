@@ -5,13 +5,12 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor
 
 from viz_core.trace.pooling import pooled
 from viz_core.trace.references import with_gradient
-from viz_core.trace.torch_calls import named_arguments, read_in_graph
+from viz_core.trace.torch_calls import named_arguments, project_heads, read_in_graph, returned_weights
 
 
 def attend_in_graph(
@@ -27,16 +26,10 @@ def attend_in_graph(
     source = read_in_graph(function, given)
     assert source.values is not None
     weights = with_gradient(source.rows(slice(0, source.shape[1]), slice(0, source.shape[2])))
-    query = given["query"]
     if function is F.scaled_dot_product_attention:
         output = pooled(weights, source.values, given.get("dropout_p", 0.0))
+        query = given["query"]
         lead = torch.broadcast_shapes(query.shape[:-3], given["key"].shape[:-3])
         return weights, output.reshape(*lead, *output.shape[1:]) if query.dim() > 2 else output[0, 0]
     output = pooled(weights, source.values, given["dropout_p"] if given.get("training", True) else 0.0)
-    output = F.linear(rearrange(output, "b h n v -> n b (h v)"), given["out_proj_weight"], given["out_proj_bias"])
-    returned = None
-    if given.get("need_weights", True):
-        returned = weights.mean(dim=1) if given.get("average_attn_weights", True) else weights
-    if query.dim() == 2:  # no batch
-        return weights, (output[:, 0], None if returned is None else returned[0])
-    return weights, (output, returned)
+    return weights, (project_heads(output, given, given["out_proj_bias"]), returned_weights(weights, given))
