@@ -33,8 +33,9 @@ def all_forms(operator: LinearOperator, values: Float[Tensor, "n v"], broken: bo
     all_values = values[None, None]
     weights = (replace(operator, erases=False) if broken else operator).map()
     states, outputs = operator.states(all_values), operator.recurrent(all_values)
-    errors = (relative_error(each, outputs) for each in (weights @ all_values, operator.chunked(all_values, CHUNK)))
-    return Forms(weights[0, 0], states[0, 0], outputs[0, 0], *errors, float(weights.triu(1).abs().max()))
+    whole = relative_error(weights @ all_values, outputs)
+    chunks = relative_error(operator.chunked(all_values, CHUNK), outputs)
+    return Forms(weights[0, 0], states[0, 0], outputs[0, 0], whole, chunks, float(weights.triu(1).abs().max()))
 
 
 def relative_error(found: Tensor, expected: Tensor) -> float:
