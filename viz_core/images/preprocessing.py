@@ -1,6 +1,6 @@
 """Preprocessing: a picture of any shape is brought to the form of a model's training pictures, step by step."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -118,10 +118,7 @@ def photograph(image: Image.Image, size: tuple[int, int]) -> tuple[Image.Image, 
     return colour, tuple(steps)
 
 
-FORMS: dict[str, Callable[[Image.Image, tuple[int, int]], tuple[Image.Image, tuple[str, ...]]]] = {
-    "garment": garment,
-    "photograph": photograph,
-}
+FORMS = {"garment": garment, "photograph": photograph}
 
 
 def _border(array: UInt8[np.ndarray, "height width channels"]) -> Float[np.ndarray, " channels"]:

@@ -74,11 +74,10 @@ def parsing(path: Path) -> Iterator[None]:
 
 
 def _parsed(path: Path, parse: Callable[[str], Any]) -> Any:
+    content = read_bytes(path)
     try:
-        return parse(read_bytes(path).decode())
-    except ValueError as error:
-        if isinstance(error, CheckpointError):
-            raise
+        return parse(content.decode())
+    except ValueError:
         raise CheckpointError(
             "{file} of model {model!r} cannot be read: it may be cut short or altered. Fetch it again.",
             file=path.name,

@@ -265,12 +265,11 @@ def _joined(encoder: Callable[..., nn.Module], decoder: Callable[..., nn.Module]
 
 
 def _read_tokenizer(path: Path) -> Tokenizer:
+    content = read_bytes(path)
     try:
-        tokenizer = Tokenizer.from_str(read_bytes(path).decode("utf-8"))
+        tokenizer = Tokenizer.from_str(content.decode("utf-8"))
         special_tokens(tokenizer)
         token_id(tokenizer, UNK)
-    except CheckpointError:
-        raise
     except Exception as error:  # tokenizers raises bare Exception for a broken file
         raise CheckpointError("{file} cannot be read: {detail}", file=path.name, detail=str(error)) from None
     tokenizer.encode_special_tokens = True  # "<eos>" in what a person types is text like any other

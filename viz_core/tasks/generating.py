@@ -72,9 +72,7 @@ def _answered(prompt: Int[Tensor, "count prompt"], sign: int, answer: Int[Tensor
     """prompt = answer, of which the answer is decided."""
     middle = torch.full((len(prompt), 1), sign)
     tokens = torch.cat([prompt, middle, answer], dim=1)
-    decided = torch.zeros_like(tokens, dtype=torch.bool)
-    decided[:, prompt.shape[1] + 1 :] = True
-    return Examples(tokens, decided)
+    return Examples(tokens, torch.arange(tokens.shape[1]).expand_as(tokens) > prompt.shape[1])
 
 
 def _of_letters(rule: Callable[[Rows], Rows]) -> Callable[[Generator, int, int, bool], Examples]:

@@ -32,21 +32,14 @@ def panels(view: View, state: ViewState) -> list[Panel]:
     group = open_group(view.groups, state)
     other = _compared(view, state)
     number = other[0] if other else 0
-    first = Panel(_name(view, 0, number, group, state), group, visible_map(group, state), _is_signed(group, state))
+    first = _panel(view, 0, number, group, state)
     if other is None:
         return [first]
-    _, against, there = other
-    second = Panel(
-        _name(view, number, number, against, there), against, visible_map(against, there), _is_signed(against, there)
-    )
+    second = _panel(view, number, number, *other[1:])
     if state.display.compare == "side":
         return [first, second]
     title = fill(view.words["minus"], first=first.title, second=second.title)
     return [Panel(title, group, _difference(first.shown, second.shown), signed=True, differs=True)]
-
-
-def _is_signed(group: MapGroup, state: ViewState) -> bool:
-    return any(group.calls[layer].signed for layer, _ in shown_heads(group, state))
 
 
 def _difference(first: VisibleMap, second: VisibleMap) -> VisibleMap:
@@ -116,15 +109,16 @@ def _compared(view: View, state: ViewState) -> tuple[int, MapGroup, ViewState] |
     return None if group is None or not there.fits([group]) else (number, group, there)
 
 
-def _name(view: View, number: int, other: int, group: MapGroup, state: ViewState) -> str:
-    """A head's name, or how many are combined; of which input, where two are shown."""
+def _panel(view: View, number: int, other: int, group: MapGroup, state: ViewState) -> Panel:
+    """A map named by its head, or by how many are combined; and by its input, where two are shown."""
     heads = shown_heads(group, state)
     if len(heads) > 1:
         name = fill(view.words[f"combined_{state.display.how}"], count=len(heads))
     else:
         ((layer, head),) = heads
         name = fill(view.words["head_name"], layer=group.calls[layer].layer + 1, head=head + 1)
-    return fill(view.words["of_input"], name=name, input=view.inputs[number]) if other else name
+    title = fill(view.words["of_input"], name=name, input=view.inputs[number]) if other else name
+    return Panel(title, group, visible_map(group, state), any(group.calls[layer].signed for layer, _ in heads))
 
 
 def _short(words: Mapping[str, str], group: MapGroup, layer: int, head: int) -> str:

@@ -2,7 +2,6 @@
 
 import base64
 import html
-from collections.abc import Sequence
 
 from viz_core.view.components import read_component
 from viz_core.view.figure_caption import made_lines
@@ -66,10 +65,11 @@ def view_page(view: View, state: ViewState, title: str = "", most_bytes: int = P
     data = encode_view(view, state, wants=wants, most_wants=len(wants), offline=True)
     component = read_component("attention_view")
     names = dict.fromkeys((title or "Attention", *(group.made.model for group in view.groups)))
+    made = "".join(f"<p>{html.escape(line)}</p>" for line in made_lines(view, state, range(2 if view.second else 1)))
     return _PAGE.format(
         language=html.escape(view.language, quote=True),
         title=html.escape(" · ".join(filter(None, names))),
-        head=_heading(title, made_lines(view, state, range(2 if view.second else 1))) if title else "",
+        head=f"\n<header><h1>{html.escape(title)}</h1>{made}</header>" if title else "",
         canonical=f'<link rel="canonical" href="{address}">' if link else "",
         foot=f'<footer><a href="{address}">{address}</a></footer>' if link else "",
         theme=_THEME,
@@ -78,8 +78,3 @@ def view_page(view: View, state: ViewState, title: str = "", most_bytes: int = P
         data=base64.b64encode(data).decode("ascii"),
         show=component.show,
     )
-
-
-def _heading(title: str, lines: Sequence[str]) -> str:
-    made = "".join(f"<p>{html.escape(line)}</p>" for line in lines)
-    return f"\n<header><h1>{html.escape(title)}</h1>{made}</header>"

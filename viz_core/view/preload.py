@@ -17,6 +17,7 @@ from viz_core.view.requests import (
     KeysRequest,
     MapRequest,
     MeasuresRequest,
+    PartRequest,
     Pin,
     Request,
     ThumbnailsRequest,
@@ -41,21 +42,20 @@ def every_request(groups: Sequence[MapGroup], second: Sequence[MapGroup], most_b
     for number, of_input in enumerate((groups, second)):
         for group in of_input:
             layers = range(len(group.calls))
-            requests += [GroupRequest(number, group.id, ThumbnailsRequest(layer)) for layer in layers]
-            requests += _over_picture(number, group, ()) if group.seen else []
+            parts: list[PartRequest] = [ThumbnailsRequest(layer) for layer in layers]
+            parts += _over_picture(group, ()) if group.seen else []
             received = 8 * len(group.heads) * len(group.key_tokens)
             if not number and not group.seen and received <= room:
-                requests += [GroupRequest(0, group.id, KeysRequest(layer)) for layer in layers]
+                parts += [KeysRequest(layer) for layer in layers]
                 room -= received
-            if not group.sent_whole:
-                continue
-            requests += _measures(number, group)
-            if second and not number:
-                requests += [GroupRequest(0, group.id, ChangeRequest(layer)) for layer in layers]
-            size = 4 * len(group.query_tokens) * len(group.key_tokens)
-            fitting = group.heads[: max(0, room // max(1, size))]
-            requests += _maps(number, group, fitting)
-            room -= len(fitting) * size
+            if group.sent_whole:
+                parts += _measures(group)
+                parts += [ChangeRequest(layer) for layer in layers] if second and not number else []
+                size = 4 * len(group.query_tokens) * len(group.key_tokens)
+                fitting = group.heads[: max(0, room // max(1, size))]
+                parts += [MapRequest((head,)) for head in fitting]
+                room -= len(fitting) * size
+            requests += [GroupRequest(number, group.id, part) for part in parts]
     return requests
 
 
@@ -63,38 +63,31 @@ def initial_requests(groups: Sequence[MapGroup], state: ViewState) -> list[Reque
     """List what is sent unrequested: thumbnails that are quick to compute, and small exact maps."""
     group = open_group(groups, state)
     size = len(group.query_tokens) * len(group.key_tokens)
-    requests: list[Request] = []
+    parts: list[PartRequest] = []
     room = QUICK_WEIGHTS
     nearest = sorted(range(len(group.calls)), key=lambda layer: abs(layer - state.layer))
     for layer in nearest:  # as the browser asks for them
         needed = 0 if group.has_picture(layer) else size * group.calls[layer].num_heads
         room -= needed
         if room >= 0 or (layer == state.layer and needed <= FIRST_WEIGHTS):
-            requests.append(GroupRequest(0, group.id, ThumbnailsRequest(layer)))
+            parts.append(ThumbnailsRequest(layer))
     if state.display.mode == "picture":
-        return requests + _over_picture(0, group, state.pins)
-    if not group.sent_whole:
-        return requests
-    of_layer = [head for head in group.heads if head[0] == state.layer]
-    choices = (group.heads, of_layer, [(state.layer, state.head)])
-    sent = next((some for some in choices if 4 * size * len(some) <= EXACT_BYTES), choices[-1])
-    return requests + _maps(0, group, sent)
+        parts += _over_picture(group, state.pins)
+    elif group.sent_whole:
+        of_layer = [head for head in group.heads if head[0] == state.layer]
+        choices = (group.heads, of_layer, [(state.layer, state.head)])
+        sent = next((some for some in choices if 4 * size * len(some) <= EXACT_BYTES), choices[-1])
+        parts += [MapRequest((head,)) for head in sent]
+    return [GroupRequest(0, group.id, part) for part in parts]
 
 
-def _over_picture(number: int, group: MapGroup, pins: Sequence[Pin]) -> list[Request]:
+def _over_picture(group: MapGroup, pins: Sequence[Pin]) -> list[PartRequest]:
     """The picture, and what these tokens look at in every layer; the first one where none is pinned."""
     layers = range(len(group.calls))
-    rows = [TokenRequest(layer, token) for token in pins or (Pin("query", 0),) for layer in layers]
-    parts: list[ImageRequest | TokenRequest] = [ImageRequest(), *rows]
-    return [GroupRequest(number, group.id, part) for part in parts]
+    return [ImageRequest(), *(TokenRequest(layer, token) for token in pins or (Pin("query", 0),) for layer in layers)]
 
 
-def _maps(number: int, group: MapGroup, heads: Sequence[tuple[int, int]]) -> list[Request]:
-    """The whole map of each of these heads."""
-    return [GroupRequest(number, group.id, MapRequest((head,))) for head in heads]
-
-
-def _measures(number: int, group: MapGroup) -> list[Request]:
+def _measures(group: MapGroup) -> list[MeasuresRequest]:
     """The measures of every layer's heads combined, of all heads combined, and of every head between words."""
     layers = [tuple(head for head in group.heads if head[0] == layer) for layer in range(len(group.calls))]
     units = (False, True) if group.query_words or group.key_words else (False,)
@@ -107,4 +100,4 @@ def _measures(number: int, group: MapGroup) -> list[Request]:
     ]
     if True in units:
         maps += [MapRequest((head,), words=True) for head in group.heads]
-    return [GroupRequest(number, group.id, MeasuresRequest(wanted)) for wanted in maps]
+    return [MeasuresRequest(wanted) for wanted in maps]

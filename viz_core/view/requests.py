@@ -126,6 +126,8 @@ class RowsRequest:
 WeightsRequest = TokenRequest | KeysRequest | MapRequest | MeasuresRequest | TileRequest | RowsRequest
 """Requests that need the recorded queries and keys."""
 
+PartRequest = ThumbnailsRequest | ChangeRequest | ImageRequest | WeightsRequest
+
 
 @dataclass(frozen=True)
 class GroupRequest:
@@ -133,7 +135,7 @@ class GroupRequest:
 
     input: int
     group: str
-    part: ThumbnailsRequest | ChangeRequest | ImageRequest | WeightsRequest
+    part: PartRequest
 
     def __str__(self) -> str:
         part = self.part

@@ -26,13 +26,9 @@ def _words(file: str, language: str) -> dict[str, str]:
     own = {}
     if path.is_file() or language == ENGLISH:
         with reading(path):
-            own = _sections(path.read_text(encoding="utf-8"))
+            parts = re.split(r"^## (.+)$", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
+            own = {name.strip(): body.strip() for name, body in zip(parts[1::2], parts[2::2], strict=True)}
     return own if language == ENGLISH else _words(file, ENGLISH) | own
-
-
-def _sections(text: str) -> dict[str, str]:
-    parts = re.split(r"^## (.+)$", text, flags=re.MULTILINE)
-    return {name.strip(): body.strip() for name, body in zip(parts[1::2], parts[2::2], strict=True)}
 
 
 WORD_NAMES = tuple(name for name in view_words() if name != "bad_link" and not name.startswith("notebook_"))
