@@ -11,7 +11,7 @@ from viz_core.circuits.logits import layers_by_name
 from viz_core.circuits.outside import direct_logits, token_table
 from viz_core.circuits.probes import Probe, linear_map
 from viz_core.models.projections import output_projection
-from viz_core.trace import off
+from viz_core.trace import AttentionCall, off
 from viz_core.trace.edits import is_nonnegative
 
 
@@ -47,8 +47,8 @@ def ov_circuit(model: nn.Module, site: str, head: int) -> Circuit:
         ValueError: if there is no such site or head, or what the head writes is not linear after a norm: normalised
             once more, gated, quantised with its inputs, or beside a learned sink.
     """
-    probe, width = Probe(model, site), _width(model, site)
-    others = [i for i in range(_check_head(probe, head, width)) if i != head]
+    probe, call, width = _probe(model, site, head)
+    others = [i for i in range(call.num_heads) if i != head]
     edits = {site: off(*others)} if others else {}
 
     def both(X: Tensor) -> Tensor:
@@ -57,7 +57,7 @@ def ov_circuit(model: nn.Module, site: str, head: int) -> Circuit:
         written = trace.states.get(f"{probe.name}.{'cross' if probe.is_cross else 'attention'}")
         if written is None:
             raise ValueError("expected a layer whose attention is added to the stream by itself, in float64")
-        return torch.cat([values[:, head // ((len(others) + 1) // values.shape[1]), 0], written[:, 0]], dim=-1)
+        return torch.cat([values[:, head // (call.num_heads // values.shape[1]), 0], written[:, 0]], dim=-1)
 
     maps = _linear(both, width, site, head)
     right, whole = maps[:-width], maps[-width:]
@@ -74,9 +74,8 @@ def qk_circuit(model: nn.Module, site: str, head: int) -> Circuit:
     Raises:
         ValueError: as `ov_circuit`; if queries or keys are normalised after their projection.
     """
-    probe, width = Probe(model, site), _width(model, site)
-    _check_head(probe, head, width)
-    scale = probe.run(torch.zeros(1, width))[site].source.scale  # type: ignore[attr-defined]
+    probe, call, width = _probe(model, site, head)
+    scale = call.source.scale  # type: ignore[attr-defined]
     queries, keys = (_linear(probe.read(what, head), width, site, head) for what in ("queries", "keys"))
     return _circuit(site, head, "QK", scale * queries.T, keys)
 
@@ -125,10 +124,6 @@ def _circuit(site: str, head: int, kind: str, left: Tensor, right: Tensor) -> Ci
     return Circuit(site, head, kind, *(each.float() for each in (left, right, Q1 @ U, S, Q2 @ Vh.T)))
 
 
-def _width(model: nn.Module, site: str) -> int:
-    return int(output_projection(model, site).out_features)
-
-
 def _linear(function: Callable[[Tensor], Tensor], width: int, site: str, head: int) -> Tensor:
     try:
         return linear_map(function, width)
@@ -136,9 +131,10 @@ def _linear(function: Callable[[Tensor], Tensor], width: int, site: str, head: i
         raise ValueError(f"site {site!r}, head {head}: {error}") from None
 
 
-def _check_head(probe: Probe, head: int, width: int) -> int:
-    """Return the number of heads, or raise ValueError if there is no such head."""
-    heads = probe.run(torch.zeros(1, width))[probe.site].num_heads
-    if not is_nonnegative(head) or head >= heads:
-        raise ValueError(f"head: expected 0 to {heads - 1}, got {head!r}")
-    return heads
+def _probe(model: nn.Module, site: str, head: int) -> tuple[Probe, AttentionCall, int]:
+    """Return a layer's probe, its call for a vector of zeros and the width; ValueError if there is no such head."""
+    probe, width = Probe(model, site), int(output_projection(model, site).out_features)
+    call = probe.run(torch.zeros(1, width))[site]
+    if not is_nonnegative(head) or head >= call.num_heads:
+        raise ValueError(f"head: expected 0 to {call.num_heads - 1}, got {head!r}")
+    return probe, call, width
