@@ -85,7 +85,8 @@ def garment(image: Image.Image, size: tuple[int, int]) -> tuple[Image.Image, tup
     array = np.asarray(colour)
     border = _border(array)
     background = int(Image.new("RGB", (1, 1), tuple(map(int, border))).convert("L").getpixel((0, 0)))  # type: ignore[arg-type]
-    box = _trim_box(array, border)
+    foreground = np.linalg.norm(array.astype(np.float32) - border, axis=-1) > _EDGE
+    box = Image.fromarray(foreground).getbbox() or (0, 0, *colour.size)
     if box != (0, 0, *colour.size):
         colour = colour.crop(box)
         steps.insert(0, "trimmed")
@@ -125,17 +126,6 @@ def _border(array: UInt8[np.ndarray, "height width channels"]) -> Float[np.ndarr
     """Median colour of the pixels along the four edges."""
     edges = np.concatenate((array[0], array[-1], array[:, 0], array[:, -1]))
     return np.median(edges.astype(np.float32), axis=0)
-
-
-def _trim_box(
-    array: UInt8[np.ndarray, "height width channels"], border: Float[np.ndarray, " channels"]
-) -> tuple[int, int, int, int]:
-    """Left, top, right and bottom of all that is not background; the whole picture where all of it is."""
-    far = np.linalg.norm(array.astype(np.float32) - border, axis=-1) > _EDGE
-    rows, columns = np.flatnonzero(far.any(axis=1)), np.flatnonzero(far.any(axis=0))
-    if not rows.size:
-        return 0, 0, array.shape[1], array.shape[0]
-    return int(columns[0]), int(rows[0]), int(columns[-1]) + 1, int(rows[-1]) + 1
 
 
 def _resize(image: Image.Image, size: tuple[int, int]) -> Image.Image:

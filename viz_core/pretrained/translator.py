@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Int
 from tokenizers import Tokenizer
 from torch import Tensor, nn
 
@@ -23,7 +23,7 @@ from viz_core.pretrained.checkpoint import build_network, load_weights
 from viz_core.pretrained.decoding import Logits, beam_search, greedy_search
 from viz_core.pretrained.tokenization import UNK, SpecialTokens, clean, is_spelled, readable, special_tokens, token_id
 from viz_core.pretrained.translation import Translation
-from viz_core.pretrained.word_probabilities import WordProbability, likeliest_others, word_probabilities
+from viz_core.pretrained.word_probabilities import likeliest_others, word_probabilities
 from viz_core.runtime.provenance import Provenance
 from viz_core.runtime.refusal import RefusalError
 from viz_core.trace import record
@@ -181,6 +181,8 @@ class Translator:
             logits = self.model(source, target, valid_lens)
         every = logits[0].float().log_softmax(dim=-1)
         log_p = every[range(len(target_ids)), target_ids]
+        others = likeliest_others(every, target_ids, never=(self.special.pad, self.special.bos))
+        rivals = [[(self._pieces([token])[0], p) for token, p in step] for step in others]
         target_words = self.word_numbers(target_ids)
         return Translation(
             text=self.tokenizer.decode(target_ids),
@@ -191,7 +193,7 @@ class Translator:
             target_ids=tuple(target_ids),
             log_probability=float(log_p.sum()),
             log_probabilities=tuple(log_p.tolist()),
-            words=self._words(target_ids, target_words, every),
+            words=word_probabilities(self._pieces(target_ids), target_words, log_p.tolist(), rivals),
             cache_error=float((logits[0] - cached[: len(target_ids)]).abs().max()),
             num_unknown=source_ids.count(token_id(self.tokenizer, UNK)),
             complete=target_ids[-1] == self.special.eos,
@@ -201,18 +203,6 @@ class Translator:
             decoder_words=self.word_numbers(decoder_ids),
             alignment_errors=self.alignment_errors,
             made=Provenance(self.card.name, self.card.revision, self.tokenizer.decode(source_ids)),
-        )
-
-    def _words(
-        self, target_ids: Sequence[int], target_words: Sequence[int], log_p: Float[Tensor, "steps vocab"]
-    ) -> tuple[WordProbability, ...]:
-        """The written words with their probabilities, and alternatives for each."""
-        others = likeliest_others(log_p, target_ids, never=(self.special.pad, self.special.bos))
-        return word_probabilities(
-            self._pieces(target_ids),
-            target_words,
-            log_p[range(len(target_ids)), list(target_ids)].tolist(),
-            [[(self._pieces([token])[0], p) for token, p in step] for step in others],
         )
 
     def word_numbers(self, ids: Sequence[int]) -> tuple[int, ...]:

@@ -15,10 +15,7 @@ from viz_core.view.state import DisplayOptions, ViewState
 from viz_core.view.words import group_labels
 
 # What the queries and the keys of each kind are, by the names of their labels; of others both are text.
-_SIDES = {
-    "decoder-cross": ("written", "source"),
-    "vision-self": ("patches", "patches"),
-}
+_SIDES = {"decoder-cross": ("written", "source"), "vision-self": ("patches", "patches")}
 _SIDES_OF_SOUND = {"encoder-self": ("sound", "sound"), "decoder-cross": ("written", "sound")}
 
 

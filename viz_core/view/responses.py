@@ -21,12 +21,9 @@ from viz_core.view.token_alignment import changed_attention, match_tokens
 
 
 def answer(find: Callable[[int, str], MapGroup | None], requests: Iterable[Request]) -> dict[Request, Part]:
-    """The requested parts; those that do not exist are left out.
+    """The requested parts of groups, found by input and id; those that do not exist are left out.
 
     All requests for weights of a group go to its `MapSource` at once.
-
-    Args:
-        find: the group of an input and an id.
     """
     parts: dict[Request, Part | PartError | None] = {}
     weights: dict[tuple[int, str], tuple[MapGroup, list[WeightsRequest]]] = {}
