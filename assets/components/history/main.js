@@ -5,7 +5,8 @@
 // and choices, which pass through many values, do not, though Python writes choices (ui/widgets/query_param.py).
 //
 // On the way to another chapter Streamlit adds entries too: this chapter without its parameters, then with those of the
-// next one, and Back would stop at each. Here a link adds one entry, and the one before it stays as it was.
+// next one, and Back would stop at each. Here a link adds one entry, and the one before it stays as it was. What Python
+// writes after Back adds none: the entries that Forward goes to would be lost.
 
 import { addVisited } from "../shared/seen.js";
 
@@ -50,7 +51,7 @@ export default function ({ data }) {
   history[DONE] = true;
   const [replace, push] = [history.replaceState.bind(history), history.pushState.bind(history)];
   let left = null; // the address of the page that a link leaves
-  let fresh = false; // whether a link has just led here, without any input since
+  let fresh = false; // whether a link, Back or Forward has just led here, without any input since
   const onClick = ({ target }) => {
     const link = target.closest?.("a[href]");
     if (link && address(link.href).pathname !== window.location.pathname) left = window.location.href;
@@ -58,7 +59,7 @@ export default function ({ data }) {
   const onInput = () => (fresh = false);
   addEventListener("click", onClick, { capture: true });
   for (const name of ["pointerdown", "keydown"]) addEventListener(name, onInput, { capture: true });
-  addEventListener("popstate", () => (left = null), { capture: true });
+  addEventListener("popstate", () => ([left, fresh] = [null, true]), { capture: true });
   history.pushState = (state, unused, url) => {
     const leaves = address(url).pathname !== window.location.pathname;
     if (!leaves && (left || fresh || changesChoices(address(), address(url)))) return replace(state, unused, url);
