@@ -5,8 +5,10 @@
 // and choices, which pass through many values, do not, though Python writes choices (ui/widgets/query_param.py).
 //
 // On the way to another chapter Streamlit adds entries too: this chapter without its parameters, then with those of the
-// next one, and Back would stop at each. Here a link adds one entry, and the one before it stays as it was. What Python
-// writes after Back adds none: the entries that Forward goes to would be lost.
+// next one, and Back would stop at each. Here a link adds one entry, and the one before it stays as it was.
+//
+// After Back it adds entries where Python writes the address, and where a run of the page that was left begins late, whose
+// address it writes again. The entries that Forward goes to would be lost. Here it adds none until the reader acts.
 
 import { addVisited } from "../shared/seen.js";
 
@@ -51,20 +53,21 @@ export default function ({ data }) {
   history[DONE] = true;
   const [replace, push] = [history.replaceState.bind(history), history.pushState.bind(history)];
   let left = null; // the address of the page that a link leaves
-  let fresh = false; // whether a link, Back or Forward has just led here, without any input since
+  let fresh = ""; // what has just led here, without any input since: "link", or "back" for Back and Forward
   const onClick = ({ target }) => {
     const link = target.closest?.("a[href]");
     if (link && address(link.href).pathname !== window.location.pathname) left = window.location.href;
   };
-  const onInput = () => (fresh = false);
+  const onInput = () => (fresh = "");
   addEventListener("click", onClick, { capture: true });
   for (const name of ["pointerdown", "keydown"]) addEventListener(name, onInput, { capture: true });
-  addEventListener("popstate", () => ([left, fresh] = [null, true]), { capture: true });
+  addEventListener("popstate", () => ([left, fresh] = [null, "back"]), { capture: true });
   history.pushState = (state, unused, url) => {
     const leaves = address(url).pathname !== window.location.pathname;
+    if (leaves && !left && fresh === "back") return undefined;
     if (!leaves && (left || fresh || changesChoices(address(), address(url)))) return replace(state, unused, url);
     if (leaves && left) replace(history.state, "", left);
-    if (leaves) [left, fresh] = [null, true];
+    if (leaves) [left, fresh] = [null, "link"];
     return push(state, unused, url);
   };
   history.replaceState = (state, unused, url) => {

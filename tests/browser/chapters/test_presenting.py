@@ -10,6 +10,8 @@ import re
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
+from tests.browser.page_checks import expect_rest
+
 
 def expect_to_fill(page: Page, figure: Locator) -> None:
     filled = "(node) => node.clientWidth > 0.85 * innerWidth && node.clientHeight > 0.6 * innerHeight"
@@ -128,6 +130,7 @@ def test_back_and_forward_between_two_presented_chapters(page: Page, app_url: st
     bar = page.get_by_role("toolbar", name="Present")
     page.goto(f"{app_url}/sinusoidal-encoding?present=1")
     expect(bar).to_contain_text("Sinusoidal encoding")
+    expect_rest(page)
     page.evaluate(
         """() => {
           history.pushState({}, "", "relative-projection?present=1");
