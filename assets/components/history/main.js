@@ -58,9 +58,9 @@ export default function ({ data }) {
     const link = target.closest?.("a[href]");
     if (link && address(link.href).pathname !== window.location.pathname) left = window.location.href;
   };
-  const onInput = () => (fresh = "");
+  const onInput = ({ isTrusted }) => isTrusted && (fresh = "");
   addEventListener("click", onClick, { capture: true });
-  for (const name of ["pointerdown", "keydown"]) addEventListener(name, onInput, { capture: true });
+  for (const name of ["pointerdown", "keydown", "click"]) addEventListener(name, onInput, { capture: true });
   addEventListener("popstate", () => ([left, fresh] = [null, "back"]), { capture: true });
   history.pushState = (state, unused, url) => {
     const leaves = address(url).pathname !== window.location.pathname;
