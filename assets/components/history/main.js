@@ -54,6 +54,8 @@ export default function ({ data }) {
   const [replace, push] = [history.replaceState.bind(history), history.pushState.bind(history)];
   let left = null; // the address of the page that a link leaves
   let fresh = ""; // what has just led here, without any input since: "link", or "back" for Back and Forward
+  let [before, here] = ["", window.location.pathname]; // the page that was left last, and this one
+  const arrive = ({ pathname }) => pathname !== here && ([before, here] = [here, pathname]);
   const onClick = ({ target }) => {
     const link = target.closest?.("a[href]");
     if (link && address(link.href).pathname !== window.location.pathname) left = window.location.href;
@@ -61,13 +63,18 @@ export default function ({ data }) {
   const onInput = ({ isTrusted }) => isTrusted && (fresh = "");
   addEventListener("click", onClick, { capture: true });
   for (const name of ["pointerdown", "keydown", "click"]) addEventListener(name, onInput, { capture: true });
-  addEventListener("popstate", () => ([left, fresh] = [null, "back"]), { capture: true });
+  const onBack = () => {
+    [left, fresh] = [null, "back"];
+    arrive(window.location);
+  };
+  addEventListener("popstate", onBack, { capture: true });
   history.pushState = (state, unused, url) => {
     const leaves = address(url).pathname !== window.location.pathname;
-    if (leaves && !left && fresh === "back") return undefined;
+    if (leaves && !left && fresh === "back" && address(url).pathname === before) return undefined;
     if (!leaves && (left || fresh || changesChoices(address(), address(url)))) return replace(state, unused, url);
     if (leaves && left) replace(history.state, "", left);
     if (leaves) [left, fresh] = [null, "link"];
+    arrive(address(url));
     return push(state, unused, url);
   };
   history.replaceState = (state, unused, url) => {
