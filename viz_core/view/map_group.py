@@ -56,7 +56,7 @@ class MapGroup:
     key_tokens: tuple[str, ...]  # one for each key
     calls: tuple[AttentionCall, ...]  # the layers, first to last
     row: int = 0  # which row of the batch
-    # the number of the word each query is a piece of (`viz_core.words.word_numbers`); None where every token is a word
+    # the number of the word each query is a piece of (`viz_core.maps.word_numbers`); None where every token is a word
     query_words: tuple[int, ...] | None = None
     key_words: tuple[int, ...] | None = None  # the same for keys
     errors: HeadErrors = ()  # the alignment error rates of the heads, where they were measured for the model
