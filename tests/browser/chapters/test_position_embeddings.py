@@ -32,11 +32,10 @@ def test_playing_the_skew_moves_slider_words_and_picture_together(page: Page, ap
     slider = page.locator('input[aria-label="Step of the skew"]')
     expect(page.get_by_text("Step 0: scores by offset.")).to_be_visible()
     page.get_by_role("button", name="Play").click()
-    for step, sentence in ((1, "Step 1: pad."), (5, "Step 5: keep")):
-        expect(page.get_by_text(sentence)).to_be_visible(timeout=30_000)
-        expect(slider).to_have_value(str(step))
-        rows, columns = skew_stages(4)[STAGES[step]].shape
-        expect(page.get_by_label(re.compile(rf"{rows} rows, {columns} columns"))).to_be_attached()
+    expect(page.get_by_text("Step 5: keep")).to_be_visible()  # a busy browser shows a step between for a moment alone
+    expect(slider).to_have_value("5")
+    rows, columns = skew_stages(4)[STAGES[5]].shape
+    expect(page.get_by_label(re.compile(rf"{rows} rows, {columns} columns"))).to_be_attached()
     page.wait_for_url(re.compile("pe-step=5"))
 
 
