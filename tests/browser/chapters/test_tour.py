@@ -170,3 +170,25 @@ def test_with_keys_from_home_and_back_and_out(page: Page, app_url: str) -> None:
     expect(page.locator(".tour-bar")).to_have_count(0)
     page.goto(f"{app_url}/{first.link}")
     expect_question(page, expect_step(page, 1))
+
+
+def test_a_place_that_rests_is_followed_when_the_page_above_it_grows(page: Page, app_url: str) -> None:
+    """As on a slow computer, where a chart above it comes late; until the reader scrolls."""
+    page.goto(f"{app_url}/{steps()[0].link}")
+    place = page.locator(f".stMainBlockContainer .st-key-{expect_step(page, 1).place}")
+    expect_rest(page)
+    page.wait_for_timeout(4000)  # it has come to rest
+    page.add_style_tag(content="[data-testid=stMain], [data-testid=stMain] * { overflow-anchor: none }")  # by us alone
+    grow = """() => {
+      const late = document.createElement("div");
+      late.style.height = "2000px";
+      document.querySelector(".stMainBlockContainer").prepend(late);
+    }"""
+    page.evaluate(grow)
+    page.wait_for_timeout(500)
+    expect(place).to_be_in_viewport()
+    page.mouse.wheel(0, 10)
+    page.wait_for_timeout(500)
+    page.evaluate(grow)
+    page.wait_for_timeout(500)
+    expect(place).not_to_be_in_viewport()
