@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from viz_core.hub import HubModel, load_hub
-from viz_core.hub.scan import scan
-from viz_core.hub.scan_results import PERCENTILES, KindScan, Line, Scan
+from viz_core.lab.scan import scan
+from viz_core.lab.scan_results import PERCENTILES, KindScan, Line, Scan
 from viz_core.pretrained.scan_inputs import SETS, scan_inputs, scan_picture
 from viz_core.runtime.assets import ASSETS
 

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from viz_core.hub import HubModel, load_hub
-from viz_core.hub.scan import scan
-from viz_core.hub.scan_results import PERCENTILES, ROUNDS, Line, Scan
+from viz_core.lab.scan import scan
+from viz_core.lab.scan_results import PERCENTILES, ROUNDS, Line, Scan
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -95,7 +95,7 @@ def shapes_unchecked() -> Iterator[None]:
 @pytest.fixture
 def few_repeats(monkeypatch: pytest.MonkeyPatch) -> None:
     """A scan reads two random sequences that repeat instead of 16, which takes most of a short scan's time."""
-    monkeypatch.setattr("viz_core.hub.scan._SEQUENCES", 2)
+    monkeypatch.setattr("viz_core.lab.scan._SEQUENCES", 2)
 
 
 @pytest.fixture(scope="session")

@@ -27,7 +27,7 @@ def test_attention_is_computed_in_one_place() -> None:
 SOFTMAX = {
     "viz_core/trace/weights.py": "attention_weights, and the softmax of given scores",
     "viz_core/trace/softmax_calls.py": "the sites of softmax calls of models that compute their weights themselves",
-    "viz_core/hub/heads_off.py": "probabilities of words and labels",
+    "viz_core/lab/heads_off.py": "probabilities of words and labels",
     "serving/requests/lens.py": "probabilities of words",
     "viz_core/hub/model.py": "probabilities of words",
     "viz_core/hub/kinds/base.py": "probabilities of labels",

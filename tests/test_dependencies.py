@@ -56,7 +56,7 @@ def extra_of(path: Path) -> str | None:
     if "/".join(parts) in FOR_THE_HUB:
         return "hub"
     if parts[0] == "viz_core":
-        return {"hub": "hub", "sounds": "hub"}.get(parts[1])
+        return {"hub": "hub", "lab": "hub", "sounds": "hub"}.get(parts[1])
     return "serve" if path.name == "ray_serve.py" else "app"
 
 

@@ -74,7 +74,7 @@ class Model(NamedTuple):
             return f"python -m recipes scan {self.folder or self.name} --texts FILE --out FILE --worth {worth}"
         given = f"Path({self.folder!r})" if self.folder else repr(self.name)
         revision = f", {self.revision!r}" if self.revision else ""
-        return f"viz_core.hub.scan.scan(load_hub({given}{revision}), inputs, worth={worth})"
+        return f"viz_core.lab.scan.scan(load_hub({given}{revision}), inputs, worth={worth})"
 
 
 @dataclass(frozen=True)

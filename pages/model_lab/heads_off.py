@@ -21,7 +21,7 @@ from ui.text.markdown import escape
 from ui.text.model_names import class_label
 from ui.text.words import current_language
 from viz_core.hub import HubCard, HubRun
-from viz_core.hub.heads_off import Without, switchable, without_heads
+from viz_core.lab.heads_off import Without, switchable, without_heads
 from viz_core.maps.contribution_shares import ContributionKind
 from viz_core.trace import HeadsOff
 from viz_core.view.map_group import MapGroup

@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 from jaxtyping import Float
 
 from ui.widgets.figure_style import ACCENT, CATEGORIES, Labels, escape_labels, lay_out
-from viz_core.hub.heads_off import Change
+from viz_core.lab.heads_off import Change
 
 
 def beside_figure(changes: Sequence[Change], title: str, labels: Labels) -> go.Figure:

@@ -19,7 +19,7 @@ from ui.compute.models import evaluate
 from ui.text.head_link import head_link
 from ui.text.markdown import escape
 from viz_core.hub import HubCard, HubRun
-from viz_core.hub.heads_off import switchable
+from viz_core.lab.heads_off import switchable
 from viz_core.pretrained.samples import long_text
 from viz_core.view.map_group import MapGroup
 from viz_core.view.state import ViewState

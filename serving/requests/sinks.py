@@ -11,9 +11,9 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
-from viz_core.hub.heads_off import perplexity, switchable
 from viz_core.hub.model import HubModel
 from viz_core.hub.runs.run import SINK, HubRun, Maps
+from viz_core.lab.heads_off import perplexity, switchable
 from viz_core.maps.measures import weight_shares
 from viz_core.runtime.interruption import may_end
 from viz_core.trace import AttentionCall, Edit, intervene, knock_out, window

@@ -13,7 +13,7 @@ import pytest
 import recipes.scan
 from recipes.scan import main, resumable_scan, side_by_side, table
 from viz_core.hub import HubModel, load_hub
-from viz_core.hub.scan import scan
+from viz_core.lab.scan import scan
 from viz_core.pretrained.samples import held_out
 
 TEXTS = ["A cat sat on the mat, and the cat slept.", "No.", "He is calm, they said.", "I went home late.", "Why not?"]

@@ -19,7 +19,7 @@ from tests.viz_core.hub.tiny_models import build_all
 from ui.compute.models import evaluate_model
 from ui.text.words import load_words
 from viz_core.hub import load_hub
-from viz_core.hub.scan import scan
+from viz_core.lab.scan import scan
 from viz_core.pretrained.scan_inputs import SETS, scan_inputs, scan_picture
 
 OpenPage = Callable[..., AppTest]

@@ -15,7 +15,7 @@ from tests.pages.reading import drawn, figure_names, texts
 from ui.compute.head_scans import FOLDER, HeadScans, HeadTable, head_scans, scanned_models
 from ui.text.words import load_words
 from viz_core.hub import load_hub
-from viz_core.hub.scan import scan
+from viz_core.lab.scan import scan
 from viz_core.pretrained.scan_inputs import SETS, scan_inputs
 
 OpenPage = Callable[..., AppTest]

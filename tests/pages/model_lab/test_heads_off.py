@@ -15,7 +15,7 @@ from tests.pages.reading import badges, drawn, number, stands, texts
 from tests.viz_core.hub.tiny_models import build_all
 from ui.widgets.figure_style import escape_labels
 from viz_core.hub import load_hub
-from viz_core.hub.heads_off import without_heads
+from viz_core.lab.heads_off import without_heads
 from viz_core.trace import intervene, off
 
 OpenPage = Callable[..., AppTest]

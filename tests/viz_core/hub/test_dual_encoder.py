@@ -16,7 +16,7 @@ from PIL import Image
 from tests.viz_core.hub.test_parity import assert_same_maps, eager, maps_of
 from tests.viz_core.hub.tiny_talkers import TWO_TOWERS
 from viz_core.hub import HubError, HubModel, HubVision, load_hub
-from viz_core.hub.heads_off import switchable
+from viz_core.lab.heads_off import switchable
 
 Tiny = Callable[[str], Path]
 TinyModel = Callable[[str], HubModel]

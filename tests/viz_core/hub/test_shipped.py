@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from viz_core.hub import HubError, HubModel, Sampling, load_hub
-from viz_core.hub.heads_off import switchable, without_heads
 from viz_core.hub.shipped import shipped_names
 from viz_core.images.drawn import drawn_picture
+from viz_core.lab.heads_off import switchable, without_heads
 from viz_core.pretrained import load_classifier, load_translator
 from viz_core.trace import intervene, switched_off
 

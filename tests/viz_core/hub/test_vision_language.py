@@ -21,11 +21,11 @@ from torch import Tensor
 from tests.viz_core.hub.test_parity import assert_same_maps, eager, maps_of
 from tests.viz_core.hub.tiny_talkers import FAMILIES
 from viz_core.hub import HubError, HubModel, HubVision, PatchGrid, load_hub
-from viz_core.hub.heads_off import switchable, without_heads
 from viz_core.hub.kinds import recognise
 from viz_core.hub.runs import layouts
 from viz_core.hub.runs.llava_tiles import tiled
 from viz_core.hub.runs.patch_grid import box_seen
+from viz_core.lab.heads_off import switchable, without_heads
 
 Tiny = Callable[[str], Path]
 TinyModel = Callable[[str], HubModel]

@@ -58,6 +58,7 @@ class ModelKind(ABC):
     reads: ClassVar[str] = "text"  # section "reads-..." of the page's words that says what goes in
     controls: ClassVar[tuple[InputControl, ...]] = ()  # with which a page asks for inputs
     features: ClassVar[frozenset[Feature]] = frozenset()  # what the lab can show of it
+    in_batches: ClassVar[bool] = False  # whether several texts run in one pass, padded at the end
     new_tokens: ClassVar[int] = 0  # most tokens that it writes unless told; 0 where it does not write
     precedence: ClassVar[int] = 0  # kinds with smaller numbers are tried first where several recognise a config
     picture_text_types: ClassVar[tuple[str, ...]] = ()  # model types for which it takes a picture and a text

@@ -29,6 +29,7 @@ class DecoderKind(TextKind):
         InputControl("start", "shared-text", "text", initial="start.decoder"),
         InputControl("new", "writing", least=0, default=12),
     )
+    in_batches = True
     features = frozenset({"corpus", "lens", "switches", "window"})
     new_tokens = 20
     precedence = 2

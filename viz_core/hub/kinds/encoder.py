@@ -22,6 +22,7 @@ class EncoderKind(TextKind):
         InputControl("text", "shared-text", "text", initial="start.encoder"),
         InputControl("pair", "line", "text_pair", placeholder="placeholder.pair"),
     )
+    in_batches = True
     features = frozenset({"corpus", "lens", "switches", "hidden-tokens"})
     precedence = 3
 

@@ -16,13 +16,12 @@ from PIL import Image
 from torch import Tensor
 from torch.nn.functional import pad
 
-from viz_core.hub.heads_off import switchable, without_heads
 from viz_core.hub.kinds.decoder import DecoderKind
-from viz_core.hub.kinds.encoder import EncoderKind
 from viz_core.hub.model import HubModel
 from viz_core.hub.runs.run import HubRun, Maps
-from viz_core.hub.scan_results import Line, Scan
 from viz_core.hub.store.errors import HubError, attempt
+from viz_core.lab.heads_off import switchable, without_heads
+from viz_core.lab.scan_results import Line, Scan
 from viz_core.maps.distance import Patches
 from viz_core.maps.head_measure import MapBlock, MapInfo
 from viz_core.maps.measures import induction_targets, weight_shares
@@ -102,7 +101,7 @@ def read_heads(
         alone: padding changes the weights: run each text by itself.
     """
     budget = 0 if model.engine.stack == "decoder" else max_new_tokens
-    checked = one_by_one = alone or batch == 1 or not _has_one_stack(model)
+    checked = one_by_one = alone or batch == 1 or not model.engine.in_batches
     for start in range(0, len(texts), batch):
         some = texts[start : start + batch]
         runs = _each(model, some, budget) if one_by_one else _together(model, some)
@@ -127,7 +126,7 @@ def read_repeats(model: HubModel) -> list[Line]:
     [] if the model does not read texts alone in one stack, or has no room or no words for them.
     """
     engine, found = model.engine, list[Line]()
-    if not _has_one_stack(model):
+    if not model.engine.in_batches:
         return found
     try:
         around = engine.encode("a", most=None)["input_ids"][0]  # type: ignore[attr-defined]
@@ -152,11 +151,6 @@ def read_repeats(model: HubModel) -> list[Line]:
             kind["measures"] = {"induction": kind["measures"]["induction"]}
         found.append(line)
     return found
-
-
-def _has_one_stack(model: HubModel) -> bool:
-    """Whether it reads texts alone in one stack, several in one pass."""
-    return type(model.engine) in (EncoderKind, DecoderKind)
 
 
 def _each(model: HubModel, texts: Sequence[Input], budget: int | None) -> list[HubRun | HubError]:

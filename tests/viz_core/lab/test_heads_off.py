@@ -14,7 +14,7 @@ import torch
 
 from tests.viz_core.hub.test_intervene import projection_of
 from viz_core.hub import HubModel
-from viz_core.hub.heads_off import perplexity, switchable, without_heads
+from viz_core.lab.heads_off import perplexity, switchable, without_heads
 
 TEXT = "The cat sat on the mat."
 OFF = (("decoder.0.self", 1), ("decoder.1.self", 3))

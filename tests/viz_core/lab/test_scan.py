@@ -19,10 +19,10 @@ from tokenizers.pre_tokenizers import Whitespace
 
 from tests.viz_core.hub.tiny_models import save_tokenizer
 from viz_core.hub import HubModel, HubRun, Token, load_hub
-from viz_core.hub.heads_off import Change, Without, without_heads
 from viz_core.hub.runs.text import TextInput
-from viz_core.hub.scan import _line, read_heads, read_repeats, scan
-from viz_core.hub.scan_results import PERCENTILES, Line, Scan
+from viz_core.lab.heads_off import Change, Without, without_heads
+from viz_core.lab.scan import _line, read_heads, read_repeats, scan
+from viz_core.lab.scan_results import PERCENTILES, Line, Scan
 from viz_core.maps.measures import attention_entropy, induction_mass
 from viz_core.maps.roles import COLUMNS, ROLES, RoleTargets, role_masses
 from viz_core.pretrained.samples import held_out
@@ -225,7 +225,7 @@ def test_worth_is_that_of_the_layer_where_others_have_no_maps(tmp_path: Path) ->
 def test_worth_is_a_number_where_a_class_loses_all_its_probability(
     tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("viz_core.hub.scan.without_heads", lambda *_: Without((Change("a", 1.0, 0.0),)))
+    monkeypatch.setattr("viz_core.lab.scan.without_heads", lambda *_: Without((Change("a", 1.0, 0.0),)))
     worth = scan(tiny_model("sorter"), TEXTS[:1], worth=1).kinds["encoder-self"].values["worth"]
     np.testing.assert_allclose(worth, -math.log(torch.finfo(torch.float32).tiny))
 
