@@ -19,7 +19,7 @@ from benchmarks.recording import PEERS, UNKNOWN
 from benchmarks.report import Row
 from benchmarks.serving import ROOT
 from viz_core.hub import register
-from viz_core.hub.runs.vision_frames import PartialRecording, one_frame
+from viz_core.hub.runs.tower_maps import PartialRecording, one_frame
 from viz_core.runtime.memory import return_freed_memory
 from viz_core.trace import Trace, name_sites, record
 

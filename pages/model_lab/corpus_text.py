@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from viz_core.hub.runs.text import clean_text
-from viz_core.hub.store.errors import HubError
+from viz_core.hub.runs.tokenizers import clean_text
+from viz_core.hub.store.checks import HubError
 
 LENGTH = 25
 """Words of a run, as many as the random tokens of Olsson 2022 ("In-context Learning and Induction Heads")."""

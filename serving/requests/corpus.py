@@ -18,7 +18,7 @@ from serving.requests.corpus_kind import KindFound, read_kind
 from viz_core.hub.model import HubModel
 from viz_core.hub.runs.run import HubRun
 from viz_core.hub.runs.token_text import Token
-from viz_core.hub.store.errors import HubError
+from viz_core.hub.store.checks import HubError
 from viz_core.lab.scan import MOST_TOKENS
 from viz_core.runtime.interruption import may_end
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from serving.settings import settings
 from viz_core.hub import HubError, HubModel
-from viz_core.hub.runs.text import clean_text
+from viz_core.hub.runs.tokenizers import clean_text
 from viz_core.lab.scan import read_heads, read_repeats
 from viz_core.lab.scan_results import KindScan, Line, Scan
 from viz_core.pretrained.scan_inputs import scan_inputs, scan_picture

@@ -12,9 +12,8 @@ from serving.settings import settings
 from viz_core.hub import HubError, local_models
 from viz_core.hub.kinds import kind_named, recognise
 from viz_core.hub.load import import_transformers
-from viz_core.hub.runs.input_loading import SAFE
 from viz_core.hub.shipped import shipped_kinds, shipped_names
-from viz_core.hub.store.local_models import SHIPPED_FOLDER
+from viz_core.hub.store.files import SAFE, SHIPPED_FOLDER
 
 _OPENED = "writer-en"
 """What the lab opens on: it is small, and says something of what a reader types."""

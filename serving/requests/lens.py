@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from viz_core.circuits.logits import closest, double, norms_among
 from viz_core.hub.model import HubModel
 from viz_core.hub.runs.run import HubRun
-from viz_core.hub.store.errors import HubError
+from viz_core.hub.store.checks import HubError
 from viz_core.trace import no_recording, record
 
 MOST_PLACES = 24

@@ -8,7 +8,7 @@ const SIGNS = { "\n": "\u21b5", "\r": "\u21b5", "\t": "\u21e5" };
 const WORDS = /'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\p{White_Space}\p{L}\p{N}]+|\p{White_Space}+(?!\P{White_Space})|\p{White_Space}+/gu;
 const JOINER = "\u200d";
 
-/** No control characters and halves of characters but line ends and tabs (`clean_text` of viz_core/hub/runs/text.py). */
+/** No control characters and halves of characters but line ends and tabs (`clean_text` of viz_core/hub/runs/tokenizers.py). */
 const cleanText = (text) => text.replace(/\r\n?/gu, "\n").replace(/[\p{Cc}\p{Cs}]/gu, (sign) => ("\n\t".includes(sign) ? sign : ""));
 
 /** The signs by which byte-level vocabularies write the 256 bytes. */

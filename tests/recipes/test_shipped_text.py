@@ -10,7 +10,7 @@ from transformers import AutoModelForCausalLM, AutoModelForMaskedLM, AutoTokeniz
 
 from recipes.text_measures import filled, hidden_words, perplexity
 from recipes.text_rows import encode
-from viz_core.hub.store.local_models import SHIPPED_FOLDER
+from viz_core.hub.store.files import SHIPPED_FOLDER
 from viz_core.pretrained.samples import held_out
 
 CPU = torch.device("cpu")

@@ -15,14 +15,12 @@ from viz_core.hub.instrument import instrument, restore
 from viz_core.hub.load import load_hub
 from viz_core.hub.model import HubModel
 from viz_core.hub.runs.generation import Sampling
-from viz_core.hub.runs.patch_grid import PatchGrid
+from viz_core.hub.runs.pictures import PatchGrid
 from viz_core.hub.runs.positions import Positions
 from viz_core.hub.runs.run import Frame, HubRun, Label, Maps, NextWord
 from viz_core.hub.runs.token_text import Token
-from viz_core.hub.store.errors import HubError
-from viz_core.hub.store.local_models import LocalModel, local_models
-from viz_core.hub.store.memory import human_bytes
-from viz_core.hub.store.names import check_name, check_revision
+from viz_core.hub.store.checks import HubError, check_name, check_revision, human_bytes
+from viz_core.hub.store.files import LocalModel, local_models
 from viz_core.hub.vision import HubVision
 from viz_core.hub.word_timestamps import TimedWord, word_times
 from viz_core.trace.coverage import LayerCoverage

@@ -5,8 +5,7 @@ from typing import Any, Literal
 
 from viz_core.hub.custom_attention import coverage
 from viz_core.hub.kinds import Head, ModelKind, kind_named
-from viz_core.hub.store.files import ModelFiles
-from viz_core.hub.store.local_models import SHIPPED_FOLDER, LocalModel
+from viz_core.hub.store.files import SHIPPED_FOLDER, LocalModel, ModelFiles
 from viz_core.runtime.device import describe_device
 from viz_core.trace.coverage import LayerCoverage
 

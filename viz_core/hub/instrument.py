@@ -11,12 +11,19 @@ from torch import nn
 from torch.utils.hooks import RemovableHandle
 
 from viz_core.hub.attention import register, warn_of_requested_maps, watch_projections
-from viz_core.hub.custom_attention import hidden_sites, implementation_for, outermost, own_sites
-from viz_core.hub.custom_attention_hooks import Handles, add_hooks, remove_hooks
+from viz_core.hub.custom_attention import (
+    Handles,
+    add_hooks,
+    hidden_sites,
+    implementation_for,
+    outermost,
+    own_sites,
+    remove_hooks,
+)
 from viz_core.hub.kinds import recognise
 from viz_core.hub.linear_attention import watch_linear
-from viz_core.hub.store.errors import HubError
-from viz_core.hub.transformers_internals.attention_settings import (
+from viz_core.hub.store.checks import HubError
+from viz_core.hub.transformers_internals.private_names import (
     has_implementation,
     implementation,
     nested_configs,

@@ -16,17 +16,13 @@ from viz_core.hub.custom_attention import implementation_for, own_sites
 from viz_core.hub.kinds import recognise
 from viz_core.hub.linear_attention import watch_linear
 from viz_core.hub.model import HubModel
-from viz_core.hub.runs.input_loading import SAFE
 from viz_core.hub.runs.positions import find_positions
 from viz_core.hub.shipped import load_shipped, shipped_names
+from viz_core.hub.store.checks import HubError, check_budget, check_name, check_revision, estimate_bytes, precision
 from viz_core.hub.store.download import Progress, fetch
-from viz_core.hub.store.errors import HubError
-from viz_core.hub.store.files import ModelFiles, read_folder
-from viz_core.hub.store.local_models import LocalModel, folder_model, local_models
-from viz_core.hub.store.memory import check_budget, estimate_bytes, precision
-from viz_core.hub.store.names import check_name, check_revision
+from viz_core.hub.store.files import SAFE, LocalModel, ModelFiles, folder_model, local_models, read_folder
 from viz_core.hub.transformers_internals.linear_rules import has_rule
-from viz_core.hub.transformers_internals.self_test import warn_of_missing
+from viz_core.hub.transformers_internals.private_names import warn_of_missing
 from viz_core.runtime.device import best_device, find_device
 from viz_core.runtime.extras import require
 from viz_core.trace import find_sites, name_sites

@@ -11,10 +11,9 @@ from torch import Tensor
 from viz_core.hub.card import HubCard
 from viz_core.hub.kinds import ModelKind
 from viz_core.hub.runs.positions import Positions
-from viz_core.hub.runs.run import HubRun, NextWord
-from viz_core.hub.runs.run_inputs import RunInputs, RunOptions
+from viz_core.hub.runs.run import HubRun, NextWord, RunInputs, RunOptions
 from viz_core.hub.runs.token_text import Token
-from viz_core.hub.store.errors import HubError, attempt
+from viz_core.hub.store.checks import HubError, attempt
 from viz_core.runtime.provenance import Provenance
 from viz_core.trace import Trace, recording_values
 

@@ -13,8 +13,7 @@ import torch
 from serving.requests.corpus import NOTHING, CorpusFound, read_sentences
 from serving.requests.corpus_kind import MOST_WORDS, QUANTILES, SAMPLED, STRONGEST, WordSeen
 from viz_core.hub import HubError, HubModel, HubRun, Token, load_hub
-from viz_core.hub.runs.run import SINK
-from viz_core.hub.runs.run_inputs import RunInputs
+from viz_core.hub.runs.run import SINK, RunInputs
 from viz_core.maps.measures import equal_tokens, induction_targets
 from viz_core.maps.roles import COLUMNS
 from viz_core.pretrained.samples import held_out

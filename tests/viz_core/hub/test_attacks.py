@@ -19,8 +19,8 @@ from tokenizers import Regex, Tokenizer, models, pre_tokenizers
 from tests.viz_core.bounded import bounded
 from viz_core.hub import HubError, load_hub
 from viz_core.hub.load import import_transformers
-from viz_core.hub.runs.tokenizer_patterns import costly
-from viz_core.hub.store.config_limits import check_sizes
+from viz_core.hub.runs.tokenizers import costly
+from viz_core.hub.store.checks import check_sizes
 from viz_core.hub.store.files import check_config, read_folder
 from viz_core.runtime.limited_process import LimitError
 
@@ -316,7 +316,7 @@ def test_a_limit_that_the_machine_may_have_met_is_tried_again(
         raise LimitError("try_patterns", status)
 
     with monkeypatch.context() as busy:
-        busy.setattr("viz_core.hub.runs.tokenizer_patterns.run_limited", stopped)
+        busy.setattr("viz_core.hub.runs.tokenizers.run_limited", stopped)
         assert costly(SimpleNamespace(backend_tokenizer=backend))
     assert not costly(SimpleNamespace(backend_tokenizer=backend))
 

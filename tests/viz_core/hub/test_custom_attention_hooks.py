@@ -14,7 +14,7 @@ from torch.overrides import _get_current_function_mode
 
 from tests.viz_core.hub.tiny_models import CODER, SIZES
 from viz_core.hub import instrument, restore
-from viz_core.hub.custom_attention_hooks import add_hooks, remove_hooks
+from viz_core.hub.custom_attention import add_hooks, remove_hooks
 from viz_core.trace import AttentionCall, intervene, off, record
 from viz_core.trace.sites import name_site
 

@@ -19,11 +19,10 @@ from PIL import Image
 from tests.viz_core.bounded import bounded
 from viz_core.hub import HubError, load_hub
 from viz_core.hub.load import import_transformers
-from viz_core.hub.runs.input_loading import load_video_options
+from viz_core.hub.runs.picture_prompt import load_video_options
 from viz_core.hub.runs.pictures import PictureInput
-from viz_core.hub.store.config_limits import check_processor
-from viz_core.hub.store.files import check_regular
-from viz_core.hub.store.local_models import LocalModel, local_models
+from viz_core.hub.store.checks import check_processor
+from viz_core.hub.store.files import LocalModel, check_regular, local_models
 
 pytestmark = pytest.mark.attack("models")
 Tiny = Callable[[str], Path]

@@ -16,7 +16,7 @@ from tests.viz_core.hub.tiny_talkers import TWO_TOWERS
 from viz_core.hub import HubError, HubModel
 from viz_core.hub.kinds import KINDS, ModelKind, kind_named, recognise, register_kind
 from viz_core.hub.kinds.base import Feature
-from viz_core.hub.runs.run_inputs import PAYLOADS, RunInputs
+from viz_core.hub.runs.run import PAYLOADS, RunInputs
 from viz_core.images.drawn import drawn_picture
 from viz_core.images.video import Video
 from viz_core.runtime.assets import ASSETS

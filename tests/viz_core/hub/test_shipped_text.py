@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from viz_core.hub import load_hub, local_models
-from viz_core.hub.store.local_models import SHIPPED_FOLDER
+from viz_core.hub.store.files import SHIPPED_FOLDER
 from viz_core.runtime.assets import ASSETS
 
 MB = 1e6

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from transformers import AutoTokenizer
 
 from viz_core.hub import HubError, HubModel, load_hub
-from viz_core.hub.runs.text import TextInput, clean_text
 from viz_core.hub.runs.token_text import Reader, visible
+from viz_core.hub.runs.tokenizers import TextInput, clean_text
 
 CORPUS = ["The cat sat on the mat and looked at the dog.", "She reads a book, he reads a letter."] * 3
 KINDS = {"wordpiece": "bert", "bytes": "gpt2", "metaspace": "gemma"}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import transformers
 
-from viz_core.hub.transformers_internals import self_test
+from viz_core.hub.transformers_internals import private_names as self_test
 
 HUB = Path(__file__).resolve().parents[3] / "viz_core" / "hub"
 PRIVATE = re.compile(r"\._(attn|supports)_|MAPPING_NAMES|transformers\.(models|masking_utils|vision_utils|image_)")

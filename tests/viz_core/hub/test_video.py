@@ -15,8 +15,8 @@ from torch import Tensor
 
 from tests.viz_core.hub.test_parity import assert_same_maps, eager, maps_of
 from viz_core.hub import HubError, HubModel
-from viz_core.hub.runs.number_words import number_words
-from viz_core.hub.runs.qwen_patches import merged_in_time, unpacked
+from viz_core.hub.runs.layouts import number_words
+from viz_core.hub.runs.tower_maps import merged_in_time, unpacked
 from viz_core.images.video import Video
 
 Tiny = Callable[[str], Path]

@@ -23,8 +23,8 @@ from tests.viz_core.hub.tiny_talkers import FAMILIES
 from viz_core.hub import HubError, HubModel, HubVision, PatchGrid, load_hub
 from viz_core.hub.kinds import recognise
 from viz_core.hub.runs import layouts
-from viz_core.hub.runs.llava_tiles import tiled
-from viz_core.hub.runs.patch_grid import box_seen
+from viz_core.hub.runs.layouts import tiled
+from viz_core.hub.runs.pictures import box_seen
 from viz_core.lab.heads_off import switchable, without_heads
 
 Tiny = Callable[[str], Path]

@@ -19,7 +19,7 @@ from tokenizers.pre_tokenizers import Whitespace
 
 from tests.viz_core.hub.tiny_models import save_tokenizer
 from viz_core.hub import HubModel, HubRun, Token, load_hub
-from viz_core.hub.runs.text import TextInput
+from viz_core.hub.runs.tokenizers import TextInput
 from viz_core.lab.heads_off import Change, Without, without_heads
 from viz_core.lab.scan import _line, read_heads, read_repeats, scan
 from viz_core.lab.scan_results import PERCENTILES, Line, Scan

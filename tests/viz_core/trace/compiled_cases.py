@@ -20,7 +20,7 @@ from tests.viz_core.positional.scheme_cases import HEAD_DIM, HEADS, LENGTH, SCHE
 from tests.viz_core.trace.attention_cases import H, K, Q, random_bias, random_mask, tensors
 from viz_core.attention import AdditiveAttention, MultiHeadAttention
 from viz_core.hub.attention import attention_forward
-from viz_core.hub.custom_attention_hooks import add_hooks
+from viz_core.hub.custom_attention import add_hooks
 from viz_core.models import TransformerDecoder, TransformerEncoder, ViT
 from viz_core.torch_internals import compiler
 from viz_core.trace import Trace, attend, no_recording, record

@@ -11,9 +11,8 @@ import importlib
 import pkgutil
 from typing import Any, NamedTuple
 
-from viz_core.hub.kinds.base import KINDS, Head, InputControl, ModelKind, register_kind
-from viz_core.hub.runs.config_facts import ConfigFacts
-from viz_core.hub.store.errors import HubError
+from viz_core.hub.kinds.base import KINDS, ConfigFacts, Head, InputControl, ModelKind, register_kind
+from viz_core.hub.store.checks import HubError
 
 for _module in pkgutil.iter_modules(__path__):
     importlib.import_module(f"{__name__}.{_module.name}")

@@ -10,16 +10,42 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from viz_core.hub.runs.config_facts import ConfigFacts
 from viz_core.hub.runs.positions import Positions
-from viz_core.hub.runs.run import HubRun, Label
-from viz_core.hub.runs.run_inputs import RunInputs
+from viz_core.hub.runs.run import HubRun, Label, RunInputs, layers_apart, trace_of_maps
 from viz_core.hub.runs.token_text import Token
-from viz_core.hub.runs.whole_maps import layers_apart, trace_of_maps
-from viz_core.hub.store.errors import HubError
-from viz_core.hub.store.local_models import LocalModel
-from viz_core.hub.store.memory import human_bytes
+from viz_core.hub.store.checks import HubError, human_bytes
+from viz_core.hub.store.files import LocalModel
+from viz_core.hub.transformers_internals.private_names import Task, has_model_for
 from viz_core.trace import Trace, no_recording, record
+
+
+@dataclass(frozen=True)
+class ConfigFacts:
+    """A config, with what transformers can do with its model type."""
+
+    config: Any
+    name: str  # of the model, for messages
+    architecture: str  # class of the model, like "BertForMaskedLM"; "" where the config names none
+
+    @property
+    def model_type(self) -> str:
+        """The family, like "bert"."""
+        return str(self.config.model_type)
+
+    @property
+    def is_encoder_decoder(self) -> bool:
+        """Whether it has two stacks."""
+        return bool(getattr(self.config, "is_encoder_decoder", False))
+
+    @property
+    def has_vision_config(self) -> bool:
+        """Whether a vision tower stands within the model."""
+        return hasattr(self.config, "vision_config")
+
+    def has_model_for(self, *tasks: Task) -> bool:
+        """Whether transformers has a model of this type for one of these tasks."""
+        return any(has_model_for(task, self.config.model_type) for task in tasks)
+
 
 Head = Literal["labels", "words", "mask", ""]
 """Output layer of a model: classes of its whole input, the next word, masked words, or none."""

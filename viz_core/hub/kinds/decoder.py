@@ -9,12 +9,10 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from viz_core.hub.kinds.base import Head, InputControl, register_kind
+from viz_core.hub.kinds.base import ConfigFacts, Head, InputControl, register_kind
 from viz_core.hub.kinds.text import TextKind, ids_of
-from viz_core.hub.runs.config_facts import ConfigFacts
 from viz_core.hub.runs.generation import write
-from viz_core.hub.runs.run import HubRun
-from viz_core.hub.runs.run_inputs import RunInputs
+from viz_core.hub.runs.run import HubRun, RunInputs
 
 
 @register_kind

@@ -8,15 +8,13 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
-from viz_core.hub.kinds.base import Head, InputControl, register_kind
+from viz_core.hub.kinds.base import ConfigFacts, Head, InputControl, register_kind
 from viz_core.hub.kinds.text import TextKind, ids_of
-from viz_core.hub.runs.config_facts import ConfigFacts
-from viz_core.hub.runs.input_loading import load_image_processor, load_tokenizer
-from viz_core.hub.runs.pictures import PictureInput
-from viz_core.hub.runs.run import Frame, HubRun, Label
-from viz_core.hub.runs.run_inputs import RunInputs
-from viz_core.hub.store.errors import HubError
-from viz_core.hub.store.local_models import LocalModel
+from viz_core.hub.runs.pictures import PictureInput, load_image_processor
+from viz_core.hub.runs.run import Frame, HubRun, Label, RunInputs
+from viz_core.hub.runs.tokenizers import load_tokenizer
+from viz_core.hub.store.checks import HubError
+from viz_core.hub.store.files import LocalModel
 from viz_core.images.open_image import as_rgb
 
 

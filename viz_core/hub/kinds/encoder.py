@@ -3,11 +3,9 @@
 from dataclasses import dataclass
 from typing import Any
 
-from viz_core.hub.kinds.base import Head, InputControl, register_kind
+from viz_core.hub.kinds.base import ConfigFacts, Head, InputControl, register_kind
 from viz_core.hub.kinds.text import TextKind, ids_of
-from viz_core.hub.runs.config_facts import ConfigFacts
-from viz_core.hub.runs.run import HubRun
-from viz_core.hub.runs.run_inputs import RunInputs
+from viz_core.hub.runs.run import HubRun, RunInputs
 
 
 @register_kind

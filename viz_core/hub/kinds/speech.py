@@ -6,12 +6,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from viz_core.hub.kinds.base import Head, InputControl, register_kind
+from viz_core.hub.kinds.base import ConfigFacts, Head, InputControl, register_kind
 from viz_core.hub.kinds.text import TextKind
-from viz_core.hub.runs.config_facts import ConfigFacts
 from viz_core.hub.runs.generation import GREEDY, write
-from viz_core.hub.runs.run import HubRun
-from viz_core.hub.runs.run_inputs import RunInputs
+from viz_core.hub.runs.run import HubRun, RunInputs
 from viz_core.hub.runs.sound_input import (
     SoundFeatures,
     SpectrogramInput,
@@ -20,8 +18,8 @@ from viz_core.hub.runs.sound_input import (
     load_sound_input,
     tasks_of,
 )
-from viz_core.hub.store.errors import HubError
-from viz_core.hub.store.local_models import LocalModel
+from viz_core.hub.store.checks import HubError
+from viz_core.hub.store.files import LocalModel
 from viz_core.sounds.sound import Sound
 
 _NUM_PROMPT_TOKENS = 8  # start, language, task, no times: the decoder is given these before it writes

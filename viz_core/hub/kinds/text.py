@@ -9,10 +9,9 @@ from jaxtyping import Int
 from torch import Tensor
 
 from viz_core.hub.kinds.base import ModelKind
-from viz_core.hub.runs.input_loading import load_tokenizer
-from viz_core.hub.runs.text import TextInput
 from viz_core.hub.runs.token_text import Token
-from viz_core.hub.store.local_models import LocalModel
+from viz_core.hub.runs.tokenizers import TextInput, load_tokenizer
+from viz_core.hub.store.files import LocalModel
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,14 +6,11 @@ from typing import Any
 from jaxtyping import Float
 from torch import Tensor
 
-from viz_core.hub.kinds.base import Head, InputControl, ModelKind, register_kind
-from viz_core.hub.runs.config_facts import ConfigFacts
-from viz_core.hub.runs.input_loading import load_image_processor
-from viz_core.hub.runs.pictures import PictureInput
-from viz_core.hub.runs.run import HubRun
-from viz_core.hub.runs.run_inputs import RunInputs
-from viz_core.hub.store.errors import HubError
-from viz_core.hub.store.local_models import LocalModel
+from viz_core.hub.kinds.base import ConfigFacts, Head, InputControl, ModelKind, register_kind
+from viz_core.hub.runs.pictures import PictureInput, load_image_processor
+from viz_core.hub.runs.run import HubRun, RunInputs
+from viz_core.hub.store.checks import HubError
+from viz_core.hub.store.files import LocalModel
 
 _TOWERS = ("clip_vision_model", "siglip_vision_model")
 _NO_GRID = "{name} windows or joins its patches from layer to layer: there is no one grid to show."

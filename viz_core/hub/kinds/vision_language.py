@@ -8,16 +8,15 @@ from typing import Any
 from torch import Tensor
 from torch.nn.functional import pad
 
-from viz_core.hub.kinds.base import Head, InputControl, register_kind
+from viz_core.hub.kinds.base import ConfigFacts, Head, InputControl, register_kind
 from viz_core.hub.kinds.decoder import DecoderKind
-from viz_core.hub.runs.config_facts import ConfigFacts
-from viz_core.hub.runs.input_loading import load_image_processor, load_tokenizer
 from viz_core.hub.runs.layouts import LAYOUTS, layout_of
 from viz_core.hub.runs.picture_prompt import PicturePrompt, with_patches
-from viz_core.hub.runs.run import HubRun
-from viz_core.hub.runs.run_inputs import RunInputs
-from viz_core.hub.runs.vision_frames import PartialRecording
-from viz_core.hub.store.local_models import LocalModel
+from viz_core.hub.runs.pictures import load_image_processor
+from viz_core.hub.runs.run import HubRun, RunInputs
+from viz_core.hub.runs.tokenizers import load_tokenizer
+from viz_core.hub.runs.tower_maps import PartialRecording
+from viz_core.hub.store.files import LocalModel
 from viz_core.images.open_image import as_rgb
 
 

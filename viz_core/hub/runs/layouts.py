@@ -17,13 +17,56 @@ from jaxtyping import Float, Int
 from PIL import Image
 from torch import Tensor
 
-from viz_core.hub.runs.llava_tiles import tiled
-from viz_core.hub.runs.number_words import number_words
-from viz_core.hub.runs.patch_grid import PatchGrid, box_seen
-from viz_core.hub.runs.qwen_patches import MOST_PATCHES, Packed, merged_in_time, unpacked
-from viz_core.hub.runs.vision_frames import CallSelector, one_frame
-from viz_core.hub.transformers_internals.model_code import internvl_tiles
+from viz_core.hub.runs.pictures import Box, PatchGrid, box_seen
+from viz_core.hub.runs.tower_maps import MOST_PATCHES, CallSelector, Packed, merged_in_time, one_frame, unpacked
+from viz_core.hub.transformers_internals.private_names import best_resolution, internvl_tiles
 from viz_core.images.video import Video
+
+
+@dataclass(frozen=True)
+class Tiled:
+    """The patches of all tiles together, as many as are left without the border."""
+
+    shape: tuple[int, int]  # rows and columns of patches
+    box: Box  # of them, in pixels of the picture
+
+
+def tiled(height: int, width: int, sizes: Any, patch: int) -> Tiled:
+    """What of a picture becomes patches (Liu 2024, "LLaVA-NeXT"; `unpad_image` of its code).
+
+    The picture is made as large as fits into the best of the sizes, in the middle of it. Of the border, which is as
+    wide on both sides, rows or columns of patches are left out that hold nothing else.
+
+    Args:
+        sizes: (height, width) of all tiles together, in pixels.
+        patch: height and width of a patch in pixels.
+    """
+    high, wide = best_resolution((height, width), sizes)
+    rows, columns = high // patch, wide // patch
+    above = beside = 0
+    if width / height > columns / rows:
+        above = (rows - int(round(height * (columns / width), 7))) // 2
+    else:
+        beside = (columns - int(round(width * (rows / height), 7))) // 2
+    scale = min(wide / width, high / height)  # of the picture; the border fills what is left
+    tall, broad = min(math.ceil(height * scale), high), min(math.ceil(width * scale), wide)
+    left, top = (wide - broad) // 2, (high - tall) // 2
+    across = [(x * patch - left) * width / broad for x in (beside, columns - beside)]
+    down = [(y * patch - top) * height / tall for y in (above, rows - above)]
+    return Tiled((rows - 2 * above, columns - 2 * beside), (across[0], down[0], across[1], down[1]))
+
+
+_WORDS = "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen".split()
+_WORDS += "seventeen eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety".split()
+
+
+def number_words(number: int) -> str:
+    """Return a number from 0 to 99 in words: "twenty-one"; larger ones in digits."""
+    if number < 20 or number > 99:
+        return _WORDS[number] if number < 20 else str(number)
+    tens, ones = divmod(number, 10)
+    return _WORDS[18 + tens] + (f"-{_WORDS[ones]}" if ones else "")
+
 
 MARK = "<image>"
 """Where a prompt says that the picture or video stands, for every family."""

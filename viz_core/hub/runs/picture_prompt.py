@@ -8,15 +8,13 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from viz_core.hub.runs.input_loading import load_video_options
 from viz_core.hub.runs.layouts import MARK, EncodedPicture, Layout, LayoutContext
-from viz_core.hub.runs.patch_grid import PatchGrid
-from viz_core.hub.runs.pictures import PictureInput
+from viz_core.hub.runs.pictures import PatchGrid, PictureInput
 from viz_core.hub.runs.run import Frame
-from viz_core.hub.runs.text import TextInput
 from viz_core.hub.runs.token_text import Token
-from viz_core.hub.store.errors import HubError
-from viz_core.hub.store.local_models import LocalModel
+from viz_core.hub.runs.tokenizers import TextInput
+from viz_core.hub.store.checks import HubError
+from viz_core.hub.store.files import LocalModel, read_json
 from viz_core.images.open_image import as_rgb
 from viz_core.images.video import Video
 
@@ -134,3 +132,13 @@ def with_patches(
             label = f"r{row + 1}c{column + 1}" + (f" ({number})" if number > 1 else "")
             named[place] = replace(tokens[place], text="", label=label, starts_word=False, special=True)
     return tuple(named)
+
+
+def load_video_options(place: LocalModel) -> dict[str, Any]:
+    """What a model's folder says of videos; {} where nothing but what it says of pictures."""
+    for file, key in (("video_preprocessor_config.json", None), ("processor_config.json", "video_processor")):
+        path = place.path / file
+        content = read_json(path, place.name) if path.is_file() else {}
+        if found := content if key is None else content.get(key):
+            return dict(found)
+    return {}

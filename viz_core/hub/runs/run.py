@@ -1,20 +1,22 @@
-"""Result of a run of a Hugging Face model: tokens, trace and output."""
+"""What a model of the hub is run on, and the result: tokens, trace and output."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypedDict
 
 from jaxtyping import Float
 from PIL import Image
 from torch import Tensor
 
-from viz_core.hub.runs.patch_grid import PatchGrid
+from viz_core.hub.runs.generation import GREEDY, Sampling
+from viz_core.hub.runs.pictures import PatchGrid
 from viz_core.hub.runs.sound_input import SoundFeatures
 from viz_core.hub.runs.token_text import Token
 from viz_core.images.video import Video
 from viz_core.runtime.provenance import UNKNOWN, Provenance
 from viz_core.runtime.viewer import show
-from viz_core.trace import AttentionCall, Trace
+from viz_core.sounds.sound import Sound
+from viz_core.trace import AttentionCall, Trace, record, record_weights
 
 SINK = Token(-1, "sink", "sink", special=True)
 """The key that a model with learned sinks has before all tokens (`viz_core.hub.attention.with_sink`)."""
@@ -165,3 +167,100 @@ class HubRun:
             frame = self.frame if id_ == "vision-self" else None
             found.append(Maps(id_, queries, keys, tuple(sorted(calls, key=lambda call: call.layer)), frame))
         return tuple(found)
+
+
+PAYLOADS = ("text", "text_pair", "target", "image", "video", "sound")
+"""Fields of `RunInputs` that a kind of model takes or does not take (`ModelKind.takes`)."""
+
+
+class RunOptions(TypedDict, total=False):
+    """Keyword arguments of `HubModel.run`; `RunInputs` documents them."""
+
+    text_pair: str | None
+    target: str | None
+    image: Image.Image | None
+    video: Video | None
+    sound: Sound | None
+    max_new_tokens: int | None
+    sampling: Sampling
+    max_tokens: int | None
+    max_seconds: float | None
+    language: str | None
+    task: str | None
+
+
+@dataclass(frozen=True, eq=False)
+class RunInputs:
+    """Inputs and limits of one run.
+
+    Attributes:
+        text: what an encoder reads, a decoder continues, or an encoder-decoder translates.
+        text_pair: a second text, for encoders.
+        target: what the model writes, instead of what it would: a continuation, a translation, the words of a sound.
+        image: a picture of any mode and size, for vision models, dual encoders and vision-language models; the latter
+            put it where the text says "<image>", or before the text.
+        video: instead of a picture, for vision-language models that were trained on videos, in the same place.
+        sound: for speech models (`viz_core.sounds.open_sound.open_sound`).
+        max_new_tokens: most tokens it writes; the default of its kind unless given. 0 lets a decoder only read.
+        sampling: how it chooses tokens.
+        max_tokens: the most tokens a host allows a text to have, with what a decoder writes.
+        max_seconds: time limit for writing.
+        language: spoken in the sound, of `card.languages`; detected by the model unless given.
+        task: of `card.tasks`: "transcribe", or "translate" into English.
+    """
+
+    text: str | None = None
+    text_pair: str | None = None
+    target: str | None = None
+    image: Image.Image | None = None
+    video: Video | None = None
+    sound: Sound | None = None
+    max_new_tokens: int | None = None
+    sampling: Sampling = GREEDY
+    max_tokens: int | None = None
+    max_seconds: float | None = None
+    language: str | None = None
+    task: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.max_new_tokens is not None and self.max_new_tokens < 0:
+            raise ValueError(f"max_new_tokens: expected 0 or more, got {self.max_new_tokens}")
+
+    @property
+    def payloads(self) -> frozenset[str]:
+        """Names of the texts, pictures and sounds that are given."""
+        return frozenset(name for name in PAYLOADS if getattr(self, name) is not None)
+
+    @property
+    def budget(self) -> int:
+        """Most tokens to write, once `max_new_tokens` is set."""
+        return self.max_new_tokens or 0
+
+
+def trace_of_maps(result: Any, stack: str | None) -> Trace:
+    """The maps that a model returned, under the sites our attention would have given them."""
+    kinds = {
+        "attentions": (stack, "self"),
+        "encoder_attentions": ("encoder", "self"),
+        "decoder_attentions": ("decoder", "self"),
+        "cross_attentions": ("decoder", "cross"),
+    }
+    with record() as trace:
+        for name, (where, kind) in kinds.items():
+            maps = getattr(result, name, None) or ()
+            for layer, weights in enumerate(weights for weights in maps if weights is not None):
+                record_weights(weights.float(), f"{where}.{layer}.{kind}")
+    return trace
+
+
+def layers_apart(trace: Trace) -> Trace:
+    """Give each call its layer where layers share their weights and are one module called repeatedly (ALBERT)."""
+    if not any("@" in site for site in trace.sites):
+        return trace
+    numbers: dict[tuple[str, str], int] = {}
+    apart = Trace()
+    for call in trace:
+        layer = numbers.setdefault((call.stack, call.kind), 0)
+        apart.add(call.source, f"{call.stack}.{layer}.{call.kind}")
+        numbers[call.stack, call.kind] += 1
+    return apart

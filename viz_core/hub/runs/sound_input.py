@@ -10,8 +10,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from viz_core.hub.runs.token_text import Token
-from viz_core.hub.store.errors import HubError
-from viz_core.hub.transformers_internals.model_code import feature_extractor_config
+from viz_core.hub.store.checks import HubError
+from viz_core.hub.transformers_internals.private_names import feature_extractor_config
 from viz_core.sounds.sound import RATE, Sound
 
 Head = tuple[int, int]

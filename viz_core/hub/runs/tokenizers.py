@@ -1,0 +1,205 @@
+"""Texts as input: tokenizers that are safe to load, encoding under a lock, decoding.
+
+A tokenizer's patterns are tested for catastrophic backtracking before they are used. The library that matches them
+lets no other thread run meanwhile and cannot be interrupted; so they are tried in a process of their own, whose
+processor's time is bounded. Backtracking over (a+)+ doubles with every letter, over a*a* it grows with the square of
+the text (Davis and others 2018, "The impact of regular expression denial of service").
+"""
+
+import json
+import re
+import threading
+import unicodedata
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import Any
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from viz_core.hub.runs.token_text import Reader, Token
+from viz_core.hub.store.checks import HubError
+from viz_core.hub.store.files import SAFE, LocalModel
+from viz_core.runtime.limited_process import LimitError, Limits, run_limited
+from viz_core.runtime.tokenizer_trial import try_patterns, try_tokenizer
+
+_LENGTH = 2000  # characters of a trial: a million steps for what grows with the square of it
+_LIMITS = Limits(cpu_seconds=1)  # for all trials of a tokenizer
+_UNITS = ("a", "A", "1", " ", "\n", "a ", "a1", "é", "'s", ".", "_", "aA")
+_NAMED = 40  # words and signs
+_ENDS = ("", "!", "\0")
+
+
+def costly(tokenizer: Any) -> bool:
+    """Whether a loaded tokenizer has patterns that are invalid or may not end; a slow tokenizer has none."""
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    parts = [getattr(backend, name, None) for name in ("normalizer", "pre_tokenizer", "decoder")]
+    found = {pattern for part in parts if part is not None for pattern in _patterns(json.loads(part.__getstate__()))}
+    try:
+        return bool(found) and not _come_to_an_end(tuple(sorted(found)))
+    except LimitError:  # a limit of the clock or of memory may be the machine's: not cached
+        return True
+
+
+@contextmanager
+def panics_in_words(refusal: HubError) -> Iterator[None]:
+    """Raise `error` where the library panics over a pattern, which is not an Exception."""
+    try:
+        yield
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":  # pyo3's; it cannot be imported
+            raise
+        raise refusal from None
+
+
+@lru_cache(maxsize=256)
+def _come_to_an_end(patterns: tuple[str, ...]) -> bool:
+    content = json.dumps([patterns, list(_texts(patterns))]).encode()
+    try:
+        run_limited(try_patterns, content, limits=_LIMITS)
+    except LimitError as error:
+        if error.status != 1:
+            raise
+        return False
+    return True
+
+
+def _texts(patterns: tuple[str, ...]) -> Iterator[str]:
+    """Long runs of what is common, and of the words and signs that the patterns name, with an end that fits nothing."""
+    plain = re.sub(r"\\[pP]\{.*?\}", "", "".join(patterns))
+    for unit in (*_UNITS, *sorted(set(re.findall(r"\w+|[^\w\s]", plain)))[:_NAMED]):
+        for end in _ENDS:
+            yield unit * (_LENGTH // len(unit)) + end
+
+
+def _patterns(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        if isinstance(value.get("Regex"), str):
+            yield value["Regex"]
+        for inner in value.values():
+            yield from _patterns(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _patterns(inner)
+
+
+_GIVES_UP = "The model's tokenizer gives up on this text: one of its patterns takes too long. Try another text."
+_WHITESPACE = {"\n", "\t"}
+
+
+def clean_text(text: str) -> str:
+    """The text without control characters and halves of characters; line ends and tabs stay."""
+    plain = text.replace("\r\n", "\n").replace("\r", "\n")
+    return "".join(c for c in plain if c in _WHITESPACE or unicodedata.category(c) not in ("Cc", "Cs"))
+
+
+class TextInput:
+    """A tokenizer with a lock, since fast tokenizers are not thread-safe."""
+
+    def __init__(self, tokenizer: Any, num_embeddings: int) -> None:
+        self._tokenizer = tokenizer
+        self._num_embeddings = num_embeddings
+        self._lock = threading.Lock()
+        self._reader = Reader(tokenizer)
+
+    @property
+    def name(self) -> str:
+        """The tokenizer's algorithm, like "WordPiece" or "BPE"."""
+        backend = getattr(self._tokenizer, "backend_tokenizer", None)
+        return "SentencePiece" if backend is None else type(backend.model).__name__
+
+    @property
+    def vocabulary_size(self) -> int:
+        """Number of token ids."""
+        return len(self._tokenizer)
+
+    def num_unknown(self, ids: Sequence[int]) -> int:
+        """Number of unknown tokens among these ids; 0 for a vocabulary without one."""
+        unknown = self._tokenizer.unk_token_id
+        others = {self._tokenizer.bos_token_id, self._tokenizer.eos_token_id, self._tokenizer.pad_token_id}
+        return 0 if unknown is None or unknown in others else list(ids).count(unknown)
+
+    @property
+    def max_tokens(self) -> int | None:
+        """What the tokenizer says the model takes; None where it says nothing."""
+        limit = getattr(self._tokenizer, "model_max_length", None)
+        return int(limit) if limit and limit < 10**6 else None
+
+    def encode(
+        self, text: str, pair: str | None = None, *, target: bool = False, bare: bool = False
+    ) -> dict[str, Int[Tensor, "1 tokens"]]:
+        """Encode a text or a pair: input_ids, and token_type_ids where the tokenizer has them.
+
+        Args:
+            target: it is what an encoder-decoder is to write, not what it reads.
+            bare: the tokenizer puts no special tokens around it.
+        """
+        cleaned = [clean_text(t) for t in ([text] if pair is None else [text, pair])]
+        if not all(t.strip() for t in cleaned):
+            raise HubError(
+                "There is nothing to read yet: type a text." if pair is None else "Type both texts of the pair."
+            )
+        with self._lock, panics_in_words(HubError(_GIVES_UP)):
+            # Not padded and not truncated: callers check the length.
+            options = {"verbose": False, "add_special_tokens": not bare}
+            encoded = self._tokenizer(text_target=cleaned[0]) if target else self._tokenizer(*cleaned, **options)
+        ids = list(encoded["input_ids"])
+        if not ids:
+            raise HubError("The model's tokenizer finds nothing to read in this text.")
+        if max(ids) >= self._num_embeddings:
+            raise HubError(
+                "The tokenizer does not belong to the model: it knows {known:,} tokens, the model {expected:,}.",
+                known=self.vocabulary_size,
+                expected=self._num_embeddings,
+            )
+        wanted = ("input_ids", "token_type_ids")
+        return {name: torch.tensor([list(encoded[name])]) for name in wanted if name in encoded}
+
+    def filled(self, ids: Int[Tensor, "1 tokens"], length: int) -> Int[Tensor, "1 length"]:
+        """Pad ids at the end, for models that were trained on texts of one length without a mask."""
+        if self._tokenizer.pad_token_id is None:
+            raise HubError("The model's tokenizer has no token to fill a text with, which this model needs.")
+        return torch.nn.functional.pad(ids, (0, length - ids.shape[1]), value=int(self._tokenizer.pad_token_id))
+
+    def read(self, ids: Sequence[int]) -> tuple[Token, ...]:
+        """Tokens as people read them."""
+        with self._lock:
+            return self._reader.read(ids)
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text that these tokens are, without special ones; its line breaks stay, blanks around it go."""
+        with self._lock:
+            return str(self._tokenizer.decode(list(ids), skip_special_tokens=True)).strip(" ")
+
+
+_VOCABULARY = re.compile(r"(tokenizer|vocab|tekken)\.json|vocab\.txt|[\w.-]+\.(model|spm)")
+
+
+def load_tokenizer(place: LocalModel, network: Any) -> tuple[Any, TextInput]:
+    """A tokenizer as transformers has it, and as texts go through it into `network`, the part of a model that reads."""
+    from transformers import AutoTokenizer
+
+    if not any(_VOCABULARY.fullmatch(file.name) for file in place.path.iterdir()):
+        raise HubError("{name} lacks its tokenizer.", name=place.name)  # transformers would make up an empty one
+    too_long = HubError(
+        "The tokenizer of {name} has a pattern that takes too long on some texts, so it is not used.", name=place.name
+    )
+    file = place.path / "tokenizer.json"
+    if file.is_file() and not _ends(file.read_bytes()):
+        raise too_long
+    with panics_in_words(too_long):
+        tokenizer = AutoTokenizer.from_pretrained(place.path, **SAFE)
+    if costly(tokenizer):
+        raise too_long
+    return tokenizer, TextInput(tokenizer, network.get_input_embeddings().num_embeddings)
+
+
+def _ends(content: bytes) -> bool:
+    """Whether a tokenizer.json can be tried within limits; one that is broken is for its reader to refuse."""
+    limits = Limits(cpu_seconds=1 + len(content) // 2**20, memory=2**31)  # loading takes longer the larger it is
+    try:
+        return not run_limited(try_tokenizer, content, limits=limits)
+    except LimitError as error:
+        return error.status == 1  # an exception, not a signal
