@@ -190,18 +190,6 @@ def test_links_of_a_pack_lead_to_the_address_or_to_its_own_pages(packs: Path, la
     assert links - leading <= set(names)
 
 
-def test_the_trial_is_beside_it(packs: Path) -> None:
-    names = {path.name for path in (packs / "trial").iterdir()}
-    with zipfile.ZipFile(packs / "trial.zip") as archive:
-        books = {f"analysis.{language}.ipynb" for language in LANGUAGES[1:]}
-        pages = {f"{language}.html" for language in LANGUAGES}
-        assert set(archive.namelist()) == names == {*course().TRIAL, *books, *pages}
-    for language in LANGUAGES:
-        html = (packs / "trial" / f"{language}.html").read_text("utf-8")
-        links = [link.split("?")[0] for link in re.findall(r'href="([^"]+)"', html)]
-        assert {link for link in links if not link.startswith("https://atlas.school.example/")} == {"form.html"}
-
-
 def test_an_address_that_is_none_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="the address begins with"):
         course().build(tmp_path, "atlas.school.example")

@@ -84,4 +84,3 @@ def test_links_of_the_course_lead_to_the_app(site: Path) -> None:
         assert f'href="{APP}/queries-keys-values?lang={language}' in html
         assert 'href="http://localhost:8501' not in html
         assert 'href="lesson-6.html"' in html
-        assert f'href="form.html?lang={language}' in (site / "teach" / "trial" / f"{language}.html").read_text("utf-8")

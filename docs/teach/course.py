@@ -2,7 +2,6 @@
 
 For each language, build/course holds the pages to read and print (LANGUAGE/index.html), the same as a zip, and a Common
 Cartridge 1.1 for a learning platform. The cartridge is for students: it has no keys and no notes for the teacher.
-build/course/trial holds the trial, in all languages.
 """
 
 from __future__ import annotations
@@ -10,7 +9,6 @@ from __future__ import annotations
 import argparse
 import html
 import re
-import runpy
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +23,6 @@ ADDRESS = "http://localhost:8501"
 SECTIONS = ("goals", "plan", "slides", "vote", "sheet", "key", "homework")
 """The sections of a lesson, in the order of their headings."""
 MINUTES = 45
-TRIAL = ("form.html", "analysis.ipynb", "analysis.json", "items.json", "trial.py")
 _NAME = {"en": "Name, date", "pt-BR": "Nome, data", "zh-TW": "姓名、日期"}
 _SHEET = {"en": "Exercise sheet", "pt-BR": "Folha de exercícios", "zh-TW": "練習單"}
 _STYLE = """
@@ -163,18 +160,6 @@ def _manifest(language: str, title: str, entries: str, resources: str) -> str:
     )
 
 
-def trial_files(address: str) -> dict[str, str]:
-    """The files of the trial by name: its page and the analysis in each language, the form, and what they read."""
-    files = {name: (HERE / "trial" / name).read_text("utf-8") for name in TRIAL}
-    notebook = runpy.run_path(str(HERE / "trial" / "trial.py"))["notebook"]
-    for language in LANGUAGES:
-        if language != "en":
-            files[f"analysis.{language}.ipynb"] = notebook(language)
-        text = (HERE / "trial" / f"{language}.md").read_text("utf-8")
-        files[f"{language}.html"] = page(text.split("\n")[0].removeprefix("# "), text, language, address)
-    return files
-
-
 def _write(folder: Path, files: dict[str, str]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in files.items():
@@ -205,9 +190,6 @@ def build(folder: Path, address: str = ADDRESS) -> None:
         _write(folder / language, pages)
         _write_zip(folder / f"teacher-{language}.zip", pages)
         _write_zip(folder / f"students-{language}.imscc", cartridge(language, address))
-    trial = trial_files(address)
-    _write(folder / "trial", trial)
-    _write_zip(folder / "trial.zip", trial)
 
 
 if __name__ == "__main__":

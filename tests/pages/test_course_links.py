@@ -1,4 +1,4 @@
-"""Links of the course and of the trial open what they say."""
+"""Links of the course open what they say."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.source_files import ROOT
 OpenPage = Callable[..., AppTest]
 TEACH = ROOT / "docs" / "teach"
 LINK = re.compile(r"\]\(http://localhost:8501/([^)\s]+)\)")
-PAGES = [*(TEACH / "en").glob("*.md"), TEACH / "trial" / "en.md"]
+PAGES = [*(TEACH / "en").glob("*.md")]
 LINKS = sorted({link for path in PAGES for link in LINK.findall(path.read_text("utf-8"))})
 OF_THE_VIEW = re.compile("(.+-)?(head|pin)")
 """Parameters that the attention view reads; it says so where they name nothing."""
