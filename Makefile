@@ -92,7 +92,7 @@ $(VENV)/.bench: requirements-bench.txt $(VENV)/.dev
 load: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.load $(ARGS)
 
-# All attacks with many cases; writes docs/attacks.md and the measurements of docs/security.md.
+# All attacks with many cases; writes the measurements of docs/security.md.
 attacks: $(VENV)/.peers
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.attacks
 

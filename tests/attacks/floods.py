@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import shutil
 import statistics
@@ -22,12 +23,12 @@ from urllib.parse import urlsplit
 
 from streamlit.proto.BackMsg_pb2 import BackMsg
 
+from benchmarks.memory import MB, resident
 from benchmarks.serving import HOSTED, Server, free_port, running
 from benchmarks.visitors import visit
 from tests.attacks.forged import page_run, state
 from tests.attacks.over_http import FOREIGN, send_request
 from tests.attacks.proxied import behind_proxy
-from tests.attacks.soak import State
 
 CHAPTER = "sinusoidal-encoding"
 SECONDS = 60.0
@@ -44,6 +45,28 @@ HANDSHAKE = (
 )
 
 Flood = Callable[[str], Awaitable[None]]
+
+
+@dataclass(frozen=True)
+class State:
+    """What a server holds."""
+
+    megabytes: float
+    threads: int
+    files: int
+    cpu: float  # seconds, in all
+
+    @classmethod
+    def of(cls, pid: int) -> State:
+        process = Path(f"/proc/{pid}")
+        threads = next(line for line in (process / "status").read_text().splitlines() if line.startswith("Threads"))
+        times = (process / "stat").read_text().rpartition(")")[2].split()[11:13]
+        return cls(
+            resident(pid) / MB,
+            int(threads.split()[1]),
+            len(list((process / "fd").iterdir())),
+            sum(map(int, times)) / os.sysconf("SC_CLK_TCK"),
+        )
 
 
 def frame(opcode: int, data: bytes = b"", last: bool = True) -> bytes:

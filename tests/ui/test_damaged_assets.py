@@ -168,9 +168,7 @@ KINDS: dict[str, tuple[str, Callable[[Path], None]]] = {
 @pytest.mark.attack("shipped files")
 @pytest.mark.parametrize("damage", DAMAGE)
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_file_of_a_kind(
-    kind: str, damage: str, shipped: Path, monkeypatch: pytest.MonkeyPatch, record_property: pytest.RecordProperty
-) -> None:
+def test_a_file_of_a_kind(kind: str, damage: str, shipped: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ui.text.words, "TEXT", shipped / "text")
     monkeypatch.setattr(view_words, "TEXT", shipped / "text")
     monkeypatch.setattr(components, "COMPONENTS", shipped / "components")
@@ -199,21 +197,17 @@ def test_a_file_of_a_kind(
     read(files[0])
     assert messages or damage == "swapped for another"
     assert all(len(sentence) < 300 for sentence in messages)
-    record_property("got", f"a sentence for {len(messages)} of {len(files)}; the others make no difference")
 
 
 @pytest.mark.attack("shipped files")
 @pytest.mark.usefixtures("seeded")
-def test_a_page_says_which_file_it_lacks(
-    shipped: Path, monkeypatch: pytest.MonkeyPatch, record_property: pytest.RecordProperty
-) -> None:
+def test_a_page_says_which_file_it_lacks(shipped: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ui.text.words, "TEXT", shipped / "text")
     with damaged(shipped / "text/en/home.md", "missing"):
         app = AppTest.from_file(str(DOOR), default_timeout=600).run()
     assert not app.exception
     (message,) = (error.value for error in app.error)
     assert unescape(message) == "The file home.md of the Atlas is missing or damaged. Install the Atlas again."
-    record_property("got", message)
 
 
 def test_the_readers_errors_are_the_files_fault() -> None:

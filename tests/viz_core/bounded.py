@@ -6,8 +6,6 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import pytest
-
 from benchmarks.memory import MB, Peak
 
 MOST_MB = 200
@@ -16,8 +14,8 @@ _CLOCK = "ATTACK_CASES" in os.environ  # `make attacks`: nothing in the suite de
 
 
 @contextmanager
-def bounded(record_property: pytest.RecordProperty) -> Iterator[None]:
-    """Within 200 MB, and in `make attacks` within 2 seconds of the processor; both stand in the document.
+def bounded() -> Iterator[None]:
+    """Within 200 MB, and in `make attacks` within 2 seconds of the processor.
 
     Memory is that of the process, so that what a library takes outside of Python counts.
     """
@@ -26,6 +24,5 @@ def bounded(record_property: pytest.RecordProperty) -> Iterator[None]:
     yield
     took = sum(os.times()[:4]) - sum(begun[:4])  # of children as well
     held = max(0.0, (peak.stop() or 0.0) / MB)
-    record_property("took", f"{took:.2f} s, {held:.0f} MB")
     assert held < MOST_MB
     assert not _CLOCK or took < MOST_SECONDS

@@ -32,7 +32,7 @@ async def request_and_stop(url: str, server: subprocess.Popen[bytes]) -> None:
 
 
 @pytest.mark.attack("disorder")
-def test_told_to_stop_in_the_middle_of_a_computation(tmp_path: Path, record_property: pytest.RecordProperty) -> None:
+def test_told_to_stop_in_the_middle_of_a_computation(tmp_path: Path) -> None:
     """Its worker is stuck for good: nothing that ends by itself."""
     settings = {"ATLAS_WORKERS": "1", "ATLAS_STOP_SECONDS": "0.5"}
     process, url = start(tmp_path, HOSTED, settings)
@@ -55,4 +55,3 @@ def test_told_to_stop_in_the_middle_of_a_computation(tmp_path: Path, record_prop
     events = {line["event"]: line for line in lines}
     assert events["stopping"]["running"] == 1
     assert events["stopped"]["finished"] is False
-    record_property("got", "the server ends by this signal, and its worker with it")

@@ -32,14 +32,13 @@ def memory(pid: int, field: str) -> int:
 
 
 @pytest.mark.attack("memory")
-def test_workers_share_one_copy_of_the_weights(pool: WorkerPool, record_property: pytest.RecordProperty) -> None:
+def test_workers_share_one_copy_of_the_weights(pool: WorkerPool) -> None:
     for number in range(4):
         pool.execute("outline", TranslationRequest(MODEL, f"{number} old dogs."))
     for worker in pool.workers:
         assert isinstance(worker.process, CopiedProcess)
         own, whole = (memory(worker.process.pid, field) for field in ("Private_Dirty", "Rss"))
         assert own < whole / 3
-        record_property("got", f"{own // 1024} of {whole // 1024} MB are a worker's own")
 
 
 def test_a_copy_can_wait_for_programs_of_its_own(pool: WorkerPool) -> None:

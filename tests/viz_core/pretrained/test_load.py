@@ -134,7 +134,7 @@ DAMAGE: dict[str, Callable[[Path], object]] = {
 @pytest.mark.attack("shipped files")
 @pytest.mark.parametrize("damage", DAMAGE)
 @pytest.mark.parametrize("file", FILES)
-def test_each_file(file: str, damage: str, folder: Path, record_property: pytest.RecordProperty) -> None:
+def test_each_file(file: str, damage: str, folder: Path) -> None:
     """What a model needs is missed in a sentence; damage to what is told of it is named, or makes no difference."""
     whole = load(NAME, device="cpu", folder=folder).translate("He is calm.").text
     DAMAGE[damage](folder / NAME / file)
@@ -148,7 +148,6 @@ def test_each_file(file: str, damage: str, folder: Path, record_property: pytest
         assert len(got) < 300
     if damage == "read-only" or file in FILES[:3]:
         assert (got == "it works as before") == (damage == "read-only")
-    record_property("got", got)
 
 
 @pytest.mark.attack("shipped files")

@@ -47,11 +47,10 @@ def test_channels_are_averaged_and_what_is_too_loud_is_cut() -> None:
 
 @pytest.mark.attack("sounds")
 @pytest.mark.parametrize("name", BAD)
-def test_what_cannot_be_heard_gets_a_sentence(name: str, record_property: pytest.RecordProperty) -> None:
+def test_what_cannot_be_heard_gets_a_sentence(name: str) -> None:
     content, outcome = BAD[name]
-    with bounded(record_property), pytest.raises(SoundError, match=outcome) as refused:
+    with bounded(), pytest.raises(SoundError, match=outcome) as refused:
         open_sound(content)
-    record_property("got", str(refused.value))
     assert str(refused.value).endswith(".")
 
 
