@@ -7,10 +7,8 @@ from collections.abc import Sequence
 from functools import partial
 
 from benchmarks import readme
-from benchmarks.isolation import in_own_process
-from benchmarks.parts import PARTS, devices, measured
-from benchmarks.report import Row, machine, save
-from benchmarks.tables import text_table
+from benchmarks.parts import PARTS, devices, in_own_process, measured
+from benchmarks.report import Row, machine, save, text_table
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

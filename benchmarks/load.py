@@ -19,10 +19,9 @@ from pathlib import Path
 import torch
 
 from benchmarks import readme
-from benchmarks.memory import MB, Tree
-from benchmarks.report import Row, save
+from benchmarks.report import Row, save, text_table
+from benchmarks.sampling import MB, Tree
 from benchmarks.serving import HOSTED, running
-from benchmarks.tables import text_table
 from benchmarks.view_bytes import decode_view
 from benchmarks.visitors import Shown, Visitor, visit
 from viz_core.pretrained import Translator, load_translator

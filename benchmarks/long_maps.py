@@ -8,9 +8,8 @@ import torch
 import torch.nn.functional as F
 
 from benchmarks.map_queries import THUMBNAIL, TILE, WIDTH
-from benchmarks.memory import MB, Peak
 from benchmarks.report import Row
-from benchmarks.sampling import stopwatch
+from benchmarks.sampling import MB, Peak, stopwatch
 from viz_core.trace import AttentionCall, attend, record
 from viz_core.trace.linear_rule import LinearRule
 

@@ -9,11 +9,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from benchmarks.memory import MB, Peak, fits
 from benchmarks.random_models import bert, forward, random_tokens
 from benchmarks.recording import PEERS, eager_bytes
 from benchmarks.report import Row
-from benchmarks.sampling import in_turns, milliseconds, stopwatch
+from benchmarks.sampling import MB, Peak, fits, in_turns, milliseconds, stopwatch
 from viz_core.trace import Trace, attend, record
 
 SIZES = (128, 512, 2048, 4096)

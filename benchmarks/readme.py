@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.parts import SAVED
-from benchmarks.report import RESULTS, Result, Row, read
+from benchmarks.report import RESULTS, Result, Row, markdown_table, read
 from benchmarks.serving import ROOT
-from benchmarks.tables import markdown_table
 
 BEGIN, END = "<!-- benchmarks: written by `python -m benchmarks.readme` -->", "<!-- end of benchmarks -->"
 README = ROOT / "README.md"

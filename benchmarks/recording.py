@@ -9,10 +9,9 @@ from collections.abc import Sequence
 
 import torch
 
-from benchmarks.memory import MB, Peak, fits
 from benchmarks.random_models import WAYS, bert, forward, random_tokens
 from benchmarks.report import Row
-from benchmarks.sampling import in_turns, stopwatch
+from benchmarks.sampling import MB, Peak, fits, in_turns, stopwatch
 from benchmarks.serving import ROOT
 from viz_core.trace import Trace
 

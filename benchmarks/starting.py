@@ -14,8 +14,8 @@ from pathlib import Path
 from playwright.sync_api import Browser, sync_playwright
 
 from benchmarks.browsing import Visitor, chromium, visit
-from benchmarks.memory import MB, resident
 from benchmarks.report import Row
+from benchmarks.sampling import MB, resident
 from benchmarks.serving import ROOT, Server, running
 
 EMPTY = "benchmarks/peers/empty.py"

@@ -23,7 +23,7 @@ from urllib.parse import urlsplit
 
 from streamlit.proto.BackMsg_pb2 import BackMsg
 
-from benchmarks.memory import MB, resident
+from benchmarks.sampling import MB, resident
 from benchmarks.serving import HOSTED, Server, free_port, running
 from benchmarks.visitors import visit
 from tests.attacks.forged import page_run, state

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from benchmarks.memory import MB, Peak
+from benchmarks.sampling import MB, Peak
 
 MOST_MB = 200
 MOST_SECONDS = 2
