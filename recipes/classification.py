@@ -16,7 +16,6 @@ from recipes import loop
 from recipes.augmentation import Views, mix, random_views, soft_targets
 from recipes.fast_pass import fast_pass
 from recipes.loop import RunOptions, TrainingState, run_epochs, seeded_generator
-from recipes.mimetic import start_like_trained
 from recipes.optimizer import Optimizers
 from recipes.picture_sets import Pictures
 from viz_core.images.preprocessing import Preparation
@@ -37,7 +36,6 @@ class ClassifierConfig(loop.TrainingConfig):
     views: Views = field(default_factory=Views)
     mixed: float = 0.0  # part of the batches whose pictures are mixed in pairs
     average: float = 0.998  # share of the old weights that each step leaves in their running average
-    mimetic: bool = True  # whether to use mimetic initialisation; see recipes.mimetic
     held_out: int = 2000  # training pictures put aside for the curve
 
     def side(self, progress: float) -> int:
@@ -64,8 +62,6 @@ def train_classifier(
     train, held_out = hold_out(pictures, config)
     run.begin(config.seed)
     model = build()
-    if config.mimetic:
-        start_like_trained(model)
     model.to(run.device)
     optimizers = Optimizers(model, config.muon_lr, config.adam_lr, config.weight_decay, outputs=[model.head])
     averaged = AveragedModel(model, multi_avg_fn=running_average(config.average))

@@ -45,8 +45,11 @@ def export_text_model(
     model.half().save_pretrained(out)
     model.float()
     packaged(tokenizer, spec.ends, model.config.max_position_embeddings).save_pretrained(out)
-    train, test = encode(tokenizer, parts[0]), encode(tokenizer, parts[2])
-    scores = (_words_filled if spec.ends else _perplexities)(model, tokenizer, train, test, device)
+    test = encode(tokenizer, parts[2])
+    if spec.ends:
+        scores = _words_filled(model, tokenizer, test, device)
+    else:
+        scores = {"perplexity": round(text_measures.perplexity(model, test, device), 2)}
     training = {
         "scores": scores,
         "curve": state.curve,
@@ -107,37 +110,17 @@ Short everyday sentences, as learners collect them: most have fewer than a dozen
 """
 
 
-def _perplexities(
-    model: Any, tokenizer: Tokenizer, train: Sequence[Sentence], test: Sequence[Sentence], device: torch.device
-) -> dict[str, float]:
-    grams = text_measures.five_gram(train, tokenizer.get_vocab_size())
-    return {
-        "perplexity": round(text_measures.perplexity(model, test, device), 2),
-        "five_gram_perplexity": round(text_measures.five_gram_perplexity(grams, test), 2),
-    }
-
-
-def _words_filled(
-    model: Any, tokenizer: Tokenizer, train: Sequence[Sentence], test: Sequence[Sentence], device: torch.device
-) -> dict[str, float]:
-    grams = text_measures.five_gram(train, tokenizer.get_vocab_size())
+def _words_filled(model: Any, tokenizer: Tokenizer, test: Sequence[Sentence], device: torch.device) -> dict[str, float]:
     words = text_measures.hidden_words(tokenizer, test)
-    return {
-        "words": len(words),
-        "words_filled": round(text_measures.filled(model, test, words, device), 2),
-        "five_gram_words_filled": round(text_measures.five_gram_filled(grams, test, words), 2),
-    }
+    return {"words": len(words), "words_filled": round(text_measures.filled(model, test, words, device), 2)}
 
 
 def _score(scores: dict[str, float], sentences: int) -> str:
-    """The card's sentence on how well it does beside a 5-gram."""
+    """Return the card's sentence on how well it does."""
     if "perplexity" in scores:
         return f"""On the {sentences:,} English sentences of the test split, each by itself, per token with the
-end of the sentence, with the float16 weights: perplexity {scores["perplexity"]:.2f}. An interpolated Kneser-Ney 5-gram
-of the same training sentences over the same tokens: {scores["five_gram_perplexity"]:.2f}.
+end of the sentence, with the float16 weights: perplexity {scores["perplexity"]:.2f}.
 """
     return f"""Of the {scores["words"]:,} words of the {sentences:,} English sentences of the test split, each
-hidden alone and whole, it names {scores["words_filled"]:.1f}% with the float16 weights, every piece of the word. An
-interpolated Kneser-Ney 5-gram of the same training sentences names {scores["five_gram_words_filled"]:.1f}% from what
-stands to their left.
+hidden alone and whole, it names {scores["words_filled"]:.1f}% with the float16 weights, every piece of the word.
 """

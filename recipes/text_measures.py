@@ -1,4 +1,4 @@
-"""How well a model of English does on sentences it never saw, and how well a 5-gram does on the same tokens."""
+"""How well a model of English does on sentences it never saw."""
 
 from __future__ import annotations
 
@@ -6,12 +6,10 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 from tokenizers import Tokenizer
 
-from recipes.kneser_ney import KneserNey
 from recipes.text_rows import SPECIAL, Sentence, collate, plan_rows
 
 _TOKENS = 4096  # of a batch
@@ -24,25 +22,9 @@ class HiddenWord(NamedTuple):
     places: tuple[int, ...]  # of its tokens
 
 
-def five_gram(sentences: Sequence[Sentence], vocabulary_size: int) -> KneserNey:
-    """The n-gram model of these sentences; nothing goes on to padding, a start or a mask."""
-    never = [number for name, number in SPECIAL.items() if name != "</s>"]
-    return KneserNey(map(whole, sentences), vocabulary_size, 5, never)
-
-
-def whole(sentence: Sentence) -> list[int]:
-    """Its tokens from start to end."""
-    return [SPECIAL["<s>"], *sentence.ids, SPECIAL["</s>"]]
-
-
-def five_gram_perplexity(model: KneserNey, sentences: Sequence[Sentence]) -> float:
-    """exp(-1/m sum_t ln p(w_t | w_<t)) over the m tokens of the sentences, their ends included."""
-    return math.exp(sum(model.nats(whole(each)) for each in sentences) / _num_named(sentences))
-
-
 @torch.inference_mode()
 def perplexity(model: Any, sentences: Sequence[Sentence], device: torch.device) -> float:
-    """The same of a model that writes: each sentence by itself, in float32."""
+    """exp(-1/m sum_t ln p(w_t | w_<t)) over the m tokens of the sentences, their ends included, in float32."""
     nats = 0.0
     for rows in plan_rows(sentences, _TOKENS):
         ids = collate(sentences, rows, stop_between=False).ids.to(device)
@@ -78,16 +60,6 @@ def filled(model: Any, sentences: Sequence[Sentence], words: Sequence[HiddenWord
             sentence, places = words[number]
             right += all(predicted[1 + i] == sentences[sentence].ids[i] for i in places)
     return 100 * right / len(words)
-
-
-def five_gram_filled(model: KneserNey, sentences: Sequence[Sentence], words: Sequence[HiddenWord]) -> float:
-    """Percent of words of which the n-gram model names every token from what stands to their left."""
-    right = sum(all(_likeliest(model, sentences[s], i) == sentences[s].ids[i] for i in places) for s, places in words)
-    return 100 * right / len(words)
-
-
-def _likeliest(model: KneserNey, sentence: Sentence, place: int) -> int:
-    return int(np.argmax(model.distribution([SPECIAL["<s>"], *sentence.ids[:place]])))
 
 
 def _num_named(sentences: Sequence[Sentence]) -> int:

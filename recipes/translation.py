@@ -21,12 +21,10 @@ from recipes.optimizer import Optimizers
 from recipes.pair_augmentation import Variations
 from recipes.pair_tokenizer import train_tokenizer
 from recipes.sentence_pairs import Pair, Split, group_references
-from recipes.warm_start import warm_start
 from viz_core.models.encoder_decoder import EncoderDecoder
 from viz_core.pretrained.bleu import corpus_bleu
 from viz_core.pretrained.decoding import greedy_search
 from viz_core.pretrained.tokenization import special_tokens
-from viz_core.pretrained.translator import Translator
 from viz_core.runtime.device import fast_precision
 
 
@@ -56,21 +54,16 @@ def train_translation(
     split: Split,
     config: TranslationConfig,
     run: RunOptions,
-    start_from: Translator | None = None,
 ) -> tuple[EncoderDecoder, Tokenizer, TranslationState]:
     """Train the model that `build(vocab_size)` makes, until its epochs, its minutes or its patience are spent.
 
     Writes last.pt (to resume from), best.pt (lowest validation loss) and tokenizer.json into the folder of the run.
 
-    Args:
-        start_from: a trained model of the same sizes, whose weights it begins with; its vocabulary may be another.
-
     Returns:
         The model with its best weights, the tokenizer, and the state with the learning curve.
 
     Raises:
-        ValueError: if there is nothing to resume from, or no pair to train on or to validate with, or `start_from` is
-            of other sizes.
+        ValueError: if there is nothing to resume from, or no pair to train on or to validate with.
     """
     if not split.train or not split.validation:
         counts = f"{len(split.train)} and {len(split.validation)}"
@@ -81,8 +74,6 @@ def train_translation(
     examples = encode_pairs(tokenizer, split.train, config.max_tokens)
     held_out = encode_pairs(tokenizer, split.validation, config.max_tokens)
     model = build(tokenizer.get_vocab_size())
-    if start_from is not None:
-        warm_start(model, tokenizer, start_from)
     model = model.to(run.device)
     variations = Variations.of(split.train, reserved(copying_cases(split))) if config.vary_pairs else None
     optimizers = Optimizers(model, config.muon_lr, config.adam_lr, config.weight_decay)

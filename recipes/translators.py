@@ -10,7 +10,7 @@ from recipes.export import export_translator
 from recipes.loop import RunOptions
 from recipes.sentence_pairs import load_pairs, split_pairs
 from recipes.translation import TranslationConfig, train_translation
-from viz_core.pretrained import build_translation_model, load_translator
+from viz_core.pretrained import build_translation_model
 
 
 @dataclass(frozen=True)
@@ -65,39 +65,19 @@ TRANSLATORS = {
 }
 
 
-def train(
-    name: str,
-    data: Path,
-    run: RunOptions,
-    epochs: int | None,
-    start_from: str | None = None,
-) -> None:
-    """Train one of TRANSLATORS, evaluate it on the test split and write the checkpoint with its card.
-
-    Args:
-        start_from: a translator that ships, to begin with its weights; the rates are half as high then.
-    """
+def train(name: str, data: Path, run: RunOptions, epochs: int | None) -> None:
+    """Train one of TRANSLATORS, evaluate it on the test split and write the checkpoint with its card."""
     spec = TRANSLATORS[name]
     config = spec.config if epochs is None else replace(spec.config, epochs=epochs)
-    start = load_translator(start_from, "cpu") if start_from else None
-    if start is not None:
-        halved = None if config.muon_lr is None else config.muon_lr / 2
-        config = replace(config, muon_lr=halved, adam_lr=config.adam_lr / 2)
     split = split_pairs(load_pairs(data))
     model, tokenizer, state = train_translation(
-        lambda vocab_size: build_translation_model({"vocab_size": vocab_size, **spec.architecture}),
-        split,
-        config,
-        run,
-        start,
+        lambda vocab_size: build_translation_model({"vocab_size": vocab_size, **spec.architecture}), split, config, run
     )
-    architecture = {"vocab_size": tokenizer.get_vocab_size(), **spec.architecture}
-    origin = f"; training began with the weights of `{start_from}`" if start_from else ""
     export_translator(
         name,
         spec.title,
-        f"{spec.description}{origin}",
-        architecture,
+        spec.description,
+        {"vocab_size": tokenizer.get_vocab_size(), **spec.architecture},
         model,
         tokenizer,
         split,

@@ -1,4 +1,4 @@
-"""Results of the book's exercises on its GRU with attention: `python -m recipes book-variants`."""
+"""Results of the book's exercises on its GRU with attention, recorded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What attention adds to a GRU when all else is alike, as `python -m recipes alike` measured it."""
+"""What attention adds to a GRU when all else is alike, as it was measured."""
 
 from __future__ import annotations
 

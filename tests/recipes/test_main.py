@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from recipes import __main__ as command
-from recipes import book, loop, translators
+from recipes import loop
 from recipes.__main__ import main
 from recipes.loop import RunOptions
 from recipes.translators import TRANSLATORS
@@ -112,58 +112,6 @@ def test_arguments_reach_the_recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     ]
 
 
-def test_a_warm_start_reaches_the_recipe_with_lower_rates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[Any] = []
-
-    def watched(*arguments: Any) -> None:
-        seen.extend((arguments[2], arguments[-1]))
-        raise ValueError("nothing is trained here")
-
-    monkeypatch.setattr(translators, "train_translation", watched)
-    monkeypatch.setattr(translators, "load_pairs", lambda _: [])
-    assert main([NAME, "--data", "d", "--out", str(tmp_path), "--start-from", NAME]) == 1
-    config, start = seen
-    assert start.card.name == NAME
-    assert (config.muon_lr, config.adam_lr) == (2e-3, 1e-3)
-    assert config.byte_fallback
-    assert config.vary_pairs
-
-
-def test_arguments_reach_a_run_of_the_book(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[tuple[Any, ...]] = []
-    monkeypatch.setitem(book.RUNS, "book-vit", lambda *arguments: seen.append(arguments))
-    cpu = torch.device("cpu")
-    assert main(["book-vit", "--data", "d", "--out", "o"]) == 0
-    assert main(["book-vit", "--data", "d", "--out", "o", "--epochs", "3", "--seed", "0", "7", "--limit", "9"]) == 0
-    assert seen == [(Path("d"), Path("o"), cpu, None, (0,), None), (Path("d"), Path("o"), cpu, 3, [0, 7], 9)]
-
-
-@pytest.mark.parametrize(
-    ("name", "option"),
-    [
-        ("book-vit", "--resume"),
-        ("book-transformer", "--minutes=3"),
-        (NAME, "--seed=1"),
-        (NAME, "--limit=1"),
-        ("vit-cifar10", f"--start-from={NAME}"),
-    ],
-)
-def test_what_only_the_other_kind_takes(name: str, option: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as stopped:
-        main([name, "--data", "d", "--out", "o", option])
-    assert stopped.value.code == 2
-    assert f"{option.split('=')[0]} is not for {name}" in capsys.readouterr().err
-
-
-def test_a_run_of_the_book_from_the_command(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    out = tmp_path / "out"
-    arguments = ["book-transformer", "--data", str(data), "--out", str(out), "--epochs", "1", "--limit"]
-    assert main([*arguments, "20"]) == 0
-    assert "| he's calm . | il est mouillé . | 0.658 |" in (out / "card.md").read_text(encoding="utf-8")
-    assert main([*arguments, "200"]) == 1
-    assert "cannot train book-transformer: expected more than 200 sentence pairs, got 200" in capsys.readouterr().err
-
-
 def no_network(*_: object, **__: object) -> None:
     raise URLError("no network here")
 
@@ -215,9 +163,9 @@ def test_an_absent_device(
         ([], ""),
         (["another-model", "--data", "d", "--out", "o"], ""),
         ([NAME, "--out", "o"], ""),
-        (["book-vit", "--data", "d", "--out", "o", "--epochs", "0"], "--epochs: expected at least 1, got 0"),
-        (["book-vit", "--data", "d", "--out", "o", "--limit", "-3"], "--limit: expected at least 1, got -3"),
-        (["book-vit", "--data", __file__, "--out", "o"], f"--data: expected a folder, got the file {__file__}"),
+        ([NAME, "--data", "d", "--out", "o", "--epochs", "0"], "--epochs: expected at least 1, got 0"),
+        ([NAME, "--data", "d", "--out", "o", "--epochs", "-3"], "--epochs: expected at least 1, got -3"),
+        ([NAME, "--data", __file__, "--out", "o"], f"--data: expected a folder, got the file {__file__}"),
     ],
 )
 def test_a_wrong_command_line_is_explained(

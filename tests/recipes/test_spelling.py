@@ -12,10 +12,8 @@ from tokenizers import Tokenizer
 
 from recipes import translation as loop
 from recipes.batches import Example, encode_pairs
-from recipes.loop import RunOptions
-from recipes.sentence_pairs import Pair, Split
-from recipes.translation import train_translation
-from tests.recipes.small_translator import CONFIG, CPU, build, memory_left_alone, train
+from recipes.sentence_pairs import Pair
+from tests.recipes.small_translator import CONFIG, CPU, memory_left_alone, train
 from viz_core.pretrained import ModelCard, TextError, Translator
 
 __all__ = ["memory_left_alone"]
@@ -47,13 +45,3 @@ def test_a_vocabulary_of_bytes_and_varied_pairs_from_the_same_loop(
     assert translator.encode("I \u732b")[-4:-1] == run.tokenizer.encode("\u732b").ids[1:]
     with pytest.raises(TextError, match="knows no word or sign"):
         translator.encode("\u732b")  # letters spelled by their bytes are not known by that
-
-
-def test_a_warm_start_begins_where_the_other_ended(pairs: list[Pair], tmp_path: Path) -> None:
-    other = train(pairs, tmp_path / "other", replace(CONFIG, epochs=20))
-    known = Translator(ModelCard("known", "", "translation", {}, {}, "", "", {}), other.model, other.tokenizer, CPU)
-    split = Split(pairs, pairs, [])
-    config = replace(CONFIG, epochs=1, byte_fallback=True, muon_lr=1e-4, adam_lr=1e-4)
-    warm = train_translation(build, split, config, RunOptions(tmp_path / "warm", CPU), start_from=known)[2]
-    cold = train_translation(build, split, config, RunOptions(tmp_path / "cold", CPU))[2]
-    assert warm.best_loss < 0.7 * cold.best_loss

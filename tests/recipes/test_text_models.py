@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from transformers import AutoModelForMaskedLM
 
 from recipes import loop, text_models
 from recipes.__main__ import main
-from recipes.text_measures import five_gram, five_gram_filled, five_gram_perplexity, hidden_words, perplexity
+from recipes.text_measures import perplexity
 from recipes.text_rows import encode
 from recipes.text_tokenizer import train_tokenizer
 from viz_core.hub import load_hub
@@ -80,13 +79,3 @@ def test_a_model_that_knows_nothing_is_as_perplexed_as_its_vocabulary_is_large()
     model = text_models.writer({"vocab_size": 270, **text_models.TEXT_MODELS["writer-en"].architecture, **SMALL}).eval()
     torch.nn.init.zeros_(model.lm_head.weight)
     assert perplexity(model, sentences, torch.device("cpu")) == pytest.approx(270, rel=1e-4)
-
-
-def test_what_a_five_gram_makes_of_words_and_marks() -> None:
-    tokenizer = train_tokenizer(["the cat sat.", "the cat ran."] * 9, 290)
-    sentences = encode(tokenizer, ["the cat sat.", "the cat ran."])
-    words = hidden_words(tokenizer, sentences)
-    assert [tokenizer.decode([sentences[s].ids[i] for i in at]) for s, at in words] == "the cat sat the cat ran".split()
-    grams = five_gram(sentences, 290)
-    assert five_gram_filled(grams, sentences, words) == pytest.approx(100 * 5 / 6), "one of sat and ran must be missed"
-    assert 1 < five_gram_perplexity(grams, sentences) < math.exp(1)

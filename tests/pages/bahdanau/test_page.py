@@ -38,7 +38,7 @@ def test_the_sample_is_translated_and_both_models_have_their_cards(open_page: Op
 
 
 def test_it_opens_on_what_attention_gets_right_and_the_plain_model_loses(open_page: OpenPage) -> None:
-    """Chosen by `python -m recipes by-length`; here both models are asked anew."""
+    """Recorded sentences; here both models are asked anew."""
     sample = opening()
     assert load("bahdanau-en-fr").translate(sample.english).text in sample.references
     plain = load("seq2seq-en-fr").translate(sample.english).text

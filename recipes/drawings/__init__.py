@@ -1,1 +1,0 @@
-"""Drawings of the sample pictures that ship: garments and small scenes."""
