@@ -7,21 +7,103 @@ the card.
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
 
 import torch
+from jaxtyping import Float
 from tokenizers import Encoding
+from torch import Tensor
 
-from recipes.aligned_samples import AlignedPair, aligned_samples
-from recipes.alignment_error import Pairs, aligned_pairs, alignment_error_rate
 from recipes.files import record
 from viz_core.maps.alignments import Reading, alignment
 from viz_core.pretrained import CHECKPOINTS, Translator, load_translator
+from viz_core.runtime.assets import ASSETS, reading
 from viz_core.trace import record as record_attention
+
+_PAIRS = ASSETS / "samples" / "alignments-en-fr.tsv"
+_WORDS = {
+    "english": re.compile(r"\w+?(?=n't\b)|n't\b|'\w+|\w+|[^\w\s]"),
+    "french": re.compile(r"\w+'|\w+|[^\w\s]"),
+}
+_LINK = re.compile(r"(\d+)([-?])(\d+)")
+
+
+@dataclass(frozen=True)
+class AlignedPair:
+    """An English sentence, its translation, and which words stand for each other, as (English, French) from 0."""
+
+    english: str
+    french: str
+    sure: frozenset[tuple[int, int]]
+    possible: frozenset[tuple[int, int]]  # beside the sure ones
+
+    @property
+    def english_spans(self) -> list[tuple[int, int]]:
+        """Where each English word begins and ends."""
+        return [found.span() for found in _WORDS["english"].finditer(self.english)]
+
+    @property
+    def french_spans(self) -> list[tuple[int, int]]:
+        """Where each French word begins and ends."""
+        return [found.span() for found in _WORDS["french"].finditer(self.french)]
+
+
+def aligned_samples() -> tuple[AlignedPair, ...]:
+    """All of them, in the order of the file, which says where they come from and how their words are cut."""
+    with reading(_PAIRS):
+        lines = _PAIRS.read_text(encoding="utf-8").splitlines()
+        return tuple(_read(line) for line in lines if not line.startswith("#"))
+
+
+def _read(line: str) -> AlignedPair:
+    english, french, links = line.split("\t")
+    found = [(sign, (int(i), int(j))) for i, sign, j in _LINK.findall(links)]
+    sure, possible = (frozenset(pair for sign, pair in found if sign == wanted) for wanted in "-?")
+    return AlignedPair(english, french, sure, possible)
+
+
+Pairs = Collection[tuple[int, int]]  # (source word, target word), each from 0
+
+
+def aligned_pairs(weights: Float[Tensor, "targets sources"], num_sources: int) -> set[tuple[int, int]]:
+    """The source word with the largest weight for each target word, as (source, target).
+
+    A target word that looks most at something from `num_sources` on, such as the end of the sentence, has no partner:
+    A = {(argmax_j w_ij, i)} (Chen 2020, section 3).
+    """
+    return {(source, target) for target, source in enumerate(weights.argmax(dim=-1).tolist()) if source < num_sources}
+
+
+def alignment_error_rate(found: Sequence[Pairs], sure: Sequence[Pairs], possible: Sequence[Pairs]) -> float:
+    """Alignment error rate over all sentences, 1 - (|A & S| + |A & P|) / (|A| + |S|): 0 to 1, 0 is perfect.
+
+    S are pairs that people were sure of, P those and the ones they thought possible
+    (Och and Ney 2003, "A Systematic Comparison of Various Statistical Alignment Models", section 5.1).
+
+    Args:
+        found: A, the pairs of each sentence.
+        sure: those that people were sure of.
+        possible: those that they thought possible; sure ones need not be repeated.
+
+    Raises:
+        ValueError: if the three are not of equally many sentences, or there is no pair found and none sure.
+    """
+    sizes = {len(found), len(sure), len(possible)}
+    if len(sizes) != 1:
+        raise ValueError(f"expected equally many sentences, got {len(found)}, {len(sure)} and {len(possible)}")
+    hits = pairs = 0
+    for a, s, p in zip(map(set, found), map(set, sure), map(set, possible), strict=True):
+        hits += len(a & s) + len(a & (s | p))
+        pairs += len(a) + len(s)
+    if not pairs:
+        raise ValueError("expected at least one pair found or sure, got none")
+    return 1 - hits / pairs
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -61,14 +143,14 @@ def measure_alignments(translator: Translator) -> dict[str, Any] | None:
         return None
     heads = sorted({(layer, head) for _, layer, head in found[0]})
     rates = {
-        (reading, *head): round(alignment_error_rate([each[reading, *head] for each in found], sure, possible), 4)
-        for reading in get_args(Reading)
+        (order, *head): round(alignment_error_rate([each[order, *head] for each in found], sure, possible), 4)
+        for order in get_args(Reading)
         for head in heads
     }
     return {
         "pairs": len(samples),
         "diagonal": round(alignment_error_rate([_diagonal(each) for each in samples], sure, possible), 4),
-        **{reading: _by_layer(rates, reading) for reading in get_args(Reading)},
+        **{order: _by_layer(rates, order) for order in get_args(Reading)},
     }
 
 
@@ -118,7 +200,7 @@ read. Words paired by their place in the sentence alone: {100 * measured["diagon
 
 @torch.inference_mode()
 def _found(translator: Translator, sample: AlignedPair) -> dict[tuple[Reading, int, int], Pairs]:
-    """Aligned pairs of each head, by reading, layer and head."""
+    """Aligned pairs of each head, by order, layer and head."""
     source, target = (translator.tokenizer.encode(text) for text in (sample.english, sample.french))
     end = translator.special.eos
     inputs = translator.teacher_forced([*source.ids, end], [*target.ids, end])
@@ -129,10 +211,10 @@ def _found(translator: Translator, sample: AlignedPair) -> dict[tuple[Reading, i
     num_source, num_target = len(sample.english_spans), len(sample.french_spans)
     found: dict[tuple[Reading, int, int], Pairs] = {}
     for call in (call for call in trace if call.kind == "cross"):
-        for reading in get_args(Reading):
-            weights = alignment(call, reading, target_words=target_words, source_words=source_words)
+        for order in get_args(Reading):
+            weights = alignment(call, order, target_words=target_words, source_words=source_words)
             for head, own in enumerate(weights[:, :num_target]):
-                found[reading, call.layer, head] = aligned_pairs(own, num_source)
+                found[order, call.layer, head] = aligned_pairs(own, num_source)
     return found
 
 
@@ -142,6 +224,6 @@ def _diagonal(sample: AlignedPair) -> Pairs:
     return {((2 * j + 1) * source // (2 * target), j) for j in range(target)}
 
 
-def _by_layer(rates: dict[tuple[Reading, int, int], float], reading: Reading) -> list[list[float]]:
+def _by_layer(rates: dict[tuple[Reading, int, int], float], order: Reading) -> list[list[float]]:
     layers = sorted({layer for _, layer, _ in rates})
-    return [[rate for (of, at, _), rate in rates.items() if (of, at) == (reading, layer)] for layer in layers]
+    return [[rate for (of, at, _), rate in rates.items() if (of, at) == (order, layer)] for layer in layers]

@@ -14,8 +14,8 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from recipes import loop
 from recipes.augmentation import Views, mix, random_views, soft_targets
-from recipes.fast_pass import fast_pass
 from recipes.loop import RunOptions, TrainingState, run_epochs, seeded_generator
+from recipes.loss import fast_pass
 from recipes.optimizer import Optimizers
 from recipes.picture_sets import Pictures
 from viz_core.images.preprocessing import Preparation

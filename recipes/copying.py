@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
-from recipes.evaluation import translate_all
+from recipes.batches import translate_all
 from recipes.files import record
 from recipes.pair_augmentation import lower_case_words, names_of, number_words_of, numbers_of, vary
 from recipes.sentence_pairs import Pair, Split, load_pairs, split_pairs

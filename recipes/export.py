@@ -12,10 +12,9 @@ import torch
 from tokenizers import Tokenizer
 
 from recipes.alignments import record_alignments
+from recipes.batches import bleu_by_length, translate_all
 from recipes.copying import copying_cases, record_copying
-from recipes.evaluation import bleu_by_length, translate_all
-from recipes.files import settings_table, ship_weights, write_json
-from recipes.progress import format_seconds
+from recipes.files import format_seconds, settings_table, ship_weights, write_json
 from recipes.sentence_pairs import ARCHIVE_URL, LICENCE, SOURCE, Split, group_references
 from recipes.translation import TranslationConfig, TranslationState
 from recipes.word_counts import record_word_counts

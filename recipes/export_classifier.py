@@ -10,10 +10,9 @@ from typing import Any
 import torch
 
 from recipes.classification import ClassifierConfig, accuracy, predict
-from recipes.files import settings_table, ship_weights, write_json
+from recipes.files import format_seconds, settings_table, ship_weights, write_json
 from recipes.loop import TrainingState
 from recipes.picture_sets import PictureSet, PictureSplit
-from recipes.progress import format_seconds
 from recipes.reliability import record_reliability
 from viz_core.images.preprocessing import Preparation
 from viz_core.models.vit import ViT

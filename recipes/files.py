@@ -1,12 +1,16 @@
-"""Files of a training run: the checkpoint to resume from, and the files that ship."""
+"""Files of a training run: data fetched once, the checkpoint to resume from, what ships, and the lines of progress."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import re
+import time
+import urllib.request
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any
+from urllib.error import URLError
 
 import torch
 from safetensors.torch import save
@@ -64,3 +68,88 @@ def record(folder: Path, measured: dict[str, Any], section: str) -> None:
 def settings_table(*settings: dict[str, Any]) -> str:
     """Rows of a Markdown table, a setting each."""
     return "\n".join(f"| {key} | {value} |" for part in settings for key, value in part.items())
+
+
+_NAMES = {"md5": "MD5", "sha1": "SHA-1", "sha256": "SHA-256"}
+
+
+def fetch(url: str, path: Path, checksum: str, algorithm: str) -> bytes:
+    """Content of the file at `path`, downloaded from `url` where there is none; never unchecked.
+
+    Args:
+        algorithm: "md5", "sha1" or "sha256", whichever its publisher gives.
+
+    Raises:
+        ValueError: if the file is not the one with this checksum.
+        OSError: if there is no file and none can be downloaded.
+    """
+    if path.exists():
+        return _checked(path.name, path.read_bytes(), checksum, algorithm)
+    print(f"downloading {url}", flush=True)
+    try:
+        with urllib.request.urlopen(url, timeout=60) as response:
+            content = _checked(path.name, response.read(), checksum, algorithm)
+    except HTTPException as error:
+        raise OSError(f"{url} broke off: {error!r}") from None
+    except URLError as error:
+        raise OSError(f"{url} cannot be fetched: {error.reason}; put it there yourself, as {path}") from None
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    return content
+
+
+def _checked(name: str, content: bytes, checksum: str, algorithm: str) -> bytes:
+    digest = hashlib.new(algorithm, content, usedforsecurity=False).hexdigest()
+    if digest != checksum:
+        raise ValueError(
+            f"{name}: expected {_NAMES[algorithm]} {checksum}, got {digest}; delete the file and try again"
+        )
+    return content
+
+
+class Clock:
+    """Seconds of work, going on from those of an earlier run, and how far along it is.
+
+    Progress is the larger part done of two budgets: epochs, and minutes where a limit is set. A
+    schedule that follows it comes to its end in time on any machine.
+    """
+
+    def __init__(self, epochs: int, minutes: float | None, elapsed: float = 0.0) -> None:
+        self.epochs = epochs
+        self.limit = minutes * 60 if minutes else None
+        self._start = time.monotonic() - elapsed
+        self._last_line = 0.0
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds of work, those of earlier runs included."""
+        return time.monotonic() - self._start
+
+    def progress(self, epochs_done: float) -> float:
+        """0 at the start to 1 when either budget is spent."""
+        by_time = self.elapsed / self.limit if self.limit else 0.0
+        return min(1.0, max(epochs_done / self.epochs, by_time))
+
+    @property
+    def due(self) -> bool:
+        """Whether the next line would be printed."""
+        return self.elapsed - self._last_line >= 5
+
+    def line(self, epochs_done: float, loss: float, per_second: float, unit: str = "tokens") -> None:
+        """Print where training stands, at most every five seconds."""
+        if not self.due:
+            return
+        self._last_line = self.elapsed
+        progress = self.progress(epochs_done)
+        left = self.elapsed * (1 - progress) / progress if progress > 0 else 0.0
+        print(
+            f"epoch {epochs_done:6.2f}  {progress:6.1%}  loss {loss:.3f}  {per_second:,.0f} {unit}/s  "
+            f"{format_seconds(left)} left",
+            flush=True,
+        )
+
+
+def format_seconds(seconds: float) -> str:
+    """ "1:02:03" """
+    minutes, second = divmod(int(seconds), 60)
+    return f"{minutes // 60}:{minutes % 60:02d}:{second:02d}"

@@ -19,9 +19,8 @@ from typing import Any
 import numpy as np
 from safetensors.torch import save_file
 
-from recipes.files import write_json
+from recipes.files import format_seconds, write_json
 from recipes.head_subjects import ClassifierSubject, Subject, TranslatorSubject
-from recipes.progress import format_seconds
 from viz_core.pretrained import CHECKPOINTS, Translator, load
 from viz_core.pretrained.bootstrap import paired_bootstrap
 from viz_core.trace import Trace, off

@@ -13,9 +13,8 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from recipes import classifiers
-from recipes.batches import Example, PairBatch, collate, encode_pairs
+from recipes.batches import Example, PairBatch, collate, encode_pairs, translate_all
 from recipes.classification import predict
-from recipes.evaluation import translate_all
 from recipes.picture_sets import Pictures
 from recipes.sentence_pairs import Pair, group_references, load_pairs, split_pairs
 from viz_core.pretrained import MAX_SOURCE_TOKENS, ImageClassifier, Translator

@@ -11,9 +11,8 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor, nn
 
-from recipes.files import load_progress, save_progress
+from recipes.files import Clock, load_progress, save_progress
 from recipes.optimizer import Optimizers, learning_rate
-from recipes.progress import Clock
 from viz_core.runtime.memory import reuse_freed_memory
 
 B = TypeVar("B")

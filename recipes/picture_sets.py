@@ -18,7 +18,7 @@ from jaxtyping import Int, UInt8
 from PIL import Image
 from torch import Tensor
 
-from recipes.download import fetch
+from recipes.files import fetch
 
 FASHION_URL = "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/"
 FASHION_MD5 = {

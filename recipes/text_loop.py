@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +14,10 @@ from tokenizers import Tokenizer
 from torch import Tensor, nn
 
 from recipes import loop
-from recipes.fast_pass import fast_pass
 from recipes.loop import RunOptions, TrainingState, mean_over, run_epochs, seeded_generator
-from recipes.loss import smoothed_cross_entropy
+from recipes.loss import fast_pass, smoothed_cross_entropy
 from recipes.optimizer import Optimizers
-from recipes.text_rows import SPECIAL, Sentence, TextBatch, collate, encode, hide_words, plan_rows
-from recipes.text_tokenizer import train_tokenizer
+from recipes.text_rows import SPECIAL, Sentence, TextBatch, collate, encode, hide_words, plan_rows, train_tokenizer
 from viz_core.runtime.device import fast_precision
 
 Loss = Callable[[Any, TextBatch, torch.Generator], tuple[Tensor, int]]
@@ -157,3 +155,25 @@ def _tokenizer(texts: Sequence[str], path: Path, config: TextConfig, resume: boo
     tokenizer = train_tokenizer(texts, config.vocabulary_size)
     tokenizer.save(str(path))
     return tokenizer
+
+
+@dataclass(frozen=True)
+class TextModelSpec:
+    """Architecture and training configuration of a model of English.
+
+    Attributes:
+        title: of its card.
+        description: first words of its card.
+        architecture: its config without the size of the vocabulary.
+        added: the modules whose output joins the residual stream.
+        ends: whether a text is closed by an end token, so that two texts are told apart.
+    """
+
+    title: str
+    description: str
+    build: Callable[[dict[str, Any]], nn.Module]
+    architecture: dict[str, Any]
+    loss: Loss
+    added: Callable[[Any], Sequence[nn.Module]]
+    ends: bool
+    config: TextConfig = field(default_factory=TextConfig)

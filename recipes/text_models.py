@@ -12,8 +12,7 @@ from torch import nn
 from recipes.export_text_model import export_text_model
 from recipes.loop import RunOptions
 from recipes.sentence_pairs import Pair, load_pairs, split_pairs
-from recipes.text_loop import Texts, filling_loss, train_text_model, writing_loss
-from recipes.text_model_spec import TextModelSpec
+from recipes.text_loop import TextModelSpec, Texts, filling_loss, train_text_model, writing_loss
 from recipes.text_rows import SPECIAL
 
 LIMIT = 128  # tokens that a text may have

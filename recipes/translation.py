@@ -11,16 +11,13 @@ from tokenizers import Tokenizer
 from torch import Tensor
 
 from recipes import loop
-from recipes.batches import Example, PairBatch, collate, encode_pairs, plan_batches, token_batches
+from recipes.batches import Example, PairBatch, collate, encode_pairs, plan_batches, token_batches, translate_all
 from recipes.copying import copying_cases, reserved
-from recipes.evaluation import translate_all
-from recipes.fast_pass import fast_pass
 from recipes.loop import RunOptions, mean_over, run_epochs
-from recipes.loss import smoothed_cross_entropy
+from recipes.loss import fast_pass, smoothed_cross_entropy
 from recipes.optimizer import Optimizers
 from recipes.pair_augmentation import Variations
-from recipes.pair_tokenizer import train_tokenizer
-from recipes.sentence_pairs import Pair, Split, group_references
+from recipes.sentence_pairs import Pair, Split, group_references, train_tokenizer
 from viz_core.models.encoder_decoder import EncoderDecoder
 from viz_core.pretrained.bleu import corpus_bleu
 from viz_core.pretrained.decoding import greedy_search

@@ -21,7 +21,7 @@ IN_A_NOTEBOOK = {
     "viz_core/view/widget.py",
     "viz_core/view/matplotlib_figure.py",
 }  # imported where the extra is installed
-FOR_THE_HUB = {"recipes/text_models.py", "recipes/text_tokenizer.py"}  # models of its kind
+FOR_THE_HUB = {"recipes/text_models.py", "recipes/text_rows.py"}  # models of its kind
 BROUGHT_ALONG = {"app": {"starlette", "anyio", "uvicorn", "protobuf"}, "serve": {"starlette", "anyio"}}  # by streamlit
 
 

@@ -7,10 +7,20 @@ import shutil
 from pathlib import Path
 
 import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from recipes.__main__ import main
-from recipes.aligned_samples import AlignedPair, aligned_samples
-from recipes.alignments import measure_alignments, sentence_errors, word_of_each_token
+from recipes.alignments import (
+    AlignedPair,
+    aligned_pairs,
+    aligned_samples,
+    alignment_error_rate,
+    measure_alignments,
+    sentence_errors,
+    word_of_each_token,
+)
 from viz_core.pretrained import CHECKPOINTS, load, load_translator
 from viz_core.pretrained.samples import opening
 from viz_core.view.translation import aligning_head, translation_groups
@@ -97,3 +107,39 @@ def test_the_command_writes_beside_the_model(tmp_path: Path, capsys: pytest.Capt
     assert (folder / "card.md").read_text(encoding="utf-8").count("## Alignment\n") == card.count("## Alignment\n") == 1
     assert main(["alignments", "nobody", "--checkpoints", str(tmp_path)]) == 1
     assert "cannot measure the alignments of nobody: There is no model 'nobody'" in capsys.readouterr().err
+
+
+links = st.frozensets(st.tuples(st.integers(0, 3), st.integers(0, 3)))
+
+
+def test_the_error_rate_by_hand() -> None:
+    sure, possible = [{(0, 0), (1, 1)}], [{(2, 1)}]
+    assert alignment_error_rate([{(0, 0), (1, 1)}], sure, possible) == 0
+    # a possible pair is not wrong: |A & S| = 2, |A & P| = 3, |A| = 3, |S| = 2
+    assert alignment_error_rate([{(0, 0), (1, 1), (2, 1)}], sure, possible) == 0
+    # one sure pair missed, one pair wrong: 1 - (1 + 1) / (2 + 2)
+    assert alignment_error_rate([{(0, 0), (3, 3)}], sure, possible) == 0.5
+    assert alignment_error_rate([{(3, 3)}], sure, possible) == 1
+    # sentences are counted together, not one by one: 1 - (2 + 2 + 0) / (2 + 2 + 1 + 1)
+    two = [[{(0, 0), (1, 1)}, {(0, 1)}], [{(0, 0), (1, 1)}, {(0, 0)}], [set(), set()]]
+    assert alignment_error_rate(*two) == pytest.approx(1 / 3)
+
+
+@given(links, links.filter(bool), links)
+def test_between_0_and_1_and_0_for_what_people_drew(found: frozenset, sure: frozenset, possible: frozenset) -> None:
+    assert 0 <= alignment_error_rate([found], [sure], [possible]) <= 1
+    assert alignment_error_rate([sure], [sure], [possible]) == 0
+    assert alignment_error_rate([sure | possible], [sure], [possible]) == 0
+
+
+def test_the_end_of_a_sentence_has_no_partner() -> None:
+    written = torch.tensor([[0.0, 0.8, 0.2], [0.9, 0.1, 0.0], [0.0, 0.0, 1.0]])
+    assert aligned_pairs(written, 2) == {(1, 0), (0, 1)}
+    assert aligned_pairs(written.roll(1, dims=0), 2) == {(1, 1), (0, 2)}
+
+
+def test_what_cannot_be_compared_is_refused() -> None:
+    with pytest.raises(ValueError, match="equally many sentences, got 1, 2 and 1"):
+        alignment_error_rate([{(0, 0)}], [set(), set()], [set()])
+    with pytest.raises(ValueError, match="at least one pair found or sure"):
+        alignment_error_rate([set()], [set()], [{(0, 0)}])

@@ -74,7 +74,7 @@ def test_the_card_says_whether_the_length_was_fixed_beforehand() -> None:
 def test_minutes_end_it_early_with_a_whole_curve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A clock that a step moves on by a second: of 1,000 epochs of four steps, a tenth of a minute is six steps."""
     now = [0.0]
-    monkeypatch.setattr("recipes.progress.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("recipes.files.time.monotonic", lambda: now[0])
 
     def tick(*arguments: object) -> torch.Tensor:
         now[0] += 1

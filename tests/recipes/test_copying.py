@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 import json
+import random
 import re
 import shutil
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from recipes import copying
 from recipes.__main__ import main
 from recipes.copying import Case, copying_cases, copying_section, measure_copying, reserved
-from recipes.pair_augmentation import Variations
+from recipes.pair_augmentation import (
+    Variations,
+    invented_name,
+    lower_case_words,
+    names_of,
+    number_words_of,
+    numbers_of,
+    vary,
+)
 from recipes.sentence_pairs import Pair, Split
 from viz_core.pretrained import Translator
 from viz_core.pretrained.decoding import beam_search
@@ -98,3 +110,160 @@ def test_the_command_writes_beside_the_checkpoint(
     assert (tmp_path / name / "card.md").read_text(encoding="utf-8").count("## Copying\n") == 1
     assert main(["copying", "nobody", *arguments[2:]]) == 1
     assert "cannot measure what nobody copies" in capsys.readouterr().err
+
+
+ORDINARY = frozenset({"excuse", "mars", "the", "new"})
+
+
+def varied(english: str, french: str, seed: int = 0) -> tuple[Pair, tuple[str, ...], tuple[str, ...]]:
+    found = vary(Pair(english, french), ORDINARY, random.Random(seed))
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("english", "french", "kinds"),
+    [
+        ("I am 30.", "J'ai 30 ans.", {"30": "plain"}),
+        ("At 2:30.", "À 2 h 30.", {"2": "hour", "30": "minute"}),
+        ("At 2:30.", "À 2h30.", {"2": "hour", "30": "minute"}),
+        ("It costs 3,500 yen.", "Ça coûte 3 500 yens.", {"3": "leading", "500": "joined"}),
+        ("It is 3.5 km.", "Ça fait 3,5 km.", {"3": "leading", "5": "joined"}),
+        ("At 4:00 p.m.", "À 16 h 00.", {}),  # no copy
+        ("I have 5 cats.", "J'ai cinq chats.", {}),
+        ("On the 21st.", "Le 21.", {}),  # 22nd would be another word
+        ("I have 1 cat.", "J'ai 1 chat.", {}),  # so would the plural
+        ("The 21st at 21.", "Le 21 à 21.", {}),
+        ("Add 12 to 12 and 40.", "Ajoute 12 à 12 et 40.", {"12": "plain", "40": "plain"}),
+        ("Nothing.", "Rien.", {}),
+    ],
+)
+def test_which_digits_may_become_others(english: str, french: str, kinds: dict[str, str]) -> None:
+    assert numbers_of(Pair(english, french)) == kinds
+
+
+@pytest.mark.parametrize(
+    ("english", "french", "words"),
+    [
+        ("I have two cats.", "J'ai deux chats.", {"two": "deux"}),
+        ("Ten of three.", "Dix de trois.", {"three": "trois"}),
+        ("It is two and two.", "Ça fait deux et deux.", {}),
+        ("twenty-two cats", "vingt-deux chats", {}),
+        ("two hundred cats", "deux cents chats", {}),
+        ("I have two cats and 3 dogs.", "J'ai deux chats et 3 chiens.", {}),
+        ("two cats", "les chats", {}),
+    ],
+)
+def test_which_words_stand_for_numbers(english: str, french: str, words: dict[str, str]) -> None:
+    assert number_words_of(Pair(english, french)) == words
+
+
+@pytest.mark.parametrize(
+    ("english", "french", "names"),
+    [
+        ("Tom loves Mary.", "Tom aime Mary.", ["Tom", "Mary"]),
+        ("Tom's car", "la voiture de Tom", ["Tom"]),
+        ("Alice's car", "la voiture d'Alice", ["Alice"]),
+        ("Excuse Tom.", "Excuse Tom.", ["Tom"]),
+        ("He is in Mexico.", "Il est au Mexico.", []),  # au stays as it is for some names alone
+        ("the Seine", "la Seine", []),
+        ("Harry is here.", "Harry est ici.", []),  # d'Hector, de Harry
+        ("Mary is here.", "Marie est ici.", []),
+        ("Jean-Paul", "Jean-Paul", []),
+    ],
+)
+def test_what_is_a_name(english: str, french: str, names: list[str]) -> None:
+    assert names_of(Pair(english, french), ORDINARY) == names
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_signs_around_numbers_stay_as_they_were(seed: int) -> None:
+    pair, numbers, names = varied("Tom paid 3,500 yen at 2:30.", "Tom a payé 3 500 yens à 2 h 30.", seed)
+    english = re.fullmatch(r"(\S+) paid (\d),(\d{3}) yen at (\d+):(\d\d)\.", pair.english)
+    french = re.fullmatch(r"(\S+) a payé (\d) (\d{3}) yens à (\d+) h (\d\d)\.", pair.french)
+    assert english is not None
+    assert french is not None
+    assert english.groups() == french.groups()
+    assert (names, numbers) == ((english[1],), tuple(english.groups()[1:]))
+    assert int(english[5]) < 60
+    assert 2 <= int(english[4]) <= 12
+    assert not {"3", "500", "2", "30"} & set(numbers)
+
+
+def test_what_is_put_in_is_not_replaced_again() -> None:
+    for seed in range(50):
+        pair, numbers, _ = varied("From 12 to 40, then 12.", "De 12 à 40, puis 12.", seed)
+        assert pair == Pair(
+            f"From {numbers[0]} to {numbers[1]}, then {numbers[0]}.",
+            f"De {numbers[0]} à {numbers[1]}, puis {numbers[0]}.",
+        )
+
+
+def test_a_number_word_becomes_digits_and_elision_is_kept() -> None:
+    pair, (number,), (name,) = varied("Alice has two cats.", "Les deux chats d'Alice.")
+    assert pair == Pair(f"{name} has {number} cats.", f"Les {number} chats d'{name}.")
+    assert name[0] in "AEIOU"
+
+
+def test_nothing_to_vary_and_nothing_left_to_put_in() -> None:
+    mix = random.Random(0)
+    assert vary(Pair("Go.", "Va !"), ORDINARY, mix) is None
+    hours = {str(hour) for hour in range(2, 13)}
+    found = vary(Pair("At 2:30.", "À 2 h 30."), ORDINARY, mix, avoid=hours)
+    assert found is not None
+    assert found.pair.english.startswith("At 2:")
+    pair = Pair("Tom is 30.", "Tom a 30 ans.")
+    only_names = vary(pair, ORDINARY, mix, numbers=False)
+    only_numbers = vary(pair, ORDINARY, mix, names=False)
+    assert only_names is not None
+    assert only_numbers is not None
+    assert "30" in only_names.pair.english
+    assert "Tom" in only_numbers.pair.french
+
+
+@given(st.integers(0, 2**32), st.booleans())
+def test_invented_names_are_words_with_a_capital(seed: int, vowel: bool) -> None:
+    name = invented_name(random.Random(seed), vowel)
+    assert name.isalpha()
+    assert name == name.capitalize()
+    assert (name[0] in "AEIOU") is vowel
+    assert len(name) > 2
+
+
+def test_words_in_lower_case_twice_are_ordinary() -> None:
+    pairs = [Pair("the Rose and a rose", "la rose de Rose"), Pair("boston", "Boston")]
+    assert {"rose", "the"} & lower_case_words(pairs) == {"rose"}
+    assert {"the", "boston"} <= lower_case_words(pairs, least=1)
+
+
+def test_an_epoch_is_the_same_for_a_seed_and_holds_nothing_to_avoid() -> None:
+    pairs = [
+        Pair("I am 30.", "J'ai 30 ans."),
+        Pair("I have two cats.", "J'ai deux chats."),
+        Pair("Go.", "Va !"),
+        *[Pair(f"Tom said {word}.", f"Tom a dit {word}.") for word in ("yes", "no", "oui", "non") * 5],
+    ]
+    avoid = {str(n) for n in range(100)}
+    variations = Variations.of(pairs, avoid)
+    assert len(variations.pairs) == 22
+    epoch = variations.epoch(seed=3)
+    assert epoch == variations.epoch(seed=3) != variations.epoch(seed=4)
+    rows = [pair for pair in epoch if re.fullmatch(r"[\d, ]+", pair.english)]
+    sentences = [pair for pair in epoch if pair not in rows]
+    assert len([pair for pair in sentences if pair.english.startswith("I am")]) == 24
+    assert len([pair for pair in sentences if pair.english.startswith("I have")]) == 2
+    assert 0 < len(sentences) - 26 < 20
+    assert not avoid & set(re.findall(r"\d+", " ".join(pair.english for pair in epoch)))
+    assert len(set(sentences)) == len(sentences)
+    assert all(pair.english == pair.french for pair in rows)
+    assert {1, 2} < {len(pair.english.split()) for pair in rows} <= {1, 2, 3, 4}
+
+
+def test_digits_repeat_and_numbers_stand_in_a_row_more_often_than_by_chance() -> None:
+    pairs = [Pair(f"I am {n}.", f"J'ai {n} ans.") for n in range(20, 60)]
+    epoch = [pair for pair in Variations.of(pairs).epoch(seed=0) if pair.english.startswith("I am")]
+    rows = [re.findall(r"\d+", pair.english) for pair in epoch]
+    assert all(row == re.findall(r"\d+", pair.french) for row, pair in zip(rows, epoch, strict=True))
+    assert 0.2 < sum(len(row) == 2 for row in rows) / len(rows) < 0.45
+    beside = [a == b for row in rows for digits in row for a, b in pairwise(digits)]
+    assert 0.4 < sum(beside) / len(beside) < 0.52  # two fifths, and a tenth of the others

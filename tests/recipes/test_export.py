@@ -14,10 +14,9 @@ import torch
 from safetensors.torch import load as load_tensors
 from tokenizers import Tokenizer
 
-from recipes.evaluation import translate_all
+from recipes.batches import translate_all
 from recipes.export import BOOK_SENTENCES, BOOK_STRINGS, LENGTH_EDGES, export_translator, translation_card
-from recipes.pair_tokenizer import train_tokenizer
-from recipes.sentence_pairs import Pair, Split
+from recipes.sentence_pairs import Pair, Split, train_tokenizer
 from recipes.translation import TranslationConfig, TranslationState
 from viz_core.models import EncoderDecoder
 from viz_core.pretrained import build_translation_model, load

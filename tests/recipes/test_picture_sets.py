@@ -16,7 +16,7 @@ import torch
 from PIL import Image
 
 from recipes import picture_sets
-from recipes.download import fetch
+from recipes.files import fetch
 from recipes.picture_sets import CIFAR_LABELS, load_cifar10, load_fashion_mnist, read_idx
 
 

@@ -15,8 +15,7 @@ from tokenizers import Tokenizer
 from torch import Tensor
 
 from recipes import translation as loop
-from recipes.batches import collate, encode_pairs
-from recipes.evaluation import translate_all
+from recipes.batches import collate, encode_pairs, translate_all
 from recipes.sentence_pairs import Pair
 from recipes.translation import batch_loss, mean_loss
 from tests.recipes.small_translator import CONFIG, CPU, Trained, build, memory_left_alone, train

@@ -14,7 +14,7 @@ import ui.text.words
 from pages.bahdanau import book_variants
 from pages.bahdanau import recorded_comparison as alike
 from pages.learning import measured_run, past_length, two_heads
-from recipes import aligned_samples
+from recipes import alignments as aligned_samples
 from ui.chapter import book_exercises, tour
 from ui.chapter import source_cards as book
 from ui.text.markdown import unescape
