@@ -1,4 +1,4 @@
-"""English-French sentence pairs, read or downloaded, cleaned and split by the English sentence, and their vocabulary."""
+"""English-French sentence pairs: read or downloaded, cleaned, split by the English sentence, and their vocabulary."""
 
 from __future__ import annotations
 
