@@ -13,7 +13,7 @@ from serving.compute.singleton import reset_singletons
 from tests.pages.hostile_addresses import HOSTILE, together
 from tests.pages.reading import badges, claims, figure_names, figures_alt, heatmap, marks, texts
 from tests.tiny_vit import GREY
-from tests.viz_core.hub.tiny_models import build_all
+from tests.viz_core.hub.families import build_all
 from ui.chapter.contents import all_chapters
 from viz_core.lessons.queries_keys_values.lookup import BOOK_DATABASE
 

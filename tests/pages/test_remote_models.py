@@ -19,7 +19,7 @@ from serving.runners.remote_runner import RemoteRunner
 from tests.pages.reading import alts, claims, texts
 from tests.serving.runners.wire import Wire
 from tests.tiny_vit import COLOUR, GREY, write_tiny_vit
-from tests.viz_core.hub.tiny_models import build_all
+from tests.viz_core.hub.families import build_all
 from tests.viz_core.images.hostile_pictures import encode, quarters
 from viz_core.pretrained import shipped
 

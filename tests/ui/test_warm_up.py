@@ -12,7 +12,7 @@ import pytest
 from serving.compute.singleton import reset_singletons
 from serving.models.model_spec import ShippedClassifier, ShippedTranslator
 from serving.requests.hub import HubModelSpec
-from tests.viz_core.hub.tiny_models import build_all
+from tests.viz_core.hub.families import build_all
 from ui.app.warm_up import load_later, warm_up
 from ui.compute.models import registry
 from ui.compute.slots import results

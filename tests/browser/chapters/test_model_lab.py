@@ -17,7 +17,7 @@ from serving.requests.sentence_pair import TwoSentences
 from serving.requests.two_sentences import compare, sweep
 from tests.browser.attention_view.reading import patch_place, weight_in
 from tests.browser.page_checks import expect_rest
-from tests.viz_core.hub.tiny_models import build_all
+from tests.viz_core.hub.families import build_all
 from tests.viz_core.images.hostile_pictures import encode, quarters
 from tests.viz_core.images.test_video import animation
 from viz_core.hub import HubVision, load_hub

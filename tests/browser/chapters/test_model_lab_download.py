@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 
 from benchmarks.serving import serve
 from tests.viz_core.hub.fake_hub import FakeHub, serving
-from tests.viz_core.hub.tiny_models import build
+from tests.viz_core.hub.families import build
 
 SLOW = 180_000  # the first model takes transformers' import along
 

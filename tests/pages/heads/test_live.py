@@ -15,7 +15,7 @@ from streamlit.testing.v1 import AppTest
 from pages.heads import live
 from serving.requests.head_scan import text_beside
 from tests.pages.reading import drawn, figure_names, texts
-from tests.viz_core.hub.tiny_models import build_all
+from tests.viz_core.hub.families import build_all
 from ui.compute.models import evaluate_model
 from ui.text.words import load_words
 from viz_core.hub import load_hub

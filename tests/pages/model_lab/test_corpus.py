@@ -15,7 +15,7 @@ from pages.model_lab.corpus_found import _roles_table, _strongest_table
 from pages.model_lab.corpus_text import RUNS
 from serving.requests.corpus import read_sentences
 from tests.pages.reading import drawn, texts
-from tests.viz_core.hub.tiny_models import build_all
+from tests.viz_core.hub.families import build_all
 from viz_core.hub import load_hub
 from viz_core.maps.roles import COLUMNS, ROLES
 

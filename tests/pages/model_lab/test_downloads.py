@@ -14,7 +14,7 @@ from streamlit.testing.v1 import AppTest
 from serving.compute.singleton import reset_singletons
 from tests.pages.reading import claims, texts
 from tests.viz_core.hub.fake_hub import COMMIT, FakeHub, serving, use_only
-from tests.viz_core.hub.tiny_models import build
+from tests.viz_core.hub.families import build
 
 OpenPage = Callable[..., AppTest]
 NAME = "someone/model"

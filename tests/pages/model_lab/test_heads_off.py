@@ -12,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 
 from serving.requests.lens import through_the_layers
 from tests.pages.reading import badges, drawn, number, stands, texts
-from tests.viz_core.hub.tiny_models import build_all
+from tests.viz_core.hub.families import build_all
 from ui.widgets.figure_style import escape_labels
 from viz_core.hub import load_hub
 from viz_core.lab.heads_off import without_heads

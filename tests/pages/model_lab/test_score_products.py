@@ -10,7 +10,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from tests.pages.reading import badges, drawn, number, one_line, stands, texts
-from tests.viz_core.hub.tiny_models import build_all
+from tests.viz_core.hub.families import build_all
 from viz_core.circuits import score_attribution
 from viz_core.hub import load_hub
 from viz_core.maps.score_products import score_products

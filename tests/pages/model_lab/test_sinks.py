@@ -11,7 +11,7 @@ from streamlit.testing.v1 import AppTest
 
 from serving.requests.sinks import hidden_tokens, sinks_of, windowed
 from tests.pages.reading import drawn, number, one_line, stands, texts
-from tests.viz_core.hub.tiny_models import build_all
+from tests.viz_core.hub.families import build_all
 from viz_core.hub import load_hub
 
 pytestmark = pytest.mark.usefixtures("offline_lab")

@@ -12,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 from pages.model_lab.speech_figures import sound_figure
 from serving.requests.speech import out_of_order, over_time
 from tests.pages.reading import alts, badges, claims, drawn, texts
-from tests.viz_core.hub.tiny_models import build_all
+from tests.viz_core.hub.families import build_all
 from tests.viz_core.sounds.hostile_sounds import BAD, GOOD, encode
 from ui.text.words import load_words
 from ui.widgets.downloads import listing

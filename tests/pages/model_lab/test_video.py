@@ -12,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 from pages.model_lab.frames import frames_figure
 from serving.requests.picture_sinks import picture_rows
 from tests.pages.reading import alts, claims, texts
-from tests.viz_core.hub.tiny_models import build_all
+from tests.viz_core.hub.families import build_all
 from tests.viz_core.images.test_video import COLOURS, animation, still
 from ui.compute.videos import sample_video
 from ui.text.words import load_words

@@ -16,7 +16,7 @@ from streamlit.testing.v1 import AppTest
 from pages.model_lab.in_picture import over_patches_figure
 from serving.requests.picture_sinks import picture_rows
 from tests.pages.reading import alts, claim_names, claims, texts
-from tests.viz_core.hub.tiny_models import build_all
+from tests.viz_core.hub.families import build_all
 from tests.viz_core.images.hostile_pictures import BAD, GOOD, encode, quarters
 from ui.text.words import load_words
 from viz_core.hub import HubRun, HubVision, PatchGrid, load_hub

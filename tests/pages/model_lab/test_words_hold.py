@@ -10,7 +10,7 @@ import transformers
 from streamlit.testing.v1 import AppTest
 
 from tests.pages.reading import number, one_line, stands
-from tests.viz_core.hub.tiny_models import SIZES, build_all, save_tokenizer
+from tests.viz_core.hub.families import SIZES, build_all, save_tokenizer
 from viz_core.positional import alibi_slopes
 
 OpenPage = Callable[..., AppTest]

@@ -10,7 +10,7 @@ import pytest
 
 from serving.compute.cache import LRUCache
 from serving.runners.remote_runner import RemoteRunner
-from tests.viz_core.hub.tiny_models import build_all
+from tests.viz_core.hub.families import build_all
 
 FAMILIES = ("gpt2", "t5", "vit")
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from serving.requests.lens import MOST_PLACES, through_the_layers
-from tests.viz_core.hub.tiny_models import build
+from tests.viz_core.hub.families import build
 from viz_core.hub import HubError, HubModel, load_hub
 
 TEXT = "The cat sat on the mat."

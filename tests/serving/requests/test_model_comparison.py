@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from serving.requests.model_comparison import compare_heads
-from tests.viz_core.hub.tiny_models import build_all
+from tests.viz_core.hub.families import build_all
 from viz_core.hub import HubModel, HubRun, load_hub
 from viz_core.maps.measures import total_variation
 

@@ -18,7 +18,7 @@ from serving.requests.sound import TONES, SoundInput
 from serving.runners.local_runner import LocalRunner
 from serving.runners.remote_runner import RemoteRunner
 from tests.serving.runners.wire import Wire
-from tests.viz_core.hub.tiny_models import build_all
+from tests.viz_core.hub.families import build_all
 from tests.viz_core.images.hostile_pictures import quarters
 from tests.viz_core.view.attention_groups import read_requests
 from viz_core.hub import HubError, HubModel, Sampling

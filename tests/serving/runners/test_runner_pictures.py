@@ -33,7 +33,7 @@ from serving.runners.model_server import ModelServer
 from serving.runners.remote_runner import RemoteRunner
 from tests.serving.runners.wire import Wire
 from tests.tiny_vit import COLOUR, write_tiny_vit
-from tests.viz_core.hub.tiny_models import build_all
+from tests.viz_core.hub.families import build_all
 from tests.viz_core.view.attention_groups import read_requests
 from viz_core.hub import HubError
 from viz_core.images.drawn import drawn_picture

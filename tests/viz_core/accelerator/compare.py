@@ -23,7 +23,7 @@ if DEVICE == "standin":
 
 import viz_core.runtime.device  # noqa: E402  after the device is registered, which replaces inference_mode
 from benchmarks.view_bytes import decode_view  # noqa: E402
-from tests.viz_core.hub.in_memory import FAMILIES, in_memory, inputs_of, output_of  # noqa: E402
+from tests.viz_core.hub.families import IN_MEMORY, in_memory, inputs_of, output_of  # noqa: E402
 from tests.viz_core.positional.test_register import SIZES, Layer  # noqa: E402
 from viz_core.attention import (  # noqa: E402
     AdditiveAttention,
@@ -152,7 +152,7 @@ def family(name: str) -> Case:
     return run
 
 
-for each in FAMILIES:
+for each in IN_MEMORY:
     CASES_BY_NAME[f"family {each}"] = family(each)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from tests.viz_core.hub.in_memory import in_memory
+from tests.viz_core.hub.families import in_memory
 from viz_core.hub import instrument
 from viz_core.models import TransformerEncoder
 from viz_core.models.block_options import BlockOptions

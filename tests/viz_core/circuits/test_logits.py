@@ -10,7 +10,7 @@ import torch
 import transformers
 from torch import Tensor, nn
 
-from tests.viz_core.hub.in_memory import in_memory, inputs_of
+from tests.viz_core.hub.families import in_memory, inputs_of
 from viz_core.circuits import Part, logit_attribution
 from viz_core.hub import instrument
 from viz_core.models import BlockOptions, TransformerDecoder

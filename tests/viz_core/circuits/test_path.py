@@ -11,8 +11,7 @@ import torch
 from torch import Tensor
 
 from tests.viz_core.circuits.hooked import HEADS, WIDTH, first, hooks, layers, made, metric, seen, with_columns
-from tests.viz_core.hub.in_memory import in_memory, inputs_of
-from tests.viz_core.hub.tiny_hybrids import hybrid
+from tests.viz_core.hub.families import hybrid, in_memory, inputs_of
 from viz_core.circuits import attribution_patch, patch_sweep, path_patch
 from viz_core.hub import instrument
 from viz_core.trace import intervene, off

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from tests.viz_core.circuits.hooked import CLEAN, HEADS, WIDTH, layers, made, seen
-from tests.viz_core.hub.in_memory import in_memory, inputs_of
+from tests.viz_core.hub.families import in_memory, inputs_of
 from viz_core.circuits import ScoreAttribution, score_attribution
 from viz_core.hub import instrument
 from viz_core.models import TransformerDecoder, TransformerEncoder

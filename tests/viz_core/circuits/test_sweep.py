@@ -7,7 +7,7 @@ import torch
 import transformers
 from torch import Tensor
 
-from tests.viz_core.hub.in_memory import in_memory
+from tests.viz_core.hub.families import in_memory
 from viz_core.circuits import patch_sweep, sweep
 from viz_core.hub import instrument
 from viz_core.models import TransformerDecoder

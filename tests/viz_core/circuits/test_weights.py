@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from tests.viz_core.circuits.hooked import HEADS, WIDTH, Layer, layers, made
-from tests.viz_core.hub.in_memory import in_memory
+from tests.viz_core.hub.families import in_memory
 from tests.viz_core.maps.test_adapted_projections import adapted, quantised
 from viz_core.circuits import Circuit, direction_tokens, ov_circuit, qk_circuit
 from viz_core.hub import instrument

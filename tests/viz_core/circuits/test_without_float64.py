@@ -10,7 +10,7 @@ from torch import Tensor
 
 from tests.viz_core.circuits.hooked import made
 from tests.viz_core.fake_mps import MPS, FakeMps
-from tests.viz_core.hub.in_memory import in_memory, inputs_of
+from tests.viz_core.hub.families import in_memory, inputs_of
 from viz_core.circuits import logit_attribution, ov_circuit, qk_circuit, score_attribution
 from viz_core.hub import instrument
 from viz_core.maps.score_products import score_products

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.viz_core.hub.tiny_models import build
+from tests.viz_core.hub.families import build
 from viz_core.hub import HubModel, load_hub
 
 

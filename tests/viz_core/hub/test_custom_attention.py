@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -10,14 +11,15 @@ import pytest
 import torch
 import torch.nn.functional as F
 import transformers
-from torch import nn
+from torch import Tensor, nn
+from torch.overrides import _get_current_function_mode
 
-from tests.viz_core.hub.in_memory import eager_twin
-from tests.viz_core.hub.test_parity import maps_of
-from tests.viz_core.hub.tiny_models import CODER, SIZES
+from tests.viz_core.hub.families import CODER, SIZES, eager_twin, in_memory, inputs_of, maps_of
 from viz_core.hub import instrument, restore
 from viz_core.hub.attention import attention_forward
-from viz_core.trace import record
+from viz_core.hub.custom_attention import add_hooks, remove_hooks
+from viz_core.trace import intervene, off, record
+from viz_core.trace.sites import name_site
 
 WORDS = {"vocab_size": 99, "pad_token_id": 0, "eos_token_id": 2, "decoder_start_token_id": 0}
 EXPERTS = {"num_experts": 2, "encoder_sparse_step": 2, "decoder_sparse_step": 2}
@@ -111,3 +113,123 @@ def test_blocks_of_keys_are_refused() -> None:
     X = torch.randn(1, 1, 2, 4)
     with pytest.raises(ValueError, match="Identity: expected attention to all keys, got blocks chosen for each query"):
         attention_forward(nn.Identity(), X, X, X, None, block_indices=torch.zeros(1, 1, 2, 1))
+
+
+def hooks(model: Any) -> int:
+    return sum(len(module._forward_hooks) + len(module._forward_pre_hooks) for module in model.modules())
+
+
+def test_training_goes_on_and_weights_are_those_before_dropout() -> None:
+    model = in_memory("bloom", attention_dropout=0.5, use_cache=False).train()
+    inputs = inputs_of(model)
+
+    def step() -> list[Tensor]:
+        torch.manual_seed(4)
+        output = model(**inputs)[0]
+        return [output, *torch.autograd.grad(output.square().sum(), list(model.parameters()))]
+
+    plain = step()
+    sites = instrument(model)
+    with record() as trace:
+        found = step()
+    assert all(torch.equal(a, b) for a, b in zip(plain, found, strict=True))
+    assert trace.sites == sites
+    sums = trace[sites[0]].weights().sum(dim=-1)
+    torch.testing.assert_close(sums, torch.ones_like(sums))
+
+
+def test_weights_in_the_graph() -> None:
+    model = in_memory("bloom").requires_grad_(False)
+    instrument(model)
+    with record(differentiable=True) as trace:
+        output = model(**inputs_of(model))[0]
+    first, last = torch.autograd.grad(output.square().sum(), [call.graph_weights for call in trace])
+    assert first.abs().sum() > 0
+    assert last.abs().sum() > 0
+    model = in_memory("falcon")
+    instrument(model)
+    with record(differentiable=True) as trace:  # by torch's kernel
+        output = model(**inputs_of(model))[0]
+    assert all(grad.any() for grad in torch.autograd.grad(output.sum(), [call.graph_weights for call in trace]))
+
+
+def test_a_copy_is_heard_and_restored_by_itself() -> None:
+    model = in_memory("bloom")
+    sites = instrument(model)
+    other = copy.deepcopy(model)
+    restore(model)
+    with record() as trace:
+        other(**inputs_of(other))
+        model(**inputs_of(model))
+    assert trace.sites == sites
+    restore(other)
+    assert hooks(other) == hooks(model) == 0
+
+
+def test_nobody_edits_them() -> None:
+    model = in_memory("bloom")
+    instrument(model)
+    inputs = inputs_of(model)
+    with (
+        pytest.raises(ValueError, match=r"site 'decoder\.1\.self': expected scaled dot-product attention"),
+        intervene({"decoder.1.self": off(0)}),
+        record() as trace,
+    ):
+        model(**inputs)
+    assert trace.sites == ("decoder.0.self",)
+    with record() as trace:
+        model(**inputs)
+    assert trace.sites == ("decoder.0.self", "decoder.1.self")
+
+
+class Blocks(nn.Module):
+    """Some tokens see all, the others their neighbours."""
+
+    def forward(self, scores: Tensor) -> Tensor:
+        return scores[..., :2, :].softmax(dim=-1).sum() + scores[..., 2:, :4].softmax(dim=-1).sum()
+
+
+def test_parts_of_a_map_are_none() -> None:
+    layer = Blocks()
+    name_site(layer, "encoder.0.self")
+    add_hooks(layer)
+    with (
+        pytest.warns(UserWarning, match=r"encoder\.0\.self: expected Blocks to weigh all keys at once"),
+        record() as trace,
+    ):
+        layer(torch.randn(1, 2, 8, 8))
+    assert trace.sites == ()
+
+
+class Disturbed(nn.Module):
+    """Something happens in the midst of it."""
+
+    def __init__(self, happens: Callable[[], object]) -> None:
+        super().__init__()
+        self.happens = happens
+
+    def forward(self, scores: Tensor) -> Tensor:
+        weights = scores.softmax(dim=-1)
+        self.happens()
+        return weights
+
+
+def test_restored_by_another_thread_while_it_runs() -> None:
+    layer, scores = Disturbed(lambda: remove_hooks(layer, handles)), torch.randn(1, 2, 3, 3)
+    name_site(layer, "encoder.0.self")
+    handles = add_hooks(layer)
+    with record() as trace:
+        layer(scores)
+        layer(scores)
+    assert trace.sites == ("encoder.0.self",), "what it was in is recorded, and nothing after it"
+    assert hooks(layer) == 0
+    assert _get_current_function_mode() is None
+
+
+def test_an_error_leaves_nothing_behind() -> None:
+    layer = Disturbed(lambda: 1 // 0)
+    add_hooks(layer)
+    with pytest.raises(ZeroDivisionError), record() as trace:
+        layer(torch.randn(1, 2, 3, 3))
+    assert trace.sites == ()
+    assert _get_current_function_mode() is None

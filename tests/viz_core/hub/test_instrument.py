@@ -10,8 +10,7 @@ import torch.nn.functional as F
 import transformers
 from torch import Tensor, nn
 
-from tests.viz_core.hub.in_memory import (
-    FAMILIES,
+from tests.viz_core.hub.families import (
     assert_seen,
     eager_twin,
     implementations,
@@ -20,20 +19,10 @@ from tests.viz_core.hub.in_memory import (
     output_of,
 )
 from viz_core.hub import ATTENTION_IMPLEMENTATION, instrument, restore
-from viz_core.trace import record, site_of
+from viz_core.trace import record
 
 
-@pytest.mark.parametrize("training", [False, True])
-@pytest.mark.parametrize("family", FAMILIES)
-def test_parity(family: str, training: bool) -> None:
-    model = in_memory(family).train(training)
-    inputs = inputs_of(model)
-    sites = instrument(model)
-    assert set(implementations(model)) == {ATTENTION_IMPLEMENTATION}
-    assert_seen(model, sites, inputs)
-
-
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", ["gpt2", "t5"])
 def test_training_and_after_a_step(family: str) -> None:
     """Gradients are those of the eager model, and the maps after a step those of the new weights."""
     model = in_memory(family).train()
@@ -73,28 +62,6 @@ def test_dropped_weights_are_recorded_before_they_are_dropped() -> None:
     assert not torch.equal(dropped.last_hidden_state, model(**inputs).last_hidden_state)
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("implementation", ["eager", "sdpa"])
-def test_restored(family: str, implementation: str) -> None:
-    model = in_memory(family)
-    if implementation == "sdpa" and not model._supports_sdpa:
-        implementation = "eager"
-    model.set_attn_implementation(implementation)
-    inputs = inputs_of(model)
-    config, names, plain = model.config.to_dict(), implementations(model), output_of(model(**inputs))
-    instrument(model)
-    while_seen = output_of(model(**inputs))
-    torch.testing.assert_close(while_seen, plain, atol=2e-5, rtol=1e-5)
-    restore(model)
-    assert torch.equal(output_of(model(**inputs)), plain)
-    assert model.config.to_dict() == config
-    assert implementations(model) == names
-    assert all(site_of(module) is None for module in model.modules())
-    with record() as trace:
-        model(**inputs)
-    assert trace.sites == ()
-
-
 def test_each_stack_gets_back_its_own() -> None:
     model = clip()
     model.set_attn_implementation({"text_config": "eager", "vision_config": "sdpa"})
@@ -127,20 +94,6 @@ def test_a_model_of_texts_and_pictures() -> None:
         for layer, weights in enumerate(maps.attentions):
             got = trace[f"{stack}.{layer}.self"].weights()
             assert float((got - weights.detach()).abs().max()) < 1e-6
-
-
-def test_a_writer_that_looks_at_pictures() -> None:
-    sizes = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 4, "intermediate_size": 48}
-    vision = transformers.CLIPVisionConfig(**sizes, image_size=16, patch_size=8)
-    words = transformers.LlamaConfig(**sizes, vocab_size=99)
-    config = transformers.LlavaConfig(vision_config=vision, text_config=words, image_token_index=98)
-    model = transformers.LlavaForConditionalGeneration(config).eval()
-    sites = instrument(model)
-    ids = torch.tensor([[98, 98, 98, 98, 5, 6, 7]])  # a token for each patch, and three words
-    with record() as trace:
-        model(input_ids=ids, pixel_values=torch.randn(1, 3, 16, 16))
-    assert trace.sites == sites == ("vision.0.self", "decoder.0.self")
-    assert not trace["decoder.0.self"].weights().triu(diagonal=1).any()
 
 
 def test_a_model_put_together_of_two() -> None:
@@ -188,17 +141,6 @@ def test_writing_with_a_cache(family: str, cache: str | None, uncounted: bool) -
         seen = min(step.shape[3], row + 1)
         torch.testing.assert_close(step[:, :, -1, :seen], weights[:, :, row, :seen], atol=1e-5, rtol=0)
         assert not step[:, :, -1, seen:].any()
-
-
-def test_layers_recomputed_for_their_gradients_are_recorded_once() -> None:
-    model = in_memory("llama").train()
-    inputs = inputs_of(model)
-    sites = instrument(model)
-    model.activation_checkpointing_enable()
-    with record() as trace:
-        model(**inputs, use_cache=False).logits.square().mean().backward()
-    assert trace.sites == sites
-    assert model.model.layers[0].self_attn.q_proj.weight.grad.abs().max() > 0
 
 
 @pytest.mark.parametrize("family", ["gpt2", "llama", "bert", "vit"])

@@ -16,13 +16,13 @@ import torch
 import transformers
 from torch import Tensor, nn
 
-from tests.viz_core.hub.in_memory import (
+from tests.viz_core.hub.families import (
+    SIZES,
     assert_seen,
     implementations,
     in_memory,
     inputs_of,
 )
-from tests.viz_core.hub.tiny_models import SIZES
 from viz_core.hub import instrument, restore
 from viz_core.trace import Trace, record, site_of
 

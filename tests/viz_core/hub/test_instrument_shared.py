@@ -12,7 +12,7 @@ import torch
 import transformers
 from torch import Tensor
 
-from tests.viz_core.hub.in_memory import implementations, in_memory
+from tests.viz_core.hub.families import implementations, in_memory
 from viz_core.hub import instrument, restore
 from viz_core.trace import record, site_of
 

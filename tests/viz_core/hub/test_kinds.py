@@ -10,7 +10,7 @@ import pytest
 import torch
 from PIL import Image
 
-from tests.viz_core.hub.tiny_models import FAMILIES
+from tests.viz_core.hub.families import FAMILIES
 from tests.viz_core.hub.tiny_talkers import FAMILIES as TALKERS
 from tests.viz_core.hub.tiny_talkers import TWO_TOWERS
 from viz_core.hub import HubError, HubModel
@@ -50,7 +50,7 @@ def model(kind: type[ModelKind], tiny: Callable[[str], Path], tiny_model: TinyMo
     for family in ANY_FAMILY:
         if recognise(AutoConfig.from_pretrained(tiny(family)), family).kind is kind:
             return tiny_model(family)
-    pytest.fail(f"tests/viz_core/hub/tiny_models.py has no family of the kind {kind.name}")
+    pytest.fail(f"tests/viz_core/hub/families.py has no family of the kind {kind.name}")
 
 
 def test_a_run_has_tokens_and_maps_whose_rows_sum_to_1(kind: type[ModelKind], model: HubModel) -> None:

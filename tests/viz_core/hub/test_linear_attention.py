@@ -16,7 +16,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from tests.viz_core.hub.tiny_hybrids import FAMILIES, hybrid
+from tests.viz_core.hub.families import HYBRIDS, hybrid
 from viz_core.hub import coverage, instrument, restore
 from viz_core.hub.transformers_internals.linear_rules import RULES, rules_of
 from viz_core.maps.contribution_shares import contribution_shares
@@ -119,7 +119,7 @@ class Spy:
         self.outputs[self.site] = inputs[0].unflatten(-1, (layer.num_attention_heads, -1)).transpose(1, 2).detach()
 
 
-@pytest.fixture(scope="module", params=sorted(FAMILIES))
+@pytest.fixture(scope="module", params=sorted(HYBRIDS))
 def family(request: pytest.FixtureRequest) -> Any:
     return request.param
 
@@ -150,7 +150,7 @@ def test_maps_are_what_the_rule_gives_for_one_hot_values(family: str, model: Any
     assert len(calls) == len(spy.layers)
     for call in calls:
         assert call.signed
-        assert call.rule == FAMILIES[family][1]
+        assert call.rule == HYBRIDS[family][1]
         assert torch.equal(call.key_mask, REAL)
         assert torch.equal(call.query_mask, REAL)
         found, output = call.weights(), spy.outputs[call.site]

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,7 +15,9 @@ import torch
 import transformers
 from safetensors.torch import load_file, save_file
 
+from tests.viz_core.hub.families import build_all
 from viz_core.hub import HubError, HubModel, human_bytes, load_hub, local_models
+from viz_core.hub.transformers_internals import private_names as self_test
 
 Tiny = Callable[[str], Path]
 TinyModel = Callable[[str], HubModel]
@@ -308,3 +313,61 @@ def test_minilm_holds_little(minilm: HubModel) -> None:
     assert n == 502
     assert run.trace.nbytes == 6 * 2 * n * 384 * 4
     assert run.trace.nbytes < 6 * 12 * n * n * 4 / 7
+
+
+ROOT = Path(__file__).resolve().parents[3]
+PROGRAM = """
+import sys, threading
+from pathlib import Path
+from viz_core.hub import load_hub
+
+sys.setswitchinterval(1e-5)
+loaded = []
+def visit(path):
+    loaded.append(load_hub(path, device="cpu").card.name)
+visitors = [threading.Thread(target=visit, args=(Path(path),)) for path in sys.argv[1:] * 2]
+for visitor in visitors: visitor.start()
+for visitor in visitors: visitor.join()
+print(*sorted(loaded))
+"""
+
+
+def test_all_get_their_models(tmp_path: Path) -> None:
+    folder = build_all(("gpt2", "t5"), tmp_path)
+    command = [sys.executable, "-c", PROGRAM, str(folder / "gpt2"), str(folder / "t5")]
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert run.stdout.split() == ["gpt2", "gpt2", "t5", "t5"], run.stderr
+
+
+HUB = Path(__file__).resolve().parents[3] / "viz_core" / "hub"
+PRIVATE = re.compile(r"\._(attn|supports)_|MAPPING_NAMES|transformers\.(models|masking_utils|vision_utils|image_)")
+
+
+def test_the_installed_version_has_every_name() -> None:
+    assert self_test.missing() == []
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "lost"),
+    [
+        (transformers.PreTrainedModel, "_supports_sdpa", "no attention of a model of the hub is recorded"),
+        (transformers.PreTrainedConfig, "_attn_implementation", "instrument() and restore() fail"),
+    ],
+)
+def test_a_missing_name_is_said_with_what_does_not_work(
+    owner: type, name: str, lost: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(owner, name)
+    self_test.warn_of_missing.cache_clear()
+    with pytest.warns(RuntimeWarning, match=re.escape(lost)) as warned:
+        self_test.warn_of_missing()
+    assert any(f".{name}" in str(warning.message) for warning in warned)
+
+
+def test_no_other_file_of_the_hub_uses_one() -> None:
+    found = {
+        str(path.relative_to(HUB))
+        for path in HUB.rglob("*.py")
+        if path.parent.name != "transformers_internals" and PRIVATE.search(path.read_text(encoding="utf-8"))
+    }
+    assert found == set()

@@ -5,11 +5,13 @@ from __future__ import annotations
 import pytest
 import torch
 
-from viz_core.hub import HubError, HubModel, Sampling, load_hub
+from viz_core.hub import HubError, HubModel, Sampling, load_hub, local_models
 from viz_core.hub.shipped import shipped_names
+from viz_core.hub.store.files import SHIPPED_FOLDER
 from viz_core.images.drawn import drawn_picture
 from viz_core.lab.heads_off import switchable, without_heads
 from viz_core.pretrained import load_classifier, load_translator
+from viz_core.runtime.assets import ASSETS
 from viz_core.trace import intervene, switched_off
 
 TEXT = "He is calm."
@@ -90,3 +92,23 @@ def test_a_picture_is_the_classifiers() -> None:
     assert (run.grid, len(run.tokens), run.tokens[0].label) == (own.grid, 50, "[CLS]")
     assert run.output.softmax(dim=-1).max() == pytest.approx(own.probabilities[own.label], rel=1e-5)
     assert (model.card.picture_channels, model.positions[0].num_special) == (1, 1)
+
+
+MB = 1e6
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "scheme"), [("writer-en", "decoder", "rotary"), ("reader-en", "encoder", "learned")]
+)
+def test_the_lab_opens_it_like_any_other_and_says_that_it_ships(name: str, kind: str, scheme: str) -> None:
+    card = load_hub(name, device="cpu", offline=True).card
+    assert (card.kind, card.source, card.licence) == (kind, "shipped", "cc-by-2.0")
+    assert scheme in card.positions
+    assert name in [model.name for model in local_models()]
+
+
+def test_all_weights_together_are_small() -> None:
+    for folder in SHIPPED_FOLDER.iterdir():
+        assert sum(file.stat().st_size for file in folder.iterdir()) < 6 * MB
+    weights = [*(ASSETS / "checkpoints").rglob("*.safetensors"), *SHIPPED_FOLDER.rglob("*.safetensors")]
+    assert sum(file.stat().st_size for file in weights) < 60 * MB

@@ -16,7 +16,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from tests.viz_core.hub.tiny_whisper import ALIGNING, SECONDS
+from tests.viz_core.hub.tiny_talkers import ALIGNING, SECONDS
 from viz_core.hub import HubError, HubModel, HubRun, load_hub
 from viz_core.hub.runs.sound_input import aligning_heads, languages_of, tasks_of
 from viz_core.hub.word_timestamps import word_times

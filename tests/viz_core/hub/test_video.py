@@ -13,7 +13,8 @@ import torch
 from PIL import Image, ImageDraw
 from torch import Tensor
 
-from tests.viz_core.hub.test_parity import assert_same_maps, eager, maps_of
+from tests.viz_core.hub.families import maps_of
+from tests.viz_core.hub.test_parity import assert_same_maps, eager
 from viz_core.hub import HubError, HubModel
 from viz_core.hub.runs.layouts import number_words
 from viz_core.hub.runs.tower_maps import merged_in_time, unpacked

@@ -18,7 +18,8 @@ import transformers
 from PIL import Image, ImageDraw
 from torch import Tensor
 
-from tests.viz_core.hub.test_parity import assert_same_maps, eager, maps_of
+from tests.viz_core.hub.families import maps_of
+from tests.viz_core.hub.test_parity import assert_same_maps, eager
 from tests.viz_core.hub.tiny_talkers import FAMILIES
 from viz_core.hub import HubError, HubModel, HubVision, PatchGrid, load_hub
 from viz_core.hub.kinds import recognise

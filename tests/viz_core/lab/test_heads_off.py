@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from tests.viz_core.hub.test_intervene import projection_of
+from tests.viz_core.hub.families import projection_of
 from viz_core.hub import HubModel
 from viz_core.lab.heads_off import perplexity, switchable, without_heads
 

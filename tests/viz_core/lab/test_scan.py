@@ -17,7 +17,7 @@ from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Whitespace
 
-from tests.viz_core.hub.tiny_models import save_tokenizer
+from tests.viz_core.hub.families import save_tokenizer
 from viz_core.hub import HubModel, HubRun, Token, load_hub
 from viz_core.hub.runs.tokenizers import TextInput
 from viz_core.lab.heads_off import Change, Without, without_heads

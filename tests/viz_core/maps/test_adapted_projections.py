@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from tests.viz_core.hub.in_memory import in_memory, inputs_of
+from tests.viz_core.hub.families import in_memory, inputs_of
 from viz_core.hub import instrument
 from viz_core.maps.contribution_shares import contribution_shares
 from viz_core.maps.contributions import contribution_norms, contribution_sum

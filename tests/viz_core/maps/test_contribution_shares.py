@@ -9,8 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from tests.viz_core.hub.in_memory import in_memory, inputs_of, output_of
-from tests.viz_core.hub.test_intervene import projection_of
+from tests.viz_core.hub.families import in_memory, inputs_of, output_of, projection_of
 from viz_core.attention import MultiHeadAttention
 from viz_core.hub import instrument
 from viz_core.maps.contribution_shares import contribution_shares

@@ -11,7 +11,7 @@ import transformers
 from torch import Tensor, nn
 
 import viz_core.hub.attention
-from tests.viz_core.hub.in_memory import in_memory, inputs_of
+from tests.viz_core.hub.families import in_memory, inputs_of
 from viz_core.hub import instrument, restore
 from viz_core.maps.contribution_shares import contribution_shares
 from viz_core.maps.contributions import (

@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from tests.viz_core.hub.in_memory import in_memory, inputs_of
+from tests.viz_core.hub.families import in_memory, inputs_of
 from viz_core.hub import instrument
 from viz_core.maps.contributions import contribution_sum
 from viz_core.models.projections import output_projection

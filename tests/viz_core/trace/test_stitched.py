@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from tests.viz_core.hub.in_memory import in_memory
+from tests.viz_core.hub.families import in_memory
 from viz_core.hub import instrument
 from viz_core.trace import record
 from viz_core.view import view

@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.viz_core.hub.tiny_hybrids import FAMILIES
+from tests.viz_core.hub.families import HYBRIDS
 from viz_core.lessons.linear_attention.forms import all_forms, decay_by_age, head_cost, map_error
 from viz_core.lessons.linear_attention.model_layers import CONFIGURATIONS, model_layers
 from viz_core.lessons.linear_attention.stream import RULES, TOKENS, RuleName, draw_stream, returned
@@ -61,4 +61,4 @@ def test_rules_of_models_are_those_that_their_layers_were_checked_against() -> N
     names = {"delta": "gated delta rule", "decay": "lightning attention", "gated-decay": "state-space duality"}
     for module, _, rule in CONFIGURATIONS.values():
         family = "qwen3_5_text" if module == "qwen3_5" else module
-        assert FAMILIES[family][1] == names[rule]
+        assert HYBRIDS[family][1] == names[rule]

@@ -1,0 +1,160 @@
+"""Heads of models in memory edited: exactly what editing their weights does, with a cache and without."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from tests.viz_core.hub.families import (
+    in_memory,
+    output_of,
+)
+from viz_core.hub import instrument
+from viz_core.maps.fingerprints import measure_layer
+from viz_core.trace import (
+    Trace,
+    gate,
+    intervene,
+    knock_out,
+    mean,
+    mean_outputs,
+    off,
+    patch,
+    pattern,
+    record,
+    uniform,
+    window,
+)
+
+
+@pytest.mark.parametrize("family", ["gpt2", "llama", "marian", "t5"])
+def test_places_are_counted_through_generation_with_a_cache(family: str) -> None:
+    model = in_memory(family)
+    sites = instrument(model)
+    last = sites[-1].rsplit(".", 1)[0]
+    edits = {f"{last}.self": knock_out(None, query=(4, 7), key=(1, 2))}
+    if f"{last}.cross" in sites:
+        edits[f"{last}.cross"] = [pattern(1, "diagonal"), knock_out(None, query=3, key=0)]
+    ids = torch.tensor([[7, 8, 9, 10, 11, 12]])
+    options = {"do_sample": False, "max_new_tokens": 6, "min_new_tokens": 6}
+
+    @torch.no_grad()
+    def logits(use_cache: bool) -> Tensor:
+        found = model.generate(ids, **options, use_cache=use_cache, output_logits=True, return_dict_in_generate=True)
+        return torch.stack(found.logits, dim=1)
+
+    plain = logits(use_cache=True)
+    with intervene(edits):
+        cached, whole = logits(use_cache=True), logits(use_cache=False)
+    torch.testing.assert_close(cached, whole, atol=1e-4, rtol=0)
+    assert float((cached - plain).abs().max()) > 1e-3, "an edit that changes nothing would prove nothing"
+
+
+TEXT, LONG = 5, 9
+
+
+def batch(side: str) -> dict[str, Tensor]:
+    drawn = torch.randint(4, 190, (2, LONG), generator=torch.Generator().manual_seed(1))
+    real = torch.ones(2, LONG, dtype=torch.bool)
+    real[0] = torch.arange(LONG) >= LONG - TEXT if side == "left" else torch.arange(LONG) < TEXT
+    positions = (real.long().cumsum(dim=-1) - 1).clamp_min(0)
+    return {"input_ids": drawn.where(real, 0), "attention_mask": real.long(), "position_ids": positions}
+
+
+def alone(inputs: dict[str, Tensor]) -> dict[str, Tensor]:
+    real = inputs["attention_mask"][0].bool()
+    return {name: tensor[:1, real] for name, tensor in inputs.items()}
+
+
+def run(model: Any, inputs: dict[str, Tensor], edits: dict[str, Any]) -> tuple[Tensor, Any]:
+    with torch.no_grad(), intervene(edits), record(values=True) as trace:
+        return output_of(model(**inputs)), trace
+
+
+def edits_of(trace: Any, site: str) -> dict[str, Any]:
+    call = trace[site]
+    return {
+        "nothing": None,
+        "off": off(0),
+        "gate": gate([0, 1], torch.tensor([0.5, 2.0])),
+        "mean": mean(1, mean_outputs(call)),
+        "uniform": uniform(None),
+        "first": pattern(None, "first"),
+        "previous": pattern(1, "previous"),
+        "knock out": knock_out(None, key=0),
+        "window": window(None, 2, first=1),
+        "patch": patch(0, call.text(0), queries=slice(1, 3)),
+    }
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize("family", ["gpt2", "llama", "bert", "gemma2"])
+def test_a_text_in_a_padded_batch_is_edited_and_measured_as_alone(family: str, side: str) -> None:
+    model = in_memory(family)
+    sites, inputs = instrument(model), batch(side)
+    real = inputs["attention_mask"][0].bool()
+    _, reference = run(model, inputs, {})
+    for name, edit in edits_of(reference, sites[0]).items():
+        chosen = {} if edit is None else {sites[0]: edit}
+        padded, trace = run(model, inputs, chosen)
+        expected, own = run(model, alone(inputs), chosen)
+        torch.testing.assert_close(padded[:1, real], expected, atol=1e-5, rtol=0, msg=lambda m, n=name: f"{n}: {m}")
+        for site in sites:
+            for found, wanted in zip(
+                measure_layer(trace[site]).fingerprints, measure_layer(own[site]).fingerprints, strict=True
+            ):
+                assert found == pytest.approx(wanted, abs=1e-5), (name, site)
+
+
+IDS = torch.tensor([[5, 6, 7, 8, 9, 10]])
+
+
+@pytest.fixture(params=[0, 2], ids=["whole", "padded before"])
+def model_and_inputs(request: pytest.FixtureRequest) -> tuple[torch.nn.Module, dict[str, torch.Tensor], int]:
+    model = in_memory("gpt-oss")
+    instrument(model)
+    mask = torch.ones_like(IDS)
+    mask[:, : request.param] = 0
+    return model, {"input_ids": IDS, "attention_mask": mask}, request.param
+
+
+@torch.no_grad()
+def maps(model: torch.nn.Module, inputs: dict[str, torch.Tensor]) -> Trace:
+    with record() as trace:
+        model(**inputs)
+    return trace
+
+
+def test_a_pair_is_cut_by_the_positions_of_its_tokens(model_and_inputs) -> None:  # type: ignore[no-untyped-def]
+    model, inputs, padding = model_and_inputs
+    before = maps(model, inputs)["decoder.0.self"].weights()
+    with intervene({"decoder.0.self": knock_out(None, query=3, key=0)}):
+        after = maps(model, inputs)["decoder.0.self"].weights()
+    expected = before.clone()
+    expected[:, :, 3 + padding, 1 + padding] = 0
+    expected /= expected.sum(dim=-1, keepdim=True)
+    assert float(before[:, :, 3 + padding, 1 + padding].max()) > 0.1
+    torch.testing.assert_close(after[:, :, padding:], expected[:, :, padding:])
+
+
+def test_a_window_and_a_pattern_are_those_of_the_tokens(model_and_inputs) -> None:  # type: ignore[no-untyped-def]
+    model, inputs, padding = model_and_inputs
+    with intervene({"decoder.0.self": window(None, 2), "decoder.1.self": pattern(None, "first")}):
+        trace = maps(model, inputs)
+    weights = trace["decoder.0.self"].weights()[0, :, -1]
+    assert (weights[:, [0, 5, 6]] > 0).all()  # the sink stays in sight
+    assert not weights[:, 1:5].any()
+    assert (trace["decoder.1.self"].weights()[0, :, padding:, 1 + padding] == 1).all()
+
+
+def test_weights_that_are_given_do_not_name_the_sink(model_and_inputs) -> None:  # type: ignore[no-untyped-def]
+    model, inputs, _ = model_and_inputs
+    call = maps(model, inputs)["decoder.0.self"]
+    for edit in (patch(0, call), pattern(0, torch.eye(6))):
+        with pytest.raises(ValueError, match="without a learned sink"), intervene({"decoder.0.self": edit}):
+            model(**inputs)
+    with intervene({"decoder.0.self": uniform()}):
+        assert maps(model, inputs)["decoder.0.self"].weights()[0, 0, -1].unique().numel() <= 2
