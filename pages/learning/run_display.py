@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Any
 
 import streamlit as st
@@ -12,11 +11,9 @@ from pages.learning import figures
 from pages.learning.jumps import largest_jump, strongest_head
 from pages.learning.measured_run import MeasuredRun
 from ui.chapter.chapter import Chapter
-from ui.widgets.attention_view import SliderFrames, attention_view
+from ui.widgets.attention_view import attention_view
 from viz_core.lessons.learning.recorded_runs import HEAD_MEASURES
-from viz_core.maps.contribution_shares import ContributionKind
 from viz_core.tasks.film import Film
-from viz_core.view.map_group import MapGroup
 
 
 def show_runs(chapter: Chapter, runs: Mapping[str, MeasuredRun], follow: bool = False) -> None:
@@ -33,19 +30,14 @@ def show_runs(chapter: Chapter, runs: Mapping[str, MeasuredRun], follow: bool = 
     with under:
         contribution_kind = chapter.contributions_choice()
 
-    def frames(run: MeasuredRun) -> SliderFrames | None:
-        return None if follow else _frames_by_step(chapter, run, contribution_kind)
-
     with stage:
         maps = [run.group(run.shot(step), chapter.words, contribution_kind)]
-        chapter.attention_view(maps, run.opens_with, contribution_kind=contribution_kind, frames=frames(run))
+        chapter.attention_view(maps, run.opens_with, contribution_kind=contribution_kind)
     for other, second in [*runs.items()][1:]:
         st.markdown(f"**{other}**")
         maps = [second.group(second.shot(step), chapter.words, contribution_kind)]
         own: dict[str, Any] = {"head_param": "head2", "pin_param": "pin2", "display_param": "look2"}
-        attention_view(
-            maps, second.opens_with, key="maps2", contribution_kind=contribution_kind, frames=frames(second), **own
-        )
+        attention_view(maps, second.opens_with, key="maps2", contribution_kind=contribution_kind, **own)
     if not follow:
         chapter.flush()
     _charts(chapter, runs, run.film.shots[run.shot(step)])
@@ -57,16 +49,6 @@ def _time_line(chapter: Chapter, film: Film) -> int:
     if len(film.shots) < 2:
         return last
     return int(chapter.controls.slider("step", 0, last, last, film.shots[1] - film.shots[0]))
-
-
-def _frames_by_step(chapter: Chapter, run: MeasuredRun, contribution_kind: ContributionKind) -> SliderFrames:
-    """The maps of every snapshot, for a slider in the view."""
-
-    def maps(shot: int) -> list[MapGroup]:
-        return [run.group(shot, chapter.words, contribution_kind)]
-
-    stops = {step: partial(maps, shot) for shot, step in enumerate(run.film.shots)}
-    return SliderFrames(chapter.controls.key("step"), stops)
 
 
 def _say(chapter: Chapter, runs: Mapping[str, MeasuredRun], step: int) -> None:

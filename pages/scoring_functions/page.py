@@ -23,7 +23,6 @@ from viz_core.lessons.scoring_functions.word_scores import word_scores
 from viz_core.trace import attend, attention_weights
 
 chapter = Chapter("scoring-functions")
-chapter.frame.sharing.offer_upload()  # here, as the text it loads is in a fragment
 chapter.question()
 chapter.definition()
 word_query = sentence_weights(chapter)

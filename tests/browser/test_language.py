@@ -9,7 +9,6 @@ from playwright.sync_api import Page, expect
 from playwright.sync_api import TimeoutError as PlaywrightTimeout
 
 from tests.browser.page_checks import expect_rest, expect_streamlit_to_speak
-from ui.text.bilingual import split_sentences
 from ui.text.words import load_words
 
 CHAPTER = "queries-keys-values"
@@ -64,18 +63,6 @@ def test_a_chosen_language_is_there_at_the_next_visit_and_a_link_does_not_change
     page.goto("about:blank")
     page.goto(f"{app_url}/{CHAPTER}")
     expect_title(page, "pt-BR")
-
-
-def test_a_second_language_is_under_each_sentence(page: Page, app_url: str) -> None:
-    page.goto(f"{app_url}/{CHAPTER}")
-    expect_title(page, "en")
-    page.get_by_test_id("stPopover").get_by_role("button").first.click()
-    choose(page, "Second language", "繁體中文")
-    page.wait_for_url("**second=zh-TW*")
-    question = page.locator(".st-key-question")
-    english, chinese = (split_sentences(load_words(CHAPTER, language)("question")) for language in ("en", "zh-TW"))
-    expect(question.locator("blockquote")).to_have_count(len(chinese))
-    expect(question.locator("p")).to_have_text([text for pair in zip(english, chinese, strict=True) for text in pair])
 
 
 def test_a_term_that_is_pointed_at_is_named_in_the_other_languages(page: Page, app_url: str) -> None:

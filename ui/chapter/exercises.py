@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 
 import streamlit as st
 
@@ -73,11 +72,9 @@ class Exercises:
     def _prediction(self, name: str, collapsed: bool = False) -> Iterator[Prediction]:
         """Draw the question and yield it, inside its container; an expander is open if the URL holds an answer."""
         prediction, key = read_prediction(self.words(f"exercise.{name}")), f"exercise-{name}"
-        if self.words.second is not None:
-            prediction = replace(prediction, second=read_prediction(self.words.second(f"exercise.{name}")))
         reason = ""
         if prediction.why and (self._explained or name) == name:
-            self._explained, reason, prediction = name, prediction.why_in_both, prediction.without_reason
+            self._explained, reason, prediction = name, prediction.why, prediction.without_reason
         label = self.common("exercise")
         if collapsed:
             with st.expander(
@@ -87,7 +84,7 @@ class Exercises:
                 self._ask_why(name, reason)
             return
         with st.container(border=True, key=key):
-            st.markdown(after_label(label, prediction.question_in_both))
+            st.markdown(after_label(label, prediction.question))
             yield prediction
             self._ask_why(name, reason)
 

@@ -11,7 +11,7 @@ from ui.chapter.parts import Deferred, Parts, resolve
 from ui.text.markdown import after_label, unescape
 from ui.text.numbers import powers_in_words
 from ui.text.words import Words, current_language
-from ui.widgets.attention_view import MapGroup, SliderFrames, ViewState, attention_view
+from ui.widgets.attention_view import MapGroup, ViewState, attention_view
 from ui.widgets.chart import Point, draw_chart
 from ui.widgets.controls import Controls
 from ui.widgets.heatmap import draw_heatmap
@@ -102,7 +102,6 @@ class Figures:
         on_switch: Callable[[str, int], None] | None = None,
         on_cell: Callable[[Cell], None] | None = None,
         contribution_kind: ContributionKind = "",
-        frames: SliderFrames | None = None,
         **params: str,
     ) -> ViewState:
         """Draw every head's map with guidance (`look.maps`); return what is open.
@@ -121,12 +120,11 @@ class Figures:
             on_switch=on_switch,
             on_cell=on_cell,
             contribution_kind=contribution_kind,
-            frames=frames,
             **params,
         )
         if contribution_kind:
             about = f"about-{contribution_kind}"
-            st.caption((self.words if self.words.has(about) else self.common).prose(about))
+            st.caption((self.words if self.words.has(about) else self.common)(about))
         self.guidance("maps")
         return view
 
@@ -139,4 +137,4 @@ class Figures:
     def guidance(self, name: str, **values: object) -> None:
         """Draw what to look for in a figure (`look.NAME`), if there is such a section."""
         if self.words.has(f"look.{name}"):
-            st.caption(after_label(self.common("look-for"), self.words.prose(f"look.{name}", **values)))
+            st.caption(after_label(self.common("look-for"), self.words(f"look.{name}", **values)))

@@ -57,18 +57,18 @@ class Frame:
     def question(self) -> None:
         """Draw the question that the page answers."""
         with st.container(key="question"):
-            st.markdown(self.words.prose("question"))
+            st.markdown(self.words("question"))
 
     def definition(self) -> None:
         """Draw the definition of the chapter's subject (`definition`) and, beside it, its formula (`formula`)."""
         with st.container(horizontal=True, vertical_alignment="center", key="definition"):
-            st.markdown(self.words.prose("definition"))
+            st.markdown(self.words("definition"))
             st.markdown(self.words("formula"))
 
     def takeaways(self) -> None:
         """Draw what to remember (`takeaways`, a list of three lines), side by side."""
         with st.container(key="takeaways"):
-            st.markdown(self.words.prose("takeaways"))
+            st.markdown(self.words("takeaways"))
 
     def heading(self, name: str) -> None:
         """Draw the heading `heading.NAME`, with a link of its own."""
@@ -76,7 +76,7 @@ class Frame:
 
     def text(self, name: str, **values: object) -> None:
         """Draw a section of prose or mathematics."""
-        st.markdown(self.words.prose(name, **values))
+        st.markdown(self.words(name, **values))
 
     def next(self) -> None:
         """Draw the link to the next chapter, or home after the last one; all that a reader needs is above it."""
@@ -144,7 +144,7 @@ class Frame:
             self.sharing = Sharing(self.words)
             mount_tour(self.name)
             if self.name != "home":
-                labels = {**self.common.group("present"), "reveal": self.common("sketch.reveal")}
+                labels = self.common.group("present")
                 _mount_presenter(key="present", data=json.dumps(labels | {"chapter": self.name}).encode())
 
 

@@ -50,22 +50,14 @@ def draw_review(chapters: Sequence[str], mode: Literal["questions", "overview"],
 
 
 def _question(words: Words, name: str) -> dict[str, Any]:
-    """A question for the browser: its idea, its text and its answers, each [text, in a second language or ""]."""
+    """Return a question for the browser: its idea, its text and its answers."""
     prediction = read_prediction(words(name))
-    other = read_prediction(words.second(name)) if words.second is not None else None
-    answers = prediction.answers
-    others = other.answers if other is not None and len(other.answers) == len(answers) else (None,) * len(answers)
     return {
         "id": name,
         "idea": idea_of(prediction.question),
-        "text": [_IDEA.sub("", prediction.question, count=1), "" if other is None else _IDEA.sub("", other.question)],
+        "text": _IDEA.sub("", prediction.question, count=1),
         "answers": [
-            {
-                "right": answer.mark == "x",
-                "text": [answer.text, "" if second is None else second.text],
-                "reply": [answer.reply, "" if second is None else second.reply],
-            }
-            for answer, second in zip(answers, others, strict=True)
+            {"right": answer.mark == "x", "text": answer.text, "reply": answer.reply} for answer in prediction.answers
         ],
     }
 

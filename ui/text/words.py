@@ -15,7 +15,6 @@ import frontmatter
 import streamlit as st
 
 from ui.streamlit_internals.script_run import in_script_run
-from ui.text.bilingual import interleave
 from ui.text.numbers import in_formula, plural, series
 from viz_core.runtime.assets import ASSETS, AssetError, reading
 
@@ -25,8 +24,6 @@ SHARED = "shared"
 """The file of the sections that several chapters have in common; a chapter's own section comes before it."""
 LANGUAGE = "lang"
 """The query parameter that selects a language."""
-SECOND = "second"
-"""The query parameter that selects a second language, whose sentences are shown under those of the first."""
 COOKIE = "atlas-language"
 """The cookie in which a browser keeps the language that its reader chose."""
 # "{count}", or a word in its plural forms, in the order of CLDR: "{count:token|tokens}".
@@ -46,7 +43,6 @@ class Words:
     front: dict[str, Any]
     sections: dict[str, str]
     language: str = ENGLISH
-    second: Words | None = None
     shared: dict[str, str] = field(default_factory=dict)
 
     def __call__(self, name: str, /, **values: object) -> str:
@@ -58,11 +54,6 @@ class Words:
         if text is None:
             raise AssetError("{file}.md has no section {name!r}", file=self.chapter, name=name)
         return fill(text, values, self.language)
-
-    def prose(self, name: str, /, **values: object) -> str:
-        """Return the section of this name; if the reader chose a second language, with its sentences in between."""
-        text = self(name, **values)
-        return text if self.second is None else interleave(text, self.second(name, **values))
 
     def group(self, prefix: str) -> dict[str, str]:
         """Return every section PREFIX.NAME by its NAME, the labels of a figure for example."""
@@ -146,20 +137,13 @@ def _replaced(text: str, values: dict[str, str], numbers: dict[str, str], langua
 
 
 def load_words(chapter: str, language: str | None = None) -> Words:
-    """Return the words of a chapter in `language`, in English where one is missing.
-
-    Without `language`, in the visitor's language, and with the visitor's second language as `second`.
-    """
-    second = None if language else second_language()
-    return _words(TEXT, chapter, language or current_language(), second, int(time.monotonic() / _MAX_AGE))
+    """Return the words of a chapter in `language`, else in the visitor's; in English where one is missing."""
+    return _words(TEXT, chapter, language or current_language(), int(time.monotonic() / _MAX_AGE))
 
 
 @lru_cache(maxsize=64)
-def _words(folder: Path, chapter: str, language: str, second: str | None, time: int) -> Words:
+def _words(_folder: Path, chapter: str, language: str, _time: int) -> Words:
     """Load words at most once in `_MAX_AGE`: a page needs them a hundred times, and each read yields the thread."""
-    if second is not None:
-        first, other = (_words(folder, chapter, each, None, time) for each in (language, second))
-        return replace(first, second=other)
     english = _read(chapter, ENGLISH)
     shared = {} if chapter == SHARED else _read(SHARED, ENGLISH).sections
     if language == ENGLISH:
@@ -200,16 +184,6 @@ def current_language() -> str:
         st.session_state[LANGUAGE] = requested
     chosen = st.session_state.get(LANGUAGE)
     return chosen if chosen in languages() else preferred_language()
-
-
-def second_language() -> str | None:
-    """Return the second language of the URL (?second=) or of this window, None without one."""
-    if not in_script_run():
-        return None
-    if (requested := st.query_params.get(SECOND)) in languages():
-        st.session_state[SECOND] = requested
-    chosen = st.session_state.get(SECOND)
-    return chosen if chosen in languages() and chosen != current_language() else None
 
 
 def preferred_language() -> str:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from functools import partial
+from dataclasses import asdict, dataclass
 from typing import Any
 from urllib.parse import urlencode
 
@@ -14,7 +13,6 @@ from ui.compute.slots import run_in_slot
 from ui.text.head_names import head_at, places_of
 from ui.text.words import current_language, load_words
 from ui.widgets.component import component
-from ui.widgets.flipbook import encode_flipbook, is_small
 from ui.widgets.map_cell import Cell, read_cell
 from ui.widgets.view_link import ViewLink, read_link, write_link
 from viz_core.maps.contribution_shares import ContributionKind
@@ -26,25 +24,12 @@ from viz_core.view.payload import View, encode_view
 from viz_core.view.requests import FileRequest, Request, wanted
 from viz_core.view.state import ViewState, read_message
 
-__all__ = ["MapGroup", "SliderFrames", "ViewState", "attention_view"]
+__all__ = ["MapGroup", "ViewState", "attention_view"]
 
 _mount = component("attention_view")
 # What a map's numbers are called where they are not weights, and the words that name them.
 _QUANTITIES = {"carried": "share", "lengths": "length"}
 _WEIGHT_WORDS = ("weight", "bar_weight_linear", "bar_weight_sqrt", "bar_weight_log")
-
-
-@dataclass(frozen=True)
-class SliderFrames:
-    """A slider of the page whose value selects the groups, for an animation in the browser.
-
-    Attributes:
-        slider: key of the slider's widget.
-        stops: functions that return the groups shown from a value of the slider on, by that value, ascending.
-    """
-
-    slider: str
-    stops: Mapping[int, Callable[[], Sequence[MapGroup]]]
 
 
 def attention_view(
@@ -63,7 +48,6 @@ def attention_view(
     on_switch: Callable[[str, int], None] | None = None,
     on_cell: Callable[[Cell], None] | None = None,
     contribution_kind: ContributionKind = "",
-    frames: SliderFrames | None = None,
 ) -> ViewState:
     """Draw the view; return the open head, the pinned tokens and the options, all of which the URL holds.
 
@@ -86,7 +70,6 @@ def attention_view(
         on_cell: receives a cell that the reader clicks, before the page reruns.
         contribution_kind: whether the maps hold what a head adds instead of weights, as shares or as lengths.
             Lengths of two inputs have scales of their own, so they are never subtracted.
-        frames: the slider that selects `groups`: while it is dragged, the browser animates its stops if they are small.
 
     Raises:
         ValueError: if there are no groups, or the default is not among them.
@@ -116,12 +99,6 @@ def attention_view(
     header: dict[str, Any] = {"offers": offers, "switches": None if off is None else places_of(off, groups)}
     if requests:  # Streamlit does not pass on an answer equal to the last one, and a file may be requested twice
         header["message_id"] = _field(message, "id")
-    if frames is not None and is_small(groups, len(frames.stops)):
-        header["along"], stops = frames.slider, frames.stops
-        page = partial(encode_view, state=state, turn=-1, words=False, **header)  # turn -1 keeps what is open
-        writers[FileRequest("flipbook")] = lambda: encode_flipbook(
-            {value: replace(view, groups=make()) for value, make in stops.items()}, page
-        )
 
     def encode() -> bytes:
         files = {file: write() for file, write in writers.items() if file in requests}

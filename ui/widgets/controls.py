@@ -14,13 +14,13 @@ from ui.text.former_labels import former_labels
 from ui.text.markdown import escape
 from ui.text.numbers import localised, series
 from ui.text.words import Words, languages, load_words
-from ui.widgets.page_file import MAX_IN_URL
 from ui.widgets.query_param import Names, in_address
-from ui.widgets.sharing import Sharing, loaded_text
+from ui.widgets.sharing import Sharing
 from ui.widgets.url_numbers import discard_out_of_range, is_infinite, is_same, is_truncated
 
 Option = TypeVar("Option")
 Value = TypeVar("Value")
+_MAX_IN_URL = 4000  # characters; servers refuse URLs of a few times this length
 
 
 class Controls:
@@ -33,7 +33,7 @@ class Controls:
         """
         Args:
             words: with the labels.
-            sharing: offers a file for a text that is too long for the URL.
+            sharing: says which texts are too long for the URL.
         """
         self.words, self._sharing = words, sharing
         self._notes: DeltaGenerator | None = None  # where notes about the URL go, if not below their control
@@ -269,8 +269,6 @@ class Controls:
 
     def text_area(self, name: str, default: str, height: int = 160, on_change: Callable[[], None] | None = None) -> str:
         """Draw a text area; return its text. The page itself reports what it cannot read."""
-        if self._sharing is not None:
-            self._sharing.offer_upload()
         return self._typed(
             name, lambda label, **bound: st.text_area(label, default, height, on_change=on_change, **bound)
         )
@@ -278,10 +276,7 @@ class Controls:
     def _typed(self, name: str, widget: Callable[..., str | None]) -> str:
         """Draw a text widget. Text too long for the URL is left out of it, with a note."""
         key, unlinked = self.key(name), f"{self.key(name)}-unlinked"
-        loaded = loaded_text(key)
-        if loaded is not None:
-            st.session_state[key] = loaded
-        if len(st.session_state.get(key) or "") <= MAX_IN_URL:
+        if len(st.session_state.get(key) or "") <= _MAX_IN_URL:
             if st.session_state.pop(unlinked, False) and key in st.session_state:  # it was too long in the last run
                 st.query_params[key] = st.session_state[key]
             return self._bound(name, lambda key, label: widget(label, key=key, bind="query-params")) or ""
@@ -292,7 +287,7 @@ class Controls:
         st.session_state[unlinked] = True
         (self._notes or st).caption(load_words("common")("unlinked", label=label))
         if self._sharing is not None:
-            self._sharing.report_unlinked(key, label, text)
+            self._sharing.report_unlinked(key, label)
         return text
 
     def option(self, option: object) -> str:

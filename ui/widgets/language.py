@@ -1,4 +1,4 @@
-"""The language, and a second one for teachers: chosen in the sidebar, held in the URL, the session and the browser."""
+"""The language: chosen in the sidebar, held in the URL, the session and the browser."""
 
 from __future__ import annotations
 
@@ -7,17 +7,15 @@ import streamlit as st
 from ui.text.markdown import escape
 from ui.text.words import (
     LANGUAGE,
-    SECOND,
     Words,
     browser_language,
     current_language,
     languages,
     load_words,
     preferred_language,
-    second_language,
 )
 
-_SELECT, _SECOND_SELECT = "language-switch", "second-language-switch"
+_SELECT = "language-switch"
 _CHOSEN = "language-chosen"
 
 
@@ -43,42 +41,12 @@ def language_select(common: Words) -> None:
     elif requested != current:
         st.query_params[LANGUAGE] = current
     st.session_state[_SELECT] = current
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-        st.selectbox(common("language"), languages(), format_func=_name, key=_SELECT, on_change=changed)
-        with st.popover("", icon=":material/translate:", help=common("second-language"), type="tertiary"):
-            _second_language_select(common, current)
+    st.selectbox(common("language"), languages(), format_func=_name, key=_SELECT, on_change=changed)
 
 
 def chosen_language() -> str:
     """Return the language that the reader chose in this window, for the browser to keep; "" if none."""
     return st.session_state.get(_CHOSEN, "")
-
-
-def _second_language_select(common: Words, current: str) -> None:
-    """Draw the list of second languages: their sentences are shown under those of the first."""
-
-    def changed() -> None:
-        chosen = st.session_state[_SECOND_SELECT]
-        if chosen is None:
-            st.session_state.pop(SECOND, None)
-            st.query_params.pop(SECOND, None)
-        else:
-            st.session_state[SECOND] = st.query_params[SECOND] = chosen
-
-    second = second_language()
-    if second is None:
-        st.query_params.pop(SECOND, None)
-    else:
-        st.query_params[SECOND] = second
-    st.session_state[_SECOND_SELECT] = second
-    st.selectbox(
-        common("second-language"),
-        [None, *(name for name in languages() if name != current)],
-        format_func=lambda name: common("second-language.none") if name is None else _name(name),
-        key=_SECOND_SELECT,
-        on_change=changed,
-        help=common("second-language.about"),
-    )
 
 
 def _name(language: str) -> str:

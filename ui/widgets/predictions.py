@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import streamlit as st
 
-from ui.text.bilingual import interleave
 from ui.text.markdown import join_sentences, plain_text
 from ui.text.words import Words
 from ui.widgets.component import component
@@ -40,22 +39,11 @@ class Prediction:
     question: str
     answers: tuple[Answer, ...]
     why: str
-    second: Prediction | None = None  # the same in the reader's second language
-
-    @property
-    def question_in_both(self) -> str:
-        """The question, with its sentences in the second language in between."""
-        return self.question if self.second is None else interleave(self.question, self.second.question)
-
-    @property
-    def why_in_both(self) -> str:
-        """The reason, with its sentences in the second language in between."""
-        return self.why if self.second is None else interleave(self.why, self.second.why)
 
     @property
     def without_reason(self) -> Prediction:
         """The same question and replies, whose reason is shown by itself."""
-        return replace(self, why="", second=None if self.second is None else self.second.without_reason)
+        return replace(self, why="")
 
     def reply(self, common: Words, number: int, drawn: bool = False) -> str:
         """Return the full reply to an answer: right or wrong, its own reply, and the reason.
@@ -66,10 +54,7 @@ class Prediction:
         answer = self.answers[number]
         own = answer.text if drawn else answer.reply
         parts = (common("right" if answer.mark == "x" else "wrong"), own, self.why)
-        text = join_sentences(part for part in parts if part)
-        if self.second is None or common.second is None or len(self.second.answers) != len(self.answers):
-            return text
-        return interleave(text, self.second.reply(common.second, number, drawn))
+        return join_sentences(part for part in parts if part)
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,7 @@ Each request has one spelling, which names it in the answer:
     rows INPUT.GROUP:2.5:mean:words I N J M    exact: N rows from I on, M columns from J on, for a file
     page                                       the view as an HTML file
     notebook                                   the same as a notebook that makes it again
-    flipbook                                   the view at every stop of the slider it goes along with"""
+"""
 
 import re
 from collections.abc import Mapping
@@ -147,12 +147,12 @@ class GroupRequest:
         return " ".join([kind, place, *numbers])
 
 
-FileKind = Literal["page", "notebook", "flipbook"]
+FileKind = Literal["page", "notebook"]
 
 
 @dataclass(frozen=True)
 class FileRequest:
-    """The view as bytes that Python writes: an HTML page, a notebook that makes it again, or a flip book."""
+    """The view as bytes that Python writes: an HTML page, or a notebook that makes it again."""
 
     kind: FileKind
 

@@ -8,7 +8,6 @@ import { axesOf, hasPieces } from "./axis.js";
 import { canChange } from "./change.js";
 import { makePaint, readTheme } from "./colours.js";
 import { deliverFile } from "./export.js";
-import { isAhead, listenToSlider, openFlipbook, turnPage } from "./flipbook.js";
 import { buildGrid, listenToGrid, markHeads, moveInTabs, paintGrid, renderTabs } from "./heads.js";
 import { listenToKeys } from "./keys.js";
 import { drawScale } from "./legend.js";
@@ -35,7 +34,7 @@ const views = new WeakMap();
 function createView(parent) {
   const parts = partsOf(parent);
   const view = {
-    parts, store: makeStore(), wanted: new Set(), pages: [], state: null, cursor: null, hovered: null, plots: [],
+    parts, store: makeStore(), wanted: new Set(), state: null, cursor: null, hovered: null, plots: [],
     turn: 0, sentTurn: 0, name: Math.random().toString(36).slice(2), numRequests: 0, requested: "", clicks: 0, cell: null, slot: "first", search: "", found: null, several: false, choosing: false,
     stages: [...parts.plots.querySelectorAll("figure")].map((figure) => ({ figure, ...piecesOf(figure) })),
   };
@@ -52,7 +51,7 @@ function createView(parent) {
   listenToTools(view);
   listenToSearch(view);
   parts.tabs.addEventListener("keydown", (event) => moveInTabs(view, event));
-  view.stops = [listenToKeys(view), listenToHeadLinks(view), listenToSlider(view), listenToText(view)];
+  view.stops = [listenToKeys(view), listenToHeadLinks(view), listenToText(view)];
   watchWidth(view, render);
   return view;
 }
@@ -67,14 +66,6 @@ function closeView(view) {
   for (const stop of view.stops) stop();
   for (const timer of [view.sending, view.speaking, view.waiting, view.requesting, view.retrying]) clearTimeout(timer);
   cancelAnimationFrame(view.zooming);
-}
-
-/** Take an answer; one to where a slider was before it was dragged on comes too late. */
-function receive(view, bytes) {
-  const answer = readFrame(bytes);
-  view.served = answer.header.stamp;
-  if (!isAhead(view)) show(view, answer);
-  turnPage(view);
 }
 
 /** Show an answer. The reader may have moved on since Python made it: then the parts count, not its state. */
@@ -145,8 +136,7 @@ function render(view) {
   renderHover(view);
   deliverFile(view);
   continueSaving(view);
-  openFlipbook(view);
-  if (!isAhead(view)) requestMissing(view); // else Python would answer for another page
+  requestMissing(view);
 }
 
 /** Notes about the cells. Waiting is noted only after a while, so that the page does not jump. */
@@ -181,6 +171,6 @@ export default function (component) {
   if (!data) return undefined;
   const { view, unmount } = mountView(views, component, createView, closeView);
   Object.assign(view, { setStateValue, setTriggerValue });
-  receive(view, data);
+  show(view, readFrame(data));
   return unmount;
 }

@@ -15,7 +15,7 @@ export function takeAnswer(store, { header, buffer, start }) {
   if (header.base && header.stamp !== store.stamp) {
     Object.assign(store, makeStore(), { base: { ...store.base, ...header.base }, stamp: header.stamp });
   }
-  Object.assign(store, { offline: header.offline, offers: header.offers, along: header.along, switches: header.switches && new Set(header.switches) });
+  Object.assign(store, { offline: header.offline, offers: header.offers, switches: header.switches && new Set(header.switches) });
   for (const { name, kind, offset, shape, ...notes } of header.parts) {
     const count = shape.reduce((product, size) => product * size, 1);
     const Kind = kind === "exact" ? Float32Array : Uint8Array;

@@ -1,9 +1,8 @@
-// The toolbar below a figure that fills the window: its input and number, the way to the others, and the end; below a
-// question how to vote, and the button that reveals its answer.
+// The toolbar below a figure that fills the window: its input and number, the way to the others, and the end.
 
 import { element } from "../shared/elements.js";
 
-export function makeBar(words, { go, end, reveal }) {
+export function makeBar(words, { go, end }) {
   const root = element("div", "present-bar", { role: "toolbar", "aria-label": words.start });
   const button = (text, label, click) => {
     const made = element("button", "", { type: "button", "aria-label": label, title: label });
@@ -13,23 +12,16 @@ export function makeBar(words, { go, end, reveal }) {
   };
   const title = element("span", "present-title");
   const place = element("span", "present-place", { "aria-live": "polite" });
-  const hint = element("span", "present-hint");
-  const revealed = button(words.reveal, words.reveal, reveal);
-  hint.textContent = words.vote;
   root.append(
     title,
-    hint,
-    revealed,
     button("←", words.previous, () => go(-1)),
     place,
     button("→", words.next, () => go(1)),
     button("✕", words.end, end),
   );
-  const update = (number, count, chapter, sentence, votes) => {
+  const update = (number, count, chapter, sentence) => {
     title.textContent = [chapter, sentence].filter(Boolean).join(" · ");
     place.textContent = words.place.replace("{place}", number).replace("{count}", count);
-    hint.hidden = revealed.hidden = votes === undefined;
-    revealed.disabled = !votes;
   };
   return { root, update };
 }

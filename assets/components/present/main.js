@@ -5,8 +5,7 @@
 
 import { mountView, partsOf } from "../shared/mount.js";
 import { makeBar } from "./bar.js";
-import { figureAt, figureLike, figureNamed, figuresOf, hideAll, isExercise, markAlone, middleOne, pageOf, presented, sentence, showAlone } from "./figures.js";
-import { answerAt, forgetVotes, isOpen, reveal, showVotes, vote } from "./vote.js";
+import { figureAt, figureLike, figureNamed, figuresOf, hideAll, markAlone, middleOne, pageOf, presented, sentence, showAlone } from "./figures.js";
 
 const PARAMETER = "present";
 const STEPS = { ArrowRight: 1, ArrowDown: 1, PageDown: 1, ArrowLeft: -1, ArrowUp: -1, PageUp: -1 };
@@ -37,7 +36,7 @@ function begin(figure) {
   follows = !figure;
   document.activeElement?.blur();
   document.documentElement.dataset.presenting = "";
-  bar = makeBar(words, { go, end, reveal: revealAnswer });
+  bar = makeBar(words, { go, end });
   document.querySelector(".stApp").append(bar.root);
   writeUrl(true);
   openSections();
@@ -54,7 +53,6 @@ function end() {
   bar = null;
   delete document.documentElement.dataset.presenting;
   hideAll();
-  forgetVotes();
   if (!hasLeft()) writeUrl(false);
   figure?.scrollIntoView({ block: "center" });
 }
@@ -95,37 +93,8 @@ function updateBarSoon() {
 function updateBar(figure) {
   const figures = figuresOf();
   markAlone(figure);
-  const votes = isExercise(figure) ? showVotes(figure) : undefined;
   const chapter = pageOf().querySelector("h1")?.textContent ?? "";
-  bar.update(figures.indexOf(figure) + 1, figures.length, chapter, sentence(), isOpen(figure) ? votes : undefined);
-}
-
-/** The question that takes votes now; undefined where there is none. */
-const openQuestion = () => [presented()].find((figure) => bar && figure && isExercise(figure) && isOpen(figure));
-
-let revealing = false;
-
-function revealAnswer() {
-  const question = openQuestion();
-  if (!question || !showVotes(question)) return;
-  revealing = true;
-  reveal(question);
-  revealing = false;
-}
-
-function addVote(question, number) {
-  follows = false;
-  if (vote(question, number)) updateBar(question);
-}
-
-/** Until the answer is revealed a click on one is a vote; Streamlit makes a second click of it, which is none. */
-function clicked(event) {
-  const question = openQuestion();
-  const number = question && answerAt(question, event.target);
-  if (number === undefined || revealing) return;
-  event.preventDefault();
-  event.stopPropagation();
-  if (event.isTrusted) addVote(question, number);
+  bar.update(figures.indexOf(figure) + 1, figures.length, chapter, sentence());
 }
 
 function showElement(place) {
@@ -150,14 +119,15 @@ function pressed(event) {
   else if (key === "p" && figuresOf().length) begin(middleOne());
   else if (bar && key === "Escape") end();
   else if (bar && STEPS[key]) go(STEPS[key]);
-  else if (openQuestion() && /^[1-9]$/.test(key)) addVote(openQuestion(), key - 1);
-  else if (openQuestion() && key === "Enter" && !event.target.closest?.("button")) revealAnswer();
   else return;
   event.preventDefault();
 }
 
+/** An answer that was clicked gives the arrow keys back. */
+const leaveAnswer = ({ target }) => bar && target.closest?.('[role="radiogroup"]') && setTimeout(() => document.activeElement?.blur());
+
 window.addEventListener("keydown", pressed);
-window.addEventListener("click", clicked, true);
+window.addEventListener("click", leaveAnswer);
 window.addEventListener("atlas-show", ({ detail }) => bar && showElement(detail)); // the tour shows the element of its step
 window.addEventListener("popstate", () => bar && (!requested() || hasLeft()) && end());
 

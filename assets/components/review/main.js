@@ -33,14 +33,7 @@ function nodesOf(text) {
   });
 }
 
-/** A text, and below it the same in the reader's second language. */
-function write(node, [first, second]) {
-  node.replaceChildren(...nodesOf(first));
-  if (!second) return;
-  const other = element("span", "second");
-  other.append(...nodesOf(second));
-  node.append(other);
-}
+const write = (node, text) => node.replaceChildren(...nodesOf(text));
 
 /** Where the idea is shown: the chapter's main figure, or its first. */
 function figureLink(view, chapter) {
@@ -67,8 +60,7 @@ function questionOf(view, chapter, question) {
     button.addEventListener("click", () => {
       for (const each of buttons) each.setAttribute("aria-pressed", String(each === button));
       box.dataset.answered = answer.right ? "right" : "wrong";
-      const text = answer.reply[0];
-      write(reply, [`${answer.right ? words.right : words.wrong}${text ? ` ${text}` : ""}`, answer.reply[1]]);
+      write(reply, [answer.right ? words.right : words.wrong, answer.reply].filter(Boolean).join(" "));
       if (!answer.right) reply.append(" ", figureLink(view, chapter));
       // The first answer counts: a second try, with the reply read, says little.
       if (!box.dataset.counted) storeAnswers(withAnswer(readAnswers(), question.id, answer.right, Date.now()));

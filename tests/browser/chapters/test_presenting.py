@@ -1,7 +1,4 @@
-"""Presenting: a link or a key fills the window with one figure after another, and Escape brings the page back.
-
-Questions are among them: a class votes before an answer is revealed.
-"""
+"""Presenting: a link or a key fills the window with one figure after another, and Escape brings the page back."""
 
 from __future__ import annotations
 
@@ -77,7 +74,7 @@ def test_a_link_begins_with_the_figure_or_question_it_names(
     assert "present" not in page.url
 
 
-def test_a_class_sees_the_sentence_all_figures_and_votes_before_an_answer(page: Page, app_url: str) -> None:
+def test_a_class_sees_the_sentence_and_all_figures(page: Page, app_url: str) -> None:
     """The chapter from its first figure to the last of its closed sections; its first question on the way."""
     page.goto(f"{app_url}/bahdanau?present=1&b-text=He+is+calm.")
     bar = page.get_by_role("toolbar", name="Present")
@@ -87,35 +84,24 @@ def test_a_class_sees_the_sentence_all_figures_and_votes_before_an_answer(page: 
     expect(page.get_by_text("has the largest weight").first).to_be_visible()  # what to look for
 
     question = page.locator(".st-key-exercise-bottleneck")
-    answers, reveal = question.get_by_role("radio"), page.get_by_role("button", name="Reveal", exact=True)
     go_to(page, question)
-    expect(reveal).to_be_disabled()
-    question.get_by_text("40 states").click()
-    page.keyboard.press("3")
-    page.keyboard.press("3")
-    expect(question.locator("label[data-votes]")).to_have_count(3)
-    expect(question.locator('label[data-number="3"]')).to_have_attribute("data-votes", "2")
-    assert not any(answer.is_checked() for answer in answers.all()), "votes reveal nothing"
     expect(question.get_by_text("this is the bottleneck")).to_have_count(0)
-    reveal.click()
-    expect(answers.nth(2)).to_be_checked()
+    question.get_by_text("The last state").click()
     expect(question.get_by_text("this is the bottleneck")).to_be_visible()
-    expect(reveal).to_be_hidden()
 
     go_to(page, page.locator(".st-key-part-bahdanau-figure-alike-curves"))  # of a section that nobody has opened
     place = bar.get_by_text(re.compile(r"^\d+ of \d+$"))
     page.keyboard.press("Escape")
     expect(place).to_have_count(0)
-    expect(question.locator("label[data-votes]")).to_have_count(0)
 
 
 def go_to(page: Page, figure: Locator) -> None:
-    """Press a key until the figure is shown; where the chapter still opens its sections, wait for it."""
+    """Click until the figure is shown; where the chapter still opens its sections, wait for it."""
     expect(figure).to_be_attached()
     for _ in range(40):
         if figure.is_visible():
             return
-        page.keyboard.press("ArrowRight")
+        page.get_by_role("button", name="Next figure", exact=True).click()
     raise AssertionError("it is not among the figures")
 
 

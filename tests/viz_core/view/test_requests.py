@@ -44,7 +44,6 @@ WORDS = MapRequest(((0, 1), (11, 0)), "max", words=True)
         ),
         ("page", FileRequest("page")),
         ("notebook", FileRequest("notebook")),
-        ("flipbook", FileRequest("flipbook")),
     ],
 )
 def test_each_is_read_and_written_back(text, request_):

@@ -152,12 +152,11 @@ def test_nonsense_moves_nothing(browser: Browser, message: object) -> None:
 
 
 def test_files_are_written_when_asked_for(browser: Browser) -> None:
-    browser.move(1, {"head": 1}, "page", "notebook", "flipbook")
+    browser.move(1, {"head": 1}, "page", "notebook")
     decoded = browser.last()
     page, notebook = (bytes(decoded.parts[name].tolist()).decode() for name in ("page", "notebook"))
     assert page == browser.widget.page()
     assert "shown.open_head('decoder.0.self', head=1)" in notebook
-    assert decoded.header["missing"] == ["flipbook"]
 
 
 def test_what_cannot_be_written_is_said_and_the_view_goes_on() -> None:
