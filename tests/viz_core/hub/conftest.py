@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
+from PIL import Image
 
+from tests.viz_core.bounded import bounded
 from tests.viz_core.hub.families import build
-from viz_core.hub import HubModel, load_hub
+from viz_core.hub import HubError, HubModel, load_hub
+from viz_core.hub.load import import_transformers
 
 
 @pytest.fixture(scope="session")
@@ -44,3 +51,38 @@ def no_network(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+
+
+@pytest.fixture
+def picture() -> Image.Image:
+    """Not square, so that any step a processor takes shows."""
+    pixels = torch.randint(0, 256, (30, 20, 3), generator=torch.Generator().manual_seed(2), dtype=torch.uint8)
+    return Image.fromarray(pixels.numpy())
+
+
+@pytest.fixture
+def copy(tiny: Callable[[str], Path], tmp_path: Path) -> Callable[[str], Path]:
+    """A tiny model's folder that a test may spoil."""
+    return lambda family: Path(shutil.copytree(tiny(family), tmp_path / family))
+
+
+@pytest.fixture
+def refused() -> Callable[..., str]:
+    """The sentence that a model is refused with; little is held meanwhile, and no folder of this machine is told."""
+    import_transformers()  # what a first load brings along counts for no file
+
+    def load(path: Path | str, why: str = "", **options: Any) -> str:
+        with bounded(), pytest.raises(HubError, match=why) as error:
+            load_hub(path, device="cpu", **options)
+        message = str(error.value)
+        assert "\n" not in message
+        assert not isinstance(path, Path) or str(path.parent) not in message
+        return message
+
+    return load
+
+
+def change(file: Path, **fields: object) -> Path:
+    """Change fields of a JSON file; the folder it lies in."""
+    file.write_text(json.dumps({**json.loads(file.read_text()), **fields}))
+    return file.parent

@@ -43,6 +43,18 @@ def test_a_hybrid_names_its_other_layers() -> None:
     assert "RecurrentGemmaRglru weighs earlier tokens separately in each channel" in str(warned[0].message)
 
 
+@pytest.mark.parametrize("architecture", ["recurrent_gemma", "rwkv"])
+def test_layers_that_weigh_each_channel_by_itself_say_so(architecture: str) -> None:
+    assert {each.code for each in coverage(build(architecture)) if each.reason} == {"channels"}
+
+
+def test_the_code_on_wrong_maps_shows_what_the_page_says(capsys: pytest.CaptureFixture[str]) -> None:
+    page = TABLE.parent / "wrong-maps.md"
+    pieces = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    exec(compile("\n".join(pieces), page.name, "exec"), {})  # it ends with assertions
+    assert "theirs" in capsys.readouterr().out
+
+
 def test_stages_and_blocks_have_names_of_their_own() -> None:
     rows = coverage(build("swin"))
     assert [each.site for each in rows] == [

@@ -1,7 +1,17 @@
-"""A model of transformers in memory: seen exactly, in evaluation and in training, and afterwards what it was."""
+"""`instrument` on models in memory: in training, of several parts, shared, copied, refused; nothing stays behind."""
 
 from __future__ import annotations
 
+import contextlib
+import copy
+import gc
+import pickle
+import sys
+import threading
+import warnings
+import weakref
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -11,6 +21,7 @@ import transformers
 from torch import Tensor, nn
 
 from tests.viz_core.hub.families import (
+    SIZES,
     assert_seen,
     eager_twin,
     implementations,
@@ -19,7 +30,18 @@ from tests.viz_core.hub.families import (
     output_of,
 )
 from viz_core.hub import ATTENTION_IMPLEMENTATION, instrument, restore
-from viz_core.trace import record
+from viz_core.trace import Trace, record, site_of
+
+IDS = torch.tensor([[5, 6, 7]])
+SMALL = {**SIZES, "num_hidden_layers": 1, "vocab_size": 99}
+SITES = ("encoder.0.self",)
+LAYERS = ("decoder.0.self", "decoder.1.self")
+
+
+def seen(model: Any) -> tuple[str, ...]:
+    with torch.no_grad(), record() as trace:
+        model(IDS)
+    return trace.sites
 
 
 @pytest.mark.parametrize("family", ["gpt2", "t5"])
@@ -29,7 +51,7 @@ def test_training_and_after_a_step(family: str) -> None:
     inputs = inputs_of(model)
     twin = eager_twin(model)
     sites = instrument(model)
-    real = inputs.get("attention_mask", torch.ones(1, 1)).bool()
+    real = inputs["attention_mask"].bool()
     for each in (model, twin):
         with record() as trace:
             output = output_of(each(**inputs))
@@ -62,57 +84,45 @@ def test_dropped_weights_are_recorded_before_they_are_dropped() -> None:
     assert not torch.equal(dropped.last_hidden_state, model(**inputs).last_hidden_state)
 
 
-def test_each_stack_gets_back_its_own() -> None:
-    model = clip()
+def test_a_model_of_texts_and_pictures_whose_stacks_differ() -> None:
+    text = {**SIZES, "vocab_size": 99, "max_position_embeddings": 16, "eos_token_id": 2}
+    vision = {**SIZES, "image_size": 16, "patch_size": 4}
+    config = transformers.CLIPConfig(text_config=text, vision_config=vision, projection_dim=16)
+    model = transformers.CLIPModel(config).eval()
+    twin = eager_twin(model)
     model.set_attn_implementation({"text_config": "eager", "vision_config": "sdpa"})
     before = implementations(model)
     assert {"eager", "sdpa"} <= set(before)
-    instrument(model)
-    assert set(implementations(model)) == {ATTENTION_IMPLEMENTATION}
-    restore(model)
-    assert implementations(model) == before
-
-
-def clip() -> Any:
-    sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48}
-    text = {**sizes, "vocab_size": 99, "max_position_embeddings": 16, "eos_token_id": 2}
-    vision = {**sizes, "image_size": 16, "patch_size": 4}
-    config = transformers.CLIPConfig(text_config=text, vision_config=vision, projection_dim=16)
-    return transformers.CLIPModel(config).eval()
-
-
-def test_a_model_of_texts_and_pictures() -> None:
-    model = clip()
-    inputs = {"input_ids": torch.randint(3, 99, (2, 7)), "pixel_values": torch.randn(2, 3, 16, 16)}
-    twin = eager_twin(model)
     sites = instrument(model)
     assert sites == ("encoder.0.self", "encoder.1.self", "vision.0.self", "vision.1.self")
+    assert set(implementations(model)) == {ATTENTION_IMPLEMENTATION}
+    inputs = {"input_ids": torch.randint(3, 99, (2, 7)), "pixel_values": torch.randn(2, 3, 16, 16)}
     with record() as trace:
         model(**inputs)
     result = twin(**inputs, output_attentions=True)
     for stack, maps in (("encoder", result.text_model_output), ("vision", result.vision_model_output)):
         for layer, weights in enumerate(maps.attentions):
-            got = trace[f"{stack}.{layer}.self"].weights()
-            assert float((got - weights.detach()).abs().max()) < 1e-6
+            assert float((trace[f"{stack}.{layer}.self"].weights() - weights.detach()).abs().max()) < 1e-6
+    restore(model)
+    assert implementations(model) == before
 
 
 def test_a_model_put_together_of_two() -> None:
     """Its parts are given new configs, of which their layers know nothing."""
-    sizes = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 4, "intermediate_size": 48}
-    encoder = transformers.BertModel(transformers.BertConfig(**sizes, vocab_size=99))
-    reading = transformers.BertConfig(**sizes, vocab_size=99, is_decoder=True, add_cross_attention=True)
+    encoder = transformers.BertModel(transformers.BertConfig(**SMALL))
+    reading = transformers.BertConfig(**SMALL, is_decoder=True, add_cross_attention=True)
     model = transformers.EncoderDecoderModel(encoder=encoder, decoder=transformers.BertLMHeadModel(reading)).eval()
     before = implementations(model)
     sites = instrument(model)
     with record() as trace:
-        model(input_ids=torch.tensor([[5, 6, 7]]), decoder_input_ids=torch.tensor([[8, 9]]))
+        model(input_ids=IDS, decoder_input_ids=torch.tensor([[8, 9]]))
     assert trace.sites == sites == ("encoder.0.self", "decoder.0.self", "decoder.0.cross")
     restore(model)
     assert implementations(model) == before
 
 
 @pytest.mark.parametrize("uncounted", [False, True])
-@pytest.mark.parametrize(("family", "cache"), [("gpt2", None), ("llama", "static"), ("gemma2", "static"), ("t5", None)])
+@pytest.mark.parametrize(("family", "cache"), [("gpt2", None), ("gemma2", "static"), ("t5", None)])
 def test_writing_with_a_cache(family: str, cache: str | None, uncounted: bool) -> None:
     """Each step's rows are those of one pass over the whole, also of a cache that is written over at the next step."""
     model = in_memory(family)
@@ -138,14 +148,14 @@ def test_writing_with_a_cache(family: str, cache: str | None, uncounted: bool) -
     steps = [call.weights() for call in trace if call.site.split("@")[0] == "decoder.1.self"]
     assert [step.shape[2] for step in steps] == [start, 1, 1, 1]
     for row, step in enumerate(steps, start - 1):
-        seen = min(step.shape[3], row + 1)
-        torch.testing.assert_close(step[:, :, -1, :seen], weights[:, :, row, :seen], atol=1e-5, rtol=0)
-        assert not step[:, :, -1, seen:].any()
+        width = min(step.shape[3], row + 1)
+        torch.testing.assert_close(step[:, :, -1, :width], weights[:, :, row, :width], atol=1e-5, rtol=0)
+        assert not step[:, :, -1, width:].any()
 
 
-@pytest.mark.parametrize("family", ["gpt2", "llama", "bert", "vit"])
-def test_hearing_torch_too(family: str) -> None:
-    """What is instrumented is recorded once; what is not is heard where it calls torch's kernel, with the same maps."""
+@pytest.mark.parametrize("family", ["llama", "bert", "vit"])
+def test_recording_torchs_calls_too(family: str) -> None:
+    """What is instrumented is recorded once; what is not, where it calls torch's kernel, with the same maps."""
     model = in_memory(family)
     inputs = inputs_of(model)
     with record(torch_calls=model) as torch_trace:
@@ -159,36 +169,214 @@ def test_hearing_torch_too(family: str) -> None:
         torch.testing.assert_close(ours.weights(), theirs.weights(), atol=1e-6, rtol=0)
 
 
-class Int8Linear(nn.Linear):
-    """A linear layer that keeps a byte for each weight, and a scale for each row of them."""
-
-    def __init__(self, layer: nn.Linear) -> None:
-        super().__init__(layer.in_features, layer.out_features, layer.bias is not None, device="meta")
-        scale = layer.weight.detach().abs().amax(dim=1, keepdim=True) / 127
-        self.bias = layer.bias
-        self.weight = nn.Parameter((layer.weight.detach() / scale).round().to(torch.int8), requires_grad=False)
-        self.register_buffer("scale", scale)
-
-    def forward(self, X: Tensor) -> Tensor:
-        return nn.functional.linear(X, self.weight.to(X.dtype) * self.scale, self.bias)
-
-
-@pytest.mark.parametrize("family", ["bert", "llama", "marian"])
-def test_quantised_weights(family: str) -> None:
-    model = in_memory(family)
-    inputs = inputs_of(model)
-    plain = output_of(model(**inputs))
-    for module in list(model.modules()):
-        for name, child in list(module.named_children()):
-            if type(child) is nn.Linear and name != "lm_head":
-                setattr(module, name, Int8Linear(child))
-    sites = instrument(model)
-    with torch.no_grad():
-        assert not torch.allclose(output_of(model(**inputs)), plain, atol=1e-4), "eight bits make a difference"
-        assert_seen(model, sites, inputs)
-
-
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")
-def test_torchs_own_quantisation() -> None:
+def test_quantised_weights() -> None:
     model = torch.ao.quantization.quantize_dynamic(in_memory("bert"), {nn.Linear}, dtype=torch.qint8)
     assert_seen(model, instrument(model), inputs_of(model))
+
+
+# Models that share what is changed, copies of them, and who changes it as well
+
+
+@pytest.fixture
+def pair() -> Iterator[tuple[Any, Any]]:
+    """Two models built from one config object."""
+    config = transformers.BertConfig(**SMALL)
+    models = transformers.BertModel(config), transformers.BertModel(config)
+    before = implementations(models[0])
+    yield models
+    assert implementations(models[0]) == before, "what the first found, the last puts back"
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_two_models_of_one_config(first: int, pair: tuple[Any, Any]) -> None:
+    assert instrument(pair[0]) == instrument(pair[1]) == SITES
+    gone, left = pair[first], pair[1 - first]
+    restore(gone)
+    assert seen(left) == SITES
+    assert site_of(gone.encoder.layer[0].attention.self) is None
+    restore(left)
+    assert seen(left) == seen(gone) == ()
+
+
+@pytest.mark.parametrize("whole_first", [False, True])
+def test_a_model_and_its_body(whole_first: bool) -> None:
+    model = in_memory("llama")
+    before = implementations(model)
+    order = [model, model.model] if whole_first else [model.model, model]
+    for each in order:
+        assert instrument(each) == LAYERS
+    restore(order[0])
+    assert seen(model) == LAYERS
+    restore(order[1])
+    assert implementations(model) == before
+    assert all(site_of(module) is None for module in model.modules())
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
+def test_a_copy_is_restored_by_itself(copied: Any) -> None:
+    model = transformers.BertModel(transformers.BertConfig(**SMALL, attn_implementation="eager"))
+    instrument(model)
+    other = copied(model)
+    restore(model)
+    assert (seen(model), seen(other)) == ((), SITES)
+    restore(other)
+    assert set(implementations(other)) == {"eager"}
+    assert all(site_of(module) is None for module in other.modules())
+
+
+def test_who_sets_another_attention_instruments_again(pair: tuple[Any, Any]) -> None:
+    model = pair[0]
+    instrument(model)
+    model.set_attn_implementation("eager")
+    assert seen(model) == ()
+    assert instrument(model) == instrument(model) == seen(model) == SITES
+    restore(model)
+    with pytest.raises(ValueError, match="restore: expected a model that was instrumented, got BertModel"):
+        restore(model)
+
+
+def test_a_class_of_a_notebook() -> None:
+    """It has no module whose code could be read; the layers within it have."""
+    namespace: dict[str, Any] = {"transformers": transformers, "torch": torch, "__name__": "a notebook"}
+    cell = """
+class Sorter(transformers.BertPreTrainedModel):
+    def __init__(self, config):
+        super().__init__(config)
+        self.bert, self.head = transformers.BertModel(config), torch.nn.Linear(32, 2)
+        self.post_init()
+
+    def forward(self, ids):
+        return self.head(self.bert(ids).pooler_output)
+"""
+    exec(cell, namespace)
+    model = namespace["Sorter"](transformers.BertConfig(**SMALL)).eval()
+    plain: Tensor = model(IDS)
+    assert instrument(model) == seen(model) == SITES
+    torch.testing.assert_close(model(IDS), plain)
+
+
+def test_a_model_within_another() -> None:
+    """As adapters and wrappers for several devices hold it."""
+    inner = in_memory("gpt2")
+    model = nn.Sequential(nn.Identity(), nn.ModuleDict({"base": inner}))
+    assert instrument(model) == LAYERS
+    assert_seen(inner, LAYERS, inputs_of(inner))
+    restore(model)
+    assert site_of(inner.transformer.h[0].attn) is None
+
+
+# What is refused, errors, and threads
+
+
+def test_a_forgotten_model_is_not_kept_alive() -> None:
+    model = in_memory("gpt2")
+    instrument(model)
+    gone = weakref.ref(model)
+    del model
+    gc.collect()
+    assert gone() is None
+
+
+def without_attention() -> Any:
+    sizes = {"embedding_size": 8, "hidden_sizes": [8, 8], "depths": [1, 1]}
+    return transformers.ResNetModel(transformers.ResNetConfig(**sizes))
+
+
+def longformer() -> Any:
+    return transformers.LongformerModel(transformers.LongformerConfig(**SIZES, attention_window=4, vocab_size=99))
+
+
+@pytest.mark.usefixtures("shapes_unchecked")
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: nn.Linear(2, 2), r"expected a model of transformers, got Linear; record\(torch_calls=True\) sees"),
+        (lambda: "gpt2", r"expected a model of transformers, got str; record\(torch_calls=True\) sees"),
+        (longformer, "expected attention that weighs all keys at once, got LongformerModel"),
+        (without_attention, "expected a model with attention in layers, got ResNetModel"),
+    ],
+)
+def test_refused_and_left_as_it_was(make: Any, message: str) -> None:
+    model = make()
+    before = implementations(model) if isinstance(model, nn.Module) else []
+    with pytest.raises(ValueError, match=message):
+        instrument(model)
+    if isinstance(model, nn.Module):
+        assert implementations(model) == before
+        with pytest.raises(ValueError, match="restore: expected"):
+            restore(model)
+
+
+def test_an_error_leaves_nothing_behind() -> None:
+    model = in_memory("bert")
+    inputs = inputs_of(model)
+    plain = model(**inputs).last_hidden_state
+    sites = instrument(model)
+
+    def fail(*_: Any) -> None:
+        raise RuntimeError("of mine")
+
+    hook = model.encoder.layer[1].attention.register_forward_pre_hook(fail)
+    with pytest.raises(RuntimeError, match="of mine"), record() as broken:
+        model(**inputs)
+    hook.remove()
+    assert broken.sites == sites[:1]
+    with record() as trace:
+        assert torch.equal(model(**inputs).last_hidden_state, plain)
+    assert trace.sites == sites
+
+
+def test_threads_on_one_model() -> None:
+    """Each thread's recording is its own, also where its neighbour does not record."""
+    model = in_memory("llama")
+    instrument(model)
+    batches = [torch.randint(4, 390, (1, 4 + i)) for i in range(6)]
+
+    def run(i: int) -> tuple[Tensor, dict[str, Tensor]]:
+        listens = record() if i % 2 else contextlib.nullcontext(Trace())
+        with torch.no_grad(), listens as trace:
+            logits = model(batches[i % 6], use_cache=False).logits
+        return logits, {call.site: call.weights() for call in trace}
+
+    serial = [run(i) for i in range(6)]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        with ThreadPoolExecutor(6) as threads:
+            parallel = list(threads.map(run, range(60)))
+    finally:
+        sys.setswitchinterval(interval)
+    for i, (logits, maps) in enumerate(parallel):
+        expected, expected_maps = serial[i % 6]
+        assert torch.equal(logits, expected)
+        assert tuple(maps) == tuple(expected_maps) == (LAYERS if i % 2 else ())
+        assert all(torch.equal(maps[site], expected_maps[site]) for site in maps)
+    with record() as trace:  # whose context a new thread does not have
+        thread = threading.Thread(target=lambda: model(batches[0]))
+        thread.start()
+        thread.join()
+    assert trace.sites == ()
+
+
+@pytest.mark.parametrize("family", ["llama", "t5", "vit"])
+def test_a_request_for_maps_says_what_to_do_instead(family: str) -> None:
+    model = in_memory(family)
+    instrument(model)
+    warned = pytest.warns(UserWarning, match="output_attentions gives no maps of an instrumented model")
+    with warned as caught:
+        model(**inputs_of(model), output_attentions=True)
+    assert len(caught) == 1
+    restore(model)
+    model.set_attn_implementation("eager")
+    model.config.output_attentions = True
+    instrument(model)
+    with warned:
+        model(**inputs_of(model))
+    restore(model)
+    own_code = in_memory("bloom")
+    instrument(own_code)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model(**inputs_of(model))
+        assert len(own_code(**inputs_of(own_code), output_attentions=True).attentions) == 2

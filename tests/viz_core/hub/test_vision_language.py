@@ -34,13 +34,6 @@ PACKED = ["qwen2_vl", "qwen2_5_vl", "qwen3_vl"]
 TEXT = "The cat <image> sat on the mat"
 
 
-@pytest.fixture
-def picture() -> Image.Image:
-    """Not square, so that any step the processor takes shows."""
-    pixels = torch.randint(0, 256, (30, 20, 3), generator=torch.Generator().manual_seed(2), dtype=torch.uint8)
-    return Image.fromarray(pixels.numpy())
-
-
 def features(model: Any, inputs: dict[str, Tensor]) -> Tensor:
     """What the language model is given of a picture, a row a token, by the model's own code."""
     names = ("pixel_values", "pixel_attention_mask", "image_grid_thw", "image_sizes")

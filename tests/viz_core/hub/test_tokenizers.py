@@ -1,4 +1,4 @@
-"""Tokens as people read them, whatever the vocabulary writes."""
+"""Tokens as people read them, whatever the vocabulary writes; and tokenizers that would take too long."""
 
 from __future__ import annotations
 
@@ -6,32 +6,39 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import sentencepiece
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tokenizers import Regex, Tokenizer, models, pre_tokenizers
 from transformers import AutoTokenizer
 
+from tests.viz_core.hub.conftest import change
 from viz_core.hub import HubError, HubModel, load_hub
 from viz_core.hub.runs.token_text import Reader, visible
-from viz_core.hub.runs.tokenizers import TextInput, clean_text
+from viz_core.hub.runs.tokenizers import TextInput, clean_text, costly
+from viz_core.runtime.limited_process import LimitError
 
 CORPUS = ["The cat sat on the mat and looked at the dog.", "She reads a book, he reads a letter."] * 3
+Tiny = Callable[[str], Path]
+Refused = Callable[..., str]
 KINDS = {"wordpiece": "bert", "bytes": "gpt2", "metaspace": "gemma"}
 
 
 @pytest.fixture(params=KINDS)
-def text_input(request: pytest.FixtureRequest, tiny: Callable[[str], Path]) -> TextInput:
+def text_input(request: pytest.FixtureRequest, tiny: Tiny) -> TextInput:
     return TextInput(AutoTokenizer.from_pretrained(tiny(KINDS[request.param])), 400)
 
 
-def labels(family: str, text: str, tiny: Callable[[str], Path]) -> list[str]:
+def labels(family: str, text: str, tiny: Tiny) -> list[str]:
     given_to = TextInput(AutoTokenizer.from_pretrained(tiny(family)), 400)
     return [token.label for token in given_to.read(given_to.encode(text)["input_ids"][0].tolist())]
 
 
-def test_words_of_each_kind_of_vocabulary(tiny: Callable[[str], Path]) -> None:
+def test_words_of_each_kind_of_vocabulary(tiny: Tiny) -> None:
     assert labels("bert", "The cat, reads.", tiny) == ["[CLS]", "·the", "·cat", ",", "·reads", ".", "[SEP]"]
     assert labels("gpt2", "The cat, reads.", tiny) == ["The", "·cat", ",", "·reads", "."]
     assert labels("gemma", "The cat, reads.", tiny) == ["·The", "·cat", ",", "·reads", "."]
@@ -44,7 +51,7 @@ def test_no_artefact_of_a_vocabulary_is_left(text_input: TextInput) -> None:
         assert token.text == "" or token.label != ""
 
 
-def test_a_character_of_several_tokens_is_each_of_them(tiny: Callable[[str], Path]) -> None:
+def test_a_character_of_several_tokens_is_each_of_them(tiny: Tiny) -> None:
     for family in ("gpt2", "gemma"):
         given_to = TextInput(AutoTokenizer.from_pretrained(tiny(family)), 400)
         tokens = given_to.read(given_to.encode("😀é")["input_ids"][0].tolist())
@@ -53,7 +60,7 @@ def test_a_character_of_several_tokens_is_each_of_them(tiny: Callable[[str], Pat
         assert [token.text for token in tokens if token.text not in ("😀", "")] == ["é", "é"]
 
 
-def test_bytes_that_are_no_character_are_shown_as_bytes(tiny: Callable[[str], Path]) -> None:
+def test_bytes_that_are_no_character_are_shown_as_bytes(tiny: Tiny) -> None:
     tokenizer = AutoTokenizer.from_pretrained(tiny("gpt2"))
     first, *_ = tokenizer("😀")["input_ids"]
     letter = tokenizer("T")["input_ids"]
@@ -62,14 +69,14 @@ def test_bytes_that_are_no_character_are_shown_as_bytes(tiny: Callable[[str], Pa
     assert [token.label for token in tokens] == ["<F0>", "T", "<9F>", "<F0>"]
 
 
-def test_special_tokens_are_told_apart(tiny: Callable[[str], Path]) -> None:
+def test_special_tokens_are_told_apart(tiny: Tiny) -> None:
     given_to = TextInput(AutoTokenizer.from_pretrained(tiny("bert")), 400)
     tokens = given_to.read(given_to.encode("the cat", "the dog")["input_ids"][0].tolist())
     assert [token.special for token in tokens] == [True, False, False, True, False, False, True]
     assert [token.starts_word for token in tokens] == [False, True, True, False, True, True, False]
 
 
-def test_an_id_no_vocabulary_has_is_a_number(tiny: Callable[[str], Path]) -> None:
+def test_an_id_no_vocabulary_has_is_a_number(tiny: Tiny) -> None:
     tokens = TextInput(AutoTokenizer.from_pretrained(tiny("gpt2")), 400).read([399])
     assert (tokens[0].label, tokens[0].special) == ("#399", True)
 
@@ -117,7 +124,7 @@ def ids_of(text_input: TextInput, text: str) -> list[int]:
 
 
 @pytest.fixture(scope="session")
-def tiny_inputs(tiny: Callable[[str], Path]) -> list[TextInput]:
+def tiny_inputs(tiny: Tiny) -> list[TextInput]:
     return [TextInput(AutoTokenizer.from_pretrained(tiny(family)), 400) for family in KINDS.values()]
 
 
@@ -128,7 +135,7 @@ def test_byte_vocabularies_give_the_text_back(tiny_inputs: list[TextInput]) -> N
     assert bytes_input.decode(ids) == text
 
 
-def test_a_vocabulary_that_is_too_large_for_the_model_is_refused(tiny: Callable[[str], Path]) -> None:
+def test_a_vocabulary_that_is_too_large_for_the_model_is_refused(tiny: Tiny) -> None:
     small = TextInput(AutoTokenizer.from_pretrained(tiny("gpt2")), 10)
     with pytest.raises(HubError, match="does not belong to the model"):
         small.encode("The cat")
@@ -150,7 +157,7 @@ def test_hostile_texts_run(tiny_model: Callable[[str], HubModel]) -> None:
             assert all(token.label for token in run.tokens)
 
 
-def test_marian_as_it_is_published(tiny: Callable[[str], Path], tmp_path: Path) -> None:
+def test_marian_as_it_is_published(tiny: Tiny, tmp_path: Path) -> None:
     """With SentencePiece models for its two languages and no fast tokenizer."""
     path = Path(shutil.copytree(tiny("marian"), tmp_path / "opus"))
     for file in path.glob("token*"):
@@ -176,3 +183,99 @@ def test_marian_as_it_is_published(tiny: Callable[[str], Path], tmp_path: Path) 
     assert (run.tokens[-1].label, run.tokens[-1].special) == ("</s>", True)
     assert "".join(token.label for token in run.target_tokens[:-1]) == "·She·reads·a·book."
     assert run.text == "She reads a book."
+
+
+# Tokenizers made to harm
+
+
+PATTERNS = {
+    "doubles with every letter": r"(a+)+$",
+    "doubles with every word": r"(?:\w+\s?)+$",
+    "doubles with what it names": r"(ß+)+$",
+    "grows with the cube": r"a*a*a*[^a][^a]",
+    "is no pattern": r"(",
+}
+
+
+def split_by(path: Path, part: str, pattern: str) -> Path:
+    """The same model with a pattern of its own in its tokenizer."""
+    tokenizer = json.loads((path / "tokenizer.json").read_text())
+    kind = {"type": "Split", "behavior": "Isolated", "invert": False}
+    if part == "normalizer":
+        kind = {"type": "Replace", "content": ""}
+    tokenizer[part] = kind | {"pattern": {"Regex": pattern}}
+    (path / "tokenizer.json").write_text(json.dumps(tokenizer))
+    return path
+
+
+@pytest.mark.parametrize("what", PATTERNS)
+def test_a_pattern_of_a_tokenizer(what: str, copy: Tiny, refused: Refused) -> None:
+    assert (
+        "takes too long" in refused(split_by(copy("bert"), "pre_tokenizer", PATTERNS[what])) or what == "is no pattern"
+    )
+
+
+def test_a_pattern_by_which_it_normalizes(copy: Tiny, refused: Refused) -> None:
+    assert "takes too long" in refused(split_by(copy("bert"), "normalizer", r"(\d+)+$"))
+
+
+def test_what_no_trial_found_is_a_sentence_all_the_same(copy: Tiny) -> None:
+    """Greek letters, and those alone; the library gives up, and every thread goes on."""
+    model = load_hub(split_by(copy("bert"), "pre_tokenizer", r"(\p{Greek}+)+$"), device="cpu")
+    assert model.run("hello").tokens
+    with pytest.raises(HubError, match="gives up on this text"):
+        model.run("λ" * 40 + "!")
+
+
+REAL = (
+    r"""'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+""",  # GPT-2
+    r"""(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}"""  # Llama 3
+    r"""| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+""",
+    r"""[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?"""
+    r"""|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+""",  # o200k
+    r""" ?[^(\s|[.,!?…。，、।۔،])]+""",  # BLOOM
+)
+
+
+def test_patterns_of_real_tokenizers_pass() -> None:
+    backend = Tokenizer(models.BPE())
+    backend.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Split(Regex(p), "isolated") for p in REAL])
+    assert not costly(SimpleNamespace(backend_tokenizer=backend))
+
+
+@pytest.mark.parametrize("status", [None, -6, -9])
+def test_a_limit_that_the_machine_may_have_met_is_tried_again(
+    status: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backend = Tokenizer(models.BPE())
+    backend.pre_tokenizer = pre_tokenizers.Split(Regex(f"b{status}"), "isolated")
+
+    def stopped(*_: object, **__: object) -> bytes:
+        raise LimitError("try_patterns", status)
+
+    with monkeypatch.context() as busy:
+        busy.setattr("viz_core.hub.runs.tokenizers.run_limited", stopped)
+        assert costly(SimpleNamespace(backend_tokenizer=backend))
+    assert not costly(SimpleNamespace(backend_tokenizer=backend))
+
+
+def grows(letter: str, times: int) -> dict[str, Any]:
+    doubled = {"type": "Replace", "pattern": {"String": letter}, "content": letter * 2}
+    return {"type": "Sequence", "normalizers": [doubled] * times}
+
+
+@pytest.mark.parametrize(("letter", "times"), [("a", 30), ("ж", 30), ("a", 6), ("ß", 12)])
+def test_a_tokenizer_that_grows_a_text(letter: str, times: int, copy: Tiny, refused: Refused) -> None:
+    """30 doublings of one letter took minutes and gigabytes of the process that loads models."""
+    path = change(copy("bert") / "tokenizer.json", normalizer=grows(letter, times))
+    assert "takes too long" in refused(path)
+
+
+def test_a_decoder_that_grows_a_text(copy: Tiny, refused: Refused) -> None:
+    decoder = {"type": "Sequence", "decoders": grows("a", 30)["normalizers"]}
+    assert "takes too long" in refused(change(copy("bert") / "tokenizer.json", decoder=decoder))
+
+
+def test_a_tokenizer_that_doubles_a_text_is_taken(copy: Tiny) -> None:
+    path = change(copy("bert") / "tokenizer.json", normalizer=grows("a", 1))
+    assert load_hub(path, device="cpu").run("hello").tokens
