@@ -11,7 +11,6 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from ui.chapter.parts import Deferred, Parts, resolve
-from ui.text.former_labels import former_labels
 from ui.text.words import Words
 from ui.widgets.controls import Controls
 
@@ -115,16 +114,8 @@ class Claims:
         Args:
             part: of the page that has a choice of its own, labelled `break-PART`.
         """
-        self._move_former_choice()
         chosen = self.controls.choice(f"break-{part}" if part else "break", ("nothing", *names), "nothing")
         return "" if chosen == "nothing" else chosen
-
-    def _move_former_choice(self) -> None:
-        """Give a choice in the address to the part of the page that offers it now (`former-labels.toml`)."""
-        key = self.controls.key("break")
-        for part, labels in former_labels(self.words.chapter, "break").items():
-            if st.query_params.get(key, "").casefold() in labels:
-                st.query_params[self.controls.key(f"break-{part}")] = st.query_params.pop(key)
 
     def break_and_explain(self, *names: str, part: str = "") -> str:
         """Offer wrong formulas like `break_it` where no figure shows them; explain the chosen one."""

@@ -9,7 +9,6 @@ import streamlit as st
 from ui.chapter.contents import page
 from ui.chapter.parts import Parts
 from ui.chapter.review import draw_review
-from ui.text.former_labels import former_labels
 from ui.text.terms import term_table
 from ui.text.words import Words, load_words
 from ui.widgets.controls import Controls
@@ -61,7 +60,7 @@ class Deeper:
     def _opened_by_link(self, sections: Mapping[str, Callable[[], None]]) -> frozenset[str]:
         """Return the sections that a link from before there were sections opens; decided once a visit.
 
-        It names a tab (PREFIX-section=NAME, or a former label of it), or sets controls that now are in some section.
+        It names a tab (PREFIX-section=NAME; all open where it has a label), or sets controls that are in some section.
         """
         visit = self.controls.key("opened-by-link")
         if visit not in st.session_state:
@@ -71,10 +70,7 @@ class Deeper:
     def _requested(self, sections: Mapping[str, Callable[[], None]]) -> frozenset[str]:
         former, prefix = self.controls.key("section"), self.controls.key("")
         if former in st.query_params:
-            names = {name: name for name in sections}
-            for name, labels in former_labels(self.words.chapter, "tab").items():
-                names |= dict.fromkeys(labels, name)
-            return frozenset(sections) & {names.get(st.query_params[former].casefold(), "")}
+            return frozenset(sections) & {st.query_params[former].casefold()} or frozenset(sections)
         own = [name for name in st.query_params if name.startswith(prefix)]
         if any(name.startswith(self.controls.key("open-")) for name in own):
             return frozenset()

@@ -22,6 +22,7 @@ from ui.text.terms import translations
 from ui.text.words import Words, load_words, streamlit_labels
 from ui.widgets.component import component
 from ui.widgets.language import chosen_language, language_select
+from ui.widgets.query_param import follow_former_link
 from ui.widgets.sharing import Sharing
 from viz_core.runtime.assets import ASSETS
 
@@ -42,6 +43,7 @@ class Frame:
         self.name = name
         self.words: Words = load_words(name)
         self.common: Words = load_words("common")
+        follow_former_link(name)
         st.html(_COMPONENTS / "app.css")
         self.scripts = st.container(key="scripts")  # for components that show nothing
         with self.scripts:

@@ -10,7 +10,6 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from ui.streamlit_internals.types import TabContainer
-from ui.text.former_labels import former_labels
 from ui.text.markdown import escape
 from ui.text.numbers import localised, series
 from ui.text.words import Words, languages, load_words
@@ -226,9 +225,8 @@ class Controls:
         )
 
     def _known(self, options: Sequence[Option]) -> dict[str, Option]:
-        """Return the options by their names and by their labels, former ones too, in every language."""
-        former = former_labels(self.words.chapter, "option")
-        known = {label: option for option in options for label in former.get(str(option), ())}
+        """Return the options by their names and by their labels in every language."""
+        known: dict[str, Option] = {}
         for language in languages():
             words = load_words(self.words.chapter, language)
             known |= {_label(words, option).casefold(): option for option in options}

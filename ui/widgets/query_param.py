@@ -5,16 +5,36 @@ Streamlit's own binding (`bind="query-params"`) writes the label that a reader s
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Generic, TypeVar
 
 import streamlit as st
 
 from ui.streamlit_internals.script_run import is_history_navigation
+from viz_core.runtime.assets import ASSETS, reading
 
 Value = TypeVar("Value")
 Names = tuple[str, ...]
+
+
+def follow_former_link(chapter: str) -> None:
+    """Rewrite the choices in the address that a chapter has since renamed or moved (`former-links.toml`)."""
+    for key, values in _former_links().get(chapter, {}).items():
+        now = values.get(st.query_params.get(key, "").casefold())
+        if now is not None:
+            del st.query_params[key]
+            moved, _, value = now.rpartition("=")
+            st.query_params[moved or key] = value
+
+
+@cache
+def _former_links() -> dict[str, dict[str, dict[str, str]]]:
+    path = ASSETS / "text" / "former-links.toml"
+    with reading(path):
+        return tomllib.loads(path.read_text(encoding="utf-8"))
 
 
 @dataclass(frozen=True)
