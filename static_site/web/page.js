@@ -1,6 +1,6 @@
 // What every page does: words, numbers, the service worker, the language that a reader chose.
 
-import { makeWords } from "./components/attention_view/words.js";
+import { makeWords } from "./components/attention_view/tokens.js";
 import { ROOT } from "./files.js";
 
 /** The page's data, and its words as `makeWords` reads them. */

@@ -102,7 +102,7 @@ def test_names_of_models(language: str) -> None:
 # A group of four layers of two heads, and what its filters let through.
 _SCRIPT = """
 import { filterExample, filterNames, readFilter } from "./attention_view/measures.js";
-import { makeWords } from "./attention_view/words.js";
+import { makeWords } from "./attention_view/tokens.js";
 const { templates, language, measures, values } = JSON.parse(process.argv[2]);
 const layers = values.map((heads, layer) => ({ number: layer + 1, heads: heads.length }));
 const found = [];

@@ -1,4 +1,4 @@
-"""Panels and captions of figures, in the same words as the app's (attention_view/caption.js)."""
+"""Panels and captions of figures, in the same words as the app's (attention_view/figure.js)."""
 
 import re
 from collections.abc import Mapping, Sequence

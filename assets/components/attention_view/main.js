@@ -3,31 +3,37 @@
 import { readFrame } from "../shared/frame.js";
 import { mountView, partsOf, stopWatching, watchWidth } from "../shared/mount.js";
 import { stageHeight } from "../shared/stage.js";
-import { isLargest } from "./caption.js";
-import { axesOf, hasPieces } from "./axis.js";
-import { canChange } from "./change.js";
+import { listenToText, openHead } from "./actions.js";
 import { makePaint, readTheme } from "./colours.js";
-import { deliverFile } from "./export.js";
-import { buildGrid, listenToGrid, markHeads, moveInTabs, paintGrid, renderTabs } from "./heads.js";
-import { listenToKeys } from "./keys.js";
-import { drawScale } from "./legend.js";
-import { MOST_LINKS } from "./links.js";
-import { listenToHeadLinks } from "./head_links.js";
-import { continueSaving } from "./export_numbers.js";
-import { listenToPlot } from "./map_events.js";
-import { listenToSwitches, markSwitches } from "./head_switches.js";
-import { renderPlots } from "./plot.js";
-import { renderHover } from "./hover.js";
-import { wantWeights } from "./search.js";
-import { listenToSearch, renderSearch } from "./search_box.js";
-import { buildSentence, listenToSentence } from "./sentence.js";
-import { comparedWith, PAUSE, pinsOf } from "./state.js";
-import { allHeads, groupOf, hasHead, makeStore, openGroup, takeAnswer } from "./store.js";
-import { requestMissing, sendMessage } from "./messages.js";
-import { listenToText } from "./terms.js";
-import { listenToTools, renderLegendOfHeads, renderTools } from "./tools.js";
-import { makeWords } from "./words.js";
-import { listenToZoom } from "./zoom.js";
+import { continueSaving, deliverFile } from "./export.js";
+import { isLargest } from "./figure.js";
+import { listenToKeys, listenToPlot, listenToZoom } from "./gestures.js";
+import { buildGrid, listenToGrid, listenToSwitches, markHeads, markSwitches, moveInTabs, paintGrid, renderTabs } from "./heads.js";
+import { MOST_LINKS } from "./map.js";
+import { wantWeights } from "./measures.js";
+import { drawScale, renderPlots } from "./plot.js";
+import { buildSentence, listenToSentence, renderHover } from "./sentence.js";
+import { allHeads, canChange, comparedWith, groupOf, hasHead, makeStore, openGroup, PAUSE, pinsOf, requestMissing, sendMessage, takeAnswer } from "./store.js";
+import { axesOf, hasPieces, makeWords } from "./tokens.js";
+import { listenToSearch, listenToTools, renderLegendOfHeads, renderSearch, renderTools } from "./tools.js";
+
+const NAMED = /^#head=([a-z0-9_-]+)\.(\d+)\.(\d+)$/;
+
+/** Listen to the whole page. Returns a function that stops. */
+function listenToHeadLinks(view) {
+  const open = (event) => {
+    const link = event.target.closest?.("a[href^='#head=']");
+    const named = link && NAMED.exec(link.getAttribute("href"));
+    const group = named && view.store.base && groupOf(view, 0, named[1]);
+    const [layer, head] = named ? named.slice(2).map(Number) : [];
+    if (!group || !hasHead(group, layer, head)) return;
+    event.preventDefault();
+    openHead(view, { group: group.id, layer, head });
+    view.parts.root.scrollIntoView({ block: "nearest" });
+  };
+  document.addEventListener("click", open);
+  return () => document.removeEventListener("click", open);
+}
 
 const views = new WeakMap();
 

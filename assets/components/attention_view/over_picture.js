@@ -1,16 +1,12 @@
 // Attention of the pinned tokens over the picture whose patches the tokens are.
 
 import { textWidth } from "../shared/text.js";
-import { axesOf, makeSide } from "./axis.js";
-import { EXACT, finishCells, UNKNOWN } from "./cells.js";
-import { paintOf } from "./colours.js";
-import { restingUnits } from "./focus.js";
-import { SEPARATE } from "./map_layout.js";
-import { combineMaps, mapName } from "./matrix.js";
-import { togglePin } from "./actions.js";
-import { announce, pointAt } from "./pointer.js";
-import { onCanvas } from "./raster.js";
+import { announce, pointAt, restingUnits, togglePin } from "./actions.js";
+import { combineMaps, EXACT, finishCells, mapName, UNKNOWN } from "./cells.js";
+import { onCanvas, paintOf } from "./colours.js";
+import { SEPARATE } from "./map.js";
 import { groupOf, openGroup, partOf } from "./store.js";
+import { axesOf, makeSide } from "./tokens.js";
 
 const LARGEST_PICTURE = 480;
 const CHIP = { height: 24, swatch: 15, gap: 6 }; // of a token that has no place on the picture, above it

@@ -1,15 +1,14 @@
-// A plot: one map as cells or links, with its own canvases, tooltip and title. There are one or two side by side.
+// A plot: one map as cells, links or over a picture, with its own canvases, tooltip and title, and the colour scale.
+// There are one or two side by side.
 
 import { sizeCanvas } from "../shared/canvas.js";
+import { element } from "../shared/elements.js";
+import { marksOf } from "./actions.js";
 import { asSecond, cellsOf, differenceOf, openSource, otherSource } from "./cells.js";
-import { makePaint, paintOf } from "./colours.js";
-import { drawLinkLabels, drawLinks, findLinks, hitLinks, layOutLinks } from "./links.js";
-import { drawCells, drawMarks } from "./map_draw.js";
-import { hitMap, layOutMap } from "./map_layout.js";
-import { cellsOver, drawOver, drawOverMarks, hitOver, layOutOver } from "./over_picture.js";
-import { marksOf } from "./pointer.js";
-import { comparedWith, onPicture, zoomOf } from "./state.js";
-import { groupOf } from "./store.js";
+import { makePaint, paintOf, TICKS } from "./colours.js";
+import { drawCells, drawLinkLabels, drawLinks, drawMarks, findLinks, hitLinks, hitMap, layOutLinks, layOutMap } from "./map.js";
+import { cellsOver, drawOver, drawOverMarks, hitOver, layOutOver, peakOf } from "./over_picture.js";
+import { comparedWith, groupOf, onPicture, zoomOf } from "./store.js";
 
 /** What the plots show: [{source, cells, title}], from the state. */
 function whatToPlot(view) {
@@ -101,6 +100,7 @@ export function paintPlot(view, plot, context) {
 
 /** What does: labels, outlines, and in links those of the tokens in focus. */
 export function paintMarks(view, plot, context) {
+  plot.ground.style.opacity = 1;
   if (plot.layout.kind === "picture") {
     drawOverMarks(context, view, plot);
     return;
@@ -113,8 +113,10 @@ export function paintMarks(view, plot, context) {
   const at = (marks) => new Set(marks.map((mark) => mark.at));
   const [ownRows, ownColumns] = [at(rows), at(columns)];
   const focused = ownRows.size + ownColumns.size > 0;
-  plot.ground.style.opacity = focused ? 0.13 : 1;
-  if (focused) drawLinks(context, view, plot, (link) => ownRows.has(link.row) || ownColumns.has(link.column));
+  if (focused) {
+    plot.ground.style.opacity = 0.13;
+    drawLinks(context, view, plot, (link) => ownRows.has(link.row) || ownColumns.has(link.column));
+  }
   drawLinkLabels(context, plot, view.theme, rows, columns);
 }
 
@@ -127,4 +129,52 @@ export function hitPlot(plot, x, y) {
     row: hit.row === null ? null : cells.queries.unit(hit.row),
     column: hit.column === null ? null : cells.keys.unit(hit.column),
   };
+}
+
+/**
+ * The scale of a plot's colours, or of weights where none is given: {label, long, css(part), ticks: [{at, text}]}, from 0
+ * to 1 of its length. Null where lines are as wide as their weight, or nothing has colour.
+ */
+export function barOf(view, plot) {
+  const { words, state } = view;
+  const { scale, patches } = state.display;
+  const kind = plot?.layout.kind ?? "map";
+  if (kind === "links" || (kind === "picture" && patches === "off")) return null;
+  const paint = plot ? paintOf(view, plot.cells) : view.paints.weights;
+  const what = plot?.cells.differs ? "difference" : "weight";
+  return {
+    label: words.text(what),
+    long: words.text(`bar_${what}_${scale}`),
+    css: (part) => paint.css(Math.round(255 * part)),
+    ticks: kind === "picture" ? endsOf(words, paint, peakOf(plot.cells.values, plot.layout.special)) : ticksOf(words, paint, TICKS[scale]),
+  };
+}
+
+/** Over a picture: up to the largest weight on a patch. */
+const endsOf = (words, paint, peak) => [
+  { at: 0, text: paint.signed ? words.signed(-peak) : "0" },
+  { at: 1, text: paint.signed ? words.signed(peak) : words.number(peak) },
+];
+
+/** As wide as weights from 0 to 1 lie in the palette, with a few of them named; differences as far as there are any. */
+function ticksOf(words, paint, weights) {
+  if (paint.signed) return [-paint.most, 0, paint.most].map((value) => ({ at: paint.step(value) / 255, text: words.signed(value) }));
+  return weights.map((weight) => ({ at: paint.step(weight) / 255, text: words.tick(weight) }));
+}
+
+/** The legend. */
+export function drawScale(view) {
+  const { scale } = view.parts;
+  const found = barOf(view, view.plots[0]);
+  scale.hidden = !found;
+  if (!found) return;
+  const bar = element("span", "bar");
+  bar.style.background = `linear-gradient(to right, ${Array.from({ length: 11 }, (_, i) => found.css(i / 10)).join(", ")})`;
+  for (const { at, text } of found.ticks) {
+    const tick = element("span", "tick");
+    tick.style.left = `${100 * at}%`;
+    tick.textContent = text;
+    bar.append(tick);
+  }
+  scale.replaceChildren(found.label, bar);
 }

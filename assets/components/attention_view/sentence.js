@@ -1,14 +1,14 @@
-// The sentence, shaded by the weights of the hovered or pinned tokens.
+// What follows the pointer: outlines, the tooltip, and the sentence, shaded by the weights of the hovered or pinned tokens.
 
+import { sizeCanvas } from "../shared/canvas.js";
 import { element } from "../shared/elements.js";
+import { announce, binsOf, describePointer, focusUnits, foldFocus, pairWords, pinnedUnits, pointAt, pointedPair, togglePin } from "./actions.js";
 import { cellsOf, differenceOf, openSource, otherSource } from "./cells.js";
 import { paintOf } from "./colours.js";
-import { focusUnits, pinnedUnits } from "./focus.js";
-import { wantsMore } from "./map_events.js";
-import { togglePin } from "./actions.js";
-import { announce, describePointer, foldFocus, pointAt } from "./pointer.js";
-import { onPicture } from "./state.js";
-import { openGroup } from "./store.js";
+import { wantsMore } from "./gestures.js";
+import { farPlace } from "./over_picture.js";
+import { paintMarks } from "./plot.js";
+import { onPicture, openGroup } from "./store.js";
 
 const LONG_TOKEN = 18;
 const MOST_FADING = 100; // tokens whose shade changes gradually: more would stutter
@@ -58,7 +58,7 @@ const linesOf = (view) => [
 ];
 
 /** Shade the tokens and write the line under them. */
-export function renderSentence(view) {
+function renderSentence(view) {
   if (view.readable) {
     const focus = focusUnits(view);
     const pinned = pinnedUnits(view);
@@ -144,3 +144,35 @@ function moveInSentence(line, event) {
   next.tabIndex = 0;
   next.focus();
 }
+
+/** Render everything that follows the pointer. */
+export function renderHover(view) {
+  for (const plot of view.plots) {
+    paintMarks(view, plot, sizeCanvas(plot.marks, plot.layout.width, plot.layout.height));
+    placeTip(view, plot);
+  }
+  renderSentence(view);
+  view.parts.unpin.hidden = !view.state.pins.length;
+}
+
+/** The tooltip beside its cell, kept inside the plot's width. */
+function placeTip(view, { cells, layout, tip, stage }) {
+  const pair = binsOf(cells, pointedPair(view));
+  tip.hidden = !pair || layout.kind === "links";
+  if (tip.hidden) return;
+  const names = pairWords(cells, pair);
+  const words = element("span", "pair");
+  view.words.into(words, "pair", names, "bdi");
+  const value = element("b", "");
+  value.textContent = names.value;
+  tip.replaceChildren(words, " ", value);
+  const cell = layout.kind === "picture" ? farPlace(layout, cells, pair) : cellPlace(layout, pair);
+  const x = cell.x + 0.7 * cell.width;
+  const below = cell.y + cell.height + 7;
+  const above = cell.y - 7 - tip.offsetHeight;
+  tip.style.left = `${Math.max(0, Math.min(x, stage.clientWidth - tip.offsetWidth))}px`;
+  tip.style.top = `${below + tip.offsetHeight > layout.height + 24 ? above : below}px`;
+}
+
+/** The box of a cell of a map. */
+const cellPlace = ({ left, top, cellWidth: width, cellHeight: height }, { row, column }) => ({ x: left + column * width, y: top + row * height, width, height });

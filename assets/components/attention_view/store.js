@@ -1,5 +1,5 @@
-// The browser's side of the protocol in docs/attention-view.md:
-// what Python has sent, by name, and what is still wanted.
+// The store: what Python has sent, by name, and what is still wanted; what is open, pinned and displayed
+// (viz_core/view/state.py); and the messages to Python (docs/attention-view.md).
 
 const ANSWER_VERSION = 3;
 const MOST_BYTES = 96 * 2 ** 20; // of parts held; the ones longest unused go first
@@ -73,3 +73,106 @@ export const hasHead = (group, layer, head) => layer >= 0 && head >= 0 && head <
 /** Every head of a group as [layer, head]. */
 export const allHeads = (group) =>
   group.layers.flatMap(({ heads }, layer) => Array.from({ length: heads }, (_, head) => [layer, head]));
+
+// Pause before keyboard moves are sent to Python or spoken, so that holding an arrow key stays quiet.
+export const PAUSE = 250;
+
+/** Heads the map combines: [layer, head] each. */
+export function chosenHeads(view) {
+  const { layer, head, display } = view.state;
+  const group = openGroup(view);
+  if (display.heads === "one") return [[layer, head]];
+  if (display.heads === "all") return allHeads(group);
+  if (display.heads === "layer") return allHeads(group).filter(([l]) => l === layer);
+  return readHeads(display.heads).filter(([l, h]) => hasHead(group, l, h));
+}
+
+const readHeads = (text) => text.split("_").map((head) => head.split(".").map(Number));
+export const writeHeads = (heads) => heads.map((head) => head.join(".")).join("_");
+
+/** What the open head is compared with: {input, layer, head}, or null. */
+export function comparedWith(view) {
+  const { compare, other } = view.state.display;
+  if (compare === "off") return null;
+  if (other === "none") return null;
+  const [input, layer, head] = other.split(".").map(Number);
+  if (compare === "difference" && input && isBeside(view)) return null;
+  const group = groupOf(view, input, view.state.group);
+  return group && hasHead(group, layer, head) ? { input, layer, head } : null;
+}
+
+/** Whether the two inputs' maps of the open kind stand beside each other only, for their tokens are cut in other ways. */
+export const isBeside = (view) => view.store.base.beside.includes(view.state.group);
+
+/** The part of the map that is shown, in rows and columns of tokens or words; null for all of it. */
+export function zoomOf(view) {
+  const { zoom } = view.state.display;
+  if (zoom === "whole") return null;
+  const [row, column, rows, columns] = zoom.split(".").map(Number);
+  return { row, column, rows, columns };
+}
+
+export const pinsOf = (view) => view.state.pins.map((pin) => ({ axis: pin[0] === "q" ? "query" : "key", index: Number(pin.slice(1)) }));
+
+/** Whether attention lies over a picture. */
+export const onPicture = (view) => view.state.display.mode === "picture" && Boolean(openGroup(view).seen);
+
+/** By which rule a layer weighs keys; "" of signed maps from a file, which does not say. */
+export function ruleOf(view, layer) {
+  const { rule, signed } = openGroup(view).layers[layer];
+  return rule || !signed ? view.words.text(rule || "rule_softmax") : "";
+}
+
+/** A head's name for people. */
+export const headName = (view, { group, layer, head }) =>
+  view.words.text("head_name", { layer: groupOf(view, 0, group).layers[layer].number, head: head + 1 });
+
+/** Whether there is a second text whose maps come whole, so that heads can be ordered by their change. */
+export const canChange = (view) => view.store.base.groups.length > 1 && !isBeside(view) && [0, 1].every((input) => groupOf(view, input, view.state.group)?.exact);
+
+/** Change of a head between the texts, 0 to 1; null until it is here; it is requested. */
+export const changeOf = (view, layer, head) => (canChange(view) ? (partOf(view, `change 0 ${view.state.group} ${layer}`)?.changes[head] ?? null) : null);
+
+const RETRY = 8000; // an answer may be lost when two runs of the page overlap
+
+/** Send the state to Python after a pause, if it has changed. */
+export function send(view, delay = 0) {
+  view.turn = view.sentTurn + 1;
+  clearTimeout(view.sending);
+  view.sending = setTimeout(() => {
+    const now = JSON.stringify(view.state);
+    if (now === view.known) {
+      view.turn = view.sentTurn;
+      return;
+    }
+    view.known = now;
+    view.sentTurn = view.turn;
+    sendMessage(view);
+  }, delay);
+}
+
+/** Request parts that are on the screen and have not arrived; repeated after a while, as answers may get lost. */
+export function requestMissing(view) {
+  const wants = [...view.wanted];
+  clearTimeout(view.retrying);
+  clearTimeout(view.requesting);
+  if (!wants.length) {
+    view.requested = ""; // all of it is here: the same part may be requested anew, a second file for example
+    return;
+  }
+  view.retrying = setTimeout(() => {
+    view.requested = "";
+    requestMissing(view);
+  }, RETRY);
+  if (JSON.stringify(wants) === view.requested) return;
+  view.requesting = setTimeout(() => sendMessage(view), 20);
+}
+
+export function sendMessage(view) {
+  clearTimeout(view.requesting); // it goes along
+  const wants = [...view.wanted];
+  const requested = JSON.stringify(wants);
+  if (wants.length && requested !== view.requested) view.numRequests += 1;
+  view.requested = requested;
+  view.setStateValue?.("view", { turn: view.sentTurn, id: `${view.name}.${view.numRequests}`, have: view.store.stamp, wants, cell: view.cell, ...view.state });
+}

@@ -1,8 +1,11 @@
-// Zoom and pan by mouse, wheel, fingers, keys and buttons.
+// Zoom and pan; mouse, touch and keys of a plot; keyboard shortcuts of the whole view.
 
+import { announce, openCell, pinnedUnits, pointAt, samePlace, togglePin, unpin } from "./actions.js";
 import { windowOf } from "./cells.js";
-import { onPicture, PAUSE, zoomOf } from "./state.js";
-import { send } from "./messages.js";
+import { stepHead } from "./heads.js";
+import { moveOver, pinOver } from "./over_picture.js";
+import { hitPlot } from "./plot.js";
+import { onPicture, PAUSE, send, zoomOf } from "./store.js";
 
 const LEAST_CELLS = 4; // on a side of the part shown
 const DRAG = 6; // pixels a mouse moves before it means a part and not a cell
@@ -29,7 +32,7 @@ export function zoomTo(view, part) {
   send(view, 2 * PAUSE);
 }
 
-export const shownPart = (view) => windowOf(view, view.axes, zoomOf(view));
+const shownPart = (view) => windowOf(view, view.axes, zoomOf(view));
 
 /** Zoom by a factor (below 1 is nearer) around a unit of each side, which stays where it is on the screen. */
 export function zoomBy(view, factor, around = null) {
@@ -45,7 +48,7 @@ export function zoomBy(view, factor, around = null) {
 }
 
 /** Keep a cell on the screen. */
-export function reveal(view, { row, column }) {
+function reveal(view, { row, column }) {
   const shown = shownPart(view);
   const nearest = (at, start, length) => (at === null ? start : Math.min(Math.max(start, at - length + 1), at));
   zoomTo(view, { ...shown, row: nearest(row, shown.row, shown.rows), column: nearest(column, shown.column, shown.columns) });
@@ -146,4 +149,117 @@ function pinchMove(view, { pinch, around, shown }, [one, two]) {
     row: around.row - (around.row - shown.row) * factor,
     column: around.column - (around.column - shown.column) * factor,
   });
+}
+
+export function listenToPlot(view, index) {
+  const { stage } = view.stages[index];
+  const hit = (event) => {
+    const box = stage.getBoundingClientRect();
+    return hitPlot(view.plots[index], event.clientX - box.left, event.clientY - box.top);
+  };
+  let touching = false;
+  stage.addEventListener("pointerdown", (event) => {
+    touching = event.pointerType === "touch";
+    view.dragged = false;
+  });
+  stage.addEventListener("pointermove", (event) => {
+    if (event.pointerType !== "touch") pointAt(view, hit(event));
+  });
+  stage.addEventListener("pointerleave", (event) => {
+    if (event.pointerType !== "touch") pointAt(view, null);
+  });
+  stage.addEventListener("click", (event) => {
+    const at = hit(event);
+    if (!at || view.dragged) return;
+    if (onPicture(view)) {
+      pinOver(view, at, wantsMore(view, event));
+      return;
+    }
+    // A finger has no hover: its tap points as well, and along a pinned row it reads cell after cell.
+    const pinned = pinnedUnits(view);
+    const reads = touching && !samePlace(at, view.cursor) && at.by === "query" && pinned?.axis === "query" && pinned.units.includes(at.row);
+    if (touching) pointAt(view, at);
+    openCell(view, at);
+    if (!reads) togglePin(view, at.by, at.by === "query" ? at.row : at.column, wantsMore(view, event));
+  });
+  stage.addEventListener("blur", () => pointAt(view, null));
+  stage.addEventListener("keydown", (event) => moveInPlot(view, event));
+}
+
+/** Whether a click adds to what is chosen. */
+export const wantsMore = (view, event) => view.several || event.shiftKey || event.ctrlKey || event.metaKey;
+
+function moveInPlot(view, event) {
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  if (onPicture(view)) {
+    moveOver(view, event);
+    return;
+  }
+  const { query, key } = view.axes;
+  const shown = shownPart(view);
+  const pinned = pinnedUnits(view);
+  const pinnedUnit = (axis, first) => (pinned?.axis === axis ? pinned.units[0] : first);
+  const row = view.cursor?.row ?? pinnedUnit("query", shown.row);
+  const column = view.cursor?.column ?? pinnedUnit("key", shown.column);
+  const { queries, keys } = view.plots[0].cells;
+  const [down, right] = [queries.size * (event.shiftKey ? 10 : 1), keys.size * (event.shiftKey ? 10 : 1)];
+  const place = {
+    ArrowLeft: [row, column - right], ArrowRight: [row, column + right],
+    ArrowUp: [row - down, column], ArrowDown: [row + down, column],
+    Home: [row, 0], End: [row, key.count - 1],
+    PageUp: [row - 10 * down, column], PageDown: [row + 10 * down, column],
+  }[event.key];
+  if (place) {
+    const [toRow, toColumn] = view.cursor ? place : [row, column];
+    const within = (at, count) => Math.max(0, Math.min(count - 1, at));
+    const cursor = { row: within(toRow, query.count), column: within(toColumn, key.count), by: "query" };
+    pointAt(view, cursor);
+    reveal(view, cursor);
+  } else if (event.key === "Enter" || event.key === " ") {
+    pointAt(view, { row, column, by: "query" });
+    openCell(view, { row, column });
+    togglePin(view, "query", row, view.several || event.shiftKey);
+  } else if (event.key === "+" || event.key === "=") zoomBy(view, 0.5, view.cursor);
+  else if (event.key === "-") zoomBy(view, 2, view.cursor);
+  else if (event.key === "0") zoomTo(view, null);
+  else return;
+  event.preventDefault();
+  announce(view);
+}
+
+const TYPED_IN = "input, textarea, select, [contenteditable], [role=textbox], [role=combobox], [role=dialog]";
+
+/** Listen to keys pressed in the view, and on the page where nothing else handles them. Returns a function that stops. */
+export function listenToKeys(view) {
+  const { root } = view.parts;
+  root.addEventListener("keydown", (event) => onKey(view, event));
+  // In a notebook the page is not the view's: its cells have keys of their own.
+  if (root.getRootNode().host?.dataset.lmSuppressShortcuts) return () => {};
+  const onKeydown = (event) => {
+    const path = event.composedPath();
+    if (event.defaultPrevented || path.includes(root) || !root.clientWidth) return;
+    if (path.some((node) => node instanceof Element && node.matches(TYPED_IN))) return;
+    if (event.key !== "Escape") onKey(view, event);
+  };
+  document.addEventListener("keydown", onKeydown);
+  return () => document.removeEventListener("keydown", onKeydown);
+}
+
+function onKey(view, event) {
+  // Many keyboards type brackets with AltGr, which some systems report as Ctrl as well.
+  if (event.metaKey || (event.ctrlKey && !event.getModifierState("AltGraph"))) return;
+  const { parts, state } = view;
+  const steps = { "[": -1, "]": 1 }[event.key];
+  if (steps) stepHead(view, steps);
+  else if (event.key === "/") {
+    event.preventDefault();
+    parts.filter.focus();
+  } else if (event.key === "f" && !parts.search.hidden) {
+    event.preventDefault();
+    parts.search.focus();
+  } else if (event.key !== "Escape") return;
+  else if (parts.more.open || parts.exports.open) parts.more.open = parts.exports.open = false;
+  else if (state.pins.length) unpin(view);
+  else if (state.display.zoom !== "whole") zoomTo(view, null);
+  else pointAt(view, null);
 }
