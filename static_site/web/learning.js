@@ -1,7 +1,7 @@
 // The page of recorded training runs: every head's map at a step, and curves over the updates.
 
-import { readFrame } from "./components/shared/frame.js";
-import { makePalette } from "./components/shared/palette.js";
+import { readFrame } from "./components/shared/mount.js";
+import { makePalette } from "./components/shared/canvas.js";
 import { bindControls } from "./controls.js";
 import { COLOURS, drawCurves, SCALES } from "./figures.js";
 import { loadFile, unzip } from "./files.js";

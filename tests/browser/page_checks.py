@@ -83,7 +83,7 @@ _UNFINISHED = "[data-stale=true], [data-testid=stSkeleton]"
 _POLL = 50  # ms
 _CLICK_ALL = "(summaries) => summaries.forEach((summary) => summary.click())"
 # Scrolls to each chart and part of the page that waits for somebody to come near, and back; nothing else does
-# (assets/components/shared/visibility.js). Returns what was not drawn within a minute of being in view.
+# (assets/components/shared/mount.js). Returns what was not drawn within a minute of being in view.
 _DRAW_ALL = """async ([rest, unfinished]) => {
   const moment = () => new Promise((done) => setTimeout(done, 50));
   const main = document.querySelector("[data-testid=stMain]");

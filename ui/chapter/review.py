@@ -1,6 +1,6 @@
 """Questions asked again later: two on each chapter, at its end, at the start of the third one after it, and on a page.
 
-What a reader knows stays in the browser; assets/components/review/schedule.js says when a question is due.
+What a reader knows stays in the browser; assets/components/review/main.js says when a question is due.
 """
 
 from __future__ import annotations

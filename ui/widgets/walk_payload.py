@@ -53,7 +53,7 @@ def encode_walk(
         block: numbers of the stack and of the block.
         before: the walk without what the reader changed: edits, temperature and top-k, the text.
         links: address and title of the chapter that explains a stage.
-        state: the place that is open at first, as assets/components/walk/place.js writes it.
+        state: the place that is open at first, as assets/components/walk/input.js writes it.
         small: height in pixels of a walk that only plays, without the controls; 0 for one with all of them.
     """
     sections = Sections()

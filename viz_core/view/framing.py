@@ -6,7 +6,7 @@ The bytes are
     header     JSON, padded with spaces so that what follows starts at a multiple of 4
     sections   arrays, each at a multiple of 4; the header says where
 
-and assets/components/shared/frame.js reads them.
+and assets/components/shared/mount.js reads them.
 """
 
 import json

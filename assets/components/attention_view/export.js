@@ -1,7 +1,6 @@
 // The Save menu: pictures (PNG, SVG), numbers (CSV, NPZ), the view (HTML, notebook) and its link.
 
-import { copyText } from "../shared/copy.js";
-import { saveFile } from "../shared/files.js";
+import { copyText, saveFile } from "../shared/elements.js";
 import { cellsOf, differenceOf, mapName, otherSource, windowOf } from "./cells.js";
 import { captionOfView, fileName, pooledBy, saveGrid, savePicture, stemOf } from "./figure.js";
 import { npyFloats, npyNumbers, npyTexts, zip } from "./file_formats.js";

@@ -1,7 +1,7 @@
 // Figures of plots or of the whole grid, saved as PNG or SVG, always dark on white: names, captions and layout.
 
-import { saveFile } from "../shared/files.js";
-import { textWidth, wrap } from "../shared/text.js";
+import { textWidth, wrap } from "../shared/canvas.js";
+import { saveFile } from "../shared/elements.js";
 import { byteSteps, onCanvas, PRINTED, rasterise } from "./colours.js";
 import { SvgContext, withTexts } from "./file_formats.js";
 import { paintOverThumbnail } from "./over_picture.js";

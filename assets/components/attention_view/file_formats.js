@@ -1,6 +1,6 @@
 // File formats: NPZ (.npy arrays in an uncompressed .zip), text chunks of PNG (PNG 3rd edition, 11.3.3.4), and SVG.
 
-import { escapeXml } from "../shared/files.js";
+import { escapeXml } from "../shared/elements.js";
 
 /** An array as the bytes of a .npy file (format 1.0). */
 function npy(descr, shape, bytes) {

@@ -1,8 +1,7 @@
 // Entry module: creates a view, receives answers and renders.
 
-import { readFrame } from "../shared/frame.js";
-import { mountView, partsOf, stopWatching, watchWidth } from "../shared/mount.js";
-import { stageHeight } from "../shared/stage.js";
+import { stageHeight } from "../shared/canvas.js";
+import { mountView, partsOf, readFrame, stopWatching, watchWidth } from "../shared/mount.js";
 import { listenToText, openHead } from "./actions.js";
 import { makePaint, readTheme } from "./colours.js";
 import { continueSaving, deliverFile } from "./export.js";

@@ -1,8 +1,7 @@
 // A map as cells or as links, laid out, painted on a canvas or as SVG, and what lies under a point of it. Cells are
 // painted once, labels and outlines again on every pointer move.
 
-import { typeScale } from "../shared/stage.js";
-import { textWidth } from "../shared/text.js";
+import { textWidth, typeScale } from "../shared/canvas.js";
 import { onCanvas, rasterise } from "./colours.js";
 import { shorten } from "./tokens.js";
 

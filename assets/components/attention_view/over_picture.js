@@ -1,6 +1,6 @@
 // Attention of the pinned tokens over the picture whose patches the tokens are.
 
-import { textWidth } from "../shared/text.js";
+import { textWidth } from "../shared/canvas.js";
 import { announce, pointAt, restingUnits, togglePin } from "./actions.js";
 import { combineMaps, EXACT, finishCells, mapName, UNKNOWN } from "./cells.js";
 import { onCanvas, paintOf } from "./colours.js";

@@ -1,16 +1,107 @@
-// One chart: its height is reserved from the start; plotly draws it once it is nearly visible, and when it changes.
+// One chart: its height is reserved from the start; plotly draws it once it is nearly visible, and when it changes. Full
+// screen, the drawing moves into a dialog over the page and back, and is never made anew.
 
-import { mountView, partsOf, stopWatching, watchWidth } from "../shared/mount.js";
-import { fetchEarly, loadPlotly } from "./bundle.js";
-import { fitCells } from "./cells.js";
-import { DRAW_MARGIN, stopWatchingVisibility, watchVisibility } from "../shared/visibility.js";
-import { listenForParts, listenToTraces, offerFocus, showLit } from "./parts.js";
-import { readChart } from "./payload.js";
-import { saveButton } from "./picture.js";
-import { listenForPoints } from "./points.js";
-import { inTheme, templateOf, themeOf } from "./theme.js";
-import { fitTitles, turnScales } from "./titles.js";
-import { listenWhole, placeHeight, roomOf, scaleOf, wholeButton } from "./whole.js";
+import { stageHeight, typeScale } from "../shared/canvas.js";
+import { DRAW_MARGIN, mountView, partsOf, stopWatching, stopWatchingVisibility, watchVisibility, watchWidth } from "../shared/mount.js";
+import { fitCells, readChart, saveButton } from "./picture.js";
+import { listenForParts, listenForPoints, listenToTraces, offerFocus, showLit } from "./points.js";
+import { fitTitles, inTheme, templateOf, themeOf, turnScales } from "./theme.js";
+
+let plotly;
+
+/** What the script at this address, relative to the page, calls Plotly; null where the server gave no answer. */
+function loadPlotly(address) {
+  plotly ??= new Promise((resolve) => {
+    if (globalThis.Plotly) return resolve(globalThis.Plotly);
+    const script = onItsWay(address) ?? Object.assign(document.createElement("script"), { src: full(address) });
+    script.addEventListener("load", () => resolve(globalThis.Plotly));
+    script.addEventListener("error", () => {
+      plotly = null; // the next chart tries again
+      script.remove();
+      console.warn(`no answer from ${script.src}`);
+      resolve(null);
+    });
+    if (!script.isConnected) document.head.append(script);
+  });
+  return plotly;
+}
+
+const full = (address) => String(new URL(address, document.baseURI));
+
+/** The first page of a chapter with charts has begun to read it (ui/app/index_page.py). */
+const onItsWay = (address) => document.head.querySelector(`script[src="${full(address)}"]`);
+
+/** Have it fetched in a quiet moment, but not read yet. */
+function fetchEarly(address) {
+  (globalThis.requestIdleCallback ?? setTimeout)(() => plotly ?? prefetch(address));
+}
+
+function prefetch(address) {
+  const href = full(address);
+  if (onItsWay(address) || document.head.querySelector(`link[href="${href}"]`)) return;
+  const link = document.createElement("link");
+  Object.assign(link, { rel: "prefetch", href });
+  document.head.append(link);
+}
+
+const LEAST = 100; // pixels: a narrower chart has nothing but its axes
+const AROUND = 70; // of a square: legend and titles
+const CORNERS = {
+  width: 24,
+  height: 24,
+  path: "M3 3h6v2.5H5.5V9H3zM15 3h6v6h-2.5V5.5H15zM3 15h2.5v3.5H9V21H3zM18.5 15H21v6h-6v-2.5h3.5z",
+};
+
+const wholeButton = (view) => ({
+  name: "whole",
+  title: view.about.words.whole,
+  icon: CORNERS,
+  click: () => toggle(view),
+});
+
+/** Put the drawing back once the dialog is closed, by the button or by Escape. */
+function listenWhole(view) {
+  const { root, plot, whole } = view.parts;
+  whole.addEventListener("close", () => {
+    root.prepend(plot);
+    show(view);
+  });
+}
+
+function toggle(view) {
+  const { plot, whole } = view.parts;
+  if (whole.open) {
+    whole.close();
+    return;
+  }
+  whole.showModal();
+  whole.append(plot);
+  show(view);
+}
+
+async function show(view) {
+  await view.render();
+  view.parts.plot.querySelector(`.modebar-btn[data-title="${CSS.escape(view.about.words.whole)}"]`)?.focus();
+}
+
+const widthOf = (root) => Math.max(root.clientWidth, LEAST);
+
+/** How high its place in the page is, in pixels. */
+const placeHeight = ({ parts, about }) =>
+  stageHeight(parts.root) ?? (about.square ? Math.min(about.height, widthOf(parts.root) + AROUND) : about.height);
+
+/** How many times larger it is shown than drawn: its type too, where it fills the window. */
+const scaleOf = ({ parts }) => (stageHeight(parts.root) === null || parts.whole.open ? 1 : typeScale());
+
+/** How large to draw, in pixels. */
+function roomOf({ parts, about }) {
+  const { root, whole } = parts;
+  const scale = scaleOf({ parts });
+  if (!whole.open) return { width: widthOf(root) / scale, height: placeHeight({ parts, about }) / scale };
+  const { paddingLeft, paddingTop } = getComputedStyle(whole);
+  const inside = (length, padding) => Math.floor(length - 2 * parseFloat(padding));
+  return { width: inside(whole.clientWidth, paddingLeft), height: inside(whole.clientHeight, paddingTop) };
+}
 
 const views = new WeakMap();
 const tasks = new WeakMap(); // the last task of each plot

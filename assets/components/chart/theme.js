@@ -1,9 +1,10 @@
-// The page's own fonts and colours as a template of plotly: what a figure says itself comes first.
+// The page's own fonts and colours as a template of plotly: what a figure says itself comes first. Titles that are longer
+// than what they name break, and what cannot break shrinks; plotly lets them run out of the chart.
 
-import { luminance, rgbOf } from "../shared/canvas.js";
+import { luminance, piecesOf, rgbOf, textWidth, wrap } from "../shared/canvas.js";
 
 const SMALL = 12; // pixels: ticks, legend, what the pointer reads
-export const MEDIUM = 14; // titles of axes
+const MEDIUM = 14; // titles of axes
 
 // What figures say (ui/widgets/figure_style.py): the accent, then the categories in the order of the theme's.
 const ACCENT = "#0b8a7f";
@@ -80,3 +81,74 @@ function faded(colour, opacity) {
 
 /** Colours evenly from 0 to 1. */
 const spread = (colours) => colours.map((colour, i) => [i / (colours.length - 1), colour]);
+
+const AROUND = { x: 60, y: 90 }; // pixels beside the plots, and over and under them
+const SCALE = 80; // and beside them for a colour scale with its title
+const NAME = 16; // plotly's type of the names of plots that stand side by side
+const LEAST = 8;
+const LINE = 1.3;
+const NARROW = 480; // pixels
+
+/** Titles of the axes of a layout, and names of its plots, within the width and height that it says, in pixels. */
+export function fitTitles(data, layout, family) {
+  const axes = Object.entries(layout).filter(([name]) => /^[xy]axis\d*$/.test(name));
+  const titled = axes.filter(([, axis]) => axis.title?.text);
+  for (const [name, axis] of titled) {
+    const { from, to } = endsOf(axis);
+    const rivals = titled.filter(([other, { domain }]) => other[0] === name[0] && domain && (domain[1] <= from || domain[0] >= to));
+    // Alone it may be as long as stays within the chart on both sides of its middle.
+    const share = rivals.length ? to - from : Math.min(from + to, 2 - from - to);
+    const fit = fitted(axis.title.text, axis.title.font?.size ?? MEDIUM, share * roomOf(layout, name[0]), family);
+    axis.title = { ...axis.title, text: fit.text, font: { ...axis.title.font, size: fit.size } };
+  }
+  fitNames(layout, axes, roomOf(layout, "x") - (scalesOf(data, layout).length ? SCALE : 0), family);
+}
+
+/** On a phone the title of a colour scale stands along it: over it, it would be wider than the scale, and the picture less. */
+export function turnScales(data, layout) {
+  if (layout.width >= NARROW) return;
+  for (const colorbar of scalesOf(data, layout)) {
+    if (colorbar.title) colorbar.title = { ...colorbar.title, side: "right" };
+  }
+}
+
+/** The colour scales beside the plots. */
+const scalesOf = (data, layout) =>
+  [...data, layout.coloraxis ?? {}].map(({ colorbar }) => colorbar).filter((bar) => bar && bar.orientation !== "h");
+
+const endsOf = ({ domain: [from, to] = [0, 1] }) => ({ from, to });
+
+const roomOf = ({ width, height }, letter) => Math.max(LEAST, (letter === "x" ? width : height) - AROUND[letter]);
+
+/** Names over plots side by side, all in one size. They grow upwards, where the legend is: it goes up, and the margin with it. */
+function fitNames(layout, axes, room, family) {
+  const across = axes.filter(([name]) => name[0] === "x").map(([, axis]) => endsOf(axis));
+  const names = (layout.annotations ?? [])
+    .filter(({ xref, yref, showarrow, yanchor }) => xref === "paper" && yref === "paper" && showarrow === false && yanchor === "bottom")
+    .map((note) => ({ note, under: across.find(({ from, to }) => from <= note.x && note.x <= to) }))
+    .filter(({ under }) => under);
+  const fit = ({ note, under: { from, to } }, size) => fitted(note.text, size, (to - from) * Math.max(LEAST, room), family);
+  const size = Math.min(...names.map((each) => fit(each, each.note.font?.size ?? NAME).size));
+  let most = 1;
+  for (const each of names) {
+    const { note } = each;
+    const { text, lines } = fit(each, size);
+    Object.assign(note, { text, font: { ...note.font, size } });
+    if (note.y > 0.95) most = Math.max(most, lines);
+  }
+  const more = (most - 1) * size * LINE;
+  if (!more) return;
+  layout.margin = { ...layout.margin, t: (layout.margin?.t ?? 0) + more };
+  layout.legend = { ...layout.legend, y: (layout.legend?.y ?? 1) + more / roomOf(layout, "y") };
+}
+
+/** A text, its lines and the size of its type, in pixels, at which it is no longer than there is room. */
+function fitted(text, size, room, family) {
+  const long = (line) => textWidth(line.replace(/<[^>]*>/g, ""), `${size}px ${family}`);
+  const given = text.split("<br>");
+  if (Math.max(...given.map(long)) <= room) return { text, size, lines: 1 }; // its figure has room for lines of its own
+  const widest = Math.max(...piecesOf(text).map(long)); // a word is never broken
+  const lines = given.length > 1 ? given : wrap(text, Math.max(room, widest + 1), `${size}px ${family}`);
+  const shrunk = Math.floor((size * room) / Math.max(...lines.map(long)));
+  return { text: lines.join("<br>"), size: Math.max(LEAST, Math.min(size, shrunk)), lines: given.length > 1 ? 1 : lines.length };
+}

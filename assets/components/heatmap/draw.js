@@ -1,8 +1,86 @@
-// Painting: cells and axes once, the outline of the cell pointed at again at every move.
+// A heatmap's layout in CSS pixels, and its painting: cells and axes once, the outline of the cell pointed at again at
+// every move. Bytes become exactly as many pixels as the screen has.
 
 import { sizeCanvas } from "../shared/canvas.js";
-import { FONT, labelled, shortened } from "./layout.js";
-import { rasterise } from "./raster.js";
+
+export const TALLEST = 390; // a picture and the controls over it are seen at once
+const LARGEST_CELL = { width: 150, height: 22 };
+export const FONT = 12;
+
+/** Sizes of the cells of the part shown, and the space that labels and titles need around them. */
+export function layOut(map, shown, width, tallest, measure) {
+  const { row_labels: rowLabels, row_title: rowTitle, square } = map.header;
+  const last = rowLabels ? rowLabels.map(shortened) : [String(map.rows - 1)];
+  const left = Math.ceil(Math.max(...last.map(measure)) + 10 + (rowTitle ? FONT + 8 : 0));
+  const [top, bottom, right] = [4, 2 * FONT + 18, 10];
+  const room = Math.max(1, width - left - right);
+  let cellWidth = Math.min(LARGEST_CELL.width, room / shown.columns);
+  let cellHeight = Math.min(LARGEST_CELL.height * Math.max(1, tallest / TALLEST), tallest / shown.rows);
+  if (square) cellWidth = cellHeight = Math.min(cellWidth, cellHeight);
+  const mapWidth = cellWidth * shown.columns;
+  const mapHeight = cellHeight * shown.rows;
+  return {
+    width, height: top + mapHeight + bottom, left, top, cellWidth, cellHeight,
+    right: left + mapWidth, bottom: top + mapHeight,
+  };
+}
+
+const shortened = (text) => (text.length > 14 ? `${text.slice(0, 13)}…` : text);
+
+/** Which of the cells from `first` on are labelled so that labels stay `gap` pixels apart: every 1st, 2nd, 5th, 10th... */
+function labelled(first, count, cellSize, gap) {
+  let step = 1;
+  for (let i = 0; step * cellSize < gap; i += 1) step = [1, 2, 5][i % 3] * 10 ** Math.floor(i / 3);
+  const start = Math.ceil(first / step) * step;
+  return Array.from({ length: Math.max(0, Math.ceil((first + count - start) / step)) }, (_, i) => start + i * step);
+}
+
+/** The cell under a point of the stage; the nearest one where the point lies outside. */
+export function cellAt(layout, shown, x, y) {
+  const at = (offset, size, count) => Math.min(Math.max(Math.floor(offset / size), 0), count - 1);
+  return {
+    row: shown.row + at(y - layout.top, layout.cellHeight, shown.rows),
+    column: shown.column + at(x - layout.left, layout.cellWidth, shown.columns),
+  };
+}
+
+export const isInside = (layout, x, y) => x >= layout.left && x < layout.right && y >= layout.top && y < layout.bottom;
+
+/**
+ * A part of a map as an image of width x height. Larger than the part it repeats cells; smaller,
+ * a pixel is the mean of the cells under it, so that what is too fine to be seen fades instead of
+ * turning into patterns that are not there.
+ */
+function rasterise({ pixels, columns }, shown, palette, width, height) {
+  const image = new ImageData(width, height);
+  const out = new Uint32Array(image.data.buffer);
+  const down = cuts(shown.rows, height);
+  const across = cuts(shown.columns, width);
+  const line = new Float64Array(shown.columns);
+  for (let y = 0; y < height; y += 1) {
+    const top = down[y];
+    const bottom = Math.max(top + 1, down[y + 1]);
+    if (y && top === down[y - 1] && bottom === Math.max(top + 1, down[y])) {
+      out.copyWithin(y * width, (y - 1) * width, y * width);
+      continue;
+    }
+    line.fill(0);
+    for (let row = top; row < bottom; row += 1) {
+      const from = (shown.row + row) * columns + shown.column;
+      for (let column = 0; column < line.length; column += 1) line[column] += pixels[from + column];
+    }
+    for (let x = 0; x < width; x += 1) {
+      const left = across[x];
+      const right = Math.max(left + 1, across[x + 1]);
+      let sum = 0;
+      for (let column = left; column < right; column += 1) sum += line[column];
+      out[y * width + x] = palette[Math.round(sum / ((bottom - top) * (right - left)))];
+    }
+  }
+  return image;
+}
+
+const cuts = (cells, size) => Array.from({ length: size + 1 }, (_, i) => Math.floor((i * cells) / size));
 
 export function drawMap(view) {
   const { parts, map, window: shown, layout } = view;

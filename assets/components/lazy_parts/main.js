@@ -1,10 +1,52 @@
 // A marker in a part of the page that is not loaded before it is nearly visible (ui/chapter/lazy_parts.py): it reserves
 // the part's height and requests it.
 
-import { mountView, partsOf } from "../shared/mount.js";
-import { LOAD_MARGIN, scrollerOf, stopWatchingVisibility, watchVisibility } from "../shared/visibility.js";
-import { leaving } from "./leaving.js";
-import { atRest, atWork, STILL } from "./rest.js";
+import { LOAD_MARGIN, mountView, partsOf, scrollerOf, stopWatchingVisibility, watchVisibility } from "../shared/mount.js";
+
+// On the way to another chapter no part of this one is requested: it would be drawn over the next one.
+
+const WAY_OUT = '[data-testid="stPageLink"] a, [data-testid="stSidebarNavLink"]';
+const LONGEST = 10000; // ms that a click may take to lead away
+
+let clicked = -Infinity;
+let from = "";
+
+document.addEventListener(
+  "click",
+  (event) => {
+    if (!event.target.closest?.(WAY_OUT) || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    clicked = performance.now();
+    from = location.pathname;
+  },
+  { capture: true },
+);
+
+/** Whether the chapter at this path is being left, or is left already. */
+const leaving = (path) =>
+  location.pathname !== path || (path === from && performance.now() - clicked < LONGEST);
+
+// Whether the page stands still: before its pictures are there, what belongs far below lies within the window.
+
+const STILL = 120; // ms
+
+let changed = 0;
+let watched = null;
+const pageHeight = new ResizeObserver(() => (changed = performance.now()));
+
+/** Whether the page has had the same height for a moment, and nothing is on its way to it. */
+function atRest() {
+  const page = document.querySelector(".stMainBlockContainer");
+  if (page && page !== watched) {
+    pageHeight.disconnect();
+    pageHeight.observe(page);
+    watched = page;
+    changed = performance.now();
+  }
+  return performance.now() - changed >= STILL;
+}
+
+/** Whether the server is still running the page. */
+const atWork = () => document.querySelector(".stApp")?.dataset.testScriptState === "running";
 
 const LONGEST_UNREST = 2000; // ms: on a page that never rests parts are requested all the same
 const FIRST_RETRY = 3000; // ms after which a part that did not come is requested again; then twice as long each time

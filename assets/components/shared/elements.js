@@ -1,4 +1,4 @@
-// Elements made here.
+// Elements made here, text for the clipboard, and files that the page makes, handed to the reader.
 
 /** An element with its class and attributes. */
 export function element(tag, className, attributes = {}) {
@@ -13,3 +13,36 @@ export function setHint(input, text) {
   input.placeholder = text;
   input.style.setProperty("--hint", `${Array.from(text).length + (text.match(/[\u2e80-\uffef]/g) ?? []).length}ch`);
 }
+
+/** Whether it is copied now. */
+export async function copyText(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    return copyOldWay(text);
+  }
+}
+
+/** Where the page came over plain HTTP, browsers offer only this. */
+function copyOldWay(text) {
+  const field = element("textarea", "");
+  field.value = text;
+  document.body.append(field);
+  field.select();
+  const done = document.execCommand("copy");
+  field.remove();
+  return done;
+}
+
+export function saveFile(blob, name) {
+  const link = element("a", "", { href: URL.createObjectURL(blob), download: name });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+}
+
+/** Text as XML takes it: most control characters are forbidden even when escaped, and tokens are strangers' text. */
+export const escapeXml = (text) =>
+  String(text)
+    .replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g, "�")
+    .replace(/[&<>"']/g, (c) => `&#${c.charCodeAt(0)};`);

@@ -1,4 +1,5 @@
-// From Streamlit's calls to one view that lives as long as its markup.
+// From Streamlit's calls to one view that lives as long as its markup, draws what Python sent as one run of bytes
+// (viz_core/view/framing.py), and may wait until it is visible.
 
 /** The elements of a component that its scripts name, by their data-part. */
 export function partsOf(parent) {
@@ -44,4 +45,52 @@ export function mountView(views, { parentElement }, create, close) {
     views.delete(parentElement);
   };
   return { view, unmount };
+}
+
+/** The header, and a buffer of our own in which the sections it names begin at `start`. */
+export function readFrame(bytes) {
+  // A copy: the message it came in may start at an address where no float can.
+  const { buffer } = bytes.slice();
+  const length = new DataView(buffer).getUint32(0, true);
+  const header = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, length)));
+  return { header, buffer, start: 4 + length };
+}
+
+/** Margins above and below the window: for what the server has still to send, and for what is only drawn. */
+export const LOAD_MARGIN = "50% 0px";
+export const DRAW_MARGIN = "25% 0px";
+
+/** Keep `view.visible` true while an element is within the margin, or for good once the page is printed. */
+export function watchVisibility(view, onChange, margin, element = view.parts.root) {
+  const print = () => {
+    view.visible = true;
+    view.alwaysVisible = true;
+    onChange(view);
+  };
+  view.ending = new AbortController();
+  const { signal } = view.ending;
+  globalThis.addEventListener("beforeprint", print, { signal });
+  matchMedia("print").addEventListener("change", ({ matches }) => matches && print(), { signal });
+  view.alwaysVisible = !globalThis.IntersectionObserver || matchMedia("print").matches;
+  view.visible = view.alwaysVisible;
+  if (view.visible) return;
+  const observer = new IntersectionObserver(
+    (entries) => {
+      view.visible = view.alwaysVisible || entries.at(-1).isIntersecting;
+      onChange(view);
+    },
+    { root: scrollerOf(element), rootMargin: margin },
+  );
+  observer.observe(element);
+  signal.addEventListener("abort", () => observer.disconnect());
+}
+
+export const stopWatchingVisibility = (view) => view.ending.abort();
+
+/** The element that scrolls this one; null for the window. A margin counts around this box alone. */
+export function scrollerOf(element) {
+  for (let box = element.parentElement; box; box = box.parentElement) {
+    if (/auto|scroll/.test(getComputedStyle(box).overflowY)) return box;
+  }
+  return null;
 }

@@ -1,8 +1,152 @@
 // A reader's guess, drawn by mouse, pen, finger or keys: levels from 0 to 99, sent to Python as two digits each.
 
 import { mountView, partsOf, stopWatching, watchWidth } from "../shared/mount.js";
-import { drawBoard } from "./board.js";
-import { layOver } from "./layout.js";
+
+// The layout of the board over a figure in CSS pixels, and the description of a point on it.
+
+/** The position of each level as a share of the width, and the description of one level. */
+function levelsOf({ kind, places, names, x, y, language }) {
+  const weights = kind === "weights";
+  const across = weights ? names.map((_, i) => (i + 0.5) / names.length) : places;
+  const { format, comma } = numbersOf(language);
+  const value = (level, [low, high]) => format(low + (level / TOP) * (high - low));
+
+  const describe = (levels, at) => {
+    if (kind === "star") return value(levels[0], x) + comma + value(levels[1], y);
+    if (!weights) return `${format(x[0] + places[at] * (x[1] - x[0]))}: ${value(levels[at], y)}`;
+    return `${names[at]}: ${percent(shares(levels)[at])}`;
+  };
+  return { across, describe };
+}
+
+/**
+ * Edges of the drawing, from the plotly axes of its figure, with `levelsOf`; null until the figure is drawn.
+ * Weights are horizontal bars there, the first on top, with levels to the right; or one row of cells.
+ */
+function layOver(data, figure, root) {
+  const axes = figure?._fullLayout && data.over.axes.map((name) => figure._fullLayout[name]);
+  if (!axes?.every((axis) => axis?._length)) return null;
+  const [place, here] = [figure.getBoundingClientRect(), root.getBoundingClientRect()];
+  const scale = place.width / figure.offsetWidth || 1; // it is enlarged while it is presented
+  const [across, up] = axes.map((axis) => (value) => scale * (axis._offset + axis.d2p(value)));
+  const weights = data.kind === "weights";
+  const turned = weights && !data.over.cells;
+  const all = [-0.5, data.names.length - 0.5];
+  const [left, right] = (turned ? [0, 1] : weights ? all : data.x).map(across);
+  const [top, bottom] = (turned ? all : weights ? [-0.5, 0.5] : data.y.toReversed()).map(up);
+  const [x, y] = [place.left - here.left, place.top - here.top];
+  const { width, height } = place;
+  return { ...levelsOf(data), x, y, width, height, left, right, top, bottom, turned };
+}
+
+/** Numbers with two decimals at most, and what is between coordinates: a comma unless the language has it in numbers. */
+function numbersOf(language) {
+  const locale = new Intl.NumberFormat(language, { maximumFractionDigits: 2 });
+  return {
+    format: (number) => locale.format(Math.round(number * 100) / 100 + 0).replace("-", "−"), // + 0: −0 is 0
+    comma: locale.format(0.5).includes(",") ? "; " : ", ",
+  };
+}
+
+/** Levels as parts of one whole. */
+function shares(levels) {
+  const sum = levels.reduce((a, b) => a + b, 0);
+  return levels.map((level) => (sum ? level / sum : 0));
+}
+
+const percent = (share) => `${Math.round(100 * share)}%`;
+
+// What the reader drew, as SVG over a figure, which has its own axes, legend and answer.
+
+const STRIP = 22; // what is left of a row of shaded cells beside the computed one
+// Viridis, in which weights are shown everywhere.
+const STOPS = [[68, 1, 84], [59, 82, 139], [33, 145, 140], [94, 201, 98], [253, 231, 37]];
+
+function drawBoard(view) {
+  const { parts, data, layout } = view;
+  const { paper } = parts;
+  paper.setAttribute("height", layout.height);
+  paper.replaceChildren();
+  const put = (tag, attributes, text) => {
+    const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
+    for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
+    if (text !== undefined) node.textContent = text;
+    paper.append(node);
+  };
+  const pen = { ...view, put, x: (share) => layout.left + share * (layout.right - layout.left) };
+  pen.y = (level) => layout.bottom - (level / TOP) * (layout.bottom - layout.top);
+  pen.focused = paper.matches(":focus-visible");
+  const weights = data.over.cells ? drawCells : drawBars;
+  ({ curve: drawCurve, weights, star: drawStar })[data.kind](pen, data);
+}
+
+function drawCurve(pen, data) {
+  const { put, layout, x, y, levels, touched, at, focused } = pen;
+  const { colour, truth, words } = data;
+  const d = levels.map((level, i) => `${i ? "L" : "M"}${x(layout.across[i])} ${y(level)}`).join("");
+  const dashed = touched ? {} : { "stroke-dasharray": "4 6", opacity: 0.6 };
+  put("path", { d, fill: "none", stroke: colour, "stroke-width": 3, "stroke-linejoin": "round", ...dashed });
+  if (truth) {
+    const end = { x: layout.right, y: y(levels.at(-1)) - 8, "text-anchor": "end", style: `fill:${colour};opacity:1` };
+    put("text", end, words.yours);
+    return;
+  }
+  levels.forEach((level, i) => {
+    const here = focused && i === at;
+    put("circle", { class: "handle", cx: x(layout.across[i]), cy: y(level), r: here ? 8 : 5, fill: colour });
+  });
+}
+
+/** Weights over a figure's own bars, which lie across. */
+function drawBars({ put, layout, levels, at, focused }, { colour, truth }) {
+  const high = (layout.bottom - layout.top) / levels.length;
+  const long = layout.right - layout.left;
+  const parts = shares(levels);
+  levels.forEach((level, i) => {
+    const bar = { x: layout.left, y: layout.top + (i + 0.2) * high, height: 0.6 * high, rx: 3, fill: colour };
+    const share = truth ? parts[i] : level / TOP; // only shares count, and once revealed they are what is shown
+    if (!truth) put("rect", { ...bar, width: long, opacity: focused && i === at ? 0.25 : 0.1 });
+    put("rect", { ...bar, width: share * long, opacity: truth ? 0.35 : 0.8, stroke: colour, "stroke-width": 2 });
+    const label = { x: layout.left + share * long - 6, y: bar.y + 0.3 * high + 4, "text-anchor": "end" };
+    if (!truth && share * long > 40) put("text", { ...label, style: "fill:#fff;opacity:1" }, percent(parts[i]));
+  });
+}
+
+/** Weights in a figure's own row of cells: shaded from below, and once revealed a strip under the computed ones. */
+function drawCells({ put, layout, levels, at, focused }, { colour, truth }) {
+  const wide = (layout.right - layout.left) / levels.length;
+  const high = layout.bottom - layout.top;
+  const parts = shares(levels);
+  levels.forEach((level, i) => {
+    const full = truth ? STRIP : (level / TOP) * high;
+    const cell = { x: layout.left + i * wide + 1, width: wide - 2 };
+    if (!truth) put("rect", { ...cell, y: layout.top, height: high, fill: colour, opacity: focused && i === at ? 0.25 : 0.1 });
+    put("rect", { ...cell, y: layout.bottom - full, height: full, fill: shade(parts[i]) });
+    const label = { x: cell.x + cell.width / 2, y: layout.bottom - 6, "text-anchor": "middle" };
+    const ink = full < 18 ? "currentColor" : parts[i] > 0.6 ? "#000" : "#fff";
+    put("text", { ...label, style: `fill:${ink};opacity:1` }, percent(parts[i]));
+  });
+}
+
+function shade(share) {
+  const at = Math.min(1, Math.max(0, share)) * (STOPS.length - 1);
+  const first = Math.min(Math.floor(at), STOPS.length - 2);
+  return `rgb(${STOPS[first].map((c, i) => Math.round(c + (at - first) * (STOPS[first + 1][i] - c)))})`;
+}
+
+function drawStar(pen, data) {
+  const { put, x, y, levels, touched } = pen;
+  const { colour, truth, words } = data;
+  const [cx, cy] = [x(levels[0] / TOP), y(levels[1])];
+  const corner = (i) => {
+    const [r, turn] = [i % 2 ? 5 : 12, (i * Math.PI) / 5 - Math.PI / 2];
+    return `${cx + r * Math.cos(turn)},${cy + r * Math.sin(turn)}`;
+  };
+  const points = Array.from({ length: 10 }, (_, i) => corner(i)).join(" ");
+  put("polygon", { class: "handle", points, fill: colour, opacity: touched ? 1 : 0.5 });
+  const below = { x: cx, y: cy + 24, "text-anchor": "middle", style: `fill:${colour};opacity:1` };
+  if (truth) put("text", below, words.yours);
+}
 
 const TOP = 99;
 const STEP = 3; // levels of a press of an arrow key

@@ -7,14 +7,14 @@ const OURS = ".stMarkdown, .katex, code, pre, svg, script, style, textarea, [rol
 const state = { exact: {}, patterns: [], observer: null };
 
 /** "{size} per file" as a pattern, with the translation that takes its parts. */
-export function patternOf([english, translation]) {
+function patternOf([english, translation]) {
   const names = [...english.matchAll(/\{(\w+)\}/g)].map(([, name]) => name);
   const source = english.split(/\{\w+\}/).map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
   return { pattern: new RegExp(`^${source.join("(.+)")}$`, "u"), names, translation };
 }
 
 /** The translation of one of Streamlit's labels, also of "Search: NAME"; any other text as it is. */
-export function translated(text, { exact, patterns }) {
+function translated(text, { exact, patterns }) {
   if (Object.hasOwn(exact, text)) return exact[text];
   if (exact.icon && text.endsWith(" icon")) return exact.icon; // its name is English too
   const [, label, name] = text.match(/^(.+?): (.+)$/su) ?? [];

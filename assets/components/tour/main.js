@@ -5,9 +5,183 @@
 // Each step is a URL. It is opened as by the Back button: Streamlit opens its chapter, and every control takes its value
 // from the URL. So Back goes through the steps, and a step can be shared.
 
+import { copyText, element } from "../shared/elements.js";
 import { mountView, partsOf } from "../shared/mount.js";
-import { makeBar } from "./bar.js";
-import { bringIntoSight, hide, mark, stopBringing } from "./place.js";
+
+// The bar at the bottom of the window: the number of the step, its question and answers, then what the page shows, and
+// links on, back and out.
+
+/** Make the bar; `follow` receives the clicked link, `guess` the number of the chosen answer, from 0, or -1 for none. */
+function makeBar(follow, leave, guess) {
+  const root = element("section", "tour-bar", { "data-tour": "" });
+  const place = element("span", "tour-place");
+  const sentence = element("span", "tour-sentence");
+  const text = element("p", "tour-text", { "aria-live": "polite" });
+  text.append(place, " ", sentence);
+  const answers = element("div", "tour-answers", { role: "group" });
+  const [back, next] = ["tour-back", "tour-next"].map((name) => {
+    const link = element("a", name);
+    link.addEventListener("click", (event) => {
+      if (event.ctrlKey || event.metaKey || event.shiftKey) return; // into another window
+      event.preventDefault();
+      follow(link.href);
+    });
+    return link;
+  });
+  const copied = element("span", "tour-copied", { role: "status" });
+  const copy = button("tour-copy", async (words, link) => (copied.textContent = (await copyText(link)) ? words.copied : ""));
+  const end = button("tour-leave", leave);
+  const ways = element("div", "tour-ways");
+  ways.append(back, next, copy, end, copied);
+  root.append(text, answers, ways);
+
+  function button(name, click) {
+    const made = element("button", name, { type: "button" });
+    made.addEventListener("click", () => click(root.words, root.link));
+    return made;
+  }
+
+  /** One button for each answer, and one that shows without a guess. */
+  function ask(step, words) {
+    answers.setAttribute("aria-label", step.question);
+    answers.replaceChildren(
+      ...[...step.answers, words.show].map((label, i) => {
+        const made = element("button", i < step.answers.length ? "tour-answer" : "tour-show", { type: "button" });
+        made.textContent = label;
+        made.addEventListener("click", () => guess(i < step.answers.length ? i : -1));
+        return made;
+      }),
+    );
+  }
+
+  /** Show the step with this number, from 1: its question, or after the guess what the page shows. */
+  function show(number, { words, steps, count }, toAddress, guessed) {
+    const step = steps[number - 1];
+    root.words = words;
+    root.link = toAddress(step.link, true);
+    root.setAttribute("aria-label", words.name);
+    place.textContent = words.place.replace("{place}", number).replace("{count}", count);
+    const isOpen = guessed === undefined;
+    const reply = guessed === -1 ? "" : words[guessed === step.right ? "right" : "wrong"];
+    const content = isOpen ? step.question : `${reply} ${step.shown}`.trim();
+    if (sentence.textContent !== content) {
+      const hadFocus = answers.contains(document.activeElement);
+      [sentence.textContent, copied.textContent] = [content, ""];
+      answers.replaceChildren();
+      if (isOpen) ask(step, words);
+      else if (hadFocus) focus();
+    }
+    for (const [link, other, label] of [
+      [back, steps[number - 2], words.back],
+      [next, steps[number], words.next],
+    ]) {
+      link.textContent = label;
+      link.hidden = !other;
+      if (other) link.href = toAddress(other.link);
+    }
+    for (const [one, label, title] of [
+      [copy, words.copy, words.copy],
+      [end, words.leave, words["leave-key"]],
+    ]) {
+      one.textContent = label;
+      one.title = title;
+    }
+  }
+
+  /** The first answer has the focus, or after the guess the link on. */
+  function focus() {
+    (answers.firstChild ?? (next.hidden ? back : next)).focus({ preventScroll: true });
+  }
+
+  return { root, show, focus };
+}
+
+// The element of a step: it is scrolled into view once it exists, and again when the page above it grows.
+
+const EVERY = 150; // ms
+const SETTLED = 1500; // ms without a change
+const LONGEST = 120000; // ms: a busy server is slow
+const TOUCHED = ["pointerdown", "wheel", "keydown", "touchstart"];
+
+const GAP = 8; // px, between the element and the bar
+
+let timer;
+let growth; // watches the page once the element has come to rest
+let rule; // the style that hides an element
+
+/**
+ * Scroll to the element with this key until it stays there, then call `rests`; from then on follow it where the page
+ * above it grows late, as on a slow computer. End when the reader acts.
+ * Of an element that is higher than the window this part is shown, if one is named.
+ */
+function bringIntoSight(key, part, rests) {
+  stopBringing();
+  const begun = performance.now();
+  let lastMove = begun;
+  const poll = () => {
+    const now = performance.now();
+    const place = mark(key);
+    if (!place || isRunning() || bring(place, part)) lastMove = now;
+    if (now - lastMove < SETTLED && now - begun < LONGEST) timer = setTimeout(poll, EVERY);
+    else {
+      growth.observe(document.querySelector(".stMainBlockContainer"));
+      rests();
+    }
+  };
+  growth = new ResizeObserver(() => {
+    const place = mark(key);
+    if (place) bring(place, part);
+  });
+  for (const name of TOUCHED) addEventListener(name, stopBringing, { capture: true, once: true });
+  timer = setTimeout(poll);
+}
+
+function stopBringing() {
+  clearTimeout(timer);
+  growth?.disconnect();
+}
+
+/** The element, marked as that of the step; nothing else is. */
+function mark(key) {
+  const place = key && document.querySelector(`.stMainBlockContainer .st-key-${CSS.escape(key)}`);
+  for (const node of document.querySelectorAll("[data-toured]")) if (node !== place) delete node.dataset.toured;
+  if (place) place.dataset.toured = "";
+  return place;
+}
+
+/** Hide the content of the element with this key, and of no other: by a rule, since Streamlit makes elements anew. */
+function hide(key) {
+  rule ??= document.head.appendChild(document.createElement("style"));
+  const place = `.st-key-${CSS.escape(key)}`;
+  rule.textContent = key && `${place} > * { visibility: hidden; opacity: 0 } ${place} { --tour-question: "?"; position: relative }`;
+}
+
+/**
+ * Whether it had to be scrolled, unless it is fully visible: to the bottom, so that controls above it are visible too, or
+ * to the top where the window is too low for it. While presenting, its figure is shown alone.
+ */
+function bring(whole, part) {
+  if ("presenting" in document.documentElement.dataset) {
+    window.dispatchEvent(new CustomEvent("atlas-show", { detail: whole }));
+    return false;
+  }
+  const main = whole.closest('[data-testid="stMain"]');
+  if (!main) return false;
+  const view = main.getBoundingClientRect();
+  const margin = parseFloat(getComputedStyle(whole).scrollMarginTop) || 0;
+  const fits = whole.offsetHeight + margin <= view.height;
+  const { top, bottom } = ((!fits && partOf(whole, part)) || whole).getBoundingClientRect();
+  if (top >= view.top + margin && bottom <= view.bottom) return false;
+  const before = main.scrollTop;
+  main.scrollTop += Math.min(top - view.top - margin, bottom - view.bottom + GAP);
+  return Math.abs(main.scrollTop - before) > 2;
+}
+
+/** An element of the component in it, by its data-part. */
+const partOf = (whole, part) =>
+  part && [...whole.querySelectorAll("*")].map((node) => node.shadowRoot?.querySelector(`[data-part="${CSS.escape(part)}"]`)).find(Boolean);
+
+const isRunning = () => document.querySelector(".stApp")?.dataset.testScriptState === "running";
 
 const PARAMETER = "tour";
 const WINDOW_PARAMETERS = ["embed", "embed_options", "lang", "present"]; // of this window, not of the step

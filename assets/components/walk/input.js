@@ -1,8 +1,31 @@
-// Mouse, finger, keys and buttons.
+// One forward pass as Python describes it (ui/widgets/walk_payload.py), the place in it as the URL holds it
+// ("softmax.0.1.0.0~2~3~1~row"), and mouse, finger, keys and buttons that move it.
 
-import { projection } from "./camera.js";
-import { numbersOf } from "./pixels.js";
-import { ZOOMS } from "./place.js";
+import { readFrame } from "../shared/mount.js";
+import { numbersOf, projection } from "./layout.js";
+
+const ZOOMS = ["model", "layer", "stage", "row", "cell"];
+
+export function writePlace({ step, head, row, cell, zoom }) {
+  const { stage, stack, block, attention, round } = step;
+  return [[stage, stack, block, attention, round].join("."), head, row, cell ? cell.column : "", zoom].join("~");
+}
+
+/** The place that a text describes; what is malformed is left out. */
+export function readPlace(text) {
+  const [step, head, row, column, zoom] = (text ?? "").split("~");
+  const [stage, ...numbers] = (step ?? "").split(".");
+  const [stack, block, attention, round] = numbers.map((each) => (/^\d{1,3}$/.test(each) ? Number(each) : 0));
+  const number = (each) => (/^\d{1,3}$/.test(each ?? "") ? Number(each) : null);
+  if (!stage || numbers.length !== 4) return null;
+  return {
+    step: { stage, stack, block, attention, round },
+    head: number(head) ?? 0,
+    row: number(row),
+    column: number(column),
+    zoom: ZOOMS.includes(zoom) ? zoom : "stage",
+  };
+}
 
 const SPEEDS = [0.5, 1, 2, 4];
 const WHEEL_PAUSE = 350; // ms between two steps of a wheel
@@ -156,4 +179,34 @@ function textOf(view, { box, row, column }) {
   const { values, columns } = numbersOf(view.walk, box);
   const key = view.walk.stacks[box.keys].tokens[column];
   return view.say("named", { name: `${token} → ${key}`, text: view.format(values[row * columns + column], 3) });
+}
+
+/** Read the header, with `numbers(array)` for what it names. */
+export function readWalk(bytes) {
+  const { header, buffer, start } = readFrame(bytes);
+  const read = new Map();
+  const numbers = (array) => {
+    if (!read.has(array)) read.set(array, arrayOf(array, buffer, start));
+    return read.get(array);
+  };
+  return { ...header, numbers };
+}
+
+function arrayOf({ offset, shape, type, scale }, buffer, start) {
+  const count = shape.reduce((product, side) => product * side, 1);
+  const from = start + offset;
+  if (type === "u1") return new Uint8Array(buffer, from, count);
+  if (type === "f4") return new Float32Array(buffer.slice(from, from + 4 * count));
+  if (type === "i1") return Float32Array.from(new Int8Array(buffer, from, count), (level) => (level * scale) / 127);
+  return Float32Array.from(new Uint16Array(buffer.slice(from, from + 2 * count)), half);
+}
+
+/** A number of 16 bits (IEEE 754 binary16). */
+function half(bits) {
+  const sign = bits & 0x8000 ? -1 : 1;
+  const exponent = (bits >> 10) & 31;
+  const fraction = bits & 1023;
+  if (exponent === 0) return sign * fraction * 2 ** -24;
+  if (exponent === 31) return fraction ? NaN : sign * Infinity;
+  return sign * (1024 + fraction) * 2 ** (exponent - 25);
 }

@@ -1,5 +1,7 @@
-// Where everything is in the world. A token of an embedding takes a unit; a block stands in a frame, and the open one is
-// drawn in it, so small that it is seen only from near.
+// Where everything is in the world, the curves between, and which part of it is on the screen. A token of an embedding
+// takes a unit; a block stands in a frame, and the open one is drawn in it, so small that it is seen only from near.
+
+import { makePalette } from "../shared/canvas.js";
 
 const TALLEST = 16; // rows' heights of a matrix
 const GAP = 2.2;
@@ -134,4 +136,155 @@ export function cellOf(box, row, column) {
   if (column === undefined) return { x: box.x, y, width: box.width, height };
   const width = box.width / box.columns;
   return { x: box.x + column * width, y, width, height };
+}
+
+const SIGNED = makePalette(["#2166ac", "#67a9cf", "#d1e5f0", "#f7f7f7", "#fddbc7", "#ef8a62", "#b2182b"]);
+const WEIGHTS = makePalette(["#440154", "#3b528b", "#21918c", "#5ec962", "#fde725"]);
+
+/** The numbers of a box, row after row, and how many there are in a row. */
+export function numbersOf(walk, box) {
+  const all = walk.numbers(box.array);
+  const { shape } = box.array;
+  const columns = shape.at(-1);
+  const from = shape.length === 3 ? box.head * shape[1] * columns : 0;
+  return { values: all.subarray(from, from + box.rows * columns), columns };
+}
+
+/** Where a key may be attended to, of the box's head: as long as its numbers. */
+export function allowedOf(walk, box) {
+  const [, rows, columns] = box.call.allowed.shape;
+  return walk.numbers(box.call.allowed).subarray(box.head * rows * columns, (box.head + 1) * rows * columns);
+}
+
+const pictures = new WeakMap();
+
+/** A canvas with a pixel for each number of a box. */
+export function pictureOf(walk, box) {
+  const key = `${box.head}.${box.rows}`;
+  if (!pictures.has(box.array)) pictures.set(box.array, new Map());
+  const made = pictures.get(box.array);
+  if (!made.has(key)) made.set(key, paint(walk, box));
+  return made.get(key);
+}
+
+function paint(walk, box) {
+  const { values, columns } = numbersOf(walk, box);
+  const weights = box.kind === "matrix" && !box.signed;
+  const limit = weights ? 1 : Math.max(...values.map(Math.abs)) || 1;
+  return fill(columns, box.rows, weights ? WEIGHTS : SIGNED, (i) => (weights ? values[i] : 0.5 + values[i] / limit / 2));
+}
+
+/** The weights of one head of a block that is not open. */
+export function thumbnail(walk, array, head) {
+  if (!pictures.has(array)) pictures.set(array, new Map());
+  const made = pictures.get(array);
+  const [, rows, columns] = array.shape;
+  const values = walk.numbers(array);
+  if (!made.has(head)) made.set(head, fill(columns, rows, WEIGHTS, (i) => values[head * rows * columns + i] / 255));
+  return made.get(head);
+}
+
+function fill(columns, rows, palette, share) {
+  const canvas = document.createElement("canvas");
+  Object.assign(canvas, { width: columns, height: rows });
+  const context = canvas.getContext("2d");
+  const image = context.createImageData(columns, rows);
+  const out = new Uint32Array(image.data.buffer);
+  for (let i = 0; i < out.length; i += 1) out[i] = palette[Math.round(255 * Math.min(1, Math.max(0, share(i))))];
+  context.putImageData(image, 0, 0);
+  return canvas;
+}
+
+const COLOURS = { queries: "#0072b2", keys: "#d55e00", values: "#009e73" };
+
+export function drawLinks(pen, view) {
+  const { stage, attention: a } = view.step;
+  const box = (name) => view.layout.boxes.get(name);
+  const before = box(a ? `state.${a - 1}` : "input");
+  const row = view.row;
+  const link = (from, fromRow, to, toRow, more) => curve(pen, rightOf(from, fromRow), leftOf(to, toRow), more);
+  const call = view.walk.attentions[a];
+  if (!call) return;
+  if (stage === "projections") {
+    link(before, row, box(`queries.${a}`), row, { colour: COLOURS.queries });
+    if (call.crosses) return;
+    for (const name of ["keys", "values"]) link(before, row, box(`${name}.${a}`), row, { colour: COLOURS[name] });
+  } else if (stage === "scores" || stage === "mask") {
+    const [scores, column] = [box(`scores.${a}`), view.cell?.column ?? Math.min(row, box(`scores.${a}`).columns - 1)];
+    const target = cellOf(scores, row, column);
+    const end = { x: scores.x, y: target.y + target.height / 2 }; // not across the numbers of the row
+    curve(pen, rightOf(box(`queries.${a}`), row), end, { colour: COLOURS.queries });
+    curve(pen, rightOf(box(`keys.${a}`), column), end, { colour: COLOURS.keys });
+  } else if (stage === "softmax") {
+    link(box(`scores.${a}`), row, box(`weights.${a}`), row, { colour: pen.accent });
+  } else if (stage === "sum") {
+    const weights = box(`weights.${a}`);
+    const { values, columns } = numbersOf(view.walk, weights);
+    for (let column = 0; column < columns; column += 1) {
+      const weight = values[row * columns + column];
+      if (weight < 0.02 || column >= weights.columns) continue;
+      const end = leftOf(box(`outputs.${a}`), row);
+      curve(pen, rightOf(box(`values.${a}`), column), end, { colour: COLOURS.values, width: 1 + 6 * weight, alpha: 0.25 + 0.6 * weight });
+    }
+    link(weights, row, box(`outputs.${a}`), row, { colour: pen.accent });
+  } else if (stage === "heads") {
+    link(box(`outputs.${a}`), row, box(`joined.${a}`), row, { colour: COLOURS.values });
+  } else if (stage === "residual") {
+    link(box(`joined.${a}`), row, box(`state.${a}`), row, { colour: pen.accent });
+    link(before, row, box(`state.${a}`), row, { colour: pen.ink, alpha: 0.35 });
+  } else if (stage === "feed-forward") {
+    link(box("neurons"), row, box("output"), row, { colour: pen.accent });
+  }
+}
+
+function rightOf(box, row) {
+  const cell = cellOf(box, Math.min(row, box.rows - 1));
+  return { x: cell.x + cell.width, y: cell.y + cell.height / 2 };
+}
+
+function leftOf(box, row) {
+  const cell = cellOf(box, Math.min(row, box.rows - 1));
+  return { x: cell.x, y: cell.y + cell.height / 2 };
+}
+
+function curve({ context, at }, from, to, { colour, width = 2, alpha = 0.9 }) {
+  const [x, y, left, top] = [at.x(from.x), at.y(from.y), at.x(to.x), at.y(to.y)];
+  const reach = Math.max(20, Math.abs(left - x) / 2);
+  context.globalAlpha = alpha;
+  context.strokeStyle = colour;
+  context.lineWidth = width;
+  context.beginPath();
+  context.moveTo(x, y);
+  context.bezierCurveTo(x + reach, y, left - reach, top, left, top);
+  context.stroke();
+  context.globalAlpha = 1;
+}
+
+const LARGEST = 56; // pixels of a row
+
+/** The camera that shows a rectangle whole, in a view of so many pixels; no `unit` of it is larger than a row may be. */
+export function fit({ x, y, width, height, unit = 1 }, wide, high) {
+  const scale = Math.min(wide / width, high / height, LARGEST / unit);
+  return { x: x + width / 2, y: y + height / 2, scale };
+}
+
+/** The camera a share of the way from one to another: evenly in the logarithm of the scale. */
+export function between(from, to, share) {
+  const scale = from.scale * (to.scale / from.scale) ** share;
+  // So that a zoom keeps its target in place: places move as 1 / scale does.
+  const shift = Math.abs(to.scale - from.scale) < 1e-6 * to.scale ? share : (1 / from.scale - 1 / scale) / (1 / from.scale - 1 / to.scale);
+  return { x: from.x + (to.x - from.x) * shift, y: from.y + (to.y - from.y) * shift, scale };
+}
+
+export const ease = (share) => (share < 0.5 ? 4 * share ** 3 : 1 - (2 - 2 * share) ** 3 / 2);
+
+/** From the world to the screen, and back. */
+export function projection(camera, wide, high) {
+  const { x, y, scale } = camera;
+  return {
+    scale,
+    x: (at) => (at - x) * scale + wide / 2,
+    y: (at) => (at - y) * scale + high / 2,
+    back: (left, top) => ({ x: (left - wide / 2) / scale + x, y: (top - high / 2) / scale + y }),
+  };
 }

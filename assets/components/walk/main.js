@@ -1,16 +1,11 @@
 // The walk: one forward pass of a model, played, stepped through, zoomed into and changed.
 
+import { stageHeight } from "../shared/canvas.js";
 import { mountView, partsOf, stopWatching, watchWidth } from "../shared/mount.js";
-import { stageHeight } from "../shared/stage.js";
-import { between, ease, fit } from "./camera.js";
 import { drawWorld } from "./draw.js";
-import { listen, listenToStage } from "./input.js";
-import { around, boxesOf, cellOf, layOut } from "./layout.js";
-import { readWalk } from "./payload.js";
-import { numbersOf } from "./pixels.js";
-import { readPlace, writePlace } from "./place.js";
-import { showWords } from "./say.js";
-import { duration, findStep, stepsOf } from "./timeline.js";
+import { listen, listenToStage, readPlace, readWalk, writePlace } from "./input.js";
+import { around, between, boxesOf, cellOf, ease, fit, layOut, numbersOf } from "./layout.js";
+import { duration, findStep, showWords, stepsOf } from "./say.js";
 
 const MOVE = 700; // ms of a camera's move
 const SAVE_AFTER = 400; // ms without a change, after which the place goes to the URL

@@ -1,10 +1,192 @@
-// What is said of a step: a sentence with its numbers, the buttons that act on it, and the labels of the controls.
+// What is said of a step: its place among all steps, a sentence with its numbers, the arithmetic of a row or a cell, what
+// came of it before and after the reader's changes, the buttons that act on it, and the labels of the controls.
 
 import { element } from "../shared/elements.js";
-import { chipsOf } from "./timeline.js";
-import { numbersOf } from "./pixels.js";
-import { showOutcomes } from "./outcomes.js";
-import { showSums } from "./sums.js";
+import { allowedOf, numbersOf } from "./layout.js";
+
+/** Fill the panel; it is hidden while nothing is changed. */
+function showOutcomes(view) {
+  const { parts, words, walk } = view;
+  const { outcomes } = walk;
+  parts.outcomes.hidden = !outcomes;
+  if (!outcomes) {
+    view.compared = null;
+    parts.outcomes.replaceChildren();
+    return;
+  }
+  if (view.compared === walk.key) return;
+  view.compared = walk.key;
+  const { before, now } = outcomes;
+  parts.outcomes.replaceChildren(side(view, words.before, before, now), side(view, words.now, now, before));
+  const read = (one) => [...one.text, "→", ...one.words.map(([word]) => word)].join(" ");
+  parts.live.textContent = `${words.before}: ${read(before)}. ${words.now}: ${read(now)}.`;
+}
+
+/** One side: the text, then each word that was written, with its probability; what differs is marked. */
+function side(view, name, own, other) {
+  const made = element("p", "");
+  const title = document.createElement("strong");
+  title.textContent = name;
+  made.append(title);
+  own.text.forEach((word, i) => made.append(" ", marked("span", word, word !== other.text[i])));
+  if (own.text.length) made.append(" → ");
+  own.words.forEach(([word, share], i) => {
+    made.append(" ", marked("b", word, word !== other.words[i]?.[0]));
+    if (share === null) return;
+    const small = document.createElement("small");
+    small.textContent = ` ${view.percent(share)}`;
+    made.append(small);
+  });
+  return made;
+}
+
+function marked(tag, text, changed) {
+  const made = element(tag, changed ? "changed" : "");
+  made.textContent = text;
+  return made;
+}
+
+const MOST_KEYS = 12;
+
+/** Fill the panel for the row or the cell in hand; it is hidden where there is nothing to add up. */
+function showSums(view) {
+  const { sums } = view.parts;
+  const { step, zoom } = view;
+  const call = view.walk.attentions[step.attention];
+  const cell = zoom === "cell" && ["scores", "mask", "softmax"].includes(step.stage);
+  const row = ["row", "cell"].includes(zoom) && ["scores", "mask", "softmax", "sum"].includes(step.stage);
+  sums.hidden = !call || !(cell || row);
+  if (sums.hidden) return;
+  sums.replaceChildren(...(cell ? productOf(view) : rowOf(view)));
+}
+
+/** A row of the map: every key's score, exp and weight. */
+function rowOf(view) {
+  const { layout, step, row, walk } = view;
+  const a = step.attention;
+  const scores = layout.boxes.get(`scores.${a}`);
+  const weights = layout.boxes.get(`weights.${a}`);
+  const [score, weight, allowed] = [numbersOf(walk, scores).values, numbersOf(walk, weights).values, allowedOf(walk, scores)];
+  const from = row * numbersOf(walk, scores).columns;
+  const keys = walk.stacks[scores.keys].tokens.slice(0, scores.columns);
+  const all = keys.map((token, j) => ({ token, j, s: score[from + j], w: weight[from + j], open: allowed[from + j] }));
+  const open = all.filter((each) => each.open);
+  const largest = Math.max(...open.map((each) => each.s));
+  const total = open.reduce((sum, each) => sum + Math.exp(each.s - largest), 0);
+  const shown = all.length > MOST_KEYS ? [...open].sort((one, other) => other.w - one.w).slice(0, MOST_KEYS) : all;
+  const table = element("table", "");
+  table.append(line("th", [view.words.key, "s", `exp(s − ${view.format(largest, 2)})`, view.words.weight, ""]));
+  for (const { token, s, w, open: is } of shown) {
+    const exp = is ? view.format(Math.exp(s - largest), 3) : "0";
+    const tr = line("td", [token, view.format(s, 2), exp, view.format(w, 3), ""]);
+    const share = element("span", "share");
+    share.style.width = `${Math.round(120 * w)}px`;
+    tr.lastChild.append(share);
+    table.append(tr);
+  }
+  const sum = element("p", "");
+  sum.textContent = view.say("sum-row", { total: view.format(total, 3), count: open.length });
+  return [table, sum];
+}
+
+/** One score: the products of query and key, their sum, and the division. */
+function productOf(view) {
+  const { layout, step, row, cell, walk } = view;
+  const [scores, queries, keys] = ["scores", "queries", "keys"].map((name) => layout.boxes.get(`${name}.${step.attention}`));
+  const column = cell?.column ?? 0;
+  const [q, k] = [numbersOf(walk, queries), numbersOf(walk, keys)];
+  const d = q.columns;
+  const terms = Array.from({ length: d }, (_, c) => [q.values[row * d + c], k.values[column * d + c]]);
+  const dot = terms.reduce((sum, [one, other]) => sum + one * other, 0);
+  const map = numbersOf(walk, scores);
+  const score = map.values[row * map.columns + column];
+  const list = element("div", "terms");
+  for (const [one, other] of terms) {
+    const term = element("span", "");
+    term.textContent = `${view.format(one, 2)} · ${view.format(other, 2)}`;
+    list.append(term);
+  }
+  const result = element("p", "");
+  result.textContent = view.say("sum-cell", {
+    query: walk.stacks[scores.tokens].tokens[row],
+    key: walk.stacks[scores.keys].tokens[column],
+    dot: view.format(dot, 3),
+    d,
+    score: view.format(score, 3),
+  });
+  return [list, result];
+}
+
+function line(tag, texts) {
+  const tr = document.createElement("tr");
+  for (const text of texts) {
+    const cell = document.createElement(tag);
+    cell.textContent = text;
+    tr.append(cell);
+  }
+  return tr;
+}
+
+/** All steps: {stage, stack, block, attention, round}; `round` counts the words written before. */
+export function stepsOf(walk) {
+  const steps = [];
+  const add = (stage, place = {}) => steps.push({ stage, stack: 0, block: 0, attention: 0, round: 0, ...place });
+  walk.stacks.forEach(({ positions, maps }, stack) => {
+    add("tokens", { stack });
+    add("embedding", { stack });
+    add(positions ? "positions" : "rotation", { stack });
+    maps.forEach((calls, block) => {
+      calls.forEach((_, attention) => {
+        const place = { stack, block, attention };
+        const masked = walk.stacks.length === 1 ? walk.kind === "writer" : stack === 1 && attention === 0;
+        for (const stage of ["projections", "scores", ...(masked ? ["mask"] : []), "softmax", "sum", "heads", "residual"]) {
+          add(stage, place);
+        }
+      });
+      add("feed-forward", { stack, block });
+    });
+  });
+  if (walk.small) { // one block has come with it, and no more will
+    const [stack, block] = walk.block;
+    const own = steps.filter((step) => step.stack === stack && step.block === block);
+    return [...own, ...["logits", "choice"].map((stage) => ({ stage, stack, block, attention: 0, round: 0 }))];
+  }
+  const stack = walk.stacks.length - 1;
+  const block = walk.stacks[stack].maps.length - 1;
+  walk.choices.forEach((_, round) => {
+    if (round) add("again", { stack, block, round });
+    add("logits", { stack, block, round });
+    add("choice", { stack, block, round });
+  });
+  return steps;
+}
+
+/** How long a step takes to play, in milliseconds at speed 1: later blocks do what the first did, and pass faster. */
+export function duration({ stage, block, round }) {
+  const full = { tokens: 1400, "feed-forward": 2200, scores: 3600, softmax: 3200, sum: 3200, again: 2600 }[stage] ?? 2400;
+  return block > 0 && round === 0 && !["logits", "choice"].includes(stage) ? full / 5 : full;
+}
+
+/** The step of a stage in a block, or the closest there is. */
+export function findStep(steps, wanted) {
+  const same = (step, names) => names.every((name) => step[name] === wanted[name]);
+  for (const names of [["stage", "stack", "block", "attention", "round"], ["stage", "stack", "block"], ["stage", "stack"], ["stage"]]) {
+    const found = steps.findIndex((step) => same(step, names));
+    if (found >= 0) return found;
+  }
+  return 0;
+}
+
+/** The stages that have a button: those of the block that is open, in order, each once. */
+function chipsOf(steps, { stack, block, attention }) {
+  const last = Math.max(...steps.map((step) => step.stack));
+  const of = (step) => {
+    if (["tokens", "embedding", "positions", "rotation"].includes(step.stage)) return step.stack === stack;
+    if (["logits", "choice"].includes(step.stage)) return step.round === 0 && step.stack === last;
+    return step.round === 0 && step.stack === stack && step.block === block && (step.stage === "feed-forward" || step.attention === attention);
+  };
+  return steps.map((step, i) => [step, i]).filter(([step]) => of(step));
+}
 
 /** Everything around the picture. */
 export function showWords(view) {
