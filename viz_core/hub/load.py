@@ -12,7 +12,7 @@ import torch
 
 from viz_core.hub.attention import register, watch_projections
 from viz_core.hub.card import describe
-from viz_core.hub.custom_attention import implementation_for, own_sites
+from viz_core.hub.custom_attention import add_hooks, implementation_for, outermost, own_sites
 from viz_core.hub.kinds import recognise
 from viz_core.hub.linear_attention import watch_linear
 from viz_core.hub.model import HubModel
@@ -152,6 +152,8 @@ def _build(
     sites = name_sites(model, kind.stack)
     layers = find_sites(model, kind.stack)
     watch_projections(model, layers)
+    for layer in outermost(layers, softmaxes.values()) if own_code else ():
+        add_hooks(layer)
     watch_linear(layer for layer in layers if is_linear_attention(layer) and has_rule(layer))
     positions = find_positions(model, kind.stack, is_picture=kind.reads == "pictures")
     with _in_words(place, kind.input_part):

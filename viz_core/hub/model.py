@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Unpack
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -11,7 +11,7 @@ from torch import Tensor
 from viz_core.hub.card import HubCard
 from viz_core.hub.kinds import ModelKind
 from viz_core.hub.runs.positions import Positions
-from viz_core.hub.runs.run import HubRun, NextWord, RunInputs, RunOptions
+from viz_core.hub.runs.run import HubRun, NextWord, RunInputs
 from viz_core.hub.runs.token_text import Token
 from viz_core.hub.store.checks import HubError, attempt
 from viz_core.runtime.provenance import Provenance
@@ -45,7 +45,7 @@ class HubModel:
         """Its position schemes, with their values."""
         return self.engine.positions
 
-    def run(self, text: str | None = None, **options: Unpack[RunOptions]) -> HubRun:
+    def run(self, text: str | None = None, **options: Any) -> HubRun:
         """Run the model once, recorded. Models that write do so first; then one pass over all of it is recorded.
 
         Args:

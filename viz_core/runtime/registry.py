@@ -1,9 +1,11 @@
-"""Registers that fill themselves: an entry is a constant of a module, and a new module is found by itself."""
+"""Registers that fill themselves: an entry is a name of a module, and a new module is found by itself."""
 
 import importlib
+import inspect
 import pkgutil
+from collections.abc import Callable
 from operator import attrgetter
-from typing import TypeVar
+from typing import Any, TypeVar
 
 Entry = TypeVar("Entry")
 
@@ -14,9 +16,20 @@ def find_entries(package: str, kind: type[Entry]) -> tuple[Entry, ...]:
     Args:
         kind: has the attributes `name` and `order`.
     """
+    return _find(package, lambda value: isinstance(value, kind))
+
+
+def find_classes(package: str, base: type[Entry]) -> tuple[type[Entry], ...]:
+    """Every class that derives from `base` and is not abstract, found and sorted likewise."""
+    return _find(
+        package, lambda value: inspect.isclass(value) and issubclass(value, base) and not inspect.isabstract(value)
+    )
+
+
+def _find(package: str, is_entry: Callable[[Any], bool]) -> tuple[Any, ...]:
     modules = pkgutil.iter_modules(importlib.import_module(package).__path__, f"{package}.")
     values = (value for module in modules for value in vars(importlib.import_module(module.name)).values())
-    found = {id(value): value for value in values if isinstance(value, kind)}  # each once, whoever imports it
+    found = {id(value): value for value in values if is_entry(value)}  # each once, whoever imports it
     entries = sorted(found.values(), key=attrgetter("order"))
     for what in ("name", "order"):
         named = [getattr(entry, what) for entry in entries]

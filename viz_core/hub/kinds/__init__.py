@@ -1,23 +1,22 @@
 """The register of kinds of models: one module a kind, found here by being a module of this package.
 
-A kind is a class that derives from `ModelKind` and stands under `@register_kind`; that file and its words in
-assets/text (kind.NAME and those that its controls name) are all that a new kind needs.
+A kind is a class that derives from `ModelKind`; that file and its words in assets/text (kind.NAME and those that its
+controls name) are all that a new kind needs.
 
->>> kind_named("decoder").writes
+>>> kind_named("decoder").writes()
 True
 """
 
-import importlib
-import pkgutil
 from typing import Any, NamedTuple
 
-from viz_core.hub.kinds.base import KINDS, ConfigFacts, Head, InputControl, ModelKind, register_kind
+from viz_core.hub.kinds.base import ConfigFacts, Head, InputControl, ModelKind
 from viz_core.hub.store.checks import HubError
+from viz_core.runtime.registry import find_classes
 
-for _module in pkgutil.iter_modules(__path__):
-    importlib.import_module(f"{__name__}.{_module.name}")
+__all__ = ["KINDS", "Head", "InputControl", "ModelKind", "RecognisedKind", "kind_named", "recognise"]
 
-__all__ = ["KINDS", "Head", "InputControl", "ModelKind", "RecognisedKind", "kind_named", "recognise", "register_kind"]
+KINDS = {kind.name: kind for kind in find_classes(__name__, ModelKind)}  # type: ignore[type-abstract]
+"""Every kind by its name, in the order in which they are tried."""
 
 
 class RecognisedKind(NamedTuple):
@@ -40,7 +39,7 @@ def recognise(config: Any, name: str, architecture: str | None = None) -> Recogn
     import transformers
 
     facts = ConfigFacts(config, name, architecture or (getattr(config, "architectures", None) or [""])[0])
-    for kind in _by_precedence():
+    for kind in KINDS.values():
         if (kind.stack is None) != facts.is_encoder_decoder:
             continue
         found = kind.recognise(facts)
@@ -48,10 +47,6 @@ def recognise(config: Any, name: str, architecture: str | None = None) -> Recogn
             auto_class, head = found
             return RecognisedKind(kind, getattr(transformers, auto_class), head)
     raise _refusal(facts)
-
-
-def _by_precedence() -> list[type[ModelKind]]:
-    return sorted(KINDS.values(), key=lambda kind: kind.precedence)
 
 
 def _refusal(facts: ConfigFacts) -> HubError:
@@ -63,7 +58,7 @@ def _refusal(facts: ConfigFacts) -> HubError:
                 "{name} classifies pictures with the vision model of a {kind}: save that model alone to examine it.",
                 **values,
             )
-        known = tuple(model_type for kind in _by_precedence() for model_type in kind.picture_text_types)
+        known = tuple(model_type for kind in KINDS.values() for model_type in kind.picture_text_types)
         return HubError(
             "{name} ({kind}) takes a picture and a text together in a way that the lab does not know. Those "
             "it knows are {known}.",

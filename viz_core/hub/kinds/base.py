@@ -1,17 +1,17 @@
-"""What all kinds of models have in common, and the register."""
+"""What all kinds of models have in common."""
 
 import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Any, ClassVar, Literal
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from viz_core.hub.runs.positions import Positions
-from viz_core.hub.runs.run import HubRun, Label, RunInputs, layers_apart, trace_of_maps
+from viz_core.hub.runs.run import HubRun, Label, RunInputs, layers_apart
 from viz_core.hub.runs.token_text import Token
 from viz_core.hub.store.checks import HubError, human_bytes
 from viz_core.hub.store.files import LocalModel
@@ -79,6 +79,7 @@ class ModelKind(ABC):
     """A loaded model of one kind: inputs, how it runs, what it offers. Threads may share it: no run changes it."""
 
     name: ClassVar[str]  # of the kind, as cards and words have it
+    order: ClassVar[int]  # kinds with smaller numbers are tried first where several recognise a config
     stack: ClassVar[str | None]  # what the sites of its one stack of layers begin with; None for encoder and decoder
     takes: ClassVar[frozenset[str]]  # fields of `RunInputs`
     reads: ClassVar[str] = "text"  # section "reads-..." of the page's words that says what goes in
@@ -86,7 +87,6 @@ class ModelKind(ABC):
     features: ClassVar[frozenset[Feature]] = frozenset()  # what the lab can show of it
     in_batches: ClassVar[bool] = False  # whether several texts run in one pass, padded at the end
     new_tokens: ClassVar[int] = 0  # most tokens that it writes unless told; 0 where it does not write
-    precedence: ClassVar[int] = 0  # kinds with smaller numbers are tried first where several recognise a config
     picture_text_types: ClassVar[tuple[str, ...]] = ()  # model types for which it takes a picture and a text
     input_part: ClassVar[str] = "tokenizer"  # what is loaded beside the weights, for messages
     vision_refusal: ClassVar[str] = "{name} takes a text, not a picture."  # of a page for vision models
@@ -196,14 +196,11 @@ class ModelKind(ABC):
         """
         if self.holds_maps:
             self._check_maps(num_keys)
-            options["output_attentions"] = True
         try:
             with record(kind=self.recording(inputs)) as trace:
                 result = self.model(**inputs, **options)
         except torch.OutOfMemoryError:
             raise HubError(_TOO_LITTLE_MEMORY) from None
-        if self.holds_maps:
-            trace = trace_of_maps(result, self.stack)
         if not len(trace):
             raise self.unseen()
         return result, layers_apart(trace)
@@ -268,16 +265,3 @@ class ModelKind(ABC):
                 size=human_bytes(nbytes),
                 most=int(num_keys * (_MAP_BYTES / nbytes) ** 0.5),
             )
-
-
-KINDS: dict[str, type[ModelKind]] = {}
-"""Every registered kind by its name."""
-
-Kind = TypeVar("Kind", bound=type[ModelKind])
-
-
-def register_kind(kind: Kind) -> Kind:
-    """Class decorator: add a kind to the register."""
-    if KINDS.setdefault(kind.name, kind) is not kind:
-        raise ValueError(f"name: expected one of its own, got {kind.name!r}, which {KINDS[kind.name].__name__} has")
-    return kind

@@ -9,18 +9,18 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from viz_core.hub.kinds.base import ConfigFacts, Head, InputControl, register_kind
+from viz_core.hub.kinds.base import ConfigFacts, Head, InputControl
 from viz_core.hub.kinds.text import TextKind, ids_of
 from viz_core.hub.runs.generation import write
 from viz_core.hub.runs.run import HubRun, RunInputs
 
 
-@register_kind
 @dataclass(frozen=True, eq=False)
 class DecoderKind(TextKind):
     """Continues a text, then reads all of it once."""
 
     name = "decoder"
+    order = 3
     stack = "decoder"
     takes = frozenset({"text", "target"})
     controls: ClassVar[tuple[InputControl, ...]] = (
@@ -30,7 +30,6 @@ class DecoderKind(TextKind):
     in_batches = True
     features = frozenset({"corpus", "lens", "switches", "window"})
     new_tokens = 20
-    precedence = 2
 
     @classmethod
     def recognise(cls, facts: ConfigFacts) -> tuple[str, Head] | None:

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
-from viz_core.hub.kinds.base import ConfigFacts, Head, InputControl, register_kind
+from viz_core.hub.kinds.base import ConfigFacts, Head, InputControl
 from viz_core.hub.kinds.text import TextKind, ids_of
 from viz_core.hub.runs.pictures import PictureInput, load_image_processor
 from viz_core.hub.runs.run import Frame, HubRun, Label, RunInputs
@@ -18,12 +18,12 @@ from viz_core.hub.store.files import LocalModel
 from viz_core.images.open_image import as_rgb
 
 
-@register_kind
 @dataclass(frozen=True, eq=False)
 class DualEncoder(TextKind):
     """Reads a picture and a text, each with a tower of its own, and compares them."""
 
     name = "dual-encoder"
+    order = 6
     stack = "encoder"
     takes = frozenset({"text", "image"})
     reads = "both"
@@ -32,7 +32,6 @@ class DualEncoder(TextKind):
         InputControl("caption", "line", "text", initial="start.dual-encoder"),
     )
     features = frozenset({"similarities"})
-    precedence = 5
     picture_text_types = ("clip", "siglip")
     input_part = "processor"
     vision_refusal = "{name} takes a picture and a text together."
@@ -60,7 +59,7 @@ class DualEncoder(TextKind):
         grid = self.processor.grid(pixels)
         text, length = self.encode(inputs.text or "", most=inputs.max_tokens), self.room("encoder")
         if self.pools_patches and length is not None:  # reads the last position of a full text, as in training
-            text = {"input_ids": self.tokenizer.filled(text["input_ids"], length)}
+            text = {"input_ids": self.tokenizer.pad(text["input_ids"], length)}
         ids = ids_of(text)
         encoded = {**text, "pixel_values": self.on_device(pixels)}
         result, trace = self.recorded(encoded, max(len(ids), grid[0] * grid[1]))

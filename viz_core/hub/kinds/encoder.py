@@ -3,17 +3,17 @@
 from dataclasses import dataclass
 from typing import Any
 
-from viz_core.hub.kinds.base import ConfigFacts, Head, InputControl, register_kind
+from viz_core.hub.kinds.base import ConfigFacts, Head, InputControl
 from viz_core.hub.kinds.text import TextKind, ids_of
 from viz_core.hub.runs.run import HubRun, RunInputs
 
 
-@register_kind
 @dataclass(frozen=True, eq=False)
 class EncoderKind(TextKind):
     """Reads a text, or two."""
 
     name = "encoder"
+    order = 4
     stack = "encoder"
     takes = frozenset({"text", "text_pair"})
     controls = (
@@ -22,7 +22,6 @@ class EncoderKind(TextKind):
     )
     in_batches = True
     features = frozenset({"corpus", "lens", "switches", "hidden-tokens"})
-    precedence = 3
 
     @classmethod
     def recognise(cls, facts: ConfigFacts) -> tuple[str, Head] | None:

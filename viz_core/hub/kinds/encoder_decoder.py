@@ -4,18 +4,18 @@ from dataclasses import dataclass
 
 import torch
 
-from viz_core.hub.kinds.base import ConfigFacts, Head, InputControl, register_kind
+from viz_core.hub.kinds.base import ConfigFacts, Head, InputControl
 from viz_core.hub.kinds.text import TextKind, ids_of
 from viz_core.hub.runs.generation import write
 from viz_core.hub.runs.run import HubRun, RunInputs
 
 
-@register_kind
 @dataclass(frozen=True, eq=False)
 class EncoderDecoderKind(TextKind):
     """Writes for a text, then goes through both once."""
 
     name = "encoder-decoder"
+    order = 1
     stack = None
     takes = frozenset({"text", "target"})
     controls = (

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from viz_core.hub.kinds.base import ConfigFacts, Head, InputControl, register_kind
+from viz_core.hub.kinds.base import ConfigFacts, Head, InputControl
 from viz_core.hub.kinds.text import TextKind
 from viz_core.hub.runs.generation import GREEDY, write
 from viz_core.hub.runs.run import HubRun, RunInputs
@@ -31,12 +31,12 @@ _ONE_CALL: dict[str, Any] = {
 }
 
 
-@register_kind
 @dataclass(frozen=True, eq=False)
 class Speech(TextKind):
     """Writes what is said in a sound, then goes through all of it once."""
 
     name = "speech"
+    order = 0
     stack = None
     takes = frozenset({"sound", "target"})
     reads = "sound"

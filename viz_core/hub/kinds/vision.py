@@ -6,7 +6,7 @@ from typing import Any
 from jaxtyping import Float
 from torch import Tensor
 
-from viz_core.hub.kinds.base import ConfigFacts, Head, InputControl, ModelKind, register_kind
+from viz_core.hub.kinds.base import ConfigFacts, Head, InputControl, ModelKind
 from viz_core.hub.runs.pictures import PictureInput, load_image_processor
 from viz_core.hub.runs.run import HubRun, RunInputs
 from viz_core.hub.store.checks import HubError
@@ -16,18 +16,17 @@ _TOWERS = ("clip_vision_model", "siglip_vision_model")
 _NO_GRID = "{name} windows or joins its patches from layer to layer: there is no one grid to show."
 
 
-@register_kind
 @dataclass(frozen=True, eq=False)
 class Vision(ModelKind):
     """Reads a picture."""
 
     name = "vision"
+    order = 2
     stack = "encoder"
     takes = frozenset({"image"})
     reads = "pictures"
     controls = (InputControl("picture", "picture", "image"),)
     features = frozenset({"switches", "hidden-tokens", "vision-chapter"})
-    precedence = 1
     input_part = "image processor"
 
     processor: PictureInput

@@ -8,7 +8,7 @@ from typing import Any
 from torch import Tensor
 from torch.nn.functional import pad
 
-from viz_core.hub.kinds.base import ConfigFacts, Head, InputControl, register_kind
+from viz_core.hub.kinds.base import ConfigFacts, Head, InputControl
 from viz_core.hub.kinds.decoder import DecoderKind
 from viz_core.hub.runs.layouts import LAYOUTS, layout_of
 from viz_core.hub.runs.picture_prompt import PicturePrompt, with_patches
@@ -20,12 +20,12 @@ from viz_core.hub.store.files import LocalModel
 from viz_core.images.open_image import as_rgb
 
 
-@register_kind
 @dataclass(frozen=True, eq=False)
 class VisionLanguage(DecoderKind):
     """Continues a text with a picture or a video in it, then reads all of it once."""
 
     name = "vision-language"
+    order = 5
     takes = frozenset({"text", "image", "video", "target"})
     reads = "both"
     controls = (
@@ -35,7 +35,6 @@ class VisionLanguage(DecoderKind):
     )
     in_batches = False
     features = frozenset({"switches"})
-    precedence = 4
     picture_text_types = tuple(LAYOUTS)
     input_part = "processor"
     vision_refusal = "{name} takes a picture and a text together."

@@ -103,7 +103,7 @@ class Layout:
     encode: Callable[[LayoutContext, Image.Image], EncodedPicture]
     template: str  # a prompt as its models were trained on, `{text}` for what is asked
     closing: str = ""  # ends every prompt
-    bare: bool = False  # the tokenizer puts no tokens of its own around the prompt
+    add_special_tokens: bool = True  # the tokenizer puts some of its own around the prompt
     both_ways: bool = False  # the prompt sees itself in both directions, and only what is written sees no future
     types: tuple[str, int, int, int, int] | None = None  # their name; of text, a picture, a video, and what is written
     tower: Callable[[LayoutContext, Mapping[str, Tensor]], CallSelector | None] = lambda _context, _inputs: one_frame
@@ -278,7 +278,7 @@ LAYOUTS: Mapping[str, Layout] = {
         _paligemma,
         f"{MARK}answer en {{text}}",
         closing="\n",
-        bare=True,
+        add_special_tokens=False,
         both_ways=True,
         types=("token_type_ids", 0, 0, 0, 1),
     ),

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypedDict
+from typing import Any
 
 from jaxtyping import Float
 from PIL import Image
@@ -16,7 +16,7 @@ from viz_core.images.video import Video
 from viz_core.runtime.provenance import UNKNOWN, Provenance
 from viz_core.runtime.viewer import show
 from viz_core.sounds.sound import Sound
-from viz_core.trace import AttentionCall, Trace, record, record_weights
+from viz_core.trace import AttentionCall, Trace
 
 SINK = Token(-1, "sink", "sink", special=True)
 """The key that a model with learned sinks has before all tokens (`viz_core.hub.attention.with_sink`)."""
@@ -173,22 +173,6 @@ PAYLOADS = ("text", "text_pair", "target", "image", "video", "sound")
 """Fields of `RunInputs` that a kind of model takes or does not take (`ModelKind.takes`)."""
 
 
-class RunOptions(TypedDict, total=False):
-    """Keyword arguments of `HubModel.run`; `RunInputs` documents them."""
-
-    text_pair: str | None
-    target: str | None
-    image: Image.Image | None
-    video: Video | None
-    sound: Sound | None
-    max_new_tokens: int | None
-    sampling: Sampling
-    max_tokens: int | None
-    max_seconds: float | None
-    language: str | None
-    task: str | None
-
-
 @dataclass(frozen=True, eq=False)
 class RunInputs:
     """Inputs and limits of one run.
@@ -235,22 +219,6 @@ class RunInputs:
     def budget(self) -> int:
         """Most tokens to write, once `max_new_tokens` is set."""
         return self.max_new_tokens or 0
-
-
-def trace_of_maps(result: Any, stack: str | None) -> Trace:
-    """The maps that a model returned, under the sites our attention would have given them."""
-    kinds = {
-        "attentions": (stack, "self"),
-        "encoder_attentions": ("encoder", "self"),
-        "decoder_attentions": ("decoder", "self"),
-        "cross_attentions": ("decoder", "cross"),
-    }
-    with record() as trace:
-        for name, (where, kind) in kinds.items():
-            maps = getattr(result, name, None) or ()
-            for layer, weights in enumerate(weights for weights in maps if weights is not None):
-                record_weights(weights.float(), f"{where}.{layer}.{kind}")
-    return trace
 
 
 def layers_apart(trace: Trace) -> Trace:

@@ -128,13 +128,13 @@ class TextInput:
         return int(limit) if limit and limit < 10**6 else None
 
     def encode(
-        self, text: str, pair: str | None = None, *, target: bool = False, bare: bool = False
+        self, text: str, pair: str | None = None, *, target: bool = False, add_special_tokens: bool = True
     ) -> dict[str, Int[Tensor, "1 tokens"]]:
         """Encode a text or a pair: input_ids, and token_type_ids where the tokenizer has them.
 
         Args:
             target: it is what an encoder-decoder is to write, not what it reads.
-            bare: the tokenizer puts no special tokens around it.
+            add_special_tokens: the tokenizer puts some around it.
         """
         cleaned = [clean_text(t) for t in ([text] if pair is None else [text, pair])]
         if not all(t.strip() for t in cleaned):
@@ -143,7 +143,7 @@ class TextInput:
             )
         with self._lock, panics_in_words(HubError(_GIVES_UP)):
             # Not padded and not truncated: callers check the length.
-            options = {"verbose": False, "add_special_tokens": not bare}
+            options = {"verbose": False, "add_special_tokens": add_special_tokens}
             encoded = self._tokenizer(text_target=cleaned[0]) if target else self._tokenizer(*cleaned, **options)
         ids = list(encoded["input_ids"])
         if not ids:
@@ -157,7 +157,7 @@ class TextInput:
         wanted = ("input_ids", "token_type_ids")
         return {name: torch.tensor([list(encoded[name])]) for name in wanted if name in encoded}
 
-    def filled(self, ids: Int[Tensor, "1 tokens"], length: int) -> Int[Tensor, "1 length"]:
+    def pad(self, ids: Int[Tensor, "1 tokens"], length: int) -> Int[Tensor, "1 length"]:
         """Pad ids at the end, for models that were trained on texts of one length without a mask."""
         if self._tokenizer.pad_token_id is None:
             raise HubError("The model's tokenizer has no token to fill a text with, which this model needs.")
