@@ -205,16 +205,6 @@ def reach_figure(reaches: Mapping[str, Reach], yours: Sequence[tuple[int, float]
     return lay_out(figure, labels["length"], labels["accuracy"], 440, yaxis={"range": [0, 1.03]}, legend=_LEGEND_BELOW)
 
 
-def spectrum_figure(spectra: Float[np.ndarray, "shots frequencies"], shot: int, labels: Labels) -> go.Figure:
-    """The share of each frequency in the embedding: before the first update in grey, at a shot in the accent colour."""
-    waves = np.arange(1, spectra.shape[1] + 1)
-    figure = go.Figure()
-    for place, name, colour in ((0, labels["at-first"], "#9aa0a6"), (shot, labels["now"], ACCENT)):
-        figure.add_bar(x=waves, y=spectra[place].astype(np.float32), name=name, marker={"color": colour})
-    axes: dict[str, Any] = {"xaxis": {"dtick": 2}, "yaxis": {"rangemode": "tozero"}}
-    return lay_out(figure, labels["frequency"], labels["share"], 320, **axes, legend=_LEGEND_BELOW)
-
-
 def _thinned(count: int) -> np.ndarray:
     """Places of at most so many points, the last among them."""
     return np.unique(np.linspace(0, count - 1, min(count, _MOST_POINTS)).round().astype(int)) if count else np.arange(0)

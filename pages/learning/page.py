@@ -2,8 +2,6 @@
 
 import streamlit as st
 
-from pages.learning.circle import circle
-from pages.learning.circuit_growth import circuit_growth
 from pages.learning.induction import induction
 from pages.learning.past_length import past_length
 from pages.learning.rounds import be_the_head, build_a_circuit
@@ -47,8 +45,6 @@ chapter.deeper(
         "circuit": lambda: build_a_circuit(chapter),
         "run": lambda: runs(chapter),
         "past": lambda: past_length(chapter),
-        "circle": lambda: circle(chapter),
-        "growth": lambda: circuit_growth(chapter),
         "code": lambda: sources_and_code(chapter),
     }
 )

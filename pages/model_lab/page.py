@@ -4,7 +4,6 @@ from functools import partial
 
 import streamlit as st
 
-from pages.model_lab.corpus import corpus
 from pages.model_lab.exercises import on_architectures, on_uses
 from pages.model_lab.heads_off import choose_heads_off, maps_without, show_without
 from pages.model_lab.image_text_similarity import show_similarity
@@ -128,7 +127,6 @@ sections = {
     "products": lambda: score_products(chapter, request, groups, view, rotated="rotary" in card.positions),
     "sinks": lambda: sinks(chapter, card, request, result, groups, view),
     "positions": lambda: positions(chapter, card, evaluate_model(model, position_schemes)),
-    "corpus": (lambda: corpus(chapter, card, request)) if "corpus" in card.kind_class.features else None,
     "architectures": lambda: on_architectures(chapter),
     "uses": lambda: on_uses(chapter),
     "code": code,

@@ -37,11 +37,6 @@ def sound_file(label: str, key: str) -> bytes | None:
     return _file(label, key, _SOUNDS)
 
 
-def text_file(label: str, key: str) -> bytes | None:
-    """Draw an uploader for texts; return the file's content, or None."""
-    return _file(label, key, ("txt",))
-
-
 def _file(label: str, key: str, types: Sequence[str]) -> bytes | None:
     """Draw an uploader; after a reload, or if the page was opened by a link, a note names the missing file."""
     param, uploaded = f"{key}-file", f"{key}-had"

@@ -13,11 +13,3 @@ def embedding_spectrum(embedding: Float[Tensor, "p d"]) -> Float[Tensor, " frequ
     """
     power = torch.fft.rfft(embedding.double(), dim=0).abs().square().sum(dim=1)[1:]
     return (power / power.sum()).to(embedding.dtype)
-
-
-def effective_number(shares: Float[Tensor, " frequencies"]) -> float:
-    """Of how many equal shares these are worth: 1 / sum_k s_k^2, from 1 to as many as there are.
-
-    The inverse participation ratio; where few frequencies carry all, it is small.
-    """
-    return float(1 / shares.double().square().sum())

@@ -33,19 +33,12 @@ def maps(app: AppTest, place: int = 0) -> np.ndarray:
     return np.stack([part for name, part in sorted(view.parts.items()) if name.startswith("map")])
 
 
-def along(app: AppTest, place: int = 0) -> str | None:
-    """The slider that an attention view of the page goes along with."""
-    header: dict[str, str | None] = decode_view(components(app, "attention_view")[place].bytes).header
-    return header["along"]
-
-
 def test_it_opens_on_a_recorded_run_and_every_head_of_its_last_step(open_page: OpenPage) -> None:
     app = open_page(CHAPTER)
     film = load_film(RECORDED / "repeat-two-layers-0.npz")
     assert f"after **{film.shots[-1]}** updates: **{film.held_out[-1]:.0%}**" in texts(app)
     weights = film.maps[-1].astype(np.float32)
     np.testing.assert_allclose(maps(app).reshape(weights.shape), weights / weights.sum(-1, keepdims=True), atol=1e-6)
-    assert along(app) == "l-step", "who drags the time line sees each step at once"
     assert all(badges(app).values())
     lines = {trace["name"]: trace for trace in drawn(app, "curve")}
     np.testing.assert_allclose(lines["held-out"]["y"], film.held_out, atol=1e-6)
@@ -58,7 +51,7 @@ def test_it_opens_on_a_recorded_run_and_every_head_of_its_last_step(open_page: O
 def test_no_button_of_a_chart_covers_its_legend(open_page: OpenPage) -> None:
     """The buttons to enlarge and to save it are above the plot, on the right."""
     app = open_page(CHAPTER)
-    for name in ("together", "curve", "heads", "reach", "circle-curve", "spectrum"):
+    for name in ("together", "curve", "heads", "reach"):
         legend = figures(app, name)[0]["layout"]["legend"]
         assert legend["y"] < 0, name
         assert legend["yanchor"] == "top", name
@@ -138,7 +131,6 @@ def test_training_begins_with_a_click_and_shows_what_it_has(open_page: OpenPage)
     run: OwnRun = app.session_state["l-train"]
     assert [r.plan.shape.num_layers for r in run.runs.values()] == [2, 1]
     assert run.done > 0
-    assert [along(app, place) for place in (0, 1)] == [None, None], "there is no time line yet"
     assert {"layers: 2", "layers: 1"} <= {trace.get("name") for figure in figures(app) for trace in figure["data"]}
     app.button(key="l-train-stop").click().run()
     assert re.search(r"Stopped after \d+ of 100 updates", texts(app))

@@ -142,15 +142,3 @@ def test_of_what_a_key_knows_of_the_letter_before_it(layers: int, knows: bool) -
         return weights / weights.sum(dim=-1, keepdim=True)
 
     assert (float((shared(0) - shared(3)).abs().max()) > 1e-4) == knows
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_of_what_is_known_by_heart(open_page: OpenPage, seed: int) -> None:
-    app = open_page(CHAPTER, **{"l-section": "By heart, then understood", "l-circle-seed": str(seed)})
-    stands(app)
-    each = film("modular-addition", seed)
-    right = [each.accuracy[step - 10 : step].mean() if step else 0.0 for step in each.shots]
-    first = next(place for place, share in enumerate(right) if share >= 0.99)
-    stays = [place for place in range(len(each.shots)) if each.held_out[place:].min() >= 0.95]
-    assert finding(app, "pairs are memorised after", "generalised no later") == (stays[0] > first)
-    assert f"{each.held_out[first]:.0%} accuracy on others" in one_line(app)

@@ -306,7 +306,7 @@ def test_where_strangers_visit_there_is_nothing_but_what_is_offered(
     widgets = {widget.key for kind in ("text_input", "button_group", "selectbox") for widget in app.get(kind)}
     assert not widgets & {"ml-source", "ml-folder", "ml-name", "ml-revision"}
     others = {button.key for button in app.button if not button.key.startswith("ml-do-")}
-    assert others == {"ml-longer", "ml-corpus-read-go"}, "heads, a longer sample, a corpus: nothing that loads a model"
+    assert others == {"ml-longer"}, "heads, a longer sample: nothing that loads a model"
     assert "ATLAS_MODEL_FOLDERS" in texts(app), "how the owner of a server allows folders"
     assert claims(app)
 

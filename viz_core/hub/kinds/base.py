@@ -50,8 +50,8 @@ class ConfigFacts:
 Head = Literal["labels", "words", "mask", ""]
 """Output layer of a model: classes of its whole input, the next word, masked words, or none."""
 
-Feature = Literal["corpus", "lens", "switches", "window", "hidden-tokens", "similarities", "vision-chapter"]
-"""What the lab can show beside the maps: a corpus, predictions after each layer, heads switched off, perplexity in a
+Feature = Literal["lens", "switches", "window", "hidden-tokens", "similarities", "vision-chapter"]
+"""What the lab can show beside the maps: predictions after each layer, heads switched off, perplexity in a
 window, single tokens hidden, cosines of a text with patches, the model in the vision chapter."""
 
 _MAP_BYTES = 512 * 2**20  # of maps held at once, for models whose own code must be used

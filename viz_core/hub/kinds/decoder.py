@@ -28,7 +28,7 @@ class DecoderKind(TextKind):
         InputControl("new", "writing", least=0, default=12),
     )
     in_batches = True
-    features = frozenset({"corpus", "lens", "switches", "window"})
+    features = frozenset({"lens", "switches", "window"})
     new_tokens = 20
 
     @classmethod

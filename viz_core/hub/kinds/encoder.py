@@ -21,7 +21,7 @@ class EncoderKind(TextKind):
         InputControl("pair", "line", "text_pair", placeholder="placeholder.pair"),
     )
     in_batches = True
-    features = frozenset({"corpus", "lens", "switches", "hidden-tokens"})
+    features = frozenset({"lens", "switches", "hidden-tokens"})
 
     @classmethod
     def recognise(cls, facts: ConfigFacts) -> tuple[str, Head] | None:

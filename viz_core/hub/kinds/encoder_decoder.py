@@ -23,7 +23,7 @@ class EncoderDecoderKind(TextKind):
         InputControl("target", "line", "target", placeholder="placeholder.target"),
         InputControl("new", "writing", least=1, default=48),
     )
-    features = frozenset({"corpus", "switches"})
+    features = frozenset({"switches"})
     new_tokens = 64
 
     @classmethod
