@@ -9,11 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.due import is_due
+from tests.english import prose as without_names
 from tests.source_files import ROOT
+from ui.text.missing import is_due
+from ui.text.words import _read
 
 RULES = tomllib.loads((ROOT / "tests" / "wording.toml").read_text("utf-8"))
-LANGUAGES = [name for name in RULES if name != "identifiers"]
+LANGUAGES = [name for name in RULES if name not in ("identifiers", "terms")]
 # Code, formulas, targets of links and marks of answers are no prose; words in TeX's \text{} are.
 _NO_PROSE = re.compile(
     r"```.*?```|`[^`]*`|\$\$.*?\$\$|\$[^$]*\$|\]\([^)]*\)|:[\w-]+/\w+:|^- \[[^\]]*\]", re.DOTALL | re.MULTILINE
@@ -37,12 +39,27 @@ def findings(text: str, language: str) -> list[str]:
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_no_phrase_of_the_list_is_on_a_page(language: str) -> None:
-    paths = [path for path in ROOT.glob(f"assets/text/{language}/*.md") if not is_due(path.stem, language)]
+    paths = [path for path in ROOT.glob(f"assets/text/{language}/*.md") if not is_due(_read(path.stem, language))]
     assert paths
     if language == "en":
         paths += [*ROOT.glob("docs/*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
     found = {path.name: findings(prose(path.read_text("utf-8"), language), language) for path in paths}
     assert {name: each for name, each in found.items() if each} == {}
+
+
+@pytest.mark.parametrize("language", RULES["terms"])
+def test_a_term_has_one_word_in_a_language(language: str) -> None:
+    missing = []
+    for path in ROOT.glob("assets/text/en/*.md"):
+        english, other = (_read(path.stem, each) for each in ("en", language))
+        texts = {} if is_due(other) else {name: without_names(text) for name, text in english.sections.items()}
+        for term, word in RULES["terms"][language].items():
+            said = re.compile(rf"(?<![\w-])(?:{term})(?![\w-])", re.IGNORECASE)
+            using = [name for name, text in texts.items() if said.search(text) and name in other.sections]
+            missing += [
+                (path.stem, name, term) for name in using if not re.search(word, other.sections[name], re.IGNORECASE)
+            ]
+    assert missing == []
 
 
 def identifiers(path: Path) -> set[str]:

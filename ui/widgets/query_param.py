@@ -26,8 +26,8 @@ def follow_former_link(chapter: str) -> None:
         now = values.get(st.query_params.get(key, "").casefold())
         if now is not None:
             del st.query_params[key]
-            moved, _, value = now.rpartition("=")
-            st.query_params[moved or key] = value
+            other, _, value = now.rpartition("=")
+            st.query_params[other or key] = value
 
 
 @cache
