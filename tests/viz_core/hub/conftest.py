@@ -17,6 +17,7 @@ from tests.viz_core.bounded import bounded
 from tests.viz_core.hub.families import build
 from viz_core.hub import HubError, HubModel, load_hub
 from viz_core.hub.load import import_transformers
+from viz_core.images.video import Video
 
 
 @pytest.fixture(scope="session")
@@ -53,11 +54,21 @@ def no_network(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
 
 
+def noise(seed: int) -> Image.Image:
+    """Not square, so that any step a processor takes shows."""
+    pixels = torch.randint(0, 256, (30, 20, 3), generator=torch.Generator().manual_seed(seed), dtype=torch.uint8)
+    return Image.fromarray(pixels.numpy())
+
+
 @pytest.fixture
 def picture() -> Image.Image:
-    """Not square, so that any step a processor takes shows."""
-    pixels = torch.randint(0, 256, (30, 20, 3), generator=torch.Generator().manual_seed(2), dtype=torch.uint8)
-    return Image.fromarray(pixels.numpy())
+    return noise(2)
+
+
+@pytest.fixture
+def video() -> Video:
+    """Three frames, which two cannot share evenly, half a second apart."""
+    return Video.of([noise(seed) for seed in range(3)], fps=2)
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.overrides import _get_current_function_mode
 
 from tests.viz_core.hub.families import CODER, SIZES, eager_twin, in_memory, inputs_of, maps_of
+from tests.viz_core.hub.test_families import hooks
 from viz_core.hub import instrument, restore
 from viz_core.hub.attention import attention_forward
 from viz_core.hub.custom_attention import add_hooks, remove_hooks
@@ -113,10 +114,6 @@ def test_blocks_of_keys_are_refused() -> None:
     X = torch.randn(1, 1, 2, 4)
     with pytest.raises(ValueError, match="Identity: expected attention to all keys, got blocks chosen for each query"):
         attention_forward(nn.Identity(), X, X, X, None, block_indices=torch.zeros(1, 1, 2, 1))
-
-
-def hooks(model: Any) -> int:
-    return sum(len(module._forward_hooks) + len(module._forward_pre_hooks) for module in model.modules())
 
 
 def test_training_goes_on_and_weights_are_those_before_dropout() -> None:

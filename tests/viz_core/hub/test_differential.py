@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 import torch
-import transformers
 from torch import Tensor, nn
 
+from tests.viz_core.hub.families import in_memory
 from viz_core.hub import instrument
 from viz_core.maps.contribution_shares import contribution_shares
 from viz_core.maps.contributions import contribution_sum
@@ -24,17 +24,7 @@ SITE = "decoder.1.self"
 
 @pytest.fixture(scope="module")
 def model() -> Any:
-    config = transformers.DiffLlamaConfig(
-        vocab_size=50,
-        hidden_size=32,
-        num_hidden_layers=2,
-        num_attention_heads=8,
-        num_key_value_heads=4,
-        head_dim=4,
-        intermediate_size=48,
-    )
-    torch.manual_seed(3)
-    made = transformers.DiffLlamaForCausalLM(config).eval()
+    made = in_memory("diffllama", num_attention_heads=8, num_key_value_heads=4, head_dim=4)
     for name, weights in made.named_parameters():
         if weights.dim() > 1 or "lambda" in name:
             nn.init.normal_(weights, std=0.3)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import functools
 import inspect
-import pickle
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +15,7 @@ import torch
 from torch import Tensor
 
 from tests.viz_core.hub.families import HYBRIDS, hybrid
-from viz_core.hub import coverage, instrument, restore
+from viz_core.hub import instrument, restore
 from viz_core.hub.transformers_internals.linear_rules import RULES, rules_of
 from viz_core.maps.contribution_shares import contribution_shares
 from viz_core.maps.contributions import contribution_norms, contribution_sum, contribution_vectors
@@ -119,7 +117,9 @@ class Spy:
         self.outputs[self.site] = inputs[0].unflatten(-1, (layer.num_attention_heads, -1)).transpose(1, 2).detach()
 
 
-@pytest.fixture(scope="module", params=sorted(HYBRIDS))
+@pytest.fixture(
+    scope="module", params=["qwen3_next", "minimax", "bamba"]
+)  # one for each rule; the others by their maps
 def family(request: pytest.FixtureRequest) -> Any:
     return request.param
 
@@ -243,8 +243,14 @@ def test_edits_reach_the_rule(model: Any) -> None:
     edits = {
         call.site: [off(0), gate(1, 0.5), mean(2, means), patched, knock_out(1, query=10, key=4)],
     }
-    with Spy(model) as spy, intervene(edits), record(values=True) as edited:
+    with Spy(model) as spy:
         passed(model)
+        plain = spy.outputs[call.site]
+        with intervene({call.site: off(1)}):
+            passed(model)
+        assert torch.equal(spy.outputs[call.site][:, [0, 2, 3]], plain[:, [0, 2, 3]]), "the others bit for bit"
+        with intervene(edits), record(values=True) as edited:
+            passed(model)
     found = spy.outputs[call.site]
     now = edited[call.site]
     assert not found[:, 0].any()
@@ -292,17 +298,6 @@ def recorded(model: Any) -> Any:
     return trace
 
 
-def test_heads_that_are_not_named_are_the_same_bit_for_bit(model: Any) -> None:
-    site = next(str(site_of(layer)) for layer in model.modules() if is_linear_attention(layer))
-    with Spy(model) as spy:
-        with record():
-            passed(model)
-        plain = spy.outputs[site]
-        with intervene({site: off(1)}):
-            passed(model)
-        assert torch.equal(spy.outputs[site][:, [0, 2, 3]], plain[:, [0, 2, 3]])
-
-
 def test_steps_from_a_state_are_edited_and_not_recorded(model: Any) -> None:
     site = next(str(site_of(layer)) for layer in model.modules() if is_linear_attention(layer))
     options = {"max_new_tokens": 4, "min_new_tokens": 4, "do_sample": False, "pad_token_id": 0}
@@ -318,19 +313,3 @@ def test_steps_from_a_state_are_edited_and_not_recorded(model: Any) -> None:
     torch.testing.assert_close(torch.stack(stepwise.logits, dim=1), whole[:, 8:-1], atol=1e-4, rtol=1e-3)
     with pytest.raises(ValueError, match="for a step from a state"), intervene({site: knock_out(0, query=2, key=1)}):
         model.generate(IDS[:1, :9], **options)
-
-
-def test_copies_and_restoring(family: str) -> None:
-    model = hybrid(family)
-    sites = instrument(model)
-    assert [row.layer for row in coverage(model) if row.site] == sorted(
-        row.layer for row in coverage(model) if row.site and row.layer is not None
-    )
-    for twin in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
-        with record() as trace:
-            passed(twin)
-        assert {*trace.sites} == {*sites}
-    restore(model)
-    with record() as trace:
-        passed(model)
-    assert not linear(trace)

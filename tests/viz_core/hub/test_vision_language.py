@@ -18,14 +18,14 @@ import transformers
 from PIL import Image, ImageDraw
 from torch import Tensor
 
+from tests.viz_core.hub.conftest import noise
 from tests.viz_core.hub.families import maps_of
 from tests.viz_core.hub.test_parity import assert_same_maps, eager
 from tests.viz_core.hub.tiny_talkers import FAMILIES
-from viz_core.hub import HubError, HubModel, HubVision, PatchGrid, load_hub
+from viz_core.hub import HubError, HubModel, HubVision, load_hub
 from viz_core.hub.kinds import recognise
 from viz_core.hub.runs import layouts
-from viz_core.hub.runs.layouts import tiled
-from viz_core.hub.runs.pictures import box_seen
+from viz_core.images.video import Video
 from viz_core.lab.heads_off import switchable, without_heads
 
 Tiny = Callable[[str], Path]
@@ -35,12 +35,14 @@ TEXT = "The cat <image> sat on the mat"
 
 
 def features(model: Any, inputs: dict[str, Tensor]) -> Tensor:
-    """What the language model is given of a picture, a row a token, by the model's own code."""
+    """What the language model is given of a picture or video, a row a token, by the model's own code."""
     names = ("pixel_values", "pixel_attention_mask", "image_grid_thw", "image_sizes")
     with torch.no_grad():
-        found = model.model.get_image_features(**{n: inputs[n] for n in names if n in inputs} | strategy(model))
-    parts = found.pooler_output
-    return torch.cat([part.reshape(-1, part.shape[-1]) for part in parts])
+        if "pixel_values_videos" in inputs:
+            found = model.model.get_video_features(inputs["pixel_values_videos"], inputs["video_grid_thw"])
+        else:
+            found = model.model.get_image_features(**{n: inputs[n] for n in names if n in inputs} | strategy(model))
+    return torch.cat([part.reshape(-1, part.shape[-1]) for part in found.pooler_output])
 
 
 def strategy(model: Any) -> dict[str, Any]:
@@ -93,23 +95,31 @@ def packed_maps(tower: Any, processor: Any, inputs: dict[str, Tensor]) -> dict[s
     return found
 
 
+@pytest.mark.parametrize("medium", ["image", "video"])
 @pytest.mark.parametrize("family", FAMILIES)
-def test_maps_are_those_of_eager(family: str, tiny: Tiny, tiny_model: TinyModel, picture: Image.Image) -> None:
+def test_maps_are_those_of_eager(
+    family: str, medium: str, tiny: Tiny, tiny_model: TinyModel, picture: Image.Image, video: Video
+) -> None:
     model = tiny_model(family)
-    run = model.run(TEXT, image=picture, max_new_tokens=5)
-    prompt = model.engine.prompt.prepare(TEXT, picture)
+    if medium == "video" and not model.card.takes_video:
+        return
+    shown: Any = video if medium == "video" else picture
+    run = model.run(TEXT, **{medium: shown}, max_new_tokens=5)
+    prompt = model.engine.prompt.prepare(TEXT, shown)
     plain = eager(model, tiny(family))
+    options = {"max_new_tokens": 5, "do_sample": False, "suppress_tokens": list(model.engine.never_written())}
     with torch.no_grad():
-        ids = plain.generate(
-            **prompt.inputs, max_new_tokens=5, do_sample=False, suppress_tokens=[model.engine.prompt.patch_id]
-        )
+        ids = plain.generate(**prompt.inputs, **options)
         beside = {name: value for name, value in run.inputs.items() if name not in ("input_ids", "logits_to_keep")}
         expected = plain(ids, **beside, output_attentions=True)
     assert [token.id for token in run.tokens] == ids[0].tolist()
     assert run.num_prompt_tokens == prompt.inputs["input_ids"].shape[1]
     maps = maps_of(SimpleNamespace(attentions=expected.attentions), "decoder")
-    if family in PACKED:
+    if family in PACKED and medium == "image":
         maps |= packed_maps(plain.model.visual, model.engine.prompt.context.processor, prompt.inputs)
+    elif family in PACKED:  # an odd last frame is repeated, as a still picture is: its tower is that of the picture
+        still = model.run(TEXT, image=video.frames[-1], max_new_tokens=0)
+        maps |= {call.site: call.weights() for call in still.trace if call.stack == "vision"}
     else:
         tower = getattr(plain.model, "vision_tower", None) or plain.model.vision_model
         pixels = prompt.inputs["pixel_values"]
@@ -123,25 +133,41 @@ def test_maps_are_those_of_eager(family: str, tiny: Tiny, tiny_model: TinyModel,
     torch.testing.assert_close(model.again(run), run.output)
 
 
+def painted(frame: Image.Image, box: tuple[float, float, float, float]) -> Image.Image:
+    copy = frame.copy()
+    left, top, right, bottom = box
+    ImageDraw.Draw(copy).rectangle((left, top, right - 1, bottom - 1), fill=(255, 0, 40))
+    return copy
+
+
+@pytest.mark.parametrize("medium", ["image", "video"])
 @pytest.mark.parametrize("family", FAMILIES)
-def test_each_patch_lies_where_it_is_said_to(family: str, tiny_model: TinyModel) -> None:
-    """A patch's own box painted over changes its own token most, of all tokens of its grid."""
+def test_each_patch_lies_where_it_is_said_to(family: str, medium: str, tiny_model: TinyModel) -> None:
+    """A patch's own box painted over, in one frame, changes its own token most, of all tokens of its grid."""
     model = tiny_model(family)
+    prompt = model.engine.prompt
+    if medium == "video" and not model.card.takes_video:
+        return
     grey = Image.new("RGB", (24, 32) if family == "llava_next" else (32, 48), (120, 120, 120))
-    plain = model.engine.prompt.prepare(TEXT, grey)
-    is_patch = plain.inputs["input_ids"][0] == model.engine.prompt.patch_id
-    before = features(model.engine.model, plain.inputs)
+    shown: Any = Video.of([grey] * 4) if medium == "video" else grey
+    plain = prompt.prepare(TEXT, shown)
+    before = features(model.network, plain.inputs)
+    is_patch = plain.inputs["input_ids"][0] == (prompt.video_id if medium == "video" else prompt.patch_id)
     assert len(before) == int(is_patch.sum())
-    numbers = (is_patch.cumsum(0) - 1).numpy()
+    numbers = (is_patch.cumsum(0) - 1).numpy().clip(0)
+    if medium == "video":
+        pairs = [(0, 1), (2, 3)] if family in PACKED else [(0,), (1,), (2,), (3,)]
+        assert [grid.frames for grid in plain.grids] == pairs
     for grid in plain.grids:
         rows, columns = grid.shape
-        for row, column in ((0, 0), (rows - 1, 0), (rows // 2, columns - 1)):
-            painted = grey.copy()
-            left, top, right, bottom = grid.box_of(row, column)
-            ImageDraw.Draw(painted).rectangle((left, top, right - 1, bottom - 1), fill=(255, 0, 40))
-            after = features(model.engine.model, model.engine.prompt.prepare(TEXT, painted).inputs)
-            changed = grid.over((after - before).norm(dim=-1).numpy()[numbers.clip(0)])
-            assert np.unravel_index(changed.argmax(), changed.shape) == (row, column)
+        for number, (row, column) in enumerate(((0, 0), (rows - 1, 0), (rows // 2, columns - 1))):
+            changed: Any = painted(grey, grid.box_of(row, column))
+            if medium == "video":
+                frame = grid.frames[number % len(grid.frames)]
+                changed = Video.of([changed if i == frame else grey for i in range(4)])
+            after = features(model.network, prompt.prepare(TEXT, changed).inputs)
+            difference = grid.over((after - before).norm(dim=-1).numpy()[numbers])
+            assert np.unravel_index(difference.argmax(), difference.shape) == (row, column)
 
 
 def test_patches_are_named_and_the_rest_is_text(tiny_model: TinyModel, picture: Image.Image) -> None:
@@ -179,46 +205,6 @@ def test_tiles_are_one_grid_and_the_whole_picture_another(tiny_model: TinyModel,
     assert run.trace.nbytes == 2 * per_layer, "of seven frames the tower's last is kept"
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
-@pytest.mark.parametrize("family", ["llava", "llava_next", "idefics3", "paligemma"])
-def test_prompts_are_those_of_transformers_own_processors(
-    family: str, tiny: Tiny, tiny_model: TinyModel, picture: Image.Image
-) -> None:
-    """Those of the other families need libraries for video."""
-    tokenizer = transformers.AutoTokenizer.from_pretrained(tiny(family))
-    images = transformers.AutoImageProcessor.from_pretrained(tiny(family), backend="pil")
-    if family == "llava":
-        processor: Any = transformers.LlavaProcessor(images, tokenizer, 4, "default", num_additional_image_tokens=1)
-    elif family == "llava_next":
-        processor = transformers.LlavaNextProcessor(images, tokenizer, 4, "default", num_additional_image_tokens=1)
-    elif family == "idefics3":
-        processor = transformers.Idefics3Processor(images, tokenizer, image_seq_len=4)
-    else:
-        images.image_seq_length = 16
-        processor = transformers.PaliGemmaProcessor(images, tokenizer)
-    expected = processor(images=picture, text=TEXT, return_tensors="pt")
-    ours = tiny_model(family).engine.prompt.prepare(TEXT, picture).inputs
-    assert ours["input_ids"].tolist() == expected["input_ids"].tolist()
-    assert torch.equal(ours["pixel_values"], expected["pixel_values"])
-
-
-def test_prompts_of_the_families_whose_processors_need_more(tiny_model: TinyModel, picture: Image.Image) -> None:
-    """Their own functions for the text, on what the image processor made."""
-    from transformers.models.qwen2_vl.processing_qwen2_vl import Qwen2VLProcessor
-    from transformers.models.smolvlm.processing_smolvlm import get_image_prompt_string
-
-    model = tiny_model("smolvlm").engine.prompt
-    tokens = "<fake_token_around_image>", "<image>", "<global-img>"
-    for size, rows, columns in ((picture.size, 3, 2), ((48, 16), 1, 3)):
-        shown = model.layout.encode(model.context, picture.resize(size))
-        assert shown.prompt == get_image_prompt_string(rows, columns, 4, *tokens)
-    model = tiny_model("qwen2_vl").engine.prompt
-    shown = model.layout.encode(model.context, picture)
-    itself = SimpleNamespace(image_token="<|image_pad|>", image_processor=SimpleNamespace(merge_size=2))
-    expected = Qwen2VLProcessor.replace_image_token(itself, shown.inputs, 0)
-    assert shown.prompt == f"<|vision_start|>{expected}<|vision_end|>"
-
-
 def test_what_paligemma_reads_sees_itself_in_both_directions(tiny_model: TinyModel, picture: Image.Image) -> None:
     run = tiny_model("paligemma").run(TEXT, image=picture, target=" and looked at the dog")
     count = len(run.tokens) - run.num_prompt_tokens
@@ -228,30 +214,6 @@ def test_what_paligemma_reads_sees_itself_in_both_directions(tiny_model: TinyMod
             weights = call.weights()[0]
             assert float(weights[:, : run.num_prompt_tokens, : run.num_prompt_tokens].min()) > 0
             assert float(weights[:, run.num_prompt_tokens :].triu(diagonal=run.num_prompt_tokens + 1).max()) == 0
-
-
-def test_a_border_and_a_cut_in_pixels_of_the_picture() -> None:
-    """100 x 60 to a shortest edge of 30 is 50 x 30, whose middle 30 x 30 are columns 10 to 40: 20 to 80 before."""
-    cut = SimpleNamespace(size={"shortest_edge": 30}, do_center_crop=True, crop_size={"height": 30, "width": 30})
-    assert box_seen(cut, 100, 60) == (20, 0, 80, 60)
-    padded = SimpleNamespace(do_pad=True, size={"shortest_edge": 30}, do_center_crop=False)
-    assert box_seen(padded, 100, 60) == (0, -20, 100, 80)
-    both = SimpleNamespace(**{**vars(cut), "do_pad": True})
-    assert box_seen(both, 60, 100) == (-20, 0, 80, 100)
-    assert box_seen(SimpleNamespace(do_center_crop=False), 7, 5) == (0, 0, 7, 5)
-    grid = PatchGrid((20, 0, 80, 60), np.arange(6).reshape(2, 3))
-    assert grid.box_of(1, 2) == (60, 30, 80, 60)
-    assert grid.over(np.arange(6.0)).tolist() == [[0, 1, 2], [3, 4, 5]]
-
-
-def test_a_border_as_wide_as_a_patch_is_left_out() -> None:
-    """20 x 30 fits into 32 x 32 as 22 x 32 from column 5 on: of 8 columns of 4 the first, 0 to 4, and the last hold
-    nothing, and the six left lie from 4 to 28, which is (4 - 5) 20 / 22 to (28 - 5) 20 / 22 of the picture."""
-    found = tiled(30, 20, [[16, 32], [32, 16], [32, 32]], 4)
-    assert found.shape == (8, 6)
-    assert found.box == pytest.approx((-10 / 11, 0, 230 / 11, 30))
-    lying = tiled(20, 30, [[32, 32]], 4)
-    assert (lying.shape, lying.box) == ((6, 8), pytest.approx((0, -10 / 11, 30, 230 / 11)))
 
 
 def test_the_tower_of_a_large_packed_picture_is_not_kept(
@@ -318,18 +280,6 @@ def test_what_else_is_refused(tiny: Tiny, tiny_model: TinyModel, picture: Image.
             recognise(config, "other")
 
 
-def test_a_prompt_is_in_the_form_of_its_own_training() -> None:
-    """Models of one family that were trained on other forms, by what their cards show."""
-    on_llama, on_mistral = (
-        layouts.layout_of(transformers.LlavaNextConfig(text_config={"model_type": kind}), ())
-        for kind in ("llama", "mistral")
-    )
-    assert on_llama.template.endswith(" USER: <image>\n{text} ASSISTANT:")
-    assert on_mistral.template == "[INST] <image>\n{text} [/INST]"
-    idefics, small = (layouts.layout_of(transformers.Idefics3Config(), known) for known in ((), ("<|im_start|>",)))
-    assert small.template == f"<|im_start|>{idefics.template}"
-
-
 def test_a_model_that_keeps_state_serves_one_at_a_time(tiny_model: TinyModel) -> None:
     assert isinstance(tiny_model("llava").engine.serial, contextlib.nullcontext)
     assert not isinstance(tiny_model("qwen2_vl").engine.serial, contextlib.nullcontext)
@@ -337,3 +287,29 @@ def test_a_model_that_keeps_state_serves_one_at_a_time(tiny_model: TinyModel) ->
     assert (card.kind, card.head, card.num_layers) == ("vision-language", "words", {"vision": 2, "decoder": 2})
     assert card.prompt == "USER: <image>\n{text} ASSISTANT:"
     assert card.max_tokens == 2048, "the tower's table of positions is no limit of the text"
+
+
+def test_what_a_run_of_a_video_says(tiny_model: TinyModel, video: Video) -> None:
+    run = tiny_model("qwen2_vl").run(TEXT, video=video, max_new_tokens=0)
+    assert run.video is video
+    assert run.image is None
+    labels = [run.tokens[grid.places[0, 1]].label for grid in run.patches]
+    assert labels == ["r1c2", "r1c2 (2)"]
+    assert np.concatenate([grid.places.ravel() for grid in run.patches]).tolist() == list(range(4, 20))
+    card = tiny_model("qwen2_vl").card
+    assert (card.takes_video, tiny_model("llava").card.takes_video) == (True, False)
+    assert run.frame is not None
+    assert run.prompt == TEXT
+
+
+def test_videos_that_are_refused(tiny_model: TinyModel, video: Video) -> None:
+    with pytest.raises(HubError, match="not trained on videos"):
+        tiny_model("llava").run(TEXT, video=video)
+    with pytest.raises(HubError, match="takes no video"):
+        tiny_model("bert").run("The cat", video=video)
+    with pytest.raises(HubError, match="a picture or a video, not both"):
+        tiny_model("smolvlm").run(TEXT, video=video, image=noise(0))
+    with pytest.raises(HubError, match="bring a picture"):
+        tiny_model("smolvlm").run(TEXT)
+    with pytest.raises(HubError, match="The picture and the text together have 25 tokens; at most 20"):
+        tiny_model("qwen2_vl").run(TEXT, video=video, max_tokens=20)

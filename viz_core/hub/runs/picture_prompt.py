@@ -76,11 +76,11 @@ class PicturePrompt:
         if encoded.prompt.startswith(" "):  # one space, of the prompt or of the text before it
             before = before.removesuffix(" ")
         prompt = before + encoded.prompt + after + self.layout.closing
-        options = {"add_special_tokens": self.layout.add_special_tokens}
-        ids = self.text.encode(prompt, **options)["input_ids"]
+        special = self.layout.add_special_tokens
+        ids = self.text.encode(prompt, add_special_tokens=special)["input_ids"]
         whole = None
         if target is not None:
-            whole = [int(i) for i in self.text.encode(prompt + target, **options)["input_ids"][0]]
+            whole = [int(i) for i in self.text.encode(prompt + target, add_special_tokens=special)["input_ids"][0]]
         patches = np.flatnonzero(ids[0].numpy() == patch_id)
         count = sum(grid.places.size for grid in encoded.grids)
         if len(patches) < count or len(patches) != encoded.prompt.count(token):
