@@ -78,9 +78,8 @@ def instrument(model: nn.Module) -> tuple[str, ...]:
             "has no such softmax (but windows, blocks, hashes, sums): there are no whole maps"
         )
     register()
-    with _changing:
-        for part in parts:
-            _enter(part, {layer: sites[layer] for layer in part.modules() if layer in sites})
+    for part in parts:
+        watch_layers(part, {layer: sites[layer] for layer in part.modules() if layer in sites})
     missing = describe_uncovered(row for part in parts for row in cover_layers(part, sites, frozenset(hidden)))
     if missing:
         warnings.warn(f"instrument: not recorded of {type(model).__name__}: {missing}", stacklevel=2)
@@ -120,8 +119,13 @@ _instrumented: WeakSet[Any] = WeakSet()
 _changing = threading.Lock()
 
 
-def _enter(part: Any, sites: Mapping[nn.Module, str]) -> None:
-    """Set our attention in a model's configs and name its layers; store what they were, once."""
+def watch_layers(part: Any, sites: Mapping[nn.Module, str]) -> None:
+    """Set our attention in a model's configs, name its layers and hook what is recorded; store what they were, once."""
+    with _changing:
+        _watch(part, sites)
+
+
+def _watch(part: Any, sites: Mapping[nn.Module, str]) -> None:
     own, hidden = own_sites(sites), hidden_sites(sites)
     linear = [layer for layer in sites if is_linear_attention(layer) and sites[layer] not in hidden]
     ruled = {sites[layer] for layer in linear}

@@ -10,22 +10,21 @@ from typing import Any
 
 import torch
 
-from viz_core.hub.attention import register, watch_projections
+from viz_core.hub.attention import register
 from viz_core.hub.card import describe
-from viz_core.hub.custom_attention import add_hooks, implementation_for, outermost, own_sites
+from viz_core.hub.custom_attention import implementation_for, own_sites
+from viz_core.hub.instrument import watch_layers
 from viz_core.hub.kinds import recognise
-from viz_core.hub.linear_attention import watch_linear
 from viz_core.hub.model import HubModel
 from viz_core.hub.runs.positions import find_positions
 from viz_core.hub.shipped import load_shipped, shipped_names
 from viz_core.hub.store.checks import HubError, check_budget, check_name, check_revision, estimate_bytes, precision
 from viz_core.hub.store.download import Progress, fetch
 from viz_core.hub.store.files import SAFE, LocalModel, ModelFiles, folder_model, local_models, read_folder
-from viz_core.hub.transformers_internals.linear_rules import has_rule
 from viz_core.hub.transformers_internals.private_names import warn_of_missing
 from viz_core.runtime.device import best_device, find_device
 from viz_core.runtime.extras import require
-from viz_core.trace import find_sites, name_sites
+from viz_core.trace import find_sites
 from viz_core.trace.sites import is_linear_attention
 
 # transformers builds models under patches that hold for all threads.
@@ -149,17 +148,13 @@ def _build(
             part=missing[0],
         )
     model = model.to(device).eval().requires_grad_(False)
-    sites = name_sites(model, kind.stack)
     layers = find_sites(model, kind.stack)
-    watch_projections(model, layers)
-    for layer in outermost(layers, softmaxes.values()) if own_code else ():
-        add_hooks(layer)
-    watch_linear(layer for layer in layers if is_linear_attention(layer) and has_rule(layer))
+    watch_layers(model, layers)
     positions = find_positions(model, kind.stack, is_picture=kind.reads == "pictures")
     with _in_words(place, kind.input_part):
         inputs = kind.load_inputs(place, model)
     engine = kind(place.name, head, model, device, positions, own_code, _serial(model), **inputs)
-    return HubModel(describe(place, files, engine, sites), engine)
+    return HubModel(describe(place, files, engine, tuple(layers.values())), engine)
 
 
 def _serial(model: Any) -> contextlib.AbstractContextManager[Any]:
