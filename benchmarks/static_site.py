@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from playwright.sync_api import Page, sync_playwright
 
 from benchmarks.browsing import chromium
@@ -24,7 +23,7 @@ from benchmarks.serving import ROOT
 from viz_core.hub import HubModel, HubRun, load_hub
 from viz_core.pretrained import Translation, Translator, load
 from viz_core.pretrained.samples import held_out
-from viz_core.trace import AttentionCall, record
+from viz_core.trace import AttentionCall
 from viz_core.view.translation import translation_groups
 from viz_core.view.words import group_labels
 
@@ -57,7 +56,7 @@ IN_BROWSER = packing("""async ([texts, beam, off]) => {
   const results = [];
   for (const text of texts) {
     const started = performance.now();
-    const { calls, outputs, ...found } = await atlas.translator.translate(text, { beam, off });
+    const { calls, outputs, ...found } = await atlas.model.translate(text, { beam, off });
     const time = performance.now() - started;
     const maps = Object.entries(calls).map(([group, layers]) => [
       group, layers.map((call) => pack(attentionWeights(call))),
@@ -71,18 +70,8 @@ WRITTEN = packing("""async ([texts, options]) => {
   const { attentionWeights } = await import(new URL("../attention.js", location));
   const results = [];
   for (const text of texts) {
-    const { calls, ...found } = await atlas.writer.run(text, options);
+    const { calls, ...found } = await atlas.model.run(text, options);
     results.push({ ...found, maps: calls["decoder-self"].map((call) => pack(attentionWeights(call))) });
-  }
-  return results;
-}""")
-# What the reader's page makes of some texts: as `read` of reader_model.js returns it, with every map.
-READ = packing("""async ([texts, masked, off]) => {
-  const { attentionWeights } = await import(new URL("../attention.js", location));
-  const results = [];
-  for (const text of texts) {
-    const { calls, logits, chances, ...found } = await atlas.reader.read(text, masked, off);
-    results.push({ ...found, logits: pack(logits), maps: calls.map((call) => pack(attentionWeights(call))) });
   }
   return results;
 }""")
@@ -116,15 +105,10 @@ def measure(sentences: int = 200) -> list[Row]:
             wait_until_ready(page)
             starts = [" ".join(text.split()[:3]) for text in texts]
             written = [page.evaluate(WRITTEN, [[start], {"newTokens": 12}])[0] for start in starts]
-            page.goto(f"{url}en/reader.html")
-            wait_until_ready(page)
-            reader = load_hub("reader-en", device="cpu", offline=True)
-            read = [read_differences(page.evaluate(READ, [[text], [2], []])[0], reader) for text in texts]
     expected = [model.translate(text) for text in texts]
     pairs = list(zip(found, expected, strict=True))
     different = sum(one["target"] != list(other.target_ids) for one, other in pairs)
     maps = tuple(map_difference(one, other) for one, other in pairs if one["target"] == list(other.target_ids))
-    logits, weights = zip(*read, strict=True)
     per_token = tuple(one["time"] / len(one["target"]) for one in found)
     writer = load_hub("writer-en", device="cpu", offline=True)
     return [
@@ -134,8 +118,6 @@ def measure(sentences: int = 200) -> list[Row]:
         Row(f"site: of {len(texts)} held-out translations, other than Python's", "sentences", (different,), target=0),
         Row("site: largest difference of a weight from Python's", "weight", (max(maps),), target=MAPS),
         *_writer_rows(writer, starts, written),
-        Row("site: largest difference of a logit of the reader", "logit", (max(logits),), target=MAPS),
-        Row("site: largest difference of a weight of the reader", "weight", (max(weights),), target=MAPS),
     ]
 
 
@@ -168,14 +150,6 @@ def map_difference(found: dict[str, Any], expected: Translation) -> float:
 def written_difference(found: dict[str, Any], run: HubRun) -> float:
     """The largest difference of any weight of any map between the browser's text and Python's."""
     return _largest_difference(found, run.maps[0].calls)
-
-
-@torch.inference_mode()
-def read_differences(found: dict[str, Any], reader: HubModel) -> tuple[float, float]:
-    """The largest differences of any logit and of any weight of any map between the browser's reader and Python's."""
-    with record() as trace:
-        logits = reader.network(input_ids=torch.tensor([found["ids"]])).logits[0].numpy()
-    return float(np.abs(unpack(found["logits"], logits.shape) - logits).max()), _largest_difference(found, trace)
 
 
 def _largest_difference(found: dict[str, Any], calls: Iterable[AttentionCall]) -> float:

@@ -6,19 +6,16 @@ import gzip
 import shutil
 from pathlib import Path
 
-from static_site import onnxruntime_web, picture_page, reader_page, translator_page, writer_page
-from static_site.chapter_pages import projection_page, sinusoids_page
-from static_site.learning_page import add_runs, learning_page
+from static_site import classifier, translator, writer
+from static_site.chapter_pages import projection_page, sinusoids_page, walk_page
+from static_site.files import LICENCE, PROGRAM, SCRIPT, WEB, SiteFiles, download
+from static_site.model_files import empty_graph
 from static_site.model_pages import model_page, size_of
-from static_site.onnx_files import empty_graph
-from static_site.pages import Card, Words, index_page, root_page
-from static_site.site_files import WEB, SiteFiles
-from static_site.walk_page import walk_page
-from static_site.words import LANGUAGES
+from static_site.pages import LANGUAGES, Card, Words, index_page, root_page
 from viz_core.view.components import COMPONENTS
 from viz_core.view.theme import DARK, LIGHT
 
-MODELS = (translator_page, writer_page, reader_page, picture_page)
+MODELS = (translator, writer, classifier)
 """Modules of pages with a model: each loads it, adds its files, and makes its part of the page and its data."""
 
 
@@ -35,11 +32,10 @@ def build_site(folder: Path, cache: Path, app: str = "") -> SiteFiles:
     if folder.is_dir() and any(folder.iterdir()) and not (folder / "files.json").is_file():
         raise ValueError(f"{folder} holds other files; expected an empty folder, or a site built before")
     files = SiteFiles(folder)
-    package = onnxruntime_web.package(cache)
+    package = download(cache)
     _add_scripts(files, package)
-    runtime = files.add(f"vendor/onnxruntime-web/{onnxruntime_web.PROGRAM}.gz", _zip(package[onnxruntime_web.PROGRAM]))
+    runtime = files.add(f"vendor/onnxruntime-web/{PROGRAM}.gz", _zip(package[PROGRAM]))
     started = {"runtime": runtime, "empty": files.add("models/empty.onnx", empty_graph())}
-    runs = add_runs(files)
     models = [(part, model := part.load_model(), started | part.add_files(files, model)) for part in MODELS]
     for language in LANGUAGES:
         words = Words(language)
@@ -50,15 +46,12 @@ def build_site(folder: Path, cache: Path, app: str = "") -> SiteFiles:
             files.add(f"{language}/{page.name}.html", model_page(words, page, data, app))
             files.add(f"{language}/{view}.html", model_page(words, page, data, app, view))
             cards.append(Card(page.name, page.title, words.of(page.chapter, "question"), size_of(own)))
-            if part is translator_page:
+            if part is translator:
                 files.add(f"{language}/walk.html", walk_page(words, data, app))
                 cards.append(Card("walk", words.title("walk"), words.of("walk", "question"), size_of(own)))
         files.add(f"{language}/sinusoidal-encoding.html", sinusoids_page(words, app))
         files.add(f"{language}/relative-projection.html", projection_page(words, app))
-        files.add(f"{language}/learning.html", learning_page(words, runs, app))
         cards += [Card.of_chapter(words, name) for name in ("sinusoidal-encoding", "relative-projection")]
-        recorded = sum(run["file"]["bytes"] for run in runs.values())
-        cards.append(Card("learning", words.title("learning"), words.of("learning", "question"), recorded))
         files.add(f"{language}/index.html", index_page(words, cards))
     files.add("index.html", root_page())
     if folder.is_dir():
@@ -80,9 +73,9 @@ def _add_scripts(files: SiteFiles, package: dict[str, bytes]) -> None:
     files.add("style.css", theme + (WEB / "style.css").read_text(encoding="utf-8"))
     files.add("logo.svg", (COMPONENTS / "logo.svg").read_bytes())
     files.add(".nojekyll", "")
-    vendor = f"vendor/onnxruntime-web/{onnxruntime_web.SCRIPT}"
-    files.add(vendor, package[onnxruntime_web.SCRIPT].replace(b"//# sourceMappingURL=", b"// source map: "))
-    files.add("vendor/onnxruntime-web/LICENSE", onnxruntime_web.LICENCE)
+    vendor = f"vendor/onnxruntime-web/{SCRIPT}"
+    files.add(vendor, package[SCRIPT].replace(b"//# sourceMappingURL=", b"// source map: "))
+    files.add("vendor/onnxruntime-web/LICENSE", LICENCE)
 
 
 def _zip(data: bytes) -> bytes:

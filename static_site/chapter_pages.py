@@ -1,4 +1,4 @@
-"""Pages of chapters whose figures a script computes by formulas: sinusoids and the relative projection."""
+"""Pages of chapters: sinusoids and the relative projection, which a script computes by formulas, and the walk."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from static_site.pages import Words, app_link, fill_template, script_words, whole_page
-from static_site.words import html_of
+from static_site.model_pages import common_data, example_buttons, text_area
+from static_site.pages import Words, app_link, fill_template, html_of, read_words, script_words, whole_page
+from static_site.translator import PRESETS, PROBLEMS
 from viz_core.view.components import read_component
 
 BASE, WIDTH = 10000, 32
@@ -107,13 +108,6 @@ def range_control(words: Words, chapter: str, name: str, low: int, high: int, va
     return f'<div class="range">{shown}<input type="range" id="{name}" name="{name}" {ends}></div>'
 
 
-def select_control(words: Words, chapter: str, name: str, options: Sequence[tuple[str, str]]) -> str:
-    """A choice with its label; each option is its value and what it is called."""
-    label = html.escape(words.label(chapter, name))
-    made = "".join(f'<option value="{value}">{html.escape(text)}</option>' for value, text in options)
-    return f'<label>{label}<select name="{name}">{made}</select></label>'
-
-
 def claim_list(words: Words, names: Sequence[str]) -> str:
     """The places of the badges of claims, under their heading."""
     places = "".join(f'<span data-part="claim-{name}"></span>' for name in names)
@@ -150,3 +144,49 @@ def _numbered(text: str) -> str:
     """A formula as MathML in which a script writes the numbers that the text names in braces."""
     made = html_of(_NUMBER.sub(r"\\text{@\1@}", text))
     return re.sub(r"<mtext>@([\w ]+?)@</mtext>", r'<mn data-number="\1"></mn>', made)
+
+
+NAME = "walk"
+EXAMPLE = "preset.cat"
+LINKS = {
+    "embedding": "sinusoidal-encoding",
+    "positions": "sinusoidal-encoding",
+    "residual": "transformer",
+    "feed-forward": "transformer",
+}
+"""Stages that a page of this site explains."""
+_EDIT = ("view.hide-key", "view.show-key")
+"""Words for what the graphs cannot do; without them the component does not offer it."""
+
+
+def walk_page(words: Words, translator: dict[str, Any], app: str) -> str:
+    """The page of the walk.
+
+    Args:
+        translator: data of the translator's page, whose model this page runs.
+    """
+    _, sections = read_words(NAME, words.language)
+    view = {name: text for name, text in sections.items() if name.startswith("view.") and name not in _EDIT}
+    data = common_data(words, PROBLEMS) | {
+        "walkWords": {name.removeprefix("view."): text for name, text in view.items()},
+        "links": {stage: [f"{name}.html", words.title(name)] for stage, name in LINKS.items()},
+        "example": words.of("translation", EXAMPLE),
+        **{name: translator[name] for name in ("files", "sizes", "heads")},
+    }
+    component = read_component(NAME)
+    button = f'<button type="submit">{words.of("translation", "translate")}</button>'
+    question = words.of(NAME, "question")
+    body = fill_template(
+        NAME,
+        title=html.escape(words.title(NAME)),
+        question=html.escape(question),
+        no_script=words.of("site", "no-script"),
+        controls=text_area(words.label(NAME, "text"), words.of(NAME, "placeholder")) + button,
+        examples=example_buttons(words, [words.of("translation", name) for name in PRESETS]),
+        preparing=words.of("site", "preparing"),
+        hint=html.escape(words.of(NAME, "hint")),
+        about=words.of("site", "about"),
+        in_app=app_link(words, app, NAME),
+        markup=f"<style>{component.style}</style>{component.markup}",
+    )
+    return whole_page(words, words.title(NAME), question, body, data, NAME, NAME)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import html
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
-from static_site.onnx_files import WeightStore
-from static_site.pages import Words, app_link, fill_template, script_words, whole_page
-from static_site.site_files import SiteFiles
-from static_site.words import html_of, sentence_of_error
+from static_site.files import SiteFiles
+from static_site.model_files import WeightStore
+from static_site.pages import Words, app_link, fill_template, html_of, script_words, sentence_of_error, whole_page
+from viz_core.maps import MEASURES
 from viz_core.view.components import read_component
+from viz_core.view.state import ALLOWED, DisplayOptions
 from viz_core.view.words import WORD_NAMES, view_words
 
 _SITE = ("loading", "preparing", "ready", "ready-unkept", "failed", "unsupported", "timing")
@@ -79,7 +80,13 @@ def common_data(
     )
     sentences = {f"problem.{name}": sentence_of_error(text, language) for name, text in problems.items()}
     shown = view_words(language)
-    return {"words": filled | sentences, "viewWords": {name: shown[name] for name in WORD_NAMES}}
+    return {
+        "words": filled | sentences,
+        "viewWords": {name: shown[name] for name in WORD_NAMES},
+        "measures": [{"name": each.name, "unit": each.unit} for each in MEASURES.values()],
+        "display": asdict(DisplayOptions()),
+        "allowed": {name: pattern.replace(r"\w", r"\p{L}\p{N}_") for name, pattern in ALLOWED.items()},
+    }
 
 
 def model_page(words: Words, page: ModelPage, data: Mapping[str, Any], app: str, view: str = "") -> str:

@@ -91,31 +91,15 @@ function meanDistance(weights, columns, { grid: [height, width], special }) {
   return total / Math.max(1, attending);
 }
 
-/** Names, units and largest values of the measures of a map, in their order in lists. */
-export function measuresOf({ rows, columns, onItself, separators, seen }, hasErrors) {
-  const share = (name) => ({ name, unit: "share", maximum: 1 });
-  return [
-    { name: "entropy", unit: "bits", maximum: Math.log2(Math.max(2, columns)) },
-    ...(onItself ? [share("diagonal")] : []),
-    ...(onItself && rows > 1 && !seen ? [share("previous"), share("next")] : []),
-    share("first"),
-    ...(separators.length ? [share("separator")] : []),
-    ...(onItself ? [] : [{ name: "information", unit: "bits", maximum: Math.log2(Math.max(2, Math.min(rows, columns))) }]),
-    ...(seen ? [{ name: "distance", unit: "patches", maximum: Math.hypot(...seen.grid) }] : []),
-    ...(hasErrors ? ["written", "read"].map((name) => ({ name, unit: "accuracy", maximum: 1 })) : []),
-  ];
-}
-
-/** W_ab = mean over the tokens of word a of the sum over those of word b (Clark 2019, section 4.1). */
-export function mergeWords(weights, rowWords, columnWords) {
-  const [rows, columns] = [rowWords, columnWords].map((numbers) => numbers.at(-1) + 1);
-  const merged = new Float64Array(rows * columns);
-  const pieces = Array.from({ length: rows }, () => 0);
-  rowWords.forEach((word, row) => {
-    pieces[word] += 1;
-    columnWords.forEach((other, column) => (merged[word * columns + other] += weights[row * columnWords.length + column]));
-  });
-  return Float32Array.from(merged, (sum, i) => sum / pieces[Math.floor(i / columns)]);
+/** What is said of the measures that a map has: the register's names and units, in its order, with their largest values. */
+export function measuresOf(register, info, map, hasErrors) {
+  const known = measureMap(map, info);
+  const maximum = {
+    entropy: Math.log2(Math.max(2, info.columns)), distance: info.seen && Math.hypot(...info.seen.grid),
+    information: Math.log2(Math.max(2, Math.min(info.rows, info.columns))),
+  };
+  const has = ({ name, unit }) => name in known || (hasErrors && unit === "accuracy");
+  return register.filter(has).map(({ name, unit }) => ({ name, unit, maximum: maximum[name] ?? 1 }));
 }
 
 /** The largest weight of each bin, at most `size` bins on a side, as torch's adaptive max-pooling bins them. */

@@ -1,14 +1,12 @@
 // Figures of the pages: curves and circles as SVG, maps by the app's heatmap component.
 
 import showHeatmap from "./components/heatmap/main.js";
-import { frame, makeSections } from "./framing.js";
+import { frame, makeSections } from "./files.js";
 
 /** Okabe-Ito, in the order of ui/widgets/figure_style.py. */
 export const COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"];
 export const ACCENT = "#0b8a7f";
 const SIGNED = ["#053061", "#2166ac", "#4393c3", "#92c5de", "#d1e5f0", "#f7f7f7", "#fddbc7", "#f4a582", "#d6604d", "#b2182b", "#67001f"];
-const VIRIDIS = ["#440154", "#482878", "#3e4989", "#31688e", "#26828e", "#1f9e89", "#35b779", "#6ece58", "#b5de2b", "#fde725"];
-export const SCALES = { signed: SIGNED, weights: VIRIDIS };
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -46,13 +44,12 @@ function ticks(low, high, count) {
 /**
  * Curves over one axis, with a legend below.
  *
- * @param chart {alt, x: {title, low, high}, y: {title, low, high}, series: [{name, colour, dash, points: [[x, y]]}], mark, pick}
- *   mark: an x at which a vertical line stands, or nothing; pick: called with the x that is clicked, or nothing
+ * @param chart {alt, x: {title, low, high}, y: {title, low, high}, series: [{name, colour, dash, points: [[x, y]]}]}
  */
 export function drawCurves(host, chart, tick) {
   drawAtWidth(host, (width) => {
     const [left, right, top, bottom, height] = [52, 12, 10, 44, 300];
-    const { x, y, series, mark, pick } = chart;
+    const { x, y, series } = chart;
     const across = (value) => left + ((value - x.low) / (x.high - x.low || 1)) * (width - left - right);
     const down = (value) => height - bottom - ((value - y.low) / (y.high - y.low || 1)) * (height - top - bottom);
     const label = (text, attributes) => draw("text", attributes, text);
@@ -64,13 +61,9 @@ export function drawCurves(host, chart, tick) {
     for (const value of ticks(x.low, x.high, width < 500 ? 4 : 8)) svg.append(label(tick(value), { x: across(value), y: height - bottom + 17, "text-anchor": "middle" }));
     svg.append(label(x.title, { x: (left + width - right) / 2, y: height - 8, "text-anchor": "middle" }));
     if (y.title) svg.append(label(y.title, { "text-anchor": "middle", transform: `translate(13 ${(top + height - bottom) / 2}) rotate(-90)` }));
-    if (mark !== null && mark !== undefined) svg.append(draw("line", { class: "mark", x1: across(mark), x2: across(mark), y1: top, y2: height - bottom }));
     for (const { colour, dash = "", points } of series) {
       const path = points.map(([px, py]) => `${across(px).toFixed(1)},${down(py).toFixed(1)}`).join(" ");
       svg.append(draw("polyline", { points: path, stroke: colour, "stroke-dasharray": dash, "stroke-width": 2, fill: "none" }));
-    }
-    if (pick) {
-      svg.addEventListener("click", ({ clientX }) => pick(x.low + ((clientX - svg.getBoundingClientRect().left - left) / (width - left - right)) * (x.high - x.low)));
     }
     return [svg, legend(series)];
   });
@@ -88,23 +81,22 @@ function legend(series) {
 }
 
 /**
- * Show a map of values by the app's heatmap component (ui/widgets/heatmap_payload.py says what its header holds).
+ * Show a table of sinusoids by the app's heatmap component (ui/widgets/heatmap_payload.py says what its header holds).
  *
- * @param map {rows, columns, low, high, scale, values or frequencies, rowTitle, columnTitle, rowLabels, digits, square, words}
+ * @param map {rows, columns, values, frequencies, rowTitle, columnTitle, words}
  */
-export function drawHeatmap(host, markup, language, map) {
+export function drawTable(host, markup, language, map) {
   if (!host.shadowRoot) {
     host.attachShadow({ mode: "open" }).innerHTML = markup;
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => drawHeatmap(host, markup, language, host.map));
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => drawTable(host, markup, language, host.map));
   }
   host.map = map;
-  const { rows, columns, low, high, values, frequencies } = map;
   const sections = makeSections();
-  const pixels = sections.add(Uint8Array.from(values, (value) => Math.min(255, Math.max(0, Math.round((255 * (value - low)) / (high - low))))));
-  const exact = frequencies ? { kind: "sinusoid", offset: sections.add(frequencies) } : { kind: "cells", offset: sections.add(Float32Array.from(values)) };
+  const pixels = sections.add(Uint8Array.from(map.values, (value) => Math.round((255 * (value + 1)) / 2)));
+  const exact = { kind: "sinusoid", offset: sections.add(map.frequencies) };
   const header = {
-    rows, columns, low, high, pixels, exact, language, colours: SCALES[map.scale], words: map.words, parts: {},
-    row_title: map.rowTitle, column_title: map.columnTitle, row_labels: map.rowLabels ?? null, digits: map.digits ?? 6, square: Boolean(map.square),
+    rows: map.rows, columns: map.columns, low: -1, high: 1, pixels, exact, language, colours: SIGNED, words: map.words, parts: {},
+    row_title: map.rowTitle, column_title: map.columnTitle, row_labels: null, digits: 6, square: false,
   };
   showHeatmap({ data: frame(header, sections), parentElement: host.shadowRoot });
 }

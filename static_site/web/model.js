@@ -1,11 +1,11 @@
-// Graphs of ONNX with their weights, run by onnxruntime-web on one thread.
+// Graphs of ONNX with their weights, run by onnxruntime-web on one thread; inputs that a model cannot take; and tokens
+// chosen by their logits, with the random numbers of torch.rand on a CPU, so that a seed draws the same as in Python.
 
+import { float16Values, loadFile, unzip } from "./files.js";
+import { sinusoids } from "./formulas.js";
 import * as ort from "./vendor/onnxruntime-web/ort.wasm.bundle.min.mjs";
-import { loadFile, unzip } from "./files.js";
-import { float16Values } from "./float16.js";
-import { sinusoids } from "./sinusoids.js";
 
-const WEIGHTS = "weights"; // as the graphs call it (static_site/onnx_files.py)
+const WEIGHTS = "weights"; // as the graphs call it (static_site/model_files.py)
 
 const OPTIONS = { executionProviders: ["wasm"] };
 
@@ -45,7 +45,7 @@ async function startRuntime([program, empty]) {
 }
 
 /** Weights as float32 where the graphs look for them, from float16 in two planes: all lower bytes, then all higher. */
-export function unpackWeights(planes, { bytes, tensors }) {
+function unpackWeights(planes, { bytes, tensors }) {
   const numbers = new Float32Array(bytes / 4);
   const values = float16Values();
   const half = planes.length / 2;
@@ -84,3 +84,81 @@ export function gatesOf(off, layers, heads) {
 
 export const floats = (values, dims) => new ort.Tensor("float32", values, dims);
 export const wholes = (values, dims) => new ort.Tensor("int64", BigInt64Array.from(values, BigInt), dims);
+
+/** An input that is refused; its message is the name of the sentence that says why. */
+export class InputError extends Error {
+  constructor(sentence, values = {}) {
+    super(sentence);
+    this.name = "InputError";
+    this.values = values;
+  }
+}
+
+/** Let the page draw and answer. */
+export const pause = () => new Promise((resolve) => setTimeout(resolve));
+
+/** The place of the largest number, but for those left out. */
+export function largest(values, without = []) {
+  let best = -1;
+  for (let i = 0; i < values.length; i += 1) {
+    if (!without.includes(i) && (best < 0 || values[i] > values[best])) best = i;
+  }
+  return best;
+}
+
+function logSum(logits, without = []) {
+  const most = logits[largest(logits, without)];
+  let total = 0;
+  for (let i = 0; i < logits.length; i += 1) if (!without.includes(i)) total += Math.exp(logits[i] - most);
+  return most + Math.log(total);
+}
+
+/** log p of a token: its logit less log sum exp of all. */
+export const logProbability = (logits, id) => logits[id] - logSum(logits);
+
+/** The `count` most likely tokens with their log-probabilities among those that may be written. */
+export function mostLikely(logits, without, count) {
+  const sum = logSum(logits, without);
+  const found = [];
+  for (let id = 0; id < logits.length; id += 1) {
+    if (without.includes(id) || (found.length === count && logits[id] <= found.at(-1).logit)) continue;
+    const place = found.findIndex(({ logit }) => logits[id] > logit);
+    found.splice(place < 0 ? found.length : place, 0, { id, logit: logits[id] });
+    if (found.length > count) found.pop();
+  }
+  return found.map(({ id, logit }) => ({ id, logP: Math.fround(logit - sum) }));
+}
+
+const LENGTH = 624;
+const AHEAD = 397;
+
+/** Uniform numbers in [0, 1) with 53 bits each, from the Mersenne Twister (Matsumoto and Nishimura 1998, MT19937). */
+export function makeUniform(seed) {
+  const state = new Uint32Array(LENGTH);
+  state[0] = seed;
+  for (let i = 1; i < LENGTH; i += 1) state[i] = Math.imul(1812433253, state[i - 1] ^ (state[i - 1] >>> 30)) + i;
+  let next = LENGTH;
+
+  function twist() {
+    for (let i = 0; i < LENGTH; i += 1) {
+      const bits = (state[i] & 0x80000000) | (state[(i + 1) % LENGTH] & 0x7fffffff);
+      state[i] = state[(i + AHEAD) % LENGTH] ^ (bits >>> 1) ^ (bits & 1 ? 0x9908b0df : 0);
+    }
+    next = 0;
+  }
+
+  function word() {
+    if (next === LENGTH) twist();
+    let bits = state[next];
+    next += 1;
+    bits ^= bits >>> 11;
+    bits ^= (bits << 7) & 0x9d2c5680;
+    bits ^= (bits << 15) & 0xefc60000;
+    return (bits ^ (bits >>> 18)) >>> 0;
+  }
+
+  return () => {
+    const high = word() & 0x1fffff; // torch keeps the lower 53 of 64 bits
+    return (high * 2 ** 32 + word()) / 2 ** 53;
+  };
+}

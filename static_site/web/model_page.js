@@ -1,11 +1,12 @@
-// What the pages with a model share: loading it, its view, the heads that are off, claims about its maps.
+// What the pages with a model share: loading it, its text, its view, the heads that are off, claims about its maps.
 
-import { keepSite, renderClaim } from "./page.js";
 import { rowError } from "./attention.js";
+import { keepSite, renderClaim } from "./page.js";
 import { makeView } from "./view_source.js";
 
 const ROUNDING = 1e-5; // as in the app: what float32 may lose in sums of a few hundred terms
 const LOGIT_ROUNDING = 1e-4; // the same through all layers and the output layer
+const TYPING = 350; // milliseconds after the last key
 
 /** Load the model with a progress bar, run it for the first time, and say whether the page works offline from now on. */
 export async function startModel({ part, words, megabytes }, open, run) {
@@ -56,7 +57,7 @@ export function claimRows(page, groups) {
 }
 
 /** The badge of logits with a cache against those of the whole pass. */
-export function claimCache(page, error) {
+function claimCache(page, error) {
   renderClaim(page.part("claim-cache"), page, page.words.text("claim.cache"), error, LOGIT_ROUNDING);
 }
 
@@ -93,7 +94,7 @@ export function makeHeadView({ data, part, language }, writeAddress, run, displa
     writeAddress({ off });
     run();
   };
-  return makeView(part("view"), part("markup").innerHTML, data.viewWords, language, { onSwitch, onOpen: writeAddress }, display);
+  return makeView(part("view"), part("markup").innerHTML, data, language, { onSwitch, onOpen: writeAddress }, display);
 }
 
 /** Beside a result with heads off, that of the whole model and both scores; `whole` is its text. */
@@ -135,6 +136,90 @@ export function listenToAddress(fill, run) {
     fill();
     run();
   });
+}
+
+/**
+ * A page whose model reads a text: it runs for what the address says, and again for each change.
+ *
+ * @param own what differs from page to page
+ *   prefix: of the app's query parameters
+ *   read(given), write(): values of the other controls in an address, and as they are set now
+ *   fill(now): set these controls
+ *   entries(now), appEntries(now, text): entries of the address, and of the app's
+ *   load(progress): the model
+ *   compute(model, text, now, options): what it makes of a text, or null where it was stopped; `options` {off, isStopped, onToken}
+ *   groupsOf(found, text), show(found, whole, text, now, time): its maps, and all but them
+ */
+export function startTextPage(page, own) {
+  const { data, part } = page;
+  const form = part("form");
+  const input = form.elements.text;
+  let [newest, typing, model] = [0, 0, null];
+  const view = makeHeadView(page, writeAddress, run);
+
+  function readAddress() {
+    const given = new URLSearchParams(location.hash.slice(1));
+    return { text: given.get("text") ?? "", ...own.read(given), ...readHeads(page, given) };
+  }
+
+  function writeAddress(changes) {
+    const now = { ...readAddress(), ...changes };
+    writeHash(page, [["text", now.text], ...own.entries(now), ...headEntries(page, now)]);
+    linkApp(page, own.prefix, own.appEntries(now, now.text || data.example), now);
+  }
+
+  async function run() {
+    if (!model) return;
+    const mine = (newest += 1);
+    const isStopped = () => mine !== newest;
+    const now = readAddress();
+    const text = input.value || data.example;
+    part("problem").hidden = true;
+    const started = performance.now();
+    try {
+      const onToken = (written) => !isStopped() && !now.off.length && (part("result").textContent = written);
+      const found = await own.compute(model, text, now, { off: now.off, isStopped, onToken });
+      const time = performance.now() - started;
+      const whole = now.off.length && found ? await own.compute(model, text, now, { isStopped }) : found;
+      if (!found || !whole || isStopped()) return;
+      const groups = own.groupsOf(found, text);
+      view.open(groups, now, now.off);
+      own.show(found, whole, text, now, time);
+      claimRows(page, groups);
+      claimCache(page, found.cacheError);
+      Object.assign(document.documentElement.dataset, { shown: text, off: now.off.join("_"), written: found.text });
+    } catch (error) {
+      if (!isStopped()) explain(page, error);
+    }
+  }
+
+  const change = () => {
+    clearTimeout(typing);
+    writeAddress({ text: input.value, ...own.write() });
+    run();
+  };
+  const fill = () => {
+    const now = readAddress();
+    input.value = now.text || data.example;
+    own.fill(now);
+    writeAddress({});
+  };
+  form.addEventListener("input", () => {
+    clearTimeout(typing);
+    typing = setTimeout(change, TYPING);
+  });
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    change();
+  });
+  listenToExamples(page, input, change);
+  listenToHeads(page, writeAddress, fill, run);
+  fill();
+  const open = async (progress) => {
+    model = await own.load(progress);
+    globalThis.atlas = { model }; // for tests and the curious
+  };
+  startModel(page, open, run);
 }
 
 /** Put the example that is clicked into the input. */

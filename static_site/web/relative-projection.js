@@ -1,10 +1,8 @@
 // The page of the relative projection: one pair on its circle, and the proof with the reader's numbers.
 
-import { bindControls } from "./controls.js";
 import { ACCENT, COLOURS, draw, drawAtWidth } from "./figures.js";
-import { keepSite, readPage, renderClaim } from "./page.js";
-import { moved, POSITIONS, projectionResidual, proofLines, rotationSpread, roundingBound } from "./rotation.js";
-import { angularFrequencies } from "./sinusoids.js";
+import { angularFrequencies, moved, POSITIONS, projectionResidual, proofLines, rotationSpread, roundingBound } from "./formulas.js";
+import { bindControls, keepSite, readPage, renderClaim } from "./page.js";
 
 const page = readPage();
 const { data, words, part } = page;

@@ -1,6 +1,6 @@
 // Answers from the browser's cache, where every file lies under its digest (files.js).
 
-const { FILES, SMALL } = self; // digests by path, and paths kept from the start: set above by static_site/site_files.py
+const { FILES, SMALL } = self; // digests by path, and paths kept from the start: set above by static_site/files.py
 
 const ROOT = new URL(".", self.location);
 const CACHE = `attention-atlas ${ROOT.pathname}`;

@@ -1,9 +1,8 @@
 // The page of sinusoids: the table and its columns, computed here, with the claims about them.
 
-import { bindControls } from "./controls.js";
-import { COLOURS, drawCurves, drawHeatmap } from "./figures.js";
-import { keepSite, readPage, renderClaim } from "./page.js";
-import { angularFrequencies, normError, offsetError, sinusoids, startPositions, wavelengthError } from "./sinusoids.js";
+import { COLOURS, drawCurves, drawTable } from "./figures.js";
+import { angularFrequencies, normError, offsetError, sinusoids, startPositions, wavelengthError } from "./formulas.js";
+import { bindControls, keepSite, readPage, renderClaim } from "./page.js";
 
 const SHOWN = 4; // columns drawn as curves
 const LATER = 150; // milliseconds without a change, after which claims are measured: they read the whole table
@@ -17,8 +16,8 @@ function show({ n, d, base, columns }) {
   const frequencies = angularFrequencies(d, base);
   const wavelength = (column) => page.decimals((2 * Math.PI) / frequencies[column >> 1], 2);
   const named = (name, values) => ({ ...data.heatmap, alt: words.text(`alt.${name}`, values), cell: data.cells[name] });
-  drawHeatmap(part("table"), heatmapMarkup, page.language, {
-    rows: n, columns: d, low: -1, high: 1, scale: "signed", values: table, frequencies,
+  drawTable(part("table"), heatmapMarkup, page.language, {
+    rows: n, columns: d, values: table, frequencies,
     rowTitle: words.text("figure.position"), columnTitle: words.text("figure.dimension"),
     words: named("table", { n: page.digits(n), d: page.digits(d), longest: page.digits((2 * Math.PI) / frequencies.at(-1)) }),
   });

@@ -1,11 +1,9 @@
 // The shipped Transformer: greedy and beam search with a cache, then one pass over the finished translation whose queries
 // and keys give every map (viz_core/pretrained/decoding.py and translator.py).
 
-import { InputError } from "./errors.js";
-import { floats, loadModel, wholes } from "./model.js";
 import { loadFile } from "./files.js";
-import { largest, logProbability, mostLikely, pause } from "./search.js";
-import { clean, isSpelled, makeTokenizer, readable, wordNumbers } from "./tokenizer.js";
+import { floats, InputError, largest, loadModel, logProbability, mostLikely, pause, wholes } from "./model.js";
+import { clean, isSpelled, makeTokenizer, readable, wordNumbers } from "./tokenizers.js";
 
 const MAX_CHARACTERS = 2000;
 const MAX_SOURCE_TOKENS = 512;

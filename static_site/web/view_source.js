@@ -1,12 +1,14 @@
 // What the attention view shows and asks for, answered in the browser: the messages of docs/attention-view.md.
 
+import { attentionWeights, measureMap, measuresOf, pooled } from "./attention.js";
+import { combineMaps, mergeWords } from "./components/attention_view/cells.js";
 import show from "./components/attention_view/main.js";
-import { frame, makeSections } from "./framing.js";
-import { attentionWeights, measureMap, measuresOf, mergeWords, pooled } from "./attention.js";
+import { frame, makeSections } from "./files.js";
 
 const VERSION = 3;
 const MOST_TOKENS = 512; // on a side of a map that is sent whole
 const THUMBNAIL = 64;
+const MOST_PINS = 64;
 const SEPARATOR = /^(\[SEP\]|<\/s>|<eos>|<sep>|<\|endoftext\|>)$/;
 
 /**
@@ -27,7 +29,7 @@ export function makeGroup(kind) {
 }
 
 /** The header's description of a group. */
-const describe = ({ calls, info, errors, ...group }) => ({
+const describe = ({ calls, info, errors, ...group }, measures) => ({
   id: group.id,
   label: group.label,
   queries_label: group.queriesLabel,
@@ -36,7 +38,7 @@ const describe = ({ calls, info, errors, ...group }) => ({
   key_tokens: group.keyTokens,
   query_words: group.queryWords ?? null,
   key_words: group.keyWords ?? null,
-  measures: measuresOf(info, Boolean(errors)),
+  measures: measuresOf(measures, info, group.mapOf(0, 0), Boolean(errors)),
   exact: Math.max(info.rows, info.columns) <= MOST_TOKENS,
   seen: info.seen && { grid: info.seen.grid, special: info.seen.special },
   layers: calls.map(({ heads }, layer) => ({ number: layer + 1, heads })),
@@ -92,11 +94,7 @@ function ofToken(group, layer, token) {
 function ofMap(group, kind, heads, how, unit) {
   const { rows, columns } = group.info;
   const maps = heads.split("_").map((head) => group.mapOf(...head.split(".").map(Number)));
-  const combined = new Float32Array(rows * columns);
-  for (let i = 0; i < combined.length; i += 1) {
-    const values = maps.map((map) => map[i]);
-    combined[i] = how === "max" ? Math.max(...values) : values.reduce((sum, value) => sum + value, 0) / maps.length;
-  }
+  const combined = combineMaps(maps, how);
   const words = unit === "words";
   const numbers = (given, count) => (words && given) || Array.from({ length: count }, (_, i) => i);
   const [rowWords, columnWords] = [numbers(group.queryWords, rows), numbers(group.keyWords, columns)];
@@ -132,11 +130,12 @@ function thumbnails(group, layer) {
  *
  * @param host the element it is drawn in
  * @param markup its HTML and style
+ * @param data what Python says of views: {viewWords, measures: [{name, unit}], display: {name: value}, allowed: {name: pattern}}
  * @param events {onSwitch: called with the heads that are off, "GROUP.LAYER.HEAD" each; onOpen: with what `open` takes}
- * @param {object} display the options that it begins with, where they differ from DISPLAY
+ * @param {object} display the options that it begins with, where they differ from `data.display`
  */
-export function makeView(host, markup, words, language, { onSwitch, onOpen }, display = {}) {
-  const first = { ...DISPLAY, ...display };
+export function makeView(host, markup, data, language, { onSwitch, onOpen }, display = {}) {
+  const first = { ...data.display, ...display };
   const parentElement = host.attachShadow({ mode: "open" }); // the page's styles and the view's stay apart
   parentElement.innerHTML = markup;
   const now = { groups: [], state: null, stamp: 0, off: new Set() };
@@ -153,11 +152,10 @@ export function makeView(host, markup, words, language, { onSwitch, onOpen }, di
       offline: false,
       message_id: message?.id ?? null,
       offers: [],
-      along: null,
       switches: [...now.off],
       missing: found.filter(([, part]) => !part).map(([name]) => name),
       parts,
-      ...(known ? {} : { base: { language, words, inputs: ["", ""], beside: [], groups: [now.groups.map(describe)] } }),
+      ...(known ? {} : { base: { language, words: data.viewWords, inputs: ["", ""], beside: [], groups: [now.groups.map((group) => describe(group, data.measures))] } }),
     };
     show({ data: frame(header, sections), parentElement, setStateValue, setTriggerValue });
   };
@@ -177,7 +175,7 @@ export function makeView(host, markup, words, language, { onSwitch, onOpen }, di
 
   /** Show maps, with the head, the pinned tokens and the look that an address names as the app's does; what does not fit is left out. */
   const open = (groups, address, off = []) => {
-    Object.assign(now, { groups, stamp: now.stamp + 1, off: new Set(off), state: stateOf(groups, address, first) });
+    Object.assign(now, { groups, stamp: now.stamp + 1, off: new Set(off), state: stateOf(groups, address, first, data.allowed) });
     const layers = groups.find(({ id }) => id === now.state.group).calls.map((_, layer) => `picture 0 ${now.state.group} ${layer}`);
     send([...layers, `map 0.${now.state.group}:${now.state.layer}.${now.state.head}:mean:tokens`], false);
   };
@@ -185,7 +183,7 @@ export function makeView(host, markup, words, language, { onSwitch, onOpen }, di
 }
 
 /** The state of a view as `read_link` of ui/widgets/view_link.py reads it. */
-function stateOf(groups, { head: place, pin, look }, first) {
+function stateOf(groups, { head: place, pin, look }, first, allowed) {
   const [group, layer, head] = place.split(".");
   const { info, calls } = groups.find(({ id }) => id === group);
   const count = { q: info.rows, k: info.columns };
@@ -193,25 +191,9 @@ function stateOf(groups, { head: place, pin, look }, first) {
   const isPinned = pins.length <= MOST_PINS && pins.every((each) => /^[qk]\d+$/.test(each) && each[0] === pins[0][0] && Number(each.slice(1)) < count[each[0]]);
   const given = (look || "").split("~").map((each) => [each.split("-", 1)[0], each.slice(each.indexOf("-") + 1)]);
   const display = { ...first };
-  for (const [name, value] of given) if (Object.hasOwn(ALLOWED, name) && ALLOWED[name].test(value)) display[name] = value;
+  for (const [name, value] of given) if (Object.hasOwn(allowed, name) && new RegExp(`^(?:${allowed[name]})$`, "u").test(value)) display[name] = value;
   if (display.mode === "picture" && !info.seen) display.mode = "map";
   const chosen = [...display.heads.matchAll(/(\d+)\.(\d+)/g)];
   if (!chosen.every(([, i, j]) => Number(j) < (calls[i]?.heads ?? 0))) display.heads = "one";
   return { group, layer: Number(layer), head: Number(head), pins: isPinned ? pins : [], display };
 }
-
-const MOST_PINS = 64;
-
-const DISPLAY = {
-  mode: "map", scale: "sqrt", palette: "viridis", unit: "tokens", fold: "mean", heads: "one", how: "mean", compare: "off",
-  other: "none", sort: "layer", filter: "", links: "w0.1", patches: "exact", zoom: "whole",
-};
-
-/** What each option may be (viz_core/view/state.py). */
-const ALLOWED = {
-  mode: /^(map|links|picture)$/, scale: /^(sqrt|linear|log)$/, palette: /^(viridis|cividis|magma|greys)$/, unit: /^(tokens|words)$/,
-  fold: /^(mean|sum)$/, heads: /^(one|layer|all|\d{1,4}\.\d{1,4}(_\d{1,4}\.\d{1,4}){0,63})$/, how: /^(mean|max)$/,
-  compare: /^(off|side|difference)$/, other: /^(0\.\d{1,4}\.\d{1,4}|none)$/, filter: /^[\p{L}\p{N}_ .<>=,;、-]{0,40}$/u,
-  sort: /^(layer|entropy|diagonal|previous|next|first|separator|distance|information|written|read)$/,
-  links: /^(w[01](\.\d{1,4})?|k\d{1,2})$/, patches: /^(exact|smooth|off)$/, zoom: /^(whole|\d{1,6}\.\d{1,6}\.\d{1,6}\.\d{1,6})$/,
-};

@@ -1,12 +1,11 @@
 // The page of the vision transformers: a sample, a file or a drawing in, class probabilities and maps over it out.
 
+import { decode, openClassifier } from "./classifier.js";
 import draw from "./components/drawing/main.js";
-import { openClassifier } from "./classifier_model.js";
-import { InputError } from "./errors.js";
 import { ROOT } from "./files.js";
+import { InputError } from "./model.js";
 import { claimRows, explain, headEntries, linkApp, listenToHeads, makeHeadView, readHeads, renderBars, showWhole, startModel, writeHash } from "./model_page.js";
 import { readPage } from "./page.js";
-import { decode } from "./pictures.js";
 import { makeGroup } from "./view_source.js";
 
 const GROUP = "encoder-self";

@@ -1,9 +1,8 @@
 // One pass of the translator as the app's walk shows it: the numbers of serving/walk, framed as in ui/widgets/walk_payload.py.
 
 import { attentionWeights } from "./attention.js";
-import { toFloat16 } from "./float16.js";
-import { frame, makeSections } from "./framing.js";
-import { sinusoids } from "./sinusoids.js";
+import { frame, makeSections, toFloat16 } from "./files.js";
+import { sinusoids } from "./formulas.js";
 
 const SHOWN = 8; // words of a choice
 const EXACT = 1 << 12; // numbers of an array that are sent in 32 bits; longer ones in 16

@@ -1,11 +1,9 @@
 // The shipped writer: greedy or sampled with a cache, then one pass over the whole text whose queries and keys give
 // every map (viz_core/hub/kinds/decoder.py and viz_core/hub/runs/generation.py).
 
-import { floats, gatesOf, loadModel, wholes } from "./model.js";
 import { loadFile } from "./files.js";
-import { encodeText, makeByteTokenizer, wordsOf } from "./byte_tokenizer.js";
-import { makeUniform } from "./random.js";
-import { largest, logProbability, pause } from "./search.js";
+import { floats, gatesOf, largest, loadModel, logProbability, makeUniform, pause, wholes } from "./model.js";
+import { encodeText, makeByteTokenizer, wordsOf } from "./tokenizers.js";
 
 const PAUSE_AFTER = 4; // steps, so that the page stays awake
 

@@ -11,28 +11,25 @@ import torch
 from playwright.sync_api import Page, expect
 
 from tests.browser.static_pages import check_every_language
-from viz_core.lessons.learning.recorded_runs import head_measures, shot_weights
 from viz_core.lessons.relative_projection import proof
 from viz_core.lessons.sinusoidal_encoding import properties
 from viz_core.positional import relative_projection
-from viz_core.runtime.assets import ASSETS
-from viz_core.tasks.film import load_film
 
 LANGUAGES = ("en", "pt-BR", "zh-TW")
-PAGES = ("sinusoidal-encoding", "relative-projection", "learning")
+PAGES = ("sinusoidal-encoding", "relative-projection")
 TABLES = ((60, 32, 10_000), (2000, 512, 10_000), (128, 33, 7), (1, 2, 1), (300, 6, 20_000))
 MOVES = ((5, 3, 3, 32), (-100, 200, 15, 32), (0, 0, 0, 32), (77, 41, 8, 64))
 LARGEST = 1e-12  # a sine of an angle of 2,000 radians is off by at most 2e-13
 
 OF_TABLE = """async ([n, d, base]) => {
-  const { sinusoids, normError, wavelengthError, offsetError } = await import(new URL("../sinusoids.js", location));
+  const { sinusoids, normError, wavelengthError, offsetError } = await import(new URL("../formulas.js", location));
   const table = sinusoids(n, d, base, Float64Array);
   const errors = [normError(table, n, d, base), wavelengthError(table, n, d, base), offsetError(table, n, d)];
   const rows = [0, n >> 1, n - 1].map((row) => [...table.subarray(row * d, (row + 1) * d)]);
   return [rows, errors];
 }"""
 OF_MOVE = """async ([offset, position, pair, width]) => {
-  const rotation = await import(new URL("../rotation.js", location));
+  const rotation = await import(new URL("../formulas.js", location));
   return {
     blocks: rotation.relativeProjection(offset, width, 10000),
     lines: rotation.proofLines(offset, position, pair, width, 10000),
@@ -41,15 +38,6 @@ OF_MOVE = """async ([offset, position, pair, width]) => {
     spread: rotation.rotationSpread(offset, width, 10000),
     bound: rotation.roundingBound(1000 + Math.abs(offset)),
   };
-}"""
-
-OF_RUN = """async ([name, seed, shot]) => {
-  const { filmsOf, mapsAt } = await import(new URL("../learning.js", location));
-  const film = (await filmsOf(name))[seed];
-  const maps = mapsAt(film, shot).map((layer) => layer.map((map) => [...map]));
-  const [previous, induction, held_out] = ["previous", "induction", "held_out"].map((key) => film[key] ?? null)
-    .map((each) => each && [...each.values]);
-  return { maps, previous, induction, held_out };
 }"""
 
 
@@ -83,27 +71,6 @@ def test_the_rotation_and_its_proof_are_those_of_the_library(alone: Page, site: 
             assert own["result"] == pytest.approx(line.result, abs=LARGEST)
             assert own["residual"] <= bound
             assert {key: own["numbers"][key] for key in line.numbers} == pytest.approx(line.numbers, abs=LARGEST)
-
-
-def test_recorded_runs_are_those_of_the_app(alone: Page, site: str) -> None:
-    alone.goto(f"{site}en/learning.html")
-    for name, seed, shot in (("repeat-two-layers", 0, 12), ("reverse-sinusoidal", 2, 40), ("modular-addition", 1, 50)):
-        film = load_film(ASSETS / "learning" / f"{name}-{seed}.npz")
-        found = alone.evaluate(OF_RUN, [name, seed, shot])
-        assert np.abs(np.array(found["maps"]) - shot_weights(film, shot).flatten(-2).numpy()).max() < 1e-6
-        measures = head_measures(film)
-        for measure in ("previous", "induction"):
-            own = found[measure]
-            assert (own is None) is (measure not in measures)
-            assert own is None or np.abs(np.array(own) - measures[measure].ravel()).max() < 1e-6
-        assert found["held_out"] == pytest.approx(film.held_out.tolist())
-    alone.get_by_label("Recorded run").select_option("repeat-one-layer")
-    alone.get_by_label("Updates so far").press("Home")
-    alone.get_by_label("Updates so far").press("ArrowRight")
-    expect(alone.locator("html")).to_have_attribute("data-shown", "repeat-one-layer,0,10")
-    expect(alone.locator(".claims [data-holds=false]")).to_have_count(2)
-    expect(alone.locator("[data-part=shot]")).to_contain_text("repeat, one layer, seed 0, after 10 updates")
-    assert alone.url.endswith("#run=repeat-one-layer&step=10")
 
 
 def test_the_table_of_contents_leads_to_every_page(alone: Page, site: str) -> None:

@@ -21,8 +21,8 @@ SAME = (
     ),
     ("vision-transformer?vt-model=vit-cifar10&vt-sample=cat", "vision-transformer.html#model=vit-cifar10&sample=cat"),
     (
-        "model-lab?ml-model=reader-en&ml-without=encoder-2",
-        "reader.html#text=The+cat+sat+on+the+mat+because+it+was+tired.&off=encoder-self.1",
+        "model-lab?ml-start=The+cat&ml-without=decoder-2",
+        "writer.html#text=The+cat&off=decoder-self.1",
     ),
 )
 OTHER = ("transformer?t-second=He+is+calm.", "walk", "sinusoidal-encoding?se-base=50000")
@@ -74,4 +74,4 @@ def test_every_page_that_is_offered_exists(site_folder: Path) -> None:
     files = {path.name for path in site_folder.glob("*/*/en/*.html")}
     offered = {page["file"] for chapter in ("walk", *all_chapters()) for page in static_pages(load_words(chapter))}
     assert {f"{name}.html" for name in offered} <= files
-    assert len(offered) == 8
+    assert len(offered) == 6

@@ -34,7 +34,7 @@ def shipped() -> Translator:
 MEASURED = """async (text) => {
   const { makeGroup } = await import(new URL("../view_source.js", location));
   const { measureMap, measuresOf } = await import(new URL("../attention.js", location));
-  const one = await atlas.translator.translate(text);
+  const one = await atlas.model.translate(text);
   const sides = {
     "encoder-self": ["sourceTokens", "sourceTokens"],
     "decoder-self": ["targetTokens", "decoderTokens"],
@@ -71,7 +71,7 @@ def test_tokens_maps_and_measures_are_those_of_python(alone: Page, site: str, sh
         for found, text in zip(alone.evaluate(IN_BROWSER, [some, beam, []]), some, strict=True):
             check_equal(found, shipped.translate(text, beam=beam))
     for text in HARD_TEXTS:
-        assert alone.evaluate("(text) => atlas.translator.encode(text)", text) == shipped.encode(text)
+        assert alone.evaluate("(text) => atlas.model.encode(text)", text) == shipped.encode(text)
     heads = {"decoder.2.cross": off(2), "encoder.0.self": off(5)}
     found = alone.evaluate(IN_BROWSER, [texts[:3], 1, ["cross.2.2", "encoder-self.0.5"]])
     with intervene(heads):

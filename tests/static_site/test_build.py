@@ -9,14 +9,13 @@ import onnxruntime
 import pytest
 import torch
 
-from static_site import onnxruntime_web
+from static_site import files
 from static_site.build import build_site
-from static_site.onnx_files import WeightStore
-from static_site.reader_graph import ReaderGraph, export_reader
-from static_site.site_files import SiteFiles
-from static_site.translator_graphs import DecoderGraph, EncoderGraph, export_translator
-from static_site.words import html_of, sentence_of_error
-from static_site.writer_graph import WriterGraph, export_writer
+from static_site.files import SiteFiles
+from static_site.model_files import WeightStore
+from static_site.pages import html_of, sentence_of_error
+from static_site.translator_graph import DecoderGraph, EncoderGraph, export_translator
+from static_site.writer import WriterGraph, export_writer
 from viz_core.hub import load_hub
 from viz_core.pretrained import Translator
 
@@ -78,25 +77,11 @@ def test_the_writers_graph_gives_what_torch_gives_at_any_length(tmp_path: Path, 
     assert (whole - logits).abs().max() < 1e-4
 
 
-def test_the_readers_graph_gives_what_torch_gives_at_any_length(tmp_path: Path, shapes_unchecked: None) -> None:
-    network = load_hub("reader-en", device="cpu", offline=True).network
-    session = open_sessions(*export_reader(network), tmp_path)["reader"]
-    config = network.config
-    for length in (2, 9, 128):
-        tokens = torch.randint(4, config.vocab_size, (1, length))
-        gates = torch.ones(config.num_hidden_layers, config.num_attention_heads)
-        with torch.inference_mode():
-            assert (network(tokens).logits - ReaderGraph(network)(tokens, gates)[0]).abs().max() < 1e-4
-            gates[1, 2] = 0.0
-            expected = ReaderGraph(network)(tokens, gates)
-        expect_equal(session, (tokens, gates), expected)
-
-
 def test_two_files_of_a_site_have_no_path_in_common(tmp_path: Path) -> None:
-    files = SiteFiles(tmp_path)
-    assert files.add("a", "1") == files.add("a", b"1")
+    site = SiteFiles(tmp_path)
+    assert site.add("a", "1") == site.add("a", b"1")
     with pytest.raises(ValueError, match="a has other contents"):
-        files.add("a", "2")
+        site.add("a", "2")
 
 
 def expect_equal(
@@ -113,12 +98,12 @@ def expect_equal(
 
 
 def test_a_package_with_another_digest_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    name = f"onnxruntime-web-{onnxruntime_web.VERSION}.tgz"
+    name = f"onnxruntime-web-{files.VERSION}.tgz"
     (tmp_path / "onnxruntime-web" / "-").mkdir(parents=True)
     (tmp_path / "onnxruntime-web" / "-" / name).write_bytes(b"another")
     monkeypatch.setenv("NPM_CONFIG_REGISTRY", tmp_path.as_uri())
     with pytest.raises(ValueError, match="expected sha512-"):
-        onnxruntime_web.package(tmp_path / "cache")
+        files.download(tmp_path / "cache")
     assert not (tmp_path / "cache").exists()
 
 
@@ -126,11 +111,11 @@ def test_the_registry_is_the_one_that_npm_would_use(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(Path, "home", lambda: tmp_path)
     monkeypatch.delenv("npm_config_registry", raising=False)
     monkeypatch.delenv("NPM_CONFIG_REGISTRY", raising=False)
-    assert onnxruntime_web.registry() == "https://registry.npmjs.org/"
+    assert files.registry() == "https://registry.npmjs.org/"
     (tmp_path / ".npmrc").write_text("registry=https://mirror.example.org/npm\n", encoding="utf-8")
-    assert onnxruntime_web.registry() == "https://mirror.example.org/npm/"
+    assert files.registry() == "https://mirror.example.org/npm/"
     monkeypatch.setenv("npm_config_registry", "https://other.example.org")
-    assert onnxruntime_web.registry() == "https://other.example.org/"
+    assert files.registry() == "https://other.example.org/"
 
 
 def test_markdown_becomes_html_and_formulas_mathml() -> None:

@@ -42,12 +42,9 @@ def _pages(words: Words) -> list[tuple[str, dict[str, Any], dict[str, Any]]]:
         samples = {"name": "sample", "values": {name: name for name in (*GARMENTS, *SCENES)}}
         return [("vision-transformer", {"source": ["", "sample"]}, {"model": models, "sample": samples} | view)]
     if words.chapter == "model-lab":
-        start, text = ({"name": "text", "initial": words(f"start.{kind}")} for kind in ("decoder", "encoder"))
+        start = {"name": "text", "initial": words("start.decoder")}
         writing = _named("new", "temperature", "topk", "seed")
-        return [
-            ("writer", {"model": ["", "writer-en"]}, {"start": start} | writing | view),
-            ("reader", {"model": ["reader-en"]}, {"text": text} | view),
-        ]
+        return [("writer", {"model": ["", "writer-en"]}, {"start": start} | writing | view)]
     if words.chapter == "walk":
         text = {"name": "text", "initial": sentence("cat")}
         walk = {"walk-at": {"name": "at"}, "walk-edits": {"name": "off"}}
@@ -56,11 +53,6 @@ def _pages(words: Words) -> list[tuple[str, dict[str, Any], dict[str, Any]]]:
         return [(words.chapter, {}, _named("d", "n", "columns") | {"base": {"name": "base", "most": 20_000}})]
     if words.chapter == "relative-projection":
         return [(words.chapter, {}, _named("offset", "position", "pair"))]
-    if words.chapter == "learning":
-        from viz_core.tasks.film import FILMS  # imports torch, for which no other page should wait
-
-        run = {"name": "run", "values": {name: name for name in FILMS}}
-        return [(words.chapter, {"source": ["", "recorded"]}, {"run": run} | _named("seed", "step"))]
     return []
 
 

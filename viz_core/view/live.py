@@ -39,8 +39,8 @@ def live_page(view: View, state: ViewState, site: str) -> str:
         found = next((run for run in runs if _same(groups, show(run[2]()).groups)), None)
     if found is None:
         raise ValueError(
-            "live: expected a translation (greedy or 4 beams), a greedy continuation, a text of the reader or a sample "
-            f"picture, by a shipped model; the site does not compute these maps of {made.model!r}"
+            "live: expected a translation (greedy or 4 beams), a greedy continuation or a sample picture, by a shipped "
+            f"model; the site does not compute these maps of {made.model!r}"
         )
     file, parameters, run = found
     changed = state.display.changes_from(show(run()).state.display)
@@ -67,8 +67,6 @@ def _runs(made: Provenance, num_tokens: int) -> Iterator[tuple[str, dict[str, An
         run = partial(run_shipped, name, text)
         new = num_tokens - len(run(max_new_tokens=0).tokens)
         yield "view-writer", {"text": text, "new": new}, partial(run, max_new_tokens=new)
-    elif name == "reader-en":
-        yield "view-reader", {"text": text}, partial(run_shipped, name, text)
     elif name in ("vit-fashion-mnist", "vit-cifar10"):
         classifier: Any = load(name)
         for sample in GARMENTS if name == "vit-fashion-mnist" else SCENES:

@@ -22,7 +22,7 @@ function wholeMap(view, source) {
   if (!maps.length || maps.includes(undefined)) return partOf(view, `map ${name}`)?.values ?? null;
   const group = groupOf(view, source.input, source.group);
   let values = combineMaps(maps, source.how);
-  if (source.unit === "words") values = mergeWords(values, group);
+  if (source.unit === "words") values = mergeWords(values, group.query_words ?? group.query_tokens.map((_, i) => i), group.key_words ?? group.key_tokens.map((_, i) => i));
   store.derived.set(name, values);
   if (store.derived.size > MOST_DERIVED) store.derived.delete(store.derived.keys().next().value);
   return values;
@@ -40,17 +40,14 @@ export function combineMaps(maps, how) {
   return out;
 }
 
-/** Tokens to words: rows averaged, columns summed (viz_core.maps.word_maps.merge_words). */
-function mergeWords(values, { query_tokens: queries, key_tokens: keys, query_words: rowWords, key_words: columnWords }) {
-  const rowOf = rowWords ?? queries.map((_, i) => i);
-  const columnOf = columnWords ?? keys.map((_, i) => i);
-  const rows = rowOf[rowOf.length - 1] + 1;
-  const columns = columnOf[columnOf.length - 1] + 1;
+/** Tokens to the words of these numbers: rows averaged, columns summed (viz_core.maps.word_maps.merge_words). */
+export function mergeWords(values, rowOf, columnOf) {
+  const [rows, columns] = [rowOf.at(-1) + 1, columnOf.at(-1) + 1];
   const sums = new Float64Array(rows * columns);
   const sizes = new Uint32Array(rows);
   rowOf.forEach((row, i) => {
     sizes[row] += 1;
-    for (let j = 0; j < keys.length; j += 1) sums[row * columns + columnOf[j]] += values[i * keys.length + j];
+    for (let j = 0; j < columnOf.length; j += 1) sums[row * columns + columnOf[j]] += values[i * columnOf.length + j];
   });
   return Float32Array.from(sums, (sum, i) => sum / sizes[Math.floor(i / columns)]);
 }

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from static_site.files import SiteFiles
+from static_site.model_files import tokenizer_json
 from static_site.model_pages import ModelPage, add_model, common_data, example_buttons, text_area
 from static_site.pages import Words
-from static_site.site_files import SiteFiles
-from static_site.tokenizers import tokenizer_json
-from static_site.translator_graphs import export_translator
+from static_site.translator_graph import export_translator
 from viz_core.pretrained import Translator, load
 from viz_core.view.words import group_labels
 

@@ -1,5 +1,8 @@
-// Pictures in the form of a model's training pictures, as viz_core/images/preprocessing.py and Pillow make them. Rows are
-// always filtered before columns; where Pillow does it the other way round, a pixel may be 1 of 255 levels off.
+// A shipped vision transformer: class probabilities, and queries and keys of every layer; and pictures in the form of a
+// model's training pictures, as viz_core/images/preprocessing.py and Pillow make them. Rows are always filtered before
+// columns; where Pillow does it the other way round, a pixel may be 1 of 255 levels off.
+
+import { floats, gatesOf, loadModel } from "./model.js";
 
 const EDGE = 0.05 * 255 * Math.sqrt(3); // a pixel is background within 5% of the largest distance of two colours
 const WORKING_SIDE = 1024;
@@ -200,4 +203,35 @@ export async function decode(blob) {
   const data = new Uint8Array(3 * width * height);
   for (let i = 0; i < width * height; i += 1) for (let channel = 0; channel < 3; channel += 1) data[3 * i + channel] = rgba[4 * i + channel];
   return { width, height, channels: 3, data };
+}
+
+/**
+ * @param files as `loadModel` takes them
+ * @param model {sizes: {layers, heads, size, grid}, pixels: as `prepare` takes them}
+ */
+export async function openClassifier(files, { sizes, pixels: form }, progress) {
+  const { classifier } = await loadModel(files, progress);
+  const { layers, heads, size } = sizes;
+
+  /** @param off heads "GROUP.LAYER.HEAD" that are switched off */
+  async function classify(picture, off = []) {
+    const { pixels, seen } = prepare(picture, form);
+    const { gates, offIn } = gatesOf(off, layers, heads);
+    const made = await classifier.run({ pixels: floats(pixels, [1, form.mean.length, form.height, form.width]), gates });
+    const calls = encoderCalls(made, { layers, heads, size }, offIn);
+    return { probabilities: softmax(made.logits.data), pixels, seen: { shape: [form.height, form.width, 3], values: seen }, calls };
+  }
+
+  return { classify };
+}
+
+/** What the maps of an encoder are computed of, layer by layer. */
+const encoderCalls = (made, { layers, heads, size }, offIn) =>
+  Array.from({ length: layers }, (_, layer) => ({ heads, size, causal: false, off: offIn(layer), queries: made[`encoder.${layer}.queries`].data, keys: made[`encoder.${layer}.keys`].data }));
+
+export function softmax(logits) {
+  const most = Math.max(...logits);
+  const exponentials = [...logits].map((logit) => Math.exp(logit - most));
+  const total = exponentials.reduce((sum, value) => sum + value, 0);
+  return exponentials.map((value) => value / total);
 }

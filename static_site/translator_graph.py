@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 from torch.export import Dim
 
-from static_site.onnx_files import WeightStore, export_graph
+from static_site.model_files import WeightStore, export_graph
 from viz_core.attention.multi_head import KeysValues, MultiHeadAttention
 from viz_core.models.encoder_decoder import EncoderDecoder
 from viz_core.models.transformer import TransformerEncoder

@@ -1,20 +1,69 @@
-"""The page of the shipped vision transformers."""
+"""The page of the shipped vision transformers, and their ONNX graphs, which also return queries and keys.
+
+classifier    pixels (1, channels, height, width), gates -> logits, and queries and keys of each layer
+"""
 
 from __future__ import annotations
 
 import html
 from typing import Any
 
-from static_site.classifier_graph import attention_layers, export_classifier
+import torch
+from torch import Tensor, nn
+
+from static_site.files import SiteFiles
+from static_site.model_files import WeightStore, export_graph
 from static_site.model_pages import ModelPage, add_model, common_data
-from static_site.pages import Words
-from static_site.site_files import SiteFiles
-from static_site.words import plain_text, read_words
+from static_site.pages import Words, plain_text, read_words
+from static_site.translator_graph import gated, projections
+from viz_core.attention.multi_head import MultiHeadAttention
 from viz_core.images.drawn import FOLDER, GARMENTS, SCENES
 from viz_core.images.open_image import MAX_BYTES, MAX_PIXELS
+from viz_core.models.vit import ViT, ViTBlock
 from viz_core.pretrained import ImageClassifier, load
 from viz_core.view.components import read_component
 from viz_core.view.words import group_labels
+
+
+class ClassifierGraph(nn.Module):
+    """A ViT with a gate on the output of each head."""
+
+    def __init__(self, model: ViT) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, pixels: Tensor, gates: Tensor) -> tuple[Tensor, ...]:
+        """Return logits (1, classes), then queries and keys (1, heads, tokens, d) of each layer.
+
+        Args:
+            gates: (layers, heads): 1 leaves a head, 0 switches it off.
+        """
+        layers = attention_layers(self.model)
+        with gated(layers, gates), projections(layers) as found:
+            logits = self.model(pixels)
+        return (logits, *(tensor for layer in layers for tensor in found[layer]))
+
+
+def attention_layers(model: ViT) -> list[MultiHeadAttention]:
+    """The attention of each block."""
+    return [block.attention for block in model.blks if isinstance(block, ViTBlock)]
+
+
+def export_classifier(model: ViT) -> tuple[dict[str, bytes], WeightStore]:
+    """Return the graph "classifier" of a ViT and its weights."""
+    layers, heads = len(model.blks), attention_layers(model)[0].num_heads
+    store = WeightStore(dict(model.named_parameters()))
+    channels = model.patch_embedding.conv.in_channels
+    made = [f"encoder.{i}.{part}" for i in range(layers) for part in ("queries", "keys")]
+    graph = export_graph(
+        ClassifierGraph(model),
+        (torch.randn(1, channels, *model.patch_embedding.img_size), torch.ones(layers, heads)),
+        (None, None),
+        (["pixels", "gates"], ["logits", *made]),
+        store,
+    )
+    return {"classifier": graph}, store
+
 
 NAME = "vision-transformer"
 SAMPLES = {"vit-fashion-mnist": GARMENTS, "vit-cifar10": SCENES}

@@ -1,15 +1,58 @@
-"""onnxruntime-web from the npm registry: a pinned version whose digest is checked."""
+"""The files of a site, their digests, the service worker that knows them, and onnxruntime-web from the npm registry."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
 import io
+import json
 import os
 import re
 import tarfile
 import urllib.request
+from dataclasses import dataclass, field
 from pathlib import Path
+
+WEB = Path(__file__).parent / "web"
+LARGE = re.compile(r"^models/|\.gz$")
+"""Files that a browser keeps when a page loads them; it keeps all others at the first visit to any page."""
+
+
+@dataclass
+class SiteFiles:
+    """What is written so far, by path within the site."""
+
+    folder: Path
+    contents: dict[str, bytes] = field(default_factory=dict)
+
+    def add(self, path: str, content: str | bytes) -> dict[str, object]:
+        """Add a file; its path, size and digest, as `loadFile` takes them.
+
+        Raises:
+            ValueError: if the path is taken by a file with another content.
+        """
+        data = content.encode() if isinstance(content, str) else content
+        if self.contents.get(path, data) != data:
+            raise ValueError(f"path: {path} has other contents already")
+        self.contents[path] = data
+        return {"path": path, "bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+
+    def write(self) -> None:
+        """Write all files, the service worker with their digests, and files.json, which lists them."""
+        digests = {path: hashlib.sha256(data).hexdigest() for path, data in sorted(self.contents.items())}
+        small = [path for path in digests if not LARGE.search(path)]
+        worker = (WEB / "service_worker.js").read_text(encoding="utf-8")
+        known = f"self.FILES = {json.dumps(digests, indent=1)};\nself.SMALL = {json.dumps(small, indent=1)};\n"
+        listed = {path: {"bytes": len(self.contents[path]), "sha256": digest} for path, digest in digests.items()}
+        everything = self.contents | {
+            "service_worker.js": (known + worker).encode(),
+            "files.json": (json.dumps(listed, indent=1) + "\n").encode(),
+        }
+        for path, data in everything.items():
+            file = self.folder / path
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(data)
+
 
 VERSION = "1.30.0"
 SHA512 = "q0y+JrrtukXSzsBWEMccVfqX25LRmosXHF+CaRJmg8pZClzcV7svNc4rKY3jL02Vb7QmRMDs1SigqR4CXAfKYQ=="
@@ -57,7 +100,7 @@ def registry() -> str:
     return REGISTRY
 
 
-def package(cache: Path) -> dict[str, bytes]:
+def download(cache: Path) -> dict[str, bytes]:
     """The script and the program of the package, which is kept in `cache` once it is downloaded.
 
     Raises:

@@ -1,4 +1,4 @@
-"""ONNX graphs whose weights lie in one file beside them, which several graphs share."""
+"""Files of models: ONNX graphs whose weights lie in one file beside them, and tokenizers as JSON for the scripts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,11 @@ import numpy as np
 import onnx
 import torch
 from onnx import helper, numpy_helper
+from tokenizers import Tokenizer
 from torch import Tensor, nn
+
+from static_site.files import SiteFiles
+from viz_core.runtime.assets import ASSETS
 
 WEIGHTS = "weights"
 """The name under which graphs refer to the file of their weights."""
@@ -164,3 +168,44 @@ def _quiet() -> Iterator[None]:
             yield
     finally:
         logger.setLevel(level)
+
+
+def tokenizer_json(tokenizer: Tokenizer) -> str:
+    """Vocabulary, merges and the pattern of pieces of a byte-pair tokenizer as `viz_core.pretrained` trains it.
+
+    Raises:
+        ValueError: if it works in a way that the script does not know.
+    """
+    content = json.loads(tokenizer.to_str())
+    model, steps = content["model"], content["pre_tokenizer"].get("pretokenizers", [])
+    kinds = [content["normalizer"]["type"], model["type"], *(step["type"] for step in steps)]
+    if kinds != ["NFKC", "BPE", "Metaspace", "Split"] or not model["byte_fallback"]:
+        raise ValueError(f"tokenizer: expected NFKC, Metaspace, Split and BPE with bytes, got {', '.join(kinds)}")
+    vocab = sorted(model["vocab"], key=model["vocab"].__getitem__)
+    pattern = steps[1]["pattern"]["Regex"].removeprefix("(?i)")
+    return json.dumps({"vocab": vocab, "merges": model["merges"], "pieces": pattern}, ensure_ascii=False)
+
+
+def byte_tokenizer_json(tokenizer: Tokenizer) -> str:
+    """Vocabulary, merges, what is split off first and special tokens of a byte-level tokenizer, as the writer has it.
+
+    Raises:
+        ValueError: if it works in a way that the script does not know.
+    """
+    content = json.loads(tokenizer.to_str())
+    model, normal = content["model"], content["normalizer"]["normalizers"]
+    split, level = content["pre_tokenizer"]["pretokenizers"]
+    kinds = [*(step["type"] for step in normal), model["type"], split["type"], level["type"]]
+    plain = level["use_regex"] and not level["add_prefix_space"] and split["behavior"] == "Isolated"
+    if kinds != ["NFKC", "Prepend", "BPE", "Split", "ByteLevel"] or normal[1]["prepend"] != " " or not plain:
+        raise ValueError(f"tokenizer: expected NFKC, Prepend, BPE, Split and ByteLevel, got {', '.join(kinds)}")
+    vocab = sorted(model["vocab"], key=model["vocab"].__getitem__)
+    special = [token["content"] for token in content["added_tokens"]]
+    parts = {"vocab": vocab, "merges": model["merges"], "split": split["pattern"]["Regex"], "special": special}
+    return json.dumps(parts, ensure_ascii=False)
+
+
+def add_text_tokenizer(files: SiteFiles, model: str) -> dict[str, object]:
+    """Add the tokenizer of a model of assets/hub; writer and reader have the same, in one file."""
+    tokenizer = Tokenizer.from_file(str(ASSETS / "hub" / model / "tokenizer.json"))
+    return files.add("models/byte-tokenizer.json", byte_tokenizer_json(tokenizer))

@@ -1,0 +1,160 @@
+"""The page of the shipped writer, a small Llama, and its ONNX graph, which also returns queries and keys.
+
+    writer    tokens (1, t), gates, keys and values so far -> logits, and of each layer the queries, and keys and values
+              with these t steps
+
+Queries and keys are returned after their rotation (Su 2021), so that q k^T / sqrt(d) is the score. Each key head serves
+heads / key heads neighbouring heads of queries (Ainslie 2023).
+"""
+
+from __future__ import annotations
+
+import html
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.export import Dim
+
+from static_site.files import SiteFiles
+from static_site.model_files import WeightStore, add_text_tokenizer, export_graph
+from static_site.model_pages import ModelPage, add_model, common_data, example_buttons, text_area
+from static_site.pages import Words, html_of
+from viz_core.hub import HubModel, load_hub
+from viz_core.trace import attend
+from viz_core.view.words import group_labels
+
+
+class WriterGraph(nn.Module):
+    """A Llama with its cache as inputs and outputs; a gate multiplies the output of its head."""
+
+    def __init__(self, network: Any) -> None:
+        super().__init__()
+        self.model = network.model
+        self.lm_head = network.lm_head
+
+    def forward(self, tokens: Tensor, gates: Tensor, past: list[Tensor]) -> tuple[Tensor, ...]:
+        """Return logits (1, t, vocab), then of each layer queries (1, heads, t, d), keys, values (1, key heads, n, d).
+
+        Args:
+            gates: (layers, heads): 1 leaves a head, 0 switches it off.
+            past: keys and values (1, key heads, p, d) of each layer so far; n = p + t.
+        """
+        from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
+
+        states = self.model.embed_tokens(tokens)
+        steps = past[0].shape[2] + torch.arange(tokens.shape[1])
+        cos, sin = self.model.rotary_emb(states, steps[None])
+        made: list[Tensor] = []
+        for i, block in enumerate(self.model.layers):
+            layer = block.self_attn
+            normed = block.input_layernorm(states)
+            queries, keys, values = (
+                _split(matrix(normed), layer.head_dim) for matrix in (layer.q_proj, layer.k_proj, layer.v_proj)
+            )
+            queries, keys = apply_rotary_pos_emb(queries, keys, cos, sin)
+            keys, values = (
+                torch.cat(pair, dim=2) for pair in zip(past[2 * i : 2 * i + 2], (keys, values), strict=True)
+            )
+            groups = layer.num_key_value_groups
+            shared = (each.repeat_interleave(groups, dim=1) for each in (keys, values))
+            heads = attend(queries, *shared, causal=True) * gates[i][:, None, None]
+            states = states + layer.o_proj(heads.transpose(1, 2).flatten(2))
+            states = states + block.mlp(block.post_attention_layernorm(states))
+            made += [queries, keys, values]
+        return (self.lm_head(self.model.norm(states)), *made)
+
+
+def _split(projected: Tensor, head_dim: int) -> Tensor:
+    return projected.unflatten(2, (-1, head_dim)).transpose(1, 2)
+
+
+def export_writer(network: Any) -> tuple[dict[str, bytes], WeightStore]:
+    """Return the graph "writer" of a Llama and its weights."""
+    config = network.config
+    layers, heads, key_heads = config.num_hidden_layers, config.num_attention_heads, config.num_key_value_heads
+    store = WeightStore(dict(network.named_parameters()))
+    past = [f"past.{i}.{part}" for i in range(layers) for part in ("keys", "values")]
+    made = [f"decoder.{i}.{part}" for i in range(layers) for part in ("queries", "keys", "values")]
+    free = Dim.DYNAMIC
+    graph = export_graph(
+        WriterGraph(network),
+        (
+            torch.arange(4, 7)[None],
+            torch.ones(layers, heads),
+            [torch.randn(1, key_heads, 5, config.head_dim) for _ in past],
+        ),
+        ({1: free}, None, [{2: free}] * len(past)),
+        (["tokens", "gates", *past], ["logits", *made]),
+        store,
+    )
+    return {"writer": graph}, store
+
+
+NAME = "writer-en"
+GROUP = "decoder-self"
+PROBLEMS = {
+    "empty": "There is nothing to read yet: type a text.",
+    "too-many": "This text has {count:,} tokens; the model takes at most {most:,}. Shorten it.",
+}
+NUMBERS = {"new": (0, 100, 1, 12), "temperature": (0, 2, 0.05, 0), "topk": (0, 200, 1, 0), "seed": (0, 9999, 1, 0)}
+"""The controls with a number, as in the model lab: least, most, step and first value."""
+
+RESULT = """<p class="note" data-part="whole-caption" hidden></p>
+<p lang="en" class="translation whole" data-part="whole" hidden></p>
+<p class="note" data-part="caption" hidden></p>
+<p lang="en" class="translation"><span data-part="given"></span><mark data-part="result">&nbsp;</mark></p>"""
+
+
+def load_model() -> HubModel:
+    """The writer on the CPU."""
+    return load_hub(NAME, device="cpu", offline=True)
+
+
+def add_files(files: SiteFiles, writer: HubModel) -> dict[str, Any]:
+    """Add the writer's graph and weights, and the tokenizer."""
+    return add_model(files, NAME, *export_writer(writer.network)) | {"tokenizer": add_text_tokenizer(files, NAME)}
+
+
+def page(words: Words) -> ModelPage:
+    """The writer's parts of the page."""
+    fields = "".join(
+        f'<label class="number">{html.escape(words.label("model-lab", name))}<input type="number" name="{name}" '
+        f'min="{least}" max="{most}" step="{step}" value="{first}"></label>'
+        for name, (least, most, step, first) in NUMBERS.items()
+    )
+    button = f'<button type="submit">{words.of("site", "write")}</button>'
+    return ModelPage(
+        "writer",
+        "model-lab",
+        words.of("walk", "option.writer"),
+        text_area(words.label("model-lab", "start")) + fields + button,
+        example_buttons(words, [words.of("walk", "start.writer"), words.of("model-lab", "start.decoder")]),
+        RESULT,
+        words.of("model-lab", "look.maps"),
+        ("rows", "cache"),
+        html_of(words.of("site", "definition.writer")),
+    )
+
+
+def data(words: Words, writer: HubModel, files: dict[str, Any]) -> dict[str, Any]:
+    """What the writer's script reads."""
+    config = writer.network.config
+    layers, heads = config.num_hidden_layers, config.num_attention_heads
+    names = (("translation", "measured"), ("model-lab", "incomplete"))
+    return common_data(words, PROBLEMS, *names) | {
+        "labels": group_labels("model-lab", words.language),
+        "files": files,
+        "sizes": {
+            "layers": layers,
+            "heads": heads,
+            "keyHeads": config.num_key_value_heads,
+            "size": config.head_dim,
+            "room": config.max_position_embeddings,
+        },
+        "heads": [f"{GROUP}.{layer}.{head}" for layer in range(layers) for head in range(heads)],
+        "open": f"{GROUP}.{layers // 2}.0",
+        "model": writer.card.name,
+        "revision": writer.card.revision,
+        "example": words.of("walk", "start.writer"),
+    }
