@@ -34,6 +34,7 @@ def shipped() -> Translator:
 MEASURED = """async (text) => {
   const { makeGroup } = await import(new URL("../view_source.js", location));
   const { measureMap, measuresOf } = await import(new URL("../attention.js", location));
+  const { measures } = JSON.parse(document.getElementById("data").textContent);
   const one = await atlas.model.translate(text);
   const sides = {
     "encoder-self": ["sourceTokens", "sourceTokens"],
@@ -46,7 +47,7 @@ MEASURED = """async (text) => {
     const measure = (layer, head) => measureMap(group.mapOf(layer, head), group.info);
     const ofLayer = ({ heads }, layer) => Array.from({ length: heads }, (_, head) => measure(layer, head));
     const values = group.calls.map(ofLayer);
-    return { listed: measuresOf(group.info, !onItself), values };
+    return { listed: measuresOf(measures, group.info, group.mapOf(0, 0), !onItself), values };
   });
 }"""
 
