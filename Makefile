@@ -10,9 +10,10 @@ export PYTHONDONTWRITEBYTECODE :=
 # 1.5 processes per core, each with one thread, because tests often wait for a server or a browser. Long files come first.
 PROCESSES = $$($(BIN)/python -c 'import os; print(min(3 * os.cpu_count() // 2, 12) or 1)')
 PYTEST = OMP_NUM_THREADS=1 $(BIN)/pytest -n $(PROCESSES) --dist loadfile --no-loadscope-reorder
+TYPESCRIPT := 7.0.2
 PIP_INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --no-compile
 
-.PHONY: run host test test-all check test-library test-ranges docs course site languages bench load attacks serve-test clean
+.PHONY: run host test test-all check types test-library test-ranges docs course site languages bench load attacks serve-test clean
 
 # Start the app on localhost. ADDRESS=0.0.0.0 makes it visible to your network; for a public server use `make host`.
 run: $(VENV)/.app
@@ -35,7 +36,14 @@ check: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/oxlint --deny-warnings assets/components static_site
+	$(MAKE) --no-print-directory types
 	OMP_NUM_THREADS=1 $(BIN)/pytest --collect-only -qq >/dev/null & $(BIN)/mypy; status=$$?; wait; exit $$status
+
+# Check the types of the attention view's scripts, where node and the npm registry can be reached.
+types:
+	@if npm view typescript@$(TYPESCRIPT) version >/dev/null 2>&1; \
+	then npx --yes --package typescript@$(TYPESCRIPT) tsc --project assets/components/attention_view; \
+	else echo "The types of the attention view are not checked: no npm, or no registry."; fi
 
 # The library's tests by themselves: importing streamlit, playwright, plotly or any part of the app is an error.
 test-library: $(VENV)/.dev

@@ -7,7 +7,7 @@ import { measuresOf } from "./measures.js";
 import { onPicture, PAUSE, pinsOf, send } from "./store.js";
 
 /** The pinned units, all on one side: {axis, units} or null. */
-export function pinnedUnits(view) {
+export function pinnedUnits(/** @type {View} */ view) {
   const pins = pinsOf(view);
   if (!pins.length) return null;
   const { axis } = pins[0];
@@ -15,17 +15,17 @@ export function pinnedUnits(view) {
 }
 
 /** Whose attention is read while nothing is pointed at: what is pinned; over a picture else the class token, which comes first. */
-export const restingUnits = (view) => pinnedUnits(view) ?? (onPicture(view) ? { axis: "query", units: [0] } : null);
+export const restingUnits = (/** @type {View} */ view) => pinnedUnits(view) ?? (onPicture(view) ? { axis: "query", units: [0] } : null);
 
 /** The units whose attention is read on the sentence: the one pointed at, else the pinned ones. */
-export function focusUnits(view) {
+export function focusUnits(/** @type {View} */ view) {
   const { cursor } = view;
   if (cursor) return { axis: cursor.by, units: [cursor.by === "query" ? cursor.row : cursor.column] };
   return restingUnits(view);
 }
 
 /** The pair under the pointer; a label alone is paired with what is pinned on the other side, if that is one. */
-export function pointedPair(view) {
+export function pointedPair(/** @type {View} */ view) {
   if (!view.cursor) return null;
   const pinned = restingUnits(view);
   const pinnedUnit = (axis) => (pinned?.axis === axis && (pinned.units.length === 1 || onPicture(view)) ? pinned.units[0] : null);
@@ -37,10 +37,10 @@ export function pointedPair(view) {
 const OF_A_MAP = ["query", "key", "weight"];
 
 /** Names of what a text can point at now. */
-const namesOf = (view) => [...view.store.base.groups[0].map(({ id }) => id), "head", ...(onPicture(view) ? ["patch"] : OF_A_MAP)];
+const namesOf = (/** @type {View} */ view) => [...view.store.base.groups[0].map(({ id }) => id), "head", ...(onPicture(view) ? ["patch"] : OF_A_MAP)];
 
 /** Light what the text points at, and tell the text what the pointer or the focus is on; returns what ends it. */
-export function listenToText(view) {
+export function listenToText(/** @type {View} */ view) {
   const { grid, tabs } = view.parts;
   for (const name of ["pointerover", "focusin"]) {
     grid.addEventListener(name, () => pointAtTerms(["head", view.state.group]));
@@ -55,14 +55,14 @@ export function listenToText(view) {
 }
 
 /** Tell the text what is pointed at in a map: a row, a column, or a cell in both. */
-const tellText = (view, cursor) => pointAtTerms(cursor ? partsAt(view, cursor) : []);
+const tellText = (/** @type {View} */ view, cursor) => pointAtTerms(cursor ? partsAt(view, cursor) : []);
 
-function partsAt(view, { row, column }) {
+function partsAt(/** @type {View} */ view, { row, column }) {
   const inMap = [row !== null && "query", column !== null && "key", row !== null && column !== null && "weight"];
   return [view.state.group, ...(onPicture(view) ? ["patch"] : inMap.filter(Boolean))];
 }
 
-function highlight(view, names) {
+function highlight(/** @type {View} */ view, names) {
   const { root, tabs, grid } = view.parts;
   if (!view.store.base || !view.state) return;
   const lit = namesOf(view).filter((name) => names.includes(name));
@@ -89,7 +89,7 @@ function boxOf({ kind, left, top, right, bottom, height }, stage, name) {
 }
 
 /** Weights of the units in focus over the bins of the other side of a plot; several are combined. */
-export function foldFocus(view, cells, focus) {
+export function foldFocus(/** @type {View} */ view, cells, focus) {
   const own = focus.axis === "query" ? cells.queries : cells.keys;
   const count = focus.axis === "query" ? cells.columns : cells.rows;
   const bins = [...new Set(focus.units.map(own.binOf))].filter((bin) => bin !== null);
@@ -103,9 +103,8 @@ export function foldFocus(view, cells, focus) {
   return { values, bins };
 }
 
-/** The hovered or pinned units as [template, values] of a sentence, or null. */
-export function describePointer(view, plot = view.plots[0]) {
-  const { cells } = plot;
+/** The hovered or pinned units as [template, values] of a sentence, or null. @returns {[string, object] | null} */
+export function describePointer(/** @type {View} */ view, cells = view.plots[0].cells) {
   const pair = binsOf(cells, pointedPair(view));
   if (pair) return [cells.differs ? "differs" : "looks_at", pairWords(cells, pair)];
   const focus = focusUnits(view);
@@ -140,7 +139,7 @@ export function binsOf(cells, pair) {
 }
 
 /** Rows and columns to mark in a plot: {at, strong} in bins; strong ones are pinned. */
-export function marksOf(view, { cells }) {
+export function marksOf(/** @type {View} */ view, { cells }) {
   const pinned = pinnedUnits(view);
   const marks = (axis, side, pointed) => {
     const bins = pinned?.axis === axis ? [...new Set(pinned.units.map(side.binOf))].filter((bin) => bin !== null) : [];
@@ -151,7 +150,7 @@ export function marksOf(view, { cells }) {
 }
 
 /** Point at {row, column, by} or at nothing. */
-export function pointAt(view, cursor) {
+export function pointAt(/** @type {View} */ view, cursor) {
   if (samePlace(cursor, view.cursor)) return;
   view.cursor = cursor;
   tellText(view, cursor);
@@ -161,7 +160,7 @@ export function pointAt(view, cursor) {
 export const samePlace = (a, b) => a?.row === b?.row && a?.column === b?.column && a?.by === b?.by;
 
 /** Announce the open head and the hovered pair to screen readers (aria-live), after a pause. */
-export function announce(view) {
+export function announce(/** @type {View} */ view) {
   clearTimeout(view.speaking);
   view.speaking = setTimeout(() => {
     const sentence = describePointer(view) ?? describeWhole(view);
@@ -170,8 +169,8 @@ export function announce(view) {
   }, PAUSE);
 }
 
-/** Summary of a map for screen readers: its size and strongest pair. */
-function describeWhole(view) {
+/** Summary of a map for screen readers: its size and strongest pair. @returns {[string, object]} */
+function describeWhole(/** @type {View} */ view) {
   const { cells } = view.plots[0];
   const best = cells.values.reduce((found, value, i) => (Math.abs(value) > Math.abs(cells.values[found]) ? i : found), 0);
   const pair = pairWords(cells, { row: Math.floor(best / cells.columns), column: best % cells.columns });
@@ -180,7 +179,7 @@ function describeWhole(view) {
 }
 
 /** Open a head; pins stay while the tokens stay the same. */
-export function openHead(view, { group, layer, head }, delay = 0) {
+export function openHead(/** @type {View} */ view, { group, layer, head }, delay = 0) {
   const { state } = view;
   const otherGroup = group !== state.group;
   Object.assign(state, { group, layer, head });
@@ -197,14 +196,14 @@ export function openHead(view, { group, layer, head }, delay = 0) {
 }
 
 /** Change display options. */
-export function setDisplay(view, changes, delay = 0) {
+export function setDisplay(/** @type {View} */ view, changes, delay = 0) {
   Object.assign(view.state.display, changes);
   view.render();
   send(view, delay);
 }
 
 /** Pin a unit (token or word) of one side, or let it go; `more` adds it to those pinned already. */
-export function togglePin(view, axis, unit, more) {
+export function togglePin(/** @type {View} */ view, axis, unit, more) {
   const side = view.axes[axis];
   if (unit >= side.count) return; // only the text that it is compared with has it
   const letter = axis === "query" ? "q" : "k";
@@ -220,18 +219,19 @@ export function togglePin(view, axis, unit, more) {
 }
 
 /** Record a clicked pair, whose score the page decomposes; it is sent with the next message. */
-export function openCell(view, { row, column }) {
+export function openCell(/** @type {View} */ view, { row, column }) {
   const { query, key } = view.axes;
   if (row === null || column === null || row >= query.count || column >= key.count) return;
-  view.clicks += 1;
-  view.cell = { id: `${view.name}.${view.clicks}`, group: view.state.group, query: query.first(row), key: key.first(column) };
+  const { channel } = view;
+  channel.clicks += 1;
+  channel.cell = { id: `${channel.name}.${channel.clicks}`, group: view.state.group, query: query.first(row), key: key.first(column) };
 }
 
-export function unpin(view) {
+export function unpin(/** @type {View} */ view) {
   view.state.pins = [];
   renderPinned(view);
   send(view);
 }
 
 /** Over a picture everything depends on the pinned tokens. */
-const renderPinned = (view) => (onPicture(view) ? view.render() : view.renderHover());
+const renderPinned = (/** @type {View} */ view) => (onPicture(view) ? view.render() : view.renderHover());

@@ -10,7 +10,7 @@ export const mapName = ({ input, group, heads, how, unit }) => `${input}.${group
 const MOST_DERIVED = 24;
 
 /** All cells of a short map as float32, or null until they are here. */
-function wholeMap(view, source) {
+function wholeMap(/** @type {View} */ view, source) {
   const { store } = view;
   const name = mapName(source);
   const sent = store.parts.get(`map ${name}`);
@@ -58,14 +58,14 @@ export const UNKNOWN = 0;
 const ROUGH = 1;
 export const EXACT = 2;
 
-/** What the open head's plot shows: {input, group, heads, how, unit}. */
-export function openSource(view) {
+/** What the open head's plot shows. @returns {Source} */
+export function openSource(/** @type {View} */ view) {
   const { group, display } = view.state;
   return { input: 0, group, heads: chosenHeads(view), how: display.how, unit: display.unit };
 }
 
-/** What it is compared with, or null. */
-export function otherSource(view) {
+/** What it is compared with, or null. @returns {Source | null} */
+export function otherSource(/** @type {View} */ view) {
   const other = comparedWith(view);
   if (!other) return null;
   const { input, layer, head } = other;
@@ -73,7 +73,7 @@ export function otherSource(view) {
 }
 
 /** The window of a map, no larger than it, and how many tokens become one cell. */
-export function windowOf(view, axes, zoom) {
+export function windowOf(/** @type {View} */ view, axes, zoom) {
   const fit = (start, length, count) => {
     const size = Math.max(1, Math.min(length, count));
     return [Math.max(0, Math.min(start, count - size)), size];
@@ -87,7 +87,7 @@ export function windowOf(view, axes, zoom) {
  * The cells of a window: {rows, columns, values, grades, queries, keys, weight(row, column), write(row, column)}.
  * Grades say how well each is known: EXACT, ROUGH (8 bits, or the largest of several), UNKNOWN.
  */
-export function cellsOf(view, source, zoom) {
+export function cellsOf(/** @type {View} */ view, source, zoom) {
   const group = groupOf(view, source.input, source.group);
   const axes = axesOf(view, source.input);
   const shown = windowOf(view, axes, zoom);
@@ -107,7 +107,7 @@ export function cellsOf(view, source, zoom) {
   return finishCells(view, cells);
 }
 
-export function finishCells(view, cells) {
+export function finishCells(/** @type {View} */ view, cells) {
   const { columns, values, grades, queries, keys } = cells;
   cells.exact = !grades.some((grade) => grade !== EXACT);
   cells.weight = (row, column) => values[row * columns + column];
@@ -126,7 +126,7 @@ export function finishCells(view, cells) {
   return cells;
 }
 
-function fillFromMap(view, source, cells, axes) {
+function fillFromMap(/** @type {View} */ view, source, cells, axes) {
   const whole = wholeMap(view, source);
   if (!whole) return;
   const { rows, columns, values, queries, keys } = cells;
@@ -137,7 +137,7 @@ function fillFromMap(view, source, cells, axes) {
   cells.grades.fill(EXACT);
 }
 
-function fillFromTiles(view, source, cells, [down, across]) {
+function fillFromTiles(/** @type {View} */ view, source, cells, /** @type {number[]} */ [down, across]) {
   const { rows, columns, values, grades, queries, keys } = cells;
   const grade = down || across ? ROUGH : EXACT;
   const [top, left] = [queries.from >> down, keys.from >> across];
@@ -159,7 +159,7 @@ function fillFromTiles(view, source, cells, [down, across]) {
 }
 
 /** Until the numbers are here: what the thumbnails say of them. */
-function fillFromThumbnails(view, source, cells, group) {
+function fillFromThumbnails(/** @type {View} */ view, source, cells, group) {
   const pictures = source.heads.map(([layer, head]) => {
     const picture = pictureOf(view, source.input, source.group, layer, false);
     return picture && { ...picture, values: picture.of(head) };
@@ -186,7 +186,7 @@ function fillFromThumbnails(view, source, cells, group) {
 }
 
 /** The first minus the second, cell by cell; of two texts by tokens that match. Null where they are not equally large. */
-export function differenceOf(view, first, second) {
+export function differenceOf(/** @type {View} */ view, first, second) {
   const sides = [first.queries, first.keys, second.queries, second.keys];
   if (first.input !== second.input && sides.every((side) => side.size === 1)) return matchedDifference(view, first, second);
   if (first.rows !== second.rows || first.columns !== second.columns) return null;
@@ -195,7 +195,7 @@ export function differenceOf(view, first, second) {
   return finishCells(view, { ...first, values, grades, signed: true, differs: true });
 }
 
-function matchedDifference(view, first, second) {
+function matchedDifference(/** @type {View} */ view, first, second) {
   const rows = matchSides(first.queries, second.queries);
   const columns = matchSides(first.keys, second.keys);
   const sized = [first, second].map(({ values, columns: width }) => Object.assign(values.subarray(), { columns: width }));

@@ -88,7 +88,7 @@ export function readTheme(root) {
 }
 
 /** How the weights or differences of these cells become colours. */
-export const paintOf = (view, cells) => (cells.signed ? view.paints.signed : view.paints.weights);
+export const paintOf = (/** @type {View} */ view, cells) => (cells.signed ? view.paints.signed : view.paints.weights);
 
 /**
  * A map as an image of that many pixels. Larger than the map it repeats cells; smaller it keeps

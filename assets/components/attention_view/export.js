@@ -11,13 +11,13 @@ const STRIP = 2 ** 20; // weights in one answer, as in viz_core/view/computed_ma
 const MOST = 2 ** 24; // weights that are fetched for a file: all of 4,096 x 4,096
 
 /** Save the numbers as they are now, once all of them are here. */
-function saveNumbers(view, ending) {
+function saveNumbers(/** @type {View} */ view, ending) {
   view.saving = { ending, stem: stemOf(view), about: captionOfView(view), tables: tablesOf(view) };
   view.render();
 }
 
 /** Go on with what is being saved: write it if it is whole, else ask for the next strip. */
-export function continueSaving(view) {
+export function continueSaving(/** @type {View} */ view) {
   if (!view.saving) return;
   const { ending, stem, about } = view.saving;
   let { tables } = view.saving;
@@ -32,7 +32,7 @@ export function continueSaving(view) {
 }
 
 /** One table for each plot: all of a short map, the part shown of a long one; exact if it may be fetched. */
-function tablesOf(view, fetch = true) {
+function tablesOf(/** @type {View} */ view, fetch = true) {
   return view.plots.map((plot) => {
     const [cells, wanted] = onPicture(view) ? [plot.cells, null] : wholeOf(view, plot, fetch);
     const { queries, keys } = wanted ?? cells;
@@ -49,13 +49,13 @@ function tablesOf(view, fetch = true) {
 }
 
 /** What of a plot is here already, or the sources and the window that are still to come. */
-function wholeOf(view, plot, fetch) {
+function wholeOf(/** @type {View} */ view, plot, fetch) {
   const { exact } = openGroup(view);
   const zoom = exact ? null : zoomOf(view);
   const other = plot.cells.differs ? otherSource(view) : null;
   const sources = [plot.source, ...(other ? [other] : [])];
   const each = sources.map((source) => cellsOf(view, source, zoom));
-  const cells = other ? differenceOf(view, ...each) : each[0];
+  const cells = other ? differenceOf(view, each[0], each[1]) : each[0];
   if (cells.exact) return [cells, null];
   const axes = axesOf(view, plot.source.input);
   const { row, rows, column, columns } = windowOf(view, axes, zoom);
@@ -65,7 +65,7 @@ function wholeOf(view, plot, fetch) {
 }
 
 /** Take the strips that are here. */
-function fillTable(view, table) {
+function fillTable(/** @type {View} */ view, table) {
   const { sources, queries, keys, rows, columns, strips } = table;
   const height = Math.max(1, Math.floor(STRIP / columns));
   while (table.done < rows) {
@@ -149,7 +149,7 @@ const SAVE = {
   "grid-svg": (view) => saveGrid(view, "svg"),
 };
 
-export function exportAs(view, kind) {
+export function exportAs(/** @type {View} */ view, kind) {
   SAVE[kind](view, kind);
   view.parts.exports.open = false;
 }
@@ -164,24 +164,24 @@ const WRITTEN = {
 // What is being written. A run that waited for something builds the view anew; then the same map in the new view takes it.
 let pending = null;
 
-function requestFile(view, kind) {
+function requestFile(/** @type {View} */ view, kind) {
   view.store.parts.delete(kind);
   pending = { view, kind, name: fileName(view, WRITTEN[kind].ending) };
   view.render();
 }
 
-export function deliverFile(view) {
+export function deliverFile(/** @type {View} */ view) {
   if (!pending) return;
   const { type, ending } = WRITTEN[pending.kind];
   if (pending.view !== view && pending.name !== fileName(view, ending)) return;
   const file = partOf(view, pending.kind);
   if (!file) return;
   pending = null;
-  saveFile(new Blob([file.values], { type }), fileName(view, ending));
+  saveFile(new Blob([/** @type {BlobPart} */ (file.values)], { type }), fileName(view, ending));
 }
 
 /** The address holds the state; it is copied once Python has written the newest there. */
-async function copyLink(view) {
+async function copyLink(/** @type {View} */ view) {
   if (!(await copyText(window.location.href))) return;
   view.parts.live.textContent = view.words.text("link_copied");
   view.parts.exportNote.textContent = view.words.text("link_copied");

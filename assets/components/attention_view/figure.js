@@ -82,7 +82,7 @@ function write(context, theme, text, x, y, size, colour, bold = "", align = "lef
 const MOST_NAMED = 12; // heads
 
 /** "attention-cross-mean-of-24-heads-words": two views that differ have two names. */
-export function stemOf(view) {
+export function stemOf(/** @type {View} */ view) {
   const { group, display } = view.state;
   const { text } = view.words;
   const parts = [text("stem"), group, headsPart(view, view.plots[0].source)];
@@ -102,11 +102,11 @@ export function stemOf(view) {
   return parts.join("-");
 }
 
-export const fileName = (view, ending) => `${stemOf(view)}.${ending}`;
+export const fileName = (/** @type {View} */ view, ending) => `${stemOf(view)}.${ending}`;
 
-const gridName = (view, ending) => `${view.words.text("stem")}-${view.state.group}-${view.words.text("stem_all")}.${ending}`;
+const gridName = (/** @type {View} */ view, ending) => `${view.words.text("stem")}-${view.state.group}-${view.words.text("stem_all")}.${ending}`;
 
-function headsPart(view, { heads, how }) {
+function headsPart(/** @type {View} */ view, { heads, how }) {
   const group = openGroup(view);
   const { text } = view.words;
   const number = (layer) => group.layers[layer].number;
@@ -122,7 +122,7 @@ function headsPart(view, { heads, how }) {
 }
 
 /** Of what the plots show: {title, lines, link}. */
-export function captionOfView(view) {
+export function captionOfView(/** @type {View} */ view) {
   const { plots, words } = view;
   const { label } = openGroup(view);
   const name = plots.map((plot) => plot.title).join(" | ");
@@ -131,13 +131,13 @@ export function captionOfView(view) {
 }
 
 /** Of the whole grid. */
-function captionOfGrid(view) {
+function captionOfGrid(/** @type {View} */ view) {
   const title = view.words.text("file_title", { kind: openGroup(view).label, name: view.words.text("heads") });
   return { title, lines: madeLines(view, [0]), link: linkOf(view) };
 }
 
 /** What else must be known to read the numbers. */
-function linesOf(view) {
+function linesOf(/** @type {View} */ view) {
   const { plots, state, words } = view;
   const [{ source, cells }] = plots;
   const lines = [];
@@ -157,13 +157,13 @@ function linesOf(view) {
 }
 
 /** Largest of several heads: no distribution any more. */
-export const isLargest = ({ source: { heads, how }, heads: drawnApart }) => how === "max" && heads.length > 1 && !drawnApart?.length;
+export const isLargest = (/** @type {Plot} */ { source: { heads, how }, heads: drawnApart }) => how === "max" && heads.length > 1 && !drawnApart?.length;
 
 /** How many weights one cell stands for, or null. */
 export const pooledBy = ({ queries, keys }) => (queries.size > 1 || keys.size > 1 ? { rows: queries.size, columns: keys.size } : null);
 
 /** Model and text of each input that is shown. */
-function madeLines(view, inputs = [...new Set(view.plots.map((plot) => plot.source.input).concat(comparedWith(view)?.input ?? 0))]) {
+function madeLines(/** @type {View} */ view, inputs = [...new Set(view.plots.map((plot) => plot.source.input).concat(comparedWith(view)?.input ?? 0))]) {
   const { words } = view;
   const lines = inputs.flatMap((input) => {
     const { model, revision, text } = groupOf(view, input, view.state.group).made;
@@ -182,13 +182,13 @@ function linkOf({ store }) {
 const PRINT_SCALE = 3; // pixels of a PNG for every pixel of the layout
 const THUMBNAIL = { size: 64, gap: 6, names: 30, top: 20 };
 
-export const savePicture = (view, ending) => savePlots(asPrinted(view), ending);
-export const saveGrid = (view, ending) => saveHeads(asPrinted(view), ending);
+export const savePicture = (/** @type {View} */ view, ending) => savePlots(asPrinted(view), ending);
+export const saveGrid = (/** @type {View} */ view, ending) => saveHeads(asPrinted(view), ending);
 
 /** The view as it is drawn on paper: nothing is pointed at. */
-const asPrinted = (view) => Object.assign(Object.create(view), { theme: { ...view.theme, ...PRINTED }, dark: false, cursor: null });
+const asPrinted = (/** @type {View} */ view) => Object.assign(Object.create(view), { theme: { ...view.theme, ...PRINTED }, dark: false, cursor: null });
 
-function savePlots(view, ending) {
+function savePlots(/** @type {View} */ view, ending) {
   const { plots, parts, words } = view;
   const about = captionOfView(view);
   const across = plots.length > 1 && parts.plots.clientWidth > 1.5 * plots[0].layout.width;
@@ -215,7 +215,7 @@ const sidesOf = ({ words, theme }, group) => [
   [words.text("keys", { label: group.keys_label }), theme.keys],
 ];
 
-function saveHeads(view, ending) {
+function saveHeads(/** @type {View} */ view, ending) {
   const group = openGroup(view);
   const about = captionOfGrid(view);
   const { size, gap, names, top } = THUMBNAIL;
@@ -225,13 +225,13 @@ function saveHeads(view, ending) {
     height: top + group.layers.length * (size + gap),
     title: about.title,
     names: sidesOf(view, group),
-    bar: onPicture(view) ? null : barOf(view),
+    bar: onPicture(view) ? null : barOf(view, null),
     draw: (context) => drawHeads(context, view, group),
   };
   savePictureFile(layOutFigure(view, [block], about), about, ending, gridName(view, ending));
 }
 
-function drawHeads(context, view, group) {
+function drawHeads(context, /** @type {View} */ view, group) {
   const { size, gap, names, top } = THUMBNAIL;
   const name = (text, x, y, align) => {
     Object.assign(context, { textAlign: align, textBaseline: "middle", font: `11px ${view.theme.font}`, fillStyle: view.theme.quiet });
@@ -254,7 +254,7 @@ function drawHeads(context, view, group) {
 }
 
 /** One thumbnail; nothing where it is not here yet. */
-function drawHead(context, view, layer, head) {
+function drawHead(context, /** @type {View} */ view, layer, head) {
   const { size } = THUMBNAIL;
   if (onPicture(view)) {
     paintOverThumbnail(context, view, layer, head, size);

@@ -54,7 +54,7 @@ export function zip(files) {
     local.setUint32(0, 0x04034b50, true);
     central.setUint32(0, 0x02014b50, true);
     central.setUint16(4, 20, true);
-    for (const [record, at] of [[local, 4], [central, 6]]) {
+    for (const [record, at] of /** @type {[DataView, number][]} */ ([[local, 4], [central, 6]])) {
       fields.forEach((field, i) => record.setUint16(at + 2 * i, field, true));
       record.setUint32(at + 10, crc32(bytes), true);
       record.setUint32(at + 14, bytes.length, true);
@@ -102,6 +102,7 @@ export class SvgContext {
   constructor() {
     this.shapes = [];
     this.saved = [];
+    this.fillStyle = this.strokeStyle = this.font = this.textAlign = this.textBaseline = "";
     this.transform = "";
     this.globalAlpha = 1;
     this.lineWidth = 1;
@@ -150,7 +151,7 @@ export class SvgContext {
       "text",
       {
         // Not every reader of SVG knows other baselines: half of the letters' height is added instead.
-        x: round(x), y: round(y + (this.textBaseline === "middle" ? 0.35 * size : 0)), fill: this.fillStyle, "font-size": size, "font-family": family,
+        x: round(x), y: round(y + (this.textBaseline === "middle" ? 0.35 * Number(size) : 0)), fill: this.fillStyle, "font-size": size, "font-family": family,
         "font-weight": weight ? "bold" : "",
         "text-anchor": { right: "end", center: "middle" }[this.textAlign] ?? "start",
       },

@@ -11,7 +11,7 @@ const LEAST_CELLS = 4; // on a side of the part shown
 const DRAG = 6; // pixels a mouse moves before it means a part and not a cell
 
 /** Show a part {row, column, rows, columns}, or with null all. The state keeps it once the reader pauses. */
-export function zoomTo(view, part) {
+export function zoomTo(/** @type {View} */ view, part) {
   if (onPicture(view)) return;
   const { query, key } = view.axes;
   const whole = !part || (part.rows >= query.count && part.columns >= key.count);
@@ -32,10 +32,10 @@ export function zoomTo(view, part) {
   send(view, 2 * PAUSE);
 }
 
-const shownPart = (view) => windowOf(view, view.axes, zoomOf(view));
+const shownPart = (/** @type {View} */ view) => windowOf(view, view.axes, zoomOf(view));
 
 /** Zoom by a factor (below 1 is nearer) around a unit of each side, which stays where it is on the screen. */
-export function zoomBy(view, factor, around = null) {
+export function zoomBy(/** @type {View} */ view, factor, around = null) {
   const shown = shownPart(view);
   const row = around?.row ?? shown.row + shown.rows / 2;
   const column = around?.column ?? shown.column + shown.columns / 2;
@@ -48,7 +48,7 @@ export function zoomBy(view, factor, around = null) {
 }
 
 /** Keep a cell on the screen. */
-function reveal(view, { row, column }) {
+function reveal(/** @type {View} */ view, { row, column }) {
   const shown = shownPart(view);
   const nearest = (at, start, length) => (at === null ? start : Math.min(Math.max(start, at - length + 1), at));
   zoomTo(view, { ...shown, row: nearest(row, shown.row, shown.rows), column: nearest(column, shown.column, shown.columns) });
@@ -67,7 +67,7 @@ function unitsAt({ cells, layout }, x, y) {
 }
 
 /** The box a mouse draws on a whole map, or the way it moves an enlarged one. */
-export function listenToZoom(view, index) {
+export function listenToZoom(/** @type {View} */ view, index) {
   const { stage, box } = view.stages[index];
   const fingers = new Map();
   const place = (event) => {
@@ -136,12 +136,12 @@ export function listenToZoom(view, index) {
   }, { passive: false });
 }
 
-function pinchStart(view, plot, [one, two]) {
+function pinchStart(/** @type {View} */ view, plot, /** @type {any[]} */ [one, two]) {
   const middle = { x: (one.x + two.x) / 2, y: (one.y + two.y) / 2 };
   return { pinch: Math.hypot(one.x - two.x, one.y - two.y) || 1, around: unitsAt(plot, middle.x, middle.y), shown: shownPart(view), pans: true };
 }
 
-function pinchMove(view, { pinch, around, shown }, [one, two]) {
+function pinchMove(/** @type {View} */ view, { pinch, around, shown }, /** @type {any[]} */ [one, two]) {
   const factor = pinch / (Math.hypot(one.x - two.x, one.y - two.y) || 1);
   zoomTo(view, {
     rows: shown.rows * factor,
@@ -151,7 +151,7 @@ function pinchMove(view, { pinch, around, shown }, [one, two]) {
   });
 }
 
-export function listenToPlot(view, index) {
+export function listenToPlot(/** @type {View} */ view, index) {
   const { stage } = view.stages[index];
   const hit = (event) => {
     const box = stage.getBoundingClientRect();
@@ -187,9 +187,9 @@ export function listenToPlot(view, index) {
 }
 
 /** Whether a click adds to what is chosen. */
-export const wantsMore = (view, event) => view.several || event.shiftKey || event.ctrlKey || event.metaKey;
+export const wantsMore = (/** @type {View} */ view, event) => view.several || event.shiftKey || event.ctrlKey || event.metaKey;
 
-function moveInPlot(view, event) {
+function moveInPlot(/** @type {View} */ view, event) {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   if (onPicture(view)) {
     moveOver(view, event);
@@ -230,7 +230,7 @@ function moveInPlot(view, event) {
 const TYPED_IN = "input, textarea, select, [contenteditable], [role=textbox], [role=combobox], [role=dialog]";
 
 /** Listen to keys pressed in the view, and on the page where nothing else handles them. Returns a function that stops. */
-export function listenToKeys(view) {
+export function listenToKeys(/** @type {View} */ view) {
   const { root } = view.parts;
   root.addEventListener("keydown", (event) => onKey(view, event));
   // In a notebook the page is not the view's: its cells have keys of their own.
@@ -245,7 +245,7 @@ export function listenToKeys(view) {
   return () => document.removeEventListener("keydown", onKeydown);
 }
 
-function onKey(view, event) {
+function onKey(/** @type {View} */ view, event) {
   // Many keyboards type brackets with AltGr, which some systems report as Ctrl as well.
   if (event.metaKey || (event.ctrlKey && !event.getModifierState("AltGraph"))) return;
   const { parts, state } = view;

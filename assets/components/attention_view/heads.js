@@ -13,7 +13,7 @@ const headBeside = (made) => made.closest(".cell").firstChild;
 const placeOf = ({ group }, layer, head) => `${group}.${layer}.${head}`;
 
 /** A thumbnail with its switch; alone where heads cannot be switched. */
-function withSwitch(view, button) {
+function withSwitch(/** @type {View} */ view, button) {
   if (!view.store.switches) return button;
   const cell = element("span", "cell", { role: "none" });
   const made = element("button", "switch", { type: "button", role: "switch", tabindex: -1 });
@@ -24,7 +24,7 @@ function withSwitch(view, button) {
 }
 
 /** Which heads are off. */
-export function markSwitches(view) {
+export function markSwitches(/** @type {View} */ view) {
   const { parts, state, store, words } = view;
   const { switches } = store;
   const mark = (made, layer, head, text) => {
@@ -46,7 +46,7 @@ export function markSwitches(view) {
 }
 
 /** Switch a head off or on at once, and notify Python. */
-function turn(view, layer, head) {
+function turn(/** @type {View} */ view, layer, head) {
   const place = placeOf(view.state, layer, head);
   const { switches } = view.store;
   if (!switches.delete(place)) switches.add(place);
@@ -54,7 +54,7 @@ function turn(view, layer, head) {
   view.setTriggerValue?.("switch", place);
 }
 
-export function listenToSwitches(view) {
+export function listenToSwitches(/** @type {View} */ view) {
   const { grid, openSwitch } = view.parts;
   grid.addEventListener("click", (event) => {
     const made = event.target.closest?.(".switch");
@@ -73,7 +73,7 @@ const LAYER_NAMES = 24;
 const QUICK_WEIGHTS = 2 ** 26; // pictures that are asked for at once need no more weights than this, or are one layer
 
 /** Tabs, one for each group; rebuilt only when the groups have changed, so that focus stays. */
-export function renderTabs(view) {
+export function renderTabs(/** @type {View} */ view) {
   const { tabs, panel } = view.parts;
   const groups = view.store.base.groups[0];
   const shape = JSON.stringify(groups.map((group) => [group.id, group.label]));
@@ -97,7 +97,7 @@ export function renderTabs(view) {
   panel.setAttribute("aria-labelledby", `tab-${view.state.group}`);
 }
 
-export function moveInTabs(view, event) {
+export function moveInTabs(/** @type {View} */ view, event) {
   const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
   if (!step) return;
   event.preventDefault();
@@ -108,7 +108,7 @@ export function moveInTabs(view, event) {
 }
 
 /** The grid's buttons, in layers or in the order of a measure; their pictures are painted by `paintGrid`. */
-export function buildGrid(view) {
+export function buildGrid(/** @type {View} */ view) {
   const { grid } = view.parts;
   const { layers } = openGroup(view);
   const { words, state, store } = view;
@@ -138,7 +138,7 @@ export function buildGrid(view) {
   };
   if (sort === "layer") {
     const widest = Math.max(...layers.map((layer) => layer.heads));
-    grid.style.setProperty("--heads", widest);
+    grid.style.setProperty("--heads", String(widest));
     const top = element("div", "row", { role: "row" });
     top.append(name("none", "")); // the corner
     for (let head = 0; head < widest; head += 1) top.append(name("columnheader", words.text("head_short", { head: head + 1 })));
@@ -169,7 +169,7 @@ export function buildGrid(view) {
 }
 
 /** How many heads a filter lets through, or that it cannot be read. */
-function renderGridNote(view, readable, shown, all) {
+function renderGridNote(/** @type {View} */ view, readable, shown, all) {
   const { gridNote, filter } = view.parts;
   const { words } = view;
   const wrong = !readable;
@@ -181,7 +181,7 @@ function renderGridNote(view, readable, shown, all) {
 }
 
 /** Pictures and names of the thumbnails; painted again only when something they show has changed. */
-export function paintGrid(view) {
+export function paintGrid(/** @type {View} */ view) {
   const { grid } = view.parts;
   const { group, display } = view.state;
   const { layers } = openGroup(view);
@@ -216,13 +216,14 @@ export function paintGrid(view) {
     }
     if (!picture) continue;
     const { width, height } = context.canvas;
+    /** @type {[Paint, (byte: number) => number, number]} */
     const [colours, stepsOf, zero] = signed[layer] ?? [paint, steps, 0];
     context.putImageData(rasterise({ ...picture, values: picture.of(head) }, colours.palette, stepsOf, width, height, zero), 0, 0);
   }
 }
 
-/** Colours, steps and the byte of 0 for a layer of signed maps; null for others. */
-function signedPaint(view, layer) {
+/** Colours, steps and the byte of 0 for a layer of signed maps; null for others. @returns {[Paint, (byte: number) => number, number] | null} */
+function signedPaint(/** @type {View} */ view, layer) {
   const most = pictureOf(view, 0, view.state.group, layer, false)?.most;
   if (!most) return null;
   const { scale, palette } = view.state.display;
@@ -231,7 +232,7 @@ function signedPaint(view, layer) {
 }
 
 /** Ask for pictures that are not here, the nearest layers first, no more at once than come quickly. */
-function wantPictures(view, layers) {
+function wantPictures(/** @type {View} */ view, layers) {
   const { query_tokens: queries, key_tokens: keys } = openGroup(view);
   const { group, layer: open } = view.state;
   const missing = layers.map((_, layer) => layer).filter((layer) => !pictureOf(view, 0, group, layer, false));
@@ -245,7 +246,7 @@ function wantPictures(view, layers) {
 }
 
 /** Which heads are open, chosen and compared with, in the grid and in words under it. */
-export function markHeads(view) {
+export function markHeads(/** @type {View} */ view) {
   const { layer: openLayer, head: openNumber } = view.state;
   const chosen = new Set(view.state.display.heads === "one" ? [] : chosenHeads(view).map(String));
   const other = comparedWith(view);
@@ -262,9 +263,10 @@ export function markHeads(view) {
   renderPrint(view);
 }
 
-export function listenToGrid(view) {
+export function listenToGrid(/** @type {View} */ view) {
   const { grid } = view.parts;
   const of = (event) => event.target.closest?.(".head");
+  /** @returns {Head} */
   const read = (button) => [Number(button.dataset.layer), Number(button.dataset.head)];
   grid.addEventListener("click", (event) => {
     const button = of(event);
@@ -281,7 +283,7 @@ export function listenToGrid(view) {
 }
 
 /** A click on a head opens it; or chooses it among several, or as the one to compare with. */
-function pickHead(view, [layer, head], more) {
+function pickHead(/** @type {View} */ view, [layer, head], more) {
   const { state } = view;
   const { display } = state;
   if (display.compare !== "off" && (more || view.slot === "second")) {
@@ -300,7 +302,7 @@ function pickHead(view, [layer, head], more) {
   openHead(view, { group: state.group, layer, head });
 }
 
-function moveInGrid(view, event) {
+function moveInGrid(/** @type {View} */ view, event) {
   const { layer, head, group } = view.state;
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   let to = null;
@@ -312,18 +314,18 @@ function moveInGrid(view, event) {
     const heads = shownHeads(view);
     to = step && heads[heads.findIndex(([l, h]) => l === layer && h === head) + step];
   }
-  if (!to || !hasHead(openGroup(view), ...to)) return;
+  if (!to || !hasHead(openGroup(view), to[0], to[1])) return;
   event.preventDefault();
   openHead(view, { group, layer: to[0], head: to[1] }, PAUSE);
   view.parts.grid.querySelector(".head[aria-selected=true]")?.focus();
 }
 
 /** The heads that the grid shows, in its order. */
-const shownHeads = (view) =>
+const shownHeads = (/** @type {View} */ view) =>
   [...view.parts.grid.querySelectorAll(".head:not(.faded)")].map(({ dataset }) => [Number(dataset.layer), Number(dataset.head)]);
 
 /** Open the head `steps` further on among those shown, round and round. */
-export function stepHead(view, steps) {
+export function stepHead(/** @type {View} */ view, steps) {
   const heads = shownHeads(view);
   if (!heads.length) return;
   const { layer, head, group } = view.state;

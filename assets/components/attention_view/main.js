@@ -12,14 +12,14 @@ import { MOST_LINKS } from "./map.js";
 import { wantWeights } from "./measures.js";
 import { drawScale, renderPlots } from "./plot.js";
 import { buildSentence, listenToSentence, renderHover } from "./sentence.js";
-import { allHeads, canChange, comparedWith, groupOf, hasHead, makeStore, openGroup, PAUSE, pinsOf, requestMissing, sendMessage, takeAnswer } from "./store.js";
+import { allHeads, canChange, comparedWith, groupOf, hasHead, makeView, openGroup, PAUSE, pinsOf, requestMissing, sendMessage, takeAnswer } from "./store.js";
 import { axesOf, hasPieces, makeWords } from "./tokens.js";
 import { listenToSearch, listenToTools, renderLegendOfHeads, renderSearch, renderTools } from "./tools.js";
 
 const NAMED = /^#head=([a-z0-9_-]+)\.(\d+)\.(\d+)$/;
 
 /** Listen to the whole page. Returns a function that stops. */
-function listenToHeadLinks(view) {
+function listenToHeadLinks(/** @type {View} */ view) {
   const open = (event) => {
     const link = event.target.closest?.("a[href^='#head=']");
     const named = link && NAMED.exec(link.getAttribute("href"));
@@ -37,15 +37,11 @@ function listenToHeadLinks(view) {
 const views = new WeakMap();
 
 function createView(parent) {
-  const parts = partsOf(parent);
-  const view = {
-    parts, store: makeStore(), wanted: new Set(), state: null, cursor: null, hovered: null, plots: [],
-    turn: 0, sentTurn: 0, name: Math.random().toString(36).slice(2), numRequests: 0, requested: "", clicks: 0, cell: null, slot: "first", search: "", found: null, several: false, choosing: false,
-    stages: [...parts.plots.querySelectorAll("figure")].map((figure) => ({ figure, ...piecesOf(figure) })),
-  };
+  const view = makeView(partsOf(parent));
+  const { parts } = view;
+  view.stages = [...parts.plots.querySelectorAll("figure")].map((figure) => ({ figure, ...piecesOf(figure) }));
   view.render = () => render(view);
   view.renderHover = () => renderHover(view);
-  view.show = (answer) => show(view, answer);
   view.stages.forEach((_, index) => {
     listenToPlot(view, index);
     listenToZoom(view, index);
@@ -61,20 +57,21 @@ function createView(parent) {
   return view;
 }
 
-/** The elements of a plot by their data-piece. */
+/** The elements of a plot by their data-piece. @returns {any} */
 function piecesOf(figure) {
   return Object.fromEntries([...figure.querySelectorAll("[data-piece]")].map((node) => [node.dataset.piece, node]));
 }
 
-function closeView(view) {
+function closeView(/** @type {View} */ view) {
   stopWatching(view);
   for (const stop of view.stops) stop();
-  for (const timer of [view.sending, view.speaking, view.waiting, view.requesting, view.retrying]) clearTimeout(timer);
+  const { sending, requesting, retrying } = view.channel;
+  for (const timer of [sending, requesting, retrying, view.speaking, view.waiting]) clearTimeout(timer);
   cancelAnimationFrame(view.zooming);
 }
 
 /** Show an answer. The reader may have moved on since Python made it: then the parts count, not its state. */
-function show(view, answer) {
+function show(/** @type {View} */ view, answer) {
   const { header } = answer;
   if (!takeAnswer(view.store, answer)) {
     // An answer for someone who holds the base; say that it is not here.
@@ -85,18 +82,19 @@ function show(view, answer) {
   const { language, words } = view.store.base;
   if (view.stamp !== header.stamp) {
     view.words = makeWords(words, language);
-    Object.assign(view, { stamp: header.stamp, cursor: null, hovered: null, requested: "", saving: null });
+    Object.assign(view, { stamp: header.stamp, cursor: null, hovered: null, saving: null });
+    view.channel.requested = "";
   }
   const gone = view.state && !stateFits(view);
-  if (!view.state || header.turn >= view.turn || gone) {
-    Object.assign(view, { state: header.state, turn: header.turn, sentTurn: header.turn });
-    view.known = JSON.stringify(view.state);
+  if (!view.state || header.turn >= view.channel.turn || gone) {
+    view.state = header.state;
+    Object.assign(view.channel, { turn: header.turn, sentTurn: header.turn, known: JSON.stringify(view.state) });
   }
   render(view);
 }
 
 /** Whether the state names only what the groups have. */
-function stateFits(view) {
+function stateFits(/** @type {View} */ view) {
   const { group, layer, head } = view.state;
   const found = groupOf(view, 0, group);
   if (!found || !hasHead(found, layer, head)) return false;
@@ -106,11 +104,11 @@ function stateFits(view) {
 }
 
 /** Render everything from the parts that have arrived, for the current width. */
-function render(view) {
+function render(/** @type {View} */ view) {
   const { parts, store, state } = view;
   view.width = parts.root.clientWidth;
   if (!store.base || !state || !view.width) return;
-  view.wanted.clear();
+  view.channel.wanted.clear();
   view.theme = readTheme(parts.root);
   view.dark = parts.root.dataset.theme === "dark";
   const { scale, palette } = state.display;
@@ -145,7 +143,7 @@ function render(view) {
 }
 
 /** Notes about the cells. Waiting is noted only after a while, so that the page does not jump. */
-function renderMapNote(view, group) {
+function renderMapNote(/** @type {View} */ view, group) {
   const { mapNote } = view.parts;
   const { words, state, store } = view;
   const { cells } = view.plots[0];

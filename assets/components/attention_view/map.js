@@ -214,7 +214,7 @@ export function findLinks(layers, rule) {
 }
 
 /** Draw links; `shown(link)` says which. */
-export function drawLinks(context, view, plot, shown = () => true) {
+export function drawLinks(context, /** @type {View} */ view, plot, shown = (/** @type {Link} */ _link) => true) {
   const { layout, links, cells } = plot;
   const [from, to] = [layout.left, layout.right];
   const bend = (to - from) * 0.4;
@@ -236,7 +236,7 @@ export function drawLinks(context, view, plot, shown = () => true) {
   context.globalAlpha = 1;
 }
 
-function linkColour(view, cells, { weight, head }) {
+function linkColour(/** @type {View} */ view, cells, { weight, head }) {
   if (cells.signed) return weight > 0 ? (view.dark ? "#ff8f7a" : "#b2182b") : view.dark ? "#7db8ea" : "#2166ac";
   return view.theme.heads[head % view.theme.heads.length];
 }

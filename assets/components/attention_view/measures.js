@@ -12,7 +12,7 @@ const QUICK_WEIGHTS = 2 ** 26; // what is asked for at once needs no more weight
 const plainOf = (text) => text.normalize("NFKD").replace(/\p{M}/gu, "").toLowerCase().trim();
 
 /** The keys whose word is the one typed, or contains it where none is equal. */
-export function findKeys(view) {
+export function findKeys(/** @type {View} */ view) {
   const wanted = plainOf(view.search);
   if (!wanted || onPicture(view)) return [];
   const { key_tokens: tokens, key_words: numbers } = openGroup(view);
@@ -28,12 +28,12 @@ export function findKeys(view) {
   return keys;
 }
 
-const isSearching = (view) => findKeys(view).length > 0;
+const isSearching = (/** @type {View} */ view) => findKeys(view).length > 0;
 
-export const keysName = (view, layer) => `keys 0 ${view.state.group} ${layer}`;
+export const keysName = (/** @type {View} */ view, layer) => `keys 0 ${view.state.group} ${layer}`;
 
 /** The mean weight on the word that is looked for, by one head; null until it is here. */
-export function weightOnWord(view, layer, head) {
+export function weightOnWord(/** @type {View} */ view, layer, head) {
   const part = view.store.parts.get(keysName(view, layer));
   if (!part) return null;
   const [, , count] = part.shape;
@@ -41,7 +41,7 @@ export function weightOnWord(view, layer, head) {
 }
 
 /** Ask for the weights of all layers, the nearest first, no more at once than come quickly. */
-export function wantWeights(view) {
+export function wantWeights(/** @type {View} */ view) {
   if (!isSearching(view)) return;
   const { layers, query_tokens: queries, key_tokens: keys } = openGroup(view);
   const missing = layers.map((_, layer) => layer).filter((layer) => !view.store.parts.has(keysName(view, layer)));
@@ -55,21 +55,21 @@ export function wantWeights(view) {
 }
 
 /** Names of the open group's measures. */
-export const measuresOf = (view) => openGroup(view).measures.map(({ name }) => name);
+export const measuresOf = (/** @type {View} */ view) => openGroup(view).measures.map(({ name }) => name);
 
-const measureNamed = (view, name) => openGroup(view).measures.find((measure) => measure.name === name);
+const measureNamed = (/** @type {View} */ view, name) => openGroup(view).measures.find((measure) => measure.name === name);
 
 /** A head's measures, or null before they are here. */
-const printOf = (view, layer, head) => pictureOf(view, 0, view.state.group, layer, false)?.measures[head] ?? null;
+const printOf = (/** @type {View} */ view, layer, head) => pictureOf(view, 0, view.state.group, layer, false)?.measures[head] ?? null;
 
 /** One measure of a head, or how much it changes between two texts; null before it is known. */
-export const measureOf = (view, layer, head, name) => (name === "search" ? weightOnWord(view, layer, head) : name === "changed" ? changeOf(view, layer, head) : (printOf(view, layer, head)?.[name] ?? null));
+export const measureOf = (/** @type {View} */ view, layer, head, name) => (name === "search" ? weightOnWord(view, layer, head) : name === "changed" ? changeOf(view, layer, head) : (printOf(view, layer, head)?.[name] ?? null));
 
 /** What orders the grid: a search, or what the reader chose. */
-export const sortOf = (view) => (isSearching(view) ? "search" : view.state.display.sort);
+export const sortOf = (/** @type {View} */ view) => (isSearching(view) ? "search" : view.state.display.sort);
 
 /** Heads in the order asked for; where a measure orders them, the largest first and the unmeasured last. */
-export function orderedHeads(view) {
+export function orderedHeads(/** @type {View} */ view) {
   const heads = allHeads(openGroup(view));
   const sort = sortOf(view);
   if (sort === "layer") return heads;
@@ -91,7 +91,7 @@ const plainText = (text) => text.normalize("NFKC").toLowerCase().replace(/−/g,
  * What a filter such as "previous > 0.5, layer < 4" lets through, as a function of [layer, head];
  * null where it cannot be read. Measures go by the beginning of their name, in English or the reader's language.
  */
-export function readFilter(view, text) {
+export function readFilter(/** @type {View} */ view, text) {
   const tests = [];
   for (const part of plainText(text).split(SEPARATOR).filter((each) => each.trim())) {
     const clause = part.replace(",", ".");
@@ -109,7 +109,7 @@ export function readFilter(view, text) {
 }
 
 /** A filter that lets about half of the heads through, as an example; empty before anything is measured. */
-export function filterExample(view) {
+export function filterExample(/** @type {View} */ view) {
   const [name] = measuresOf(view);
   const values = name ? allHeads(openGroup(view)).map((head) => printOf(view, ...head)?.[name]).filter((value) => typeof value === "number") : [];
   values.sort((a, b) => a - b);
@@ -117,27 +117,27 @@ export function filterExample(view) {
   return values.length ? view.words.text("filter_hint", { name: measureWord(view, "measure", name), value: view.words.plain((below + above) / 2) }) : "";
 }
 
-export const filterNames = (view) => [
+export const filterNames = (/** @type {View} */ view) => [
   ["layer", "layer", view.words.text("layer")],
   ["head", "head", view.words.text("head")],
   ...measuresOf(view).map((name) => [name, name, measureWord(view, "measure", name)]),
 ];
 
 /** A word about a measure, "measure" its name or "about" what it says; of a picture its own where it has one. */
-export function measureWord(view, kind, name) {
+export function measureWord(/** @type {View} */ view, kind, name) {
   const own = `${kind}_${name}_picture`;
   return view.words.text(openGroup(view).seen && view.words.has(own) ? own : `${kind}_${name}`);
 }
 
 /** The number of a measure with its unit. */
-function writeMeasure(view, name, value) {
+function writeMeasure(/** @type {View} */ view, name, value) {
   const number = view.words.number(value);
   const unit = `unit_${measureNamed(view, name).unit}`;
   return view.words.has(unit) ? view.words.text(unit, { value: number }) : number;
 }
 
 /** All measures of a head as lines of text, for a title. */
-export function printText(view, layer, head) {
+export function printText(/** @type {View} */ view, layer, head) {
   const print = printOf(view, layer, head);
   if (!print) return "";
   return measuresOf(view).filter((name) => typeof print[name] === "number")
@@ -146,7 +146,7 @@ export function printText(view, layer, head) {
 }
 
 /** What the panel describes: {name, print, ranked, heads}: the head pointed at in the grid, else the whole of the map that is open. */
-function describedMap(view) {
+function describedMap(/** @type {View} */ view) {
   const { words, state } = view;
   const ofHead = ([layer, head]) => ({ name: headName(view, { group: state.group, layer, head }), print: printOf(view, layer, head), ranked: true, heads: [[layer, head]] });
   if (view.hovered) return ofHead(view.hovered);
@@ -165,16 +165,16 @@ function describedMap(view) {
  * The measures of several heads together, or of words, from Python; null while they are not here, where the map is too
  * long to come whole, and in a file that does not hold them.
  */
-const printOfMap = (view, source) => (openGroup(view).exact ? (partOf(view, `measures ${mapName(source)}`)?.measures ?? null) : null);
+const printOfMap = (/** @type {View} */ view, source) => (openGroup(view).exact ? (partOf(view, `measures ${mapName(source)}`)?.measures ?? null) : null);
 
-function noteOf(view, name) {
+function noteOf(/** @type {View} */ view, name) {
   const note = element("dt", "note");
   note.textContent = view.words.text(name);
   return note;
 }
 
 /** The fingerprint of what the panel describes: a bar and a number for each measure, and of a single head its rank. */
-export function renderPrint(view) {
+export function renderPrint(/** @type {View} */ view) {
   const { prints, printName } = view.parts;
   const { name: title, print, ranked, heads } = describedMap(view);
   const { exact, layers, measures } = openGroup(view);

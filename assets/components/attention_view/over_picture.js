@@ -14,7 +14,7 @@ const FINE = 12; // smooth: so many pixels a side for every patch
 const COVER = 0.5; // how much of the picture a colour hides
 
 /** What a token looks at in one head (or what looks at it), exact; null and wanted while it is not here. */
-function weightsOfToken(view, { input, group }, [layer, head], axis, unit) {
+function weightsOfToken(/** @type {View} */ view, { input, group }, [layer, head], axis, unit) {
   const { query_tokens: queries, key_tokens: keys } = groupOf(view, input, group);
   const name = mapName({ input, group, heads: [[layer, head]], how: "mean", unit: "tokens" });
   const whole = view.store.parts.get(`map ${name}`)?.values;
@@ -25,7 +25,7 @@ function weightsOfToken(view, { input, group }, [layer, head], axis, unit) {
 }
 
 /** The same of several heads combined and several tokens folded; null until all of it is here. */
-function weightsOver(view, source) {
+function weightsOver(/** @type {View} */ view, source) {
   const { axis, units } = restingUnits(view);
   const found = units.map((unit) => source.heads.map((head) => weightsOfToken(view, source, head, axis, unit)));
   if (found.flat().includes(null)) return null;
@@ -35,7 +35,7 @@ function weightsOver(view, source) {
 }
 
 /** Cells of one row (or column) in the form of a map's cells. */
-export function cellsOver(view, source) {
+export function cellsOver(/** @type {View} */ view, source) {
   const { axis, units } = restingUnits(view);
   const axes = axesOf(view, source.input);
   const { seen } = groupOf(view, source.input, source.group);
@@ -60,7 +60,7 @@ export function cellsOver(view, source) {
 export const peakOf = (values, special) => values.subarray(special).reduce((most, value) => Math.max(most, Math.abs(value)), 0) || 1;
 
 /** The picture as a canvas, or null while it is not here. */
-function imageOf(view, input, group) {
+function imageOf(/** @type {View} */ view, input, group) {
   const part = partOf(view, `image ${input} ${group}`);
   if (!part) return null;
   if (!part.canvas) {
@@ -156,7 +156,7 @@ function paintField(context, image, [rows, columns], values, peak, paint, patche
 }
 
 /** The whole plot but for what follows the pointer. */
-export function drawOver(context, view, { source, cells, layout }) {
+export function drawOver(context, /** @type {View} */ view, { source, cells, layout }) {
   const { special } = layout;
   const paint = paintOf(view, cells);
   const peak = peakOf(cells.values, special);
@@ -176,7 +176,7 @@ export function drawOver(context, view, { source, cells, layout }) {
 }
 
 /** Outlines: of the tokens read, and of the one under the pointer. */
-export function drawOverMarks(context, view, { cells, layout }) {
+export function drawOverMarks(context, /** @type {View} */ view, { cells, layout }) {
   const outline = (token, colour, width) => {
     const { x, y, width: wide, height } = placeOf(layout, token);
     for (const [stroke, line] of [[view.dark ? "#14181a" : "#ffffff", width + 2], [colour, width]]) {
@@ -193,7 +193,7 @@ export function drawOverMarks(context, view, { cells, layout }) {
 }
 
 /** A head's thumbnail: the same over the same picture, as its own colours go. */
-export function paintOverThumbnail(context, view, layer, head, size) {
+export function paintOverThumbnail(context, /** @type {View} */ view, layer, head, size) {
   const { group } = view.state;
   const source = { input: 0, group, heads: [[layer, head]], how: "mean" };
   const { grid: [rows, columns], special } = openGroup(view).seen;
@@ -208,9 +208,9 @@ export function paintOverThumbnail(context, view, layer, head, size) {
 }
 
 /** Read another token: pin it, or let it go, which brings back the class token. */
-export const pinOver = (view, { row, column }, more) => togglePin(view, restingUnits(view).axis, column ?? row, more);
+export const pinOver = (/** @type {View} */ view, { row, column }, more) => togglePin(view, restingUnits(view).axis, column ?? row, more);
 
-export function moveOver(view, event) {
+export function moveOver(/** @type {View} */ view, event) {
   const { layout, cells } = view.plots[0];
   const { special, rows, columns } = layout;
   const token = (cells.axis === "query" ? view.cursor?.column : view.cursor?.row) ?? cells.units[0];

@@ -11,7 +11,7 @@ import { cellsOver, drawOver, drawOverMarks, hitOver, layOutOver, peakOf } from 
 import { comparedWith, groupOf, onPicture, zoomOf } from "./store.js";
 
 /** What the plots show: [{source, cells, title}], from the state. */
-function whatToPlot(view) {
+function whatToPlot(/** @type {View} */ view) {
   const zoom = zoomOf(view);
   const source = openSource(view);
   const cellsFor = (each) => (onPicture(view) ? cellsOver(view, each) : cellsOf(view, each, zoom));
@@ -32,7 +32,7 @@ function whatToPlot(view) {
 }
 
 /** The name of what a plot shows: a head, or how many are combined; of which input, where there are two. */
-function sourceName(view, { input, group, heads, how }) {
+function sourceName(/** @type {View} */ view, { input, group, heads, how }) {
   const { words, store } = view;
   const [layer, head] = heads[0];
   const name =
@@ -47,7 +47,7 @@ function sourceName(view, { input, group, heads, how }) {
 const largestOf = ({ values }) => values.reduce((most, value) => Math.max(most, Math.abs(value)), 0) || 1;
 
 /** Lay out and paint all plots. */
-export function renderPlots(view) {
+export function renderPlots(/** @type {View} */ view) {
   const { parts, state } = view;
   const found = whatToPlot(view);
   parts.plots.dataset.count = found.length;
@@ -75,14 +75,14 @@ export function renderPlots(view) {
   }
 }
 
-function mapLabel(view, plot) {
+function mapLabel(/** @type {View} */ view, plot) {
   const group = groupOf(view, plot.source.input, plot.source.group);
   const labels = { name: plot.title, queries: group.queries_label, keys: group.keys_label };
   return view.words.text(`${plot.layout.kind}_label`, labels);
 }
 
 /** The links of a plot: of every chosen head in its own colour. */
-function linksOf(view, plot) {
+function linksOf(/** @type {View} */ view, plot) {
   const { display } = view.state;
   const { source, cells } = plot;
   const several = !cells.signed && source.heads.length > 1 && source.heads.length <= view.theme.heads.length;
@@ -92,14 +92,14 @@ function linksOf(view, plot) {
 }
 
 /** What does not change with the pointer. */
-export function paintPlot(view, plot, context) {
+export function paintPlot(/** @type {View} */ view, plot, context) {
   if (plot.layout.kind === "links") drawLinks(context, view, plot);
   else if (plot.layout.kind === "picture") drawOver(context, view, plot);
   else drawCells(context, plot.cells, plot.layout, paintOf(view, plot.cells));
 }
 
 /** What does: labels, outlines, and in links those of the tokens in focus. */
-export function paintMarks(view, plot, context) {
+export function paintMarks(/** @type {View} */ view, plot, context) {
   plot.ground.style.opacity = 1;
   if (plot.layout.kind === "picture") {
     drawOverMarks(context, view, plot);
@@ -135,7 +135,7 @@ export function hitPlot(plot, x, y) {
  * The scale of a plot's colours, or of weights where none is given: {label, long, css(part), ticks: [{at, text}]}, from 0
  * to 1 of its length. Null where lines are as wide as their weight, or nothing has colour.
  */
-export function barOf(view, plot) {
+export function barOf(/** @type {View} */ view, plot) {
   const { words, state } = view;
   const { scale, patches } = state.display;
   const kind = plot?.layout.kind ?? "map";
@@ -163,7 +163,7 @@ function ticksOf(words, paint, weights) {
 }
 
 /** The legend. */
-export function drawScale(view) {
+export function drawScale(/** @type {View} */ view) {
   const { scale } = view.parts;
   const found = barOf(view, view.plots[0]);
   scale.hidden = !found;

@@ -15,7 +15,7 @@ const MOST_FADING = 100; // tokens whose shade changes gradually: more would stu
 const MOST_READ = 512; // tokens of a side: more than that nobody reads as a sentence
 
 /** The cells that are read on the sentence: all of a short map, else the part shown. */
-function readingCells(view) {
+function readingCells(/** @type {View} */ view) {
   const [plot] = view.plots;
   if (onPicture(view)) return plot.cells;
   if (view.state.display.zoom === "whole" || !openGroup(view).exact) return plot.cells;
@@ -25,7 +25,7 @@ function readingCells(view) {
 }
 
 /** Buttons for the tokens or words; rebuilt only for others, so that focus stays. */
-export function buildSentence(view) {
+export function buildSentence(/** @type {View} */ view) {
   const group = openGroup(view);
   view.reading = readingCells(view);
   const { queries, keys } = view.reading;
@@ -52,13 +52,14 @@ export function buildSentence(view) {
   }
 }
 
-const linesOf = (view) => [
+/** @returns {[Axis, HTMLElement, Side][]} */
+const linesOf = (/** @type {View} */ view) => [
   ["query", view.parts.queryLine, view.reading.queries],
   ["key", view.parts.keyLine, view.reading.keys],
 ];
 
 /** Shade the tokens and write the line under them. */
-function renderSentence(view) {
+function renderSentence(/** @type {View} */ view) {
   if (view.readable) {
     const focus = focusUnits(view);
     const pinned = pinnedUnits(view);
@@ -86,7 +87,7 @@ function renderSentence(view) {
   renderSentenceNote(view);
 }
 
-function renderSentenceNote(view) {
+function renderSentenceNote(/** @type {View} */ view) {
   const { sentenceNote } = view.parts;
   if (!view.readable && !onPicture(view)) {
     sentenceNote.textContent = view.words.text("sentence_zoom");
@@ -99,7 +100,7 @@ function renderSentenceNote(view) {
     const tokens = onPicture(view) ? names.join("; ") : view.words.row(names);
     notes.push(["pinned", { token: tokens.length > 80 ? `${tokens.slice(0, 79)}…` : tokens }]);
   }
-  notes.push(describePointer(view, { cells: view.reading }) ?? [view.several ? "sentence_several" : "sentence_hint", {}]);
+  notes.push(describePointer(view, view.reading) ?? [view.several ? "sentence_several" : "sentence_hint", {}]);
   sentenceNote.replaceChildren(
     ...notes.flatMap(([name, values]) => {
       const note = element("span", "");
@@ -109,7 +110,7 @@ function renderSentenceNote(view) {
   );
 }
 
-export function listenToSentence(view) {
+export function listenToSentence(/** @type {View} */ view) {
   const token = (event) => event.target.closest?.(".token");
   const place = ({ dataset: { axis, index } }) =>
     axis === "query" ? { row: Number(index), column: null, by: "query" } : { row: null, column: Number(index), by: "key" };
@@ -146,7 +147,7 @@ function moveInSentence(line, event) {
 }
 
 /** Render everything that follows the pointer. */
-export function renderHover(view) {
+export function renderHover(/** @type {View} */ view) {
   for (const plot of view.plots) {
     paintMarks(view, plot, sizeCanvas(plot.marks, plot.layout.width, plot.layout.height));
     placeTip(view, plot);
@@ -156,7 +157,7 @@ export function renderHover(view) {
 }
 
 /** The tooltip beside its cell, kept inside the plot's width. */
-function placeTip(view, { cells, layout, tip, stage }) {
+function placeTip(/** @type {View} */ view, { cells, layout, tip, stage }) {
   const pair = binsOf(cells, pointedPair(view));
   tip.hidden = !pair || layout.kind === "links";
   if (tip.hidden) return;

@@ -110,7 +110,7 @@ function makeAxis(tokens, numbers, merged, nameInText) {
 }
 
 /** Queries and keys of an input's open group. */
-export function axesOf(view, input = 0) {
+export function axesOf(/** @type {View} */ view, input = 0) {
   const group = groupOf(view, input, view.state.group);
   const merged = view.state.display.unit === "words";
   return {
@@ -120,7 +120,7 @@ export function axesOf(view, input = 0) {
 }
 
 /** How a patch of a picture is called in a sentence; its token is no more than two numbers. */
-function patchNames(view, { seen }, tokens) {
+function patchNames(/** @type {View} */ view, { seen }, tokens) {
   if (!seen) return undefined;
   const { special, grid: [, columns] } = seen;
   const place = (patch) => ({ row: Math.floor(patch / columns) + 1, column: (patch % columns) + 1 });

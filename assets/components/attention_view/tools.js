@@ -9,7 +9,7 @@ import { allHeads, canChange, chosenHeads, comparedWith, groupOf, headName, isBe
 import { hasPieces } from "./tokens.js";
 
 /** A row of buttons of which one is pressed; rebuilt only for other options, so that focus stays. */
-function choose(view, part, options, current, pick) {
+function choose(/** @type {View} */ view, part, options, current, pick) {
   const shape = JSON.stringify([view.store.base.language, options]);
   if (part.dataset.shape !== shape) {
     part.dataset.shape = shape;
@@ -27,13 +27,13 @@ function choose(view, part, options, current, pick) {
 }
 
 /** A row of buttons for one display option. */
-function chooseDisplay(view, part, name, values) {
+function chooseDisplay(/** @type {View} */ view, part, name, values) {
   const options = values.map((value) => [value, view.words.text(`${name}_${value}`)]);
   choose(view, part, options, view.state.display[name], (value) => setDisplay(view, { [name]: value }));
 }
 
 /** A menu for one display option. */
-function selectDisplay(view, part, name, options) {
+function selectDisplay(/** @type {View} */ view, part, name, options) {
   const shape = JSON.stringify([view.store.base.language, options]);
   if (part.dataset.shape !== shape) {
     part.dataset.shape = shape;
@@ -55,7 +55,7 @@ function toggle(part, on) {
 }
 
 /** Every label of the markup in the reader's language, once. */
-function writeLabels(view) {
+function writeLabels(/** @type {View} */ view) {
   const { root } = view.parts;
   const { language } = view.store.base;
   if (root.dataset.language === language) return;
@@ -69,7 +69,7 @@ function writeLabels(view) {
   }
 }
 
-export function renderTools(view) {
+export function renderTools(/** @type {View} */ view) {
   const { parts, words, state, store } = view;
   const { display } = state;
   writeLabels(view);
@@ -137,7 +137,7 @@ export function renderTools(view) {
 }
 
 /** What the open head is compared with at first: the same head of the other input, or the next of its own. */
-function partnerOf(view, input) {
+function partnerOf(/** @type {View} */ view, input) {
   const { layer, head } = view.state;
   if (input) return `${input}.${layer}.${head}`;
   const heads = allHeads(openGroup(view));
@@ -146,7 +146,7 @@ function partnerOf(view, input) {
 }
 
 /** Start or stop comparing. */
-function compareBy(view, compare) {
+function compareBy(/** @type {View} */ view, compare) {
   const { display } = view.state;
   const changes = { compare };
   if (compare !== "off" && !comparedWith({ ...view, state: { ...view.state, display: { ...display, compare } } })) {
@@ -158,7 +158,7 @@ function compareBy(view, compare) {
 }
 
 /** Which colour is which head, where links of several are drawn. */
-export function renderLegendOfHeads(view) {
+export function renderLegendOfHeads(/** @type {View} */ view) {
   const heads = view.plots[0]?.heads ?? [];
   const shown = view.state.display.mode === "links" ? heads : [];
   view.parts.headLegend.replaceChildren(
@@ -171,7 +171,7 @@ export function renderLegendOfHeads(view) {
   );
 }
 
-export function listenToTools(view) {
+export function listenToTools(/** @type {View} */ view) {
   const { parts } = view;
   parts.filter.addEventListener("input", () => {
     const text = parts.filter.value.normalize("NFKC").replace(/−/g, "-").replace(/[^\p{L}\p{N}_ .<>=,;、-]/gu, "").slice(0, 40);
@@ -199,11 +199,11 @@ export function listenToTools(view) {
   for (const menu of [parts.more, parts.exports]) {
     menu.addEventListener("focusout", (event) => {
       // A click on the sheet itself moves focus to nothing; only a step elsewhere closes it.
-      if (event.relatedTarget && !menu.contains(event.relatedTarget)) menu.open = false;
+      if (event.relatedTarget && !menu.contains(/** @type {Node} */ (event.relatedTarget))) menu.open = false;
     });
   }
   parts.root.addEventListener("pointerdown", (event) => {
-    for (const menu of [parts.more, parts.exports]) if (!menu.contains(event.target)) menu.open = false;
+    for (const menu of [parts.more, parts.exports]) if (!menu.contains(/** @type {Node} */ (event.target))) menu.open = false;
   });
   for (const button of parts.exports.querySelectorAll("[data-export]")) {
     button.addEventListener("click", () => exportAs(view, button.dataset.export));
@@ -215,7 +215,7 @@ const SIDE = 48; // tokens on a side of the part of a long map that is opened
 const MOST_LAYERS = 3;
 
 /** What was found, and the layers with the most weight on it. */
-export function renderSearch(view) {
+export function renderSearch(/** @type {View} */ view) {
   const { search, searchNext, searchNote } = view.parts;
   const { words, store } = view;
   search.hidden = onPicture(view);
@@ -242,7 +242,7 @@ export function renderSearch(view) {
 }
 
 /** Open the next head by the weight on the word, at its cells: the keys pinned, and the query that gives them most. */
-function jump(view, step) {
+function jump(/** @type {View} */ view, step) {
   const keys = findKeys(view);
   const heads = orderedHeads(view).filter(([layer, head]) => weightOnWord(view, layer, head) !== null);
   if (!keys.length || !heads.length) return;
@@ -262,7 +262,7 @@ function jump(view, step) {
   openHead(view, { group: state.group, layer, head });
 }
 
-export function listenToSearch(view) {
+export function listenToSearch(/** @type {View} */ view) {
   const { search, searchNext } = view.parts;
   view.search = search.value; // typed before the script came
   search.addEventListener("input", () => {

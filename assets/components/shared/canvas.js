@@ -14,7 +14,7 @@ export function sizeCanvas(canvas, width, height) {
 }
 
 /** Relative luminance, 0 to 1 (WCAG 2.2). */
-export function luminance([red, green, blue]) {
+export function luminance(/** @type {ArrayLike<number>} */ { 0: red, 1: green, 2: blue }) {
   const linear = (byte) => (byte <= 10 ? byte / 3295 : ((byte / 255 + 0.055) / 1.055) ** 2.4);
   return 0.2126 * linear(red) + 0.7152 * linear(green) + 0.0722 * linear(blue);
 }
