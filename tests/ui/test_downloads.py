@@ -13,7 +13,7 @@ import pytest
 
 from tests.viz_core.hostile_texts import FORMULAS, MARKUP
 from ui.text.words import stem_of
-from ui.widgets import downloads
+from ui.widgets.downloads import archive, array_csv, html_page, listing, table_csv
 
 
 def read(content: bytes) -> list[list[str]]:
@@ -21,32 +21,32 @@ def read(content: bytes) -> list[list[str]]:
 
 
 def test_rows_and_columns_are_named() -> None:
-    made = downloads.table(np.array([[1.0, 0.0], [0.25, 0.75]]), "weight: down, across", ("a", 'b"'), ("x,", "y"))
+    made = array_csv(np.array([[1.0, 0.0], [0.25, 0.75]]), "weight: down, across", ("a", 'b"'), ("x,", "y"))
     assert read(made) == [["weight: down, across", "x,", "y"], ["a", "1.0", "0.0"], ['b"', "0.25", "0.75"]]
 
 
 def test_without_names_places_from_0_stand_there_and_all_but_the_last_axis_go_down() -> None:
-    made = read(downloads.table(np.arange(12).reshape(2, 3, 2), "corner"))
+    made = read(array_csv(np.arange(12).reshape(2, 3, 2), "corner"))
     assert made[0] == ["corner", "0", "1"]
     assert [row[0] for row in made[1:]] == ["0 · 0", "0 · 1", "0 · 2", "1 · 0", "1 · 1", "1 · 2"]
     assert made[4][1:] == ["6", "7"]
-    assert read(downloads.table(np.array([0.5]), "key", ("Li",), ("weight",))) == [["key", "weight"], ["Li", "0.5"]]
+    assert read(array_csv(np.array([0.5]), "key", ("Li",), ("weight",))) == [["key", "weight"], ["Li", "0.5"]]
 
 
 def test_a_file_opens_in_the_spreadsheet_of_its_language() -> None:
     """Semicolons and decimal commas in Brazil; a byte order mark, which Excel needs."""
     array = np.array([[0.5, 1234.25]])
-    assert downloads.table(array, "row", ("a",), ("x", "y")) == b"row,x,y\r\na,0.5,1234.25\r\n"
-    portuguese = downloads.table(array, "linha", ("não",), ("x", "y"), "pt-BR")
+    assert array_csv(array, "row", ("a",), ("x", "y")) == b"row,x,y\r\na,0.5,1234.25\r\n"
+    portuguese = array_csv(array, "linha", ("não",), ("x", "y"), "pt-BR")
     assert portuguese.decode("utf-8") == "\ufefflinha;x;y\r\nnão;0,5;1234,25\r\n"
-    chinese = downloads.csv(pd.DataFrame({"詞元": ["貓"], "權重": [0.5]}), "zh-TW")
+    chinese = table_csv(pd.DataFrame({"詞元": ["貓"], "權重": [0.5]}), "zh-TW")
     assert chinese.decode("utf-8") == "\ufeff詞元,權重\r\n貓,0.5\r\n"
     opened = pd.read_csv(io.BytesIO(portuguese), sep=";", decimal=",")
     assert opened["y"].tolist() == [1234.25]
 
 
 def test_a_figure_s_page_names_its_language() -> None:
-    made = downloads.page(go.Figure(go.Bar(x=["a"], y=[1.5])), "título", "pt-BR").decode()
+    made = html_page(go.Figure(go.Bar(x=["a"], y=[1.5])), "título", "pt-BR").decode()
     assert '<html lang="pt-BR">' in made
     assert "<title>título</title>" in made
 
@@ -55,23 +55,23 @@ def test_a_figure_s_page_writes_numbers_in_its_language() -> None:
     heatmap = go.Heatmap(
         z=np.array([[2e-7, 0.5]]), text=[["2e-07", "0.50"]], texttemplate="%{text}", hovertemplate="%{x}: %{z:.2g}"
     )
-    made = downloads.page(go.Figure(heatmap), "t", "pt-BR").decode().split("Plotly.newPlot(")[-1]
+    made = html_page(go.Figure(heatmap), "t", "pt-BR").decode().split("Plotly.newPlot(")[-1]
     assert r'"text":[["2 \u00d7 10\u207b\u2077","0,50"]]' in made
     assert r'"hovertext":[["2 \u00d7 10\u207b\u2077","0,5"]]' in made
     assert '"separators":",."' in made
 
 
 def test_arrays_come_back_as_they_were() -> None:
-    with np.load(io.BytesIO(downloads.archive({"a": np.eye(2), "b": np.arange(3)}))) as saved:
+    with np.load(io.BytesIO(archive({"a": np.eye(2), "b": np.arange(3)}))) as saved:
         np.testing.assert_array_equal(saved["a"], np.eye(2))
         np.testing.assert_array_equal(saved["b"], np.arange(3))
 
 
 def test_what_a_spreadsheet_would_run_is_text() -> None:
-    made = read(downloads.table(np.array([[1.0, 2.0]]), "corner", ("=1+1",), ("@a", "-1.5")))
+    made = read(array_csv(np.array([[1.0, 2.0]]), "corner", ("=1+1",), ("@a", "-1.5")))
     assert made == [["corner", "'@a", "-1.5"], ["'=1+1", "1.0", "2.0"]]
     frame = pd.DataFrame({"token": ["=cmd|' /C calc'!A0", "-", "+x", "a=b"], "weight": [-1.0, 0.5, 0.25, 1.0]})
-    cells = read(downloads.csv(frame))
+    cells = read(table_csv(frame))
     assert [row[0] for row in cells[1:]] == ["'=cmd|' /C calc'!A0", "'-", "'+x", "a=b"]
     assert [row[1] for row in cells[1:]] == ["-1.0", "0.5", "0.25", "1.0"]
 
@@ -79,10 +79,10 @@ def test_what_a_spreadsheet_would_run_is_text() -> None:
 @pytest.mark.attack("exports")
 @pytest.mark.parametrize("text", FORMULAS)
 def test_no_cell_of_a_chapters_table_is_a_formula(text: str) -> None:
-    made = read(downloads.table(np.array([[1.0]]), "corner", (text,), (text,)))
+    made = read(array_csv(np.array([[1.0]]), "corner", (text,), (text,)))
     assert made == [["corner", f"'{text}"], [f"'{text}", "1.0"]]
     inside = f"cat\r{text}"
-    assert read(downloads.listing({text: [text, inside]})) == [[f"'{text}"], [f"'{text}"], [inside]]
+    assert read(listing({text: [text, inside]})) == [[f"'{text}"], [f"'{text}"], [inside]]
 
 
 @pytest.mark.attack("exports")
@@ -90,7 +90,7 @@ def test_no_cell_of_a_chapters_table_is_a_formula(text: str) -> None:
 def test_a_chapters_figure_says_it_and_does_nothing(text: str) -> None:
     def page(text: str) -> str:
         bars = go.Figure(go.Bar(x=[text, "b"], y=[1, 2], name=text, hovertext=[text, text]))
-        return downloads.page(bars.update_layout(title=text), text).decode()
+        return html_page(bars.update_layout(title=text), text).decode()
 
     made = page(text)
     assert made.count("<script") == page("x").count("<script")

@@ -15,7 +15,7 @@ from ui.chapter.parts import Deferred, resolve
 from ui.compute.slots import run_in_slot
 from ui.text.markdown import unescape
 from ui.text.words import Words
-from ui.widgets import downloads
+from ui.widgets.downloads import archive, array_csv, html_page, table_csv
 
 
 class DownloadButtons:
@@ -46,10 +46,10 @@ class DownloadButtons:
         first, axes = next(iter(arrays.values())), unescape(self.words(f"download.{corner}"))
         language = self.words.language
         with st.container(horizontal=True, key="downloads"):
-            self._button("csv", lambda: downloads.table(resolve(first), axes, rows, columns, language), "text/csv")
+            self._button("csv", lambda: array_csv(resolve(first), axes, rows, columns, language), "text/csv")
             self._button(
                 "npz",
-                lambda: downloads.archive({name: resolve(array) for name, array in arrays.items()}),
+                lambda: archive({name: resolve(array) for name, array in arrays.items()}),
                 "application/octet-stream",
             )
             for name, make in tables.items():
@@ -57,7 +57,7 @@ class DownloadButtons:
             if figure is not None:
                 self._button(
                     "html",
-                    lambda: downloads.page(resolve(figure), self.words.title, language),
+                    lambda: html_page(resolve(figure), self.words.title, language),
                     "text/html",
                 )
 
@@ -65,7 +65,7 @@ class DownloadButtons:
         """Draw a button, `download-table.NAME`, for a table as CSV, with its columns named by `csv-column.COLUMN`."""
         columns = self.words.group("csv-column")
         language = self.words.language
-        self._button("csv", lambda: downloads.csv(make().rename(columns=columns), language), "text/csv", name)
+        self._button("csv", lambda: table_csv(make().rename(columns=columns), language), "text/csv", name)
 
     def text(self, key: str, label: str, file: str, text: str) -> None:
         """Draw a button for a Markdown file."""

@@ -10,11 +10,10 @@ import streamlit as st
 
 from ui.text.markdown import after_label
 from ui.text.words import Words
-from ui.widgets import draw_on_figure, predictions
 from ui.widgets.component import component
 from ui.widgets.controls import Controls
-from ui.widgets.draw_on_figure import OnFigure
-from ui.widgets.predictions import Prediction, Truth, read_prediction
+from ui.widgets.draw_on_figure import OnFigure, drawing_toggle, figure_hides_answer, figure_is_drawn_on
+from ui.widgets.predictions import Prediction, Truth, draw_board, draw_choices, read_prediction
 
 _mount_why = component("why")
 
@@ -40,7 +39,7 @@ class Exercises:
             reveal: draws the experiment that decides the question, below the reply, once the reader has chosen.
         """
         with self._prediction(name, collapsed) as prediction:
-            if predictions.choose(self.common, prediction, self._key(name)) and reveal is not None:
+            if draw_choices(self.common, prediction, self._key(name)) and reveal is not None:
                 reveal()
 
     def draw_on_figure(self, name: str, on: OnFigure, truth: Callable[[], Truth]) -> None:
@@ -54,16 +53,16 @@ class Exercises:
         """
         key = self._key(name)
         with self._prediction(name) as prediction:
-            if draw_on_figure.drawing_toggle(self.common, key):
-                predictions.draw(self.common, prediction, key, truth, on)
+            if drawing_toggle(self.common, key):
+                draw_board(self.common, prediction, key, truth, on)
 
     def hides_answer(self, name: str, on: OnFigure) -> bool:
         """Whether a figure must not show its answer yet, as the reader is drawing it; call it before the controls."""
-        return draw_on_figure.hides_answer(self.controls, self._key(name), on)
+        return figure_hides_answer(self.controls, self._key(name), on)
 
     def is_drawn_on(self, name: str) -> bool:
         """Whether a figure shows what a question is about: the reader draws on it or has drawn."""
-        return draw_on_figure.is_drawn_on(self._key(name))
+        return figure_is_drawn_on(self._key(name))
 
     def _key(self, name: str) -> str:
         return self.controls.key(f"guess-{name}")

@@ -21,7 +21,7 @@ _LINE = "\r\n"  # RFC 4180; with it pandas quotes a cell that contains either ch
 _FORMULA, _NUMBER = re.compile(r"[=+\-@\t\r]"), re.compile(r"[+-]?[\d.]+(e[+-]?\d+)?")
 
 
-def table(
+def array_csv(
     array: np.ndarray,
     corner: str,
     rows: Sequence[str] | None = None,
@@ -48,7 +48,7 @@ def table(
     return _written(pd.DataFrame(flat, row_names, [_safe(name) for name in names]), language, index=True)
 
 
-def csv(frame: pd.DataFrame, language: str = "en") -> bytes:
+def table_csv(frame: pd.DataFrame, language: str = "en") -> bytes:
     """Return a table as CSV, without its index."""
     safe = {_safe(name): frame[name].map(_safe) for name in frame.columns}
     return _written(pd.DataFrame(safe), language, index=False)
@@ -72,7 +72,7 @@ def _safe(cell: Any) -> Any:
 
 def listing(columns: Mapping[str, Sequence[str | float]], language: str = "en") -> bytes:
     """Return columns of text or numbers as CSV, each under its name."""
-    return csv(pd.DataFrame(columns), language)
+    return table_csv(pd.DataFrame(columns), language)
 
 
 def archive(arrays: Mapping[str, np.ndarray]) -> bytes:
@@ -83,7 +83,7 @@ def archive(arrays: Mapping[str, np.ndarray]) -> bytes:
     return buffer.getvalue()
 
 
-def page(figure: go.Figure, title: str, language: str = "en") -> bytes:
+def html_page(figure: go.Figure, title: str, language: str = "en") -> bytes:
     """Return a figure as an HTML page that needs no network, with numbers in the format of a language."""
     numbers = separators(language)
     copy = go.Figure(figure_with_separators(figure, numbers)).update_layout(template="plotly_white", separators=numbers)

@@ -31,13 +31,13 @@ class OnFigure:
     cells: bool = False
 
 
-def hides_answer(controls: Controls, key: str, on: OnFigure) -> bool:
+def figure_hides_answer(controls: Controls, key: str, on: OnFigure) -> bool:
     """Whether the figure must not show its answer: the reader is drawing and has not finished.
 
     Call it before the controls are drawn: it sets them to the exercise's settings at each run while the reader draws
     and after. Set once by a callback, they would be lost if a fragment reruns at the same moment.
     """
-    if not is_drawn_on(key):
+    if not figure_is_drawn_on(key):
         return False
     for name, value in on.settings.items():
         if st.session_state.get(controls.key(name)) != value:
@@ -45,7 +45,7 @@ def hides_answer(controls: Controls, key: str, on: OnFigure) -> bool:
     return on.board.read(st.query_params.get(key)) is None
 
 
-def is_drawn_on(key: str) -> bool:
+def figure_is_drawn_on(key: str) -> bool:
     """Whether the reader draws or has drawn; before the toggle exists, the URL decides."""
     toggle = _toggle_key(key)
     return bool(st.session_state.get(toggle, st.query_params.get(toggle) == "true"))

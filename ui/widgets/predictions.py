@@ -81,7 +81,7 @@ def read_prediction(text: str) -> Prediction:
     return Prediction(text.split("\n- [")[0].strip(), answers, why)
 
 
-def choose(common: Words, prediction: Prediction, key: str) -> bool:
+def draw_choices(common: Words, prediction: Prediction, key: str) -> bool:
     """Draw the answers, and the reply once one is chosen; return whether one is. The URL holds its number."""
     texts = [answer.text for answer in prediction.answers]
     numbers = {text.casefold(): text for text in texts} | {str(i): text for i, text in enumerate(texts, 1)}
@@ -104,7 +104,7 @@ def choose(common: Words, prediction: Prediction, key: str) -> bool:
     return guess is not None
 
 
-def draw(
+def draw_board(
     common: Words,
     prediction: Prediction,
     key: str,

@@ -12,7 +12,7 @@ from PIL import Image
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from ui.text.words import load_words
-from ui.widgets import downloads
+from ui.widgets.downloads import html_page
 
 PAGE = "relative-projection"
 # Without what several chapters share, and what is drawn once the formula is broken.
@@ -202,7 +202,7 @@ def test_a_chart_is_as_wide_as_its_place_and_as_a_full_screen_and_all_are_printe
 
 
 def test_a_figure_that_is_downloaded_opens_by_itself_from_a_small_page(page: Page, tmp_path: Path) -> None:
-    made = downloads.page(go.Figure(go.Heatmap(z=[[1, 2], [3, 4]])), "A <title>")
+    made = html_page(go.Figure(go.Heatmap(z=[[1, 2], [3, 4]])), "A <title>")
     assert len(made) < 2_000_000
     (tmp_path / "figure.html").write_bytes(made)
     page.goto((tmp_path / "figure.html").as_uri())
