@@ -9,7 +9,7 @@ from serving.process.home_folder import replace_unusable_home
 from ui.app import index_page
 from ui.app.local_middleware import local_middleware
 from ui.streamlit_internals import self_test
-from ui.streamlit_internals.own_address import forbid_address_lookup
+from ui.streamlit_internals.script_run import forbid_address_lookup
 
 
 def prepare() -> None:

@@ -16,7 +16,7 @@ from ui.app import index_page
 from ui.app.error_page import show_error
 from ui.app.middleware import hosted_middleware, session_cleanup
 from ui.compute.slots import metrics, slots
-from ui.streamlit_internals.own_address import forbid_address_lookup
+from ui.streamlit_internals.script_run import forbid_address_lookup
 from ui.streamlit_internals.self_test import missing as missing_in_streamlit
 from ui.streamlit_internals.sessions import session_bytes, session_count
 

@@ -13,7 +13,7 @@ import pytest
 
 from tests.pages.test_code import CHAPTERS, shown_code
 from tests.source_files import ROOT
-from ui.chapter.reference import reference_address
+from ui.chapter.chapter import reference_address
 from viz_core.runtime.assets import ASSETS
 
 APP = "https://atlas.example"

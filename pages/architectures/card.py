@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from PIL import Image
 
-from ui.blocks.raster import tiles, weights_image
+from ui.blocks.over_picture import tiles, weights_image
 from viz_core.lessons.architectures.costs import LayerSizes, path_matrix
 
 

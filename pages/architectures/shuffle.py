@@ -5,9 +5,8 @@ from __future__ import annotations
 import streamlit as st
 from torch import Tensor, nn
 
-from ui.blocks.residual_figure import residual_figure
-from ui.blocks.sentence import sentence_input
-from ui.blocks.token_map import token_map
+from ui.blocks.figures import residual_figure, token_map
+from ui.blocks.translation import sentence_input
 from ui.chapter.chapter import Chapter
 from ui.compute.models import translator_or_none
 from ui.text.markdown import escape

@@ -13,8 +13,8 @@ from pages.architectures.sizes import SizeInputs
 from ui.blocks.stopwatch import StepwiseRun, stopwatch
 from ui.chapter.chapter import Chapter
 from ui.compute.benchmark import Measurement, growth, measure
-from ui.text.device_name import device_name
 from ui.text.errors import explain
+from ui.text.terms import device_name
 from viz_core.lessons.architectures.costs import ARCHITECTURES, LayerSizes, layer_cost
 from viz_core.lessons.architectures.experiments import timed_call
 from viz_core.runtime.device import best_device, describe_device

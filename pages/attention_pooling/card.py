@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from PIL import Image
 
-from ui.blocks.raster import weights_image
+from ui.blocks.over_picture import weights_image
 from viz_core.attention import gaussian, nadaraya_watson
 from viz_core.lessons.attention_pooling.curve_fit import SPAN, noisy_points
 

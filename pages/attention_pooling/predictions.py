@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from pages.attention_pooling.pooling import Pooling
 from ui.chapter.chapter import Chapter
-from ui.widgets.draw_on_figure import OnFigure
-from ui.widgets.predictions import Truth
-from ui.widgets.sketch import Board
+from ui.widgets.predictions import Board, OnFigure, Truth
 from viz_core.lessons.attention_pooling.curve_fit import even_queries
 
 # The points the page opens with, under a Gaussian twice as wide.

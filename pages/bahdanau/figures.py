@@ -8,7 +8,7 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from ui.widgets.chart_payload import named_parts
+from ui.widgets.chart import named_parts
 from ui.widgets.figure_style import ACCENT, CATEGORIES, KEYS, QUERIES, SIGNED_SCALE, VALUES, escape_labels, lay_out
 from viz_core.lessons.bahdanau.decoder_steps import DecoderSteps
 

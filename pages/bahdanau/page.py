@@ -13,9 +13,9 @@ from pages.bahdanau.stepping import BROKEN, draw_step, states, step_control
 from ui.blocks.translation import show_notes, show_result, translate, translation_inputs
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate, sentence_request, translation_maps
-from ui.text.model_names import model_title
+from ui.text.model_card import model_title
 from ui.text.words import current_language
-from ui.widgets.open_map import open_map, open_tokens
+from ui.widgets.view_link import open_map, open_tokens
 from viz_core.attention import AdditiveAttention
 from viz_core.lessons.bahdanau.decoder_steps import erased_error
 from viz_core.models import (

@@ -11,8 +11,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from pages.bahdanau import figures
 from pages.bahdanau.models import ATTENTION
-from ui.blocks.sentence import word_labels
-from ui.blocks.translation import TranslationInputs
+from ui.blocks.translation import TranslationInputs, word_labels
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate, sentence_request, translator
 from ui.text.markdown import escape

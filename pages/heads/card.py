@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from PIL import Image
 
-from ui.blocks.raster import weights_image
-from ui.compute.head_scans import head_scans
+from ui.blocks.over_picture import weights_image
+from ui.compute.heads import head_scans
 
 
 def picture() -> Image.Image:

@@ -12,7 +12,7 @@ import streamlit as st
 from pages.heads.live import link_to_lab
 from pages.heads.plot import Plot, marked, measure_name, worth_unit
 from ui.chapter.chapter import Chapter
-from ui.compute.head_scans import Quoted
+from ui.compute.heads import Quoted
 from ui.compute.models import evaluate_model
 from ui.text.head_names import head_place
 from ui.text.markdown import escape

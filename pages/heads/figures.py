@@ -8,7 +8,7 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.colors import sample_colorscale
 
-from ui.compute.head_scans import HeadTable
+from ui.compute.heads import HeadTable
 from ui.text.head_names import head_place, layer_place
 from ui.widgets.figure_style import ACCENT, CATEGORIES, Labels, lay_out
 

@@ -11,13 +11,12 @@ import streamlit as st
 
 from ui.chapter.chapter import Chapter
 from ui.chapter.contents import page
-from ui.compute.head_scans import HeadScans, scanned_table
-from ui.compute.lab_models import local_model_kinds, local_models, typed_sources
-from ui.compute.models import evaluate_model
+from ui.compute.heads import HeadScans, scanned_table
+from ui.compute.models import evaluate_model, local_model_kinds, local_models, typed_sources
 from ui.compute.slots import is_hosted, load_or_stop
 from ui.text.errors import explain, first_line
 from ui.text.markdown import escape
-from ui.text.model_names import title_of
+from ui.text.model_card import title_of
 from ui.text.words import load_words
 from viz_core.pretrained.scan_inputs import SETS, scan_inputs
 

@@ -8,7 +8,7 @@ import streamlit as st
 from pages.heads.figures import sets_figure
 from pages.heads.plot import Plot, measure_name
 from ui.chapter.chapter import Chapter
-from ui.compute.head_scans import HeadTable
+from ui.compute.heads import HeadTable
 
 
 def narrow_and_broad(chapter: Chapter, plot: Plot) -> None:

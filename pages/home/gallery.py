@@ -8,7 +8,7 @@ import streamlit as st
 
 from ui.chapter.contents import all_chapters, page
 from ui.chapter.frame import Frame
-from ui.text.model_names import model_licence, model_title
+from ui.text.model_card import model_licence, model_title
 from ui.widgets.component import component
 from viz_core.pretrained import available
 from viz_core.runtime.assets import ASSETS, reading

@@ -6,7 +6,7 @@ import torch
 from PIL import Image
 
 from pages.learning.measured_run import RECORDED
-from ui.blocks.raster import tiles, weights_image
+from ui.blocks.over_picture import tiles, weights_image
 from viz_core.lessons.learning.recorded_runs import shot_weights
 from viz_core.tasks.film import load_film
 

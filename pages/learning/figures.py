@@ -14,10 +14,10 @@ from torch import Tensor
 
 from pages.learning.jumps import Jump
 from pages.learning.reaches import Reach
-from ui.blocks.token_map import token_heatmap, token_ticks
+from ui.blocks.figures import token_heatmap, token_ticks
 from ui.text.head_names import head_number, head_place, layer_place
 from ui.text.words import load_words
-from ui.widgets.chart_payload import named_parts
+from ui.widgets.chart import named_parts
 from ui.widgets.figure_style import ACCENT, CATEGORIES, WEIGHTS_SCALE, Labels, lay_out
 from viz_core.tasks.film import Film
 

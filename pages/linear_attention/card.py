@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PIL import Image
 
-from ui.blocks.raster import signed_image
+from ui.blocks.over_picture import signed_image
 from viz_core.lessons.linear_attention.stream import draw_stream
 
 

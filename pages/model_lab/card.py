@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from PIL import Image
 
-from ui.blocks.raster import weights_image
+from ui.blocks.over_picture import weights_image
 from ui.blocks.translation import sample_maps
 
 

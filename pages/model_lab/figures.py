@@ -8,7 +8,7 @@ import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Float
 
-from ui.blocks.token_map import token_ticks
+from ui.blocks.figures import token_ticks
 from ui.text.head_names import head_place
 from ui.widgets.figure_style import WEIGHTS_SCALE, lay_out
 

@@ -13,12 +13,12 @@ from pages.model_lab.models import hub_maps
 from pages.model_lab.next_words import before_writing
 from serving.requests.hub import HubRequest
 from ui.blocks.heads_off import head_switches, name_heads
-from ui.blocks.sentence import choose_token
+from ui.blocks.translation import choose_token
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate
 from ui.text.head_names import HeadNames
 from ui.text.markdown import escape
-from ui.text.model_names import class_label
+from ui.text.model_card import class_label
 from ui.text.words import current_language
 from viz_core.hub import HubCard, HubRun
 from viz_core.lab.heads_off import Without, switchable, without_heads

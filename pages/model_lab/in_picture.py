@@ -16,10 +16,10 @@ from serving.requests.hub import HubRequest
 from serving.requests.lab_queries import picture_shares, row_of_heads, shows_contributions
 from serving.requests.picture_sinks import SINK_LENGTH, SINK_WEIGHT, PictureRows, picture_rows
 from ui.blocks.over_picture import over_picture_figure
-from ui.blocks.sentence import choose_token
+from ui.blocks.translation import choose_token
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate
-from ui.text.head_link import head_link
+from ui.text.head_names import head_link
 from ui.text.markdown import escape
 from ui.widgets.figure_style import Labels
 from viz_core.hub import HubRun, PatchGrid

@@ -18,11 +18,10 @@ from serving.requests.request import Picture
 from serving.requests.video import VideoInput
 from ui.chapter.chapter import Chapter
 from ui.compute.pictures import read_picture, sample_picture
-from ui.compute.videos import read_video, sample_video
+from ui.compute.recordings import read_video, sample_video
 from ui.text.errors import explain
-from ui.text.model_names import class_label, title_of
-from ui.widgets.shared_sentence import shared_text_input
-from ui.widgets.upload import picture_file, video_files
+from ui.text.model_card import class_label, title_of
+from ui.widgets.inputs import picture_file, shared_text_input, video_files
 from viz_core.hub import HubCard, HubRun, Sampling
 from viz_core.hub.kinds import InputControl
 from viz_core.hub.runs.layouts import MARK

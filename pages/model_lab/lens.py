@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from serving.requests.hub import HubRequest
 from serving.requests.lens import through_the_layers
-from ui.blocks.lens_figure import lens_figure
+from ui.blocks.figures import lens_figure
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate
 from ui.text.head_names import layer_place

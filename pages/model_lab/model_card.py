@@ -5,9 +5,9 @@ from __future__ import annotations
 import streamlit as st
 
 from ui.chapter.chapter import Chapter
-from ui.text.device_name import device_name
 from ui.text.markdown import escape
-from ui.text.model_names import licence_of, title_of
+from ui.text.model_card import licence_of, title_of
+from ui.text.terms import device_name
 from ui.text.words import Words
 from viz_core.hub import HubCard, human_bytes
 from viz_core.trace.coverage import group_uncovered, ranges

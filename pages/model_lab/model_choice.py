@@ -12,11 +12,11 @@ from pages.model_lab.models import CURATED, hub_card
 from serving.requests.hub import HubModelSpec
 from serving.requests.lab_models import HubOffer
 from ui.chapter.chapter import Chapter
-from ui.compute.lab_models import local_model_kinds, local_models, typed_sources
+from ui.compute.models import local_model_kinds, local_models, typed_sources
 from ui.compute.slots import load_or_stop
 from ui.text.errors import explain, first_line
 from ui.text.markdown import escape
-from ui.text.model_names import named_model, title_of
+from ui.text.model_card import named_model, title_of
 from ui.text.numbers import half_width
 from viz_core.hub import HubCard, HubError, check_name, check_revision
 from viz_core.hub.kinds import ModelKind, kind_named

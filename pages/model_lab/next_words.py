@@ -7,8 +7,8 @@ import hashlib
 import streamlit as st
 
 from serving.requests.hub import HubRequest
-from ui.blocks.bars import bars_figure
-from ui.blocks.sentence import choose_token
+from ui.blocks.figures import bars_figure
+from ui.blocks.translation import choose_token
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate
 from ui.text.markdown import escape

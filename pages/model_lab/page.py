@@ -27,7 +27,7 @@ from ui.blocks.score_products import open_pair, score_products
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate, evaluate_model
 from ui.text.words import current_language
-from ui.widgets.open_map import open_map, open_tokens
+from ui.widgets.view_link import open_map, open_tokens
 from viz_core.hub.attention import attention_forward
 from viz_core.maps.fingerprints import measure_layer
 from viz_core.trace import attend, attention_weights

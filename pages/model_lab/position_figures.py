@@ -11,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ui.widgets.figure_style import ACCENT, lay_out, mark_on_log_axis
-from ui.widgets.heatmap_payload import Heatmap, signed_heatmap, to_pixels
+from ui.widgets.heatmap import Heatmap, signed_heatmap, to_pixels
 from viz_core.lessons.model_lab.position_measures import MOST_ROWS, cosines
 
 Labels = Mapping[str, str]

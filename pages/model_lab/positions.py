@@ -8,7 +8,7 @@ import streamlit as st
 from torch import Tensor
 
 from pages.model_lab import position_figures as figures
-from ui.blocks.alibi_figures import slopes_figure
+from ui.blocks.figures import slopes_figure
 from ui.chapter.chapter import Chapter
 from viz_core.hub import HubCard, Positions
 from viz_core.lessons.model_lab.position_measures import (

@@ -15,13 +15,13 @@ from serving.requests.lab_queries import (
     map_residuals,
     recorded_bytes,
 )
-from ui.blocks.bars import bars_figure
+from ui.blocks.figures import bars_figure
 from ui.chapter.chapter import Chapter
 from ui.chapter.contents import page
-from ui.compute.head_scans import scanned_models
+from ui.compute.heads import scanned_models
 from ui.compute.models import evaluate
 from ui.text.markdown import escape
-from ui.text.model_names import class_label
+from ui.text.model_card import class_label
 from ui.text.words import Words
 from viz_core.hub import HubCard, HubRun, human_bytes
 from viz_core.view.map_group import MapGroup

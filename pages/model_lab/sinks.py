@@ -16,7 +16,7 @@ from serving.requests.hub import HubRequest
 from serving.requests.sinks import LEAST_COUNTED, NUM_FIRST, hidden_tokens, longest_window, sinks_of, windowed
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate
-from ui.text.head_link import head_link
+from ui.text.head_names import head_link
 from ui.text.markdown import escape
 from viz_core.hub import HubCard, HubRun
 from viz_core.lab.heads_off import switchable

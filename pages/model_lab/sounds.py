@@ -6,9 +6,9 @@ import streamlit as st
 
 from serving.requests.sound import SoundInput
 from ui.chapter.chapter import Chapter
-from ui.compute.sounds import read_sound, sample_sound
+from ui.compute.recordings import read_sound, sample_sound
 from ui.text.errors import explain
-from ui.widgets.upload import sound_file
+from ui.widgets.inputs import sound_file
 from viz_core.sounds.open_sound import SoundError
 
 

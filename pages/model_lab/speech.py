@@ -12,10 +12,10 @@ from pages.model_lab.speech_figures import sound_figure
 from serving.requests.hub import HubRequest
 from serving.requests.speech import out_of_order, over_time
 from ui.chapter.chapter import Chapter
+from ui.chapter.downloads import listing
 from ui.compute.models import evaluate
-from ui.text.head_link import head_link
+from ui.text.head_names import head_link
 from ui.text.markdown import escape
-from ui.widgets.downloads import listing
 from viz_core.hub import HubRun
 from viz_core.hub.runs.sound_input import SoundFeatures
 from viz_core.hub.word_timestamps import TimedWord, word_times

@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ui.widgets.figure_style import ACCENT, CATEGORIES, KEYS, WEIGHTS_SCALE, Labels, lay_out
-from ui.widgets.heatmap_payload import to_pixels
+from ui.widgets.heatmap import to_pixels
 from viz_core.hub.runs.sound_input import SoundFeatures
 from viz_core.hub.word_timestamps import TimedWord
 

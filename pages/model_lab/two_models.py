@@ -13,9 +13,9 @@ from serving.requests.model_comparison import KindCompared, compare_heads
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate
 from ui.compute.slots import compute_cached
-from ui.text.head_link import head_link
+from ui.text.head_names import head_link
 from ui.text.markdown import escape
-from ui.text.model_names import title_of
+from ui.text.model_card import title_of
 from ui.text.numbers import localised
 from viz_core.maps.contribution_shares import ContributionKind
 from viz_core.view.map_group import MapGroup

@@ -9,7 +9,7 @@ import streamlit as st
 from pages.multi_head import figures
 from pages.multi_head.inputs import LayerInputs
 from ui.chapter.chapter import Chapter
-from ui.widgets.heatmap_payload import signed_heatmap
+from ui.widgets.heatmap import signed_heatmap
 from viz_core.lessons.multi_head.steps import rounding_bound, walk_residual
 
 

@@ -9,7 +9,7 @@ import streamlit as st
 from torch import Tensor
 
 from serving.models.model_spec import ShippedTranslator
-from ui.blocks.sentence import sentence_input
+from ui.blocks.translation import sentence_input
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate_model, translator, translator_or_none
 from ui.compute.slots import run_in_slot

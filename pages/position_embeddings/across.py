@@ -9,7 +9,7 @@ import streamlit as st
 from pages.position_embeddings.experiment_figures import similarity_figure
 from pages.position_embeddings.tokens import WIDTH
 from ui.chapter.chapter import Chapter
-from ui.text.model_names import model_title
+from ui.text.model_card import model_title
 from viz_core.lessons.position_embeddings.learn_table import table_offset_share
 from viz_core.lessons.position_embeddings.picture_tokens import LearnedTable, shipped_position_tables
 from viz_core.models.patch_grid import resize_grid

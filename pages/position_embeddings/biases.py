@@ -10,7 +10,7 @@ import streamlit as st
 from pages.position_embeddings.offset_figures import bucket_figure
 from pages.position_embeddings.own_figures import own_figures
 from pages.position_embeddings.tokens import ROUNDING, TokenInputs
-from ui.blocks.alibi_figures import penalty_figure, slopes_figure
+from ui.blocks.figures import penalty_figure, slopes_figure
 from ui.chapter.chapter import Chapter
 from viz_core.lessons.position_embeddings.broken import wrong_penalty
 from viz_core.lessons.position_embeddings.scheme_parts import bucket_map

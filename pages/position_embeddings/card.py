@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from PIL import Image
 
-from ui.blocks.raster import signed_image
+from ui.blocks.over_picture import signed_image
 from viz_core.lessons.position_embeddings.shared_layer import SharedLayer
 from viz_core.positional.entry import SchemeSizes
 from viz_core.positional.register import BY_NAME

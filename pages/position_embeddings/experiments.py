@@ -12,7 +12,7 @@ from torch import Tensor
 
 from pages.position_embeddings import experiment_figures as figures
 from pages.position_embeddings.tokens import ROUNDING, TokenInputs
-from ui.blocks.residual_figure import residual_figure
+from ui.blocks.figures import residual_figure
 from ui.chapter.chapter import Chapter
 from ui.compute.slots import compute_cached, run_in_slot, time_limit
 from viz_core.lessons.position_embeddings.learn_table import Learning, learn_table, measure_table, untrained_table

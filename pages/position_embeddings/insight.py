@@ -12,7 +12,7 @@ from torch import Tensor
 from pages.position_embeddings.tokens import ROUNDING, TokenInputs
 from ui.chapter.chapter import Chapter
 from ui.text.markdown import escape as escape_markdown
-from ui.widgets.chart_payload import named_parts
+from ui.widgets.chart import named_parts
 from ui.widgets.figure_style import ACCENT, Labels, lay_out
 from viz_core.lessons.position_embeddings.order import order_changes
 from viz_core.positional.register import BY_NAME

@@ -8,7 +8,7 @@ import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Float
 
-from ui.blocks.token_map import scale_of, token_heatmap, token_ticks
+from ui.blocks.figures import scale_of, token_heatmap, token_ticks
 from ui.widgets.figure_style import Labels, lay_out
 
 

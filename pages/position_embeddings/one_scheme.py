@@ -9,7 +9,7 @@ import streamlit as st
 from pages.position_embeddings import biases, grid, offsets, rotary, tables  # noqa: F401  they register their figures
 from pages.position_embeddings.own_figures import OWN_FIGURES
 from pages.position_embeddings.tokens import TokenInputs
-from ui.blocks.token_map import token_map
+from ui.blocks.figures import token_map
 from ui.chapter.chapter import Chapter
 from viz_core.positional.register import BY_NAME
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 import streamlit as st
 
-from ui.blocks.raster import weights_image
-from ui.blocks.sentence import sentence_input
+from ui.blocks.over_picture import weights_image
+from ui.blocks.translation import sentence_input
 from ui.chapter.chapter import Chapter
 from ui.chapter.contents import page, page_file
 from ui.compute.models import translator_or_none
-from ui.text.model_names import model_title
+from ui.text.model_card import model_title
 from viz_core.lessons.position_embeddings.picture_tokens import (
     LearnedTable,
     picture,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PIL import Image
 
-from ui.blocks.raster import weights_image
+from ui.blocks.over_picture import weights_image
 from viz_core.lessons.queries_keys_values.lookup import BOOK_DATABASE, soft_lookup
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Float
 
-from ui.widgets.chart_payload import named_parts
+from ui.widgets.chart import named_parts
 from ui.widgets.figure_style import KEYS, Labels, escape_labels, lay_out
 
 MOST_LETTERS = 16  # of a word beside a picture

@@ -5,9 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ui.chapter.chapter import Chapter
-from ui.widgets.draw_on_figure import OnFigure
-from ui.widgets.predictions import Truth
-from ui.widgets.sketch import Board
+from ui.widgets.predictions import Board, OnFigure, Truth
 from viz_core.lessons.queries_keys_values.lookup import BOOK_DATABASE, soft_lookup
 
 _KEYS = tuple(key for key, _ in BOOK_DATABASE)

@@ -6,9 +6,7 @@ import numpy as np
 import torch
 
 from ui.chapter.chapter import Chapter
-from ui.widgets.draw_on_figure import OnFigure
-from ui.widgets.predictions import Truth
-from ui.widgets.sketch import Board
+from ui.widgets.predictions import Board, OnFigure, Truth
 from viz_core.positional import sinusoidal_table
 
 THE_HAND = OnFigure(

@@ -10,7 +10,7 @@ import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Float
 
-from ui.widgets.chart_payload import SQUARE
+from ui.widgets.chart import SQUARE
 from ui.widgets.figure_style import ACCENT, KEYS, QUERIES, Labels, lay_out
 
 Rows = Float[np.ndarray, "_ 2"]

@@ -6,9 +6,7 @@ import numpy as np
 import torch
 
 from ui.chapter.chapter import Chapter
-from ui.widgets.draw_on_figure import OnFigure
-from ui.widgets.predictions import Truth
-from ui.widgets.sketch import Board
+from ui.widgets.predictions import Board, OnFigure, Truth
 from viz_core.attention import masked_softmax
 
 _SCORES = torch.tensor([[[1.0, 0.0, 3.0, 5.0]]])

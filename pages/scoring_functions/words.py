@@ -13,11 +13,11 @@ from jaxtyping import Float
 from plotly.subplots import make_subplots
 
 from pages.scoring_functions.scaling import PAIRS, measured_width
-from ui.blocks.sentence import or_explain, sentence_input, word_labels
+from ui.blocks.translation import or_explain, sentence_input, word_labels
 from ui.chapter.chapter import Chapter
 from ui.compute.models import translator
 from ui.text.markdown import escape
-from ui.widgets.chart_payload import named_parts
+from ui.widgets.chart import named_parts
 from ui.widgets.figure_style import ACCENT, KEYS, QUERIES, escape_labels, lay_out
 from viz_core.lessons.scoring_functions.broken import WEIGHTS, wrong_weights
 from viz_core.lessons.scoring_functions.scaling import variance_error_allowed

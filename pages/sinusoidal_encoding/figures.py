@@ -13,7 +13,7 @@ from plotly.subplots import make_subplots
 from torch import Tensor
 
 from ui.widgets.figure_style import ACCENT, CATEGORIES, SIGNED_SCALE, Labels, lay_out
-from ui.widgets.heatmap_payload import Exact, Heatmap, ranged_heatmap, signed_heatmap, to_pixels
+from ui.widgets.heatmap import Exact, Heatmap, ranged_heatmap, signed_heatmap, to_pixels
 from viz_core.lessons.sinusoidal_encoding.properties import (
     binary_code,
     doubling_columns,

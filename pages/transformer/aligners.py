@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ui.chapter.chapter import Chapter
-from ui.text.head_link import head_link
+from ui.text.head_names import head_link
 from viz_core.maps.alignments import best_aligner
 from viz_core.pretrained import Translator
 

@@ -7,12 +7,11 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from pages.transformer.figures import Labels
-from ui.blocks.lens_figure import lens_figure
+from ui.blocks.figures import lens_figure
 from ui.blocks.translation import TranslationInputs
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate, sentence_request
-from ui.text.head_link import head_link
-from ui.text.head_names import head_place
+from ui.text.head_names import head_link, head_place
 from ui.text.markdown import escape
 from ui.text.words import load_words
 from ui.widgets.figure_style import SIGNED_SCALE, lay_out

@@ -14,17 +14,16 @@ from pages.transformer.logit_lens import lens
 from pages.transformer.mask import broken_map, causal_mask
 from pages.transformer.training import parameters, training
 from pages.transformer.word_probabilities import about_words, show_words, table_of_words
-from ui.blocks.head_importance import head_importance_grid
-from ui.blocks.heads_off import head_buttons, head_switches, heads_menu, open_head, toggle_head
+from ui.blocks.heads_off import head_buttons, head_importance_grid, head_switches, heads_menu, open_head, toggle_head
 from ui.blocks.score_products import open_pair, score_products
-from ui.blocks.small_walk import small_walk, walk_link
 from ui.blocks.translation import second_sentence, show_notes, show_result, translate, translation_inputs
+from ui.blocks.walk import small_walk, walk_link
 from ui.chapter.chapter import Chapter
-from ui.compute.head_importance import head_importance
+from ui.compute.heads import head_importance
 from ui.compute.models import evaluate, row_error, sentence_request, translation_maps, translator
 from ui.text.head_names import HeadNames
 from ui.text.words import current_language
-from ui.widgets.open_map import open_map, open_tokens
+from ui.widgets.view_link import open_map, open_tokens
 from viz_core.attention import DotProductAttention, MultiHeadAttention
 from viz_core.lessons.transformer.broken import unmasked_residuals
 from viz_core.lessons.transformer.residuals import translation_residuals

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pages.transformer import figures
 from ui.chapter.chapter import Chapter
-from ui.text.device_name import device_name
-from ui.text.model_names import trained_for
+from ui.text.model_card import trained_for
+from ui.text.terms import device_name
 from viz_core.models import anatomy
 from viz_core.pretrained import Translator
 

@@ -15,7 +15,7 @@ from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate_model
 from ui.compute.pictures import classification, picture_maps
 from ui.text.markdown import escape
-from ui.text.model_names import class_label
+from ui.text.model_card import class_label
 from ui.text.words import current_language
 from viz_core.maps.contribution_shares import ContributionKind
 from viz_core.pretrained import Classification

@@ -7,7 +7,7 @@ from PIL import Image
 from serving.models.model_spec import ShippedClassifier
 from serving.requests.classification import ClassificationRequest
 from serving.requests.token_maps import token_over_patches
-from ui.blocks.raster import tiles, weights_image
+from ui.blocks.over_picture import tiles, weights_image
 from ui.compute.models import evaluate
 from ui.compute.pictures import sample_picture
 

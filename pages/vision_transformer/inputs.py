@@ -18,8 +18,8 @@ from ui.compute.pictures import LAB, classification, picture_model, read_picture
 from ui.compute.slots import load_or_stop
 from ui.text.errors import explain
 from ui.text.markdown import escape
-from ui.text.model_names import class_label
-from ui.widgets.upload import picture_file
+from ui.text.model_card import class_label
+from ui.widgets.inputs import picture_file
 from viz_core.images.drawn import GARMENTS, SCENES
 from viz_core.images.open_image import PictureError
 from viz_core.pretrained import Classification, ModelCard, available

@@ -16,7 +16,7 @@ from serving.requests.token_maps import patch_positions
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate, evaluate_model
 from ui.text.markdown import escape
-from ui.text.model_names import class_label
+from ui.text.model_card import class_label
 from viz_core.lessons.vision_transformer.patches import (
     neighbour_similarity,
     patches_shuffled,

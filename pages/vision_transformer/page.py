@@ -15,16 +15,15 @@ from pages.vision_transformer.prediction import prediction, reliability
 from pages.vision_transformer.token_maps import patch_lab
 from pages.vision_transformer.training import training
 from serving.requests.token_maps import token_over_patches
-from ui.blocks.head_importance import head_importance_grid
-from ui.blocks.heads_off import head_buttons, head_switches, heads_menu, toggle_head
+from ui.blocks.heads_off import head_buttons, head_importance_grid, head_switches, heads_menu, toggle_head
 from ui.blocks.score_products import open_pair, score_products
 from ui.chapter.chapter import Chapter
-from ui.compute.head_importance import head_importance
+from ui.compute.heads import head_importance
 from ui.compute.models import evaluate, row_error
 from ui.compute.pictures import picture_maps
 from ui.text.head_names import HeadNames
 from ui.text.words import current_language
-from ui.widgets.open_map import open_map, open_tokens
+from ui.widgets.view_link import open_map, open_tokens
 from viz_core.maps.distance import mean_attention_distance
 from viz_core.maps.relevance import gradient_relevance
 from viz_core.maps.rollout import attention_rollout

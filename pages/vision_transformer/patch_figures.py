@@ -11,7 +11,7 @@ from jaxtyping import Float
 from PIL import Image
 from torch import Tensor
 
-from ui.blocks.raster import signed_image
+from ui.blocks.over_picture import signed_image
 from ui.widgets.figure_style import ACCENT, SIGNED_SCALE, VALUES, lay_out
 
 Labels = Mapping[str, str]

@@ -10,14 +10,14 @@ import streamlit as st
 from pages.vision_transformer.inputs import PictureInputs, shipped_card
 from pages.vision_transformer.map_figures import shuffled_picture
 from pages.vision_transformer.places import ROUNDING, enlarged
-from ui.blocks.bars import bars_figure
-from ui.blocks.raster import signed_image
+from ui.blocks.figures import bars_figure
+from ui.blocks.over_picture import signed_image
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate
 from ui.compute.pictures import picture_preview
 from ui.text.markdown import escape
-from ui.text.model_names import class_label
-from ui.widgets.chart_payload import named_parts
+from ui.text.model_card import class_label
+from ui.widgets.chart import named_parts
 from viz_core.lessons.vision_transformer.patches import patches_shuffled, random_order
 
 _SHOWN_LABELS = 6

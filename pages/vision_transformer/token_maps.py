@@ -13,7 +13,7 @@ from ui.blocks.over_picture import over_picture_figure
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate
 from ui.text.markdown import join_sentences
-from ui.text.model_names import class_label
+from ui.text.model_card import class_label
 from ui.widgets.figure_style import escape_labels
 from viz_core.lessons.vision_transformer.broken import columns_divided
 from viz_core.maps.rollout import HeadFusion

@@ -10,9 +10,9 @@ import streamlit as st
 from pages.vision_transformer import training_figures
 from pages.vision_transformer.inputs import PictureInputs, shipped_card
 from ui.chapter.chapter import Chapter
-from ui.text.device_name import device_name
 from ui.text.markdown import escape
-from ui.text.model_names import class_label, trained_for
+from ui.text.model_card import class_label, trained_for
+from ui.text.terms import device_name
 
 
 def training(chapter: Chapter, picture_inputs: PictureInputs) -> None:

@@ -2,12 +2,12 @@
 
 import streamlit as st
 
-from ui.blocks.sentence import or_explain
+from ui.blocks.translation import or_explain
 from ui.blocks.walk import WalkInputs, draw_walk
 from ui.chapter.chapter import Chapter
 from ui.chapter.contents import all_chapters, page
 from ui.compute.pictures import sample_picture
-from ui.widgets.shared_sentence import set_text, shared_text_input
+from ui.widgets.inputs import set_text, shared_text_input
 from viz_core.images.drawn import GARMENTS
 from viz_core.pretrained.samples import sentence
 

@@ -81,7 +81,7 @@ function legend(series) {
 }
 
 /**
- * Show a table of sinusoids by the app's heatmap component (ui/widgets/heatmap_payload.py says what its header holds).
+ * Show a table of sinusoids by the app's heatmap component (ui/widgets/heatmap.py says what its header holds).
  *
  * @param map {rows, columns, values, frequencies, rowTitle, columnTitle, words}
  */

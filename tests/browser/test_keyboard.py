@@ -7,7 +7,7 @@ import re
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.page_checks import expect_rest
-from ui.compute.head_scans import head_scans
+from ui.compute.heads import head_scans
 from viz_core.pretrained import load
 
 _MOST = 120  # presses

@@ -12,7 +12,7 @@ from benchmarks.serving import running
 from benchmarks.static_site import wait_until_ready
 from ui.chapter.contents import all_chapters
 from ui.text.words import load_words
-from ui.widgets.static_pages import static_pages
+from ui.widgets.sidebar import static_pages
 
 SAME = (
     (

@@ -13,7 +13,7 @@ from benchmarks.static_site import packing, unpack, wait_until_ready
 from serving.walk.steps import Edits, Walk
 from serving.walk.walks import walk_translation
 from tests.browser.static_pages import check_everyone_can_use_it, check_first_visit, check_it_fits
-from ui.widgets.walk_payload import encode_walk
+from ui.widgets.walk import encode_walk
 from viz_core.pretrained import Translator, load
 from viz_core.view.framing import unframe
 

@@ -10,7 +10,7 @@ import torch
 
 from pages.bahdanau.book_variants import variants
 from tests.exercises.exercise import Exercise
-from ui.compute.head_importance import head_importance
+from ui.compute.heads import head_importance
 from viz_core.lessons.attention_pooling.consistency import errors_by_rate
 from viz_core.lessons.attention_pooling.curve_fit import noisy_points
 from viz_core.lessons.attention_pooling.in_the_plane import agreement, labelled_points

@@ -14,9 +14,7 @@ from pages.relative_projection import predictions as rotation
 from pages.scoring_functions import predictions as scores
 from tests.pages.reading import components, figures, texts
 from ui.text.words import ENGLISH, load_words
-from ui.widgets.draw_on_figure import OnFigure
-from ui.widgets.predictions import Truth
-from ui.widgets.sketch import TOP
+from ui.widgets.predictions import TOP, OnFigure, Truth
 
 OpenPage = Callable[..., AppTest]
 HIDDEN = load_words("common", ENGLISH)("sketch.kept-back")

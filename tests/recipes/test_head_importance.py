@@ -19,7 +19,7 @@ from recipes.head_subjects import ClassifierSubject, TranslatorSubject
 from recipes.picture_sets import Pictures, PictureSplit
 from recipes.sentence_pairs import Pair, load_pairs, split_pairs
 from tests.tiny_translator import TINY
-from ui.compute.head_importance import read_importance
+from ui.compute.heads import read_importance
 from viz_core.pretrained import Translator, load
 from viz_core.pretrained.bleu import bleu_of, bleu_statistics, corpus_bleu
 from viz_core.pretrained.bootstrap import paired_bootstrap, percentage_right

@@ -6,7 +6,7 @@ from collections import defaultdict
 
 import numpy as np
 
-from ui.blocks.alibi_figures import penalty_figure, slopes_figure
+from ui.blocks.figures import penalty_figure, slopes_figure
 from ui.widgets.figure_style import ACCENT
 from viz_core.positional import alibi_slopes
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from streamlit.web.server.starlette.starlette_app_utils import generate_xsrf_token_string
 
-from ui.streamlit_internals.browser_identity import HEADER, browser_of, identify
+from ui.streamlit_internals.sessions import HEADER, browser_of, identify
 
 pytestmark = pytest.mark.attack("sessions")
 TOKEN = bytes(range(16))

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from tests.charts import decode_chart
-from ui.widgets.chart_payload import encode_chart, height_of
+from ui.widgets.chart import encode_chart, height_of
 
 PLOTLYS_KINDS = {"i1": "int8", "u1": "uint8", "i2": "int16", "u2": "uint16", "i4": "int32", "u4": "uint32"}
 

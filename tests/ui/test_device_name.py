@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ui.text import device_name
+from ui.text import terms as device_name
 from ui.text.words import load_words
 
 

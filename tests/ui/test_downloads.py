@@ -12,8 +12,8 @@ import plotly.graph_objects as go
 import pytest
 
 from tests.viz_core.hostile_texts import FORMULAS, MARKUP
+from ui.chapter.downloads import archive, array_csv, html_page, listing, table_csv
 from ui.text.words import stem_of
-from ui.widgets.downloads import archive, array_csv, html_page, listing, table_csv
 
 
 def read(content: bytes) -> list[list[str]]:

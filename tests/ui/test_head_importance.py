@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ui.compute.head_importance import HeadImportance, HeadWorth, gradient_agreement
+from ui.compute.heads import HeadImportance, HeadWorth, gradient_agreement
 from viz_core.pretrained.bootstrap import Difference
 
 

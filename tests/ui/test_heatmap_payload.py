@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from ui.widgets.heatmap_payload import WORD_NAMES, Exact, Heatmap, encode_heatmap, signed_heatmap, to_pixels
+from ui.widgets.heatmap import WORD_NAMES, Exact, Heatmap, encode_heatmap, signed_heatmap, to_pixels
 from viz_core.view.framing import unframe
 
 WORDS = {name: f"the {name}" for name in WORD_NAMES}

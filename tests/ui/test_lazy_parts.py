@@ -8,7 +8,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from tests.pages.reading import components
-from ui.chapter.lazy_parts import _message
+from ui.chapter.parts import _message
 
 A_BROWSER = {"timezone": "Europe/Paris"}
 
@@ -17,7 +17,7 @@ def page() -> None:
     """Four parts, each with words for the time until it comes."""
     import streamlit as st
 
-    from ui.chapter.lazy_parts import LazyParts
+    from ui.chapter.parts import LazyParts
 
     parts = LazyParts("page")
     parts.watch()
@@ -71,7 +71,7 @@ def test_whatever_a_browser_says_is_near_is_kept_in_bounds(sent: Any, stored: se
     def report(sent: object) -> None:
         import streamlit as st
 
-        from ui.chapter.lazy_parts import LazyParts
+        from ui.chapter.parts import LazyParts
 
         st.session_state["visible-parts"] = {"page": frozenset({"before"}), "other": frozenset({"x"})}
         LazyParts("page")._store(sent)

@@ -1,5 +1,5 @@
 from tests.viz_core.view.attention_groups import make_group
-from ui.widgets.map_cell import Cell, read_cell
+from ui.widgets.view_link import Cell, read_cell
 
 
 def test_a_cell_that_was_clicked_is_read():

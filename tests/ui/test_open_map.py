@@ -3,7 +3,7 @@
 import torch
 
 from tests.viz_core.view.attention_groups import make_group
-from ui.widgets.open_map import open_map, open_tokens
+from ui.widgets.view_link import open_map, open_tokens
 from viz_core.view.state import ViewState
 
 

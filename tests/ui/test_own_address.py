@@ -6,7 +6,7 @@ import pytest
 from streamlit import net_util
 from streamlit.web.server.server_util import is_url_from_allowed_origins
 
-from ui.streamlit_internals.own_address import forbid_address_lookup
+from ui.streamlit_internals.script_run import forbid_address_lookup
 
 
 @pytest.mark.attack("sockets")

@@ -12,11 +12,9 @@ from pathlib import Path
 import pytest
 
 from ui.chapter.contents import all_chapters, folder, page_file
-from ui.chapter.review import NUMBERS
+from ui.chapter.exercises import NUMBERS
 from ui.text.words import ENGLISH, load_words
-from ui.widgets.draw_on_figure import OnFigure
-from ui.widgets.predictions import Truth, read_prediction
-from ui.widgets.sketch import TOP, Board
+from ui.widgets.predictions import TOP, Board, OnFigure, Truth, read_prediction
 
 WRITTEN = """How many?
 Count.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ui.blocks.raster import signed_image, weights_image
+from ui.blocks.over_picture import signed_image, weights_image
 
 
 def test_signed_values_are_blue_white_and_red() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ui.blocks.residual_figure import residual_figure
+from ui.blocks.figures import residual_figure
 from ui.widgets.figure_style import ACCENT
 
 

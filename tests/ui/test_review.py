@@ -8,7 +8,7 @@ import re
 import pytest
 
 from ui.chapter.contents import all_chapters, page_file
-from ui.chapter.review import LATER, NUMBERS, chapter_to_repeat, idea_of
+from ui.chapter.exercises import LATER, NUMBERS, chapter_to_repeat, idea_of
 from ui.text.words import ENGLISH, languages, load_words
 from ui.widgets.predictions import Prediction, read_prediction
 

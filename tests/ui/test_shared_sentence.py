@@ -12,7 +12,7 @@ def page() -> None:
 
     from ui.text.words import Words
     from ui.widgets.controls import Controls
-    from ui.widgets.shared_sentence import shared_text_input
+    from ui.widgets.inputs import shared_text_input
 
     for chapter in ("bahdanau", "transformer"):
         words = Words(chapter, {"controls": {"text": "A sentence"}}, {})
@@ -59,7 +59,7 @@ def left_at_once() -> None:
 
     from ui.text.words import Words
     from ui.widgets.controls import Controls
-    from ui.widgets.shared_sentence import set_text, shared_text_input
+    from ui.widgets.inputs import set_text, shared_text_input
 
     if st.button("home", on_click=set_text, args=("b-text", "I'm home.")):
         st.stop()

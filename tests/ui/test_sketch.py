@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ui.widgets.sketch import Board
+from ui.widgets.predictions import Board
 
 CURVE = Board("curve", (0.0, 1.0, 2.0), -1.0, 1.0)
 ROW = Board("weights", names=("a", "b", "c"))

@@ -9,7 +9,7 @@ def _page() -> None:
     import streamlit as st
     from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-    from ui.streamlit_internals.stopped_page import clearing_fragments
+    from ui.streamlit_internals.script_run import clearing_fragments
 
     run = get_script_run_ctx()
     assert run is not None

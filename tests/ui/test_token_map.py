@@ -7,7 +7,7 @@ from collections import defaultdict
 import numpy as np
 import pytest
 
-from ui.blocks.token_map import token_map
+from ui.blocks.figures import token_map
 
 LABELS: dict[str, str] = defaultdict(lambda: "label")
 

@@ -11,7 +11,7 @@ import pytest
 from serving.walk.steps import Edits, Walk
 from serving.walk.walks import walk_picture, walk_translation, walk_writing
 from ui.text.words import load_words
-from ui.widgets.walk_payload import encode_walk
+from ui.widgets.walk import encode_walk
 from viz_core.hub import load_hub
 from viz_core.images.drawn import drawn_picture
 from viz_core.pretrained import load

@@ -9,9 +9,9 @@ from importlib import import_module
 
 from serving.process.background import start_background_work
 from serving.process.garbage_collection import collect_periodically
-from ui.chapter.damaged_assets import report_damaged_assets
+from ui.chapter.parts import report_damaged_assets
 from ui.streamlit_internals.batched_messages import batched_messages, flush_messages
-from ui.streamlit_internals.stopped_page import clearing_fragments
+from ui.streamlit_internals.script_run import clearing_fragments
 
 try:
     with batched_messages(), clearing_fragments(), report_damaged_assets():

@@ -17,11 +17,13 @@ from serving.settings import Settings
 from ui.app.index_page import index_page
 from ui.chapter.contents import all_pages
 from ui.compute.slots import metrics
-from ui.streamlit_internals.browser_identity import browser_of, identify, owner_of
 from ui.streamlit_internals.mailbox import Mailbox, MessageLimits
 from ui.streamlit_internals.sessions import (
+    browser_of,
     end_disconnected_sessions,
+    identify,
     limit_session_bytes,
+    owner_of,
     trim_uploads,
     upload_bytes,
 )

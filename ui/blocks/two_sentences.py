@@ -15,7 +15,7 @@ from serving.requests.two_sentences import HEADS, MOST_HEADS, CircuitFound, Comp
 from ui.blocks.two_sentences_figures import LEAST_SHARE, circuit_figure, sweep_figure, words_figure
 from ui.chapter.chapter import Chapter
 from ui.chapter.claims import Claim
-from ui.chapter.download_buttons import DownloadButtons
+from ui.chapter.downloads import DownloadButtons
 from ui.text.head_names import head_name, head_number, head_place, head_title, layer_place
 from ui.text.markdown import after_label, escape, unescape
 from ui.text.words import Words, load_words

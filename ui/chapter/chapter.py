@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 import time
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -10,15 +11,14 @@ from typing import Any, TypeVar
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from serving.settings import settings
 from ui.chapter.claims import Claims
 from ui.chapter.deeper import Deeper
-from ui.chapter.download_buttons import DownloadButtons
-from ui.chapter.exercises import Exercises
+from ui.chapter.downloads import DownloadButtons
+from ui.chapter.exercises import Exercises, chapter_to_repeat, draw_review
 from ui.chapter.figures import Figures
 from ui.chapter.frame import Frame
 from ui.chapter.parts import Parts
-from ui.chapter.reference import reference_address
-from ui.chapter.review import chapter_to_repeat, draw_review
 from ui.chapter.source_cards import SourceCards
 from ui.streamlit_internals.batched_messages import flush_messages
 from ui.streamlit_internals.script_run import is_served
@@ -26,6 +26,22 @@ from ui.text.model_card import model_card_text
 from ui.text.words import load_words
 from ui.widgets.controls import Controls
 from viz_core.pretrained import ModelCard
+
+
+def reference_address(function: Callable[..., Any]) -> str | None:
+    """Return the address of a public name's reference; None if no site is set or the name is not public.
+
+    A name is described on the page of the innermost package around its module that lists it in `__all__`.
+    """
+    site, module, name = settings().docs, function.__module__, function.__name__
+    parts = module.split(".")
+    packages = (".".join(parts[:length]) for length in range(len(parts), 0, -1))
+    package = next((each for each in packages if name in getattr(sys.modules.get(each), "__all__", ())), None)
+    if not site or package is None or module.startswith("viz_core.lessons."):  # these are a chapter's own
+        return None
+    page = package.partition(".")[2] or "index"
+    return f"{site.rstrip('/')}/reference/{page}.html#{module}.{name}"
+
 
 Value = TypeVar("Value")
 _PAINT = 0.1  # seconds that a browser needs to paint

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from ui.streamlit_internals.types import StreamlitPage
+from ui.streamlit_internals.script_run import StreamlitPage
 from ui.text.words import load_words
 from viz_core.runtime.assets import ASSETS
 

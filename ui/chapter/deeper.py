@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 import streamlit as st
 
 from ui.chapter.contents import page
+from ui.chapter.exercises import draw_review
 from ui.chapter.parts import Parts
-from ui.chapter.review import draw_review
 from ui.text.terms import term_table
 from ui.text.words import Words, load_words
 from ui.widgets.controls import Controls

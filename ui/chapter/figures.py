@@ -14,9 +14,8 @@ from ui.text.words import Words, current_language
 from ui.widgets.attention_view import MapGroup, ViewState, attention_view
 from ui.widgets.chart import Point, draw_chart
 from ui.widgets.controls import Controls
-from ui.widgets.heatmap import draw_heatmap
-from ui.widgets.heatmap_payload import Heatmap, encode_heatmap
-from ui.widgets.map_cell import Cell
+from ui.widgets.heatmap import Heatmap, draw_heatmap, encode_heatmap
+from ui.widgets.view_link import Cell
 from viz_core.maps.contribution_shares import ContributionKind
 from viz_core.trace import HeadsOff
 from viz_core.view.notebook_file import RunSource

@@ -15,15 +15,13 @@ import streamlit as st
 from serving.process.garbage_collection import freeze_imported_modules
 from ui.chapter.contents import WALK_STAGES, all_chapters, chapter_entries, page
 from ui.chapter.tour import mount_tour, report_unknown_step
-from ui.text.device_name import device_name
 from ui.text.errors import explain
 from ui.text.numbers import series
-from ui.text.terms import translations
+from ui.text.terms import device_name, translations
 from ui.text.words import Words, load_words, streamlit_labels
 from ui.widgets.component import component
-from ui.widgets.language import chosen_language, language_select
 from ui.widgets.query_param import follow_former_link
-from ui.widgets.sharing import Sharing
+from ui.widgets.sidebar import Sharing, chosen_language, language_select
 from viz_core.runtime.assets import ASSETS
 
 _COMPONENTS = ASSETS / "components"

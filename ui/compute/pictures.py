@@ -11,8 +11,7 @@ from serving.decoding.preview import preview
 from serving.models.model_spec import ModelSpec, ShippedClassifier
 from serving.requests.classification import ClassificationRequest
 from serving.requests.request import Picture
-from ui.compute.lab_models import lab_vision_model
-from ui.compute.models import map_groups, run
+from ui.compute.models import lab_vision_model, map_groups, run
 from ui.compute.slots import cached
 from viz_core.images.drawn import drawn_picture
 from viz_core.images.open_image import PictureError

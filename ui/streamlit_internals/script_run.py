@@ -1,4 +1,4 @@
-"""The run of a page that this thread is in."""
+"""The run of a page that this thread is in, and types that Streamlit has no public name for."""
 
 from __future__ import annotations
 
@@ -14,6 +14,18 @@ from ui.streamlit_internals.message_filter import find_session
 
 if TYPE_CHECKING:
     from streamlit.runtime.state.session_state import SessionState
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from streamlit import net_util
+from streamlit.elements.lib.mutable_tab_container import TabContainer
+from streamlit.errors import StreamlitInvalidLayoutContextError
+from streamlit.navigation.page import StreamlitPage
+from streamlit.runtime.scriptrunner import StopException
+
+from ui.streamlit_internals.self_test import works
+
+__all__ = ["StreamlitInvalidLayoutContextError", "StreamlitPage", "TabContainer"]
 
 
 def is_served() -> bool:
@@ -47,3 +59,23 @@ def session_state() -> SessionState | None:
 
 def last_run_failed(state: SessionState) -> bool:
     return SCRIPT_RUN_WITHOUT_ERRORS_KEY in state and not state[SCRIPT_RUN_WITHOUT_ERRORS_KEY]
+
+
+@contextmanager
+def clearing_fragments() -> Iterator[None]:
+    """Forget the fragments that a page lacks where it stops, as Streamlit does where a page runs to its end.
+
+    One that is requested later would be drawn where nothing is, and break the page.
+    """
+    try:
+        yield
+    except StopException:
+        run = get_script_run_ctx()
+        if run is not None and works("stopped_page"):
+            run.fragment_storage.clear(new_fragment_ids=run.shared.new_fragment_ids.snapshot())
+        raise
+
+
+def forbid_address_lookup() -> None:
+    """Have Streamlit refuse a foreign origin without asking a site of the internet, which blocks the event loop."""
+    net_util.get_external_ip = lambda: None

@@ -55,3 +55,9 @@ def _read(path: Path) -> dict[str, tuple[str, ...]]:
     with reading(path):
         rows = csv.DictReader(path.read_text(encoding="utf-8").splitlines())
         return {row["name"]: tuple(row["forms"].split(";")) for row in rows}
+
+
+def device_name(described: str) -> str:
+    """Return a device as `describe_device` names it, in words: "CPU, 2 núcleos"."""
+    cores = re.fullmatch(r"CPU, (\d+) cores", described)
+    return load_words("common")("device-cpu", count=cores[1]) if cores else described

@@ -13,8 +13,7 @@ from ui.compute.slots import run_in_slot
 from ui.text.head_names import head_at, places_of
 from ui.text.words import current_language, load_words
 from ui.widgets.component import component
-from ui.widgets.map_cell import Cell, read_cell
-from ui.widgets.view_link import ViewLink, read_link, write_link
+from ui.widgets.view_link import Cell, ViewLink, read_cell, read_link, write_link
 from viz_core.maps.contribution_shares import ContributionKind
 from viz_core.trace import HeadsOff
 from viz_core.view.map_group import MapGroup

@@ -9,13 +9,12 @@ from typing import Any, TypeVar
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from ui.streamlit_internals.types import TabContainer
+from ui.streamlit_internals.script_run import TabContainer
 from ui.text.markdown import escape
 from ui.text.numbers import localised, series
 from ui.text.words import Words, languages, load_words
-from ui.widgets.query_param import Names, in_address
-from ui.widgets.sharing import Sharing
-from ui.widgets.url_numbers import discard_out_of_range, is_infinite, is_same, is_truncated
+from ui.widgets.query_param import Names, discard_out_of_range, in_address, is_infinite, is_same, is_truncated
+from ui.widgets.sidebar import Sharing
 
 Option = TypeVar("Option")
 Value = TypeVar("Value")

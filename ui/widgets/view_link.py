@@ -1,11 +1,16 @@
-"""The state of an attention view as three query parameters: head, pin and look."""
+"""The state of an attention view as three query parameters (head, pin and look), its clicked cell and its open map."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from typing import TypedDict
 
+from jaxtyping import Float
+from torch import Tensor
+
+from viz_core.trace.edits import is_nonnegative
 from viz_core.view.map_group import MapGroup
 from viz_core.view.requests import read_pins
 from viz_core.view.state import DisplayOptions, ViewState, read_display
@@ -76,3 +81,48 @@ def _write_display(display: DisplayOptions, default: DisplayOptions) -> str | No
     before = asdict(default)
     changed = [f"{name}-{value}" for name, value in asdict(display).items() if value != before[name]]
     return "~".join(changed) or None
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A pair that a reader clicked in the map of a group; `click` differs between any two clicks."""
+
+    click: str
+    group: str
+    query: int
+    key: int
+
+
+def read_cell(message: object, groups: Sequence[MapGroup]) -> Cell | None:
+    """The last cell that a browser says was clicked: {"cell": {"id", "group", "query", "key"}}.
+
+    None where it says nothing of the kind, or these groups have no such pair.
+    """
+    cell = message.get("cell") if isinstance(message, Mapping) else None
+    if not isinstance(cell, Mapping):
+        return None
+    click, query, key = cell.get("id"), cell.get("query"), cell.get("key")
+    group = next((group for group in groups if group.id == cell.get("group")), None)
+    if group is None or not isinstance(click, str) or not is_nonnegative(query) or not is_nonnegative(key):
+        return None
+    there = query < len(group.query_tokens) and key < len(group.key_tokens)
+    return Cell(click[:64], group.id, query, key) if there else None
+
+
+class OpenTokens(TypedDict):
+    """The tokens of the rows and columns of a map."""
+
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+
+
+def open_tokens(groups: Sequence[MapGroup], view: ViewState) -> OpenTokens:
+    """Return the tokens of the opened map's rows and columns."""
+    group = next(group for group in groups if group.id == view.group)
+    return OpenTokens(rows=group.query_tokens, columns=group.key_tokens)
+
+
+def open_map(groups: Sequence[MapGroup], view: ViewState) -> Float[Tensor, "queries keys"]:
+    """The exact weights of the opened head."""
+    group = next(group for group in groups if group.id == view.group)
+    return group.calls[view.layer].weights(head=view.head)[group.row]

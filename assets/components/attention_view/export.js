@@ -85,7 +85,7 @@ const namesOf = (side) => Array.from({ length: side.count }, (_, bin) => side.na
 const quote = (text) => `"${text.replace(/^[=+\-@\t\r](?=.)/s, "'$&").replaceAll('"', '""')}"`;
 
 /**
- * A table as pieces of text, so that a long one is never one string. The format is that of ui/widgets/downloads.py: where the
+ * A table as pieces of text, so that a long one is never one string. The format is that of ui/chapter/downloads.py: where the
  * comma is the decimal separator, semicolons separate columns; a byte order mark tells Excel that the text is not ASCII.
  */
 function csvOf({ corner, queries, keys, columns, strips }, { decimal }) {

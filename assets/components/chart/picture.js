@@ -1,4 +1,4 @@
-// A figure as Python describes it (ui/widgets/chart_payload.py), with texts that fit the cells of heatmaps, and saved as SVG.
+// A figure as Python describes it (ui/widgets/chart.py), with texts that fit the cells of heatmaps, and saved as SVG.
 
 import { textWidth } from "../shared/canvas.js";
 import { escapeXml, saveFile } from "../shared/elements.js";

@@ -1,4 +1,4 @@
-// One heatmap as Python describes it (ui/widgets/heatmap_payload.py): what it shows, which part of it, when it is painted
+// One heatmap as Python describes it (ui/widgets/heatmap.py): what it shows, which part of it, when it is painted
 // again, and pointing at a cell by mouse, finger or keys.
 
 import { makePalette, stageHeight } from "../shared/canvas.js";

@@ -1,4 +1,4 @@
-// A marker in a part of the page that is not loaded before it is nearly visible (ui/chapter/lazy_parts.py): it reserves
+// A marker in a part of the page that is not loaded before it is nearly visible (ui/chapter/parts.py): it reserves
 // the part's height and requests it.
 
 import { LOAD_MARGIN, mountView, partsOf, scrollerOf, stopWatchingVisibility, watchVisibility } from "../shared/mount.js";

@@ -1,7 +1,7 @@
 // Presenting: the chapter's figures and questions fill the window one after another, large enough for a projector.
 //
 // No figure moves: the style sheet hides everything beside it and its containers. So it keeps its
-// state, and a lazy one (ui/chapter/lazy_parts.py) is loaded when it is shown, as when it is scrolled to.
+// state, and a lazy one (ui/chapter/parts.py) is loaded when it is shown, as when it is scrolled to.
 
 import { element } from "../shared/elements.js";
 import { mountView, partsOf } from "../shared/mount.js";

@@ -2,7 +2,7 @@
 
 import { partsOf } from "../shared/mount.js";
 
-// The address of a page of the site without a server that shows the same as the app's URL (ui/widgets/static_pages.py).
+// The address of a page of the site without a server that shows the same as the app's URL (ui/widgets/sidebar.py).
 
 const IGNORED = ["lang", "embed", "embed_options"];
 

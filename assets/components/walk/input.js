@@ -1,4 +1,4 @@
-// One forward pass as Python describes it (ui/widgets/walk_payload.py), the place in it as the URL holds it
+// One forward pass as Python describes it (ui/widgets/walk.py), the place in it as the URL holds it
 // ("softmax.0.1.0.0~2~3~1~row"), and mouse, finger, keys and buttons that move it.
 
 import { readFrame } from "../shared/mount.js";

@@ -10,7 +10,7 @@ from typing import Any
 from playwright.sync_api import Locator, Page
 
 from tests.viz_core.view.attention_groups import read_requests
-from ui.widgets.map_cell import Cell, read_cell
+from ui.widgets.view_link import Cell, read_cell
 from viz_core.view.components import read_component
 from viz_core.view.page import view_page
 from viz_core.view.payload import View, encode_view

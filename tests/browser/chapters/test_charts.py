@@ -11,8 +11,8 @@ import pytest
 from PIL import Image
 from playwright.sync_api import Browser, Locator, Page, expect
 
+from ui.chapter.downloads import html_page
 from ui.text.words import load_words
-from ui.widgets.downloads import html_page
 
 PAGE = "relative-projection"
 # Without what several chapters share, and what is drawn once the formula is broken.

@@ -7,7 +7,7 @@ import re
 from playwright.sync_api import Page, expect
 
 from ui.chapter.contents import all_chapters
-from ui.chapter.review import NUMBERS
+from ui.chapter.exercises import NUMBERS
 
 DAY = 24 * 60 * 60 * 1000
 IDEAS = len(all_chapters()[1:]) * len(NUMBERS)

@@ -12,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 from pages.heads.plot import all_heads
 from recipes.head_scans import MODELS
 from tests.pages.reading import drawn, figure_names, texts
-from ui.compute.head_scans import FOLDER, HeadScans, HeadTable, head_scans, scanned_models
+from ui.compute.heads import FOLDER, HeadScans, HeadTable, head_scans, scanned_models
 from ui.text.words import load_words
 from viz_core.hub import load_hub
 from viz_core.lab.scan import scan

@@ -9,7 +9,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from tests.pages.reading import claims, drawn, stands, texts
-from ui.compute.head_scans import head_scans, scanned_models
+from ui.compute.heads import head_scans, scanned_models
 from ui.text.words import load_words
 from viz_core.maps.roles import ROLES
 from viz_core.pretrained.scan_inputs import SETS

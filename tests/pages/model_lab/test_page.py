@@ -18,7 +18,7 @@ from pages.model_lab.result import _measured, _written
 from serving.requests.hub import HubModelSpec
 from tests.pages.reading import claims, texts
 from tests.viz_core.hub.families import build_all
-from ui.text.model_names import named_model
+from ui.text.model_card import named_model
 from ui.text.words import load_words
 from viz_core.hub import HubError, HubRun, Token, load_hub
 from viz_core.trace import Trace, attend, record

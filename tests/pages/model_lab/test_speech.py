@@ -14,8 +14,8 @@ from serving.requests.speech import out_of_order, over_time
 from tests.pages.reading import alts, badges, claims, drawn, texts
 from tests.viz_core.hub.families import build_all
 from tests.viz_core.sounds.hostile_sounds import BAD, GOOD, encode
+from ui.chapter.downloads import listing
 from ui.text.words import load_words
-from ui.widgets.downloads import listing
 from viz_core.hub import load_hub
 from viz_core.hub.word_timestamps import TimedWord, word_times
 from viz_core.sounds.open_sound import open_sound

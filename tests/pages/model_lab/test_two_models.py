@@ -12,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 from serving.requests.model_comparison import compare_heads
 from tests.pages.reading import components, texts
 from tests.viz_core.hub.families import build_all
-from ui.text.model_names import named_model
+from ui.text.model_card import named_model
 from viz_core.hub import load_hub
 from viz_core.view.framing import unframe
 

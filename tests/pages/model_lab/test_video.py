@@ -14,7 +14,7 @@ from serving.requests.picture_sinks import picture_rows
 from tests.pages.reading import alts, claims, texts
 from tests.viz_core.hub.families import build_all
 from tests.viz_core.images.test_video import COLOURS, animation, still
-from ui.compute.videos import sample_video
+from ui.compute.recordings import sample_video
 from ui.text.words import load_words
 from viz_core.hub import HubModel, load_hub
 from viz_core.images.video import open_video

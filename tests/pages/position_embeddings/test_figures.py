@@ -12,7 +12,7 @@ import torch
 from pages.position_embeddings import experiment_figures, grid_figures, map_figures, offset_figures, rotary_figures
 from pages.position_embeddings.offset_figures import index_figure, table_figure
 from pages.position_embeddings.skew_figures import skew_figure
-from ui.blocks.token_map import SCORE_LIMIT
+from ui.blocks.figures import SCORE_LIMIT
 from ui.widgets.figure_style import ACCENT
 from viz_core.lessons.position_embeddings.scheme_parts import STAGES, grid_terms, offsets_of, skew_stages
 from viz_core.positional import (

@@ -11,7 +11,7 @@ from streamlit.testing.v1 import AppTest
 
 from benchmarks.view_bytes import decode_view
 from tests.pages.reading import badges, components, drawn, finding, number, stands, texts
-from ui.compute.head_importance import HeadImportance, HeadWorth, head_importance
+from ui.compute.heads import HeadImportance, HeadWorth, head_importance
 from ui.text.words import ENGLISH, load_words
 from viz_core.maps.alignments import best_aligner
 from viz_core.maps.contributions import contribution_norms
@@ -107,7 +107,7 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> HeadImportance:
             worth = Difference(value, value - 0.3, value + 0.3)
             heads.append(HeadWorth(site, head, worth, Difference(-5.0, -6.0, -4.0), 1.0 - value / 10))
     found = HeadImportance("bleu", 51.0, 2197, tuple(heads))
-    monkeypatch.setattr("ui.compute.head_importance.head_importance", lambda _: found)
+    monkeypatch.setattr("ui.compute.heads.head_importance", lambda _: found)
     return found
 
 
@@ -134,7 +134,7 @@ def test_the_grid_of_what_heads_are_worth(open_page: OpenPage, measured: HeadImp
 
 
 def test_a_model_that_nobody_measured_says_how(open_page: OpenPage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ui.compute.head_importance.head_importance", lambda _: None)
+    monkeypatch.setattr("ui.compute.heads.head_importance", lambda _: None)
     app = open_page("transformer", **{"t-text": "Go.", "t-section": "What heads are worth"})
     assert "head-importance transformer-en-fr" in texts(app)
 

@@ -10,7 +10,7 @@ from streamlit.testing.v1 import AppTest
 
 from tests.pages.reading import drawn, finding, number, one_line, stands, texts
 from tests.tiny_vit import GREY
-from ui.compute.head_importance import head_importance
+from ui.compute.heads import head_importance
 from viz_core.images.drawn import SCENES, drawn_picture
 from viz_core.pretrained import load_classifier
 from viz_core.trace import intervene, off

@@ -21,7 +21,7 @@ from serving.requests.request import Picture
 from tests.viz_core.bounded import bounded
 from tests.viz_core.images.hostile_pictures import GOOD, encode, phone_photo, quarters
 from tests.viz_core.images.test_video import COLOURS, animation, still
-from ui.compute.videos import read_video
+from ui.compute.recordings import read_video
 from viz_core.images.open_image import PictureError, as_rgb, open_picture
 from viz_core.images.video import open_video
 from viz_core.runtime.interruption import interruptible
@@ -76,7 +76,7 @@ def test_files_too_large_together_are_neither_sent_nor_hashed(
     files: list[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("serving.decoding.videos.decode", lambda *_: pytest.fail("sent"))
-    monkeypatch.setattr("ui.compute.videos.hashlib.sha256", lambda: pytest.fail("hashed"))
+    monkeypatch.setattr("ui.compute.recordings.hashlib.sha256", lambda: pytest.fail("hashed"))
     for read in (decode_video, read_video):
         with pytest.raises(PictureError, match="a video may have at most 10"):
             read(files)

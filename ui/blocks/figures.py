@@ -1,0 +1,225 @@
+"""Figures that several chapters draw: ALiBi, probabilities, the logit lens, residuals, and maps between tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+from jaxtyping import Float
+
+from ui.text.head_names import layer_place
+from ui.widgets.figure_style import ACCENT, CATEGORIES, SIGNED_SCALE, WEIGHTS_SCALE, Labels, escape_labels, lay_out
+
+
+def slopes_figure(slopes: Float[np.ndarray, " heads"], head: int, labels: Labels) -> go.Figure:
+    """The slope of each head on a logarithmic axis, with the opened head in the accent colour."""
+    colours = [ACCENT if i == head else CATEGORIES[-1] for i in range(len(slopes))]
+    figure = go.Figure(
+        go.Bar(
+            x=[str(i + 1) for i in range(len(slopes))],
+            y=slopes.astype(np.float32),
+            marker={"color": colours},
+            text=[f"{slope:.3g}" for slope in slopes] if len(slopes) <= 8 else None,  # more would be rotated
+            hovertemplate=f"{labels['head']} %{{x}}: %{{y:.5f}}<extra></extra>",
+        )
+    )
+    return lay_out(
+        figure,
+        labels["head"],
+        labels["slope"],
+        height=300,
+        xaxis={"type": "category"},
+        yaxis={"type": "log", "dtick": 1},
+    )
+
+
+def penalty_figure(bias: Float[np.ndarray, "queries keys"], labels: Labels) -> go.Figure:
+    """The bias map of one head, from 0 on the diagonal down."""
+    limit = max(1e-6, float(-bias.min()))
+    n = np.arange(1, len(bias) + 1)
+    figure = go.Figure(
+        go.Heatmap(
+            z=bias.astype(np.float32),
+            x=n,
+            y=n,
+            colorscale=SIGNED_SCALE,
+            zmin=-limit,
+            zmax=limit,
+            hovertemplate=f"{labels['query']} %{{y}} → {labels['key']} %{{x}}: %{{z:.4f}}<extra></extra>",
+            colorbar={"title": labels["added"], "thickness": 12},
+        )
+    )
+    return lay_out(figure, labels["keys"], labels["queries"], height=300, yaxis={"autorange": "reversed"})
+
+
+def bars_figure(
+    names: Sequence[str], probabilities: Sequence[float], chosen: str | None, title: str, labels: Labels
+) -> go.Figure:
+    """Probabilities as bars, the largest on top; the one that was chosen in the accent colour.
+
+    Args:
+        names: each once; two words that look alike are told apart by their place.
+        title: of the vertical axis.
+    """
+    places = [f"{place}" for place in range(len(names))]
+    figure = go.Figure(
+        go.Bar(
+            x=np.array(probabilities, dtype=np.float32),
+            y=places,
+            orientation="h",
+            marker={"color": [ACCENT if name == chosen else CATEGORIES[-1] for name in names]},
+            text=[f"{probability:.3f}" for probability in probabilities],
+            textposition="outside",
+            cliponaxis=False,
+            hovertemplate="%{x:.5f}<extra></extra>",
+        )
+    )
+    return lay_out(
+        figure,
+        labels["probability"],
+        title,
+        height=90 + 28 * len(names),
+        xaxis={"range": [0, max(probabilities) * 1.15]},
+        yaxis={
+            "type": "category",
+            "autorange": "reversed",
+            "tickmode": "array",
+            "tickvals": places,
+            "ticktext": escape_labels(list(names)),
+        },
+    )
+
+
+def lens_figure(
+    tokens: Sequence[Sequence[str]],
+    probabilities: Float[np.ndarray, "layers places"],
+    chosen: Float[np.ndarray, "layers places"],
+    columns: Sequence[str],
+    title: str,
+    labels: Labels,
+    layers_across: bool = False,
+) -> go.Figure:
+    """Figure of the most likely token of each layer and position, coloured by its probability.
+
+    Args:
+        tokens: of what enters, then of each layer.
+        chosen: the probability of the token that the model chose.
+        columns: label of each position.
+        title: what the positions are.
+        labels: names "input", "said", "probability" and "read-after".
+        layers_across: layers as columns and positions as rows, which a phone can show where layers are few.
+    """
+    rows = [labels["input"], *(layer_place(i) for i in range(1, len(tokens)))]
+    places, text = list(range(len(columns))), np.array([escape_labels(list(row)) for row in tokens], dtype=object)
+    z, chosen = probabilities.astype(np.float32), chosen.astype(np.float32)
+    figure = go.Figure(
+        go.Heatmap(
+            z=z.T if layers_across else z,
+            x=rows if layers_across else places,
+            y=places if layers_across else rows,
+            text=(text.T if layers_across else text).tolist(),
+            texttemplate="%{text}",
+            textfont={"size": 12},
+            customdata=chosen.T if layers_across else chosen,
+            zmin=0,
+            zmax=1,
+            xgap=1,
+            ygap=1,
+            colorscale=WEIGHTS_SCALE,
+            hovertemplate=f"%{{text}}: %{{z:.3f}}<br>{labels['said']}: %{{customdata:.3f}}<extra></extra>",
+            colorbar={"title": labels["probability"], "thickness": 12},
+        )
+    )
+    ticks = {"tickmode": "array", "tickvals": places, "ticktext": escape_labels(list(columns))}
+    if layers_across:
+        return lay_out(
+            figure,
+            labels["read-after"],
+            title,
+            height=120 + 30 * len(columns),
+            xaxis={"side": "top"},
+            yaxis={**ticks, "autorange": "reversed"},
+        )
+    return lay_out(
+        figure,
+        title,
+        labels["read-after"],
+        height=120 + 44 * len(rows),
+        xaxis={**ticks, "tickangle": -45},
+        yaxis={"autorange": "reversed"},
+    )
+
+
+def residual_figure(residuals: Mapping[str, float], threshold: float, title: str, labels: Labels) -> go.Figure:
+    """A number for each of several things on a logarithmic axis, those above the threshold in the accent colour.
+
+    0 is drawn at the rounding error of float32.
+    """
+    names = list(residuals)[::-1]
+    values = np.array([max(residuals[name], 2**-23) for name in names], dtype=np.float32)
+    figure = go.Figure(
+        go.Bar(
+            x=values,
+            y=[labels[name] for name in names],
+            orientation="h",
+            marker={"color": [ACCENT if value > threshold else CATEGORIES[-1] for value in values]},
+            text=[f"{residuals[name]:.2g}" for name in names],
+            textposition="outside",
+            cliponaxis=False,
+            hovertemplate="%{y}: %{text}<extra></extra>",
+        )
+    )
+    return lay_out(
+        figure,
+        title,
+        "",
+        height=80 + 30 * len(names),
+        xaxis={"type": "log", "range": [-8, 1.6], "exponentformat": "power", "dtick": 2},
+    )
+
+
+SCORE_LIMIT = 4.0  # a score 4 higher is a weight 55 times as large; beyond it colours no longer change
+
+
+def scale_of(shown: str) -> tuple[str, float, float]:
+    """(colour scale, lowest, highest) of "added", "scores" or "weights", the same for every input."""
+    if shown == "weights":
+        return WEIGHTS_SCALE, 0.0, 1.0
+    return SIGNED_SCALE, -SCORE_LIMIT, SCORE_LIMIT
+
+
+def token_map(values: Float[np.ndarray, "n n"], tokens: Sequence[str], shown: str, labels: Labels) -> go.Figure:
+    """A map with its tokens along both sides and the colour bar above it."""
+    figure = go.Figure(token_heatmap(values, shown))
+    # Above the map and not beside it: on a phone the tokens need the width.
+    bar = {"orientation": "h", "y": 1.02, "yanchor": "bottom", "thickness": 10}
+    figure.update_traces(colorbar={"title": {"text": labels[shown], "side": "top"}, **bar}, xgap=1, ygap=1)
+    crowded = len(tokens) > 32  # labels would run into each other
+    return lay_out(
+        figure,
+        labels["keys"],
+        labels["queries"],
+        height=max(300, min(560, 180 + 24 * len(tokens))),
+        xaxis={"tickangle": -45, "showticklabels": not crowded, **token_ticks(tokens)},
+        yaxis={"autorange": "reversed", "showticklabels": not crowded, **token_ticks(tokens)},
+    )
+
+
+def token_ticks(tokens: Sequence[str]) -> dict[str, Any]:
+    """An axis labelled by tokens."""
+    return {"tickmode": "array", "tickvals": list(range(len(tokens))), "ticktext": escape_labels(list(tokens))}
+
+
+def token_heatmap(values: Float[np.ndarray, "n n"], shown: str, showscale: bool = True) -> go.Heatmap:
+    """The map alone; the pointer reads query, key and value."""
+    colours, low, high = scale_of(shown)
+    return go.Heatmap(
+        z=np.asarray(values, dtype=np.float32),
+        colorscale=colours,
+        zmin=low,
+        zmax=high,
+        showscale=showscale,
+        hovertemplate="%{y} → %{x}: %{z:.3f}<extra></extra>",
+    )
