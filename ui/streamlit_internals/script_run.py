@@ -71,7 +71,7 @@ def clearing_fragments() -> Iterator[None]:
         yield
     except StopException:
         run = get_script_run_ctx()
-        if run is not None and works("stopped_page"):
+        if run is not None and works("script_run"):
             run.fragment_storage.clear(new_fragment_ids=run.shared.new_fragment_ids.snapshot())
         raise
 

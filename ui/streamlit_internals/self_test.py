@@ -27,21 +27,19 @@ PRIVATE_NAMES = (
     PrivateName(f"{_SESSION}.session_state", "message_filter", _OLD_STATES),
     PrivateName(f"{_STATE}.get_widget_metadata", "message_filter", _OLD_STATES),
     PrivateName(f"{_STATE}.get_widget_value", "message_filter", _OLD_STATES),
-    PrivateName("streamlit.net_util:get_external_ip", "own_address", "a foreign origin can block the server"),
+    PrivateName("streamlit.net_util:get_external_ip", "script_run", "a foreign origin can block the server"),
     PrivateName("streamlit.runtime.state.session_state:WStates.set_widget_from_proto", "message_filter", _OLD_STATES),
     PrivateName(f"{_RUN}._enqueue", "batched_messages", _SLOW),
     PrivateName(f"{_RUNNER}.on_event", "batched_messages", _SLOW),
     PrivateName(f"{_RUNNER}._maybe_handle_execution_control_request", "batched_messages", _SLOW),
-    PrivateName(f"{_RUN}.fragment_storage", "stopped_page", _STOPPED),
-    PrivateName(f"{_RUN}.shared", "stopped_page", _STOPPED),
+    PrivateName(f"{_RUN}.fragment_storage", "script_run", _STOPPED),
+    PrivateName(f"{_RUN}.shared", "script_run", _STOPPED),
     PrivateName(f"{_RUN}.is_history_navigation", "script_run", "Back does not restore choices"),
     PrivateName(
         "streamlit.runtime.scriptrunner:add_script_run_ctx", "script_run", "slow work cannot draw its progress"
     ),
-    PrivateName(
-        "streamlit.web.server.starlette.starlette_app_utils:decode_xsrf_token_string", "browser_identity", _TAKEN
-    ),
-    PrivateName(f"{_SESSION}._user_info", "browser_identity", _TAKEN),
+    PrivateName("streamlit.web.server.starlette.starlette_app_utils:decode_xsrf_token_string", "sessions", _TAKEN),
+    PrivateName(f"{_SESSION}._user_info", "sessions", _TAKEN),
     PrivateName(f"{_STATE}._old_state", "sessions", _MEMORY),
     PrivateName(f"{_STATE}._new_widget_state", "sessions", _MEMORY),
     PrivateName(f"{_SESSION}._client_state", "sessions", _MEMORY),
