@@ -70,34 +70,27 @@ def test_a_config_that_asks_for_much(family: str, field: str, copy: Tiny, refuse
     refused(change(copy(family) / "config.json", **{field: BILLION}), memory_budget=200 * MB)
 
 
-@pytest.mark.parametrize(
-    "config",
-    [
-        {"text_config": {"num_hidden_layers": BILLION}},
-        {"vision_config": {"encoder": {"depths": [2, 2, BILLION]}}},
-        {"attention_types": [[["global", "local"], BILLION]]},
-        {"num_local_experts": BILLION},
-        {"block_groups": [1, [2, [10_001]]]},
-    ],
-    ids=str,
-)
-def test_however_deep_it_stands(config: dict[str, Any]) -> None:
-    with pytest.raises(HubError, match="cannot be right"):
-        check_config({"model_type": "bert", **config}, "x")
+ABSURD: list[dict[str, Any]] = [
+    {"text_config": {"num_hidden_layers": BILLION}},
+    {"vision_config": {"encoder": {"depths": [2, 2, BILLION]}}},
+    {"attention_types": [[["global", "local"], BILLION]]},
+    {"num_local_experts": BILLION},
+    {"block_groups": [1, [2, [10_001]]]},
+]
+REAL_CONFIGS: list[dict[str, Any]] = [
+    {"rope_theta": 500_000_000, "vocab_size": 256_000, "max_position_embeddings": 10_485_760},
+    {"num_hidden_layers": 126, "num_attention_heads": 128, "num_key_value_heads": 8, "num_experts": 512},
+    {"id2label": {str(n): "x" for n in range(21_843)}, "num_labels": 21_843 // 3, "model_max_length": 1e30},
+    {"layer_norm_eps": 1e-12, "eos_token_id": [1, 128_009], "depths": [2, 2, 18, 2], "use_cache": True},
+]
 
 
-@pytest.mark.parametrize(
-    "config",
-    [
-        {"rope_theta": 500_000_000, "vocab_size": 256_000, "max_position_embeddings": 10_485_760},
-        {"num_hidden_layers": 126, "num_attention_heads": 128, "num_key_value_heads": 8, "num_experts": 512},
-        {"id2label": {str(n): "x" for n in range(21_843)}, "num_labels": 21_843 // 3, "model_max_length": 1e30},
-        {"layer_norm_eps": 1e-12, "eos_token_id": [1, 128_009], "depths": [2, 2, 18, 2], "use_cache": True},
-    ],
-    ids=str,
-)
-def test_what_real_models_say_passes(config: dict[str, Any]) -> None:
-    check_sizes(config, "x")
+def test_absurd_numbers_are_found_however_deep_and_real_ones_pass() -> None:
+    for config in ABSURD:
+        with pytest.raises(HubError, match="cannot be right"):
+            check_config({"model_type": "bert", **config}, "x")
+    for config in REAL_CONFIGS:
+        check_sizes(config, "x")
 
 
 def header(*tensors: tuple[str, list[int], tuple[int, int]], extra: bytes = b"") -> bytes:
@@ -108,25 +101,14 @@ def header(*tensors: tuple[str, list[int], tuple[int, int]], extra: bytes = b"")
 
 WEIGHTS = {
     "nothing": b"",
-    "seven bytes": b"\0" * 7,
     "a header of 2^63 bytes": struct.pack("<Q", 2**63) + b"{}",
-    "a header of 2^64 - 1 bytes": struct.pack("<Q", 2**64 - 1) + b"{}",
     "a header of 90 MB that is not there": struct.pack("<Q", 90 * MB) + b"{}",
     "a header longer than the file": struct.pack("<Q", 1000) + b"{}",
     "a header that is no JSON": struct.pack("<Q", 4) + b"\xff\xfe{}",
-    "a header of brackets": struct.pack("<Q", 100_000) + b"[" * 100_000,
-    "a list for a header": struct.pack("<Q", 2) + b"[]",
     "overlapping tensors": header(("a", [2], (0, 8)), ("b", [2], (4, 12))) + bytes(12),
-    "a hole between tensors": header(("a", [1], (0, 4)), ("b", [1], (8, 12))) + bytes(12),
-    "the same name twice": header(("a", [1], (0, 4)), ("a", [1], (0, 4))) + bytes(4),
-    "offsets that run backwards": header(("a", [1], (4, 0))) + bytes(4),
     "offsets beyond the file": header(("a", [2**40], (0, 2**42))) + bytes(4),
     "a shape that overflows": header(("a", [2**32, 2**32, 2], (0, 4))) + bytes(4),
-    "a shape of less than nothing": header(("a", [-1], (0, 4))) + bytes(4),
-    "a shape that is not its bytes": header(("a", [3], (0, 4))) + bytes(4),
-    "bytes after the end": header(("a", [1], (0, 4))) + bytes(400),
     "a pickle by this name": b"\x80\x04\x95\x1a\0\0\0\0\0\0\0\x8c\x05posix\x94\x8c\x06system\x94\x93\x94.",
-    "a zip by this name": b"PK\3\4" + bytes(100),
 }
 
 
@@ -147,15 +129,6 @@ def test_one_bit_turned_round_anywhere(file: str, copy: Tiny) -> None:
         spoiled[place // 8] ^= 1 << (place % 8)
         (path / file).write_bytes(spoiled)
         loads_or_says_why(path)
-
-
-@pytest.mark.parametrize("size", [1, 10_000])
-@pytest.mark.parametrize("file", ["tokenizer.json", "tokenizer_config.json"])
-def test_a_tokenizer_cut_short(file: str, size: int, copy: Tiny) -> None:
-    path = copy("bert")
-    content = (path / file).read_bytes()
-    (path / file).write_bytes(content[: min(size, len(content) - 2)])
-    loads_or_says_why(path)
 
 
 FIELDS = {
@@ -181,16 +154,6 @@ def test_no_field_of_a_config_asks_a_network(what: str, copy: Tiny) -> None:
     with suppress(HubError):
         load_hub(path, device="cpu")
     assert not marker.exists()
-
-
-@pytest.mark.parametrize("file", ["model.safetensors", "config.json", "tokenizer.json"])
-def test_a_link_out_of_the_folder(file: str, copy: Tiny, tmp_path: Path, refused: Refused) -> None:
-    """It may lead to a model's file, as the Hub's own cache does; what is none is a sentence, and never shown."""
-    path = copy("bert")
-    (tmp_path / "secret").write_text("root:x:0:0")
-    (path / file).unlink()
-    (path / file).symlink_to(tmp_path / "secret")
-    assert "root" not in refused(path)
 
 
 def test_a_chat_template_is_text(copy: Tiny) -> None:
@@ -246,14 +209,16 @@ def test_neither_is_it_where_models_are_listed(make: Callable[[Path], None], cop
     assert "bert" not in [model.name for model in local_models([path])]
 
 
-@pytest.mark.parametrize("link", ["README.md", "vocab.txt", "additional_chat_templates/x.jinja"])
+@pytest.mark.parametrize("link", ["README.md", "model.safetensors", "config.json", "additional_chat_templates/x.jinja"])
 def test_a_link_to_a_file_elsewhere(link: str, copy: Tiny, tmp_path: Path, refused: Refused) -> None:
     path = copy("bert")
     (tmp_path / "secret").write_text("root:x:0:0")
     (path / link).parent.mkdir(exist_ok=True)
     (path / link).unlink(missing_ok=True)
     (path / link).symlink_to(tmp_path / "secret")
-    assert Path(link).name in refused(path)
+    message = refused(path)
+    assert Path(link).name in message
+    assert "root" not in message
 
 
 def test_links_of_the_hubs_cache_are_its_own_files(copy: Tiny, tmp_path: Path) -> None:
@@ -267,42 +232,32 @@ def test_links_of_the_hubs_cache_are_its_own_files(copy: Tiny, tmp_path: Path) -
     assert load_hub(snapshot, device="cpu").run("hello").tokens
 
 
-SIZES: list[dict[str, Any]] = [
+HUGE: list[dict[str, Any]] = [
     {"crop_size": {"height": 60_000, "width": 60_000}, "do_center_crop": True},
-    {"size": {"height": 60_000, "width": 60_000}},
     {"size": 10**9},
     {"size": {"shortest_edge": 10**6}},
     {"min_pixels": 10**10},
     {"image_processor": {"size": {"height": 10**6, "width": 1}}},
+    {"video_processor": {"merge_size": 2}, "image_processor": {"size": {"longest_edge": 10**6}}},
+]
+REAL_PROCESSORS: list[dict[str, Any]] = [
+    {"size": {"height": 384, "width": 384}, "image_mean": [0.5], "rescale_factor": 1 / 255, "resample": 3},
+    {"min_pixels": 3136, "max_pixels": 12_845_056, "merge_size": 2, "size": {"longest_edge": 12_845_056}},
+    {"image_grid_pinpoints": [[336, 672], [1344, 336]], "crop_size": 336},
+    {"size": {"longest_edge": 2048}, "max_image_size": {"longest_edge": 512}},
+    {"video_processor": {"merge_size": 2, "size": {"longest_edge": 25_165_824}}, "image_processor": {"size": 384}},
+    {"feature_size": 80, "n_samples": 480_000, "nb_max_frames": 3000, "sampling_rate": 16_000},
 ]
 
 
-@pytest.mark.parametrize("fields", SIZES, ids=str)
-def test_a_processor_of_huge_pictures(fields: dict[str, Any], copy: Tiny, refused: Refused) -> None:
-    path = change(copy("vit") / "preprocessor_config.json", **fields)
+def test_processors_of_huge_pictures(copy: Tiny, refused: Refused) -> None:
+    for config in HUGE:
+        with pytest.raises(HubError, match="cannot be right"):
+            check_processor(config, "preprocessor_config.json", "x")
+    for config in REAL_PROCESSORS:
+        check_processor(config, "preprocessor_config.json", "x")
+    path = change(copy("vit") / "preprocessor_config.json", **HUGE[0])
     assert "The preprocessor_config.json of vit cannot be right: " in refused(path)
-
-
-@pytest.mark.parametrize(
-    "config",
-    [
-        {"size": {"height": 384, "width": 384}, "image_mean": [0.5], "rescale_factor": 1 / 255, "resample": 3},
-        {"min_pixels": 3136, "max_pixels": 12_845_056, "merge_size": 2, "size": {"longest_edge": 12_845_056}},
-        {"image_grid_pinpoints": [[336, 672], [1344, 336]], "crop_size": 336},
-        {"size": {"longest_edge": 2048}, "max_image_size": {"longest_edge": 512}},
-        {"video_processor": {"merge_size": 2, "size": {"longest_edge": 25_165_824}}, "image_processor": {"size": 384}},
-        {"feature_size": 80, "n_samples": 480_000, "nb_max_frames": 3000, "sampling_rate": 16_000},
-    ],
-    ids=str,
-)
-def test_processors_of_real_models_pass(config: dict[str, Any]) -> None:
-    check_processor(config, "preprocessor_config.json", "x")
-
-
-def test_a_merge_size_counts_in_its_own_part_alone() -> None:
-    parts = {"video_processor": {"merge_size": 2}, "image_processor": {"size": {"longest_edge": 10**6}}}
-    with pytest.raises(HubError, match="longest_edge is 1,000,000"):
-        check_processor(parts, "processor_config.json", "x")
 
 
 def test_sizes_of_videos_are_checked_as_those_of_pictures(copy: Tiny, refused: Refused) -> None:

@@ -9,8 +9,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from viz_core.hub.kinds.base import ConfigFacts, Head, InputControl
-from viz_core.hub.kinds.text import TextKind, ids_of
+from viz_core.hub.kinds.base import ConfigFacts, Head, InputControl, TextKind, ids_of
 from viz_core.hub.runs.generation import write
 from viz_core.hub.runs.run import HubRun, RunInputs
 

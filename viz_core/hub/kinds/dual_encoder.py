@@ -8,8 +8,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
-from viz_core.hub.kinds.base import ConfigFacts, Head, InputControl
-from viz_core.hub.kinds.text import TextKind, ids_of
+from viz_core.hub.kinds.base import ConfigFacts, Head, InputControl, TextKind, ids_of
 from viz_core.hub.runs.pictures import PictureInput, load_image_processor
 from viz_core.hub.runs.run import Frame, HubRun, Label, RunInputs
 from viz_core.hub.runs.tokenizers import load_tokenizer

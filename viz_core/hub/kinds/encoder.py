@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from viz_core.hub.kinds.base import ConfigFacts, Head, InputControl
-from viz_core.hub.kinds.text import TextKind, ids_of
+from viz_core.hub.kinds.base import ConfigFacts, Head, InputControl, TextKind, ids_of
 from viz_core.hub.runs.run import HubRun, RunInputs
 
 

@@ -4,8 +4,7 @@ from dataclasses import dataclass
 
 import torch
 
-from viz_core.hub.kinds.base import ConfigFacts, Head, InputControl
-from viz_core.hub.kinds.text import TextKind, ids_of
+from viz_core.hub.kinds.base import ConfigFacts, Head, InputControl, TextKind, ids_of
 from viz_core.hub.runs.generation import write
 from viz_core.hub.runs.run import HubRun, RunInputs
 

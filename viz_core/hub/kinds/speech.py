@@ -6,8 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from viz_core.hub.kinds.base import ConfigFacts, Head, InputControl
-from viz_core.hub.kinds.text import TextKind
+from viz_core.hub.kinds.base import ConfigFacts, Head, InputControl, TextKind
 from viz_core.hub.runs.generation import GREEDY, write
 from viz_core.hub.runs.run import HubRun, RunInputs
 from viz_core.hub.runs.sound_input import (

@@ -10,8 +10,8 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from viz_core.hub import HubModel
+from viz_core.hub.kinds.base import TextKind
 from viz_core.hub.kinds.decoder import DecoderKind
-from viz_core.hub.kinds.text import TextKind
 from viz_core.pretrained.samples import held_out
 from viz_core.runtime.assets import ASSETS, reading
 from viz_core.trace.weights import causal_mask
