@@ -1,4 +1,4 @@
-# `make run` starts the app, `make test` checks a change, `make test-all` everything. Each installs what it needs.
+# `make run` starts the app, `make test` checks a change, `make test-slow` the rest. Each installs what it needs.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
@@ -13,7 +13,7 @@ PYTEST = OMP_NUM_THREADS=1 $(BIN)/pytest -n $(PROCESSES) --dist loadfile --no-lo
 TYPESCRIPT := 7.0.2
 PIP_INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --no-compile
 
-.PHONY: run host test test-all check types test-library test-ranges docs course site languages bench load attacks serve-test clean
+.PHONY: run host test test-slow test-all browser check subjects types test-library test-ranges docs course site languages bench load attacks serve-test clean
 
 # Start the app on localhost. ADDRESS=0.0.0.0 makes it visible to your network; for a public server use `make host`.
 run: $(VENV)/.app
@@ -24,20 +24,36 @@ host: $(VENV)/.app
 	STREAMLIT_SERVER_PORT=$(PORT) $(BIN)/python hosted.py
 
 # Before every commit: all tests but the slow ones, which tests/conftest.py names.
-test: check
+test: check browser
 	$(PYTEST) -m "not slow"
 
-# What continuous integration runs.
-test-all: check $(VENV)/.peers $(VENV)/.lens
-	$(PYTEST)
+# The tests that `make test` leaves out.
+test-slow: browser $(VENV)/.peers $(VENV)/.lens
+	$(PYTEST) -m slow
+
+# What continuous integration runs: no test twice.
+test-all: test
+	$(MAKE) --no-print-directory test-slow
+
+# A Chromium for the browser tests: the system's, or one that playwright downloads into your home.
+browser: $(VENV)/.dev
+	@for name in chromium-headless-shell chromium chromium-browser google-chrome; do command -v $$name >/dev/null && exit; done; \
+	$(BIN)/playwright install --only-shell chromium || \
+	echo "Install Chromium (apt-get install chromium): without it the browser tests do not run."
 
 # While one core checks types, another collects all tests: each test process then finds what it imports compiled.
 check: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/oxlint --deny-warnings assets/components static_site
-	$(MAKE) --no-print-directory types
+	$(MAKE) --no-print-directory subjects types
 	OMP_NUM_THREADS=1 $(BIN)/pytest --collect-only -qq >/dev/null & $(BIN)/mypy; status=$$?; wait; exit $$status
+
+# Check that the subjects of new commits have at most 72 characters, where their history is there.
+SUBJECTS_SINCE := 602359b2
+subjects:
+	@! git cat-file -e $(SUBJECTS_SINCE) 2>/dev/null || git log --format=%s $(SUBJECTS_SINCE)..HEAD | \
+	awk 'length > 72 { print "A subject has more than 72 characters: " $$0; long = 1 } END { exit long }'
 
 # Check the types of the attention view's scripts, where node and the npm registry can be reached.
 types:

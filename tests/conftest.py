@@ -44,7 +44,7 @@ hypothesis.settings.load_profile("atlas")
 _LONG = ("attacks", "browser", "serving", "pages", "recipes", "test_compiling.py", "test_in_a_kernel.py")
 
 _TESTS = Path(__file__).parent
-# What `make test` leaves to `make test-all`: attacks and training programs, comparisons with other packages, exports of
+# What `make test` leaves to `make test-slow`: attacks, training programs, comparisons with other packages, exports of
 # models, and what a browser checks in every chapter and on every page of the site.
 _SLOW = tuple(
     "attacks/ recipes/ test_deployment test_documentation_site test_library_guide test_packaging browser/chapters/ "
@@ -72,6 +72,16 @@ def pytest_collection_finish() -> None:
     # With Python's own threshold of 700 objects, tests by hypothesis search for garbage hundreds of times a second.
     gc.set_threshold(50_000, 10, 10)
     gc.enable()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Say in the last line how many browser tests did not run, so that their absence is not taken for success."""
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    skipped = [] if reporter is None else reporter.stats.get("skipped", [])
+    count = sum("no Chromium on this machine" in str(report.longrepr) for report in skipped)
+    if count:
+        reporter.write_line(f"{count} browser tests did not run: there is no Chromium.", red=True)
 
 
 @pytest.fixture(autouse=True)

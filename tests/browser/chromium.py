@@ -12,9 +12,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, Playwright, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Error, Page, Playwright, expect, sync_playwright
 
 from benchmarks.serving import CHROMIUM_ARGUMENTS, find_chromium
+
+NO_CHROMIUM = "no Chromium on this machine"
+"""Why a test is skipped (tests/conftest.py counts them); continuous integration fails instead."""
 
 _open: list[tuple[Playwright, Browser, BrowserContext]] = []
 
@@ -22,10 +25,9 @@ _open: list[tuple[Playwright, Browser, BrowserContext]] = []
 def open_browser() -> Browser:
     """The one that is open, or a new one."""
     if not _open:
-        path = _find()
         expect.set_options(timeout=60_000)  # a busy machine is not a failure
         playwright = sync_playwright().start()
-        browser = playwright.chromium.launch(executable_path=path, args=[*CHROMIUM_ARGUMENTS, "--process-per-site"])
+        browser = _launch(playwright)
         _open.append((playwright, browser, _new_context(browser)))
     return _open[0][1]
 
@@ -83,10 +85,15 @@ def close_browser() -> None:
         playwright.stop()
 
 
-def _find() -> str:
-    found = find_chromium()
-    if found is None and os.environ.get("CI"):
-        pytest.fail("no Chromium on this machine; the browser tests could not run")
-    if found is None:
-        pytest.skip("no Chromium on this machine")
-    return found
+def _launch(playwright: Playwright) -> Browser:
+    """The system's Chromium, or the one that playwright has installed."""
+    path = find_chromium()
+    try:
+        return playwright.chromium.launch(executable_path=path, args=[*CHROMIUM_ARGUMENTS, "--process-per-site"])
+    except Error:
+        playwright.stop()
+        if path is not None:
+            raise
+        if os.environ.get("CI"):
+            pytest.fail(NO_CHROMIUM)
+        pytest.skip(NO_CHROMIUM)

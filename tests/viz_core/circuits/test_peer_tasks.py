@@ -22,7 +22,7 @@ DOCUMENT = (ROOT / "docs" / "peers.md").read_text("utf-8")
 )
 def test_tasks_of_peers_give_the_same(package: str, tasks: str) -> None:
     if not (PACKAGES / package).is_dir() and not os.environ.get("CI"):
-        pytest.skip(f"{package} is not in .venv/lens: `make test-all` puts it there")
+        pytest.skip(f"{package} is not in .venv/lens: `make test-slow` puts it there")
     environment = {**os.environ, "PYTHONPATH": str(PACKAGES)}
     command = [sys.executable, "-m", tasks]
     run = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)

@@ -20,7 +20,7 @@ PEERS = Path(sys.prefix) / "peers"
 def from_a_process(module: str) -> dict[str, Any]:
     """What a program beside timm and torchvision prints."""
     if not PEERS.is_dir() and not os.environ.get("CI"):
-        pytest.skip("timm and torchvision are not in .venv/peers: `make test-all` puts them there")
+        pytest.skip("timm and torchvision are not in .venv/peers: `make test-slow` puts them there")
     command = [sys.executable, "-m", f"tests.viz_core.trace.{module}"]
     environment = {**os.environ, "PYTHONPATH": str(PEERS)}
     run = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
