@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import Page
 
 from tests.browser.page_checks import watch
+from viz_core.view.components import link_modules
 
 COMPONENTS = Path(__file__).resolve().parents[2] / "assets" / "components"
 WRAP = """async ([source, text]) => {
@@ -35,7 +36,7 @@ WRAP = """async ([source, text]) => {
     ids=["English", "Chinese", "both"],
 )
 def test_no_line_begins_with_a_comma_or_ends_with_a_bracket(page: Page, text: str, pieces: list[str]) -> None:
-    found = page.evaluate(WRAP, [(COMPONENTS / "shared" / "text.js").read_text(encoding="utf-8"), text])
+    found = page.evaluate(WRAP, [(COMPONENTS / "shared" / "canvas.js").read_text(encoding="utf-8"), text])
     assert found["pieces"] == pieces
     assert len(found["all"]) > 3
     for wrapped in found["all"]:
@@ -71,3 +72,12 @@ def test_no_comma_is_parted_from_a_formula_and_a_long_one_still_breaks(page: Pag
 
 def broken(page: Page) -> list[str]:
     return [each for each in page.evaluate("textsThatDoNotFit()") if each.startswith("broken")]
+
+
+def test_a_browser_follows_an_import_over_several_lines(page: Page) -> None:
+    sources = {
+        "x/main.js": 'import {\n  one,\n  two as b,\n} from "../shared/b.js";\nexport default () => one + b;\n',
+        "shared/b.js": 'export { one } from "./c.js";\nexport const two = 2;\n',
+        "shared/c.js": "export const one = 1;\n",
+    }
+    assert page.evaluate(f"(async () => ({link_modules(sources, 'x/main.js')})())()") == 3

@@ -129,22 +129,11 @@ def test_an_edit_is_undone_alone_from_any_step(walking: Page, app_url: str) -> N
     at(walking, edits=0, changed="false")
 
 
-def test_tab_reaches_every_control_and_the_steps_are_announced(walking: Page, app_url: str) -> None:
+def test_the_steps_are_announced(walking: Page, app_url: str) -> None:
     walking.goto(f"{app_url}/{SCORES}")
     at(walking, stage="scores")
     live = walking.locator("[data-part=live]")
     expect(live).to_have_attribute("aria-live", "polite")
-    walking.get_by_role("button", name="Play").focus()
-    controls = (
-        "() => [...document.querySelectorAll('*')].find((each) => each.shadowRoot?.querySelector('.walk')).shadowRoot"
-    )
-    wanted = walking.evaluate(f"({controls})().querySelectorAll('button, input, a, [tabindex]').length")
-    reached = set()
-    for _ in range(wanted):
-        place = f"(() => {{ const root = ({controls})(); const all = [...root.querySelectorAll('*')];"
-        reached.add(walking.evaluate(f"{place} return all.indexOf(root.activeElement); }})()"))
-        walking.keyboard.press("Tab")
-    assert len(reached - {-1}) == wanted
     stage = walking.get_by_role("application")
     stage.press(".")
     at(walking, stage="mask")

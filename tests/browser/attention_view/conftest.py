@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Page
 
-from tests.browser.attention_view.live_view import LiveView
-from tests.browser.attention_view.reading import (
+from tests.browser.attention_view.live_view import (
     KEYS,
     QUERIES,
     START,
     TEXT,
+    LiveView,
 )
 from tests.viz_core.view.attention_groups import make_group
 from viz_core.runtime.provenance import Provenance

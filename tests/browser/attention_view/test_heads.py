@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from playwright.sync_api import Page, expect
 
-from tests.browser.attention_view.live_view import LiveView
-from tests.browser.attention_view.reading import (
+from tests.browser.attention_view.live_view import (
     KEYS,
     QUERIES,
     START,
+    LiveView,
     point_at_cell,
     saved_npz,
     weight_in,
@@ -24,7 +25,9 @@ from tests.viz_core.view.attention_groups import make_group
 from viz_core.maps.measures import attention_entropy, combine_heads, key_mass, query_information
 from viz_core.maps.word_maps import merge_words
 from viz_core.view.map_group import MapGroup
+from viz_core.view.page import view_page
 from viz_core.view.payload import View
+from viz_core.view.state import ViewState
 from viz_core.view.words import view_words
 
 
@@ -92,24 +95,6 @@ def test_the_grid_is_sorted_and_filtered_by_fingerprint(live: LiveView, cross: M
     above = expected[:3]
     expect(buttons).to_have_count(len(above))
     expect(live.part("gridNote")).to_have_text(f"{len(above)} of {len(prints)} heads.")
-    live.part("filter").fill("entropy > -1")  # was read as > 1
-    expect(live.part("gridNote")).to_have_text(f"{len(prints)} of {len(prints)} heads.")
-    live.part("filter").fill("entropy < −1")
-    expect(live.part("gridNote")).to_have_text(f"0 of {len(prints)} heads.")
-    example = live.part("filter").get_attribute("placeholder") or ""
-    live.part("filter").fill(example)
-    expect(live.part("gridNote")).to_have_text(f"{len(above)} of {len(prints)} heads.")  # it shows what a filter does
-    value = f"{middle:.3f}"
-    decimal_comma = value.replace(".", ",")
-    for text in (
-        f"ｅｎｔｒｏｐｙ＞{value}，layer＞0",
-        f"entropy > {decimal_comma}; layer > 0",
-        f"entropy>{value},layer>0",
-    ):
-        live.part("filter").fill("")
-        expect(buttons).to_have_count(len(prints))
-        live.part("filter").fill(text)  # full-width signs, a decimal comma, no space after the comma
-        expect(buttons).to_have_count(len(above))
     live.part("filter").fill("nonsense")
     expect(live.part("filter")).to_have_attribute("aria-invalid", "true")
     expect(buttons).to_have_count(len(prints))
@@ -253,15 +238,85 @@ def test_heads_are_ranked_by_how_much_they_change(page: Page, cross: MapGroup) -
     live.until(lambda: live.state.display.sort == "changed")
 
 
-def test_two_inputs_stand_as_a_signed_difference(page: Page, cross: MapGroup) -> None:
-    other = replace(make_group(6, 7, heads=4), query_tokens=QUERIES, key_tokens=KEYS)
-    live = LiveView(page, View([cross], view_words(), (other,), ("one", "two")), START)
-    live.option("compare", "difference").click()
+def ranking(group: MapGroup, keys: list[int]) -> list[tuple[int, int]]:
+    """Heads by the mean weight on these keys, the most first."""
+    weights = {
+        (layer, head): float(call.weights(head=head)[0][:, keys].sum(dim=-1).mean())
+        for layer, call in enumerate(group.calls)
+        for head in range(call.num_heads)
+    }
+    return sorted(weights, key=lambda head: -weights[head])
+
+
+def shown(page: Page) -> list[tuple[int, int]]:
+    return [
+        (int(button.get_attribute("data-layer") or 0), int(button.get_attribute("data-head") or 0))
+        for button in page.locator("[data-part=grid] .ranking .head").all()
+    ]
+
+
+def test_a_word_ranks_heads_and_enter_opens_its_cells(live: LiveView, cross: MapGroup) -> None:
+    word = KEYS[4]
+    live.map.focus()
+    live.page.keyboard.press("f")
+    expect(live.part("search")).to_be_focused()
+    live.part("search").fill(word.upper())
+    expect(live.part("searchNote")).to_contain_text(f"“{word.upper()}”: 1 token.")
+    expect(live.part("searchNote")).to_contain_text(re.compile(r"layers: L\d 0\.\d\d, L\d 0\.\d\d"))
+    expected = ranking(cross, [4])
+    assert shown(live.page) == expected
+    for layer, head in expected[:2]:
+        live.page.keyboard.press("Enter")
+        expect(live.head(layer, head)).to_have_attribute("aria-selected", "true")
+        weights = cross.calls[layer].weights(head=head)[0]
+        row = int(weights[:, 4].argmax())
+        value = f"{float(weights[row, 4]):.2f}"
+        expect(live.announcement).to_have_text(re.compile(rf"looks at {re.escape(word)}, {re.escape(value)}"))
+    assert [str(pin) for pin in live.state.pins] == ["k4"]
+    live.page.keyboard.press("Shift+Enter")
+    expect(live.head(*expected[0])).to_have_attribute("aria-selected", "true")
+    live.page.keyboard.press("Escape")
+    expect(live.page.locator("[data-part=grid] .ranking")).to_have_count(0)
+
+
+def test_pieces_of_a_word_are_found_together_and_a_missing_word_is_named(live: LiveView, cross: MapGroup) -> None:
+    whole = (KEYS[2] + KEYS[3]).replace("##", "")  # two pieces of one word
+    live.part("search").fill(whole)
+    expect(live.part("searchNote")).to_contain_text("2 tokens")
+    assert shown(live.page) == ranking(cross, [2, 3])
+    live.part("search").fill("zebra")
+    expect(live.part("searchNote")).to_have_text("No word here contains “zebra”.")
+    expect(live.part("searchNext")).to_be_hidden()
+
+
+def test_a_long_text_is_zoomed_to_the_word(page: Page) -> None:
+    group = make_group(700, 700, "self", layers=1, heads=2)
+    live = LiveView(page, View([group], view_words()), ViewState("self", 0, 0))
+    live.part("search").fill("k650")
+    expect(live.part("searchNext")).to_be_visible()
+    expect(live.part("searchNote")).to_contain_text("L1")
+    live.part("searchNext").click()
+    layer, head = ranking(group, [650])[0]
+    expect(live.head(layer, head)).to_have_attribute("aria-selected", "true")
+    row = int(group.calls[layer].weights(head=head)[0, :, 650].argmax())
+    page.wait_for_function("document.querySelector('[data-part=root]').dataset.zoomed === 'true'")
+    expect(live.announcement).to_have_text(re.compile(rf"q{row} looks at k650"))
     live.wait_until_exact()
-    difference = weights_of(cross, 0, 0) - weights_of(other, 0, 0)
-    assert np.abs(difference).max() > 0.1
-    np.testing.assert_allclose(saved_npz(live)["weights"], difference, atol=1e-7)
-    row, column = divmod(int(difference.argmin()), len(KEYS))
-    point_at_cell(live, row, column)
-    expect(page.locator("[data-piece=tip]").first).to_contain_text(f"−{-difference[row, column]:.2f}")
-    expect(live.page.locator("[data-part=scale]")).to_contain_text("difference")
+    zoom = [int(number) for number in live.state.display.zoom.split(".")]
+    assert zoom[0] <= row < zoom[0] + zoom[2]
+    assert zoom[1] <= 650 < zoom[1] + zoom[3]
+
+
+def test_a_saved_page_searches_without_python(page: Page, cross: MapGroup, tmp_path: Path) -> None:
+    file = tmp_path / "view.html"
+    view = View([cross], view_words("pt-BR"), language="pt-BR")
+    file.write_text(view_page(view, ViewState("cross", 0, 0)), encoding="utf-8")
+    page.goto(file.as_uri())
+    page.locator("[data-part=search]").fill(KEYS[4])
+    expect(page.locator("[data-part=searchNote]")).to_contain_text("camadas: L2 0,21")
+    assert shown(page) == ranking(cross, [4])
+    page.keyboard.press("Enter")
+    layer, head = ranking(cross, [4])[0]
+    expect(page.locator(f'button.head[data-layer="{layer}"][data-head="{head}"]')).to_have_attribute(
+        "aria-selected", "true"
+    )

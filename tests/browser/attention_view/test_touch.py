@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.attention_view.live_view import LiveView
-from tests.browser.attention_view.reading import START, read_tip, saved_npz, weights_of
+from tests.browser.attention_view.live_view import START, LiveView, read_tip, saved_npz, weights_of
 from tests.viz_core.view.attention_groups import make_group
 from viz_core.view.map_group import MapGroup
 from viz_core.view.payload import View
@@ -82,20 +81,6 @@ def test_two_fingers_enlarge_what_lies_between_them_and_one_moves_it(phone: Page
     assert live.state.pins == ()  # neither gesture pinned what lay under its end
     fingers.move([(0.3, 0.4), (0.8, 0.9)], [(0.5, 0.6), (0.55, 0.65)])
     expect(live.part("whole")).to_be_hidden()
-
-
-def test_two_fingers_bring_exact_tiles_of_a_long_input(phone: Page) -> None:
-    group = make_group(1200, 1200, "self", layers=1, heads=2)
-    live = LiveView(phone, View([group], view_words()))
-    expect(live.map).to_have_attribute("data-exact", "false")
-    for _ in range(3):
-        Fingers(live).move([(0.5, 0.6), (0.6, 0.7)], [(0.3, 0.4), (0.8, 0.9)])
-    live.wait_until_exact()
-    saved = saved_npz(live)
-    (row, column), (height, width) = saved["first"], saved["weights"].shape
-    assert max(height, width) <= 256
-    expected = weights_of(group, 0, 0)[row : row + height, column : column + width]
-    np.testing.assert_array_equal(saved["weights"], expected)
 
 
 def test_a_finger_reads_cell_after_cell_along_a_pinned_row(phone: Page, cross: MapGroup) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.attention_view.reading import KEYS, START
+from tests.browser.attention_view.live_view import KEYS, START
 from tests.viz_core.view.attention_groups import make_group
 from viz_core.view.map_group import MapGroup
 from viz_core.view.widget import AttentionWidget

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.attention_view.reading import patch_place, weight_in
+from tests.browser.attention_view.live_view import patch_place, weight_in
 from viz_core.pretrained import Classification
 
 GRID = (7, 7)

@@ -6,8 +6,7 @@ import re
 
 from playwright.sync_api import Page, expect
 
-from tests.browser.charts import chart
-from tests.browser.page_checks import expect_rest
+from tests.browser.page_checks import chart, expect_rest
 
 STOPWATCH = "architectures?a-section=Stopwatch&a-most=4096&a-width=256"
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 from playwright.sync_api import Page, expect
 
-from tests.browser.charts import chart
+from tests.browser.page_checks import chart
 from viz_core.attention import gaussian, nadaraya_watson
 from viz_core.lessons.attention_pooling.curve_fit import noisy_points
 

@@ -15,7 +15,7 @@ from playwright.sync_api import Page, expect
 
 from serving.requests.sentence_pair import TwoSentences
 from serving.requests.two_sentences import compare, sweep
-from tests.browser.attention_view.reading import patch_place, weight_in
+from tests.browser.attention_view.live_view import patch_place, weight_in
 from tests.browser.page_checks import expect_rest
 from tests.viz_core.hub.families import build_all
 from tests.viz_core.images.hostile_pictures import encode, quarters

@@ -6,7 +6,7 @@ import re
 
 from playwright.sync_api import Page, expect
 
-from tests.browser.charts import chart
+from tests.browser.page_checks import chart
 
 
 def test_heads_that_do_not_fit_and_the_nearest_that_do(page: Page, app_url: str) -> None:

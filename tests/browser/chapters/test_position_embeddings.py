@@ -6,7 +6,7 @@ import re
 
 from playwright.sync_api import Page, expect
 
-from tests.browser.charts import chart
+from tests.browser.page_checks import chart
 from viz_core.lessons.position_embeddings.scheme_parts import STAGES, skew_stages
 
 CLOSER = "pe-section=One+scheme%2C+closer"

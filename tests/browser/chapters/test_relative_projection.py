@@ -7,7 +7,7 @@ import re
 import torch
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.charts import chart
+from tests.browser.page_checks import chart
 from ui.text.numbers import localised
 from viz_core.lessons.relative_projection.proof import projection_residual
 from viz_core.positional import sinusoidal_rows

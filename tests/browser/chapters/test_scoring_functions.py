@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.charts import chart, scroll_to
+from tests.browser.page_checks import chart, scroll_to
 from ui.text.words import languages
 
 STILL = "[data-testid=stApp][data-test-script-state=notRunning]"

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.attention_view.reading import patch_place
+from tests.browser.attention_view.live_view import patch_place
 from tests.browser.chapters.over_the_picture import GRID, click_patch, expect_read, stage_of
-from tests.browser.charts import chart
+from tests.browser.page_checks import chart
 from tests.viz_core.images.hostile_pictures import encode, phone_photo
 from viz_core.images.drawn import drawn_picture
 from viz_core.images.open_image import open_picture
