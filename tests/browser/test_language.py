@@ -1,4 +1,4 @@
-"""The language: kept by the browser, carried by a link; a second one under each sentence; terms in the others."""
+"""The language: kept by the browser, carried by a link; terms in the others; numbers as it writes them."""
 
 from __future__ import annotations
 
@@ -92,12 +92,6 @@ def expect_tooltip(page: Page, term: str, text: str) -> None:
             break
         page.mouse.move(1, 1)
     expect(tooltip).to_have_text(text)
-
-
-def test_the_terms_of_a_chapter_are_listed(page: Page, app_url: str) -> None:
-    page.goto(f"{app_url}/{CHAPTER}?qkv-open-glossary=true")
-    table = page.locator(".st-key-section-glossary table")
-    expect(table.get_by_role("cell", name="consulta", exact=True)).to_be_visible()
 
 
 def test_numbers_are_those_of_the_page_and_not_of_the_browser(page: Page, app_url: str) -> None:

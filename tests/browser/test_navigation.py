@@ -10,7 +10,7 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 from tests.browser.page_checks import expect_rest
 from ui.chapter.contents import all_chapters
-from ui.compute.head_scans import head_scans
+from ui.compute.heads import head_scans
 from ui.text.words import load_words
 from viz_core.pretrained import load
 

@@ -16,7 +16,7 @@ from benchmarks.static_site import wait_until_ready
 from tests.browser.accessibility import check_every_language
 from ui.chapter.contents import all_chapters
 from ui.text.words import load_words
-from ui.widgets.static_pages import static_pages
+from ui.widgets.sidebar import static_pages
 from viz_core.lessons.relative_projection import proof
 from viz_core.lessons.sinusoidal_encoding import properties
 from viz_core.positional import relative_projection
