@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.exercises import before_transformers, transformers
+from tests.book_exercises import EXERCISES
 from ui.chapter.chapter import Chapter
 from ui.chapter.contents import folder
 from ui.chapter.source_cards import Printed, as_printed, everything_printed, find_printed
@@ -113,19 +113,16 @@ TRUTH: dict[str, tuple[str, ...]] = {
 }
 
 
-# Every exercise of the book's chapter, by its number there; a dictionary for each part of it.
-EXERCISES = {**before_transformers.EXERCISES, **transformers.EXERCISES}
-
-
 @pytest.mark.parametrize("number", EXERCISES)
-def test_the_books_exercise_is_a_prediction_that_an_experiment_decides(number: str) -> None:
+def test_a_book_exercise_is_a_prediction_decided_by_an_experiment(number: str) -> None:
     exercise = EXERCISES[number]
     words = load_words(exercise.chapter, "en")
     assert exercise.name in _strings(exercise.chapter)  # the page puts the question,
-    assert words.has(exercise.shown)  # and shows what tells
+    assert not exercise.shown or words.has(exercise.shown)  # and shows the result
     prediction = read_prediction(words(f"exercise.{exercise.name}"))
     assert f"({number})" in prediction.question  # readers are told whose question it is
-    assert tuple(answer.mark == "x" for answer in prediction.answers) == exercise.decide()
+    right = tuple(answer.mark == "x" for answer in prediction.answers)
+    assert sum(right) == 1 if exercise.decide is None else right == exercise.decide()
 
 
 @pytest.mark.parametrize("item", MISSING)

@@ -4,7 +4,6 @@ from functools import partial
 
 import streamlit as st
 
-from pages.model_lab.exercises import on_architectures, on_uses
 from pages.model_lab.heads_off import choose_heads_off, maps_without, show_without
 from pages.model_lab.image_text_similarity import show_similarity
 from pages.model_lab.in_picture import in_picture
@@ -119,6 +118,12 @@ def code() -> None:
     chapter.downloads({"weights": lambda: open_map(groups, view).numpy()}, **open_tokens(groups, view))
 
 
+def exercises(*names: str) -> None:
+    """Exercises of the book."""
+    for name in names:
+        chapter.exercise(name)
+
+
 sections = {
     "card": lambda: model_card(chapter, card),
     "words": (lambda: next_words(chapter, request, result)) if card.head == "words" else None,
@@ -127,8 +132,8 @@ sections = {
     "products": lambda: score_products(chapter, request, groups, view, rotated="rotary" in card.positions),
     "sinks": lambda: sinks(chapter, card, request, result, groups, view),
     "positions": lambda: positions(chapter, card, evaluate_model(model, position_schemes)),
-    "architectures": lambda: on_architectures(chapter),
-    "uses": lambda: on_uses(chapter),
+    "architectures": partial(exercises, "halves", "one-row"),
+    "uses": partial(exercises, "tasks", "jobs", "readout"),
     "code": code,
 }
 chapter.deeper({name: draw for name, draw in sections.items() if draw is not None})

@@ -4,7 +4,6 @@ from functools import cache, partial
 
 import streamlit as st
 
-from pages.transformer import exercises
 from pages.transformer.ablated_translation import maps_without, show_both
 from pages.transformer.aligners import which_head_aligns
 from pages.transformer.beam_tree import hypotheses
@@ -85,7 +84,7 @@ def worth() -> None:
 def products() -> None:
     """A score as a sum over dimensions, and what additive scores would cost."""
     score_products(chapter, translation_request, groups, view)
-    chapter.exercise("additive", reveal=partial(exercises.additive, chapter))
+    chapter.exercise("additive")
 
 
 def mask() -> None:
@@ -96,7 +95,7 @@ def mask() -> None:
 def sizes() -> None:
     """Parameters by part, and the cost of more layers."""
     parameters(chapter, model)
-    chapter.exercise("deeper", reveal=partial(exercises.deeper, chapter))
+    chapter.exercise("deeper")
 
 
 def code() -> None:

@@ -4,7 +4,6 @@ from functools import partial
 
 import streamlit as st
 
-from pages.vision_transformer import exercises
 from pages.vision_transformer.ablated_prediction import maps_without, show_without
 from pages.vision_transformer.heads import heads
 from pages.vision_transformer.inputs import choose_model, choose_picture, shipped_card
@@ -102,9 +101,9 @@ def training_and_reliability() -> None:
 
 
 def book() -> None:
-    """Draw the exercises of the book, each with its experiment."""
-    for name, reveal in (("side", exercises.side), ("average", exercises.average), ("settings", exercises.settings)):
-        chapter.exercise(name, reveal=partial(reveal, chapter))
+    """Draw the exercises of the book."""
+    for name in ("side", "average", "settings"):
+        chapter.exercise(name)
 
 
 def sources_and_code() -> None:

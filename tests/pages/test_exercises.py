@@ -9,8 +9,6 @@ import pytest
 
 from pages.architectures import exercises as architectures
 from pages.architectures.sizes import SizeInputs
-from pages.transformer import exercises as transformer
-from pages.vision_transformer import exercises as vision
 from ui.chapter.chapter import Chapter
 from ui.text.words import languages, load_words
 from viz_core.lessons.architectures.costs import LayerSizes
@@ -40,13 +38,8 @@ INPUTS = SizeInputs(LayerSizes(12, 64, 3, 4), 0, 1, ("the", "cat"))
 @pytest.mark.parametrize(
     ("shown", "numbers"),
     [
-        (("transformer", transformer.deeper), ("1,869,782", "3,580,118")),
-        (("transformer", transformer.additive), ("67,108,864", "2,097,152")),
         (("architectures", architectures.long_inputs, INPUTS), ("80,000,000,000", "10,000", "320 GB")),
         (("architectures", architectures.cheaper), ("262,144", "4,096", "0.00")),
-        (("vision-transformer", vision.side), ("37", "145", "4.1 ×")),
-        (("vision-transformer", vision.average), ("+1.7", "−1.7")),
-        (("vision-transformer", vision.settings), ("75.7%",)),
     ],
     indirect=["shown"],
 )

@@ -15,12 +15,11 @@ from pages.bahdanau import book_variants
 from pages.bahdanau import recorded_comparison as alike
 from pages.learning import measured_run, past_length, two_heads
 from recipes import alignments as aligned_samples
-from ui.chapter import book_exercises, tour
 from ui.chapter import source_cards as book
+from ui.chapter import tour
 from ui.text.markdown import unescape
 from viz_core.hub import HubError, load_hub
 from viz_core.images import drawn, fashion_mnist
-from viz_core.lessons.model_lab import experiments
 from viz_core.pretrained import samples
 from viz_core.runtime.assets import ASSETS, AssetError, reading
 from viz_core.view import components
@@ -80,15 +79,13 @@ def read_view_words(file: Path) -> None:
 
 
 def read_samples(file: Path) -> None:
-    cached = (samples.sentences, samples.opening, samples.held_out, fashion_mnist.shipped_pictures)
-    for function in (*cached, experiments.sentence_pairs):
+    for function in (samples.sentences, samples.opening, samples.held_out, fashion_mnist.shipped_pictures):
         function.cache_clear()
     readers: dict[str, Callable[[], object]] = {
         "alignments-en-fr.tsv": aligned_samples.aligned_samples,
         "by-length.json": samples.opening,
         "held-out.json": samples.held_out,
         "long-text.txt": samples.long_text,
-        "sentence-pairs.json": experiments.sentence_pairs,
         "sentences.json": samples.sentences,
         "fashion-mnist-test.json": fashion_mnist.shipped_pictures,
         "fashion-mnist-test.png": fashion_mnist.shipped_pictures,
@@ -124,11 +121,6 @@ def read_book(_file: Path) -> None:
     book.everything_printed()
 
 
-def read_exercises(_file: Path) -> None:
-    book_exercises.recorded.cache_clear()
-    book_exercises.recorded()
-
-
 def read_tour(_file: Path) -> None:
     tour.steps.cache_clear()
     tour.steps()
@@ -158,7 +150,6 @@ KINDS: dict[str, tuple[str, Callable[[Path], None]]] = {
     "what the book printed": ("book/printed.json", read_book),
     "what its exercises came to": ("book/bahdanau-variants.json", read_variants),
     "what attention adds": ("book/alike.json", read_alike),
-    "what its other exercises came to": ("book/exercises.json", read_exercises),
     "the tour": ("tour/steps.toml", read_tour),
     "a model in Hugging Face's format": ("hub/writer-en/[cmt]*", read_model),
 }
@@ -178,9 +169,7 @@ def test_a_file_of_a_kind(kind: str, damage: str, shipped: Path, monkeypatch: py
     monkeypatch.setattr(tour, "STEPS", shipped / "tour/steps.toml")
     monkeypatch.setattr(book_variants, "MEASURED", shipped / "book/bahdanau-variants.json")
     monkeypatch.setattr(alike, "MEASURED", shipped / "book/alike.json")
-    monkeypatch.setattr(book_exercises, "RECORDED", shipped / "book/exercises.json")
     monkeypatch.setattr(aligned_samples, "_PAIRS", shipped / "samples/alignments-en-fr.tsv")
-    monkeypatch.setattr(experiments, "_PAIRS", shipped / "samples/sentence-pairs.json")
     monkeypatch.setattr(fashion_mnist, "_SHEET", shipped / "samples/fashion-mnist-test")
     monkeypatch.setattr(drawn, "FOLDER", shipped / "samples/drawn")
     for name, file in (("_SENTENCES", "sentences"), ("_HELD_OUT", "held-out"), ("BY_LENGTH", "by-length")):

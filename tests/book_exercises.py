@@ -1,16 +1,19 @@
-"""The book's exercises of sections 11.1 to 11.6."""
+"""The book's exercises on the pages: where each one is put, and the experiment that decides it."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import product
 from statistics import mean
 
 import pytest
 import torch
 
+from pages.architectures import exercises as long_texts
 from pages.bahdanau.book_variants import variants
-from tests.exercises.exercise import Exercise
 from ui.compute.heads import head_importance
+from viz_core.lessons.architectures.cheaper import held, savings
 from viz_core.lessons.attention_pooling.consistency import errors_by_rate
 from viz_core.lessons.attention_pooling.curve_fit import noisy_points
 from viz_core.lessons.attention_pooling.in_the_plane import agreement, labelled_points
@@ -39,6 +42,24 @@ from viz_core.lessons.scoring_functions.exercises import KEY_SIZE, contributing_
 from viz_core.positional import sinusoidal_table
 from viz_core.positional.entry import SchemeSizes
 from viz_core.positional.register import BY_NAME
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """Where an exercise is put, and what decides it.
+
+    Attributes:
+        chapter, name: the prediction, `exercise.NAME` among the words of this chapter.
+        shown: the section of words with which the page shows the result; "" where the reason says it.
+        decide: whether each answer on offer is true, in the order of the page, by what the page computes; never by
+            what the words say.
+    """
+
+    chapter: str
+    name: str
+    shown: str = ""
+    decide: Callable[[], tuple[bool, ...]] | None = None
+
 
 _NAMES = [key for key, _ in BOOK_DATABASE]
 
@@ -217,6 +238,18 @@ def _offsets() -> tuple[bool, ...]:
     return one_score == (offset_spread(absolute) < 1e-5), one_score, offset_contrast(relative) < 0.1
 
 
+def _long() -> tuple[bool, ...]:
+    short, long = (held(n, 512, long_texts.HEADS) for n in (long_texts.SHORT, long_texts.LONG))
+    return tuple(long[name] == 10_000 * short[name] for name in ("parameters", "keys", "weights", "path"))
+
+
+def _cheaper() -> tuple[bool, ...]:
+    found = savings(long_texts.TEXT, long_texts.HEAD_WIDTH, long_texts.TILE)
+    same = [found[name].change < 1e-12 for name in ("window", "tiles", "linear")]
+    assert all(found[name].held < found["whole"].held for name in ("window", "tiles", "linear"))
+    return (*same, not any(same))
+
+
 EXERCISES = {
     "11.1, 1": Exercise("queries-keys-values", "approximate", "measured.approximate", _approximate),
     "11.1, 2": Exercise("queries-keys-values", "covariance", "measured.covariance", _covariance),
@@ -236,4 +269,16 @@ EXERCISES = {
     "11.6, 1": Exercise("position-embeddings", "deep", "alt.collapse", _deep),
     "11.6, 2": Exercise("position-embeddings", "learnable", "alt.similarity", _learnable),
     "11.6, 3": Exercise("position-embeddings", "offsets", "alt.spread", _offsets),
+    "11.7, 1": Exercise("transformer", "deeper"),
+    "11.7, 2": Exercise("transformer", "additive"),
+    "11.7, 3": Exercise("model-lab", "halves"),
+    "11.7, 4": Exercise("architectures", "long", "measured.long", _long),
+    "11.7, 5": Exercise("architectures", "cheaper", "measured.cheaper", _cheaper),
+    "11.8, 1": Exercise("vision-transformer", "side"),
+    "11.8, 2": Exercise("vision-transformer", "average"),
+    "11.8, 3": Exercise("vision-transformer", "settings"),
+    "11.9, 1": Exercise("model-lab", "tasks"),
+    "11.9, 2": Exercise("model-lab", "jobs"),
+    "11.9, 3": Exercise("model-lab", "readout"),
+    "11.9, 4": Exercise("model-lab", "one-row"),
 }
