@@ -28,7 +28,7 @@ def course() -> ModuleType:
     return script(TEACH / "course.py")
 
 
-LANGUAGES = ("en", "pt-BR", "zh-TW")
+LANGUAGES = course().LANGUAGES
 LESSONS = range(1, 7)
 
 

@@ -17,14 +17,13 @@ import markdown
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-LANGUAGES = ("en", "pt-BR", "zh-TW")
+LANGUAGES = tuple(sorted((path.parent.name for path in HERE.glob("*/index.md")), key="en".__ne__))
 ADDRESS = "http://localhost:8501"
 """Where the Markdown expects the app."""
 SECTIONS = ("goals", "plan", "slides", "vote", "sheet", "key", "homework")
 """The sections of a lesson, in the order of their headings."""
 MINUTES = 45
-_NAME = {"en": "Name, date", "pt-BR": "Nome, data", "zh-TW": "姓名、日期"}
-_SHEET = {"en": "Exercise sheet", "pt-BR": "Folha de exercícios", "zh-TW": "練習單"}
+_NAME = re.compile(r"<!-- name: (.+) -->")  # in a teacher's page: what students write above an exercise sheet
 _STYLE = """
 body { font: 17px/1.5 Georgia, serif; max-width: 44rem; margin: 2rem auto; padding: 0 1rem; color: #222 }
 h1, h2 { line-height: 1.2 } a { color: #0b6e66 }
@@ -96,7 +95,8 @@ def page(title: str, body: str, language: str, address: str) -> str:
 
 
 def _sheet(lesson: Lesson, language: str) -> str:
-    name = f'<div class="name">{_NAME[language]}</div>'
+    label = _NAME.search((HERE / language / "index.md").read_text("utf-8"))
+    name = f'<div class="name">{label[1] if label else ""}</div>'
     sheet = f'<div class="sheet" markdown="1">\n\n{lesson.sections["sheet"]}\n\n</div>'
     return f"# {lesson.title}\n\n{name}\n\n## {lesson.headings['sheet']}\n\n{sheet}\n"
 
@@ -117,7 +117,9 @@ def teacher_pages(language: str, address: str) -> dict[str, str]:
         pages[f"{path.stem}.html"] = page(text.split("\n")[0].removeprefix("# "), text, language, address)
     for lesson in read_lessons(language):
         sheet = _sheet(lesson, language)
-        pages[f"{lesson.name}-sheet.html"] = page(f"{lesson.title}: {_SHEET[language]}", sheet, language, address)
+        pages[f"{lesson.name}-sheet.html"] = page(
+            f"{lesson.title}: {lesson.headings['sheet']}", sheet, language, address
+        )
     return pages
 
 
@@ -128,7 +130,7 @@ def cartridge(language: str, address: str) -> dict[str, str]:
     for lesson in read_lessons(language):
         parts = {
             f"{lesson.name}.html": (lesson.title, _student_page(lesson)),
-            f"{lesson.name}-sheet.html": (_SHEET[language], _sheet(lesson, language)),
+            f"{lesson.name}-sheet.html": (lesson.headings["sheet"], _sheet(lesson, language)),
         }
         inner = ""
         for name, (label, text) in parts.items():

@@ -19,6 +19,11 @@ def load_terms(language: str) -> dict[str, tuple[str, ...]]:
 
 def translations(language: str) -> dict[str, str]:
     """Return for each form of a term in a language what the other languages say: "query": "consulta · 查詢"."""
+    return _translations(ui.text.words.TEXT, language)
+
+
+@lru_cache(maxsize=8)
+def _translations(_folder: Path, language: str) -> dict[str, str]:
     others = [load_terms(other) for other in languages() if other != language]
     return {
         form: " · ".join(other[name][0] for other in others if name in other)

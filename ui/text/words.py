@@ -7,9 +7,9 @@ import time
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import frontmatter
 import streamlit as st
@@ -17,6 +17,7 @@ import streamlit as st
 from ui.streamlit_internals.script_run import in_script_run
 from ui.text.numbers import in_formula, plural, series
 from viz_core.runtime.assets import ASSETS, AssetError, reading
+from viz_core.view.words import languages as languages_in
 
 TEXT = ASSETS / "text"
 ENGLISH = "en"
@@ -71,7 +72,7 @@ class Words:
             raise AssetError("{file}.md has no label for the control {name!r}", file=self.chapter, name=name)
         return str(labels[name])
 
-    @property
+    @cached_property
     def prefix(self) -> str:
         """Prefix of the chapter's query parameters: its initials, where no other chapter had them first."""
         return _PREFIXES.get(self.chapter) or "".join(word[0] for word in self.chapter.split("-"))
@@ -113,27 +114,36 @@ def fill(text: str, values: dict[str, object], language: str = ENGLISH) -> str:
 
     A value may be a list or a mapping. A word in the plural form of a number: "{count} {count:token|tokens}".
     """
-    english = {key: series(value, ENGLISH) for key, value in values.items()}
-    local = {key: series(value, language) for key, value in values.items()}
-    formulas = {key: in_formula(value, language, is_number=value != local[key]) for key, value in english.items()}
-    formulas = {key: value.replace("−", "-") for key, value in formulas.items()}  # LaTeX's own minus sign
-    parts = [
-        _replaced(in_formula(part, language), formulas, english, language)
-        if i % 2
-        else _replaced(part, local, english, language)
-        for i, part in enumerate(_FORMULA.split(text))
-    ]
-    return "".join(parts)
+    if not values and (language == ENGLISH or "$" not in text):
+        return text
+    forms = {key: _forms(value, language) for key, value in values.items()}
+
+    def replaced(part: str, in_latex: bool) -> str:
+        def value_of(match: re.Match[str]) -> str:
+            name, plurals = match.groups()
+            if name not in forms:
+                return match[0]
+            if plurals is not None:
+                return plural(forms[name].english, plurals.split("|"), language)
+            return forms[name].in_latex if in_latex else forms[name].in_text
+
+        return _PLACEHOLDER.sub(value_of, in_formula(part, language) if in_latex else part)
+
+    return "".join(replaced(part, in_latex=i % 2 == 1) for i, part in enumerate(_FORMULA.split(text)))
 
 
-def _replaced(text: str, values: dict[str, str], numbers: dict[str, str], language: str) -> str:
-    def value_of(match: re.Match[str]) -> str:
-        name, forms = match.groups()
-        if name not in values:
-            return match[0]
-        return values[name] if forms is None else plural(numbers[name], forms.split("|"), language)
+class _Forms(NamedTuple):
+    """A value as it is written in English, in a text of a language, and in its formulas."""
 
-    return _PLACEHOLDER.sub(value_of, text)
+    english: str
+    in_text: str
+    in_latex: str
+
+
+def _forms(value: object, language: str) -> _Forms:
+    english, local = series(value, ENGLISH), series(value, language)
+    latex = in_formula(english, language, is_number=english != local).replace("−", "-")  # LaTeX's own minus sign
+    return _Forms(english, local, latex)
 
 
 def load_words(chapter: str, language: str | None = None) -> Words:
@@ -208,8 +218,7 @@ def match_language(locales: Iterable[str]) -> str:
 
 @lru_cache(maxsize=4)
 def _languages(folder: Path) -> tuple[str, ...]:
-    found = sorted(path.name for path in folder.iterdir() if path.is_dir())
-    return tuple(sorted(found, key=ENGLISH.__ne__))
+    return languages_in(folder)
 
 
 def _read(chapter: str, language: str) -> Words:

@@ -17,6 +17,7 @@ from viz_core.view.hub import run_shipped
 from viz_core.view.map_group import MapGroup
 from viz_core.view.payload import View
 from viz_core.view.state import ViewState
+from viz_core.view.words import ENGLISH, languages
 
 _PAGE = """<!doctype html>
 <html lang="{language}"><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{title}</title>
@@ -50,7 +51,7 @@ def live_page(view: View, state: ViewState, site: str) -> str:
         "pin": ".".join(map(str, state.pins)),
         "look": "~".join(f"{name}-{value}" for name, value in sorted(changed.items())),
     }
-    language = view.language if view.language in ("pt-BR", "zh-TW") else "en"
+    language = view.language if view.language in languages() else ENGLISH
     address = f"{site.rstrip('/')}/{language}/{file}.html#{urlencode({k: v for k, v in parameters.items() if v != ''})}"
     return _PAGE.format(language=language, title=html.escape(made.text or made.model), address=html.escape(address))
 

@@ -2,11 +2,17 @@
 
 import re
 from functools import lru_cache
+from pathlib import Path
 
 from viz_core.runtime.assets import ASSETS, reading
 
 TEXT = ASSETS / "text"
 ENGLISH = "en"
+
+
+def languages(folder: Path = TEXT) -> tuple[str, ...]:
+    """Return the languages that have words, English first: the folders of assets/text."""
+    return tuple(sorted((path.name for path in folder.iterdir() if path.is_dir()), key=ENGLISH.__ne__))
 
 
 def view_words(language: str = ENGLISH) -> dict[str, str]:
