@@ -83,11 +83,9 @@ def test_a_border_and_a_cut_in_pixels_of_the_picture() -> None:
 def test_a_border_as_wide_as_a_patch_is_left_out() -> None:
     """20 x 30 fits into 32 x 32 as 22 x 32 from column 5 on: of 8 columns of 4 the first, 0 to 4, and the last hold
     nothing, and the six left lie from 4 to 28, which is (4 - 5) 20 / 22 to (28 - 5) 20 / 22 of the picture."""
-    found = tiled(30, 20, [[16, 32], [32, 16], [32, 32]], 4)
-    assert found.shape == (8, 6)
-    assert found.box == pytest.approx((-10 / 11, 0, 230 / 11, 30))
-    lying = tiled(20, 30, [[32, 32]], 4)
-    assert (lying.shape, lying.box) == ((6, 8), pytest.approx((0, -10 / 11, 30, 230 / 11)))
+    standing, lying = tiled(30, 20, [[16, 32], [32, 16], [32, 32]], 4), tiled(20, 30, [[32, 32]], 4)
+    assert standing == ((8, 6), pytest.approx((-10 / 11, 0, 230 / 11, 30)))
+    assert lying == ((6, 8), pytest.approx((0, -10 / 11, 30, 230 / 11)))
 
 
 def test_a_prompt_is_in_the_form_of_its_own_training() -> None:

@@ -1,7 +1,8 @@
 """Where each family of vision-language models puts a picture or a video in its prompt, and in what order.
 
-transformers has this in processor classes, some of which need libraries for video; what they do with one picture or
-video is written down here, and tests hold it against those that can be made.
+The processors of transformers write the same prompts, and tests compare them. They cannot stand in here: those of
+SmolVLM, InternVL and Qwen-VL cannot be made without torchvision, which the hub does without, and none says where on the
+picture the patch lies that a token stands for.
 """
 
 import math
@@ -23,16 +24,9 @@ from viz_core.hub.transformers_internals.private_names import best_resolution, i
 from viz_core.images.video import Video
 
 
-@dataclass(frozen=True)
-class Tiled:
-    """The patches of all tiles together, as many as are left without the border."""
-
-    shape: tuple[int, int]  # rows and columns of patches
-    box: Box  # of them, in pixels of the picture
-
-
-def tiled(height: int, width: int, sizes: Any, patch: int) -> Tiled:
-    """What of a picture becomes patches (Liu 2024, "LLaVA-NeXT"; `unpad_image` of its code).
+def tiled(height: int, width: int, sizes: Any, patch: int) -> tuple[tuple[int, int], Box]:
+    """Rows and columns of the patches of all tiles together, and their box in pixels of the picture (Liu 2024,
+    "LLaVA-NeXT"; `unpad_image` of its code).
 
     The picture is made as large as fits into the best of the sizes, in the middle of it. Of the border, which is as
     wide on both sides, rows or columns of patches are left out that hold nothing else.
@@ -53,7 +47,7 @@ def tiled(height: int, width: int, sizes: Any, patch: int) -> Tiled:
     left, top = (wide - broad) // 2, (high - tall) // 2
     across = [(x * patch - left) * width / broad for x in (beside, columns - beside)]
     down = [(y * patch - top) * height / tall for y in (above, rows - above)]
-    return Tiled((rows - 2 * above, columns - 2 * beside), (across[0], down[0], across[1], down[1]))
+    return (rows - 2 * above, columns - 2 * beside), (across[0], down[0], across[1], down[1])
 
 
 _WORDS = "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen".split()
@@ -115,7 +109,7 @@ def _llava(context: LayoutContext, image: Image.Image) -> EncodedPicture:
     """A square cut from the middle, its patches row by row (Liu 2023)."""
     pixels = context.processor(images=image, return_tensors="pt")["pixel_values"]
     first = context.num_special if getattr(context.config, "vision_feature_select_strategy", "") == "full" else 0
-    order = _row_by_row(_cells(pixels, context.config.vision_config.patch_size)) + first
+    order = _order(pixels, context.config.vision_config.patch_size) + first
     box = box_seen(context.processor, image.width, image.height)
     grids = (PatchGrid(box, order),)
     return EncodedPicture({"pixel_values": pixels}, context.token * (order.size + first), grids, pixels)
@@ -126,13 +120,13 @@ def _llava_next(context: LayoutContext, image: Image.Image) -> EncodedPicture:
     made = context.processor(images=image, return_tensors="pt")
     pixels, vision = made["pixel_values"], context.config.vision_config
     first = context.num_special if context.config.vision_feature_select_strategy == "full" else 0
-    whole = _row_by_row(_cells(pixels, vision.patch_size)) + first
-    tiles = tiled(image.height, image.width, context.config.image_grid_pinpoints, vision.patch_size)
-    rows, columns = tiles.shape
+    whole = _order(pixels, vision.patch_size) + first
+    sizes = context.config.image_grid_pinpoints
+    (rows, columns), box = tiled(image.height, image.width, sizes, vision.patch_size)
     lines = _row_by_row((rows, columns + 1)) + first + whole.size
     inputs = {name: made[name] for name in ("pixel_values", "image_sizes")}
     prompt = context.token * (first + whole.size + lines.size)
-    grids = (PatchGrid(tiles.box, lines[:, :-1]), _over_all(image, whole))
+    grids = (PatchGrid(box, lines[:, :-1]), _over_all(image, whole))
     return EncodedPicture(inputs, prompt, grids, pixels[0], lines[:, -1])
 
 
@@ -140,7 +134,7 @@ def _idefics(context: LayoutContext, image: Image.Image) -> EncodedPicture:
     """Tiles of the picture row by row, then all of it, small; squares of patches are merged (Laurençon 2024)."""
     made = context.processor(images=[[image]], return_tensors="pt", return_row_col_info=True)
     pixels, rows, columns = made["pixel_values"], made["rows"][0][0], made["cols"][0][0]
-    inner = _row_by_row(_cells(pixels, context.config.vision_config.patch_size * context.config.scale_factor))
+    inner = _order(pixels, context.config.vision_config.patch_size * context.config.scale_factor)
     patches, side = context.token * inner.size, "<fake_token_around_image>"
     tiles = [[f"{side}<row_{i + 1}_col_{j + 1}>{patches}" for j in range(columns)] for i in range(rows)]
     prompt = "".join("".join(row) + "\n" for row in tiles) + ("\n" if tiles else "")
@@ -155,7 +149,7 @@ def _smolvlm_video(context: LayoutContext, video: Video) -> EncodedPicture:
         size["size"] = sampling["video_size"]
     made = context.processor(images=[list(video.frames)], return_tensors="pt", do_image_splitting=False, **size)
     pixels, cell = made["pixel_values"][0], context.config.vision_config.patch_size * context.config.scale_factor
-    order = _row_by_row(_cells(pixels, cell))
+    order = _order(pixels, cell)
     side, patches = "<fake_token_around_image>", context.token * order.size
     prompt = f" You are provided the following series of {number_words(len(video.frames))} frames from a "
     prompt += f"{timedelta(seconds=int(video.seconds))} [H:MM:SS] video.\n"  # a space before: as in the chat template
@@ -186,7 +180,7 @@ def _internvl_video(context: LayoutContext, video: Video) -> EncodedPicture:
 
 def _internvl_order(context: LayoutContext, pixels: Tensor) -> Int[np.ndarray, "rows columns"]:
     cell = round(context.config.vision_config.patch_size[0] / context.config.downsample_ratio)
-    return _row_by_row(_cells(pixels, cell))
+    return _order(pixels, cell)
 
 
 def _paligemma(context: LayoutContext, image: Image.Image) -> EncodedPicture:
@@ -301,8 +295,9 @@ def layout_of(config: Any, vocabulary: Collection[str]) -> Layout:
     return LAYOUTS["smolvlm" if kind == "idefics3" and "<|im_start|>" in vocabulary else kind]
 
 
-def _cells(pixels: Float[Tensor, "... height width"], cell: int) -> tuple[int, int]:
-    return pixels.shape[-2] // cell, pixels.shape[-1] // cell
+def _order(pixels: Float[Tensor, "... height width"], cell: int) -> Int[np.ndarray, "rows columns"]:
+    """Numbers of the cells of a picture, row by row."""
+    return _row_by_row((pixels.shape[-2] // cell, pixels.shape[-1] // cell))
 
 
 def _over_all(image: Image.Image, places: Int[np.ndarray, "rows columns"]) -> PatchGrid:
