@@ -27,6 +27,7 @@ CODER = {
     "decoder_ffn_dim": 48,
     "max_position_embeddings": 64,
 }
+GROUPED = {**SIZES, "num_key_value_heads": 2}
 LATENT = {**SIZES, "num_key_value_heads": 4, "q_lora_rank": 16, "kv_lora_rank": 16, "qk_rope_head_dim": 8}
 LATENT |= {"qk_nope_head_dim": 8, "v_head_dim": 8, "first_k_dense_replace": 2}
 SPECIAL = ["<pad>", "<bos>", "<eos>", "<unk>"]
@@ -41,23 +42,18 @@ FAMILIES: dict[str, tuple[str, dict[str, Any], str]] = {
     "roberta-fills": ("RobertaForMaskedLM", {**SIZES, "max_position_embeddings": 64}, "bytes"),
     "sorter": ("BertForSequenceClassification", {**SIZES, "num_labels": 3}, "wordpiece"),
     "gpt2": ("GPT2LMHeadModel", {"n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 64}, "bytes"),
-    "llama": ("LlamaForCausalLM", {**SIZES, "num_key_value_heads": 2}, "bytes"),
-    "qwen3": ("Qwen3ForCausalLM", {**SIZES, "num_key_value_heads": 2, "head_dim": 8}, "bytes"),
-    "mistral": (
-        "MistralForCausalLM",
-        {**SIZES, "num_key_value_heads": 2, "sliding_window": 5},
-        "metaspace",
-    ),
+    "llama": ("LlamaForCausalLM", GROUPED, "bytes"),
+    "qwen3": ("Qwen3ForCausalLM", {**GROUPED, "head_dim": 8}, "bytes"),
+    "mistral": ("MistralForCausalLM", {**GROUPED, "sliding_window": 5}, "metaspace"),
     "gemma": ("GemmaForCausalLM", {**SIZES, "num_key_value_heads": 1, "head_dim": 8}, "metaspace"),
     "gemma2": (
         "Gemma2ForCausalLM",
-        {**SIZES, "num_key_value_heads": 2, "head_dim": 8, "sliding_window": 5, "attn_logit_softcapping": 0.7},
+        {**GROUPED, "head_dim": 8, "sliding_window": 5, "attn_logit_softcapping": 0.7},
         "metaspace",
     ),
     "gpt-oss": (
         "GptOssForCausalLM",
-        {**SIZES, "num_key_value_heads": 2, "head_dim": 8, "sliding_window": 5}
-        | {"num_local_experts": 2, "num_experts_per_tok": 1},
+        {**GROUPED, "head_dim": 8, "sliding_window": 5} | {"num_local_experts": 2, "num_experts_per_tok": 1},
         "bytes",
     ),
     "bloom": ("BloomForCausalLM", {"hidden_size": 32, "n_layer": 2, "n_head": 4}, "bytes"),
@@ -75,7 +71,7 @@ FAMILIES: dict[str, tuple[str, dict[str, Any], str]] = {
 }
 # More that are built in memory alone: decoders that say nothing of their own, some with attention in code of their own.
 FAMILIES_IN_MEMORY: dict[str, tuple[str, dict[str, Any], str]] = {
-    "cohere": ("CohereForCausalLM", {**SIZES, "num_key_value_heads": 2}, ""),
+    "cohere": ("CohereForCausalLM", GROUPED, ""),
     "deberta": ("DebertaV2Model", {**SIZES, "relative_attention": True, "pos_att_type": ["c2p", "p2c"]}, ""),
     "deepseek_v2": ("DeepseekV2ForCausalLM", LATENT, ""),
     "deepseek_v3": ("DeepseekV3ForCausalLM", LATENT, ""),
@@ -83,12 +79,12 @@ FAMILIES_IN_MEMORY: dict[str, tuple[str, dict[str, Any], str]] = {
     "falcon": ("FalconForCausalLM", {**SIZES, "ffn_hidden_size": 48}, ""),
     "fsmt": ("FSMTModel", {**CODER, "src_vocab_size": 400, "tgt_vocab_size": 400}, ""),
     "gpt_neox": ("GPTNeoXForCausalLM", SIZES, ""),
-    "granite": ("GraniteForCausalLM", {**SIZES, "num_key_value_heads": 2, "residual_multiplier": 0.5}, ""),
-    "mixtral": ("MixtralForCausalLM", {**SIZES, "num_key_value_heads": 2, "num_local_experts": 4}, ""),
-    "olmo2": ("Olmo2ForCausalLM", {**SIZES, "num_key_value_heads": 2}, ""),
+    "granite": ("GraniteForCausalLM", {**GROUPED, "residual_multiplier": 0.5}, ""),
+    "mixtral": ("MixtralForCausalLM", {**GROUPED, "num_local_experts": 4}, ""),
+    "olmo2": ("Olmo2ForCausalLM", GROUPED, ""),
     "opt": ("OPTForCausalLM", {**SIZES, "ffn_dim": 48, "word_embed_proj_dim": 32}, ""),
-    "phi": ("PhiForCausalLM", {**SIZES, "num_key_value_heads": 2}, ""),
-    "qwen2": ("Qwen2ForCausalLM", {**SIZES, "num_key_value_heads": 2}, ""),
+    "phi": ("PhiForCausalLM", GROUPED, ""),
+    "qwen2": ("Qwen2ForCausalLM", GROUPED, ""),
     "xglm": ("XGLMModel", {"d_model": 32, "ffn_dim": 48, "num_layers": 2, "attention_heads": 4}, ""),
 }
 CORPUS = [
@@ -196,26 +192,10 @@ def build_all(families: Iterable[str], root: Path) -> Path:
     return root
 
 
-_BASE = {
-    "vocab_size": 400,
-    "hidden_size": 32,
-    "num_hidden_layers": 4,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "intermediate_size": 48,
-    "pad_token_id": 0,
-    "bos_token_id": 1,
-    "eos_token_id": 2,
-}
+_BASE = {**GROUPED, "num_hidden_layers": 4, "vocab_size": 400, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
 _TYPES = ["linear_attention", "linear_attention", "full_attention", "linear_attention"]
-_DELTA = {
-    "head_dim": 8,
-    "linear_num_key_heads": 2,
-    "linear_num_value_heads": 4,
-    "linear_key_head_dim": 8,
-    "linear_value_head_dim": 8,
-    "layer_types": _TYPES,
-}
+_DELTA = {"head_dim": 8, "linear_num_key_heads": 2, "linear_num_value_heads": 4, "linear_key_head_dim": 8}
+_DELTA |= {"linear_value_head_dim": 8, "layer_types": _TYPES}
 _MAMBA = {"mamba_n_heads": 8, "mamba_d_head": 8, "mamba_d_state": 16, "mamba_n_groups": 2, "mamba_chunk_size": 16}
 _EXPERTS = {"num_experts": 2, "num_experts_per_tok": 1, "moe_intermediate_size": 16}
 
@@ -236,40 +216,22 @@ HYBRIDS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "mamba2": (
         "Mamba2ForCausalLM",
         "state-space duality",
-        {
-            **{name: size for name, size in _BASE.items() if "attention" not in name and "key" not in name},
-            "num_heads": 8,
-            "head_dim": 8,
-            "state_size": 16,
-            "n_groups": 2,
-            "chunk_size": 16,
-        },
+        {name: size for name, size in _BASE.items() if "attention" not in name and "key" not in name}
+        | {"num_heads": 8, "head_dim": 8, "state_size": 16, "n_groups": 2, "chunk_size": 16},
     ),
     "bamba": ("BambaForCausalLM", "state-space duality", _BASE | _MAMBA | {"attn_layer_indices": [2]}),
     "falcon_h1": ("FalconH1ForCausalLM", "state-space duality", _BASE | _MAMBA | {"mamba_d_ssm": 64}),
     "nemotron_h": (
         "NemotronHForCausalLM",
         "state-space duality",
-        {
-            **_BASE,
-            "mamba_num_heads": 8,
-            "mamba_head_dim": 8,
-            "ssm_state_size": 16,
-            "n_groups": 2,
-            "chunk_size": 16,
-            "layers_block_type": ["mamba", "attention", "mamba", "moe"],
-        },
+        {**_BASE, "mamba_num_heads": 8, "mamba_head_dim": 8, "ssm_state_size": 16, "n_groups": 2, "chunk_size": 16}
+        | {"layers_block_type": ["mamba", "attention", "mamba", "moe"]},
     ),
     "granitemoehybrid": (
         "GraniteMoeHybridForCausalLM",
         "state-space duality",
-        _BASE
-        | _MAMBA
-        | {
-            "layer_types": ["mamba", "mamba", "attention", "mamba"],
-            "num_local_experts": 2,
-            "shared_intermediate_size": 16,
-        },
+        {**_BASE, **_MAMBA, "num_local_experts": 2, "shared_intermediate_size": 16}
+        | {"layer_types": ["mamba", "mamba", "attention", "mamba"]},
     ),
 }
 

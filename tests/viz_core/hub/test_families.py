@@ -4,10 +4,15 @@ counts nowhere, heads that are off, and a model that is restored."""
 from __future__ import annotations
 
 import inspect
+import math
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
+from PIL import Image
 from torch import Tensor
 
 from tests.viz_core.hub.families import (
@@ -18,13 +23,17 @@ from tests.viz_core.hub.families import (
     implementations,
     in_memory,
     inputs_of,
+    maps_of,
     output_of,
     projection_of,
 )
 from tests.viz_core.hub.measured_table import ARCHITECTURES, measure, written_rows
-from viz_core.hub import instrument, restore
+from viz_core.hub import ATTENTION_IMPLEMENTATION, HubModel, instrument, restore
+from viz_core.hub.attention import with_sink
 from viz_core.maps.fingerprints import measure_layer
-from viz_core.trace import Trace, intervene, off, patch_state, record, site_of, zero
+from viz_core.maps.residuals import future_weight
+from viz_core.maps.score_products import score_products
+from viz_core.trace import Trace, attention_weights, intervene, off, patch_state, record, site_of, zero
 
 SOFTMAX = (*FAMILIES, *FAMILIES_IN_MEMORY)
 PICTURES = [family for family, (_, _, tokenizer) in FAMILIES.items() if tokenizer == "picture"]
@@ -145,3 +154,146 @@ def test_a_head_that_is_off_is_its_columns_of_the_output_projection_at_zero(fami
     columns[:, 2 * width : 3 * width] = 0
     torch.testing.assert_close(found, output_of(model(**inputs)), atol=1e-6, rtol=0)
     assert float((found - before).abs().max()) > 1e-3
+
+
+Tiny = Callable[[str], Path]
+TinyModel = Callable[[str], HubModel]
+READERS = ["bert", "roberta", "albert", "sorter"]
+WRITERS = ["gpt2", "llama", "qwen3", "mistral", "gemma", "gemma2", "bloom"]
+TRANSLATORS = ["marian", "bart", "t5"]
+LOOKERS = ["vit", "deit", "dinov2", "registers"]
+TEXT = "The cat sat on the unbelievable mat and looked at nobody."
+
+
+def eager(model: HubModel, path: Path) -> Any:
+    """The same model as transformers runs it when asked for maps."""
+    return type(model.engine.model).from_pretrained(path, attn_implementation="eager").eval()
+
+
+def assert_same_maps(trace: Trace, expected: dict[str, Tensor]) -> None:
+    """The same sites, and maps that differ by float32's rounding at most."""
+    assert set(trace.sites) == set(expected)
+    for site, weights in expected.items():
+        got = trace[site].weights()
+        assert got.shape == weights.shape
+        assert weights.std() > 0.01, "maps that are all alike would prove nothing"
+        assert float((got - weights).abs().max()) < 2e-6, site
+
+
+@pytest.mark.parametrize("family", [*READERS, *WRITERS, *TRANSLATORS, *LOOKERS])
+def test_a_run_is_what_transformers_computes(family: str, tiny: Tiny, tiny_model: TinyModel) -> None:
+    """What is written, every map and the output are those of plain transformers with eager attention."""
+    model, plain = tiny_model(family), eager(tiny_model(family), tiny(family))
+    image = Image.effect_noise((20, 30), 90).convert("RGB")
+    writes = {} if family in (*READERS, *LOOKERS) else {"max_new_tokens": 5}
+    run = model.run(image=image) if family in LOOKERS else model.run(TEXT, **writes)
+    inputs: dict[str, Any] = {"pixel_values": run.inputs["pixel_values"]} if family in LOOKERS else {}
+    with torch.no_grad():
+        if family not in LOOKERS:
+            inputs = dict(model.engine.encode(TEXT))
+        if writes:
+            source = inputs["input_ids"]
+            given = {"attention_mask": torch.ones_like(source), "do_sample": False, "num_beams": 1}
+            ids = plain.generate(source, max_new_tokens=5, **given)
+            read = run.decoder_tokens if family in TRANSLATORS else run.tokens
+            assert [token.id for token in (*read, *run.target_tokens[-1:])] == ids[0].tolist()
+            inputs = (
+                {"input_ids": source, "decoder_input_ids": ids[:, :-1]} if family in TRANSLATORS else {"input_ids": ids}
+            )
+        expected = plain(**inputs, output_attentions=True)
+    assert_same_maps(run.trace, maps_of(expected, model.engine.stack or ""))
+    output = expected.logits[0] if "logits" in expected else expected.last_hidden_state[0]
+    torch.testing.assert_close(run.output, output, atol=1e-5, rtol=1e-5)
+    assert all(future_weight(call) == 0 for call in run.trace if (call.stack, call.kind) == ("decoder", "self"))
+
+
+def test_learned_sinks_are_one_more_column(tiny: Tiny, tiny_model: TinyModel) -> None:
+    """transformers' own maps leave the sink out, so that their rows do not sum to 1; with its column they do."""
+    model, plain = tiny_model("gpt-oss"), eager(tiny_model("gpt-oss"), tiny("gpt-oss"))
+    run = model.run(TEXT, max_new_tokens=3)
+    ids = torch.tensor([[token.id for token in run.tokens]])
+    with torch.no_grad():
+        expected = plain(ids, output_attentions=True)
+    torch.testing.assert_close(run.output, expected.logits[0], atol=1e-5, rtol=1e-5)
+    for site, weights in maps_of(expected, "decoder").items():
+        got = run.trace[site].weights()
+        assert float((got[..., 1:] - weights).abs().max()) < 1e-6
+        torch.testing.assert_close(got[..., 0], 1 - weights.sum(dim=-1))
+        assert float(got[..., 0].min()) > 0
+    (maps,) = run.maps
+    assert [token.label for token in maps.key_tokens] == ["sink", *(token.label for token in run.tokens)]
+    assert all(future_weight(call) == 0 for call in run.trace)
+    assert instrument(plain) == run.trace.sites
+    with record() as again, torch.no_grad():
+        plain(ids)
+    assert torch.equal(again["decoder.0.self"].weights(), run.trace["decoder.0.self"].weights())
+
+
+def test_a_sink_beside_a_bias_by_hand() -> None:
+    """Scores 0 (the sink's is ln 3) and 0, ln 2 by their bias: of 3 + 1 + 2 parts the sink has 3."""
+    key, value = torch.zeros(2, 1, 1, 2, 4)
+    bias = torch.tensor([0.0, math.log(2)]).reshape(1, 1, 1, 2)
+    key, value, mask, bias = with_sink(key, value, None, bias, torch.full((1, 1, 1, 1), math.log(3)))
+    assert mask is None
+    weights = attention_weights(torch.ones(1, 1, 1, 4), key, bias=bias)
+    assert weights.flatten().tolist() == pytest.approx([1 / 2, 1 / 6, 1 / 3])
+
+
+def test_the_fused_kernel_is_what_runs(tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel, calls = torch.nn.functional.scaled_dot_product_attention, []
+
+    def counted(*args: Any, **options: Any) -> Tensor:
+        calls.append(options)
+        return kernel(*args, **options)
+
+    monkeypatch.setattr("torch.nn.functional.scaled_dot_product_attention", counted)
+    inputs: dict[str, dict[str, Any]] = {
+        "bert": {"text": TEXT},
+        "llama": {"text": TEXT, "max_new_tokens": 0},
+        "t5": {"text": TEXT, "target": "a cat"},
+        "dinov2": {"image": Image.new("RGB", (16, 16))},
+    }
+    for family, given in inputs.items():
+        calls.clear()
+        model = tiny_model(family)
+        assert model.engine.model.config._attn_implementation == ATTENTION_IMPLEMENTATION
+        run = model.run(**given)
+        assert len(calls) == len(run.trace) > 0
+        if family != "t5":
+            assert all(call["attn_mask"] is None for call in calls), "no mask is made in vain"
+            assert all(call["is_causal"] == (family == "llama") for call in calls)
+
+
+def test_a_sliding_window_shows_in_the_maps(tiny_model: TinyModel) -> None:
+    run = tiny_model("mistral").run(TEXT, max_new_tokens=0)
+    n = len(run.tokens)
+    i, j = torch.arange(n)[:, None], torch.arange(n)[None, :]
+    hidden = (j > i) | (j <= i - 5)
+    for call in run.trace:
+        weights = call.weights()[0]
+        assert bool((weights[:, hidden] == 0).all())
+        assert bool((weights[:, ~hidden] > 0).all())
+
+
+def test_grouped_queries_hold_fewer_bytes_than_they_show(tiny_model: TinyModel) -> None:
+    run = tiny_model("llama").run(TEXT, max_new_tokens=0)
+    n = len(run.tokens)
+    assert all(call.source.keys.shape[1] == 2 and call.num_heads == 4 for call in run.trace)
+    assert run.trace.nbytes == 2 * n * (4 + 2) * 8 * 4  # layers, tokens, query and key heads, width, float32
+
+
+@pytest.mark.parametrize("family", ["bert", "llama", "qwen3", "gemma2", "gpt-oss", "t5", "vit"])
+def test_the_softmax_of_what_the_terms_add_up_to_is_the_map(family: str, tiny_model: Callable[[str], HubModel]) -> None:
+    """Rotated queries and keys, grouped ones, normed ones, a cap, learned sinks, a bias by bucket."""
+    model = tiny_model(family)
+    run = model.run(image=Image.new("RGB", (16, 16), "red")) if family == "vit" else model.run("The cat sat on the mat")
+    call = next(call for call in run.trace if call.kind == "self")
+    query, head = call.num_queries - 1, call.num_heads - 1
+    found = [score_products(call, head, query, key) for key in range(call.num_keys)]
+    assert max(each.residual for each in found) < 1e-5
+    parts = np.array([0.0 if each.hidden else math.exp(each.total) for each in found])
+    np.testing.assert_allclose(parts / parts.sum(), call.weights(head=head, queries=query)[0], atol=1e-6)
+    sink, *tokens = found
+    assert sink.products.any() == (family != "gpt-oss"), "a learned sink is a score and no key"
+    assert any(each.cap for each in found) == (family == "gemma2")
+    assert any(each.bias for each in tokens if not each.hidden) == (family == "t5")

@@ -13,14 +13,19 @@ from PIL import Image
 from tests.viz_core.hub.families import FAMILIES
 from tests.viz_core.hub.tiny_talkers import FAMILIES as TALKERS
 from tests.viz_core.hub.tiny_talkers import TWO_TOWERS
-from viz_core.hub import HubError, HubModel
+from viz_core.hub import HubError, HubModel, Sampling, load_hub, local_models
 from viz_core.hub.kinds import KINDS, ModelKind, kind_named, recognise
 from viz_core.hub.kinds.base import Feature
 from viz_core.hub.runs.run import PAYLOADS, RunInputs
+from viz_core.hub.shipped import shipped_names
+from viz_core.hub.store.files import SHIPPED_FOLDER
 from viz_core.images.drawn import drawn_picture
 from viz_core.images.video import Video
+from viz_core.lab.heads_off import switchable, without_heads
+from viz_core.pretrained import load_classifier, load_translator
 from viz_core.runtime.assets import ASSETS
 from viz_core.sounds.sound import RATE, Sound
+from viz_core.trace import intervene, switched_off
 
 TinyModel = Callable[[str], HubModel]
 ANY_FAMILY = (*FAMILIES, *TALKERS, *TWO_TOWERS, "whisper")
@@ -114,14 +119,111 @@ def test_there_are_words_for_it(kind: type[ModelKind], language: str, path: Path
     """Without the app, whose own tests open its page: sections by their headings."""
     sections = {line.removeprefix("## ") for line in path.read_text(encoding="utf-8").splitlines() if line[:3] == "## "}
     needed = {f"kind.{kind.name}", f"reads-{kind.reads}"}
+    assert len(LAB) == 3
     needed |= {name for control in kind.controls for name in (control.initial, control.placeholder) if name}
     assert needed <= sections, language
-
-
-def test_there_are_three_languages() -> None:
-    assert len(LAB) == 3
 
 
 def test_a_name_that_no_kind_has() -> None:
     with pytest.raises(ValueError, match="expected one of .*'sideways'"):
         kind_named("sideways")
+
+
+TEXT = "He is calm."
+
+
+@pytest.fixture(scope="module")
+def translating() -> HubModel:
+    return load_hub("transformer-en-fr", device="cpu")
+
+
+def test_a_translator_comes_first() -> None:
+    assert shipped_names()[0] == "transformer-en-fr"
+    assert set(shipped_names()) == {"transformer-en-fr", "vit-cifar10", "vit-fashion-mnist"}
+
+
+def test_a_translation_is_the_translators(translating: HubModel) -> None:
+    run = translating.run(TEXT)
+    own = load_translator("transformer-en-fr", "cpu").translate(TEXT)
+    assert run.text == own.text
+    assert run.trace.sites == own.trace.sites
+    for site in own.trace.sites:
+        assert torch.equal(run.trace[site].weights(), own.trace[site].weights())
+    assert [token.id for token in run.tokens] == list(own.source_ids)
+    assert [token.id for token in run.target_tokens] == list(own.target_ids)
+    assert [token.label for token in run.tokens] == ["·He", "·is", "·calm", ".", "<eos>"]
+    assert [token.special for token in run.tokens] == [False] * 4 + [True]
+    assert {maps.id for maps in run.maps} == {"encoder-self", "decoder-self", "decoder-cross"}
+    assert run.complete
+    for step, log_p in enumerate(own.log_probabilities):
+        word = translating.next_words(run, step, 1)[0]
+        assert word.token.id == own.target_ids[step]
+        assert word.probability == pytest.approx(torch.tensor(log_p).exp().item(), rel=1e-4)
+
+
+def test_its_heads_are_switched_off_as_those_of_any_model(translating: HubModel) -> None:
+    run = translating.run(TEXT)
+    torch.testing.assert_close(translating.again(run), run.output)
+    assert dict(switchable(translating, run)) == dict.fromkeys(run.trace.sites, 8)
+    off = (("decoder.2.cross", 0),)
+    found = without_heads(translating, run, off, 0)
+    with intervene(switched_off(off)):
+        after = load_translator("transformer-en-fr", "cpu").model(*run.inputs.values())[0, 0].softmax(dim=-1)
+    assert {change.label: change.after for change in found.changes}["·Il"] == pytest.approx(float(after[195]), rel=1e-4)
+    assert found.perplexity is not None
+    image = drawn_picture("ankle-boot")
+    classifier = load_hub("vit-fashion-mnist", device="cpu")
+    seen = classifier.run(image=image)
+    torch.testing.assert_close(classifier.again(seen), seen.output, atol=1e-5, rtol=1e-5)
+    assert seen.labels[0].text in [
+        change.label for change in without_heads(classifier, seen, (("encoder.0.self", 1),)).changes
+    ]
+
+
+def test_what_it_shall_write_and_what_it_cannot(translating: HubModel) -> None:
+    run = translating.run(TEXT, target="Elle est calme.")
+    assert run.text == "Elle est calme."
+    assert not translating.run(TEXT, max_new_tokens=2).complete
+    spelled = translating.run("He is 東.")  # by its bytes
+    assert spelled.num_unknown == 0
+    assert {"<0xE6>", "<0x9D>", "<0xB1>"} <= {token.label for token in spelled.tokens}
+    for given, why in (
+        ({"text": " "}, "nothing to translate"),
+        ({"text": TEXT, "max_tokens": 3}, "at most 3 are allowed"),
+        ({"text": TEXT, "sampling": Sampling(1.0)}, "set the temperature to 0"),
+        ({"text": TEXT, "text_pair": TEXT}, "only encoders take a pair"),
+    ):
+        with pytest.raises(HubError, match=why):
+            translating.run(**given)  # type: ignore[arg-type]
+
+
+def test_a_picture_is_the_classifiers() -> None:
+    image = drawn_picture("ankle-boot")
+    model = load_hub("vit-fashion-mnist", device="cpu")
+    run, own = model.run(image=image), load_classifier("vit-fashion-mnist", "cpu").classify(image)
+    assert {label.text: label.probability for label in run.labels} == own.probabilities
+    assert run.labels[0].text == own.label
+    assert torch.equal(run.trace["encoder.5.self"].weights(), own.trace["encoder.5.self"].weights())
+    assert (run.grid, len(run.tokens), run.tokens[0].label) == (own.grid, 50, "[CLS]")
+    assert run.output.softmax(dim=-1).max() == pytest.approx(own.probabilities[own.label], rel=1e-5)
+    assert (model.card.picture_channels, model.positions[0].num_special) == (1, 1)
+
+
+MB = 1e6
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "scheme"), [("writer-en", "decoder", "rotary"), ("reader-en", "encoder", "learned")]
+)
+def test_the_lab_opens_it_like_any_other_and_says_that_it_ships(name: str, kind: str, scheme: str) -> None:
+    card = load_hub(name, device="cpu", offline=True).card
+    assert (card.kind, card.source, card.licence) == (kind, "shipped", "cc-by-2.0")
+    assert scheme in card.positions
+    assert name in [model.name for model in local_models()]
+
+
+def test_all_weights_together_are_small() -> None:
+    for folder in SHIPPED_FOLDER.iterdir():
+        assert sum(file.stat().st_size for file in folder.iterdir()) < 6 * MB
+    weights = [*(ASSETS / "checkpoints").rglob("*.safetensors"), *SHIPPED_FOLDER.rglob("*.safetensors")]
+    assert sum(file.stat().st_size for file in weights) < 60 * MB

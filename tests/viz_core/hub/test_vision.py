@@ -15,7 +15,7 @@ import transformers
 from PIL import Image
 
 from tests.viz_core.hub.families import maps_of
-from tests.viz_core.hub.test_parity import assert_same_maps, eager
+from tests.viz_core.hub.test_families import assert_same_maps, eager
 from tests.viz_core.hub.tiny_talkers import TWO_TOWERS
 from viz_core.hub import HubError, HubModel, HubVision, load_hub
 from viz_core.lab.heads_off import switchable

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from tests.viz_core.hub.conftest import noise
 from tests.viz_core.hub.families import maps_of
-from tests.viz_core.hub.test_parity import assert_same_maps, eager
+from tests.viz_core.hub.test_families import assert_same_maps, eager
 from tests.viz_core.hub.tiny_talkers import FAMILIES
 from viz_core.hub import HubError, HubModel, HubVision, load_hub
 from viz_core.hub.kinds import recognise

@@ -12,25 +12,10 @@ from tokenizers import Tokenizer
 
 from tests.viz_core.hub.families import save_tokenizer, train
 
-WORDS = {
-    "vocab_size": 420,
-    "hidden_size": 32,
-    "intermediate_size": 48,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "bos_token_id": 1,
-    "eos_token_id": 2,
-    "pad_token_id": 0,
-}
-EYES = {
-    "hidden_size": 16,
-    "intermediate_size": 24,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 2,
-    "image_size": 16,
-    "patch_size": 4,
-}
+WORDS = {"vocab_size": 420, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2}
+WORDS |= {"num_attention_heads": 4, "num_key_value_heads": 2, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
+EYES = {"hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 2, "num_attention_heads": 2}
+EYES |= {"image_size": 16, "patch_size": 4}
 LLAVA_TOKENS = ["<image>"]
 TILE_TOKENS = ["<image>", "<fake_token_around_image>", "<global-img>", "<end_of_utterance>"] + [
     f"<row_{i}_col_{j}>" for i in range(1, 4) for j in range(1, 4)
@@ -45,10 +30,9 @@ TILES = {"size": {"longest_edge": 48}, "max_image_size": {"longest_edge": 16}}
 
 TWO_TOWERS = ("clip", "siglip")
 
-# Family: config class, model class, tokens of its own, sizes beside the text's, image processor and its options.
-FAMILIES: dict[str, tuple[str, str, list[str], dict[str, Any], str, dict[str, Any]]] = {
+# Family: model class, tokens of its own, sizes beside the text's, image processor and its options.
+FAMILIES: dict[str, tuple[str, list[str], dict[str, Any], str, dict[str, Any]]] = {
     "llava": (
-        "LlavaConfig",
         "LlavaForConditionalGeneration",
         LLAVA_TOKENS,
         {"vision_config": {"model_type": "clip_vision_model", **EYES}},
@@ -56,7 +40,6 @@ FAMILIES: dict[str, tuple[str, str, list[str], dict[str, Any], str, dict[str, An
         {"size": {"shortest_edge": 18}, "crop_size": {"height": 16, "width": 16}},
     ),
     "llava_next": (
-        "LlavaNextConfig",
         "LlavaNextForConditionalGeneration",
         LLAVA_TOKENS,
         {"vision_config": {"model_type": "clip_vision_model", **EYES}, "image_grid_pinpoints": PINPOINTS},
@@ -64,7 +47,6 @@ FAMILIES: dict[str, tuple[str, str, list[str], dict[str, Any], str, dict[str, An
         {"size": {"shortest_edge": 16}, "crop_size": {"height": 16, "width": 16}, "image_grid_pinpoints": PINPOINTS},
     ),
     "idefics3": (
-        "Idefics3Config",
         "Idefics3ForConditionalGeneration",
         TILE_TOKENS,
         {"vision_config": {"model_type": "idefics3_vision", **EYES}, "scale_factor": 2},
@@ -72,7 +54,6 @@ FAMILIES: dict[str, tuple[str, str, list[str], dict[str, Any], str, dict[str, An
         TILES,
     ),
     "smolvlm": (
-        "SmolVLMConfig",
         "SmolVLMForConditionalGeneration",
         TILE_TOKENS,
         {"vision_config": {"model_type": "smolvlm_vision", **EYES}, "scale_factor": 2},
@@ -80,7 +61,6 @@ FAMILIES: dict[str, tuple[str, str, list[str], dict[str, Any], str, dict[str, An
         TILES,
     ),
     "qwen2_vl": (
-        "Qwen2VLConfig",
         "Qwen2VLForConditionalGeneration",
         QWEN_TOKENS,
         {"vision_config": {"depth": 2, "embed_dim": 16, "hidden_size": 32, "num_heads": 2, "mlp_ratio": 2, **SQUARES}},
@@ -88,7 +68,6 @@ FAMILIES: dict[str, tuple[str, str, list[str], dict[str, Any], str, dict[str, An
         PIXELS,
     ),
     "qwen2_5_vl": (
-        "Qwen2_5_VLConfig",
         "Qwen2_5_VLForConditionalGeneration",
         QWEN_TOKENS,
         {
@@ -99,7 +78,6 @@ FAMILIES: dict[str, tuple[str, str, list[str], dict[str, Any], str, dict[str, An
         PIXELS,
     ),
     "qwen3_vl": (
-        "Qwen3VLConfig",
         "Qwen3VLForConditionalGeneration",
         QWEN_TOKENS,
         {
@@ -110,7 +88,6 @@ FAMILIES: dict[str, tuple[str, str, list[str], dict[str, Any], str, dict[str, An
         PIXELS,
     ),
     "internvl": (
-        "InternVLConfig",
         "InternVLForConditionalGeneration",
         INTERN_TOKENS,
         {"vision_config": {"model_type": "internvl_vision", **EYES}, "image_seq_length": 4},
@@ -118,7 +95,6 @@ FAMILIES: dict[str, tuple[str, str, list[str], dict[str, Any], str, dict[str, An
         {"size": {"height": 16, "width": 16}, "max_patches": 6},
     ),
     "paligemma": (
-        "PaliGemmaConfig",
         "PaliGemmaForConditionalGeneration",
         LLAVA_TOKENS,
         {
@@ -147,19 +123,20 @@ def build(family: str, path: Path) -> None:
     if family in TWO_TOWERS:
         _build_two_towers(family, path)
         return
-    config_class, model_class, own, sizes, processor, options = FAMILIES[family]
+    name, own, sizes, processor, options = FAMILIES[family]
+    model_class = getattr(transformers, name)
     tokenizer = transformers.PreTrainedTokenizerFast(
         tokenizer_object=train("bytes"), pad_token="<pad>", bos_token="<bos>", eos_token="<eos>", unk_token="<unk>"
     )
     tokenizer.add_special_tokens({"additional_special_tokens": own})
     words = {**WORDS, "rope_parameters": ROPE, "head_dim": 8} if "qwen" in family else {**WORDS, "model_type": "llama"}
-    config = getattr(transformers, config_class)(**{"text_config": words, **sizes})
+    config = model_class.config_class(**{"text_config": words, **sizes})
     config.image_token_id = tokenizer.convert_tokens_to_ids(own[0])
     if "qwen" in family:
         config.vision_start_token_id, config.vision_end_token_id, config.video_token_id = (
             tokenizer.convert_tokens_to_ids(token) for token in own[1:]
         )
-    _save(getattr(transformers, model_class), config, path)
+    _save(model_class, config, path)
     tokenizer.save_pretrained(path)
     getattr(transformers, processor)(**options).save_pretrained(path)
     if family == "qwen3_vl":  # its limits are those of all frames together
