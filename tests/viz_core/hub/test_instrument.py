@@ -16,7 +16,6 @@ from typing import Any
 
 import pytest
 import torch
-import torch.nn.functional as F
 import transformers
 from torch import Tensor, nn
 
@@ -119,38 +118,6 @@ def test_a_model_put_together_of_two() -> None:
     assert trace.sites == sites == ("encoder.0.self", "decoder.0.self", "decoder.0.cross")
     restore(model)
     assert implementations(model) == before
-
-
-@pytest.mark.parametrize("uncounted", [False, True])
-@pytest.mark.parametrize(("family", "cache"), [("gpt2", None), ("gemma2", "static"), ("t5", None)])
-def test_writing_with_a_cache(family: str, cache: str | None, uncounted: bool) -> None:
-    """Each step's rows are those of one pass over the whole, also of a cache that is written over at the next step."""
-    model = in_memory(family)
-    prompt = {name: each for name, each in inputs_of(model).items() if name != "decoder_input_ids"}
-    options = {"max_new_tokens": 4, "min_new_tokens": 4, "do_sample": False, "cache_implementation": cache}
-    if not model.config.is_encoder_decoder:  # such are padded at the left
-        prompt = {name: each.flip(-1) for name, each in prompt.items()}
-    expected = model.generate(**prompt, **options)
-    instrument(model)
-    without_counts = torch.inference_mode(uncounted)  # torch does not count there how often a tensor is written
-    with without_counts, record() as trace:
-        written = model.generate(**prompt, **options)
-    assert torch.equal(written, expected)
-    if model.config.is_encoder_decoder:
-        inputs, start = {**prompt, "decoder_input_ids": written}, 1
-    else:
-        mask = F.pad(prompt["attention_mask"], (0, 4), value=1)
-        places = (mask.cumsum(dim=1) - 1).clamp(min=0)
-        inputs, start = {"input_ids": written, "attention_mask": mask, "position_ids": places}, 9
-    with torch.no_grad(), record() as whole:
-        model(**inputs, use_cache=False)
-    weights = whole["decoder.1.self"].weights()
-    steps = [call.weights() for call in trace if call.site.split("@")[0] == "decoder.1.self"]
-    assert [step.shape[2] for step in steps] == [start, 1, 1, 1]
-    for row, step in enumerate(steps, start - 1):
-        width = min(step.shape[3], row + 1)
-        torch.testing.assert_close(step[:, :, -1, :width], weights[:, :, row, :width], atol=1e-5, rtol=0)
-        assert not step[:, :, -1, width:].any()
 
 
 @pytest.mark.parametrize("family", ["llama", "bert", "vit"])

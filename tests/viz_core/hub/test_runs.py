@@ -121,7 +121,7 @@ def test_next_words_refuse(tiny_model: TinyModel) -> None:
 
 
 def test_only_the_last_logits_are_kept(tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch) -> None:
-    given: dict[str, dict[str, Any]] = {"llama": {"max_new_tokens": 0}, "bart": {"target": "a cat"}}
+    given: dict[str, dict[str, Any]] = {"llama": {"max_new_tokens": 0}, "bart": {"target": "a cat sat on the mat"}}
     whole = {family: tiny_model(family).run(TEXT, **options) for family, options in given.items()}
     monkeypatch.setattr("viz_core.hub.kinds.base._LOGIT_BYTES", 3 * 400 * 4)
     for family in ("llama", "bart"):
