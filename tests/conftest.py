@@ -47,8 +47,8 @@ _TESTS = Path(__file__).parent
 # What `make test` leaves to `make test-slow`: attacks, training programs, comparisons with other packages, exports of
 # models, and what a browser checks in every chapter and on every page of the site.
 _SLOW = tuple(
-    "attacks/ recipes/ test_deployment test_documentation_site test_library_guide test_packaging browser/chapters/ "
-    "browser/test_static static_site/test_build viz_core/accelerator/ viz_core/circuits/test_peer "
+    "attacks/ recipes/ test_contributing test_deployment test_documentation_site test_library_guide test_packaging "
+    "browser/chapters/ browser/test_static static_site/test_build viz_core/accelerator/ viz_core/circuits/test_peer "
     "viz_core/trace/test_compiling viz_core/trace/test_peer".split()
 )
 
