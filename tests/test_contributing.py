@@ -87,7 +87,7 @@ def test_a_chapter_is_added(tmp_path: Path) -> None:
     copy_tree(tmp_path)
     for _, block in BLOCKS:
         first, _, rest = block.partition("\n")
-        if path := re.fullmatch(r"(?:# |<!-- )([\w/.]+)(?: -->)?", first):
+        if path := re.fullmatch(r"(?:# |<!-- )([\w/.-]+)(?: -->)?", first):
             (tmp_path / path[1]).parent.mkdir(exist_ok=True)
             (tmp_path / path[1]).write_text(rest, encoding="utf-8")
     text = tmp_path / "assets" / "text"

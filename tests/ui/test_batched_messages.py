@@ -1,12 +1,15 @@
-"""Messages go out in batches: in their order, none late, none lost."""
+"""Messages of a run in batches, pages that stop early, and no request for the server's own address."""
 
 from __future__ import annotations
 
 import pytest
+from streamlit import net_util
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.testing.v1 import AppTest
+from streamlit.web.server.server_util import is_url_from_allowed_origins
 
 from ui.streamlit_internals.batched_messages import MessageBatch
+from ui.streamlit_internals.script_run import forbid_address_lookup
 
 
 class Line:
@@ -89,3 +92,37 @@ def test_a_page_sends_all_of_it_by_its_end_whichever_way_it_ends(stops: bool) ->
     assert not app.exception
     assert [element.value for element in app.markdown] == ["first", "second", *(() if stops else ("third",))]
     assert app.session_state.sizes == [1, 0]
+
+
+def _page() -> None:
+    import streamlit as st
+    from streamlit.runtime.scriptrunner import get_script_run_ctx
+
+    from ui.streamlit_internals.script_run import clearing_fragments
+
+    run = get_script_run_ctx()
+    assert run is not None
+    st.session_state.parts = len(run.fragment_storage._fragments)  # type: ignore[attr-defined]  # from the run before
+    with clearing_fragments():
+        if st.session_state.get("stops"):
+            st.stop()
+        st.fragment(lambda: st.write("a part"))()
+
+
+def test_parts_that_a_stopped_page_lacks_cannot_be_asked_for() -> None:
+    app = AppTest.from_function(_page).run()
+    assert app.run().session_state.parts == 1
+    app.session_state.stops = True
+    app.run()
+    assert app.run().session_state.parts == 0
+    assert not app.exception
+
+
+@pytest.mark.attack("sockets")
+def test_a_foreign_origin_is_refused_without_a_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    requests: list[object] = []
+    monkeypatch.setattr(net_util, "get_external_ip", net_util.get_external_ip)  # given back after the test
+    monkeypatch.setattr("socket.getaddrinfo", lambda *to, **_how: requests.append(to) or [])
+    forbid_address_lookup()
+    assert not is_url_from_allowed_origins("https://evil.example")
+    assert requests == []

@@ -56,6 +56,14 @@ def test_every_page_is_registered() -> None:
 def test_no_two_chapters_share_a_prefix_of_query_parameters() -> None:
     prefixes = [load_words(chapter, ENGLISH).prefix for chapter in all_pages()]
     assert len(prefixes) == len(set(prefixes))
+    links = {
+        "transformer": "t",
+        "vision-transformer": "vt",
+        "queries-keys-values": "qkv",
+        "model-lab": "ml",
+        "home": "h",
+    }
+    assert {chapter: load_words(chapter, ENGLISH).prefix for chapter in links} == links, "links name them"
 
 
 def test_a_chapter_is_found_by_its_folder_in_its_place(chapters_in: Path) -> None:

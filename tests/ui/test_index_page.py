@@ -1,19 +1,32 @@
-"""What a browser is sent first: a chapter's scripts are named in it, each where it is, and no other."""
+"""The page that a browser loads first, the middleware on one's own machine, and the warm-up."""
 
 from __future__ import annotations
 
+import logging
 import re
+import socket
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import streamlit
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
+from streamlit import config
 
+from serving.compute.singleton import reset_singletons
 from serving.http import static_scripts as scripts
 from serving.http.security_headers import policy
-from ui.app import index_page
+from serving.models.model_spec import ShippedClassifier, ShippedTranslator
+from serving.requests.hub import HubModelSpec
+from tests.viz_core.hub.families import build_all
+from ui.app import index_page, local_middleware
+from ui.app.warm_up import load_later, warm_up
 from ui.chapter.contents import all_chapters, all_pages, chapter_entries
+from ui.compute.models import registry
+from ui.compute.slots import results
+from viz_core.pretrained import available
 from viz_core.runtime.assets import AssetError
 
 STATIC = Path(streamlit.__file__).parent / "static"
@@ -97,3 +110,72 @@ def test_a_damaged_script_is_told_where_it_is_needed_and_the_page_comes(
     index_page.index_page.cache_clear()
     assert answer.status_code == 200
     assert "atlas/" not in answer.text
+
+
+pytestmark = pytest.mark.attack("cross-site")
+
+
+@pytest.fixture
+def options(monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
+    """Streamlit's options, as the test sets them."""
+    given: dict[str, object] = {
+        "server.enableCORS": True,
+        "server.allowedHosts": [],
+        "server.corsAllowedOrigins": ["https://atlas.example"],
+        "server.address": "localhost",
+        "browser.serverAddress": None,
+    }
+    monkeypatch.setattr(config, "get_option", given.__getitem__)
+    return given
+
+
+def test_the_names_of_this_machine_and_what_is_set(options: dict[str, object]) -> None:
+    options["server.allowedHosts"] = ["lab.example"]
+    names = local_middleware._own_names()
+    assert names is not None
+    assert {socket.gethostname(), "lab.example"} <= set(names)
+    assert local_middleware._trusted_origins() == ["https://atlas.example"]
+
+
+def test_a_public_app_answers_to_any_name(options: dict[str, object], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ATLAS_HOSTED", "1")
+    assert local_middleware._own_names() is None
+    assert local_middleware._trusted_origins() is not None
+
+
+def test_who_turns_streamlits_check_off_turns_this_off(options: dict[str, object]) -> None:
+    options["server.enableCORS"] = False
+    assert local_middleware._own_names() is None
+    assert local_middleware._trusted_origins() is None
+
+
+@pytest.fixture(autouse=True)
+def fresh() -> Iterator[None]:
+    reset_singletons()
+    yield
+    reset_singletons()
+
+
+def test_the_lab_models_that_are_offered_are_loaded_and_one_that_is_missing_stops_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("ATLAS_MODEL_FOLDERS", str(build_all(("bert",), tmp_path)))
+    monkeypatch.setenv("ATLAS_MODELS", "../nonsense,bert")
+    with caplog.at_level(logging.WARNING, "atlas"):
+        warm_up()
+    assert len(caplog.records) == 1
+    event: Any = caplog.records[0].msg
+    assert event["model"] == "../nonsense"
+    assert HubModelSpec("bert") in registry()
+    assert HubModelSpec("../nonsense") not in registry()
+    for task, spec in (("translation", ShippedTranslator), ("classification", ShippedClassifier)):
+        assert all(spec(card.name) in registry() for card in available(task=task))
+    assert len(results()) >= len(available())
+
+
+def test_the_labs_library_comes_once_the_first_pages_have_gone_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[object] = []
+    monkeypatch.setattr("ui.app.warm_up.time.sleep", calls.append)
+    monkeypatch.setattr("serving.requests.hub.import_transformers", lambda: calls.append("transformers"))
+    load_later()
+    assert calls == [20.0, "transformers"]

@@ -1,4 +1,4 @@
-"""The card of a shipped model in each language: its numbers are those of the files beside the weights."""
+"""A shipped model's names and card in the visitor's language."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ import re
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from ui.text import terms as device_name
 from ui.text.numbers import localised
 from ui.text.words import ENGLISH, languages, load_words
-from viz_core.pretrained import available
+from viz_core.images.drawn import GARMENTS, SCENES
+from viz_core.pretrained import available, load_classifier
 
 CARDS = {card.name: card for card in available()}
 
@@ -57,3 +59,21 @@ def test_cards_type_no_number_by_hand() -> None:
         for name, section in load_words("model-card", language).sections.items():
             plain = re.sub(r"\{\w+\}|\b(?:19|20)\d\d\b|float16|CIFAR-10", "", section)
             assert re.findall(r"\d+", plain) in ([], ["4"]), (language, name)
+
+
+@pytest.mark.parametrize("language", languages())
+def test_each_class_and_each_sample_has_a_name(language: str) -> None:
+    models = [load_classifier(card.name, "cpu") for card in available(task="classification")]
+    labels = {label for model in models for label in model.labels}
+    named = load_words("common", language).group("class")
+    assert named.keys() == labels | {*GARMENTS, *SCENES}
+    if language == ENGLISH:
+        assert {label: named[label] for label in labels} == {label: label for label in labels}
+    else:
+        assert not {label for label in labels if named[label] == label}
+
+
+@pytest.mark.parametrize(("language", "cores"), [("en", "CPU, 2 cores"), ("pt-BR", "CPU, 2 núcleos")])
+def test_cores_are_counted_in_the_readers_language(monkeypatch: pytest.MonkeyPatch, language: str, cores: str) -> None:
+    monkeypatch.setattr(device_name, "load_words", lambda name: load_words(name, language))
+    assert [device_name.device_name(each) for each in ("CPU, 2 cores", "NVIDIA H200")] == [cores, "NVIDIA H200"]

@@ -1,15 +1,19 @@
-"""What pages ask of models: each result is kept once, a sentence is cut into tokens once, and a slot is taken once."""
+"""Models and their results in caches, and what garbage collection leaves out."""
 
 from __future__ import annotations
 
+import gc
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from streamlit import config
 
 from serving.compute.cache import MISSING, LRUCache
 from serving.compute.singleton import reset_singletons
+from serving.process import garbage_collection as garbage
 from tests.tiny_translator import TINY
 from ui.compute.models import (
     evaluate,
@@ -116,3 +120,28 @@ def test_types_are_those_of_the_question() -> None:
     residuals: dict[str, float] = evaluate(sentence_request(TINY, TEXT), translation_residuals)
     assert made.text
     assert residuals["future"] == 0.0
+
+
+def test_garbage_is_collected_before_it_would_be_frozen(monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[str] = []
+    monkeypatch.setattr(garbage, "_num_modules", 0)
+    monkeypatch.setattr(gc, "collect", lambda: done.append("collect"))
+    monkeypatch.setattr(gc, "freeze", lambda: done.append("freeze"))
+    garbage.freeze_imported_modules()
+    garbage.freeze_imported_modules()
+    assert done == ["collect", "freeze"]
+
+
+def test_runs_are_collected_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[float] = []
+    clock = [1000.0]
+    monkeypatch.setattr(garbage, "_collected", 0.0)
+    monkeypatch.setattr(gc, "collect", lambda: done.append(clock[0]))
+    monkeypatch.setattr(garbage, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    for clock[0] in (1000.0, 1003.0, 1009.9, 1010.0, 1012.0, 1100.0):
+        garbage.collect_periodically()
+    assert done == [1000.0, 1010.0, 1100.0]
+
+
+def test_streamlit_leaves_it_to_us() -> None:
+    assert config.get_option("runner.postScriptGC") is False

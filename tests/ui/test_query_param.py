@@ -1,4 +1,4 @@
-"""A choice in the address: by a name of no language, by what any language calls it, and whoever moved last decides."""
+"""A choice in the address: by a name of no language, by a label of any; whoever acted last decides."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ found = {
 st.text(json.dumps(found))
 """
 LABELS = "title: T\ncontrols:\n" + "".join(f"  {n}: {n}\n" for n in ("kernel", "list", "width", "some", "section"))
-ENGLISH = "## option.gaussian\nThe bell\n\n## option.boxcar\nThe box\n\n## option.near\nNear\n\n## option.far\nFar\n"
-PORTUGUESE = (
+IN_ENGLISH = "## option.gaussian\nThe bell\n\n## option.boxcar\nThe box\n\n## option.near\nNear\n\n## option.far\nFar\n"
+IN_PORTUGUESE = (
     "## option.gaussian\nO sino\n\n## option.boxcar\nA caixa\n\n## option.near\nPerto\n\n## option.far\nLonge\n"
 )
 
 
 @pytest.fixture(autouse=True)
 def two_languages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for language, text in (("en", ENGLISH), ("pt-BR", PORTUGUESE)):
+    for language, text in (("en", IN_ENGLISH), ("pt-BR", IN_PORTUGUESE)):
         (tmp_path / language).mkdir()
         (tmp_path / language / "two-words.md").write_text(f"---\n{LABELS}---\n{text}", encoding="utf-8")
         common = "## fallback\n{label}: {asked} is none; {shown}\n\n## choose\nChoose\n"
@@ -176,3 +176,22 @@ def test_a_default_that_moves_is_followed_until_somebody_chooses() -> None:
     app.select_slider(key="from").set_value("constant").run()
     assert app.text[0].value == "gaussian"
     assert app.query_params["tw-list"] == "gaussian"
+
+
+SHRINKING = """
+import streamlit as st
+from ui.widgets.controls import Controls
+from ui.text.words import load_words
+controls = Controls(load_words("two-words"))
+largest = st.slider("largest", 3, 9, 9, key="largest")
+controls.clamp("width", largest)
+st.text(controls.slider("width", 1, largest, 2))
+"""
+
+
+def test_a_number_is_reduced_to_a_limit_that_became_smaller() -> None:
+    app = AppTest.from_string(SHRINKING).run()
+    app.slider(key="tw-width").set_value(6).run()
+    app.slider(key="largest").set_value(5).run()
+    assert app.text[0].value == "5"
+    assert not app.exception

@@ -1,9 +1,10 @@
-"""What is kept for a window, how much of it, and what goes where it is too much or cannot be read."""
+"""What Streamlit holds for its visitors, and which browser a session belongs to."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from streamlit.proto.ClientState_pb2 import ClientState, ContextInfo
@@ -12,11 +13,13 @@ from streamlit.proto.WidgetStates_pb2 import WidgetState
 from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
 from streamlit.runtime.state.common import WidgetMetadata
 from streamlit.runtime.state.session_state import SCRIPT_RUN_WITHOUT_ERRORS_KEY, SessionState
+from streamlit.web.server.starlette.starlette_app_utils import generate_xsrf_token_string
 
 from tests.attacks.forged import wrong_values
 from ui.app import error_page
 from ui.streamlit_internals import script_run, sessions
 from ui.streamlit_internals.mailbox import Mailbox
+from ui.streamlit_internals.sessions import HEADER, browser_of, identify
 from ui.text.words import LANGUAGE
 
 pytestmark = pytest.mark.attack("forged messages")
@@ -129,3 +132,40 @@ def test_what_was_read_counts_as_what_came(there: dict[str, SimpleNamespace]) ->
     state["text"] = "x" * MB
     state._compact_state()
     assert MB < sessions.session_bytes() < 1.1 * MB
+
+
+TOKEN = bytes(range(16))
+
+
+def scope(cookie: str = "", *headers: tuple[bytes, bytes]) -> dict[str, Any]:
+    own = [(b"cookie", cookie.encode())] if cookie else []
+    return {"type": "websocket", "headers": [*own, *headers]}
+
+
+def cookie(token: bytes) -> str:
+    return f"other=1; _streamlit_xsrf={generate_xsrf_token_string(token)}"
+
+
+def header(found: Any) -> list[bytes]:
+    return [value for name, value in found["headers"] if name == HEADER]
+
+
+def test_a_browser_is_the_same_after_its_cookie_is_masked_again() -> None:
+    one, again, other = (header(identify(scope(cookie(token)))) for token in (TOKEN, TOKEN, TOKEN[::-1]))
+    assert one == again
+    assert one != other
+    assert one == [str(browser_of(scope(cookie(TOKEN)))).encode()]
+
+
+@pytest.mark.parametrize("name", [b"x-atlas-browser", b"X-Atlas-Browser"])
+def test_nobody_names_their_browser_themselves(name: bytes) -> None:
+    (browser,) = header(identify(scope(cookie(TOKEN), (name, b"somebody"))))
+    assert browser != b"somebody"
+
+
+@pytest.mark.parametrize(
+    "sent", ["", "a=1", "_streamlit_xsrf=", "_streamlit_xsrf=2|x|y|z", '_streamlit_xsrf="', "=;\xff"]
+)
+def test_without_a_valid_cookie_each_handshake_is_somebody_else(sent: str) -> None:
+    assert browser_of(scope(sent)) is None
+    assert header(identify(scope(sent))) != header(identify(scope(sent)))

@@ -1,11 +1,18 @@
-"""Terms of the field in every language, for a tooltip and for a chapter's table."""
+"""Terms in every language, Markdown, and Streamlit's own labels."""
 
 from __future__ import annotations
 
-import pytest
+import re
+from pathlib import Path
 
+import pytest
+import streamlit
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ui.text.markdown import escape, plain_text, unescape
 from ui.text.terms import load_terms, term_table, terms_in, translations
-from ui.text.words import ENGLISH, Words, languages, load_words
+from ui.text.words import ENGLISH, Words, languages, load_words, streamlit_labels
 
 
 @pytest.mark.parametrize("language", languages())
@@ -40,3 +47,52 @@ def test_a_chapter_s_table_has_its_terms_only(language: str) -> None:
 def test_a_word_inside_another_is_no_term() -> None:
     words = Words("x", {}, {"question": "A narrow keyboard, with Patches."})
     assert terms_in(words) == ["patch"]
+
+
+def test_signs_of_markdown_are_signs() -> None:
+    assert escape("**a** $x$ <b> :red[c]") == r"\*\*a\*\* \$x\$ \<b\> \:red\[c\]"
+
+
+@given(st.text())
+def test_what_is_read_aloud_is_what_came(text: str) -> None:
+    assert unescape(escape(text)) == text
+
+
+def test_a_product_is_not_read_aloud_as_the_name_of_its_sign() -> None:
+    assert plain_text(r"$2 \cdot 4096$ numbers") == "2 · 4096 numbers"
+    assert plain_text(r"$\omega_0 = 1$, so $2\pi \approx 6.283$") == "ω_0 = 1, so 2π ≈ 6.283"
+    assert plain_text(r"$\hat p = \frac1n \sum_i K$") == "p\u0302 = 1/n Σ_i K"
+    assert plain_text(r"$\nabla_q \sum_i a_i k_i$, $-\log a_c$") == "∇_q Σ_i a_i k_i, −log a_c"
+    assert plain_text(r"$\mathbf q^\top \mathbf k$, $\delta = 5$, $k_i - \bar k$") == "q^T k, δ = 5, k_i − k\u0304"
+    assert plain_text(r"$\nabla_q \operatorname{sen} 2$") == "∇_q sen 2"
+
+
+def test_a_number_that_somebody_typed_stays_as_it_was_typed() -> None:
+    text = Words("x", {}, {"a": "{typed}, {measured}"}, "pt-BR")("a", typed=escape("1e9"), measured="1e+09")
+    assert text == "1e9, 10⁹"
+
+
+SCRIPTS = Path(streamlit.__file__).parent / "static" / "static" / "js"
+# A part that Streamlit fills in: a name, a size, or what the Enter key does.
+_FILLED = re.compile(r": |\{\w+\}| • |(?<= to )apply$|Ctrl|⌘")
+
+
+def test_streamlit_writes_each_of_them() -> None:
+    scripts = "\n".join(path.read_text(encoding="utf-8") for path in SCRIPTS.glob("*.js"))
+    labels = load_words("common", ENGLISH).group("streamlit")
+    pieces = {part for label in labels.values() for part in _FILLED.split(label) if part.strip(" +")}
+    assert len(pieces) > 40
+    assert sorted(part for part in pieces if part not in scripts) == []
+
+
+@pytest.mark.parametrize("language", [name for name in languages() if name != ENGLISH])
+def test_each_is_translated_with_its_parts(language: str) -> None:
+    labels = streamlit_labels(language)
+    assert len(labels) == len(load_words("common", ENGLISH).group("streamlit"))
+    for english, text in labels.items():
+        assert text != english or english == "{label}: {name}"
+        assert sorted(re.findall(r"\{\w+\}", text)) == sorted(re.findall(r"\{\w+\}", english)), english
+
+
+def test_english_needs_none() -> None:
+    assert streamlit_labels(ENGLISH) == {}

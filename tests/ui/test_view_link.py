@@ -1,12 +1,16 @@
-"""Links to a view: its state comes back, and what is malformed gives the default."""
+"""The attention view's state in the URL, its clicked cell and its open map."""
+
+from __future__ import annotations
 
 from dataclasses import replace
 
 import pytest
+import torch
 
 from tests.viz_core.view.attention_groups import make_group
 from tests.viz_core.view.test_picture import picture_group
-from ui.widgets.view_link import ViewLink, read_link, write_link
+from ui.widgets.attention_view import LastAction, is_newer
+from ui.widgets.view_link import Cell, ViewLink, open_map, open_tokens, read_cell, read_link, write_link
 from viz_core.view.requests import Pin
 from viz_core.view.state import DisplayOptions, ViewState
 
@@ -90,3 +94,44 @@ def test_only_groups_with_a_picture_are_opened_over_one():
     requested = ViewLink(head="cross.0.0", display="mode-picture")
     assert read_link(requested, groups, plain) == (ViewState("cross", 0, 0), False)
     assert read_link(ViewLink(display="patches-blurred"), groups, plain)[1] is False
+
+
+def test_a_cell_that_was_clicked_is_read():
+    groups = (make_group(4, 5),)
+    cell = {"id": "a.1", "group": "cross", "query": 3, "key": 4}
+    assert read_cell({"group": "cross", "cell": cell}, groups) == Cell("a.1", "cross", 3, 4)
+    hostile = [{"query": 4}, {"key": 5}, {"key": -1}, {"key": True}, {"id": 3}, {"group": "self"}, {"group": ["cross"]}]
+    for message in (None, [], {}, {"cell": None}, {"cell": "q3"}, *({"cell": cell | each} for each in hostile)):
+        assert read_cell(message, groups) is None
+
+
+def test_an_opened_map_is_the_librarys() -> None:
+    groups, view = (make_group(3, 3, "self"), make_group(4, 5)), ViewState("cross", 1, 2)
+    torch.testing.assert_close(open_map(groups, view), groups[1].calls[1].weights(head=2)[0])
+    assert open_tokens(groups, view) == {"rows": groups[1].query_tokens, "columns": groups[1].key_tokens}
+
+
+START, PINNED = ViewLink(None, None, None), ViewLink(None, "q7", None)
+PIN = LastAction(1, PINNED)  # the reader pinned a token at the first turn
+
+
+@pytest.mark.parametrize(
+    ("message", "fresh", "link", "last", "expected"),
+    [
+        pytest.param(None, False, START, LastAction(), False, id="first run: the address"),
+        pytest.param({"turn": 1}, True, START, LastAction(), True, id="the reader moves"),
+        pytest.param({"turn": 2}, True, START, PIN, True, id="and again, before the first address has arrived"),
+        pytest.param({"turn": 1}, True, START, PIN, True, id="asks for maps, before the address has arrived"),
+        pytest.param({"turn": 1}, True, PINNED, PIN, False, id="asks for maps, the address has arrived"),
+        pytest.param(
+            {"turn": 1}, True, ViewLink("self.1.1", None, None), PIN, True, id="asks, with an older address yet"
+        ),
+        pytest.param({"turn": 1}, False, START, PIN, False, id="goes back: the address, no fresh message"),
+        pytest.param({"turn": 1}, False, PINNED, PIN, False, id="moves something else on the page"),
+        pytest.param({"turn": 0}, True, START, PIN, False, id="asks after the page was made anew"),
+        pytest.param({"turn": "2"}, True, START, PIN, False, id="nonsense"),
+        pytest.param([], True, START, PIN, False, id="other nonsense"),
+    ],
+)
+def test_what_counts(message: object, fresh: bool, link: ViewLink, last: LastAction, expected: bool) -> None:
+    assert is_newer(message, fresh, link, last) is expected

@@ -1,4 +1,4 @@
-"""Parts that wait until they are visible: what a browser is sent, and what is drawn without one."""
+"""Lazy parts of a page, and claims with their badges."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from tests.pages.reading import components
+from tests.pages.reading import badges, components
 from ui.chapter.parts import _message
 
 A_BROWSER = {"timezone": "Europe/Paris"}
@@ -84,3 +84,49 @@ def test_whatever_a_browser_says_is_near_is_kept_in_bounds(sent: Any, stored: se
 def test_who_has_left_meanwhile_says_nothing() -> None:
     """A browser may still send what a mark of the last chapter said."""
     assert _message("lazy-of-another-chapter") == {}
+
+
+def row(kind: str, measured: float, deferred: bool) -> None:
+    """Draw one claim, and a caption each time it is measured."""
+    import streamlit as st
+
+    from ui.chapter.claims import Claim
+    from ui.text.words import load_words
+
+    def measure() -> float:
+        st.caption("measured")
+        return measured
+
+    claim = Claim("claim-a", "The sum is 1", kind, measure if deferred else measured, 1e-5)
+    assert claim.is_deferred is deferred
+    (claim.draw_pending if st.session_state.get("pending") else claim.draw)(load_words("common"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "measured", "holds"),
+    [
+        ("off-by", 0.0, True),
+        ("off-by", 1e-5, True),
+        ("off-by", 2e-5, False),
+        ("off-by", float("nan"), False),
+        ("at-most", 1e-5, True),
+        ("at-most", 0.5, False),
+        ("at-least", 1e-5, True),
+        ("at-least", 0.0, False),
+        ("at-least", float("nan"), False),
+    ],
+)
+@pytest.mark.parametrize("deferred", [False, True])
+def test_a_badge_holds_on_the_right_side_of_its_limit(kind: str, measured: float, holds: bool, deferred: bool) -> None:
+    app = AppTest.from_function(row, args=(kind, measured, deferred)).run()
+    assert badges(app) == {"The sum is 1": holds}
+
+
+def test_a_pending_claim_is_drawn_and_not_measured() -> None:
+    app = AppTest.from_function(row, args=("off-by", 0.0, True))
+    app.session_state["pending"] = True
+    app.run()
+    assert badges(app) == {}
+    assert "The sum is 1" in app.markdown[0].value
+    assert "…" in app.markdown[0].value
+    assert not app.caption

@@ -1,0 +1,167 @@
+"""Figures that several chapters draw, and their style."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import numpy as np
+import plotly.graph_objects as go
+import pytest
+from PIL import Image
+from plotly.subplots import make_subplots
+
+from ui.blocks.diagram import Arrow, Box, attention_diagram, diagram
+from ui.blocks.figures import penalty_figure, residual_figure, slopes_figure, token_map
+from ui.blocks.over_picture import over_picture_figure, signed_image, weights_image
+from ui.widgets.figure_style import ACCENT, lay_out
+from viz_core.positional import alibi_slopes
+
+
+def test_alibi_slopes_and_penalties() -> None:
+    figure = slopes_figure(alibi_slopes(8).numpy(), 2, defaultdict(lambda: "label"))
+    assert figure.data[0].y.tolist() == [2.0**-i for i in range(1, 9)]
+    assert [i for i, colour in enumerate(figure.data[0].marker.color) if colour == ACCENT] == [2]
+    penalty = penalty_figure(np.array([[0.0, -2], [-2, 0]]), defaultdict(lambda: "label")).data[0]
+    assert (penalty.zmin, penalty.zmax) == (-2, 2)
+
+
+def test_residuals_say_their_number_even_where_log_has_none() -> None:
+    names = {"a": "A", "b": "B"}
+    bar = residual_figure({"a": 0.0, "b": 2.0}, 1e-3, "title", names).data[0]
+    assert bar.y == ("B", "A")
+    assert bar.text == ("2", "0")
+    assert bar.x[1] > 0
+    assert bar.marker.color[0] == ACCENT != bar.marker.color[1]
+
+
+ANY_LABELS: dict[str, str] = defaultdict(lambda: "label")
+
+
+@pytest.mark.parametrize(("shown", "limits"), [("added", (-4, 4)), ("scores", (-4, 4)), ("weights", (0, 1))])
+def test_the_map_has_its_scale_and_its_tokens(shown: str, limits: tuple[float, float]) -> None:
+    figure = token_map(np.eye(3), ["<b>", "b", "c"], shown, ANY_LABELS)
+    assert figure.data[0].z.tolist() == np.eye(3).tolist()
+    assert (figure.data[0].zmin, figure.data[0].zmax) == limits
+    assert figure.layout.xaxis.ticktext == figure.layout.yaxis.ticktext == ("&lt;b&gt;", "b", "c")
+
+
+def test_labels_that_would_run_into_each_other_are_left_out() -> None:
+    for count, text in ((32, True), (33, False)):
+        figure = token_map(np.eye(count), ["a"] * count, "weights", ANY_LABELS)
+        assert figure.layout.xaxis.showticklabels is text
+
+
+DIAGRAM_LABELS = {f"diagram-{name}": name for name in ("query", "keys", "scores", "weights", "values", "output")}
+
+
+def test_boxes_and_the_sides_at_which_arrows_end() -> None:
+    boxes = {"a": Box("A", 0, 0), "b": Box("B", 2, 0), "c": Box("C", 2, 2)}
+    figure = diagram(boxes, [Arrow("a", "b"), Arrow("b", "c", 1.0)])
+    across, down, texts = figure.data
+    assert (list(across.x), list(across.y)) == (pytest.approx([0.43, 1.57]), [0, 0])
+    assert (list(down.x), list(down.y)) == ([2, 2], pytest.approx([0.31, 1.69]))
+    assert down.line.width > across.line.width
+    assert list(texts.text) == ["A", "B", "C"]
+    assert len(figure.layout.shapes) == 6
+    low, high = figure.layout.yaxis.range
+    assert low > high  # rows go down
+    with pytest.raises(ValueError, match="expected names of boxes, got d"):
+        diagram(boxes, [Arrow("a", "d")])
+
+
+def test_an_attention_from_query_to_output() -> None:
+    figure = attention_diagram("<q>", ["k", "l"], [0.25, 0.75], ["v", "w"], "sum", DIAGRAM_LABELS, ["1.0", "2.1"])
+    texts = list(figure.data[-1].text)
+    assert texts == ["&lt;q&gt;", "k", "1.0", "0.25", "v", "l", "2.1", "0.75", "w", "sum"]
+    names = {annotation.text for annotation in figure.layout.annotations}
+    assert names == set(DIAGRAM_LABELS.values())
+    assert len(figure.data) == 2 * 5 + 1  # an arrow into each of four columns and one out, for either key
+    with pytest.raises(ValueError, match="as many weights and values as keys, got 1, 2, 2"):
+        attention_diagram("q", ["k", "l"], [1.0], ["v", "w"], "sum", DIAGRAM_LABELS)
+
+
+def test_as_if_told_bit_by_bit() -> None:
+    figure = go.Figure(go.Bar(y=[1, 2]))
+    figure.add_annotation(x=0, y=1, text="here")
+    figure_labels = go.Figure(figure)
+    lay_out(
+        figure,
+        "x",
+        "y",
+        300,
+        xaxis={"type": "log", "title": {"standoff": 4}},
+        yaxis={"range": [0, 1]},
+        margin={"t": 8},
+        legend={"y": 1.12},
+    )
+    figure_labels.update_layout(
+        height=300,
+        margin={"l": 10, "r": 10, "t": 8, "b": 10},
+        paper_bgcolor="rgba(0,0,0,0)",
+        plot_bgcolor="rgba(0,0,0,0)",
+        legend={"orientation": "h", "yanchor": "bottom", "y": 1.12, "x": 0},
+        hoverlabel={"namelength": -1},
+    )
+    ticks = {"automargin": True, "exponentformat": "none", "separatethousands": True}
+    figure_labels.update_xaxes(title="x", type="log", title_standoff=4, **ticks)
+    figure_labels.update_yaxes(title="y", range=[0, 1], **ticks)
+    assert figure.to_dict() == figure_labels.to_dict()
+
+
+def test_all_axes_of_subplots_keep_their_places() -> None:
+    figure = make_subplots(cols=2)
+    places = [figure.layout.xaxis.domain, figure.layout.xaxis2.domain]
+    lay_out(figure, "across", "up", yaxis={"dtick": 1})
+    assert [figure.layout.xaxis.domain, figure.layout.xaxis2.domain] == places
+    for axis in (figure.layout.xaxis, figure.layout.xaxis2):
+        assert (axis.title.text, axis.automargin) == ("across", True)
+    for axis in (figure.layout.yaxis, figure.layout.yaxis2):
+        assert (axis.title.text, axis.dtick) == ("up", 1)
+    figure.add_scatter(y=[1], row=1, col=2)  # it still knows its panels
+    assert figure.data[0].xaxis == "x2"
+
+
+def test_what_it_is_told_stays_as_it_was() -> None:
+    label = {"title": {"standoff": 4}}
+    lay_out(go.Figure(), "x", "y", xaxis=label)
+    assert label == {"title": {"standoff": 4}}
+
+
+PICTURE_LABELS = {name: name for name in ("row", "column", "weight", "layer", "play", "pause")}
+
+
+def test_maps_lie_over_the_picture_where_its_patches_are() -> None:
+    picture = Image.new("L", (12, 8))
+    maps = {"one": np.arange(6, dtype=np.float32).reshape(2, 3), "two": np.zeros((2, 3), dtype=np.float32)}
+    figure = over_picture_figure(picture, maps, None, PICTURE_LABELS)
+    for i, trace in enumerate(figure.data):
+        np.testing.assert_array_equal(trace.z, list(maps.values())[i])
+        image = figure.layout.images[i]
+        assert (image.x, image.y, image.sizex, image.sizey) == (0.5, 0.5, 3, 2)
+        assert (list(trace.x), list(trace.y)) == ([1, 2, 3], [1, 2])
+    assert figure.data[0].zmax == 5
+    assert figure.layout.yaxis.autorange == figure.layout.yaxis2.autorange == "reversed"
+
+
+def test_the_patch_itself_does_not_drown_the_others() -> None:
+    values = np.array([[0.9, 0.01], [0.02, 0.03]], dtype=np.float32)
+    figure = over_picture_figure(Image.new("L", (4, 4)), {"a": values}, (0, 0), PICTURE_LABELS)
+    assert figure.data[0].zmax == pytest.approx(0.03)
+    box = next(s for s in figure.layout.shapes if s.type == "rect")
+    assert (box.x0, box.x1, box.y0, box.y1) == (0.5, 1.5, 0.5, 1.5)
+    one = over_picture_figure(Image.new("L", (4, 4)), {"a": values[:1, :1]}, (0, 0), PICTURE_LABELS)
+    assert one.data[0].zmax == pytest.approx(0.9)
+
+
+def test_signed_values_are_blue_white_and_red() -> None:
+    picture = signed_image(np.array([[-2.0, 0.0, 1.0]], dtype=np.float32), limit=1.0, side=30)
+    assert picture.size == (30, 10)
+    assert [picture.getpixel((x, 5)) for x in (5, 15, 25)] == [(5, 48, 97), (247, 247, 247), (103, 0, 31)]
+
+
+def test_weights_run_through_viridis_by_their_root() -> None:
+    picture = weights_image(np.array([[0.0, 0.25], [1.0, 1.0]], dtype=np.float32), side=2)
+    halfway = weights_image(np.array([[0.5]], dtype=np.float32), side=1, root=False)
+    assert picture.getpixel((0, 0)) == (68, 1, 84)
+    assert picture.getpixel((1, 0)) == halfway.getpixel((0, 0))
+    assert picture.getpixel((0, 1)) == (253, 231, 37)
