@@ -70,6 +70,7 @@ def test_it_says_what_plotly_says() -> None:
         frames=[go.Frame(data=[go.Scatter(y=np.array([1.0, 2.0]))], name="next", layout={"title": {"text": "t"}})],
     )
     assert ours(figure) == plotlys(figure)
+    assert isinstance(decode_chart(encode_chart(figure))["layout"]["xaxis"]["range"], list), "no typed array"
 
 
 KINDS = st.sampled_from([*PLOTLYS_KINDS.values(), "float32", "float64", "int64"])
