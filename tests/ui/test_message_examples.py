@@ -14,7 +14,7 @@ from pages.queries_keys_values.weights_plane import LARGEST, read_number
 from pages.scoring_functions.softmax import EXAMPLES, _in_language
 from pages.scoring_functions.typed_numbers import read_batches, read_lengths
 from ui.text.errors import translate_error
-from ui.text.words import TEXT, languages, load_words
+from ui.text.words import languages, load_words
 from viz_core.hub import HubError, check_name
 from viz_core.maps.register import MEASURES
 from viz_core.view.components import COMPONENTS
@@ -23,14 +23,6 @@ from viz_core.view.words import view_words
 LANGUAGES = list(languages())
 # What comes before an example.
 _MARK = re.compile(r"\b(?:for example|such as|like|e\.g\.)\s|por exemplo,?\s|例如")
-# Sections that the reader of a box sees: what it shows while it is empty, and what is wrong with its text.
-_OF_BOXES = re.compile(r"(?:typed|problem|filter_|no-name)|.*placeholder")
-# Their examples, each with the test that reads it.
-READ = {
-    ("scoring-functions", "typed.empty"): "test_scores",
-    ("queries-keys-values", "problem.cell"): "test_weights",
-    ("attention-view", "filter_unreadable"): "test_filters",
-}
 NAME = "google-bert/bert-base-uncased"
 
 
@@ -45,19 +37,6 @@ def _example(chapter: str, section: str, language: str) -> str:
     mark = _MARK.search(text)
     assert mark, text
     return text[mark.end() :].strip().rstrip(".。")
-
-
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_every_example_of_a_box_is_read_here(language: str) -> None:
-    """A message that gets an example gets a test, too."""
-    found = {
-        (path.stem, name)
-        for path in (TEXT / language).glob("*.md")
-        if path.stem != "errors"
-        for name, text in re.findall(r"^## (.+)\n+(.*)", path.read_text(encoding="utf-8"), re.MULTILINE)
-        if _OF_BOXES.match(name) and _MARK.search(text)
-    }
-    assert found == set(READ)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

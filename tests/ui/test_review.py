@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 
 import pytest
 
@@ -13,8 +12,6 @@ from ui.text.words import ENGLISH, languages, load_words
 from ui.widgets.predictions import Prediction, read_prediction
 
 CHAPTERS = all_chapters()[1:]
-# A reply begins with the name of the misconception in bold, and goes on.
-_NAMED = re.compile(r"\*\*([^*]*?)(?:\.\*\* |\*\*：)[^*\s][^*]*")
 
 
 def question(chapter: str, number: str, language: str) -> Prediction:
@@ -32,40 +29,6 @@ def test_every_chapter_has_two_questions_whose_wrong_answers_have_replies(chapte
         assert idea_of(found.question)
 
 
-def misconceptions(chapter: str, number: str, language: str) -> list[str]:
-    """The names that the replies to the wrong answers of a question begin with."""
-    replies = [answer.reply for answer in question(chapter, number, language).answers if answer.mark != "x"]
-    found = [_NAMED.fullmatch(reply) for reply in replies]
-    return [match[1].strip() if match else "" for match in found]
-
-
-@pytest.mark.parametrize("language", languages())
-def test_every_reply_to_a_wrong_answer_names_the_misconception(language: str) -> None:
-    """In two to five words; in Chinese, which does not separate them, in 4 to 16 characters."""
-    for chapter in CHAPTERS:
-        for number in NUMBERS:
-            names = misconceptions(chapter, number, language)
-            assert len(names) == len(misconceptions(chapter, number, ENGLISH))
-            assert all(names), (chapter, number)
-            if language == "zh-TW":
-                assert all(4 <= len(name) <= 16 for name in names), names
-            else:
-                assert all(2 <= len(name.split()) <= 5 for name in names), names
-
-
-@pytest.mark.parametrize("language", languages())
-def test_a_misconception_has_one_name_in_each_language(language: str) -> None:
-    names = {
-        pair
-        for chapter in CHAPTERS
-        for number in NUMBERS
-        for pair in zip(
-            misconceptions(chapter, number, ENGLISH), misconceptions(chapter, number, language), strict=True
-        )
-    }
-    assert len({english for english, _ in names}) == len({other for _, other in names}) == len(names)
-
-
 @pytest.mark.parametrize("chapter", CHAPTERS)
 def test_every_chapter_has_a_figure_that_replies_link(chapter: str) -> None:
     """The link leads to the chapter, and to its main card, or its first."""
@@ -76,12 +39,6 @@ def test_every_chapter_has_a_figure_that_replies_link(chapter: str) -> None:
         if isinstance(node, ast.Call)
     )
     assert any(isinstance(call.func, ast.Attribute) and call.func.attr == "card" for call in calls)
-
-
-@pytest.mark.parametrize("language", languages())
-def test_no_two_ideas_have_one_name(language: str) -> None:
-    ideas = [idea_of(question(chapter, number, language).question) for chapter in CHAPTERS for number in NUMBERS]
-    assert len(set(ideas)) == len(ideas)
 
 
 def test_the_right_answer_is_at_no_fixed_place() -> None:

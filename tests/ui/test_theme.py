@@ -1,4 +1,4 @@
-"""Colours that words and labels are written in, against what they stand on; and the fonts, for every language."""
+"""The contrast of texts and labels with their background."""
 
 from __future__ import annotations
 
@@ -55,27 +55,3 @@ def test_a_view_without_the_app_has_the_apps_colours(mode: str, css: str) -> Non
     assert colours["background"] == THEMES[mode]["backgroundColor"]
     assert colours["primary"] == THEMES[mode]["primaryColor"]
     assert ",".join(THEMES[mode]["chartCategoricalColors"][:2]) in css
-
-
-def families(stack: str) -> list[str]:
-    return [name.strip(" '\"\n") for name in stack.split(",")]
-
-
-@pytest.mark.parametrize(
-    ("name", "variable", "chinese"),
-    [
-        ("font", "font", ["sans-serif", "PingFang TC", "Microsoft JhengHei", "Noto Sans CJK TC", "Noto Sans TC"]),
-        (
-            "headingFont",
-            "heading-font",
-            ["serif", "Songti TC", "Microsoft JhengHei", "Noto Serif CJK TC", "Noto Serif TC"],
-        ),
-    ],
-)
-def test_chinese_has_a_font_of_every_system_after_those_of_latin_letters(
-    name: str, variable: str, chinese: list[str]
-) -> None:
-    """Canvases and charts are told the same fonts as the page: what a browser would find by itself, they may not."""
-    view = re.search(rf"--st-{variable}: (.*?);", theme.LIGHT, re.DOTALL)
-    assert view
-    assert families(view[1])[-5:] == families(THEMES[name])[-5:] == chinese
