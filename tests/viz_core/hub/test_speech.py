@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import shutil
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -16,6 +14,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
+from tests.viz_core.hub.conftest import change
 from tests.viz_core.hub.tiny_talkers import ALIGNING, SECONDS
 from viz_core.hub import HubError, HubModel, HubRun, load_hub
 from viz_core.hub.runs.sound_input import aligning_heads, languages_of, tasks_of
@@ -112,23 +111,18 @@ def test_it_is_told_what_is_spoken_and_what_to_write(model: HubModel, plain: Any
             model.run(sound=SOUND, **wrong)
 
 
-@pytest.mark.parametrize(
-    "config",
-    [
-        {"lang_to_id": {"<|en|>": 1}, "task_to_id": {"translate": 2}},
-        {"is_multilingual": False, "lang_to_id": {"<|en|>": 1}, "task_to_id": {"translate": 2}},
-        {"is_multilingual": True},
-        {"is_multilingual": True, "lang_to_id": ["<|en|>"], "task_to_id": 7},
-        {
-            "is_multilingual": True,
-            "lang_to_id": {"<|en|>": 99, "en": 1, "<|../x|>": 1, 3: 4},
-            "task_to_id": {"sing": 1},
-        },
-    ],
-)
-def test_who_can_be_told_nothing_is_offered_nothing(config: dict[str, Any], tiny: Tiny) -> None:
-    config = SimpleNamespace(**config)
-    assert (languages_of(config, 50), tasks_of(config, 50)) == ((), ())
+UNSPOKEN: list[dict[str, Any]] = [
+    {"lang_to_id": {"<|en|>": 1}, "task_to_id": {"translate": 2}},
+    {"is_multilingual": False, "lang_to_id": {"<|en|>": 1}, "task_to_id": {"translate": 2}},
+    {"is_multilingual": True, "lang_to_id": ["<|en|>"], "task_to_id": 7},
+    {"is_multilingual": True, "lang_to_id": {"<|en|>": 99, "en": 1, "<|../x|>": 1, 3: 4}, "task_to_id": {"sing": 1}},
+]
+
+
+def test_who_can_be_told_nothing_is_offered_nothing(tiny: Tiny) -> None:
+    for config in UNSPOKEN:
+        named = SimpleNamespace(**config)
+        assert (languages_of(named, 50), tasks_of(named, 50)) == ((), ())
     with pytest.raises(HubError, match="offers no choice of language or task"):
         load_hub(tiny("bert"), device="cpu").run("a", language="en")
 
@@ -219,22 +213,16 @@ def test_it_is_a_card_like_others_and_its_heads_can_be_off(model: HubModel, run:
     assert not torch.equal(other, run.output)
 
 
-@pytest.mark.parametrize(
-    ("named", "found"),
-    [
-        ([[0, 1], [1, 0]], (((0, 1), (1, 0)), True)),
-        (None, (((1, 0), (1, 1)), False)),
-        ([[9, 9], ["a", 0], [0], 7, [0, -1]], (((1, 0), (1, 1)), False)),
-        ([[1, 1], [1, 1], [5, 5]], (((1, 1),), True)),
-        ("none", (((1, 0), (1, 1)), False)),
-    ],
-)
-def test_aligning_heads_are_those_that_there_are(named: Any, found: Any) -> None:
-    assert aligning_heads(named, 2, 2) == found
+def test_aligning_heads_are_those_that_there_are() -> None:
+    later_half = (((1, 0), (1, 1)), False)
+    assert aligning_heads([[0, 1], [1, 0]], 2, 2) == (((0, 1), (1, 0)), True)
+    assert aligning_heads([[1, 1], [1, 1], [5, 5]], 2, 2) == (((1, 1),), True)
+    for named in (None, [[9, 9], ["a", 0], [0], 7, [0, -1]], "none"):
+        assert aligning_heads(named, 2, 2) == later_half
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("fields", "message"),
     [
         (None, "lacks its preprocessor_config.json"),
         ({"n_fft": 10**12}, "cannot be right"),
@@ -246,14 +234,11 @@ def test_aligning_heads_are_those_that_there_are(named: Any, found: Any) -> None
     ],
 )
 def test_an_extractor_that_is_not_the_models(
-    tiny: Tiny, tmp_path: Path, change: dict[str, Any] | None, message: str
+    fields: dict[str, Any] | None, message: str, copy: Tiny, refused: Callable[..., str]
 ) -> None:
-    folder = tmp_path / "whisper"
-    shutil.copytree(tiny("whisper"), folder)
-    file = folder / "preprocessor_config.json"
-    if change is None:
+    file = copy("whisper") / "preprocessor_config.json"
+    if fields is None:
         file.unlink()
     else:
-        file.write_text(json.dumps(json.loads(file.read_text()) | change))
-    with pytest.raises(HubError, match=message):
-        load_hub(folder, device="cpu")
+        change(file, **fields)
+    refused(file.parent, message)
