@@ -34,7 +34,7 @@ SOFTMAX = {
     "serving/requests/sinks.py": "probabilities of classes",
     "viz_core/hub/vision.py": "probabilities of classes",
     "viz_core/pretrained/classifier.py": "probabilities of classes",
-    "viz_core/lessons/transformer/logit_lens.py": "probabilities of words",
+    "viz_core/lessons/transformer/decoding.py": "probabilities of words",
     "serving/requests/two_sentences.py": "probabilities of words",
     "serving/walk/steps.py": "probabilities of words",
     "viz_core/lessons/bahdanau/decoder_steps.py": "probabilities of words; the additive formula, pair by pair",

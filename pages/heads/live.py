@@ -26,10 +26,10 @@ if TYPE_CHECKING:  # they bring the hub's libraries, which only a model that is 
 
 Result = TypeVar("Result")
 
-_MOST = {False: 500, True: 40}  # texts or pictures of a scan; second: on a public server
+_MAX_INPUTS = {False: 500, True: 40}  # texts or pictures of a scan; second: on a public server
 _CHARACTERS = {False: 500_000, True: 20_000}  # of the reader's own texts
 _AT_ONCE = 8  # between two steps of the progress
-_MOST_SCANS = 6  # scans of a session
+_MAX_SCANS = 6  # scans of a session
 
 
 class Model(NamedTuple):
@@ -168,7 +168,7 @@ def _attempted(work: Callable[[], Result]) -> Result | None:
 
 def task_of(model: Model, texts: str, reads: str) -> Task:
     """Return the scan of a model over a set that ships, of as much of it as this server takes."""
-    return Task(model, texts, reads, scan_inputs(texts, pictures=reads != "text")[: _MOST[is_hosted()]])
+    return Task(model, texts, reads, scan_inputs(texts, pictures=reads != "text")[: _MAX_INPUTS[is_hosted()]])
 
 
 def own_task(chapter: Chapter, model: Model) -> Task:
@@ -181,10 +181,10 @@ def own_task(chapter: Chapter, model: Model) -> Task:
     except ValueError as error:
         st.warning(explain(error), icon=":material/edit:")
         return Task(model, "own", "text", ())
-    if len(lines) > _MOST[hosted]:
-        counts = {"most": f"{_MOST[hosted]:,}", "more": f"{len(lines) - _MOST[hosted]:,}"}
+    if len(lines) > _MAX_INPUTS[hosted]:
+        counts = {"most": f"{_MAX_INPUTS[hosted]:,}", "more": f"{len(lines) - _MAX_INPUTS[hosted]:,}"}
         st.caption(load_words("model-lab")("corpus-more", **counts))
-    return Task(model, "own", "text", lines[: _MOST[hosted]])
+    return Task(model, "own", "text", lines[: _MAX_INPUTS[hosted]])
 
 
 def scans_made(chapter: Chapter, tasks: Sequence[Task]) -> tuple[HeadScans, ...]:
@@ -218,7 +218,7 @@ def make_scan(chapter: Chapter, task: Task) -> None:
         if found is not None:
             made = _made(chapter)
             made[task.key] = found
-            for old in list(made)[:-_MOST_SCANS]:
+            for old in list(made)[:-_MAX_SCANS]:
                 del made[old]
             st.rerun()
         st.session_state[key] = None

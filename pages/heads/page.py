@@ -4,11 +4,9 @@ from functools import partial
 
 import streamlit as st
 
-from pages.heads.card_of_head import card_of_head
 from pages.heads.live import Task, make_scan
+from pages.heads.parts import card_of_head, narrow_and_broad, sources, table_section
 from pages.heads.plot import Plot, choose_plot, main_figure, maps_of_example
-from pages.heads.sources import sources
-from pages.heads.tables import narrow_and_broad, table_section
 from ui.chapter.chapter import Chapter
 from viz_core.circuits import ov_circuit, qk_circuit
 from viz_core.maps.roles import beyond_chance, role_masses

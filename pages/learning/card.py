@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 from PIL import Image
 
-from pages.learning.measured_run import RECORDED
+from pages.learning.runs import RECORDED
 from ui.blocks.over_picture import tiles, weights_image
-from viz_core.lessons.learning.recorded_runs import shot_weights
+from viz_core.lessons.learning.runs import shot_weights
 from viz_core.tasks.film import load_film
 
 SHOTS = 5

@@ -1,8 +1,10 @@
-"""Figures of learning: curves, heads over time, accuracy by length, frequencies of an embedding."""
+"""Figures of learning: curves, heads over time, accuracy by length, and the numbers that they mark."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -12,8 +14,6 @@ from plotly.colors import hex_to_rgb
 from plotly.subplots import make_subplots
 from torch import Tensor
 
-from pages.learning.jumps import Jump
-from pages.learning.reaches import Reach
 from ui.blocks.figures import token_heatmap, token_ticks
 from ui.text.head_names import head_number, head_place, layer_place
 from ui.text.words import load_words
@@ -21,11 +21,118 @@ from ui.widgets.chart import named_parts
 from ui.widgets.figure_style import ACCENT, CATEGORIES, WEIGHTS_SCALE, Labels, lay_out
 from viz_core.tasks.film import Film
 
+
+@dataclass(frozen=True)
+class Jump:
+    """Where a number changes most from one shot to the next: after update `before`, until `after`, by `change`."""
+
+    before: int
+    after: int
+    change: float
+
+
+def largest_jump(shots: Sequence[int], values: Float[np.ndarray, " shots"]) -> Jump | None:
+    """The largest change of a number between two shots; the earlier of two as large; None with fewer than two."""
+    if len(shots) < 2:
+        return None
+    changes = np.diff(values.astype(np.float64))
+    place = int(np.abs(changes).argmax())
+    return Jump(shots[place], shots[place + 1], float(changes[place]))
+
+
+def strongest_head(measured: Float[np.ndarray, "shots layers heads"]) -> tuple[int, int]:
+    """Layer and head with the most of a measure at the last shot."""
+    layer, head = np.unravel_index(int(measured[-1].argmax()), measured.shape[1:])
+    return int(layer), int(head)
+
+
+PUBLISHED: Mapping[str, Mapping[str, float]] = {
+    # Mean reciprocal rank past length 20 on small tasks, the higher the better (Kazemnejad 2023).
+    "kazemnejad": {"none": 0.69, "t5": 0.55, "alibi": 0.50, "rotary": 0.33, "sinusoidal": 0.22},
+    # Perplexity of English at 3,512 tokens, trained at 512: the lower the better, so its negative (Press 2022).
+    "press": {"sinusoidal": -178.97, "rotary": -35.54, "t5": -22.91, "alibi": -18.40},
+}
+"""What others measured, by scheme; the larger the better."""
+
+PAPERS = {"kazemnejad": "Kazemnejad 2023", "press": "Press 2022"}
+
+
+@dataclass(frozen=True, eq=False)
+class Reach:
+    """One scheme's accuracy by length: mean of its seeds, and the lowest and highest of them.
+
+    Attributes:
+        past: mean accuracy of each seed over all lengths that are longer than any trained on.
+    """
+
+    scheme: str
+    lengths: tuple[int, ...]
+    seeds: Float[np.ndarray, "seeds lengths"]
+    longest: int
+
+    @property
+    def mean(self) -> Float[np.ndarray, " lengths"]:
+        """Of all seeds."""
+        return self.seeds.mean(axis=0)
+
+    @property
+    def low(self) -> Float[np.ndarray, " lengths"]:
+        """The lowest seed at each length."""
+        return self.seeds.min(axis=0)
+
+    @property
+    def high(self) -> Float[np.ndarray, " lengths"]:
+        """The highest seed at each length."""
+        return self.seeds.max(axis=0)
+
+    def _of(self, chosen: Sequence[bool]) -> Float[np.ndarray, " seeds"]:
+        return self.seeds[:, np.array(chosen)].mean(axis=1)
+
+    @property
+    def past(self) -> Float[np.ndarray, " seeds"]:
+        """Each seed's mean over lengths that are longer than any trained on."""
+        return self._of([length > self.longest for length in self.lengths])
+
+    @property
+    def within(self) -> Float[np.ndarray, " seeds"]:
+        """Each seed's mean over lengths that were trained on."""
+        return self._of([length <= self.longest for length in self.lengths])
+
+
+def read_reaches(recorded: Mapping[str, Any]) -> dict[str, Reach]:
+    """Every scheme's reach, the best past its length first, of what the recording command wrote."""
+    lengths, longest = tuple(recorded["lengths"]), recorded["plan"]["longest"]
+    found = [
+        Reach(scheme, lengths, np.array(list(seeds.values()), np.float64), longest)
+        for scheme, seeds in recorded["accuracy"].items()
+        if seeds
+    ]
+    return {each.scheme: each for each in sorted(found, key=lambda each: -float(each.past.mean()))}
+
+
+def published_order(paper: str) -> list[str]:
+    """Schemes as a paper orders them, the best first."""
+    return sorted(PUBLISHED[paper], key=lambda scheme: -PUBLISHED[paper][scheme])
+
+
+def turned_round(reaches: Mapping[str, Reach], paper: str) -> list[tuple[str, str]]:
+    """Pairs of schemes that every seed of ours orders otherwise than a paper does: first the one that is ahead here.
+
+    A pair counts where the lowest seed of the one is above the highest of the other.
+    """
+    order = [scheme for scheme in published_order(paper) if scheme in reaches]
+    return [
+        (behind, ahead)
+        for ahead, behind in combinations(order, 2)
+        if reaches[behind].past.min() > reaches[ahead].past.max()
+    ]
+
+
 _GREY = "rgba(128,128,128,0.8)"
 _DASHES = ("solid", "dash", "dot", "dashdot")
 _SYMBOLS = ("circle", "square", "diamond", "cross", "x", "triangle-up", "star")
 _LEGEND_BELOW = {"y": -0.2, "yanchor": "top"}  # above, the buttons of the chart would cover it
-_MOST_POINTS = 400  # of a curve: more are too close to be told apart
+_MAX_POINTS = 400  # of a curve: more are too close to be told apart
 
 
 def curve_figure(films: Mapping[str, Film], step: int, jump: Jump | None, labels: Labels) -> go.Figure:
@@ -207,7 +314,7 @@ def reach_figure(reaches: Mapping[str, Reach], yours: Sequence[tuple[int, float]
 
 def _thinned(count: int) -> np.ndarray:
     """Places of at most so many points, the last among them."""
-    return np.unique(np.linspace(0, count - 1, min(count, _MOST_POINTS)).round().astype(int)) if count else np.arange(0)
+    return np.unique(np.linspace(0, count - 1, min(count, _MAX_POINTS)).round().astype(int)) if count else np.arange(0)
 
 
 def _mark(figure: go.Figure, step: int, jump: Jump | None) -> None:

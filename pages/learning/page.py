@@ -2,14 +2,12 @@
 
 import streamlit as st
 
-from pages.learning.induction import induction
-from pages.learning.past_length import past_length
+from pages.learning.parts import induction, past_length
 from pages.learning.rounds import be_the_head, build_a_circuit
 from pages.learning.runs import RUN_CONTROLS, runs
 from ui.chapter.chapter import Chapter
 from viz_core.attention import MultiHeadAttention
-from viz_core.lessons.learning.recorded_runs import head_measures
-from viz_core.lessons.learning.two_heads import run_patterns
+from viz_core.lessons.learning.runs import head_measures, run_patterns
 from viz_core.maps.measures import induction_mass
 from viz_core.tasks import Task, TaskRun, TaskTransformer
 from viz_core.tasks.frequencies import embedding_spectrum

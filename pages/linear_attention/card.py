@@ -5,7 +5,7 @@ from __future__ import annotations
 from PIL import Image
 
 from ui.blocks.over_picture import signed_image
-from viz_core.lessons.linear_attention.stream import draw_stream
+from viz_core.lessons.linear_attention.layers import draw_stream
 
 
 def picture() -> Image.Image:

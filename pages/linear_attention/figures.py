@@ -10,8 +10,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ui.widgets.figure_style import ACCENT, CATEGORIES, SIGNED_SCALE, Labels, lay_out
+from viz_core.lessons.linear_attention.layers import LETTERS, Stream
 from viz_core.lessons.linear_attention.recall import CHANCE
-from viz_core.lessons.linear_attention.stream import LETTERS, Stream
 
 _BAR = {"orientation": "h", "y": 1.0, "yanchor": "bottom", "thickness": 10, "len": 0.5, "tickformat": ".2~f"}
 _SQUARE = {"showgrid": False, "zeroline": False}

@@ -2,16 +2,10 @@
 
 from functools import partial
 
-from pages.linear_attention.costs import costs
-from pages.linear_attention.decay import decay
-from pages.linear_attention.layer import choose_layer, main_figure
-from pages.linear_attention.models import models
-from pages.linear_attention.recall import recall
-from pages.linear_attention.replace import replace
+from pages.linear_attention.parts import choose_layer, costs, decay, erase_and_write, main_figure, models, recall
 from ui.chapter.chapter import Chapter
 from viz_core.attention.linear import LinearOperator, elu_features, gated_delta_rule, linear_attention, retention
-from viz_core.lessons.linear_attention.forms import all_forms, head_cost
-from viz_core.lessons.linear_attention.model_layers import model_layers
+from viz_core.lessons.linear_attention.layers import all_forms, head_cost, model_layers
 from viz_core.lessons.linear_attention.recall import RecallLayer
 
 chapter = Chapter("linear-attention")
@@ -50,7 +44,7 @@ chapter.deeper(
     {
         "cost": lambda: costs(chapter),
         "decay": lambda: decay(chapter),
-        "replace": lambda: replace(chapter, layer),
+        "replace": lambda: erase_and_write(chapter, layer),
         "recall": lambda: recall(chapter),
         "models": lambda: models(chapter),
         "code": code,

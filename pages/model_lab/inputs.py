@@ -1,4 +1,4 @@
-"""Controls for the inputs of a model."""
+"""Controls for the inputs of a model: texts, pictures, videos and sounds."""
 
 from __future__ import annotations
 
@@ -9,26 +9,57 @@ from typing import Any
 
 import streamlit as st
 
-from pages.model_lab.model_choice import choose_second_model, load, read_one_text_each_way, report_errors
-from pages.model_lab.models import hub_run
-from pages.model_lab.sounds import choose_sound
+from pages.model_lab.models import choose_second_model, hub_run, load, read_one_text_each_way, report_errors
 from serving.requests.hub import HubModelSpec, HubRequest
 from serving.requests.lab_models import HubOffer
 from serving.requests.request import Picture
+from serving.requests.sound import SoundInput
 from serving.requests.video import VideoInput
 from ui.chapter.chapter import Chapter
 from ui.compute.pictures import read_picture, sample_picture
-from ui.compute.recordings import read_video, sample_video
+from ui.compute.recordings import read_sound, read_video, sample_sound, sample_video
 from ui.text.errors import explain
 from ui.text.model_card import class_label, title_of
-from ui.widgets.inputs import picture_file, shared_text_input, video_files
+from ui.widgets.inputs import picture_file, shared_text_input, sound_file, video_files
 from viz_core.hub import HubCard, HubRun, Sampling
 from viz_core.hub.kinds import InputControl
 from viz_core.hub.runs.layouts import MARK
 from viz_core.images.drawn import GARMENTS, SCENES
 from viz_core.images.open_image import PictureError
+from viz_core.sounds.open_sound import SoundError
 
-_MOST_NEW = 256
+
+def choose_sound(chapter: Chapter) -> SoundInput | None:
+    """The chosen sound, with a player; None, after a message, where there is none yet."""
+    words = chapter.words
+    source = chapter.controls.choice("sound", ("tones", "sound-file", "microphone"), "tones")
+    if source == "tones":
+        given = sample_sound()
+        st.caption(words("drawn-tones"))
+    else:
+        content = _brought(chapter, str(source))
+        if content is None:
+            st.caption(words("no-sound"))
+            return None
+        try:
+            given = read_sound(content)
+        except SoundError as error:
+            st.warning(explain(error), icon=":material/graphic_eq:")
+            return None
+    st.audio(given.open().wav(), alt=words("whole-sound"))
+    return given
+
+
+def _brought(chapter: Chapter, source: str) -> bytes | None:
+    """What the reader uploads or records."""
+    words, key = chapter.words, chapter.controls.key(source)
+    if source == "sound-file":
+        return sound_file(words("sound-file"), key)
+    recorded = st.audio_input(words("microphone"), key=key)
+    return None if recorded is None else recorded.getvalue()
+
+
+_MAX_NEW = 256
 _ANY = "any-language"
 
 
@@ -186,7 +217,7 @@ def _writing(chapter: Chapter, control: InputControl) -> dict[str, Any]:
     """How much a model writes, and how it chooses its words."""
     controls = chapter.controls
     with controls.more():
-        new_tokens = int(controls.slider(control.name, control.least, _MOST_NEW, control.default))
+        new_tokens = int(controls.slider(control.name, control.least, _MAX_NEW, control.default))
         temperature = controls.slider("temperature", 0.0, 2.0, 0.0, 0.05)
         top_k = int(controls.slider("topk", 0, 200, 0))
         top_p = controls.slider("topp", 0.05, 1.0, 1.0, 0.05)

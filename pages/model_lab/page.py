@@ -4,21 +4,29 @@ from functools import partial
 
 import streamlit as st
 
-from pages.model_lab.heads_off import choose_heads_off, maps_without, show_without
-from pages.model_lab.image_text_similarity import show_similarity
-from pages.model_lab.in_picture import in_picture
+from pages.model_lab.comparisons import (
+    changed_heads,
+    choose_heads_off,
+    maps_of_other,
+    maps_without,
+    show_without,
+    takes_two_sentences,
+    two_sentences,
+)
 from pages.model_lab.inputs import input_names, read_inputs, read_second_inputs, run
-from pages.model_lab.lens import lens
-from pages.model_lab.model_card import model_card
-from pages.model_lab.model_choice import choose_model, load
-from pages.model_lab.models import hub_maps
-from pages.model_lab.next_words import next_words
-from pages.model_lab.positions import positions
-from pages.model_lab.result import checked_maps, choose_error, link_to_heads, link_to_vision, notes, outcome
-from pages.model_lab.sinks import sinks
-from pages.model_lab.speech import speech
-from pages.model_lab.two_models import changed_heads, maps_of_other
-from pages.model_lab.two_sentences import takes_two_sentences, two_sentences
+from pages.model_lab.media import in_picture, show_similarity, speech
+from pages.model_lab.models import choose_model, hub_maps, load, model_card
+from pages.model_lab.parts import positions, sinks
+from pages.model_lab.result import (
+    checked_maps,
+    choose_error,
+    lens,
+    link_to_heads,
+    link_to_vision,
+    next_words,
+    notes,
+    outcome,
+)
 from serving.requests.lab_models import hub_offer
 from serving.requests.lab_queries import position_schemes, shows_contributions
 from ui.blocks.heads_off import head_buttons, heads_menu, toggle_head

@@ -1,7 +1,8 @@
-"""Result of a run: the model's output, the size of the recording, and claims about its maps."""
+"""Result of a run: output, size of the recording, claims about its maps, next words, and the logit lens."""
 
 from __future__ import annotations
 
+import hashlib
 from functools import cache
 
 import streamlit as st
@@ -15,15 +16,19 @@ from serving.requests.lab_queries import (
     map_residuals,
     recorded_bytes,
 )
-from ui.blocks.figures import bars_figure
+from serving.requests.lens import through_the_layers
+from ui.blocks.figures import bars_figure, lens_figure
+from ui.blocks.translation import choose_token
 from ui.chapter.chapter import Chapter
 from ui.chapter.contents import page
 from ui.compute.heads import scanned_models
 from ui.compute.models import evaluate
+from ui.text.head_names import layer_place
 from ui.text.markdown import escape
 from ui.text.model_card import class_label
 from ui.text.words import Words
-from viz_core.hub import HubCard, HubRun, human_bytes
+from viz_core.hub import HubCard, HubModel, HubRun, NextWord, human_bytes
+from viz_core.maps.word_maps import is_word
 from viz_core.view.map_group import MapGroup
 from viz_core.view.state import ViewState
 
@@ -182,3 +187,107 @@ def link_to_heads(chapter: Chapter, model: HubModelSpec) -> None:
         parameters = {"hs-model": "lab", "hs-lab": model.name}
     label, icon = chapter.words("open-heads"), ":material/arrow_forward:"
     st.page_link(page("heads"), label=label, icon=icon, query_params=parameters)
+
+
+_NEXT_WORDS = 12
+
+
+def next_words(chapter: Chapter, request: HubRequest, run: HubRun) -> None:
+    """Show the likeliest words after any of the last tokens."""
+    read = run.decoder_tokens or run.tokens
+    count = len(run.output)
+    read, first = read[-count:], len(read) - count
+    chapter.text("next")
+    place = before_writing(run)
+    if count > 1:
+        tokens = [token.label for token in run.decoder_tokens or run.tokens]
+        place = choose_token(chapter, "place", tokens, first, first + place) - first
+    temperature = chapter.controls.slider("warmth", 0.1, 3.0, 1.0, 0.1)
+    chapter.lazy("next-words", lambda: _likeliest(chapter, request, run, place, temperature), 900)
+
+
+def before_writing(run: HubRun) -> int:
+    """The place, among those with an output, after which the model wrote its first token; the last if it wrote none."""
+    if run.target_tokens:
+        return 0
+    count = len(run.output)
+    first = len(run.tokens) - count
+    return run.num_prompt_tokens - 1 - first if first < run.num_prompt_tokens < len(run.tokens) else count - 1
+
+
+def _likeliest(chapter: Chapter, request: HubRequest, run: HubRun, place: int, temperature: float) -> None:
+    """The likeliest words after a token, drawn and listed."""
+    read = run.decoder_tokens or run.tokens
+    count = len(run.output)
+    read, first = read[-count:], len(read) - count
+    words = evaluate(request, HubModel.next_words, place, _NEXT_WORDS, temperature)
+    after = run.target_tokens[place] if run.target_tokens else read[place + 1] if place + 1 < count else None
+    names = [word.token.label for word in words]
+    labels = chapter.words.group("figure")
+    chapter.figure(
+        "next",
+        bars_figure(
+            names, [word.probability for word in words], after.label if after else None, labels["next"], labels
+        ),
+        token=escape(read[place].label),
+        number=first + place + 1,
+        first=escape(names[0]),
+        probability=f"{words[0].probability:.3f}",
+        logit=f"{words[0].logit:.2f}",
+        came=escape(after.label) if after else chapter.words("not-yet"),
+        share=f"{sum(word.probability for word in words):.2f}",
+    )
+    table, number = _table(chapter, words), st.column_config.NumberColumn(format="localized")
+    key = chapter.controls.key(f"logits-{_digest(names)}")
+    st.dataframe(table, hide_index=True, key=key, column_config=dict.fromkeys(list(table)[1:], number))
+
+
+def _table(chapter: Chapter, words: tuple[NextWord, ...]) -> dict[str, list[object]]:
+    names = chapter.words.group("figure")
+    return {
+        names["next"]: [word.token.label for word in words],
+        names["logit"]: [round(word.logit, 3) for word in words],
+        names["probability"]: [round(word.probability, 5) for word in words],
+    }
+
+
+def _digest(names: list[str]) -> str:
+    return hashlib.sha256("\0".join(names).encode()).hexdigest()[:8]
+
+
+_COLUMNS = 12  # as many as can be read side by side
+_ROUNDING = {"float32": 1e-4}
+
+
+def lens(chapter: Chapter, card: HubCard, request: HubRequest) -> None:
+    """Show the prediction after each layer, and that the last one equals the model's."""
+    labels = chapter.words.group("figure")
+    seen = evaluate(request, through_the_layers)
+    chapter.text("lens")
+    last = seen.tokens[-1][-_COLUMNS:]
+    earlier = [row[-_COLUMNS:] for row in seen.tokens[:-1]]
+    early = sum(token in {row[place] for row in earlier} for place, token in enumerate(last))
+    # The example in the caption follows a word, where there is one: after an end mark a model may write anything.
+    words = [place for place in range(-len(last), 0) if is_word(seen.read[place])]
+    at = words[-1] if words else -1
+    first = next(i for i, row in enumerate(seen.tokens) if row[at] == last[at])
+    chapter.figure(
+        "lens",
+        lens_figure(
+            [row[-_COLUMNS:] for row in seen.tokens],
+            seen.probabilities[:, -_COLUMNS:],
+            seen.final_word[:, -_COLUMNS:],
+            seen.read[-_COLUMNS:],
+            labels["token"],
+            labels,
+            layers_across=len(seen.tokens) <= len(last),  # the shorter side across: a phone is narrow
+        ),
+        count=len(last),
+        early=early,
+        layers=len(seen.tokens) - 1,
+        token=escape(last[at]),
+        read=escape(seen.read[at]),
+        first=layer_place(first) if first else labels["input"],
+    )
+    with chapter.claim_row("claims-lens"):
+        chapter.claim("lens", seen.residual, _ROUNDING.get(card.precision, 0.1))

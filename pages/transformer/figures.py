@@ -15,13 +15,12 @@ from ui.widgets.figure_style import (
     QUERIES,
     SIGNED_SCALE,
     WEIGHTS_SCALE,
+    Labels,
     escape_labels,
     lay_out,
     log_ticks,
 )
 from viz_core.models.anatomy import Step, mean_norms
-
-Labels = Mapping[str, str]
 
 
 def depth_figure(steps: tuple[Step, ...], labels: Labels) -> go.Figure:

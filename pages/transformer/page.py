@@ -4,15 +4,9 @@ from functools import cache, partial
 
 import streamlit as st
 
-from pages.transformer.ablated_translation import maps_without, show_both
-from pages.transformer.aligners import which_head_aligns
-from pages.transformer.beam_tree import hypotheses
-from pages.transformer.contributions import contributions
-from pages.transformer.encoder import inside_the_encoder
-from pages.transformer.logit_lens import lens
-from pages.transformer.mask import broken_map, causal_mask
-from pages.transformer.training import parameters, training
-from pages.transformer.word_probabilities import about_words, show_words, table_of_words
+from pages.transformer.decoding import about_words, hypotheses, show_words, table_of_words
+from pages.transformer.heads import contributions, lens, maps_without, show_both, which_head_aligns
+from pages.transformer.parts import broken_map, causal_mask, inside_the_encoder, parameters, training
 from ui.blocks.heads_off import head_buttons, head_importance_grid, head_switches, heads_menu, open_head, toggle_head
 from ui.blocks.score_products import open_pair, score_products
 from ui.blocks.translation import second_sentence, show_notes, show_result, translate, translation_inputs
@@ -24,8 +18,7 @@ from ui.text.head_names import HeadNames
 from ui.text.words import current_language
 from ui.widgets.view_link import open_map, open_tokens
 from viz_core.attention import DotProductAttention, MultiHeadAttention
-from viz_core.lessons.transformer.broken import unmasked_residuals
-from viz_core.lessons.transformer.residuals import translation_residuals
+from viz_core.lessons.transformer.layers import translation_residuals, unmasked_residuals
 from viz_core.models import (
     AddNorm,
     PositionWiseFFN,

@@ -1,13 +1,19 @@
-"""Inputs of the chapter: a model, and a sample, an upload, a photo or a drawing."""
+"""Inputs of the chapter: a model, a picture or a drawing, and tokens with their places on the picture."""
 
 from __future__ import annotations
 
+import base64
+import binascii
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
 import streamlit as st
+from jaxtyping import Float
+from PIL import Image
+from torch import Tensor
 
-from pages.vision_transformer.drawing import drawing
 from serving.models.model_spec import ModelSpec, ShippedClassifier
 from serving.requests.classification import ClassificationRequest
 from serving.requests.picture_facts import PictureFacts, picture_facts
@@ -19,11 +25,36 @@ from ui.compute.slots import load_or_stop
 from ui.text.errors import explain
 from ui.text.markdown import escape
 from ui.text.model_card import class_label
+from ui.widgets.component import component
 from ui.widgets.inputs import picture_file
 from viz_core.images.drawn import GARMENTS, SCENES
 from viz_core.images.open_image import PictureError
 from viz_core.pretrained import Classification, ModelCard, available
 from viz_core.pretrained.picture_model import PictureModel
+from viz_core.view.state import ViewState
+
+_MAX_CHARACTERS = 2**20  # of the message; paper of 280 x 280 pixels takes a few thousand
+_START = "data:image/png;base64,"
+
+_mount = component("drawing")
+
+
+def drawing(key: str, words: Mapping[str, str]) -> bytes | None:
+    """Show the canvas and return its content, or None while it is blank.
+
+    Args:
+        words: "paper" (what it is, for a screen reader), "size", "shade", "dark", "middle", "light", "rub", "undo",
+            "clear", "hint", "down" and "up".
+    """
+    _mount(key=key, data=dict(words), on_drawing_change=lambda: None)
+    message = (st.session_state.get(key) or {}).get("drawing")
+    if not isinstance(message, str) or not message.startswith(_START) or len(message) > _MAX_CHARACTERS:
+        return None
+    try:
+        return base64.b64decode(message.removeprefix(_START), validate=True)
+    except binascii.Error:
+        return None
+
 
 _FIRST = "vit-fashion-mnist"
 _FIRST_SCENE = "truck"  # its answer changes when its patches are shuffled: positions matter
@@ -129,3 +160,39 @@ def _brought(chapter: Chapter, source: str) -> Picture | None:
     except PictureError as error:
         st.warning(explain(error), icon=":material/image:")
     return None
+
+
+ROUNDING = 1e-5  # what float32 may lose in sums of a few hundred terms
+
+
+def token_read(view: ViewState) -> int:
+    """The token whose attention is shown: the first pinned query, else the class token."""
+    return next((pin.index for pin in view.pins if pin.axis == "query"), 0)
+
+
+def place_of(found: Classification, token: int) -> tuple[int, int] | None:
+    """Row and column of a patch, from 0; None for the class token and its like."""
+    patch = token - found.num_special
+    return divmod(patch, found.grid[1]) if patch >= 0 else None
+
+
+def name_of(chapter: Chapter, patch: tuple[int, int] | None) -> str:
+    if patch is None:
+        return chapter.words("class-token")
+    return chapter.words("patch", row=patch[0] + 1, column=patch[1] + 1)
+
+
+def over_grid(found: Classification, row: Float[Tensor, " tokens"]) -> Float[np.ndarray, "rows columns"]:
+    """One token's row over the patches; what goes to the class token is left out, and nothing is divided anew."""
+    return row[found.num_special :].reshape(found.grid).numpy()
+
+
+def pin_of(point: Mapping[str, float], num_special: int, grid: tuple[int, int]) -> str:
+    """The pin of a patch that was clicked, as it stands in the address: points count rows and columns from 1."""
+    return f"q{num_special + (int(point['y']) - 1) * grid[1] + int(point['x']) - 1}"
+
+
+def enlarged(image: Image.Image) -> Image.Image:
+    """A small picture with its pixels as crisp squares."""
+    larger = max(1, 280 // max(image.size))
+    return image.resize((image.width * larger, image.height * larger), Image.Resampling.NEAREST)

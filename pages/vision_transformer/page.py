@@ -4,15 +4,9 @@ from functools import partial
 
 import streamlit as st
 
-from pages.vision_transformer.ablated_prediction import maps_without, show_without
-from pages.vision_transformer.heads import heads
-from pages.vision_transformer.inputs import choose_model, choose_picture, shipped_card
-from pages.vision_transformer.order import permutation, positions
-from pages.vision_transformer.patches import patches
-from pages.vision_transformer.places import ROUNDING, token_read
-from pages.vision_transformer.prediction import prediction, reliability
-from pages.vision_transformer.token_maps import patch_lab
-from pages.vision_transformer.training import training
+from pages.vision_transformer.inputs import ROUNDING, choose_model, choose_picture, shipped_card, token_read
+from pages.vision_transformer.parts import heads, patch_lab, patches, permutation, positions
+from pages.vision_transformer.prediction import maps_without, prediction, reliability, show_without, training
 from serving.requests.token_maps import token_over_patches
 from ui.blocks.heads_off import head_buttons, head_importance_grid, head_switches, heads_menu, toggle_head
 from ui.blocks.score_products import open_pair, score_products

@@ -1,24 +1,37 @@
-"""What the model receives, and its prediction."""
+"""The prediction and its reliability, without some heads too, and how the model was trained."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 
+import numpy as np
 import streamlit as st
 
-from pages.vision_transformer.inputs import PictureInputs, shipped_card
-from pages.vision_transformer.map_figures import shuffled_picture
-from pages.vision_transformer.places import ROUNDING, enlarged
+from pages.vision_transformer import figures as training_figures
+from pages.vision_transformer.figures import probabilities_figure, shuffled_picture
+from pages.vision_transformer.inputs import ROUNDING, PictureInputs, enlarged, shipped_card
+from serving.models.model_spec import ShippedClassifier
+from serving.requests.picture_samples import count_samples, right_statistics
 from ui.blocks.figures import bars_figure
+from ui.blocks.heads_off import name_heads, score_examples
 from ui.blocks.over_picture import signed_image
 from ui.chapter.chapter import Chapter
-from ui.compute.models import evaluate
-from ui.compute.pictures import picture_preview
+from ui.compute.models import evaluate, evaluate_model
+from ui.compute.pictures import classification, picture_maps, picture_preview
 from ui.text.markdown import escape
-from ui.text.model_card import class_label
+from ui.text.model_card import class_label, trained_for
+from ui.text.terms import device_name
+from ui.text.words import current_language
 from ui.widgets.chart import named_parts
 from viz_core.lessons.vision_transformer.patches import patches_shuffled, random_order
+from viz_core.maps.contribution_shares import ContributionKind
+from viz_core.pretrained import Classification
+from viz_core.pretrained.bootstrap import percentage_right
+from viz_core.trace import HeadsOff
+from viz_core.view.map_group import MapGroup
 
 _SHOWN_LABELS = 6
 _PICTURE = 176
@@ -120,3 +133,125 @@ def bin_of(bins: Sequence[Mapping[str, float]], confidence: float) -> Mapping[st
     """Return the calibration bin of a confidence; None where no test picture was in it."""
     inside = (each for each in bins if each["start"] <= confidence < each["stop"] or confidence == each["stop"] == 1)
     return next(inside, None)
+
+
+_AT_ONCE = 100  # pictures between two steps of the progress
+_ABLATED_SHOWN_LABELS = 6
+
+
+def show_without(chapter: Chapter, picture_inputs: PictureInputs, off: tuple[str, ...], heads: HeadsOff) -> None:
+    """Show the picture's probabilities with and without the heads, and the accuracy on demand."""
+    with chapter.card("off"):
+        if not picture_inputs.found.probabilities:
+            chapter.text("off-no-labels", model=escape(picture_inputs.facts.title))
+            return
+        _both_answers(chapter, picture_inputs.found, classification(replace(picture_inputs.request, off=heads)), off)
+        _over_samples(chapter, picture_inputs, heads)
+
+
+def maps_without(
+    chapter: Chapter,
+    picture_inputs: PictureInputs,
+    off: tuple[str, ...],
+    heads: HeadsOff,
+    contribution_kind: ContributionKind,
+) -> tuple[tuple[MapGroup, ...], tuple[str, str]]:
+    """The maps of the run without these heads, and labels of both runs."""
+    maps = picture_maps(replace(picture_inputs.request, off=heads), current_language(), contribution_kind)
+    return maps, (chapter.common("with-all"), f"− {name_heads(off)}")
+
+
+def _both_answers(chapter: Chapter, found: Classification, without: Classification, off: tuple[str, ...]) -> None:
+    labels = chapter.words.group("figure")
+    before, after = found.probabilities, without.probabilities
+    shown = sorted(before, key=lambda label: -max(before[label], after[label]))[:_ABLATED_SHOWN_LABELS]
+    rows = {"with-heads": before, "without-heads": after}
+    label, answer = class_label(found.label), class_label(without.label)
+    chapter.text(
+        "off",
+        heads=name_heads(off),
+        label=escape(label),
+        before=f"{before[found.label]:.1%}",
+        after=f"{after[found.label]:.1%}",
+    )
+    chapter.figure(
+        "off",
+        probabilities_figure(
+            {labels[name]: [chances[each] for each in shown] for name, chances in rows.items()},
+            [class_label(each) for each in shown],
+            labels,
+        ),
+        label=label,
+        before=f"{before[found.label]:.2f}",
+        after=f"{after[found.label]:.2f}",
+        said=answer,
+    )
+    chapter.finding("same-answer", found.label == without.label, label=escape(label), said=escape(answer))
+
+
+def _over_samples(chapter: Chapter, picture_inputs: PictureInputs, heads: HeadsOff) -> None:
+    """Score accuracy with and without the heads, on shipped or on drawn pictures."""
+    model = picture_inputs.request.model
+    kind, count = (
+        count_samples(model.name, picture_inputs.facts.labels) if isinstance(model, ShippedClassifier) else ("", 0)
+    )
+    if not isinstance(model, ShippedClassifier) or not count:
+        chapter.text("held-out-none", model=escape(picture_inputs.facts.title))
+        return
+    chapter.text(f"held-out-{kind}", count=f"{count:,}")
+
+    def statistics(heads: HeadsOff, start: int, stop: int) -> np.ndarray:
+        return evaluate_model(model, right_statistics, heads, start, stop)
+
+    score_examples(chapter, model, statistics, percentage_right, heads, count, _AT_ONCE)
+
+
+def training(chapter: Chapter, picture_inputs: PictureInputs) -> None:
+    """Curves, scores and the card, all as the training script wrote them."""
+    card = shipped_card(picture_inputs)
+    if card is None:
+        chapter.text("not-trained-here", model=escape(picture_inputs.facts.title))
+        return
+    record, names = card.training, chapter.words.group("figure")
+    curve, right = record["curve"], card.scores["accuracy"]
+    chapter.text(
+        "training",
+        model=card.name,
+        time=trained_for(record["seconds"]),
+        device=device_name(record["device"]),
+        accuracy=f"{right:.2f}",
+        count=f"{sum(map(sum, record['confusion'])):,}",
+    )
+    left, other = st.columns(2)
+    with left:
+        last = curve[-1]
+        chapter.figure(
+            "curve",
+            partial(training_figures.curve_figure, curve, names),
+            epochs=f"{last['epoch']:.0f}",
+            validation=f"{last['validation_accuracy']:.1f}",
+        )
+    with other:
+        counts, classes = np.array(record["confusion"]), [class_label(label) for label in picture_inputs.facts.labels]
+        mistakes = counts - np.diag(np.diag(counts))
+        is_, predicted = divmod(int(mistakes.argmax()), len(counts))
+        chapter.figure(
+            "confusion",
+            partial(training_figures.confusion_figure, counts, classes, names),
+            accuracy=f"{right:.2f}",
+            real=classes[is_],
+            said=classes[predicted],
+            times=int(mistakes.max()),
+        )
+    if calibration := record.get("calibration"):
+        bins = calibration["bins"]
+        chapter.figure(
+            "calibration",
+            training_figures.calibration_figure(bins, names),
+            pictures=f"{calibration['pictures']:,}",
+            error=f"{100 * calibration['error']:.1f}",
+            summary={f"{each['confidence']:.0%}": f"{each['accuracy']:.0%}" for each in bins},
+        )
+        sure = sum(each["pictures"] * (each["confidence"] - each["accuracy"]) for each in bins) > 0
+        chapter.finding("too-sure", sure)
+    chapter.model_card("card", chapter.words("card"), card)

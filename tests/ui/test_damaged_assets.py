@@ -13,7 +13,9 @@ from streamlit.testing.v1 import AppTest
 import ui.text.words
 from pages.bahdanau import book_variants
 from pages.bahdanau import recorded_comparison as alike
-from pages.learning import measured_run, past_length, two_heads
+from pages.learning import parts as past_length
+from pages.learning import rounds as two_heads
+from pages.learning import runs as measured_run
 from recipes import alignments as aligned_samples
 from ui.chapter import source_cards as book
 from ui.chapter import tour

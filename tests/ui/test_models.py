@@ -26,7 +26,7 @@ from ui.compute.models import (
     translator,
 )
 from ui.compute.slots import metrics, results
-from viz_core.lessons.transformer.residuals import future_leak, translation_residuals
+from viz_core.lessons.transformer.layers import future_leak, translation_residuals
 from viz_core.pretrained import Translation, Translator, shipped
 
 TEXT = "The dog is in the house."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pages.learning.jumps import Jump, largest_jump, strongest_head
+from pages.learning.figures import Jump, largest_jump, strongest_head
 
 
 def test_the_jump_is_the_largest_change_up_or_down() -> None:

@@ -11,8 +11,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from benchmarks.view_bytes import decode_view
-from pages.learning.measured_run import RECORDED
-from pages.learning.own_run import OwnRun
+from pages.learning.runs import RECORDED, OwnRun
 from recipes.task_recordings import FILMS, SEEDS
 from serving.settings import Settings
 from tests.pages.reading import badges, components, drawn, figures, one_line, texts
@@ -218,7 +217,7 @@ def test_a_recorded_run_that_is_lost_is_a_sentence(
         with reading(tmp_path / "lost.npz"):
             return load_film(tmp_path / "lost.npz")
 
-    monkeypatch.setattr("pages.learning.induction.recorded", lost)
+    monkeypatch.setattr("pages.learning.parts.recorded", lost)
     app = open_page(CHAPTER, lang="pt-BR")
     (message,) = (unescape(error.value) for error in app.error)
     assert message == "O arquivo lost.npz do Atlas está faltando ou danificado. Instale o Atlas de novo."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pages.learning.reaches import published_order, read_reaches, turned_round
+from pages.learning.figures import published_order, read_reaches, turned_round
 
 
 def recorded(**accuracy: list[list[float]]) -> dict[str, object]:

@@ -12,11 +12,25 @@ from jaxtyping import Float
 from streamlit.testing.v1 import AppTest
 from torch import Tensor
 
-from pages.learning import measured_run, two_heads
-from pages.learning.chosen_keys import add_move, keys_of, read_cell, read_moves, write_moves
-from pages.learning.two_heads import COUNT, NAMED, OFF, TRAINED, keys_after, outcome, score, sequence
+from pages.learning import rounds as two_heads
+from pages.learning import runs as measured_run
+from pages.learning.rounds import (
+    COUNT,
+    NAMED,
+    OFF,
+    TRAINED,
+    add_move,
+    keys_after,
+    keys_of,
+    outcome,
+    read_cell,
+    read_moves,
+    score,
+    sequence,
+    write_moves,
+)
 from tests.pages.reading import drawn, one_line
-from viz_core.lessons.learning.two_heads import PERIOD, weights_of
+from viz_core.lessons.learning.runs import PERIOD, weights_of
 from viz_core.runtime.assets import AssetError
 from viz_core.tasks.generating import LETTERS
 

@@ -12,14 +12,14 @@ import torch
 from jaxtyping import Float
 from streamlit.testing.v1 import AppTest
 
-from pages.learning.induction import LEAST_INDUCTION
-from pages.learning.jumps import strongest_head
-from pages.learning.measured_run import RECORDED
+from pages.learning.figures import strongest_head
+from pages.learning.parts import LEAST_INDUCTION
+from pages.learning.runs import RECORDED
 from recipes.task_recordings import SEEDS
 from tests.pages.reading import finding, findings, one_line, stands
 from ui.text.words import load_words
 from ui.widgets.predictions import read_prediction
-from viz_core.lessons.learning.recorded_runs import head_measures
+from viz_core.lessons.learning.runs import head_measures
 from viz_core.maps.measures import equal_tokens, offset_mass, target_mass
 from viz_core.tasks import Shape, TaskTransformer
 from viz_core.tasks.film import Film, load_film

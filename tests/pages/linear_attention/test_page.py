@@ -12,8 +12,8 @@ from streamlit.testing.v1 import AppTest
 from tests.pages.reading import claim_names, drawn, figure_names
 from ui.blocks.training import LiveTraining
 from ui.text.words import load_words
+from viz_core.lessons.linear_attention.layers import draw_stream
 from viz_core.lessons.linear_attention.recall import RecallPlan, RecallRun
-from viz_core.lessons.linear_attention.stream import draw_stream
 
 OpenPage = Callable[..., AppTest]
 CHAPTER = "linear-attention"

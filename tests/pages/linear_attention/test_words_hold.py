@@ -10,8 +10,7 @@ from streamlit.testing.v1 import AppTest
 
 from tests.pages.reading import badges, drawn, number, stands
 from ui.text.words import load_words
-from viz_core.lessons.linear_attention.forms import all_forms
-from viz_core.lessons.linear_attention.stream import draw_stream
+from viz_core.lessons.linear_attention.layers import all_forms, draw_stream
 
 OpenPage = Callable[..., AppTest]
 CHAPTER = "linear-attention"

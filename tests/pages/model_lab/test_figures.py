@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from pages.model_lab.figures import fingerprint_figure
-from pages.model_lab.position_figures import bias_figure, table_heatmap, wavelengths_figure
+from pages.model_lab.figures import bias_figure, fingerprint_figure, table_heatmap, wavelengths_figure
 from ui.blocks.figures import bars_figure
 from ui.text.words import load_words
 from viz_core.hub import Token

@@ -13,7 +13,7 @@ import streamlit as st
 import torch
 from streamlit.testing.v1 import AppTest
 
-from pages.model_lab.background_work import Progress
+from pages.model_lab.models import Progress
 from pages.model_lab.result import _measured, _written
 from serving.requests.hub import HubModelSpec
 from tests.pages.reading import claims, texts

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from pages.model_lab.speech_figures import sound_figure
+from pages.model_lab.figures import sound_figure
 from serving.requests.speech import out_of_order, over_time
 from tests.pages.reading import alts, badges, claims, drawn, texts
 from tests.viz_core.hub.families import build_all

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from pages.model_lab.frames import frames_figure
+from pages.model_lab.figures import frames_figure
 from serving.requests.picture_sinks import picture_rows
 from tests.pages.reading import alts, claims, texts
 from tests.viz_core.hub.families import build_all

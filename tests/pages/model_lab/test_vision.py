@@ -13,7 +13,7 @@ import torch
 from PIL import Image
 from streamlit.testing.v1 import AppTest
 
-from pages.model_lab.in_picture import over_patches_figure
+from pages.model_lab.media import over_patches_figure
 from serving.requests.picture_sinks import picture_rows
 from tests.pages.reading import alts, claim_names, claims, texts
 from tests.viz_core.hub.families import build_all

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from pages.transformer.word_probabilities import percent, table_of_words
+from pages.transformer.decoding import percent, table_of_words
 from tests.pages.reading import finding, stands, texts
 from viz_core.pretrained import Translator, load_translator
 from viz_core.pretrained.word_probabilities import Rival, WordProbability

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pages.transformer.ablated_translation import words_changed
+from pages.transformer.heads import words_changed
 from viz_core.pretrained import Translation, Translator
 from viz_core.pretrained.word_probabilities import WordProbability
 

@@ -6,8 +6,7 @@ import numpy as np
 import torch
 from PIL import Image
 
-from pages.vision_transformer.map_figures import grid_figure, shuffled_picture
-from pages.vision_transformer.patch_figures import filters_image, similarity_image
+from pages.vision_transformer.figures import filters_image, grid_figure, shuffled_picture, similarity_image
 
 LABELS = {name: name for name in ("row", "column")}
 

@@ -14,7 +14,7 @@ import torch
 from PIL import Image
 from streamlit.testing.v1 import AppTest
 
-from pages.vision_transformer.places import pin_of
+from pages.vision_transformer.inputs import pin_of
 from tests.pages.reading import claim_names, claims, figures, texts
 from tests.tiny_vit import COLOUR, GREY, LABELS, write_tiny_vit
 from tests.viz_core.images.hostile_pictures import BAD, GOOD, encode, quarters

@@ -20,7 +20,7 @@ from serving.runners.model_server import ModelServer
 from serving.runners.remote_runner import RemoteRunner
 from tests.serving.runners.wire import Wire
 from tests.viz_core.view.attention_groups import read_requests
-from viz_core.lessons.transformer.residuals import encoder_walk, future_leak, translation_residuals
+from viz_core.lessons.transformer.layers import encoder_walk, future_leak, translation_residuals
 from viz_core.models.anatomy import Step
 from viz_core.pretrained import CheckpointError, TextError, Translation, Translator
 from viz_core.view.payload import View, encode_view

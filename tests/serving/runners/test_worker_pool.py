@@ -24,7 +24,7 @@ from serving.runners.remote_runner import RemoteRunner
 from serving.runners.worker import CANCEL, Task, TaskExecutor, TaskResult
 from serving.runners.worker_pool import WorkerPool
 from tests.serving.runners.worker_functions import complain, die, process, sleep, wait_to_be_ended
-from viz_core.lessons.transformer.residuals import translation_residuals
+from viz_core.lessons.transformer.layers import translation_residuals
 from viz_core.pretrained import TextError
 from viz_core.runtime.interruption import interruptible
 

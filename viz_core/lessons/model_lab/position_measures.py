@@ -9,13 +9,13 @@ from torch import Tensor
 
 from viz_core.positional import t5_relative_position_bucket
 
-MOST_ROWS = 512
+MAX_ROWS = 512
 """Rows of a table of positions that are measured and drawn."""
 
 
 def cosines(table: Float[Tensor, "positions width"]) -> Float[Tensor, "positions positions"]:
     """Cosines of the first rows, p_i . p_j / (|p_i| |p_j|), after the mean row, which all share, is subtracted."""
-    rows = F.normalize(table[:MOST_ROWS] - table.mean(dim=0), dim=1)
+    rows = F.normalize(table[:MAX_ROWS] - table.mean(dim=0), dim=1)
     return rows @ rows.T
 
 

@@ -1,4 +1,4 @@
-"""Patches: cut, put together, shuffled, what a model learns of them, and what more of them cost."""
+"""Patches: cut, put together, shuffled, what a model learns of them, and rollout along a wrong axis."""
 
 from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
@@ -9,6 +9,7 @@ from einops import rearrange
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from viz_core.maps.rollout import HeadFusion, discard_smallest, fuse_heads
 from viz_core.models.patch_grid import count_patches
 from viz_core.models.vit import PatchEmbedding
 from viz_core.pretrained import Classification
@@ -156,3 +157,13 @@ def patches_shuffled(model: PictureModel, run: Classification, seed: int) -> Per
     """The permutation test with the order of patches that belongs to a seed."""
     order = random_order(run.grid[0] * run.grid[1], seed)
     return permutation_test(model.predict, run.prepared.pixels, model.patch_size, order)
+
+
+def columns_divided(_model: PictureModel, run: Classification, fusion: HeadFusion, discard: float) -> float:
+    """max |row sum - 1| of a rollout with `a / a.sum(dim=-1)`: without keepdim, row sums divide the columns."""
+    reached = torch.eye(run.trace[run.trace.sites[0]].num_keys)
+    for call in run.trace:
+        mixed = discard_smallest(fuse_heads(call.weights()[0], fusion), discard)
+        mixed = mixed + torch.eye(len(mixed))
+        reached = mixed / mixed.sum(dim=-1) @ reached
+    return float((reached.sum(dim=-1) - 1).abs().max())

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.viz_core.lessons.learning.made_films import made_film
-from viz_core.lessons.learning.recorded_runs import (
+from viz_core.lessons.learning.runs import (
     head_measures,
     shot_weights,
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from viz_core.lessons.learning.own_run import plan_for, right_by_length
+from viz_core.lessons.learning.runs import plan_for, right_by_length
 from viz_core.tasks import TASKS, Plan, Shape, TaskRun
 
 TINY = Shape(num_layers=1, num_heads=1, num_hiddens=32)

@@ -7,9 +7,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.viz_core.hub.families import HYBRIDS
-from viz_core.lessons.linear_attention.forms import all_forms, decay_by_age, head_cost, map_error
-from viz_core.lessons.linear_attention.model_layers import CONFIGURATIONS, model_layers
-from viz_core.lessons.linear_attention.stream import RULES, TOKENS, RuleName, draw_stream, returned
+from viz_core.lessons.linear_attention.layers import (
+    CONFIGURATIONS,
+    RULES,
+    TOKENS,
+    RuleName,
+    all_forms,
+    decay_by_age,
+    draw_stream,
+    head_cost,
+    map_error,
+    model_layers,
+    returned,
+)
 
 
 @given(seed=st.integers(0, 999), rule=st.sampled_from(RULES), decay=st.floats(0.5, 1.0))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from viz_core.lessons.transformer.beam_tree import BEAM, SAMPLE_ID, BeamTree, beam_tree, sample
+from viz_core.lessons.transformer.decoding import BEAM, SAMPLE_ID, BeamTree, beam_tree, sample
 from viz_core.pretrained import Translator, load
 from viz_core.pretrained.samples import held_out
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from viz_core.lessons.transformer.book_examples import encoder_shapes
-from viz_core.lessons.transformer.broken import saved_tensors, unmasked_logits
+from viz_core.lessons.transformer.layers import encoder_shapes, saved_tensors, unmasked_logits
 from viz_core.models.block_options import BlockOptions
 from viz_core.models.transformer import TransformerEncoder
 from viz_core.models.transformer_decoder import TransformerDecoder

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from viz_core.lessons.transformer.logit_lens import Lens, LogitSplit, split_of_the_logits, through_the_layers
+from viz_core.lessons.transformer.decoding import Lens, LogitSplit, split_of_the_logits, through_the_layers
 from viz_core.pretrained import Translator, load
 
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from viz_core.attention import MultiHeadAttention
-from viz_core.lessons.transformer import residuals as claims
+from viz_core.lessons.transformer import layers as claims
 from viz_core.maps.residuals import row_sum_error
 from viz_core.positional import PositionalEncoding
 from viz_core.pretrained import Translation, Translator
