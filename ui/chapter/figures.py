@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import plotly.graph_objects as go
 import streamlit as st
@@ -10,15 +11,12 @@ import streamlit as st
 from ui.chapter.parts import Deferred, Parts, resolve
 from ui.text.markdown import after_label, unescape
 from ui.text.numbers import powers_in_words
-from ui.text.words import Words, current_language
+from ui.text.words import Words
 from ui.widgets.attention_view import MapGroup, ViewState, attention_view
 from ui.widgets.chart import Point, draw_chart
 from ui.widgets.controls import Controls
-from ui.widgets.heatmap import Heatmap, draw_heatmap, encode_heatmap
-from ui.widgets.view_link import Cell
+from ui.widgets.heatmap import Heatmap, encode_heatmap, mount_heatmap
 from viz_core.maps.contribution_shares import ContributionKind
-from viz_core.trace import HeadsOff
-from viz_core.view.notebook_file import RunSource
 
 
 class Figures:
@@ -75,7 +73,7 @@ class Figures:
         }
 
         def draw() -> None:
-            draw_heatmap(f"heatmap-{name}", encode_heatmap(resolve(heatmap), words, current_language()))
+            mount_heatmap(key=f"heatmap-{name}", data=encode_heatmap(resolve(heatmap), words, self.words.language))
 
         if callable(heatmap):
             self._parts.lazy(f"heatmap-{name}", draw, height)
@@ -93,34 +91,17 @@ class Figures:
         groups: Sequence[MapGroup],
         default: ViewState | None = None,
         *,
-        second: Sequence[MapGroup] = (),
-        inputs: tuple[str, str] = ("", ""),
-        beside: tuple[str, ...] = (),
-        run_source: Callable[[], RunSource] | None = None,
-        off: HeadsOff | None = None,
-        on_switch: Callable[[str, int], None] | None = None,
-        on_cell: Callable[[Cell], None] | None = None,
         contribution_kind: ContributionKind = "",
-        **params: str,
+        **options: Any,
     ) -> ViewState:
         """Draw every head's map with guidance (`look.maps`); return what is open.
 
-        The arguments are those of `ui.widgets.attention_view.attention_view`. Contributions have no notebook:
+        The arguments are those of `ui.widgets.attention_view.attention_view`. Contributions have no notebook, whose
         `run_source` makes weights.
         """
-        view = attention_view(
-            groups,
-            default,
-            second=second,
-            inputs=inputs,
-            beside=beside,
-            run_source=None if contribution_kind else run_source,
-            off=off,
-            on_switch=on_switch,
-            on_cell=on_cell,
-            contribution_kind=contribution_kind,
-            **params,
-        )
+        if contribution_kind:
+            options.pop("run_source", None)
+        view = attention_view(groups, default, contribution_kind=contribution_kind, **options)
         if contribution_kind:
             about = f"about-{contribution_kind}"
             st.caption((self.words if self.words.has(about) else self.common)(about))

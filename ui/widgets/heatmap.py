@@ -28,13 +28,8 @@ from ui.widgets.component import component
 from ui.widgets.figure_style import SIGNED_SCALE, WEIGHTS_SCALE
 from viz_core.view.framing import Sections, frame
 
-_mount = component("heatmap")
-
-
-def draw_heatmap(key: str, data: bytes) -> None:
-    """Draw an encoded heatmap (`ui.widgets.heatmap.encode_heatmap`); new data under its key replaces it."""
-    _mount(key=key, data=data)
-
+mount_heatmap = component("heatmap")
+"""Draw what `encode_heatmap` returns; new data under its key replaces it."""
 
 WORD_NAMES = ("alt", "cell", "about", "whole", "hint")
 """Words of a heatmap: its text alternative; what is said of a cell, with {row}, {column} and {value};
