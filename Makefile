@@ -50,7 +50,7 @@ check: $(VENV)/.dev
 	OMP_NUM_THREADS=1 $(BIN)/pytest --collect-only -qq >/dev/null & $(BIN)/mypy; status=$$?; wait; exit $$status
 
 # Check that the subjects of new commits have at most 72 characters, where their history is there.
-SUBJECTS_SINCE := 602359b2
+SUBJECTS_SINCE := 2e0b5964
 subjects:
 	@! git cat-file -e $(SUBJECTS_SINCE) 2>/dev/null || git log --format=%s $(SUBJECTS_SINCE)..HEAD | \
 	awk 'length > 72 { print "A subject has more than 72 characters: " $$0; long = 1 } END { exit long }'
