@@ -6,7 +6,7 @@ import { openHead, setDisplay } from "./actions.js";
 import { byteSteps, makePaint, rasterise } from "./colours.js";
 import { filterExample, filterNames, measureOf, orderedHeads, printText, readFilter, renderPrint, sortOf } from "./measures.js";
 import { paintOverThumbnail } from "./over_picture.js";
-import { chosenHeads, comparedWith, hasHead, headName, onPicture, openGroup, PAUSE, pictureOf, ruleOf, writeHeads } from "./store.js";
+import { chosenHeads, comparedWith, hasHead, headName, onPicture, openGroup, PAUSE, pictureOf, ruleOf, wantPictures, writeHeads } from "./store.js";
 
 const headBeside = (made) => made.closest(".cell").firstChild;
 
@@ -70,7 +70,6 @@ const SMALLEST_THUMBNAIL = 18; // twelve heads fit on a phone
 // As in the style sheet: what the grid's width holds beside thumbnails.
 const GRID_GAP = 5;
 const LAYER_NAMES = 24;
-const QUICK_WEIGHTS = 2 ** 26; // pictures that are asked for at once need no more weights than this, or are one layer
 
 /** Tabs, one for each group; rebuilt only when the groups have changed, so that focus stays. */
 export function renderTabs(/** @type {View} */ view) {
@@ -185,7 +184,7 @@ export function paintGrid(/** @type {View} */ view) {
   const { grid } = view.parts;
   const { group, display } = view.state;
   const { layers } = openGroup(view);
-  wantPictures(view, layers);
+  wantPictures(view);
   const room = grid.clientWidth - 6;
   const sort = sortOf(view);
   const across = sort === "layer" ? Number(grid.style.getPropertyValue("--heads")) : 8;
@@ -229,20 +228,6 @@ function signedPaint(/** @type {View} */ view, layer) {
   const { scale, palette } = view.state.display;
   const paint = makePaint(scale, palette, true, most);
   return [paint, byteSteps(paint, most), 128];
-}
-
-/** Ask for pictures that are not here, the nearest layers first, no more at once than come quickly. */
-function wantPictures(/** @type {View} */ view, layers) {
-  const { query_tokens: queries, key_tokens: keys } = openGroup(view);
-  const { group, layer: open } = view.state;
-  const missing = layers.map((_, layer) => layer).filter((layer) => !pictureOf(view, 0, group, layer, false));
-  missing.sort((a, b) => Math.abs(a - open) - Math.abs(b - open));
-  let room = QUICK_WEIGHTS;
-  for (const [i, layer] of missing.entries()) {
-    room -= queries.length * keys.length * layers[layer].heads;
-    if (i && room < 0) break;
-    pictureOf(view, 0, group, layer);
-  }
 }
 
 /** Which heads are open, chosen and compared with, in the grid and in words under it. */

@@ -1,7 +1,7 @@
 // Entry module: creates a view, receives answers and renders.
 
 import { stageHeight } from "../shared/canvas.js";
-import { mountView, partsOf, readFrame, stopWatching, watchWidth } from "../shared/mount.js";
+import { partsOf, readFrame, stopWatching, viewComponent, watchWidth } from "../shared/mount.js";
 import { listenToText, openHead } from "./actions.js";
 import { makePaint, readTheme } from "./colours.js";
 import { continueSaving, deliverFile } from "./export.js";
@@ -33,8 +33,6 @@ function listenToHeadLinks(/** @type {View} */ view) {
   document.addEventListener("click", open);
   return () => document.removeEventListener("click", open);
 }
-
-const views = new WeakMap();
 
 function createView(parent) {
   const view = makeView(partsOf(parent));
@@ -169,11 +167,7 @@ function renderMapNote(/** @type {View} */ view, group) {
   view.waiting = setTimeout(() => writeNote([...notes, "waiting"]), 2 * PAUSE);
 }
 
-export default function (component) {
-  const { data, setStateValue, setTriggerValue } = component;
-  if (!data) return undefined;
-  const { view, unmount } = mountView(views, component, createView, closeView);
+export default viewComponent(createView, (view, data, { setStateValue, setTriggerValue }) => {
   Object.assign(view, { setStateValue, setTriggerValue });
   show(view, readFrame(data));
-  return unmount;
-}
+}, closeView);

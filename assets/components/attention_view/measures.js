@@ -3,10 +3,8 @@
 
 import { element } from "../shared/elements.js";
 import { mapName, openSource } from "./cells.js";
-import { allHeads, changeOf, headName, onPicture, openGroup, partOf, pictureOf, ruleOf } from "./store.js";
+import { allHeads, changeOf, headName, onPicture, openGroup, partOf, pictureOf, ruleOf, wantLayers } from "./store.js";
 import { hasPieces } from "./tokens.js";
-
-const QUICK_WEIGHTS = 2 ** 26; // what is asked for at once needs no more weights than this, or is one layer
 
 /** Letters without accents or case. */
 const plainOf = (text) => text.normalize("NFKD").replace(/\p{M}/gu, "").toLowerCase().trim();
@@ -42,16 +40,7 @@ export function weightOnWord(/** @type {View} */ view, layer, head) {
 
 /** Ask for the weights of all layers, the nearest first, no more at once than come quickly. */
 export function wantWeights(/** @type {View} */ view) {
-  if (!isSearching(view)) return;
-  const { layers, query_tokens: queries, key_tokens: keys } = openGroup(view);
-  const missing = layers.map((_, layer) => layer).filter((layer) => !view.store.parts.has(keysName(view, layer)));
-  missing.sort((a, b) => Math.abs(a - view.state.layer) - Math.abs(b - view.state.layer));
-  let room = QUICK_WEIGHTS;
-  for (const [i, layer] of missing.entries()) {
-    room -= queries.length * keys.length * layers[layer].heads;
-    if (i && room < 0) break;
-    partOf(view, keysName(view, layer));
-  }
+  if (isSearching(view)) wantLayers(view, (layer) => keysName(view, layer));
 }
 
 /** Names of the open group's measures. */

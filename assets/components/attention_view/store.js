@@ -3,6 +3,7 @@
 
 const ANSWER_VERSION = 3;
 const MOST_BYTES = 96 * 2 ** 20; // of parts held; the ones longest unused go first
+const QUICK_WEIGHTS = 2 ** 26; // what is asked for at once needs no more weights than this, or is one layer
 
 /** A view of which nothing has arrived yet, and nothing is drawn. @returns {View} */
 export function makeView(parts) {
@@ -69,14 +70,32 @@ export const groupOf = (/** @type {View} */ view, input, id) => view.store.base.
 
 export const openGroup = (/** @type {View} */ view) => groupOf(view, 0, view.state.group);
 
+const pictureName = (input, id, layer) => `picture ${input} ${id} ${layer}`;
+
 /** A layer's thumbnails and measures: {heads, rows, columns, of(head), measures}, or null and wanted if `want`. */
 export function pictureOf(/** @type {View} */ view, input, id, layer, want = true) {
-  const name = `picture ${input} ${id} ${layer}`;
+  const name = pictureName(input, id, layer);
   const part = want ? partOf(view, name) : view.store.parts.get(name);
   if (!part) return null;
   const [heads, rows, columns] = part.shape;
   const of = (head) => part.values.subarray(head * rows * columns, (head + 1) * rows * columns);
   return { heads, rows, columns, of, measures: part.measures, most: part.most };
+}
+
+/** Ask for the pictures of the open group. */
+export const wantPictures = (/** @type {View} */ view) => wantLayers(view, (layer) => pictureName(0, view.state.group, layer));
+
+/** Ask for a part of each layer of the open group that is not here, the nearest layers first, no more than comes quickly. */
+export function wantLayers(/** @type {View} */ view, nameOf) {
+  const { layers, query_tokens: queries, key_tokens: keys } = openGroup(view);
+  const missing = [...layers.keys()].filter((layer) => !view.store.parts.has(nameOf(layer)));
+  missing.sort((a, b) => Math.abs(a - view.state.layer) - Math.abs(b - view.state.layer));
+  let room = QUICK_WEIGHTS;
+  for (const [i, layer] of missing.entries()) {
+    room -= queries.length * keys.length * layers[layer].heads;
+    if (i && room < 0) break;
+    partOf(view, nameOf(layer));
+  }
 }
 
 /** The weight that a byte stands for; of signed maps, whose largest is of size `most`, 128 is 0. */

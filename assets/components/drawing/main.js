@@ -1,12 +1,11 @@
 // A sheet to draw on by mouse, pen, finger or keys. Python receives the drawing as a PNG when a stroke ends.
 
-import { mountView, partsOf } from "../shared/mount.js";
+import { partsOf, viewComponent } from "../shared/mount.js";
 
 const SIDE = 280; // as in the markup
 const SIZES = [10, 26, 54];
 const SHADES = ["#202020", "#707070", "#b8b8b8", "#ffffff"]; // the last one erases
 const STEP = 7; // pixels of a press of an arrow key
-const views = new WeakMap();
 
 function createView(parent) {
   const parts = partsOf(parent);
@@ -39,8 +38,6 @@ function createView(parent) {
   });
   return view;
 }
-
-const closeView = () => {};
 
 function begin(view, point) {
   view.stroke = { size: view.size, shade: view.shade, points: [point] };
@@ -166,11 +163,7 @@ function render(view) {
   draw(view);
 }
 
-export default function (component) {
-  const { data, setStateValue } = component;
-  if (!data) return undefined;
-  const { view, unmount } = mountView(views, component, createView, closeView);
+export default viewComponent(createView, (view, data, { setStateValue }) => {
   Object.assign(view, { setStateValue, words: data });
   if (!view.stroke) render(view);
-  return unmount;
-}
+});

@@ -2,7 +2,8 @@
 // again, and pointing at a cell by mouse, finger or keys.
 
 import { makePalette, stageHeight } from "../shared/canvas.js";
-import { mountView, partsOf, readFrame, stopWatching, watchWidth } from "../shared/mount.js";
+import { fillIn } from "../shared/elements.js";
+import { partsOf, readFrame, stopWatching, viewComponent, watchWidth } from "../shared/mount.js";
 import { listenToTerms, markLit, pointAtTerms } from "../shared/terms.js";
 import { boxOf, cellAt, drawMap, drawMarks, drawScale, FONT, isInside, layOut, TALLEST } from "./draw.js";
 
@@ -137,9 +138,8 @@ const isWhole = ({ map, window: shown }) => shown.rows === map.rows && shown.col
 /** The description of a cell, on the screen and for a screen reader. */
 function describe({ map, number }, { row, column }) {
   const { words, row_labels: labels, exact } = map.header;
-  const fill = (template, values) => template.replace(/\{(\w+)\}/g, (_, name) => values[name]);
   const value = number.format(map.value(row, column));
-  return fill(words.cell, { row: labels ? labels[row] : row, column, value: exact ? value : fill(words.about, { value }) });
+  return fillIn(words.cell, { row: labels ? labels[row] : row, column, value: exact ? value : fillIn(words.about, { value }) });
 }
 
 /** Point at a cell or, with null, at none. */
@@ -170,8 +170,6 @@ function placeTip({ parts, layout, window: shown }, cell) {
 }
 
 const AROUND = 120; // pixels over and under the cells: the scale, labels, the hint
-
-const views = new WeakMap();
 
 function createView(parent) {
   const parts = partsOf(parent);
@@ -237,10 +235,4 @@ function render(view) {
   Object.assign(parts.stage.dataset, { rows: map.rows, columns: map.columns });
 }
 
-export default function (component) {
-  const { data } = component;
-  if (!data) return undefined;
-  const { view, unmount } = mountView(views, component, createView, closeView);
-  receive(view, data);
-  return unmount;
-}
+export default viewComponent(createView, receive, closeView);

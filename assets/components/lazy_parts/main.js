@@ -1,7 +1,7 @@
 // A marker in a part of the page that is not loaded before it is nearly visible (ui/chapter/parts.py): it reserves
 // the part's height and requests it.
 
-import { LOAD_MARGIN, mountView, partsOf, scrollerOf, stopWatchingVisibility, watchVisibility } from "../shared/mount.js";
+import { LOAD_MARGIN, partsOf, scrollerOf, stopWatchingVisibility, viewComponent, watchVisibility } from "../shared/mount.js";
 
 // On the way to another chapter no part of this one is requested: it would be drawn over the next one.
 
@@ -58,7 +58,6 @@ const FIGURE = 300; // pixels, from which a part has a figure
 const LEAST = 24; // pixels: a part whose picture is not there yet is lower
 const READING = 800; // ms after which what is visible is taken for what is read
 
-const views = new WeakMap();
 const markers = new Set(); // of this page's parts
 const heights = new Map(); // of parts as they were last, by name
 let page = null; // the marker of the page itself, which reports what is visible
@@ -191,10 +190,7 @@ function remember({ box, name }) {
   if (box.offsetHeight) heights.set(name, box.offsetHeight);
 }
 
-export default function (component) {
-  const { data, setTriggerValue, setStateValue } = component;
-  if (!data) return undefined;
-  const { view, unmount } = mountView(views, component, createView, closeView);
+export default viewComponent(createView, (view, data, { setTriggerValue, setStateValue }) => {
   const { name, pending, height } = data;
   if (view.box) {
     Object.assign(view, { name, pending, request: (visible) => setTriggerValue("request", visible) });
@@ -209,5 +205,4 @@ export default function (component) {
     page = view;
     view.report = (visible) => setStateValue("visible", visible);
   }
-  return unmount;
-}
+}, closeView);

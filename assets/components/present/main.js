@@ -3,8 +3,8 @@
 // No figure moves: the style sheet hides everything beside it and its containers. So it keeps its
 // state, and a lazy one (ui/chapter/parts.py) is loaded when it is shown, as when it is scrolled to.
 
-import { element } from "../shared/elements.js";
-import { mountView, partsOf } from "../shared/mount.js";
+import { element, fillIn } from "../shared/elements.js";
+import { partsOf, readJson, viewComponent } from "../shared/mount.js";
 
 // The toolbar below a figure that fills the window: its input and number, the way to the others, and the end.
 
@@ -27,7 +27,7 @@ function makeBar(words, { go, end }) {
   );
   const update = (number, count, chapter, sentence) => {
     title.textContent = [chapter, sentence].filter(Boolean).join(" · ");
-    place.textContent = words.place.replace("{place}", number).replace("{count}", count);
+    place.textContent = fillIn(words.place, { place: number, count });
   };
   return { root, update };
 }
@@ -144,7 +144,6 @@ const PARAMETER = "present";
 const STEPS = { ArrowRight: 1, ArrowDown: 1, PageDown: 1, ArrowLeft: -1, ArrowUp: -1, PageUp: -1 };
 const TYPED_IN = "textarea, select, [contenteditable], [role=textbox], [role=combobox], [role=dialog], input:not([type=radio], [type=checkbox], [type=range])";
 
-const views = new WeakMap();
 let words = null;
 let bar = null; // while presenting
 // Whether the URL names another chapter than the one whose parts are there, which Streamlit is about to replace.
@@ -264,21 +263,16 @@ window.addEventListener("click", leaveAnswer);
 window.addEventListener("atlas-show", ({ detail }) => bar && showElement(detail)); // the tour shows the element of its step
 window.addEventListener("popstate", () => bar && (!requested() || hasLeft()) && end());
 
-export default function (component) {
-  const { data } = component;
-  if (!data) return undefined;
-  const { view, unmount } = mountView(
-    views,
-    component,
-    (parent) => {
-      const parts = partsOf(parent);
-      parts.root.addEventListener("click", () => begin(middleOne()));
-      return { parts };
-    },
-    () => hasLeft() && end(),
-  );
-  words = JSON.parse(new TextDecoder().decode(data));
-  view.parts.start.textContent = words.start;
-  if (requested()) begin();
-  return unmount;
-}
+export default viewComponent(
+  (parent) => {
+    const parts = partsOf(parent);
+    parts.root.addEventListener("click", () => begin(middleOne()));
+    return { parts };
+  },
+  (view, data) => {
+    words = readJson(data);
+    view.parts.start.textContent = words.start;
+    if (requested()) begin();
+  },
+  () => hasLeft() && end(),
+);

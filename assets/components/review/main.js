@@ -1,7 +1,7 @@
 // Questions on chapters, and an overview of which ideas are known and which are due.
 
-import { element } from "../shared/elements.js";
-import { mountView, partsOf } from "../shared/mount.js";
+import { element, fillIn } from "../shared/elements.js";
+import { partsOf, viewComponent } from "../shared/mount.js";
 
 // When a question is due again. What a reader answered stays in the browser.
 
@@ -46,8 +46,6 @@ function withAnswer(answers, id, right, now) {
   return { ...answers, [id]: { streak: right ? (before?.streak ?? 0) + 1 : 0, at: now } };
 }
 
-const views = new WeakMap();
-
 function createView(parent) {
   const view = { parts: partsOf(parent), onlyDue: false, forgotten: null, chips: new Map() };
   view.parts.due.addEventListener("click", () => {
@@ -62,8 +60,6 @@ function createView(parent) {
   });
   return view;
 }
-
-const filled = (text, values) => text.replace(/\{(\w+)\}/g, (whole, name) => values[name] ?? whole);
 
 /** A text's nodes, with what is between ** in bold. */
 function nodesOf(text) {
@@ -154,11 +150,11 @@ function renderStates(view) {
     if (state === "due") due.add(details);
     chip.dataset.state = state;
     const until = state === "known" ? date.format(new Date(dueAt(answers[id]))) : "";
-    chip.textContent = filled(data.words[`state-${state}`], { idea, date: until });
+    chip.textContent = fillIn(data.words[`state-${state}`], { idea, date: until });
   }
   const known = questions.filter(({ id }) => stateOf(answers[id], now) === "known").length;
   const waiting = questions.filter(({ id }) => stateOf(answers[id], now) === "due").length;
-  parts.summary.textContent = filled(data.words.summary, { known, all: questions.length, due: waiting });
+  parts.summary.textContent = fillIn(data.words.summary, { known, all: questions.length, due: waiting });
   if (!waiting) view.onlyDue = false;
   for (const { details } of view.chips.values()) {
     details.hidden = view.onlyDue && !due.has(details);
@@ -171,14 +167,10 @@ function renderStates(view) {
   parts.forget.disabled = !view.forgotten && !Object.keys(answers).length;
 }
 
-export default function (component) {
-  const { data } = component;
-  if (!data) return undefined;
-  const { view, unmount } = mountView(views, component, createView, () => {});
+export default viewComponent(createView, (view, data) => {
   const text = new TextDecoder().decode(data);
-  if (view.text === text) return unmount; // a run of the page: keep the answers on the screen
+  if (view.text === text) return; // a run of the page: keep the answers on the screen
   view.text = text;
   view.data = JSON.parse(text);
   render(view);
-  return unmount;
-}
+});

@@ -1,11 +1,10 @@
 // Marks on the cards of chapters: visited ones, and the last one.
 
-import { mountView, partsOf } from "../shared/mount.js";
+import { fillIn } from "../shared/elements.js";
+import { partsOf, readJson, viewComponent } from "../shared/mount.js";
 import { clearVisited, readVisited } from "../shared/seen.js";
 
 const RETRY = 250; // ms
-
-const views = new WeakMap();
 
 function createView(parent) {
   const view = { parts: partsOf(parent) };
@@ -30,16 +29,12 @@ function render(view) {
   if (cards.some(([, card]) => !card)) view.timer = setTimeout(render, RETRY, view);
   const values = { count: visited.length, all: Object.keys(data.titles).length, last: data.titles[last] };
   const text = visited.length ? data.words.some : data.words.none;
-  parts.summary.textContent = text.replace(/\{(\w+)\}/g, (_, name) => values[name]);
+  parts.summary.textContent = fillIn(text, values);
   parts.forget.textContent = data.words.forget;
   parts.forget.hidden = !visited.length;
 }
 
-export default function (component) {
-  const { data } = component;
-  if (!data) return undefined;
-  const { view, unmount } = mountView(views, component, createView, ({ timer }) => clearTimeout(timer));
-  view.data = JSON.parse(new TextDecoder().decode(data));
+export default viewComponent(createView, (view, data) => {
+  view.data = readJson(data);
   render(view);
-  return unmount;
-}
+}, ({ timer }) => clearTimeout(timer));

@@ -8,6 +8,9 @@ export function element(tag, className, attributes = {}) {
   return node;
 }
 
+/** A template with its values in place of "{name}". */
+export const fillIn = (text, values = {}) => text.replace(/\{([\w-]+)\}/g, (whole, name) => values[name] ?? whole);
+
 /** Give a box its hint, and the width (`--hint`, in ch) that shows it whole; a Chinese character is two wide. */
 export function setHint(input, text) {
   input.placeholder = text;

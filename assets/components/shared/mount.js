@@ -47,6 +47,23 @@ export function mountView(views, { parentElement }, create, close) {
   return { view, unmount };
 }
 
+/**
+ * What a component exports: a function that takes what Streamlit gives it to one view, made by `create`, ended by `close`;
+ * `receive` is called with the view, the data and all else that Streamlit gives.
+ */
+export function viewComponent(create, receive, close = (_view) => {}) {
+  const views = new WeakMap();
+  return (component) => {
+    if (!component.data) return undefined;
+    const { view, unmount } = mountView(views, component, create, close);
+    receive(view, component.data, component);
+    return unmount;
+  };
+}
+
+/** The object that Python sent as JSON in bytes. */
+export const readJson = (data) => JSON.parse(new TextDecoder().decode(data));
+
 /** The header, and a buffer of our own in which the sections it names begin at `start`. */
 export function readFrame(bytes) {
   // A copy: the message it came in may start at an address where no float can.

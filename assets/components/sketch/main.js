@@ -1,6 +1,6 @@
 // A reader's guess, drawn by mouse, pen, finger or keys: levels from 0 to 99, sent to Python as two digits each.
 
-import { mountView, partsOf, stopWatching, watchWidth } from "../shared/mount.js";
+import { partsOf, stopWatching, viewComponent, watchWidth } from "../shared/mount.js";
 
 // The layout of the board over a figure in CSS pixels, and the description of a point on it.
 
@@ -152,7 +152,6 @@ const TOP = 99;
 const STEP = 3; // levels of a press of an arrow key
 const FAR = 12; // with Shift
 const POLL_INTERVAL = 150; // ms between checks of a figure that is drawn on: it loads late, moves and is zoomed
-const views = new WeakMap();
 
 function createView(parent) {
   const view = { parts: partsOf(parent), levels: null, at: 0, touched: false, last: null };
@@ -276,11 +275,7 @@ function place(view) {
   drawBoard(view);
 }
 
-export default function (component) {
-  const { data, setTriggerValue } = component;
-  if (!data) return undefined;
-  const { view, unmount } = mountView(views, component, createView, closeView);
+export default viewComponent(createView, (view, data, { setTriggerValue }) => {
   view.send = (guess) => setTriggerValue("guess", guess);
   receive(view, data);
-  return unmount;
-}
+}, closeView);

@@ -1,5 +1,7 @@
 // Streamlit's own labels and hints, which it writes in English, in the language of the page.
 
+import { readJson } from "../shared/mount.js";
+
 const ATTRIBUTES = ["aria-label", "title", "placeholder", "alt"];
 const NAMED = "{label}: {name}"; // how a label stands before what it is about
 const OURS = ".stMarkdown, .katex, code, pre, svg, script, style, textarea, [role=option]"; // texts of the page itself
@@ -64,7 +66,7 @@ function observe(records) {
 
 export default function ({ data }) {
   if (!data) return;
-  const labels = Object.entries(JSON.parse(new TextDecoder().decode(data)));
+  const labels = Object.entries(readJson(data));
   const isFilled = ([english]) => english.includes("{") && english !== NAMED;
   state.exact = Object.fromEntries(labels.filter((label) => !isFilled(label)));
   state.patterns = labels.filter(isFilled).map(patternOf);

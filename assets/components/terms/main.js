@@ -3,6 +3,7 @@
 //
 // Streamlit's text is React's, so nothing is put into it: the term is found at the pointer, and marked as a highlight.
 
+import { readJson } from "../shared/mount.js";
 import { listenToFigures, markLit, pointAtParts } from "../shared/terms.js";
 
 // Terms that name a part of a figure or a control: pointing at one, or giving it the focus, lights both ends.
@@ -142,7 +143,7 @@ function later(event) {
 export default function ({ data }) {
   if (!data) return;
   const first = !state.pattern;
-  const { translations, prefix } = JSON.parse(new TextDecoder().decode(data));
+  const { translations, prefix } = readJson(data);
   state.prefix = prefix;
   state.translations = Object.fromEntries(Object.entries(translations).map(([form, text]) => [form.toLowerCase(), text]));
   state.pattern = patternOf(Object.keys(translations));

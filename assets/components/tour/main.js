@@ -5,8 +5,8 @@
 // Each step is a URL. It is opened as by the Back button: Streamlit opens its chapter, and every control takes its value
 // from the URL. So Back goes through the steps, and a step can be shared.
 
-import { copyText, element } from "../shared/elements.js";
-import { mountView, partsOf } from "../shared/mount.js";
+import { copyText, element, fillIn } from "../shared/elements.js";
+import { partsOf, readJson, viewComponent } from "../shared/mount.js";
 
 // The bar at the bottom of the window: the number of the step, its question and answers, then what the page shows, and
 // links on, back and out.
@@ -60,7 +60,7 @@ function makeBar(follow, leave, guess) {
     root.words = words;
     root.link = toAddress(step.link, true);
     root.setAttribute("aria-label", words.name);
-    place.textContent = words.place.replace("{place}", number).replace("{count}", count);
+    place.textContent = fillIn(words.place, { place: number, count });
     const isOpen = guessed === undefined;
     const reply = guessed === -1 ? "" : words[guessed === step.right ? "right" : "wrong"];
     const content = isOpen ? step.question : `${reply} ${step.shown}`.trim();
@@ -188,7 +188,6 @@ const WINDOW_PARAMETERS = ["embed", "embed_options", "lang", "present"]; // of t
 const MOST_TRIES = 3;
 const TYPED_IN = "input, textarea, select, [contenteditable], [role=textbox], [role=combobox], [role=dialog], [role=listbox], [role=application]";
 
-const views = new WeakMap();
 let tour = null; // the last data from Python
 let bar = null; // while on the tour
 let shown = 0; // the step that is shown
@@ -309,27 +308,22 @@ function pressed(event) {
 window.addEventListener("keydown", pressed);
 window.addEventListener("popstate", render);
 
-export default function (component) {
-  const { data } = component;
-  if (!data) return undefined;
-  const { view, unmount } = mountView(
-    views,
-    component,
-    (parent) => {
-      const parts = partsOf(parent);
-      parts.root.addEventListener("click", (event) => {
-        if (event.ctrlKey || event.metaKey || event.shiftKey) return;
-        event.preventDefault();
-        go(parts.root.href);
-      });
-      return { parts };
-    },
-    () => requestedStep() || close(),
-  );
-  tour = JSON.parse(new TextDecoder().decode(data));
-  const { root } = view.parts;
-  root.textContent = tour.words.start;
-  root.href = toAddress(tour.steps[0].link);
-  render();
-  return unmount;
-}
+export default viewComponent(
+  (parent) => {
+    const parts = partsOf(parent);
+    parts.root.addEventListener("click", (event) => {
+      if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+      event.preventDefault();
+      go(parts.root.href);
+    });
+    return { parts };
+  },
+  (view, data) => {
+    tour = readJson(data);
+    const { root } = view.parts;
+    root.textContent = tour.words.start;
+    root.href = toAddress(tour.steps[0].link);
+    render();
+  },
+  () => requestedStep() || close(),
+);

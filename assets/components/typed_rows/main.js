@@ -1,11 +1,9 @@
 // Rows of cells as the reader typed them. Nothing is corrected here: Python reads them and says what it cannot read.
 
-import { mountView, partsOf } from "../shared/mount.js";
+import { partsOf, viewComponent } from "../shared/mount.js";
 
 const TYPING = 350; // pause before what is typed is sent
 const DRAGGING = 60; // between two places of a dragged slider
-
-const views = new WeakMap();
 
 function createView(parent) {
   const view = { parts: partsOf(parent), rows: null, turn: 0, sending: 0 };
@@ -128,11 +126,7 @@ function send(view, pause) {
   }, pause);
 }
 
-export default function (component) {
-  const { data, setStateValue } = component;
-  if (!data) return undefined;
-  const { view, unmount } = mountView(views, component, createView, closeView);
+export default viewComponent(createView, (view, data, { setStateValue }) => {
   view.setStateValue = setStateValue;
   receive(view, data);
-  return unmount;
-}
+}, closeView);

@@ -1,7 +1,8 @@
 // The walk: one forward pass of a model, played, stepped through, zoomed into and changed.
 
 import { stageHeight } from "../shared/canvas.js";
-import { mountView, partsOf, stopWatching, watchWidth } from "../shared/mount.js";
+import { fillIn } from "../shared/elements.js";
+import { partsOf, stopWatching, viewComponent, watchWidth } from "../shared/mount.js";
 import { drawWorld } from "./draw.js";
 import { listen, listenToStage, readPlace, readWalk, writePlace } from "./input.js";
 import { around, between, boxesOf, cellOf, ease, fit, layOut, numbersOf } from "./layout.js";
@@ -9,7 +10,6 @@ import { duration, findStep, showWords, stepsOf } from "./say.js";
 
 const MOVE = 700; // ms of a camera's move
 const SAVE_AFTER = 400; // ms without a change, after which the place goes to the URL
-const views = new WeakMap();
 
 function createView(parent) {
   const parts = partsOf(parent);
@@ -32,7 +32,7 @@ function createView(parent) {
     rowIn: (box) => rowIn(view, box),
     titleOf: (box) => titleOf(view, box),
     limitOf: (box) => limitOf(view, box),
-    say: (name, values) => fill(view.words[name] ?? "", values),
+    say: (name, values) => fillIn(view.words[name] ?? "", values),
     schedule: () => schedule(view),
   });
   listen(view);
@@ -297,8 +297,6 @@ function limitOf(view, box) {
   return limits.get(box);
 }
 
-const fill = (text, values = {}) => text.replace(/\{([\w-]+)\}/g, (whole, name) => values[name] ?? whole);
-
 function label(view) {
   const { parts, words } = view;
   const names = { back: "back", step: "step", layerDown: "layer-down", layerUp: "layer-up", headDown: "head-down", headUp: "head-up", out: "zoom-out", in: "zoom-in", time: "time" };
@@ -309,11 +307,7 @@ function label(view) {
   parts.bar.setAttribute("aria-label", words.title);
 }
 
-export default function (component) {
-  const { data } = component;
-  if (!data) return undefined;
-  const { view, unmount } = mountView(views, component, createView, closeView);
+export default viewComponent(createView, (view, data, component) => {
   view.send = (name, value) => (name === "place" || name === "block" ? component.setStateValue(name, value) : component.setTriggerValue(name, value));
   receive(view, data);
-  return unmount;
-}
+}, closeView);

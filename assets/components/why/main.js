@@ -2,9 +2,7 @@
 //
 // The Atlas's reason is part of the page, in a container that stays hidden until the reader compares.
 
-import { mountView, partsOf } from "../shared/mount.js";
-
-const views = new WeakMap();
+import { partsOf, readJson, viewComponent } from "../shared/mount.js";
 
 function createView(parent) {
   const view = { parts: partsOf(parent), compared: false };
@@ -39,12 +37,9 @@ function render({ parts, data, compared }) {
   document.querySelector(`.st-key-${CSS.escape(data.reason)}`)?.toggleAttribute("data-compared", compared);
 }
 
-export default function (component) {
-  const { data } = component;
-  if (!data) return undefined;
-  const { view, unmount } = mountView(views, component, createView, () => {});
+export default viewComponent(createView, (view, data) => {
   const first = !view.data;
-  view.data = JSON.parse(new TextDecoder().decode(data));
+  view.data = readJson(data);
   view.parts.label.textContent = view.data.words.label;
   view.parts.compare.textContent = view.data.words.compare;
   if (first) {
@@ -53,5 +48,4 @@ export default function (component) {
     view.compared = compared;
   }
   render(view);
-  return unmount;
-}
+});

@@ -20,6 +20,7 @@ from tests.browser.attention_view.live_view import (
     weights_of,
 )
 from tests.viz_core.view.attention_groups import make_group
+from viz_core.view.components import COMPONENTS
 from viz_core.view.map_group import MapGroup
 from viz_core.view.payload import View
 from viz_core.view.requests import MapRequest, Pin
@@ -40,6 +41,10 @@ def test_the_mouse_reads_exact_weights_and_pins_their_row(live: LiveView, cross:
     live.until(lambda: live.state.pins == (Pin("query", row),))
     assert live.cell is not None
     assert (live.cell.group, live.cell.query, live.cell.key) == ("cross", row, column)
+    live.page.evaluate("document.activeElement.blur()")
+    live.page.keyboard.press("Escape")  # it closes something else on the page
+    expect(pressed).to_have_count(1)
+    live.map.focus()
     live.page.keyboard.press("Escape")
     expect(pressed).to_have_count(0)
 
@@ -219,3 +224,26 @@ def test_the_sentence_is_shaded_by_what_a_token_looks_at(live: LiveView, cross: 
         "all => all.map((t) => getComputedStyle(t).backgroundColor.match(/\\d+/g).map(Number))"
     )
     np.testing.assert_allclose(shades, [colour(float(weight)) for weight in expected], atol=1)
+
+
+STORE = """async (source) => {
+  const address = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
+  const { makeView, partOf, send, takeAnswer } = await import(address);
+  const [view, sent] = [makeView({}), []];
+  const moment = () => new Promise((done) => setTimeout(done, 10));
+  const header = { version: 3, base: {}, stamp: "a", parts: [], missing: ["map x"] };
+  takeAnswer(view.store, { header, buffer: new ArrayBuffer(0), start: 0 });
+  for (const name of ["map x", "map y"]) partOf(view, name);
+  Object.assign(view, { state: { layer: 1 }, setStateValue: (_, message) => sent.push(message.layer) });
+  for (const layer of [1, 1, 2]) {
+    view.state.layer = layer;
+    send(view);
+    await moment();
+  }
+  return [[...view.channel.wanted], sent];
+}"""
+
+
+def test_what_python_lacks_is_not_wanted_again_and_a_state_is_told_once(page: Page) -> None:
+    source = (COMPONENTS / "attention_view" / "store.js").read_text(encoding="utf-8")
+    assert page.evaluate(STORE, source) == [["map y"], [1, 2]]

@@ -203,6 +203,8 @@ def test_map_and_links_are_one_click_away(live: LiveView, group: MapGroup) -> No
     live.option("mode", "picture").click()
     live.wait_until_exact()
     np.testing.assert_allclose(shown(live), expected(weights_of(group, 1, 2)[0]), atol=4)
+    live.map.click(position=place(live, 1, 2))  # read off the map, which is here now
+    np.testing.assert_allclose(shown(live), expected(weights_of(group, 1, 2)[1 + COLUMNS + 2]), atol=4)
 
 
 def test_files_of_it(live: LiveView, page: Page) -> None:
