@@ -1,4 +1,4 @@
-"""Where lines break: on canvases and over charts, where no browser breaks them for us, and beside formulas."""
+"""Scripts and texts in a browser: modules that no server answers, and where lines break."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page
 
 from tests.browser.page_checks import watch
-from viz_core.view.components import link_modules
+from viz_core.view.components import link_modules, read_component
 
 COMPONENTS = Path(__file__).resolve().parents[2] / "assets" / "components"
 WRAP = """async ([source, text]) => {
@@ -81,3 +81,10 @@ def test_a_browser_follows_an_import_over_several_lines(page: Page) -> None:
         "shared/c.js": "export const one = 1;\n",
     }
     assert page.evaluate(f"(async () => ({link_modules(sources, 'x/main.js')})())()") == 3
+
+
+def test_every_component_loads(page: Page) -> None:
+    page.goto("about:blank")
+    for path in sorted(COMPONENTS.glob("*/main.js")):
+        show = read_component(path.parent.name).show
+        assert page.evaluate(f"(async () => typeof ({show}))()") == "function", path
