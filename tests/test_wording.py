@@ -54,8 +54,8 @@ def test_a_term_has_one_word_in_a_language(language: str) -> None:
         english, other = (_read(path.stem, each) for each in ("en", language))
         texts = {} if is_due(other) else {name: without_names(text) for name, text in english.sections.items()}
         for term, word in RULES["terms"][language].items():
-            said = re.compile(rf"(?<![\w-])(?:{term})(?![\w-])", re.IGNORECASE)
-            using = [name for name, text in texts.items() if said.search(text) and name in other.sections]
+            english_term = re.compile(rf"(?<![\w-])(?:{term})(?![\w-])", re.IGNORECASE)
+            using = [name for name, text in texts.items() if english_term.search(text) and name in other.sections]
             missing += [
                 (path.stem, name, term) for name in using if not re.search(word, other.sections[name], re.IGNORECASE)
             ]

@@ -150,16 +150,16 @@ def random_model(family: str, **options: Any) -> Any:
     if family in ("marian", "t5"):
         words["decoder_start_token_id"] = 0
     model_class = getattr(transformers, name)
-    return drawn(model_class, model_class.config_class(**{**sizes, **words, **options}), spared="sin")
+    return drawn(model_class, model_class.config_class(**{**sizes, **words, **options}), excluded="sin")
 
 
-def drawn(model_class: Any, config: Any, spared: str) -> Any:
+def drawn(model_class: Any, config: Any, excluded: str) -> Any:
     """A model with random weights, those of some names as they come."""
     with torch.random.fork_rng():
         torch.manual_seed(11)
         model = model_class(config).eval()
         for name, parameter in model.named_parameters():
-            if parameter.dim() > 1 and parameter.requires_grad and spared not in name:
+            if parameter.dim() > 1 and parameter.requires_grad and excluded not in name:
                 torch.nn.init.normal_(parameter, std=0.15)
     return model
 
@@ -239,7 +239,7 @@ HYBRIDS: dict[str, tuple[str, str, dict[str, Any]]] = {
 def hybrid(family: str) -> Any:
     """A model in memory with random weights, large enough that maps are far from 0."""
     name, _, options = HYBRIDS[family]
-    return drawn(getattr(transformers, name), transformers.CONFIG_MAPPING[family](**options), spared="conv")
+    return drawn(getattr(transformers, name), transformers.CONFIG_MAPPING[family](**options), excluded="conv")
 
 
 IN_MEMORY = ["gpt2", "bert", "t5", "llama", "gemma2", "vit", "marian", "dinov2", "bart"]
