@@ -10,8 +10,8 @@ from statistics import mean
 import pytest
 import torch
 
-from pages.architectures import exercises as long_texts
-from pages.bahdanau.book_variants import variants
+from pages.architectures import parts as long_texts
+from pages.bahdanau.parts import variants
 from ui.compute.heads import head_importance
 from viz_core.lessons.architectures.cheaper import held, savings
 from viz_core.lessons.attention_pooling.consistency import errors_by_rate
@@ -20,10 +20,6 @@ from viz_core.lessons.attention_pooling.in_the_plane import agreement, labelled_
 from viz_core.lessons.attention_pooling.kernel_width import descend_width
 from viz_core.lessons.attention_pooling.pooling_as_attention import sphere_errors
 from viz_core.lessons.multi_head.book_examples import book_toy
-from viz_core.lessons.position_embeddings.learn_table import learn_table, offset_share
-from viz_core.lessons.position_embeddings.order import offset_contrast, offset_spread
-from viz_core.lessons.position_embeddings.rank_collapse import collapse_curves
-from viz_core.lessons.position_embeddings.shared_layer import SharedLayer
 from viz_core.lessons.queries_keys_values.exercises import (
     channel_gates,
     channel_scores,
@@ -39,9 +35,6 @@ from viz_core.lessons.queries_keys_values.exercises import (
 )
 from viz_core.lessons.queries_keys_values.lookup import BOOK_DATABASE, approximate_lookup, embed_words
 from viz_core.lessons.scoring_functions.exercises import KEY_SIZE, contributing_components, count_costs, distance_errors
-from viz_core.positional import sinusoidal_table
-from viz_core.positional.entry import SchemeSizes
-from viz_core.positional.register import BY_NAME
 
 
 @dataclass(frozen=True)
@@ -213,31 +206,6 @@ def _importance() -> tuple[bool, ...]:
     return half, not half and aligner.value <= -1, aligner.value > -1
 
 
-def _deep() -> tuple[bool, ...]:
-    generator = torch.Generator().manual_seed(0)
-    curve = collapse_curves(torch.randn(12, 32, generator=generator) + sinusoidal_table(12, 32), 16, 4)["attention"]
-    first, last = float(curve[0]), float(curve[-1])
-    return last > first, first / 10 < last <= first, last < 1e-6
-
-
-def _learnable() -> tuple[bool, ...]:
-    """What 500 steps make of the table: no order, an order, or the sinusoids."""
-    learned = list(learn_table(24, 32, 2, 500))[-1].table
-    products = learned @ learned.T
-    adjacent, distant = products.diagonal(1).mean(), products.diagonal(12).mean()
-    sinusoids = sinusoidal_table(24, 32)
-    alike = torch.nn.functional.cosine_similarity(learned.flatten(), sinusoids.flatten(), dim=0)
-    ordered = offset_share(products) > 0.5 and bool(adjacent > distant + 1)
-    return not ordered, ordered, float(alike) > 0.5
-
-
-def _offsets() -> tuple[bool, ...]:
-    setting = SharedLayer(torch.randn(9, 32), SchemeSizes(9, 32, 4, 1, 9)).one_word()
-    relative, absolute = (setting.scores(BY_NAME[name]) for name in ("relative", "absolute"))
-    one_score = offset_spread(relative) < 1e-5
-    return one_score == (offset_spread(absolute) < 1e-5), one_score, offset_contrast(relative) < 0.1
-
-
 def _long() -> tuple[bool, ...]:
     short, long = (held(n, 512, long_texts.HEADS) for n in (long_texts.SHORT, long_texts.LONG))
     return tuple(long[name] == 10_000 * short[name] for name in ("parameters", "keys", "weights", "path"))
@@ -266,9 +234,9 @@ EXERCISES = {
     "11.4, 2": Exercise("bahdanau", "score", "alt.measured-dot-product", _score),
     "11.5, 1": Exercise("multi-head", "ones", "measured.ones", _ones),
     "11.5, 2": Exercise("transformer", "aligner", "aligns", _importance),
-    "11.6, 1": Exercise("position-embeddings", "deep", "alt.collapse", _deep),
-    "11.6, 2": Exercise("position-embeddings", "learnable", "alt.similarity", _learnable),
-    "11.6, 3": Exercise("position-embeddings", "offsets", "alt.spread", _offsets),
+    "11.6, 1": Exercise("position-embeddings", "deep"),
+    "11.6, 2": Exercise("position-embeddings", "learnable"),
+    "11.6, 3": Exercise("position-embeddings", "offsets"),
     "11.7, 1": Exercise("transformer", "deeper"),
     "11.7, 2": Exercise("transformer", "additive"),
     "11.7, 3": Exercise("model-lab", "halves"),

@@ -91,7 +91,6 @@ def test_a_chapter_is_added(tmp_path: Path) -> None:
             (tmp_path / path[1]).parent.mkdir(exist_ok=True)
             (tmp_path / path[1]).write_text(rest, encoding="utf-8")
     text = tmp_path / "assets" / "text"
-    shutil.copy(tmp_path / "pages" / "heads" / "card.py", tmp_path / "pages" / "softmax_temperature")
     gallery = tmp_path / "assets" / "gallery"
     shutil.copy(gallery / "heads.png", gallery / f"{name}.png")
     for language in languages():

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import plotly.graph_objects as go
 
-from pages.architectures.network import Edge, Unit, connections, shortest_path
+from pages.architectures.figures import Edge, Unit, connections, shortest_path
 from ui.widgets.chart import named_parts
 from ui.widgets.figure_style import ACCENT, KEYS, QUERIES, Labels, lay_out
 from viz_core.lessons.architectures.costs import LayerSizes, path_length

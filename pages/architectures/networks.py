@@ -7,7 +7,7 @@ import math
 import streamlit as st
 
 from pages.architectures.network_figure import connection_figure
-from pages.architectures.sizes import SizeInputs, move_end, number
+from pages.architectures.parts import SizeInputs, move_end, number
 from ui.chapter.chapter import Chapter
 from viz_core.lessons.architectures.costs import ARCHITECTURES, LayerSizes, longest_path, path_length
 from viz_core.lessons.architectures.experiments import signal_strength

@@ -2,15 +2,11 @@
 
 from functools import partial
 
-from pages.architectures import exercises
-from pages.architectures.book import self_attention
-from pages.architectures.network import shortest_path
+from pages.architectures import parts
+from pages.architectures.figures import shortest_path
 from pages.architectures.network_figure import connection_figure
 from pages.architectures.networks import BREAKS, WINDOWED, main_figure, more_networks
-from pages.architectures.shuffle import shuffle
-from pages.architectures.sizes import size_inputs
-from pages.architectures.stopwatch import timing
-from pages.architectures.table import curves, pairs, table
+from pages.architectures.parts import curves, pairs, self_attention, shuffle, size_inputs, table, timing
 from ui.chapter.chapter import Chapter
 from ui.compute.benchmark import measure
 from viz_core.attention import MultiHeadAttention
@@ -27,8 +23,8 @@ def costs() -> None:
 
 def long_inputs() -> None:
     """Draw the book's two exercises on long inputs."""
-    chapter.exercise("long", reveal=partial(exercises.long_inputs, chapter, inputs))
-    chapter.exercise("cheaper", reveal=partial(exercises.cheaper, chapter))
+    chapter.exercise("long", reveal=partial(parts.long_inputs, chapter, inputs))
+    chapter.exercise("cheaper", reveal=partial(parts.cheaper, chapter))
 
 
 def code() -> None:

@@ -7,8 +7,8 @@ import math
 import numpy as np
 import streamlit as st
 
-from pages.attention_pooling.fit_figures import fit_figure, map_figure
-from pages.attention_pooling.pooling import CURVE_QUERIES, MAP_QUERIES, Pooling, kernel_name, labels
+from pages.attention_pooling.figures import fit_figure, map_figure
+from pages.attention_pooling.parts import CURVE_QUERIES, MAP_QUERIES, Pooling, kernel_name, labels
 from ui.chapter.chapter import Chapter
 from viz_core.lessons.attention_pooling.broken import (
     product_weights,

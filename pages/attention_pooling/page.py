@@ -4,14 +4,21 @@ from functools import partial
 
 import streamlit as st
 
-from pages.attention_pooling import exercises
+from pages.attention_pooling import parts
+from pages.attention_pooling.figures import fit_figure
 from pages.attention_pooling.fit import data, in_numbers, picture
-from pages.attention_pooling.fit_figures import fit_figure
-from pages.attention_pooling.kernels import every_kernel, kernels, widths
-from pages.attention_pooling.learn_width import learning
-from pages.attention_pooling.plane import in_the_plane
-from pages.attention_pooling.pooling import CURVE_QUERIES, choose_pooling, labels
-from pages.attention_pooling.predictions import THE_FIT, draw_the_fit
+from pages.attention_pooling.parts import (
+    CURVE_QUERIES,
+    THE_FIT,
+    choose_pooling,
+    draw_the_fit,
+    every_kernel,
+    in_the_plane,
+    kernels,
+    labels,
+    learning,
+    widths,
+)
 from ui.chapter.chapter import Chapter
 from viz_core.attention import boxcar, constant, epanechnikov, gaussian, nadaraya_watson, triangular
 from viz_core.attention.kernel_pooling import Gaussian, kernel_weights
@@ -41,7 +48,7 @@ def mathematics() -> None:
     """Derive attention from kernels."""
     chapter.text("mathematics")
     chapter.source_card("curve", book_curve_values())
-    chapter.exercise("sphere", reveal=partial(exercises.sphere, chapter))
+    chapter.exercise("sphere", reveal=partial(parts.sphere, chapter))
 
 
 def five_kernels() -> None:
@@ -53,19 +60,19 @@ def five_kernels() -> None:
 def learn() -> None:
     """Learn the width by leaving points out."""
     learning(chapter, pooling)
-    chapter.exercise("descent", reveal=partial(exercises.descent, chapter, pooling))
+    chapter.exercise("descent", reveal=partial(parts.descent, chapter, pooling))
 
 
 def plane() -> None:
     """Pool labels in the plane."""
     in_the_plane(chapter)
-    chapter.exercise("parzen", reveal=partial(exercises.parzen, chapter))
+    chapter.exercise("parzen", reveal=partial(parts.parzen, chapter))
 
 
 def consistent() -> None:
     """Ask how fast the width should shrink as points are added."""
     chapter.text("consistent")
-    chapter.exercise("shrink", reveal=partial(exercises.shrink, chapter, pooling.noise))
+    chapter.exercise("shrink", reveal=partial(parts.shrink, chapter, pooling.noise))
 
 
 def code() -> None:

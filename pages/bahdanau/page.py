@@ -4,11 +4,17 @@ from functools import partial
 
 import streamlit as st
 
-from pages.bahdanau.alignment import how_well_aligned
-from pages.bahdanau.book import chosen_by_rule, diagrams, printed
-from pages.bahdanau.controlled_comparison import all_else_alike
-from pages.bahdanau.exercises import other_cell, other_score
-from pages.bahdanau.models import ATTENTION, PLAIN
+from pages.bahdanau.parts import (
+    ATTENTION,
+    PLAIN,
+    all_else_alike,
+    chosen_by_rule,
+    diagrams,
+    how_well_aligned,
+    other_cell,
+    other_score,
+    printed,
+)
 from pages.bahdanau.stepping import BROKEN, draw_step, states, step_control
 from ui.blocks.translation import show_notes, show_result, translate, translation_inputs
 from ui.chapter.chapter import Chapter

@@ -10,7 +10,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from pages.bahdanau import figures
-from pages.bahdanau.models import ATTENTION
+from pages.bahdanau.parts import ATTENTION
 from ui.blocks.translation import TranslationInputs, word_labels
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate, sentence_request, translator

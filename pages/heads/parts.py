@@ -22,9 +22,11 @@ from viz_core.pretrained.scan_inputs import scan_picture
 if TYPE_CHECKING:
     from serving.requests.head_circuits import HeadCircuits
 import pandas as pd
+from PIL import Image
 
 from pages.heads.figures import sets_figure
-from ui.compute.heads import HeadTable
+from ui.blocks.over_picture import weights_image
+from ui.compute.heads import HeadTable, head_scans
 from viz_core.maps.roles import beyond_chance
 
 
@@ -137,3 +139,10 @@ def long_table(tables: dict[str, HeadTable]) -> pd.DataFrame:
 def sources(chapter: Chapter) -> None:
     """Draw the cards, each with the same computed here."""
     chapter.sources({"kappa": beyond_chance(0.6, 0.2)})
+
+
+def gallery_picture() -> Image.Image:
+    """Shares of attention of the reader's heads: a row a head, a column a role."""
+    table = head_scans("reader-en").tables["narrow", "encoder-self"]
+    roles = ("previous", "next", "diagonal", "first", "separator", "punctuation", "same-word")
+    return weights_image(np.stack([table.part(role, "mean") for role in roles]).astype(np.float32))

@@ -15,8 +15,8 @@ from viz_core.pretrained.samples import sentence
 
 
 def chapter_picture(name: str) -> Image.Image:
-    """A chapter's picture, drawn by the card.py of its folder."""
-    picture: Image.Image = import_module(f"pages.{folder(name)}.card").picture()
+    """A chapter's picture, drawn by `gallery_picture` of its parts."""
+    picture: Image.Image = import_module(f"pages.{folder(name)}.parts").gallery_picture()
     return picture
 
 

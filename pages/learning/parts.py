@@ -8,16 +8,20 @@ from functools import partial
 from typing import Any
 
 import streamlit as st
+import torch
+from PIL import Image
 
 from pages.learning import figures
 from pages.learning.figures import PAPERS, PUBLISHED, Reach, published_order, read_reaches, strongest_head, turned_round
 from pages.learning.runs import RECORDED, MeasuredRun, OwnRun, recorded, stored_run
+from ui.blocks.over_picture import tiles, weights_image
 from ui.chapter.chapter import Chapter
 from ui.compute.slots import run_in_slot
 from ui.widgets.chart import Point
 from viz_core.lessons.learning.runs import right_by_length, shot_weights
 from viz_core.runtime.assets import reading
 from viz_core.tasks import POSITIONS
+from viz_core.tasks.film import load_film
 
 SOLVED, LEAST_INDUCTION = 0.85, 0.5
 
@@ -149,3 +153,15 @@ def _table(chapter: Chapter, reaches: Mapping[str, Reach]) -> None:
         )
     st.markdown("\n".join(rows))
     chapter.guidance("orders")
+
+
+SHOTS = 5
+
+
+def gallery_picture() -> Image.Image:
+    """Two layers learning to repeat: a row per head of the second layer, a column per snapshot."""
+    film = load_film(RECORDED / "repeat-two-layers-0.npz")
+    last = len(film.shots) - 1
+    shots = [round(last * (place / (SHOTS - 1)) ** 2) for place in range(SHOTS)]
+    maps = torch.stack([shot_weights(film, shot)[1] for shot in shots], dim=1)
+    return weights_image(tiles(maps.flatten(0, 1), columns=SHOTS).numpy())

@@ -8,8 +8,10 @@ from typing import Any
 
 import pandas as pd
 import streamlit as st
+from PIL import Image
 
 from pages.linear_attention.figures import decay_figure, errors_figure, map_figure, recall_figure, state_figure
+from ui.blocks.over_picture import signed_image
 from ui.blocks.stopwatch import stopwatch
 from ui.blocks.training import LiveTraining, training
 from ui.chapter.chapter import Chapter
@@ -265,3 +267,8 @@ def decay(chapter: Chapter) -> None:
     spans = [f"{1 / (1 - each):,.0f}" for each in decays]
     chapter.figure("decay", decay_figure(curves, chapter.words.group("figure")), heads=_HEADS, spans=spans)
     sources(chapter)
+
+
+def gallery_picture() -> Image.Image:
+    """The signed map of the gated delta rule on the chapter's stream."""
+    return signed_image(draw_stream(2).operator("delta", 0.9).map()[0, 0].float().numpy(), 1.0)

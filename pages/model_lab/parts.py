@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import streamlit as st
 from jaxtyping import Float
+from PIL import Image
 from torch import Tensor
 
 from pages.model_lab import figures
@@ -15,6 +16,8 @@ from pages.model_lab.figures import distances_figure, fingerprint_figure, perple
 from serving.requests.hub import HubRequest
 from serving.requests.sinks import LEAST_COUNTED, NUM_FIRST, hidden_tokens, longest_window, sinks_of, windowed
 from ui.blocks.figures import slopes_figure
+from ui.blocks.over_picture import weights_image
+from ui.blocks.translation import sample_maps
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate
 from ui.text.head_names import head_link
@@ -245,3 +248,11 @@ def _alibi(chapter: Chapter, scheme: Positions) -> None:
         head=head + 1,
         slope=f"{float(slopes[head]):.4g}",
     )
+
+
+def gallery_picture() -> Image.Image:
+    """Attention spread by layer and head of a shipped model, which loads faster than those of the lab."""
+    groups = sample_maps("transformer-en-fr", "letter")
+    layers = [group.picture(layer).fingerprints for group in groups for layer in range(len(group.calls))]
+    spread = np.array([[head["entropy"] for head in layer] for layer in layers], dtype=np.float32)
+    return weights_image(spread / spread.max(), root=False)

@@ -2,12 +2,8 @@
 
 from functools import partial
 
-from pages.multi_head.book import toy
-from pages.multi_head.costs import cost
-from pages.multi_head.flow import flow
 from pages.multi_head.inputs import layer_controls, make_layer
-from pages.multi_head.maps import main_figure, open_head
-from pages.multi_head.ranges import ranges
+from pages.multi_head.parts import cost, flow, main_figure, open_head, ranges, toy
 from ui.chapter.chapter import Chapter
 from viz_core.attention import DotProductAttention, MultiHeadAttention
 from viz_core.lessons.multi_head.book_examples import book_toy, mean_ranges

@@ -1,12 +1,23 @@
-"""Schemes by offset: which row of a table each query and key use, Shaw's clipping as published, T5's buckets."""
+"""Figures of offsets: the skew's scores by offset, clipping distances, and similarities of tables."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import plotly.graph_objects as go
-from jaxtyping import Int
+from jaxtyping import Float, Int
+from plotly.subplots import make_subplots
 
-from ui.widgets.figure_style import ACCENT, CATEGORIES, KEYS, QUERIES, SIGNED_SCALE, Labels, lay_out
+from ui.widgets.figure_style import (
+    ACCENT,
+    CATEGORIES,
+    KEYS,
+    QUERIES,
+    SIGNED_SCALE,
+    Labels,
+    lay_out,
+)
 from viz_core.positional import clipped_offsets
 
 # Shaw 2018, table 2: BLEU of English-German newstest 2013 by clipping distance k.
@@ -99,3 +110,26 @@ def bucket_figure(offsets: Int[np.ndarray, " n"], buckets: Int[np.ndarray, " n"]
             hovertemplate=f"{labels['offset']} %{{x}}: {labels['bucket']} %{{y}}<extra></extra>",
         )
     return lay_out(figure, labels["signed-offset"], labels["bucket"], height=380)
+
+
+def similarity_figure(tables: Mapping[str, Float[np.ndarray, "n d"]], labels: Labels) -> go.Figure:
+    """p_i . p_j of each table, divided by its largest, side by side on one colour scale."""
+    products = {labels[f"table-{name}"]: table @ table.T for name, table in tables.items()}
+    similarities = {title: product / np.abs(product).max() for title, product in products.items()}
+    figure = _side_by_side(similarities, "%{y}, %{x}: %{z:.3f}", labels["position"], labels["position"], 360)
+    bar = {"title": labels["similarity"], "thickness": 12}
+    return figure.update_layout(coloraxis={"colorscale": SIGNED_SCALE, "cmin": -1, "cmax": 1, "colorbar": bar})
+
+
+def _side_by_side(
+    maps: Mapping[str, Float[np.ndarray, "n n"]], hovertemplate: str, x: str, y: str, height: int
+) -> go.Figure:
+    """Maps by their titles, with the first row on top."""
+    figure = make_subplots(rows=1, cols=len(maps), subplot_titles=list(maps), shared_yaxes=True)
+    for column, values in enumerate(maps.values(), start=1):
+        cells = values.astype(np.float32)
+        heatmap = go.Heatmap(z=cells, coloraxis="coloraxis", hovertemplate=hovertemplate + "<extra></extra>")
+        figure.add_trace(heatmap, 1, column)
+    lay_out(figure, x, "", height=height)
+    figure.update_yaxes(range=[len(values) - 0.5, -0.5])
+    return figure.update_yaxes(title=y, col=1)

@@ -2,13 +2,8 @@
 
 from functools import partial
 
-from pages.position_embeddings.across import across_models
-from pages.position_embeddings.costs import costs
-from pages.position_embeddings.experiments import experiments
-from pages.position_embeddings.insight import insight
-from pages.position_embeddings.one_scheme import one_scheme
-from pages.position_embeddings.side_by_side import side_by_side
-from pages.position_embeddings.sources import sources
+from pages.position_embeddings.parts import one_scheme
+from pages.position_embeddings.sections import across_models, costs, insight, side_by_side, sources
 from pages.position_embeddings.tokens import choose_tokens
 from ui.chapter.chapter import Chapter
 from viz_core.lessons.position_embeddings.order import order_changes
@@ -33,6 +28,12 @@ chapter.takeaways()
 chapter.next()
 
 
+def book_exercises() -> None:
+    """Draw the book's three questions on positions."""
+    for name in ("deep", "learnable", "offsets"):
+        chapter.exercise(name)
+
+
 def library() -> None:
     """Draw the source cards, the library's code and the downloads."""
     sources(chapter)
@@ -48,7 +49,7 @@ chapter.deeper(
         "closer": lambda: one_scheme(chapter, inputs),
         "costs": lambda: costs(chapter, inputs),
         "across": lambda: across_models(chapter),
-        "experiments": lambda: experiments(chapter, inputs.as_typed),
+        "experiments": book_exercises,
         "library": library,
     }
 )

@@ -10,10 +10,9 @@ import plotly.graph_objects as go
 import streamlit as st
 import torch
 
-from pages.queries_keys_values import book, exercises
-from pages.queries_keys_values import lookup_figures as figures
-from pages.queries_keys_values.book_figures import identities_figure
-from pages.queries_keys_values.names import DISTANCES, MOST_LETTERS, TEMPERATURES, Database, QueryInputs
+from pages.queries_keys_values import figures, parts
+from pages.queries_keys_values.figures import identities_figure
+from pages.queries_keys_values.parts import DISTANCES, MOST_LETTERS, TEMPERATURES, Database, QueryInputs
 from ui.chapter.chapter import Chapter
 from ui.text.markdown import escape
 from viz_core.lessons.queries_keys_values.hard_and_soft import identity_lookup
@@ -87,13 +86,13 @@ def other_lookups(chapter: Chapter, database: Database, question: QueryInputs, h
     if not hide_answer:
         first = first_weights(MISSPELLED, database.keys, question.temperature)
         chapter.finding("misspelled", first is not None, lipton=_weight(first, 0), li=_weight(first, 1))
-    cards = book.cards()
+    cards = parts.cards()
     left, right = st.columns(2, gap="large")
     with left:
         chapter.source_card("exact", cards["exact"])
     with right:
         chapter.source_card("approximate", cards["approximate"])
-    chapter.exercise("approximate", reveal=partial(exercises.approximate, chapter, database, question))
+    chapter.exercise("approximate", reveal=partial(parts.approximate, chapter, database, question))
 
 
 def _exact(chapter: Chapter, database: Database, question: QueryInputs) -> None:

@@ -4,10 +4,16 @@ from functools import partial
 
 import streamlit as st
 
-from pages.queries_keys_values import book, exercises, lookup, weights_plane
-from pages.queries_keys_values.names import is_answerable, is_the_books, query_input, table_input
-from pages.queries_keys_values.plane import cone_arcs, convex_hull, distance_to_hull
-from pages.queries_keys_values.predictions import THE_ROW, shade_the_row
+from pages.queries_keys_values import lookup, parts, weights_plane
+from pages.queries_keys_values.figures import cone_arcs, convex_hull, distance_to_hull
+from pages.queries_keys_values.parts import (
+    THE_ROW,
+    is_answerable,
+    is_the_books,
+    query_input,
+    shade_the_row,
+    table_input,
+)
 from ui.chapter.chapter import Chapter
 from viz_core.lessons.queries_keys_values.hard_and_soft import identity_lookup, two_keys
 from viz_core.lessons.queries_keys_values.lookup import (
@@ -68,17 +74,17 @@ def code() -> None:
 
 
 of_the_table = {
-    "softmax": partial(book.softmax, chapter, database, question),
+    "softmax": partial(parts.softmax, chapter, database, question),
     "ways": partial(lookup.other_lookups, chapter, database, question, hides_answer),
     "identity": partial(lookup.identities, chapter),
-    "hard": partial(book.hard_and_soft, chapter, database, question),
+    "hard": partial(parts.hard_and_soft, chapter, database, question),
 }
 chapter.deeper(
     {
         "motive": partial(chapter.text, "motive"),
         **(of_the_table if answerable else {}),
         "plane": partial(weights_plane.section, chapter),
-        **({"exercises": partial(exercises.section, chapter, database, question)} if answerable else {}),
+        **({"exercises": partial(parts.section, chapter, database, question)} if answerable else {}),
         "code": code,
     }
 )

@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 import torch
 from jaxtyping import Float
 
-from pages.queries_keys_values.plane import cone_arcs, convex_hull
+from pages.queries_keys_values.figures import cone_arcs, convex_hull
 from ui.widgets.figure_style import CATEGORIES, QUERIES, VALUES, Labels, lay_out
 
 _REGION = "rgba(0, 158, 115, 0.14)"  # VALUES, thin

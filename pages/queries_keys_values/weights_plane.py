@@ -9,8 +9,8 @@ import pandas as pd
 import streamlit as st
 import torch
 
-from pages.queries_keys_values.mixture import FIRST_ROWS, Mixture
-from pages.queries_keys_values.plane import distance_to_cone, distance_to_hull
+from pages.queries_keys_values.figures import distance_to_cone, distance_to_hull
+from pages.queries_keys_values.parts import FIRST_ROWS, Mixture
 from pages.queries_keys_values.plane_figures import plane_figure
 from pages.queries_keys_values.rows import Rows, typed_rows
 from ui.chapter.chapter import Chapter

@@ -1,10 +1,16 @@
 """Relative projection: one matrix moves every position by the same offset."""
 
-from pages.relative_projection.move import choose_move
-from pages.relative_projection.predictions import THE_HAND, place_the_hand
-from pages.relative_projection.proof import proof, residuals_of
-from pages.relative_projection.rotation import matrix_and_pairs, rotation, rotation_of
-from pages.relative_projection.sources import sources
+from pages.relative_projection.parts import (
+    THE_HAND,
+    choose_move,
+    matrix_and_pairs,
+    place_the_hand,
+    proof,
+    residuals_of,
+    rotation,
+    rotation_of,
+    sources,
+)
 from ui.chapter.chapter import Chapter
 from viz_core.lessons.relative_projection.proof import (
     projection_residual,

@@ -2,10 +2,8 @@
 
 from functools import partial
 
-from pages.scoring_functions import exercises
-from pages.scoring_functions.book import output_diagram, sentences, toy
-from pages.scoring_functions.debugger import debugger
-from pages.scoring_functions.gaussian import gaussian
+from pages.scoring_functions import parts
+from pages.scoring_functions.parts import debugger, gaussian, output_diagram, sentences, toy
 from pages.scoring_functions.scaling import scaling
 from pages.scoring_functions.scores import scoring_functions
 from pages.scoring_functions.softmax import claims, masked_softmax_card, weights_picture
@@ -48,9 +46,9 @@ def mask() -> None:
 
 def book_exercises() -> None:
     """The book's exercises on scores, each with a measurement that decides it."""
-    chapter.exercise("norms", reveal=partial(exercises.norms, chapter))
-    chapter.exercise("matrix", reveal=partial(exercises.matrix, chapter))
-    chapter.exercise("cost", reveal=partial(exercises.cost, chapter))
+    chapter.exercise("norms", reveal=partial(parts.norms, chapter))
+    chapter.exercise("matrix", reveal=partial(parts.matrix, chapter))
+    chapter.exercise("cost", reveal=partial(parts.cost, chapter))
 
 
 def code() -> None:

@@ -7,7 +7,7 @@ import math
 import pandas as pd
 import streamlit as st
 
-from pages.scoring_functions.number_grid import number_grid
+from pages.scoring_functions.figures import number_grid
 from ui.chapter.chapter import Chapter
 from ui.compute.slots import cached
 from viz_core.attention.scores.register import FUNCTIONS

@@ -10,8 +10,8 @@ import plotly.graph_objects as go
 import streamlit as st
 from torch import Tensor
 
-from pages.scoring_functions.number_grid import number_grid
-from pages.scoring_functions.predictions import THE_ROW, shade_the_row
+from pages.scoring_functions.figures import number_grid
+from pages.scoring_functions.parts import THE_ROW, row_names, shade_the_row
 from pages.scoring_functions.typed_numbers import TypedNumbersError, read_batches, read_lengths
 from ui.chapter.chapter import Chapter
 from ui.text.markdown import escape
@@ -114,12 +114,6 @@ def _say_empty(chapter: Chapter, masked: MaskedSoftmax) -> None:
     if masked.empty_rows:
         names = [row_names(chapter, masked)[row] for row in masked.empty_rows]
         st.info(chapter.words("all-masked", rows=names), icon=":material/visibility_off:")
-
-
-def row_names(chapter: Chapter, masked: MaskedSoftmax) -> list[str]:
-    batch, queries, _ = masked.scores.shape
-    row = chapter.words.group("figure")["row"]
-    return [row.format(batch=b + 1, query=q + 1) for b in range(batch) for q in range(queries)]
 
 
 def _grid(chapter: Chapter, masked: MaskedSoftmax, values: Tensor, limit: float | None, high: int = _ROW) -> go.Figure:

@@ -1,10 +1,7 @@
 """Sinusoidal encoding: the table, its columns, its binary cousin and its similarity."""
 
-from pages.sinusoidal_encoding.columns import WIDEST, code, curves
 from pages.sinusoidal_encoding.figures import table_figure
-from pages.sinusoidal_encoding.properties import similarity
-from pages.sinusoidal_encoding.sources import sources
-from pages.sinusoidal_encoding.table import main_figure
+from pages.sinusoidal_encoding.parts import WIDEST, code, curves, main_figure, similarity, sources
 from ui.chapter.chapter import Chapter
 from ui.compute.slots import cached
 from viz_core.lessons.sinusoidal_encoding.properties import (

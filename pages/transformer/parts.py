@@ -7,10 +7,11 @@ from typing import Any
 
 import plotly.graph_objects as go
 import streamlit as st
+from PIL import Image
 
 from pages.transformer import figures
 from serving.requests.translation import TranslationRequest
-from ui.blocks.translation import TranslationInputs
+from ui.blocks.translation import TranslationInputs, alignment_picture
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate, sentence_request, translator
 from ui.text.model_card import trained_for
@@ -144,3 +145,8 @@ def parameters(chapter: Chapter, model: Translator) -> None:
     counts, names = anatomy.parameters_by_part(model.model), chapter.words.group("figure")
     summary = [f"{names[part]} {count:,}" for part, count in counts.items()]
     chapter.figure("parameters", lambda: figures.parameter_figure(counts, names), summary=summary)
+
+
+def gallery_picture() -> Image.Image:
+    """The head that aligns French and English, on one of the long samples."""
+    return alignment_picture("transformer-en-fr", "cat")

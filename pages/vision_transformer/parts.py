@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import streamlit as st
 from jaxtyping import Float
+from PIL import Image
 from torch import Tensor
 
 from pages.vision_transformer import figures as head_figures
@@ -17,10 +18,19 @@ from pages.vision_transformer import figures as patch_figures
 from pages.vision_transformer.figures import shuffled_picture
 from pages.vision_transformer.inputs import ROUNDING, PictureInputs, enlarged, name_of, over_grid, pin_of, place_of
 from pages.vision_transformer.prediction import preprocessing
-from serving.requests.token_maps import heads_measured, label_relevance, patch_positions, token_in_layer
-from ui.blocks.over_picture import over_picture_figure
+from serving.models.model_spec import ShippedClassifier
+from serving.requests.classification import ClassificationRequest
+from serving.requests.token_maps import (
+    heads_measured,
+    label_relevance,
+    patch_positions,
+    token_in_layer,
+    token_over_patches,
+)
+from ui.blocks.over_picture import over_picture_figure, tiles, weights_image
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate, evaluate_model
+from ui.compute.pictures import sample_picture
 from ui.text.markdown import escape, join_sentences
 from ui.text.model_card import class_label
 from ui.text.numbers import series
@@ -265,3 +275,10 @@ def _heads(chapter: Chapter, picture_inputs: PictureInputs, view: ViewState) -> 
                 first=f"{float(values[0].mean()):.2f}",
                 last=f"{float(values[-1].mean()):.2f}",
             )
+
+
+def gallery_picture() -> Image.Image:
+    """The class token's attention on a drawn boot, all heads of three layers."""
+    boot = ClassificationRequest(ShippedClassifier("vit-fashion-mnist"), sample_picture("ankle-boot"))
+    maps = evaluate(boot, token_over_patches, 0)[1:4].flatten(0, 1)
+    return weights_image(tiles(maps / maps.amax(dim=(1, 2), keepdim=True), columns=6).numpy(), root=False)

@@ -17,7 +17,6 @@ from tests.pages.reading import charts, claims, one_line, texts
 from ui.chapter.source_cards import everything_printed
 from ui.text.words import load_words
 from viz_core.lessons.attention_pooling.consistency import errors_by_rate
-from viz_core.lessons.position_embeddings.rank_collapse import distance_to_equal_rows
 from viz_core.positional import apply_rotary
 from viz_core.positional.register import SCHEMES
 
@@ -80,17 +79,6 @@ def test_the_distance_of_the_closest_two_positions_names_them(open_page: OpenPag
     assert measured
     assert float(measured[1]) == pytest.approx(float(apart.min()), rel=0.06)
     assert "more dimensions" not in texts(app)
-
-
-def test_averages_may_move_rows_apart_relatively_so_the_page_calls_it_measured() -> None:
-    """Rows 10, 0.1 and -0.1: with the mean of the other two in place of the first, the distance goes from 0.82 to 1."""
-    X = torch.tensor([[10.0], [0.1], [-0.1]])
-    averaged = torch.tensor([[0.0, 0.5, 0.5], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]) @ X
-    assert distance_to_equal_rows(X) == pytest.approx(0.817, abs=1e-3)
-    assert distance_to_equal_rows(averaged) == pytest.approx(1.0)
-    words = load_words("position-embeddings", "en")
-    for name in ("collapse", "skip"):
-        assert words(f"unbroken.{name}") == "Measured for these weights, not a theorem."
 
 
 def test_rotary_products_depend_on_the_vectors_and_on_the_offset() -> None:

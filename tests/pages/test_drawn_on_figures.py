@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from pages.attention_pooling import predictions as pooling
-from pages.queries_keys_values import predictions as names
-from pages.relative_projection import predictions as rotation
-from pages.scoring_functions import predictions as scores
+from pages.attention_pooling import parts as pooling
+from pages.queries_keys_values import parts as names
+from pages.relative_projection import parts as rotation
+from pages.scoring_functions import parts as scores
 from tests.pages.reading import components, figures, texts
 from ui.text.words import ENGLISH, load_words
 from ui.widgets.predictions import TOP, OnFigure, Truth

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from pages.architectures import exercises as architectures
-from pages.architectures.sizes import SizeInputs
+from pages.architectures import parts as architectures
+from pages.architectures.parts import SizeInputs
 from ui.chapter.chapter import Chapter
 from ui.text.words import languages, load_words
 from viz_core.lessons.architectures.costs import LayerSizes

@@ -11,8 +11,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 import ui.text.words
-from pages.bahdanau import book_variants
-from pages.bahdanau import recorded_comparison as alike
+from pages.bahdanau import parts as alike
+from pages.bahdanau import parts as book_variants
 from pages.learning import parts as past_length
 from pages.learning import rounds as two_heads
 from pages.learning import runs as measured_run

@@ -10,7 +10,7 @@ from ui.chapter.contents import page
 from ui.chapter.exercises import draw_review
 from ui.chapter.parts import Parts
 from ui.text.terms import term_table
-from ui.text.words import Words, load_words
+from ui.text.words import Words, languages, load_words
 from ui.widgets.controls import Controls
 
 OPEN_ALL = "open-all"
@@ -60,7 +60,7 @@ class Deeper:
     def _opened_by_link(self, sections: Mapping[str, Callable[[], None]]) -> frozenset[str]:
         """Return the sections that a link from before there were sections opens; decided once a visit.
 
-        It names a tab (PREFIX-section=NAME; all open where it has a label), or sets controls that are in some section.
+        It names a tab (PREFIX-section=NAME or TITLE; all open where neither fits), or sets controls that are in some section.
         """
         visit = self.controls.key("opened-by-link")
         if visit not in st.session_state:
@@ -70,7 +70,12 @@ class Deeper:
     def _requested(self, sections: Mapping[str, Callable[[], None]]) -> frozenset[str]:
         former, prefix = self.controls.key("section"), self.controls.key("")
         if former in st.query_params:
-            return frozenset(sections) & {st.query_params[former].casefold()} or frozenset(sections)
+            names = {name: name for name in sections}
+            for language in languages():
+                words = load_words(self.words.chapter, language)
+                names |= {words(f"section.{name}").casefold(): name for name in sections}
+            named = names.get(st.query_params[former].casefold())
+            return frozenset(sections if named is None else {named})
         own = [name for name in st.query_params if name.startswith(prefix)]
         if any(name.startswith(self.controls.key("open-")) for name in own):
             return frozenset()

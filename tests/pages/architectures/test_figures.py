@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pages.architectures.cost_figures import curves_figure, measured_figure, pairs_figure
-from pages.architectures.network import connections, shortest_path
+from pages.architectures.figures import connections, curves_figure, measured_figure, pairs_figure, shortest_path
 from pages.architectures.network_figure import connection_figure
 from ui.compute.benchmark import Measurement
 from ui.text.words import load_words

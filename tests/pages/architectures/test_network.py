@@ -11,7 +11,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pages.architectures.network import Unit, connections, shortest_path
+from pages.architectures.figures import Unit, connections, shortest_path
 from viz_core.lessons.architectures.costs import ARCHITECTURES, LayerSizes, longest_path, path_length, path_matrix
 
 LAYERED = ("attention", "convolution", "dilated", "restricted")

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from pages.architectures.sizes import MOST_DRAWN, nearer_end
+from pages.architectures.parts import MOST_DRAWN, nearer_end
 from tests.pages.reading import badges, claim_names, figure_names, texts
 from ui.text.words import languages, load_words
 from viz_core.lessons.architectures.costs import ARCHITECTURES, LayerSizes, layer_cost, longest_path

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from plotly.colors import hex_to_rgb
 
-from pages.architectures.cost_figures import pairs_figure
+from pages.architectures.figures import pairs_figure
 from ui.text.words import load_words
 from viz_core.lessons.architectures.costs import ARCHITECTURES, LayerSizes, path_matrix
 

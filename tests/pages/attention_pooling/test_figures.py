@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from pages.attention_pooling.fit_figures import Fit, fit_figure, map_figure, panels_figure
-from pages.attention_pooling.kernel_figures import kernels_figure, width_figure
+from pages.attention_pooling.figures import Fit, fit_figure, kernels_figure, map_figure, panels_figure, width_figure
 from ui.text.words import load_words
 from ui.widgets.figure_style import KEYS, QUERIES, VALUES
 from viz_core.attention import boxcar, gaussian, nadaraya_watson

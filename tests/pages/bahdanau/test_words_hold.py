@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from pages.bahdanau.alignment import CHANCE
+from pages.bahdanau.parts import CHANCE
 from tests.pages.reading import drawn, finding, one_line, stands
 from viz_core.pretrained import available
 

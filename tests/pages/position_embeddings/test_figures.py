@@ -9,9 +9,7 @@ import plotly.graph_objects as go
 import pytest
 import torch
 
-from pages.position_embeddings import experiment_figures, grid_figures, map_figures, offset_figures, rotary_figures
-from pages.position_embeddings.offset_figures import index_figure, table_figure
-from pages.position_embeddings.skew_figures import skew_figure
+from pages.position_embeddings import figures, offset_figures
 from ui.blocks.figures import SCORE_LIMIT
 from ui.widgets.figure_style import ACCENT
 from viz_core.lessons.position_embeddings.scheme_parts import STAGES, grid_terms, offsets_of, skew_stages
@@ -29,9 +27,9 @@ def titled(figure: go.Figure) -> bool:
 
 def test_small_maps_share_one_scale_and_read_out_tokens() -> None:
     maps = {"a": np.full((2, 2), 9.0), "b": np.array([[0.0, 1], [-1, 2]])}
-    figures = map_figures.small_maps(maps, ["<b>", "x"], "added", LABELS)
-    assert list(figures) == ["a", "b"]
-    for name, figure in figures.items():
+    drawn = figures.small_maps(maps, ["<b>", "x"], "added", LABELS)
+    assert list(drawn) == ["a", "b"]
+    for name, figure in drawn.items():
         trace = figure.data[0]
         assert np.array_equal(trace.z, maps[name].astype(np.float32))
         assert trace.z.dtype == np.float32
@@ -42,7 +40,7 @@ def test_small_maps_share_one_scale_and_read_out_tokens() -> None:
 
 @pytest.mark.parametrize(("shown", "limits"), [("added", (-4, 4)), ("scores", (-4, 4)), ("weights", (0, 1))])
 def test_the_strip_shows_the_scale_of_the_maps(shown: str, limits: tuple[float, float]) -> None:
-    trace = map_figures.scale_strip(shown, LABELS).data[0]
+    trace = figures.scale_strip(shown, LABELS).data[0]
     assert (trace.z.min(), trace.z.max()) == limits == (trace.zmin, trace.zmax)
 
 
@@ -71,7 +69,7 @@ def test_every_stage_keeps_entries_and_the_result_has_row_i_in_row_i(n: int) -> 
 
 @pytest.mark.parametrize("stage", STAGES)
 def test_a_skew_figure_shows_its_stage(stage: str) -> None:
-    figure = skew_figure(4, stage, LABELS)
+    figure = figures.skew_figure(4, stage, LABELS)
     padding, entry = figure.data
     expected = offsets_of(skew_stages(4)[stage], 4)
     assert np.array_equal(entry.z, expected, equal_nan=True)
@@ -81,20 +79,20 @@ def test_a_skew_figure_shows_its_stage(stage: str) -> None:
 
 def test_an_unknown_stage_is_refused() -> None:
     with pytest.raises(ValueError, match="expected one of scores, padded"):
-        skew_figure(4, "twisted", LABELS)
+        figures.skew_figure(4, "twisted", LABELS)
 
 
 def test_indices_are_0_to_6_for_minus_3_to_3() -> None:
-    table = table_figure(4, LABELS).data[0]
+    table = offset_figures.table_figure(4, LABELS).data[0]
     assert table.z[0].tolist() == [-3, -2, -1, 0, 1, 2, 3]
-    index = index_figure(4, None, LABELS).data[0]
+    index = offset_figures.index_figure(4, None, LABELS).data[0]
     assert index.text.tolist() == [
         ["3", "4", "5", "6"],
         ["2", "3", "4", "5"],
         ["1", "2", "3", "4"],
         ["0", "1", "2", "3"],
     ]
-    clipped = index_figure(4, 1, LABELS).data[0]
+    clipped = offset_figures.index_figure(4, 1, LABELS).data[0]
     assert clipped.text[0].tolist() == ["1", "2", "2", "2"]
     assert clipped.z[3].tolist() == [-1, -1, -1, 0]
 
@@ -102,7 +100,7 @@ def test_indices_are_0_to_6_for_minus_3_to_3() -> None:
 def test_the_grid_shows_terms_offsets_and_cells_to_click() -> None:
     module = RelativePositionEmbedding2d(2, 3, 8)
     terms = grid_terms(torch.randn(1, 6, 8), module, 1, 0)
-    figure = grid_figures.grid_figure(terms, 1, 0, LABELS)
+    figure = figures.grid_figure(terms, 1, 0, LABELS)
     heatmaps, points = figure.data[0::2], figure.data[1::2]
     for heatmap, values in zip(heatmaps, (terms.row_term, terms.column_term, terms.total), strict=True):
         np.testing.assert_allclose(heatmap.z, values.numpy(), rtol=1e-6)
@@ -113,14 +111,14 @@ def test_the_grid_shows_terms_offsets_and_cells_to_click() -> None:
 
 
 def test_the_pairs_turn_at_the_formulas_frequencies() -> None:
-    hands = rotary_figures.pairs_figure(8, 3, 16, 100.0, LABELS).data[1]
+    hands = figures.pairs_figure(8, 3, 16, 100.0, LABELS).data[1]
     turned = 8 * 100.0 ** (-np.arange(0, 16, 2) / 16)
     np.testing.assert_allclose(hands.customdata[::3], np.degrees(turned) % 360, rtol=1e-5)
 
 
 def test_the_decay_curve_and_the_offset_chosen() -> None:
     offsets = np.arange(-3, 4)
-    figure = rotary_figures.decay_figure(offsets, offsets * 2.0, -2, LABELS)
+    figure = figures.decay_figure(offsets, offsets * 2.0, -2, LABELS)
     (products,) = figure.data
     assert products.y.tolist() == (offsets * 2).tolist()
     assert figure.layout.shapes[0].x0 == -2
@@ -139,18 +137,3 @@ def test_published_bleu_by_clipping_distance() -> None:
     assert list(offset_figures.SHAW_BLEU) == [0, 1, 2, 4, 16, 64, 256]
     bar = offset_figures.shaw_figure(2, LABELS).data[0]
     assert bar.marker.color[2] == ACCENT != bar.marker.color[3]
-
-
-def test_experiment_figures_hold_their_numbers() -> None:
-    curves = {"attention": np.array([1.0, 0.1]), "skip": np.array([1.0, 0.9])}
-    assert [t.y.tolist() for t in experiment_figures.collapse_figure(curves, LABELS).data] == [
-        pytest.approx(c.tolist()) for c in curves.values()
-    ]
-    loss = experiment_figures.loss_figure([3.0, 2.0], 10, {"none": 5.0}, LABELS)
-    assert loss.data[0].y.tolist() == [3, 2]
-    assert list(loss.data[1].y) == [5, 5]
-    assert list(loss.layout.yaxis.ticktext) == ["1", "2", "5", "10"]  # in full: plotly alone writes 2 for 0.02
-    similar = experiment_figures.similarity_figure({"a": np.array([[2.0, 0], [1, 1]])}, LABELS).data[0]
-    assert similar.z.tolist() == [[1, 0.5], [0.5, 0.5]]
-    weights = experiment_figures.weights_figure({"a": np.eye(2)}, LABELS).data[0]
-    assert weights.z.tolist() == [[1, 0], [0, 1]]

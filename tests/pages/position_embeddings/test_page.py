@@ -13,7 +13,7 @@ import torch
 from safetensors.torch import save_file
 from streamlit.testing.v1 import AppTest
 
-from pages.position_embeddings.one_scheme import OWN_FIGURES
+from pages.position_embeddings.parts import OWN_FIGURES
 from tests.pages import reading
 from tests.pages.reading import texts
 from ui.text.words import SHARED, TEXT, languages, load_words
@@ -29,7 +29,7 @@ from viz_core.pretrained.samples import sentences
 from viz_core.pretrained.token_vectors import sentence_tokens
 
 CHAPTER = "position-embeddings"
-CLOSER, COSTS, EXPERIMENTS = "One scheme, closer", "Cost and reach", "Three experiments"
+CLOSER, COSTS = "One scheme, closer", "Cost and reach"
 DEFAULT = next(sample.english for sample in sentences() if sample.id == "cat")
 OpenPage = Callable[..., AppTest]
 
@@ -224,40 +224,6 @@ def test_equal_words_leave_nothing_to_shuffle(open_page: OpenPage, text: str) ->
     assert "nothing to shuffle" in app.info[0].value
 
 
-def test_deep_stacks_collapse_without_skips(open_page: OpenPage) -> None:
-    app = open_at(open_page, section=EXPERIMENTS, depth=24)
-    lines = [array(trace["y"]) for trace in figures(app)[0]["data"]]
-    assert [len(line) for line in lines] == [25] * 4
-    assert lines[0][-1] < 1e-12 < 1e-5 < lines[2][-1]
-    app.slider(key="pe-depth").set_value(1).run()
-    assert all("material/check" in claim for claim in claims(app))
-
-
-def test_a_table_is_trained_when_asked_and_kept(open_page: OpenPage) -> None:
-    app = open_at(open_page, section=EXPERIMENTS, exercise="2 · a learnable encoding", steps=500)
-    assert "Not trained yet" in app.info[0].value
-    assert not figures(app)
-    app.button(key="pe-train").click().run()
-    assert not app.exception
-    assert "After 500 of 500 steps" in texts(app)
-    assert figure_names(app) == ["loss", "similarity", "wanted"]
-    assert all("material/check" in claim for claim in claims(app))
-    before = claims(app)
-    app.run()
-    assert claims(app) == before  # kept, not trained again
-    app.segmented_control(key="pe-break-experiment").set_value("untrained").run()
-    assert [claim for claim in claims(app) if "material/check" in claim] == []
-    assert load_words(CHAPTER)("break.untrained") in [warning.value for warning in app.warning]
-    app.segmented_control(key="pe-reach").set_value(3).run()
-    assert "Not trained yet" in app.info[0].value
-
-
-def test_one_score_for_each_offset(open_page: OpenPage) -> None:
-    app = open_at(open_page, section=EXPERIMENTS, exercise="3 · a vector for each offset")
-    assert claim_names(app) == ["one-score", "told-apart", "many-scores"]
-    assert all("material/check" in claim for claim in claims(app))
-
-
 @pytest.mark.parametrize("text", ["", "   ", "\x00\x07"])
 def test_no_words_are_an_empty_state(open_page: OpenPage, text: str) -> None:
     app = open_at(open_page, source="one word")
@@ -268,7 +234,7 @@ def test_no_words_are_an_empty_state(open_page: OpenPage, text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["a", "<b>x</b> & **y**", "😀 🎉", "$5 :red[x] `c`", "שלום"])
-@pytest.mark.parametrize("section", ["Side by side", CLOSER, EXPERIMENTS])
+@pytest.mark.parametrize("section", ["Side by side", CLOSER])
 def test_any_text_is_a_sentence(open_page: OpenPage, text: str, section: str) -> None:
     open_at(open_page, text=text, section=section)
 

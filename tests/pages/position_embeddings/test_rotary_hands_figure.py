@@ -6,7 +6,7 @@ from collections import defaultdict
 
 import numpy as np
 
-from pages.position_embeddings.rotary_hands_figure import hands_figure
+from pages.position_embeddings.figures import hands_figure
 from viz_core.positional import angular_frequencies
 
 LABELS: dict[str, str] = defaultdict(lambda: "label", {"pair-number": "pair {pair}"})

@@ -9,17 +9,15 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-import torch
 from streamlit.testing.v1 import AppTest
 
-from pages.position_embeddings import playback as slideshow
-from tests.pages.reading import NUMBER, charts, drawn, finding, number, one_line, stands, value_of
-from viz_core.lessons.position_embeddings.rank_collapse import collapse_curves, layers_until_alike
+from pages.position_embeddings import sections
+from tests.pages.reading import charts, drawn, finding, number, one_line, stands
 from viz_core.lessons.position_embeddings.scheme_parts import STAGES, offsets_of, skew_stages
 from viz_core.pretrained import available
 
 OpenPage = Callable[..., AppTest]
-CLOSER, EXPERIMENTS = "One scheme, closer", "Three experiments"
+CLOSER = "One scheme, closer"
 
 
 def opened(open_page: OpenPage, **parameters: object) -> AppTest:
@@ -106,53 +104,9 @@ def test_of_costs(open_page: OpenPage, heads: int, per_head: str) -> None:
     assert parameters["Relative, 1-D"] == (2 * 256 - 1) * 256 // heads * (heads if per_head == "true" else 1)
 
 
-@pytest.mark.parametrize("depth", [1, 6, 48])
-def test_of_deep_stacks(open_page: OpenPage, depth: int) -> None:
-    app = opened(open_page, section=EXPERIMENTS, depth=depth)
-    alone, mlp, skip, both = (trace["y"] for trace in drawn(app, "collapse"))
-    alike = np.flatnonzero(alone <= 1e-12)
-    if finding(app, "With attention alone every token is the same", "do not yet make all tokens equal"):
-        assert alike[0] == number(app, "every token is the same after")
-    else:
-        assert not len(alike)
-    sentence = re.search(
-        rf"layers: ({NUMBER}) with attention alone, ({NUMBER}) with a.*?, ({NUMBER}) with skip.*?, ({NUMBER}) with b",
-        one_line(app),
-    )
-    assert sentence
-    for number_shown, curve in zip(sentence.groups(), (alone, mlp, skip, both), strict=True):
-        assert value_of(number_shown) == pytest.approx(curve[-1], rel=0.06)
-
-
-@pytest.mark.parametrize(("n", "heads", "seed"), [(2, 1, 0), (9, 8, 1), (40, 4, 2)])
-def test_enough_attention_alone_makes_all_tokens_the_same(n: int, heads: int, seed: int) -> None:
-    """What the page promises where its stack is not deep enough to show it."""
-    X = torch.randn(n, 64, generator=torch.Generator().manual_seed(seed))
-    assert layers_until_alike(collapse_curves(X, 48, heads, seed)["attention"]) is not None
-
-
-@pytest.mark.parametrize("source", ["sentence", "picture"])
-def test_of_one_word_everywhere(open_page: OpenPage, source: str) -> None:
-    app = opened(open_page, section=EXPERIMENTS, exercise="3 · a vector for each offset", source=source)
-    bars = drawn(app, "spread")[0]
-    spreads = dict(zip(bars["y"], map(value_of, bars["text"]), strict=True))
-    one_score = [name for name in reversed(spreads) if spreads[name] <= 1e-5]
-    assert f"One offset, one score: {', '.join(one_score)}." in one_line(app)
-
-
-def test_of_learning(open_page: OpenPage) -> None:
-    app = opened(open_page, section=EXPERIMENTS, exercise="2 · a learnable encoding", steps=500)
-    app.button(key="pe-train").click().run()
-    losses, sinusoids, none = (trace["y"] for trace in drawn(app, "loss"))
-    assert number(app, "begins at a loss of") == pytest.approx(losses[0], abs=6e-5)
-    assert number(app, "without positions it is") == pytest.approx(none[0], abs=6e-5)
-    below = finding(app, "It is below that of the best sinusoids", "It is not below that of the best sinusoids")
-    assert below == (number(app, "steps the loss is **") < sinusoids[0])
-
-
 def test_playing_moves_slider_words_and_picture_together(open_page: OpenPage, monkeypatch: pytest.MonkeyPatch) -> None:
     """Once each time it looks, a step; at the last one it stops, and so it does where someone takes the slider."""
-    monkeypatch.setattr(slideshow, "SECONDS", 0.0)
+    monkeypatch.setattr(sections, "SECONDS", 0.0)
     app = opened(open_page, section=CLOSER, step=4)
 
     def shows(step: int) -> bool:

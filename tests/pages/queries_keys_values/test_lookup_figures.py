@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pages.queries_keys_values.lookup_figures import weights_figure
+from pages.queries_keys_values.figures import weights_figure
 from ui.text.words import load_words
 from ui.widgets.figure_style import KEYS
 from viz_core.lessons.queries_keys_values.lookup import soft_lookup

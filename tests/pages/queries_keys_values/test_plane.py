@@ -9,7 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pages.queries_keys_values.plane import cone_arcs, convex_hull, distance_to_cone, distance_to_hull
+from pages.queries_keys_values.figures import cone_arcs, convex_hull, distance_to_cone, distance_to_hull
 
 PI = math.pi
 points = st.lists(st.tuples(st.integers(-4, 4), st.integers(-4, 4)), min_size=1, max_size=6)

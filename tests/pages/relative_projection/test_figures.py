@@ -7,8 +7,7 @@ import plotly.graph_objects as go
 import pytest
 import torch
 
-from pages.relative_projection.matrix_figure import matrix_figure
-from pages.relative_projection.residual_figures import lift_zeros, residual_figure
+from pages.relative_projection.figures import lift_zeros, matrix_figure, residual_figure
 from ui.text.words import load_words
 from ui.widgets.figure_style import SIGNED_SCALE
 from viz_core.lessons.relative_projection.proof import projection_residual

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from pages.relative_projection.rotation_figure import arc, in_turns, pairs_figure, rotation_figure, shown_pairs
+from pages.relative_projection.figures import arc, in_turns, pairs_figure, rotation_figure, shown_pairs
 from ui.text.words import load_words
 from ui.widgets.figure_style import KEYS, QUERIES
 from viz_core.positional import angular_frequencies, relative_projection, sinusoidal_table

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from pages.scoring_functions.gaussian_figures import plane_figure, softmax_figure, terms_figure
-from pages.scoring_functions.mask_figures import mask_figure
+from pages.scoring_functions.figures import mask_figure, plane_figure, softmax_figure, terms_figure
 from pages.scoring_functions.scaling_figures import histogram_figure, sharpness_figure, spread_figure
 from ui.text.words import load_words
 from viz_core.lessons.scoring_functions.gaussian_terms import gaussian_terms

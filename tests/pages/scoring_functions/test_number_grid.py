@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pages.scoring_functions.number_grid import number_grid
+from pages.scoring_functions.figures import number_grid
 
 
 def test_a_grid_of_numbers_with_masked_cells() -> None:

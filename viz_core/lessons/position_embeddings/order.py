@@ -1,4 +1,4 @@
-"""Whether a scheme sees the order of tokens: what shuffling changes, and whether an offset has one score."""
+"""Whether a scheme sees the order of tokens: what shuffling changes, and what the offset alone explains."""
 
 import numpy as np
 import torch
@@ -33,13 +33,22 @@ def is_striped(scores: Float[np.ndarray, "n n"]) -> bool:
     return offset_spread(torch.from_numpy(scores)) <= 1e-5 * (1 + float(np.abs(scores).max()))
 
 
-def offset_contrast(scores: Float[Tensor, "*batch n n"]) -> float:
-    """Largest minus smallest mean of a diagonal, in the head where this is largest.
+def offset_share(similarity: Float[Tensor, "n n"]) -> float:
+    """1 - sum (s_ij - m_(j-i))^2 / sum (s_ij - m)^2: the share of a map's variance that the offset alone explains.
 
-    0 where all offsets score alike on average.
+    m_o is the mean of the diagonal j - i = o and m that of the map; 1 for a map that is constant on each diagonal.
     """
-    means = torch.stack([d.mean(-1) for d in _diagonals(scores)], dim=-1)
-    return float((means.amax(-1) - means.amin(-1)).max())
+    n = similarity.shape[0]
+    explained = torch.empty_like(similarity)
+    for offset in range(-n + 1, n):
+        mean = similarity.diagonal(offset).mean()
+        explained.diagonal(offset).fill_(mean)
+    return float(1 - (similarity - explained).square().sum() / (similarity - similarity.mean()).square().sum())
+
+
+def table_offset_share(table: Float[Tensor, "n d"]) -> float:
+    """`offset_share` of P P^T; 1 for a single position."""
+    return offset_share(table @ table.T) if len(table) > 1 else 1.0
 
 
 def _diagonals(scores: Float[Tensor, "*batch n n"]) -> list[Float[Tensor, "*batch length"]]:

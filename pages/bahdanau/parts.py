@@ -1,0 +1,295 @@
+"""Parts of the page: alignment, recorded comparisons, the book's material and its exercises."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache, partial
+from itertools import pairwise
+from statistics import mean
+from typing import Any, NamedTuple
+
+import streamlit as st
+from PIL import Image
+
+from pages.bahdanau.figures import attention_model, balanced_figure, curves_figure, plain_model
+from ui.blocks.translation import TranslationInputs, alignment_picture
+from ui.chapter.chapter import Chapter
+from ui.compute.models import translation, translator
+from ui.text.markdown import escape
+from viz_core.lessons.bahdanau.book_examples import decoder_shapes
+from viz_core.pretrained.bleu import book_bleu
+from viz_core.pretrained.bootstrap import Difference
+from viz_core.pretrained.samples import opening
+from viz_core.runtime.assets import ASSETS, reading
+
+PLAIN, ATTENTION = "seq2seq-en-fr", "bahdanau-en-fr"
+
+
+CHANCE = 0.05  # half the 95% interval of a difference of alignment error rates over 100 resampled sentences
+
+
+def how_well_aligned(chapter: Chapter) -> None:
+    """How well the map agrees with hand-aligned sentences."""
+    measured = translator(ATTENTION).card.training.get("alignments")
+    if measured:
+        (written,), (read,) = measured["written"][0], measured["read"][0]
+        values = {"pairs": measured["pairs"]}
+        rates = {"written": written, "read": read, "diagonal": measured["diagonal"]}
+        values |= {name: f"{rate:.1%}" for name, rate in rates.items()}
+        chapter.finding("aligned", abs(written - measured["diagonal"]) <= CHANCE, **values)
+
+
+def chosen_by_rule(chapter: Chapter, request: TranslationInputs) -> None:
+    """For the page's first sentence: the plain model's translation, and how the sentence was chosen."""
+    sample = opening()
+    if request.text != sample.english:
+        return
+
+    def draw() -> None:
+        with_attention, without = (translation(name, sample.english, 1).text for name in (ATTENTION, PLAIN))
+        right = with_attention in sample.references and without not in sample.references
+        chapter.finding("opening", right, attention=escape(with_attention), plain=escape(without))
+
+    chapter.lazy("opening", draw, 60)
+
+
+def diagrams(chapter: Chapter) -> None:
+    """Both networks: one state between encoder and decoder, or all of them."""
+    names = chapter.words.group("figure")
+    plain, attention = st.columns(2, gap="large")
+    with plain:
+        chapter.figure("plain-model", lambda: plain_model(names), height=108)
+    with attention:
+        chapter.figure("attention-model", lambda: attention_model(names), height=171)
+
+
+def printed(chapter: Chapter) -> None:
+    """The shapes the book checks, its BLEU, and its settings."""
+    chapter.lazy("book", lambda: _printed(chapter), 520)
+
+
+def _printed(chapter: Chapter) -> None:
+    shapes = decoder_shapes()
+    card = translator(ATTENTION).card
+    sizes, recipe = card.config["model"], card.training["recipe"]
+    left, right = st.columns(2, gap="large")
+    with left:
+        chapter.source_card("output-shape", shapes["output"])
+        chapter.source_card("keys-shape", shapes["keys"])
+        chapter.source_card("hidden-shape", shapes["hidden"])
+    with right:
+        chapter.source_card("mouille", book_bleu("il est mouillé .".split(), "il est calme .".split()))
+        settings = [sizes[name] for name in ("embed_size", "num_hiddens", "num_layers", "dropout")]
+        chapter.source_card("settings", [*settings, recipe["adam_lr"]], vocabulary=f"{sizes['vocab_size']:,}")
+
+
+_VARIANTS = ASSETS / "book" / "bahdanau-variants.json"
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One way to build the model, trained once from each seed.
+
+    Attributes:
+        parameters: numbers it learns.
+        train_loss, validation_loss: nats a token, a row for each seed, a number for each epoch.
+    """
+
+    parameters: int
+    train_loss: tuple[tuple[float, ...], ...]
+    validation_loss: tuple[tuple[float, ...], ...]
+
+    def epochs_until(self, loss: float) -> list[int]:
+        """With each seed, the first epoch whose training loss is below this; one more than there are where none is."""
+        return [next((e for e, each in enumerate(row, 1) if each < loss), len(row) + 1) for row in self.train_loss]
+
+    def best_validation(self) -> list[float]:
+        """With each seed, the lowest validation loss of any epoch."""
+        return [min(row) for row in self.validation_loss]
+
+    def curve(self) -> list[dict[str, float]]:
+        """The training loss by epoch, mean over the seeds."""
+        epochs = zip(*self.train_loss, strict=True)
+        return [{"epoch": epoch, "train_loss": mean(each)} for epoch, each in enumerate(epochs, 1)]
+
+
+@cache
+def variants() -> Mapping[str, Variant]:
+    """The model as printed, with LSTMs, and with the scaled dot product."""
+    with reading(_VARIANTS):
+        found: dict[str, Any] = json.loads(_VARIANTS.read_text(encoding="utf-8"))["variants"]
+        return {
+            name: Variant(
+                each["parameters"],
+                tuple(map(tuple, each["train_loss"])),
+                tuple(map(tuple, each["validation_loss"])),
+            )
+            for name, each in found.items()
+        }
+
+
+_ALIKE = ASSETS / "book" / "alike.json"
+
+
+class Scores(NamedTuple):
+    """BLEU of both models on the same sentences, a number for each seed, and what attention adds with its interval."""
+
+    sentences: int
+    plain: tuple[float, ...]
+    attention: tuple[float, ...]
+    difference: Difference
+
+    def spread(self, name: str) -> tuple[float, float, float]:
+        """Mean, lowest and highest over the seeds of the model of this name, "plain" or "attention"."""
+        runs: tuple[float, ...] = getattr(self, name)
+        return mean(runs), min(runs), max(runs)
+
+    @property
+    def times(self) -> float:
+        """How many times the plain model's score the one with attention has, means over the seeds."""
+        return mean(self.attention) / mean(self.plain)
+
+
+@dataclass(frozen=True)
+class Alike:
+    """Two models, as many updates, several seeds.
+
+    Attributes:
+        recipe: how they were built and trained.
+        updates: steps of the optimiser, the same number in every run.
+        parameters: numbers that each model learns, by its name.
+        validation_loss: nats a token by model, a row for each seed, a number for each epoch.
+        bins: scores by source tokens (from, to), as many sentences in each.
+        balanced: over the sentences of all bins.
+    """
+
+    recipe: Mapping[str, Any]
+    updates: int
+    parameters: Mapping[str, int]
+    validation_loss: Mapping[str, tuple[tuple[float, ...], ...]]
+    bins: Mapping[tuple[int, int], Scores]
+    balanced: Scores
+
+    @property
+    def last_gain(self) -> float:
+        """The largest part of its validation loss that any run lost in its last epoch: how far from done they were."""
+        rows = [row for rows in self.validation_loss.values() for row in rows]
+        return max(1 - row[-1] / row[-2] for row in rows)
+
+    def curve(self, name: str) -> list[dict[str, float]]:
+        """A model's validation loss by epoch, mean over its seeds."""
+        epochs = zip(*self.validation_loss[name], strict=True)
+        return [{"epoch": epoch, "validation_loss": mean(each)} for epoch, each in enumerate(epochs, 1)]
+
+    @property
+    def grows(self) -> bool:
+        """Whether attention adds more in every bin than in the one of shorter sentences before it."""
+        return all(after > before for before, after in pairwise(each.difference.value for each in self.bins.values()))
+
+
+@cache
+def alike() -> Alike:
+    """The recorded comparison."""
+    with reading(_ALIKE):
+        found: dict[str, Any] = json.loads(_ALIKE.read_text(encoding="utf-8"))
+        return Alike(
+            found["recipe"],
+            found["updates"],
+            found["parameters"],
+            {name: tuple(map(tuple, rows)) for name, rows in found["validation_loss"].items()},
+            {(each["from"], each["to"]): _scores(each) for each in found["bins"]},
+            _scores(found["balanced"]),
+        )
+
+
+def _scores(found: Mapping[str, Any]) -> Scores:
+    bleu = found["bleu"]
+    return Scores(found["sentences"], tuple(bleu["plain"]), tuple(bleu["attention"]), Difference(*found["difference"]))
+
+
+DONE = 0.02  # part of its loss that a run which has learned all it can still loses in an epoch, at most
+
+
+def all_else_alike(chapter: Chapter) -> None:
+    """How both were trained, scores by length from every seed, what attention adds, and whether training was done."""
+    found, names = alike(), chapter.words.group("figure")
+    recipe = found.recipe
+    titles = {"plain": chapter.words("model.seq2seq-en-fr"), "attention": chapter.words("model.bahdanau-en-fr")}
+    chapter.text(
+        "alike",
+        width=recipe["num_hiddens"],
+        seeds=len(found.balanced.plain),
+        vocabulary=f"{recipe['vocab_size']:,}",
+        updates=f"{found.updates:,}",
+        epochs=recipe["epochs"],
+        each=next(iter(found.bins.values())).sentences,
+        **{f"{name}_parameters": f"{found.parameters[name]:,}" for name in titles},
+    )
+    models = {
+        title: [(*ends, *each.spread(name)) for ends, each in found.bins.items()] for name, title in titles.items()
+    }
+    values: dict[str, Any] = {"value": f"{found.balanced.difference.value:.1f}", "all": found.balanced.sentences}
+    chapter.figure("alike", lambda: balanced_figure(models, names), height=380, **values)
+    rows = [chapter.words("alike.head", **titles)]
+    rows += [_row(chapter, f"{low}–{high}", each) for (low, high), each in found.bins.items()]
+    rows.append(_row(chapter, chapter.words("alike.all", count=found.balanced.sentences), found.balanced))
+    st.markdown("\n".join(rows))
+    chapter.finding("alike", all(each.difference.low > 0 for each in found.bins.values()), **_added(found.balanced))
+    times = [f"{scores.times:.1f}" for scores in found.bins.values()]
+    chapter.finding("alike-grows", found.grows, times=times)
+    curves = {title: found.curve(name) for name, title in titles.items()}
+    losses: dict[str, Any] = {name: f"{found.curve(name)[-1]['validation_loss']:.2f}" for name in titles}
+    chapter.figure("alike-curves", lambda: curves_figure(curves, names["epoch"], names["loss"]), height=320, **losses)
+    chapter.finding("alike-done", found.last_gain <= DONE, gain=f"{found.last_gain:.1%}")
+
+
+def _row(chapter: Chapter, length: str, scores: Scores) -> str:
+    values = {name: f"{scores.spread(name)[0]:.1f}" for name in ("plain", "attention")}
+    return chapter.words("alike.row", length=length, **values, **_added(scores))
+
+
+def _added(scores: Scores) -> dict[str, str]:
+    return {name: f"{number:.1f}" for name, number in scores.difference._asdict().items()}
+
+
+LEARNED = 1.0  # nats a token: what the epochs are counted to
+
+
+def other_cell(chapter: Chapter) -> None:
+    """LSTMs in place of GRUs."""
+    _compare(chapter, "lstm")
+
+
+def other_score(chapter: Chapter) -> None:
+    """The scaled dot product in place of additive scores."""
+    _compare(chapter, "dot-product")
+
+
+def _compare(chapter: Chapter, other: str) -> None:
+    """Both learning curves, and epochs, validation and parameters of either."""
+    both = {name: variants()[name] for name in ("printed", other)}
+    names = chapter.words.group("figure")
+    curves = {chapter.words(f"variant.{name}"): each.curve() for name, each in both.items()}
+    values: dict[str, Any] = {"loss": f"{LEARNED:g}", "count": len(both[other].curve())}
+    for side, each in zip(("printed", "other"), both.values(), strict=True):
+        values |= {f"{side}_{what}": value for what, value in _training_values(each).items()}
+    chapter.figure(
+        f"measured-{other}",
+        partial(curves_figure, curves, names["epoch"], names["train-loss"], "train_loss"),
+        **values,
+    )
+
+
+def _training_values(variant: Variant) -> dict[str, Any]:
+    return {
+        "epochs": variant.epochs_until(LEARNED),
+        "validation": [f"{each:.2f}" for each in variant.best_validation()],
+        "parameters": f"{variant.parameters:,}",
+    }
+
+
+def gallery_picture() -> Image.Image:
+    """The head that aligns French and English, on one of the long samples."""
+    return alignment_picture("bahdanau-en-fr", "letter")

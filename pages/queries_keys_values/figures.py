@@ -1,0 +1,243 @@
+"""Figures of lookups: weights of a query, values in the plane, the book's diagrams."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import plotly.graph_objects as go
+import torch
+from jaxtyping import Float
+from plotly.subplots import make_subplots
+from torch import Tensor
+
+from ui.widgets.chart import named_parts
+from ui.widgets.figure_style import ACCENT, CATEGORIES, KEYS, WEIGHTS_SCALE, Labels, escape_labels, lay_out
+
+_GREY = CATEGORIES[7]
+
+
+def identities_figure(weights: Sequence[Float[np.ndarray, "_ _"]], labels: Labels) -> go.Figure:
+    """Maps of several sizes side by side, from 0 to 1."""
+    titles = [labels["identity-of"].format(count=len(each)) for each in weights]
+    figure = make_subplots(1, len(weights), subplot_titles=titles, horizontal_spacing=0.12)
+    for column, each in enumerate(weights, start=1):
+        figure.add_heatmap(
+            z=each.astype(np.float32),
+            zmin=0,
+            zmax=1,
+            colorscale=WEIGHTS_SCALE,
+            showscale=False,
+            hovertemplate=labels["looks-at"].format(query="%{y}", key="%{x}") + ": %{z:.6f}<extra></extra>",
+            x=np.arange(1, len(each) + 1),
+            y=np.arange(1, len(each) + 1),
+            row=1,
+            col=column,
+        )
+    return lay_out(
+        figure,
+        labels["as-key"],
+        "",
+        330,
+        xaxis={"showgrid": False, "zeroline": False, "nticks": 6},
+        yaxis={"autorange": "reversed", "showgrid": False, "zeroline": False, "nticks": 6},
+    ).update_yaxes(title=labels["as-query"], col=1)
+
+
+def gradient_figure(
+    gaps: Float[np.ndarray, " gaps"],
+    soft: Float[np.ndarray, " gaps"],
+    hard: Float[np.ndarray, " gaps"],
+    slope: Float[np.ndarray, " gaps"],
+    labels: Labels,
+) -> go.Figure:
+    """Above, the weight of one of two keys by its lead in score, hard and soft; below, the slope of either."""
+    figure = make_subplots(2, 1, shared_xaxes=True, row_heights=[0.6, 0.4], vertical_spacing=0.08)
+    lines = (
+        (hard, labels["hard"], {"color": _GREY, "dash": "dash", "shape": "hv"}, 1),
+        (soft, labels["soft"], {"color": KEYS, "width": 3}, 1),
+        (np.zeros_like(slope), labels["hard"], {"color": _GREY, "dash": "dash"}, 2),
+        (slope, labels["soft"], {"color": ACCENT, "width": 3}, 2),
+    )
+    for y, name, line, row in lines:
+        figure.add_scatter(
+            x=gaps.astype(np.float32),
+            y=y.astype(np.float32),
+            mode="lines",
+            name=name,
+            line=line,
+            showlegend=row == 1,
+            hovertemplate="%{x:.2f}: %{y:.4g}<extra></extra>",
+            row=row,
+            col=1,
+        )
+    lay_out(figure, "", "", 360)
+    figure.update_xaxes(title=labels["gap"], row=2)
+    figure.update_yaxes(title=labels["weight"], row=1, range=[-0.05, 1.05])
+    return figure.update_yaxes(title=labels["slope"], row=2, rangemode="tozero", nticks=4)
+
+
+MOST_LETTERS = 16  # of a word beside a picture
+_LARGEST = 1e37  # that float32 holds with room to spare
+
+
+def weights_figure(
+    weights: Float[np.ndarray, " keys"] | None, names: Sequence[tuple[str, str]], labels: Labels
+) -> go.Figure:
+    """A bar for each key, the first on top, with its value and weight; empty places without weights."""
+    places = np.arange(len(names), dtype=np.float32)
+    given = np.zeros(len(names)) if weights is None else np.minimum(weights, _LARGEST)
+    largest = max(1.0, float(np.nan_to_num(given).max()))  # more than 1 where the formula is broken
+    hover = [labels["pair"].format(key=key, value=value) for key, value in _escaped(names)]
+    figure = go.Figure(
+        go.Bar(
+            x=given.astype(np.float32),
+            y=places,
+            orientation="h",
+            marker={"color": KEYS},
+            meta="weight",
+            text=None if weights is None else [_number(weight) for weight in weights],
+            textposition="outside",
+            cliponaxis=False,
+            customdata=hover,
+            hovertemplate="%{customdata}: %{x:.6f}<extra></extra>",
+        )
+    )
+    shown = [labels["pair"].format(key=_short(key), value=_short(value)) for key, value in _escaped(names)]
+    return lay_out(
+        figure,
+        labels["weight"],
+        "",
+        90 + 30 * max(4, len(names)),
+        xaxis={
+            "range": [0, 1.14 * largest],
+            "tickvals": [0, 0.25, 0.5, 0.75, 1] if largest == 1 else None,
+            "zeroline": False,
+        },
+        yaxis={"tickvals": places, "ticktext": shown, "autorange": "reversed", "showgrid": False, "ticks": ""},
+        bargap=0.35,
+        meta=named_parts(y="key value"),
+    )
+
+
+def _number(weight: float) -> str:
+    if np.isnan(weight):
+        return "0/0"
+    return f"{weight:.3f}" if weight < 1000 else f"{weight:.2g}"
+
+
+def _escaped(names: Sequence[tuple[str, str]]) -> list[list[str]]:
+    return [escape_labels(pair) for pair in names]
+
+
+def _short(label: str) -> str:
+    return label if len(label) <= MOST_LETTERS else f"{label[: MOST_LETTERS - 1]}…"
+
+
+Points = Float[Tensor, "points 2"]
+Point = Float[Tensor, "2"]
+
+
+def convex_hull(points: Points) -> Float[Tensor, "corners 2"]:
+    """Corners of the smallest convex shape around the points, counter-clockwise (Andrew 1979, monotone chain).
+
+    Two corners where all points lie on a line, one where they are all the same.
+    """
+    if len(points) == 0:
+        raise ValueError("points: expected at least one, got none")
+    ordered = sorted({(float(x), float(y)) for x, y in points})
+    if len(ordered) == 1:
+        return torch.tensor(ordered, dtype=points.dtype)
+    lower, upper = _chain(ordered), _chain(ordered[::-1])
+    return torch.tensor(lower[:-1] + upper[:-1], dtype=points.dtype)
+
+
+def _chain(ordered: list[tuple[float, float]]) -> list[tuple[float, float]]:
+    """One side of the hull: a corner that does not turn left is not a corner."""
+    side: list[tuple[float, float]] = []
+    for point in ordered:
+        while len(side) > 1 and _turn(side[-2], side[-1], point) <= 0:
+            side.pop()
+        side.append(point)
+    return side
+
+
+def _turn(a: tuple[float, float], b: tuple[float, float], c: tuple[float, float]) -> float:
+    """Twice the area of the triangle a b c: positive if it turns left."""
+    return (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0])
+
+
+def cone_arcs(points: Points, tolerance: float = 1e-9) -> list[tuple[float, float]]:
+    """The directions in the cone {sum a_i v_i, a_i >= 0}, as angles from a start counter-clockwise to an end.
+
+    Mostly one arc: no wider than pi, or 2 pi where the cone is the whole plane. An arc from an angle
+    to itself is a ray; two of them are a line. No arc at all: every point is the origin.
+    """
+    angles = sorted({math.atan2(float(y), float(x)) for x, y in points if math.hypot(float(x), float(y)) > 0})
+    if not angles:
+        return []
+    after = [*angles[1:], angles[0] + 2 * math.pi]
+    gap, place = max((b - a, i) for i, (a, b) in enumerate(zip(angles, after, strict=True)))
+    if gap < math.pi - tolerance:  # whichever way one looks, some point is ahead
+        return [(angles[0], angles[0] + 2 * math.pi)]
+    if len(angles) == 2 and gap < math.pi + tolerance:
+        return [(angle, angle) for angle in angles]
+    start = after[place]
+    return [(start, start + 2 * math.pi - gap)]
+
+
+def distance_to_hull(point: Point, points: Points) -> float:
+    """How far a point is from the convex hull; 0 inside.
+
+    It looks at every triangle of points: a point of the hull lies in one of them (Caratheodory 1907).
+    Nothing here knows how `convex_hull` finds its corners.
+    """
+    corners = [tuple(map(float, row)) for row in points]
+    p = (float(point[0]), float(point[1]))
+    if len(corners) == 1:
+        return math.dist(p, corners[0])
+    if any(_inside(p, triangle) for triangle in itertools.combinations(corners, 3)):
+        return 0.0
+    return min(_to_segment(p, a, b) for a, b in itertools.combinations(corners, 2))
+
+
+def distance_to_cone(point: Point, points: Points) -> float:
+    """How far a point is from the cone of the points; 0 inside. Two of them are enough for any of its points."""
+    p = (float(point[0]), float(point[1]))
+    rays = [(float(x), float(y)) for x, y in points if math.hypot(float(x), float(y)) > 0]
+    if not rays:
+        return math.hypot(*p)
+    if any(_between(p, a, b) for a, b in itertools.combinations(rays, 2)):
+        return 0.0
+    return min(_to_ray(p, ray) for ray in rays)
+
+
+def _inside(p: tuple[float, float], triangle: tuple[tuple[float, ...], ...]) -> bool:
+    a, b, c = ((corner[0], corner[1]) for corner in triangle)
+    turns = (_turn(a, b, p), _turn(b, c, p), _turn(c, a, p))
+    flat = _turn(a, b, c) == 0
+    return not flat and (all(turn >= 0 for turn in turns) or all(turn <= 0 for turn in turns))
+
+
+def _between(p: tuple[float, float], a: tuple[float, float], b: tuple[float, float]) -> bool:
+    """Whether p = s a + t b with s, t >= 0."""
+    area = a[0] * b[1] - a[1] * b[0]
+    if area == 0:
+        return False
+    s = (p[0] * b[1] - p[1] * b[0]) / area
+    t = (a[0] * p[1] - a[1] * p[0]) / area
+    return s >= 0 and t >= 0
+
+
+def _to_segment(p: tuple[float, float], a: tuple[float, ...], b: tuple[float, ...]) -> float:
+    dx, dy = b[0] - a[0], b[1] - a[1]
+    length = dx * dx + dy * dy
+    along = 0.0 if length == 0 else min(1.0, max(0.0, ((p[0] - a[0]) * dx + (p[1] - a[1]) * dy) / length))
+    return math.dist(p, (a[0] + along * dx, a[1] + along * dy))
+
+
+def _to_ray(p: tuple[float, float], ray: tuple[float, float]) -> float:
+    along = max(0.0, (p[0] * ray[0] + p[1] * ray[1]) / (ray[0] ** 2 + ray[1] ** 2))
+    return math.dist(p, (along * ray[0], along * ray[1]))

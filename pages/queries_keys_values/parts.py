@@ -1,0 +1,290 @@
+"""Parts of the page: the editable database, the book's material, exercises and predictions."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import streamlit as st
+from PIL import Image
+from torch import Tensor
+
+from pages.queries_keys_values import figures
+from pages.queries_keys_values.rows import edited_table
+from ui.blocks.diagram import attention_diagram, attention_height
+from ui.blocks.over_picture import weights_image
+from ui.chapter.chapter import Chapter
+from ui.text.markdown import escape
+from ui.text.numbers import separators
+from ui.widgets.predictions import Board, OnFigure, Truth
+from viz_core.lessons.queries_keys_values.exercises import (
+    channel_gates,
+    channel_scores,
+    count_matching_limits,
+    query_jacobian,
+    ranks_while_learning,
+    taken_from_others,
+    two_pictures,
+    weighted_covariance,
+)
+from viz_core.lessons.queries_keys_values.hard_and_soft import GAPS, smallest_gradient, two_keys
+from viz_core.lessons.queries_keys_values.lookup import (
+    BOOK_DATABASE,
+    approximate_lookup,
+    beginning_distance,
+    edit_distance,
+    embed_words,
+    exact_lookup,
+    soft_lookup,
+)
+
+MOST_ROWS = 24
+MOST_LETTERS = 60
+TEMPERATURES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 100.0)
+DISTANCES = {"beginning": beginning_distance, "whole": edit_distance}
+
+
+@dataclass(frozen=True)
+class Database:
+    """The rows that can be looked up: those with a key."""
+
+    keys: tuple[str, ...]
+    values: tuple[str, ...]
+
+    @property
+    def pairs(self) -> list[tuple[str, str]]:
+        return list(zip(self.keys, self.values, strict=True))
+
+
+@dataclass(frozen=True)
+class QueryInputs:
+    """The query and the temperature of the softmax."""
+
+    query: str
+    temperature: float
+
+
+def table_input(chapter: Chapter) -> Database:
+    """Read the editable table, with a warning for every row without a usable key."""
+    label = chapter.words.label("names")
+    columns = {name: chapter.words.label(name) for name in ("key", "value")}
+    rows = edited_table(chapter.controls.key("names"), label, columns, BOOK_DATABASE, MOST_ROWS)
+    rows = [[cell.strip() for cell in row] for row in rows]
+    keyless = [value for key, value in rows if not key]
+    long = [key for key, _ in rows if len(key) > MOST_LETTERS]
+    usable = [(key, value) for key, value in rows if 0 < len(key) <= MOST_LETTERS]
+    counts = Counter(key for key, _ in usable[:MOST_ROWS])
+    for value in keyless:
+        _note(chapter, "problem.no-key", value=escape(value[:MOST_LETTERS]))
+    for key in long:
+        _note(chapter, "problem.long", key=escape(f"{key[:12]}…"), letters=len(key), most=MOST_LETTERS)
+    for key in [key for key, count in counts.items() if count > 1]:
+        _note(chapter, "problem.duplicate", key=escape(key), count=counts[key])
+    if len(usable) > MOST_ROWS:
+        _note(chapter, "problem.rows", most=MOST_ROWS, count=len(usable))
+    used = usable[:MOST_ROWS]
+    return Database(tuple(key for key, _ in used), tuple(value for _, value in used))
+
+
+def query_input(chapter: Chapter) -> QueryInputs:
+    """Read the query and the temperature."""
+    query = chapter.controls.text("query", "Li", placeholder=chapter.words("placeholder")).strip()
+    return QueryInputs(query, float(chapter.controls.select_slider("temperature", TEMPERATURES, 0.2)))
+
+
+def is_answerable(chapter: Chapter, database: Database, question: QueryInputs) -> bool:
+    """Whether there is a query and a key; a message says what is missing."""
+    if not database.keys:
+        st.info(chapter.words("problem.empty"), icon=":material/edit:")
+    elif not question.query:
+        st.info(chapter.words("problem.no-query"), icon=":material/edit:")
+    elif len(question.query) > MOST_LETTERS:
+        letters = len(question.query)
+        st.warning(chapter.words("problem.long-query", letters=letters, most=MOST_LETTERS), icon=":material/edit:")
+    else:
+        return True
+    return False
+
+
+def is_the_books(database: Database) -> bool:
+    """Whether the names are still those of the book."""
+    return database.keys == tuple(key for key, _ in BOOK_DATABASE)
+
+
+def _note(chapter: Chapter, name: str, **values: object) -> None:
+    st.caption(f":material/info: {chapter.words(name, **values)}")
+
+
+_SHOWN = 6  # keys in the diagram
+
+
+def cards() -> dict[str, str]:
+    """What the book's two queries answer here: "Li" among all names, and where Li is not there."""
+    keys, values = zip(*BOOK_DATABASE, strict=True)
+    others = [(key, value) for key, value in BOOK_DATABASE if key != "Li"]
+    nearest = approximate_lookup("Li", [key for key, _ in others], 0, beginning_distance)
+    return {
+        "exact": ", ".join(values[place] for place in exact_lookup("Li", keys)),
+        "approximate": ", ".join(others[found.place][1] for found in nearest),
+    }
+
+
+def softmax(chapter: Chapter, database: Database, question: QueryInputs) -> None:
+    """Derive the softmax and show the whole computation as a diagram."""
+    chapter.text("softmax")
+    chapter.text("mathematics")
+    diagram(chapter, database, question)
+
+
+def diagram(chapter: Chapter, database: Database, question: QueryInputs) -> None:
+    """The book's figure of attention, with the reader's query and the keys that it weighs most."""
+    weights = soft_lookup([question.query], database.keys, question.temperature)[0]
+    first = sorted(weights.argsort(descending=True)[:_SHOWN].tolist())
+    keys, values = ([names[place] for place in first] for names in (database.keys, database.values))
+    names = chapter.words.group("figure")
+    shares = [float(weights[place]) for place in first]
+    summary = [f"{escape(key)} {share:.2f}" for key, share in zip(keys, shares, strict=True)]
+    chapter.figure(
+        "diagram",
+        lambda: attention_diagram(
+            _cut(question.query),
+            [*map(_cut, keys)],
+            shares,
+            [*map(_cut, values)],
+            names["diagram-sum"],
+            names,
+            separators=separators(chapter.words.language),
+        ),
+        height=attention_height(len(first)),
+        query=escape(question.query),
+        summary=summary,
+    )
+
+
+def hard_and_soft(chapter: Chapter, database: Database, question: QueryInputs) -> None:
+    """A hard lookup and a soft one, and their gradients."""
+    chapter.text("hard")
+    soft, hard, slope = two_keys(GAPS, question.temperature)
+    names = chapter.words.group("figure")
+    chapter.figure(
+        "hard",
+        partial(figures.gradient_figure, GAPS.numpy(), soft.numpy(), hard.numpy(), slope.numpy(), names),
+        height=360,
+        temperature=f"{question.temperature:g}",
+        steepest=f"{float(slope.max()):.3g}",
+    )
+    if len(database.keys) == 1:
+        chapter.text("one-key")
+        return
+    smallest = smallest_gradient(question.query, database.keys, question.temperature)
+    values = {"smallest": f"{smallest:.1e}", "temperature": f"{question.temperature:g}"}
+    chapter.finding("vanishes", smallest > 1e-16, **values)
+
+
+def _cut(word: str) -> str:
+    return word if len(word) <= 9 else f"{word[:8]}…"
+
+
+_LIMITS = range(7)  # edits
+
+
+def section(chapter: Chapter, database: Database, question: QueryInputs) -> None:
+    """Draw three of the book's exercises."""
+    chapter.exercise("search", reveal=partial(search, chapter, database, question))
+    chapter.exercise("covariance", reveal=partial(covariance, chapter, database, question))
+    chapter.exercise("gates", reveal=partial(gates, chapter))
+
+
+def approximate(chapter: Chapter, database: Database, question: QueryInputs) -> None:
+    """Count the edit limits at which a kernel weighs the keys as the approximate lookup does."""
+    values = count_matching_limits(question.query, database.keys, _LIMITS)
+    query = escape(question.query)
+    chapter.text("measured.approximate", query=query, last=_LIMITS[-1], count=len(_LIMITS), **values)
+
+
+def covariance(chapter: Chapter, database: Database, question: QueryInputs) -> None:
+    """Compare the Jacobian of the reader's lookup with the weighted covariance."""
+    vectors = embed_words([question.query, *database.keys])
+    arguments = vectors[0], vectors[1:], question.temperature
+    slope = query_jacobian(*arguments)
+    chapter.text(
+        "measured.covariance",
+        query=escape(question.query),
+        temperature=f"{question.temperature:g}",
+        slope=f"{float(slope.norm()):.4f}",
+        off=f"{float((slope - weighted_covariance(*arguments) / question.temperature).norm()):.1e}",
+    )
+
+
+def search(chapter: Chapter, database: Database, question: QueryInputs) -> None:
+    """Show the rank of the worst-matching key rise as clicks on it train the query."""
+    vectors = embed_words([question.query, *database.keys])
+    query, keys = vectors[0], vectors[1:]
+    clicked = int((keys @ query).argmin())
+    ranks = ranks_while_learning(query, keys, clicked, question.temperature)
+    chapter.text(
+        "measured.search",
+        query=escape(question.query),
+        key=escape(database.keys[clicked]),
+        before=ranks[0],
+        count=len(keys),
+        after=ranks[-1],
+        steps=len(ranks) - 1,
+    )
+
+
+def gates(chapter: Chapter) -> None:
+    """Compare the channel gates of two pictures, and the effect of one channel on the others."""
+    first, second = (channel_scores(picture) for picture in two_pictures())
+    chapter.text(
+        "measured.gates",
+        count=len(first),
+        first=f"{float(channel_gates(first).sum()):.2f}",
+        second=f"{float(channel_gates(second).sum()):.2f}",
+        gates=f"{taken_from_others(first, by_softmax=False):.2f}",
+        softmax=f"{taken_from_others(first, by_softmax=True):.2f}",
+    )
+
+
+FIRST_ROWS = (("0.5", "2", "0.2"), ("2.4", "2.4", "0.4"), ("3", "0.6", "0.3"), ("2", "1.6", "0.1"))
+
+
+@dataclass(frozen=True, eq=False)
+class Mixture:
+    """Values in the plane, the weights as typed, and the weights after the case's constraint."""
+
+    points: Tensor
+    typed: Tensor
+    weights: Tensor
+    case: str
+
+    @property
+    def output(self) -> Tensor:
+        return self.weights @ self.points
+
+
+_KEYS = tuple(key for key, _ in BOOK_DATABASE)
+_QUERY, _COLD, _WARM = "Li", 0.2, 0.5
+THE_ROW = OnFigure(
+    Board("weights", names=_KEYS), "weights", {"query": _QUERY, "temperature": _WARM, "break": "nothing"}
+)
+
+
+def shade_the_row(chapter: Chapter) -> None:
+    """Let the reader shade the weights of one query at a higher temperature."""
+    chapter.draw_on_figure("warm", THE_ROW, warm_weights)
+
+
+def warm_weights() -> Truth:
+    """The correct weights, and three mistakes: one-hot, uniform, and at the page's own temperature."""
+    warm, cold = (soft_lookup([_QUERY], _KEYS, temperature)[0].numpy() for temperature in (_WARM, _COLD))
+    found = np.array([float(key == _QUERY) for key in _KEYS])
+    return Truth(warm, {"one": found, "alike": np.full(len(_KEYS), 1 / len(_KEYS)), "cold": cold})
+
+
+def gallery_picture() -> Image.Image:
+    """The soft-lookup weights of every name of the book's table on all names."""
+    keys = [key for key, _ in BOOK_DATABASE]
+    return weights_image(soft_lookup(keys, keys, 0.3).float().numpy())
