@@ -166,7 +166,7 @@ CONVERSIONS = {"torch.tensor", "torch.from_numpy"}
 
 
 def test_pages_call_no_function_of_torch() -> None:
-    """A page requests and never computes; a picture for the gallery is drawn beforehand, by `python -m pages.home.draw`."""
+    """A page requests and never computes; its gallery picture is drawn beforehand, by `python -m pages.home.draw`."""
     found = {
         str(path.relative_to(ROOT))
         for path in sources("pages")

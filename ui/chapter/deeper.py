@@ -60,7 +60,7 @@ class Deeper:
     def _opened_by_link(self, sections: Mapping[str, Callable[[], None]]) -> frozenset[str]:
         """Return the sections that a link from before there were sections opens; decided once a visit.
 
-        It names a tab (PREFIX-section=NAME or TITLE; all open where neither fits), or sets controls that are in some section.
+        It names a tab (PREFIX-section=NAME or TITLE; else all open), or sets controls that are in some section.
         """
         visit = self.controls.key("opened-by-link")
         if visit not in st.session_state:
