@@ -40,8 +40,8 @@ chapter = Chapter("bahdanau")
 chapter.question()
 chapter.definition()
 with chapter.card("main"):
-    request = translation_inputs(chapter, opening())
-    result = chapter.require(translate(chapter, ATTENTION, request))
+    request = translation_inputs(chapter, ATTENTION, opening())
+    result = chapter.require(translate(chapter, request))
     show_result(result)
     pictures = st.container()  # above what moves them
     step = step_control(chapter, result)
@@ -56,14 +56,11 @@ chapter.next()
 
 def alignment_map() -> None:
     """All steps as one map, how well it aligns, and how its first sentence was chosen."""
-    groups = translation_maps(ATTENTION, request.text, request.beam, current_language())
-    run_source = sentence_request(ATTENTION, request.text, request.beam).run_source
+    groups = translation_maps(request, current_language())
     contribution_kind = chapter.contributions_choice()
-    shown = translation_maps(
-        ATTENTION, request.text, request.beam, current_language(), contribution_kind=contribution_kind
-    )
+    shown = translation_maps(request, current_language(), contribution_kind)
     view = chapter.attention_view(
-        shown, aligning_head(groups), run_source=run_source, contribution_kind=contribution_kind
+        shown, aligning_head(groups), run_source=request.run_source, contribution_kind=contribution_kind
     )
     show_notes(chapter, request, result)
     chosen_by_rule(chapter, request)
@@ -77,7 +74,7 @@ def models() -> None:
     erased = chapter.break_and_explain("attended", part="models") == "attended"
     with chapter.claim_row("models"):
         plain = sentence_request(PLAIN, request.text)
-        run = sentence_request(ATTENTION, request.text, request.beam) if erased else plain
+        run = request if erased else plain
         chapter.claim("bottleneck", lambda: evaluate(run, erased_error), 0.0)
     chapter.text("state")
     chapter.text("differs")

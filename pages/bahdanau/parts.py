@@ -14,9 +14,10 @@ import streamlit as st
 from PIL import Image
 
 from pages.bahdanau.figures import attention_model, balanced_figure, curves_figure, plain_model
-from ui.blocks.translation import TranslationInputs, alignment_picture
+from serving.requests.translation import TranslationRequest
+from ui.blocks.translation import alignment_picture
 from ui.chapter.chapter import Chapter
-from ui.compute.models import translation, translator
+from ui.compute.models import sentence_request, translation, translator
 from ui.text.markdown import escape
 from viz_core.lessons.bahdanau.book_examples import decoder_shapes
 from viz_core.pretrained.bleu import book_bleu
@@ -41,14 +42,16 @@ def how_well_aligned(chapter: Chapter) -> None:
         chapter.finding("aligned", abs(written - measured["diagonal"]) <= CHANCE, **values)
 
 
-def chosen_by_rule(chapter: Chapter, request: TranslationInputs) -> None:
+def chosen_by_rule(chapter: Chapter, request: TranslationRequest) -> None:
     """For the page's first sentence: the plain model's translation, and how the sentence was chosen."""
     sample = opening()
     if request.text != sample.english:
         return
 
     def draw() -> None:
-        with_attention, without = (translation(name, sample.english, 1).text for name in (ATTENTION, PLAIN))
+        with_attention, without = (
+            translation(sentence_request(name, sample.english)).text for name in (ATTENTION, PLAIN)
+        )
         right = with_attention in sample.references and without not in sample.references
         chapter.finding("opening", right, attention=escape(with_attention), plain=escape(without))
 

@@ -11,9 +11,10 @@ from streamlit.delta_generator import DeltaGenerator
 
 from pages.bahdanau import figures
 from pages.bahdanau.parts import ATTENTION
-from ui.blocks.translation import TranslationInputs, word_labels
+from serving.requests.translation import TranslationRequest
+from ui.blocks.translation import word_labels
 from ui.chapter.chapter import Chapter
-from ui.compute.models import evaluate, sentence_request, translator
+from ui.compute.models import evaluate, translator
 from ui.text.markdown import escape
 from viz_core.lessons.bahdanau.decoder_steps import DecoderSteps, decoder_steps, step_residuals, wrong_weights
 from viz_core.pretrained import Translation
@@ -47,7 +48,7 @@ def step_control(chapter: Chapter, result: Translation) -> int:
 
 def draw_step(
     chapter: Chapter,
-    request: TranslationInputs,
+    request: TranslationRequest,
     result: Translation,
     step: int,
     badges: DeltaGenerator | None,
@@ -59,15 +60,14 @@ def draw_step(
         badges: where the claims are drawn; None if the same step, broken, is drawn beside it: then each copy shows
             the weights only, with its claims below.
     """
-    run = sentence_request(ATTENTION, request.text, request.beam)
-    steps = evaluate(run, decoder_steps)
+    steps = evaluate(request, decoder_steps)
     if setting:
-        weights, error = evaluate(run, wrong_weights, setting)
+        weights, error = evaluate(request, wrong_weights, setting)
         _weights(chapter, "weights-broken", replace(steps, weights=weights), step, result)
         with chapter.claim_row("main"):
             chapter.claim(BROKEN[setting], error, ROUNDING)
         return
-    residuals = cache(lambda: evaluate(run, step_residuals))
+    residuals = cache(lambda: evaluate(request, step_residuals))
     if badges is None:
         _weights(chapter, "weights", steps, step, result)
     else:
@@ -81,9 +81,9 @@ def draw_step(
             chapter.claim(name, lambda name=name: residuals()[name], ROUNDING)
 
 
-def states(chapter: Chapter, request: TranslationInputs, step: int) -> None:
+def states(chapter: Chapter, request: TranslationRequest, step: int) -> None:
     """The query and the context of the step chosen above."""
-    steps = evaluate(sentence_request(ATTENTION, request.text, request.beam), decoder_steps)
+    steps = evaluate(request, decoder_steps)
     chapter.figure(
         "states",
         figures.states_figure(steps, step, chapter.words.group("figure")),

@@ -8,21 +8,22 @@ from __future__ import annotations
 
 import html
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
-from ui.blocks.translation import TranslationInputs
+from serving.requests.translation import TranslationRequest
 from ui.chapter.chapter import Chapter
-from ui.compute.models import evaluate, sentence_request
+from ui.compute.models import evaluate
 from ui.text.markdown import escape
 from ui.text.numbers import localised
 from ui.text.words import Words
 from ui.widgets.figure_style import KEYS, QUERIES, Labels, escape_labels, lay_out
 from viz_core.lessons.transformer.decoding import BEAM, Node, beam_tree, sample
-from viz_core.pretrained import Translation
+from viz_core.pretrained import Translation, Translator
 from viz_core.pretrained.word_counts import FEW, word_counts
 from viz_core.pretrained.word_probabilities import NUM_RIVALS, WordProbability
 
@@ -32,12 +33,12 @@ _ROW = 84  # pixels of a step
 _BELOW, _ABOVE = 0.5, 0.1  # where a line leaves and arrives, in rows: clear of the words under a marker
 
 
-def hypotheses(chapter: Chapter, name: str, request: TranslationInputs) -> None:
+def hypotheses(chapter: Chapter, request: TranslationRequest) -> None:
     """Draw the tree of beam search for the sample or the reader's sentence, beside greedy search's result."""
     labels = chapter.words.group("figure")
     chapter.text("tree", beam=BEAM)
     text = request.text if chapter.controls.choice("tree", ("sample", "own"), "sample") == "own" else sample()
-    tree = evaluate(sentence_request(name, text, BEAM), beam_tree)
+    tree = evaluate(replace(request, text=text, beam=BEAM), beam_tree)
     values: dict[str, Any] = {}
     for search, found in (("beam", tree.beam), ("greedy", tree.greedy)):
         values[f"{search}_text"] = escape(found.text)
@@ -100,11 +101,11 @@ def _kind(node: Node) -> str:
     return "pruned" if not node.in_beam else "ended" if node.ended else "kept"
 
 
-def about_words(chapter: Chapter, model: str, request: TranslationInputs, result: Translation) -> None:
+def about_words(chapter: Chapter, model: Translator, request: TranslationRequest, result: Translation) -> None:
     """Explain the words under the translation, and name the English words that were rare in training."""
     unsure = [word.text for word in result.words if word.is_uncertain]
     chapter.finding("hesitates", bool(unsure), count=len(unsure), words=len(result.words))
-    counts = word_counts(model)
+    counts = word_counts(model.card.name)
     rare = counts.rare_words(request.text) if counts else ()
     if counts and rare:
         named = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from difflib import SequenceMatcher
 
 import numpy as np
@@ -11,13 +12,12 @@ import streamlit as st
 from jaxtyping import Float
 
 from pages.transformer.decoding import show_words
-from serving.models.model_spec import ShippedTranslator
-from serving.requests.translation import held_out_statistics
+from serving.requests.translation import TranslationRequest, held_out_statistics
 from ui.blocks.figures import lens_figure
 from ui.blocks.heads_off import name_heads, score_examples
-from ui.blocks.translation import TranslationInputs, show_result
+from ui.blocks.translation import show_result
 from ui.chapter.chapter import Chapter
-from ui.compute.models import evaluate, evaluate_model, sentence_request, translation, translation_maps
+from ui.compute.models import evaluate, evaluate_model, translation, translation_maps
 from ui.text.head_names import head_link, head_name, head_place, head_title
 from ui.text.markdown import escape, join_sentences
 from ui.text.words import current_language, load_words
@@ -37,10 +37,10 @@ _AT_ONCE = 25  # sentences between two steps of the progress
 
 
 def show_both(
-    chapter: Chapter, model: str, request: TranslationInputs, result: Translation, off: tuple[str, ...], heads: HeadsOff
+    chapter: Chapter, request: TranslationRequest, result: Translation, off: tuple[str, ...], heads: HeadsOff
 ) -> None:
     """Show the translation with and without the heads, changed words marked, and BLEU on demand."""
-    without = translation(model, request.text, request.beam, heads)
+    without = translation(replace(request, off=heads))
     places = st.columns(2, gap="medium")
     both = zip(places, ("with", "without"), (result, without), words_changed(result, without), strict=True)
     for place, name, one, changed in both:
@@ -49,19 +49,18 @@ def show_both(
             chapter.text(f"off-{name}", heads=name_heads(off), score=f"{one.log_probability:.2f}")
             show_words(chapter, f"said-{name}", one.words, changed)
     chapter.finding("same-translation", result.target_ids == without.target_ids)
-    shipped = ShippedTranslator(model)
 
     def statistics(heads: HeadsOff, start: int, stop: int) -> np.ndarray:
-        return evaluate_model(shipped, held_out_statistics, heads, start, stop)
+        return evaluate_model(request.model, held_out_statistics, heads, start, stop)
 
-    score_examples(chapter, shipped, statistics, bleu_of, heads, len(held_out()), _AT_ONCE)
+    score_examples(chapter, request.model, statistics, bleu_of, heads, len(held_out()), _AT_ONCE)
 
 
 def maps_without(
-    model: str, request: TranslationInputs, off: tuple[str, ...], heads: HeadsOff, contribution_kind: ContributionKind
+    request: TranslationRequest, off: tuple[str, ...], heads: HeadsOff, contribution_kind: ContributionKind
 ) -> tuple[tuple[MapGroup, ...], tuple[str, str]]:
     """The maps of the run without these heads, and labels of both runs."""
-    maps = translation_maps(model, request.text, request.beam, current_language(), heads, contribution_kind)
+    maps = translation_maps(replace(request, off=heads), current_language(), contribution_kind)
     return maps, (clean(request.text), f"{clean(request.text)} − {name_heads(off)}")
 
 
@@ -93,7 +92,7 @@ _RESTS = 0.01  # of the weight: so much more than it brings, at least
 
 
 def contributions(
-    chapter: Chapter, name: str, request: TranslationInputs, result: Translation, site: str, head: int, as_long: bool
+    chapter: Chapter, request: TranslationRequest, result: Translation, site: str, head: int, as_long: bool
 ) -> None:
     """Draw the open head's weights and contributions, and the share of both that the end mark gets.
 
@@ -101,8 +100,7 @@ def contributions(
         as_long: whether the claim about the mark is broken: as if the vectors of all keys were of one length.
     """
     labels, here = chapter.words.group("figure"), head_title(head_name(site, head))
-    translation_request = sentence_request(name, request.text, request.beam)
-    found = evaluate(translation_request, contributions_of, site, head)
+    found = evaluate(request, contributions_of, site, head)
     rows = result.source_tokens if site.startswith("encoder") else result.target_tokens
     columns = result.decoder_tokens if site.startswith("decoder") and site.endswith("self") else result.source_tokens
     mark = 0 if columns is result.decoder_tokens else len(columns) - 1
@@ -115,7 +113,7 @@ def contributions(
             chapter.figure(f"contribution-{kind}", figure, head=here)
     weight, norm = found.shares(mark)
     chapter.text("mark", mark=f"`{columns[mark]}`", weight=f"{weight:.0%}", norm=f"{norm:.0%}")
-    layers = evaluate(translation_request, mark_by_layer, site, mark, as_long=as_long)
+    layers = evaluate(request, mark_by_layer, site, mark, as_long=as_long)
     lines = [
         chapter.words("mark-layer", layer=layer, weight=f"{weight:.0%}", norm=f"{norm:.0%}")
         for layer, (weight, norm) in enumerate(zip(*layers, strict=True), start=1)
@@ -158,11 +156,10 @@ _LOGIT_ROUNDING = 1e-4
 _MAX_HEADS = 12  # that a picture shows
 
 
-def lens(chapter: Chapter, name: str, request: TranslationInputs, result: Translation) -> None:
+def lens(chapter: Chapter, request: TranslationRequest, result: Translation) -> None:
     """Draw each layer's prediction, and what each part adds to the logit of the word written."""
     labels = chapter.words.group("figure")
-    translation_request = sentence_request(name, request.text, request.beam)
-    seen, split = evaluate(translation_request, through_the_layers), evaluate(translation_request, split_of_the_logits)
+    seen, split = evaluate(request, through_the_layers), evaluate(request, split_of_the_logits)
     chapter.text("lens")
     steps, last = len(result.target_tokens), len(seen.tokens) - 1
     early, before, after = seen.before_and_after(result.target_tokens)

@@ -1,5 +1,6 @@
 """The Transformer: type English, read French, open every head."""
 
+from collections.abc import Sequence
 from functools import cache, partial
 
 import streamlit as st
@@ -7,13 +8,14 @@ import streamlit as st
 from pages.transformer.decoding import about_words, hypotheses, show_words, table_of_words
 from pages.transformer.heads import contributions, lens, maps_without, show_both, which_head_aligns
 from pages.transformer.parts import broken_map, causal_mask, inside_the_encoder, parameters, training
+from serving.requests.translation import TranslationRequest
 from ui.blocks.heads_off import head_buttons, head_importance_grid, head_switches, heads_menu, open_head, toggle_head
 from ui.blocks.score_products import open_pair, score_products
 from ui.blocks.translation import second_sentence, show_notes, show_result, translate, translation_inputs
 from ui.blocks.walk import small_walk, walk_link
 from ui.chapter.chapter import Chapter
 from ui.compute.heads import head_importance
-from ui.compute.models import evaluate, row_error, sentence_request, translation_maps, translator
+from ui.compute.models import evaluate, row_error, translation_maps, translator
 from ui.text.head_names import HeadNames
 from ui.text.words import current_language
 from ui.widgets.view_link import open_map, open_tokens
@@ -27,7 +29,10 @@ from viz_core.models import (
     TransformerEncoder,
     TransformerEncoderBlock,
 )
+from viz_core.pretrained import Translation, Translator
 from viz_core.trace import attend, attention_weights
+from viz_core.view.map_group import MapGroup
+from viz_core.view.state import ViewState
 from viz_core.view.translation import aligning_head
 
 MODEL = "transformer-en-fr"
@@ -35,63 +40,61 @@ ROUNDING = 1e-5  # what float32 may lose in sums of a few hundred terms
 LOGIT_ROUNDING = 1e-4  # the same through all layers and the output layer
 
 
-def causality(setting: str) -> None:
+def causality(chapter: Chapter, request: TranslationRequest, result: Translation, broken: str, setting: str) -> None:
     """The claims about the decoder with this setting; if something is broken, above them a map of its own."""
     measured = unmasked_residuals if setting else translation_residuals
-    residuals = cache(lambda: evaluate(translation_request, measured))
+    residuals = cache(lambda: evaluate(request, measured))
     if broken:
-        broken_map(chapter, translation_request, result, setting)
+        broken_map(chapter, request, result, setting)
     with chapter.claim_row("main"):
         chapter.claim("future", lambda: residuals()["future"], 0.0)
         chapter.claim("leak", lambda: residuals()["leak"], ROUNDING)
 
 
-def search() -> None:
+def search(
+    chapter: Chapter, model: Translator, request: TranslationRequest, result: Translation, groups: Sequence[MapGroup]
+) -> None:
     """How the words were chosen: probabilities, rare words, the tree of beam search, and two checks of decoding."""
     show_notes(chapter, request, result)
-    about_words(chapter, MODEL, request, result)
-    hypotheses(chapter, MODEL, request)
+    about_words(chapter, model, request, result)
+    hypotheses(chapter, request)
     with chapter.claim_row("search"):
-        found = cache(lambda: evaluate(translation_request, translation_residuals))
-        chapter.claim("cache", lambda: found()["cache"], LOGIT_ROUNDING)
+        chapter.claim("cache", lambda: evaluate(request, translation_residuals)["cache"], LOGIT_ROUNDING)
         chapter.claim("rows", lambda: row_error(groups), ROUNDING, heads=sum(c.num_heads for c in result.trace))
 
 
-def about_contributions() -> None:
+def about_contributions(
+    chapter: Chapter, request: TranslationRequest, result: Translation, groups: Sequence[MapGroup], view: ViewState
+) -> None:
     """Weights beside contributions, and a claim that vectors of one length break."""
     as_long = chapter.break_it("as-long", part="contributions") == "as-long"
-    contributions(chapter, MODEL, request, result, *open_head(groups, view), as_long=as_long)
+    contributions(chapter, request, result, *open_head(groups, view), as_long=as_long)
     if as_long:
         st.warning(chapter.words("break.as-long"), icon=":material/build_circle:")
 
 
-def worth() -> None:
-    """What each head is worth. A click switches a head, which changes the whole page."""
-    if heads.read(st.session_state.get(chapter.controls.key("without"), off)) != without:
+def importance(chapter: Chapter, model: Translator, heads: HeadNames, off: tuple[str, ...]) -> None:
+    """The importance of each head. A click switches a head, which changes the whole page."""
+    if heads.read(st.session_state.get(chapter.controls.key("without"), off)) != heads.read(off):
         st.rerun()
     head_importance_grid(chapter, MODEL, head_importance(MODEL), heads, off)
     which_head_aligns(chapter, model)
     chapter.exercise("aligner")
 
 
-def products() -> None:
+def products(chapter: Chapter, request: TranslationRequest, groups: Sequence[MapGroup], view: ViewState) -> None:
     """A score as a sum over dimensions, and what additive scores would cost."""
-    score_products(chapter, translation_request, groups, view)
+    score_products(chapter, request, groups, view)
     chapter.exercise("additive")
 
 
-def mask() -> None:
-    """The causal mask, and what a changed word can reach."""
-    causal_mask(chapter, model, result, view)
-
-
-def sizes() -> None:
+def sizes(chapter: Chapter, model: Translator) -> None:
     """Parameters by part, and the cost of more layers."""
     parameters(chapter, model)
     chapter.exercise("deeper")
 
 
-def code() -> None:
+def code(chapter: Chapter, result: Translation, groups: Sequence[MapGroup], view: ViewState) -> None:
     """Sources, source code and downloads."""
     chapter.sources({"voita": None, "michel": None, "kobayashi": None, "clark": None})
     chapter.code(
@@ -121,13 +124,13 @@ with st.container(horizontal=True, key="overview"):
         walk_link(current_language())
     small_walk("translator", current_language(), height=120)
 with chapter.card("main"):
-    request = translation_inputs(chapter)
+    request = translation_inputs(chapter, MODEL)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         broken = chapter.break_it("no-mask")
         menu = heads_menu(chapter)
     waiting = st.container(key="waiting")  # messages come and go here, and move nothing below them, nor take its focus
     with waiting:
-        result = chapter.require(translate(chapter, MODEL, request))
+        result = chapter.require(translate(chapter, request))
     written, maps = st.container(gap="xsmall", key="result"), st.container(key="stage")
 
 model = translator(MODEL)
@@ -135,25 +138,20 @@ heads = HeadNames.of(result.trace)
 with menu():
     off = head_switches(chapter, heads)
     contribution_kind = chapter.contributions_choice()
-    second, inputs = second_sentence(chapter, MODEL, request, contribution_kind)
+    second, inputs = second_sentence(chapter, request, contribution_kind)
 without = heads.read(off)
 with waiting:
-    groups = translation_maps(MODEL, request.text, request.beam, current_language())
-    shown = (
-        translation_maps(MODEL, request.text, request.beam, current_language(), contribution_kind=contribution_kind)
-        if contribution_kind
-        else groups
-    )
-translation_request = sentence_request(MODEL, request.text, request.beam)
+    groups = translation_maps(request, current_language())
+    shown = translation_maps(request, current_language(), contribution_kind) if contribution_kind else groups
 with written:
     if off:
-        show_both(chapter, MODEL, request, result, off, without)
+        show_both(chapter, request, result, off, without)
     else:
         show_result(result)
         show_words(chapter, "said", result.words)
 with maps:
     if off and not second:
-        second, inputs = maps_without(MODEL, request, off, without, contribution_kind)
+        second, inputs = maps_without(request, off, without, contribution_kind)
     view = aligning_head(groups)
     if not broken:
         view = chapter.attention_view(
@@ -161,7 +159,7 @@ with maps:
             view,
             second=second,
             inputs=inputs,
-            run_source=translation_request.run_source,
+            run_source=request.run_source,
             off=without,
             on_switch=partial(toggle_head, chapter, heads),
             on_cell=partial(open_pair, groups),
@@ -169,22 +167,22 @@ with maps:
         )
         with menu():
             head_buttons(chapter, heads, groups, view, off)
-    chapter.side_by_side(broken, causality)
+    chapter.side_by_side(broken, partial(causality, chapter, request, result, broken))
 
 chapter.exercise("shape", collapsed=True)
 chapter.takeaways()
 chapter.next()
 chapter.deeper(
     {
-        "search": search,
-        "mask": mask,
-        "inside": lambda: inside_the_encoder(chapter, MODEL, request, result),
-        "lens": lambda: lens(chapter, MODEL, request, result),
-        "contributions": about_contributions,
-        "products": products,
-        "worth": worth,
+        "search": lambda: search(chapter, model, request, result, groups),
+        "mask": lambda: causal_mask(chapter, model, result, view),
+        "inside": lambda: inside_the_encoder(chapter, model, request, result),
+        "lens": lambda: lens(chapter, request, result),
+        "contributions": lambda: about_contributions(chapter, request, result, groups, view),
+        "products": lambda: products(chapter, request, groups, view),
+        "worth": lambda: importance(chapter, model, heads, off),
         "training": lambda: training(chapter, model),
-        "parameters": sizes,
-        "code": code,
+        "parameters": lambda: sizes(chapter, model),
+        "code": lambda: code(chapter, result, groups, view),
     }
 )

@@ -11,9 +11,9 @@ from PIL import Image
 
 from pages.transformer import figures
 from serving.requests.translation import TranslationRequest
-from ui.blocks.translation import TranslationInputs, alignment_picture
+from ui.blocks.translation import alignment_picture
 from ui.chapter.chapter import Chapter
-from ui.compute.models import evaluate, sentence_request, translator
+from ui.compute.models import evaluate
 from ui.text.model_card import trained_for
 from ui.text.terms import device_name
 from viz_core.lessons.transformer.layers import (
@@ -30,13 +30,13 @@ from viz_core.pretrained import Translation, Translator
 from viz_core.view.state import ViewState
 
 
-def inside_the_encoder(chapter: Chapter, name: str, request: TranslationInputs, result: Translation) -> None:
+def inside_the_encoder(chapter: Chapter, model: Translator, request: TranslationRequest, result: Translation) -> None:
     """Every step of the encoder with this sentence's numbers."""
     names = chapter.words.group("figure")
-    walk = cache(lambda: evaluate(sentence_request(name, request.text, request.beam), encoder_walk))
+    walk = cache(lambda: evaluate(request, encoder_walk))
     chapter.text("inside")
     chapter.lazy("depth", lambda: _depth(chapter, walk()[0], names), 480)
-    ahead = anatomy.step_names(translator(name).model.encoder)
+    ahead = anatomy.step_names(model.model.encoder)
     places = {figures.step_name(*step, names): place for place, step in enumerate(ahead)}
     shown = chapter.controls.select("step", tuple(places), next(iter(places)))
     chapter.figure(

@@ -53,12 +53,12 @@ def title(model: Translator) -> str:
 
 
 def test_whatever_is_asked_about_a_sentence_its_run_is_kept_once() -> None:
-    first = translation(TINY, TEXT, 1)
+    first = translation(sentence_request(TINY, TEXT))
     assert len(results()) == 1
-    maps = translation_maps(TINY, TEXT, 1, "en")
+    maps = translation_maps(sentence_request(TINY, TEXT), "en")
     residuals = evaluate(sentence_request(TINY, TEXT), translation_residuals)
-    assert translation(TINY, TEXT, 1) is first
-    assert translation_maps(TINY, TEXT, 1, "en") is maps
+    assert translation(sentence_request(TINY, TEXT)) is first
+    assert translation_maps(sentence_request(TINY, TEXT), "en") is maps
     assert evaluate(sentence_request(TINY, TEXT), translation_residuals) is residuals
     assert maps[0].calls[0] in list(first.trace)
     assert {name: len(values) for name, values in values_by_type(results()).items()} == {
@@ -70,9 +70,9 @@ def test_whatever_is_asked_about_a_sentence_its_run_is_kept_once() -> None:
 
 def test_the_maps_alone_keep_the_run_as_well() -> None:
     """A card of the home page asks for them first; the chapter then finds the translation."""
-    translation_maps(TINY, TEXT, 1, "en")
+    translation_maps(sentence_request(TINY, TEXT), "en")
     [made] = values_by_type(results())["Translation"]
-    assert translation(TINY, TEXT, 1) is made
+    assert translation(sentence_request(TINY, TEXT)) is made
     text = metrics().text().decode()
     assert 'kind="translation"' not in text
     assert 'atlas_computations_total{kind="map_groups",outcome="done"} 1.0' in text
@@ -82,17 +82,17 @@ def test_a_sentence_is_cut_into_tokens_once(monkeypatch: pytest.MonkeyPatch) -> 
     tokenizer, cut = translator(TINY).tokenizer, list[str]()
     encode = tokenizer.encode
     monkeypatch.setattr(tokenizer, "encode", lambda text: cut.append(text) or encode(text))
-    translation(TINY, TEXT, 1)
-    translation_maps(TINY, TEXT, 1, "en")
+    translation(sentence_request(TINY, TEXT))
+    translation_maps(sentence_request(TINY, TEXT), "en")
     evaluate(sentence_request(TINY, TEXT), translation_residuals)
     evaluate(sentence_request(TINY, TEXT), future_leak, 1)
     assert cut == [TEXT]
 
 
 def test_what_is_found_takes_no_slot() -> None:
-    translation(TINY, TEXT, 1)
+    translation(sentence_request(TINY, TEXT))
     for _ in range(3):
-        translation(TINY, TEXT, 1)
+        translation(sentence_request(TINY, TEXT))
     assert 'atlas_computations_total{kind="translation",outcome="done"} 1.0' in metrics().text().decode()
 
 

@@ -30,8 +30,9 @@ def warm_up() -> None:
     """
     first = sentences()[0].english
     for card in available(task="translation"):
-        runner().warm(sentence_request(card.name, first))
-        translation_maps(card.name, first, 1, ENGLISH)
+        sample = sentence_request(card.name, first)
+        runner().warm(sample)
+        translation_maps(sample, ENGLISH)
     for card in available(task="classification"):
         samples = GARMENTS if card.config["model"]["num_channels"] == 1 else SCENES
         request = ClassificationRequest(ShippedClassifier(card.name), sample_picture(samples[0]))

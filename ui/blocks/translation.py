@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import TypeVar
 
 import streamlit as st
 from PIL import Image
 
+from serving.requests.translation import TranslationRequest
 from ui.blocks.over_picture import weights_image
 from ui.chapter.chapter import Chapter
-from ui.compute.models import translation, translation_maps
+from ui.compute.models import sentence_request, translation, translation_maps
 from ui.text.errors import explain
 from ui.text.markdown import escape
 from ui.text.words import ENGLISH, Words, current_language, load_words
@@ -68,23 +69,11 @@ def choose_token(chapter: Chapter, name: str, tokens: Sequence[str], first: int,
 BEAMS = {"greedy": 1, "beam 4": 4}
 
 
-@dataclass(frozen=True)
-class TranslationInputs:
-    """The sentence to translate, and the search."""
-
-    text: str
-    search: str
-
-    @property
-    def beam(self) -> int:
-        """Beam size; 1 for greedy search."""
-        return BEAMS[self.search]
-
-
-def translation_inputs(chapter: Chapter, first: Sample | None = None) -> TranslationInputs:
+def translation_inputs(chapter: Chapter, model: str, first: Sample | None = None) -> TranslationRequest:
     """Draw a text input, sample sentences and the choice of search; return what is chosen. The URL holds it.
 
     Args:
+        model: name of the translator.
         first: the sentence that the page opens with, offered before the others.
     """
     words = load_words("translation")
@@ -104,27 +93,27 @@ def translation_inputs(chapter: Chapter, first: Sample | None = None) -> Transla
                     on_click=set_text,
                     args=(key, sample.english),
                 )
-    return TranslationInputs(text, search)
+    return sentence_request(model, text, BEAMS[search])
 
 
-def translate(chapter: Chapter, model: str, request: TranslationInputs) -> Translation | None:
+def translate(chapter: Chapter, request: TranslationRequest) -> Translation | None:
     """Return the translation, or None after a message that says why there is none."""
-    return or_explain(chapter, lambda: translation(model, request.text, request.beam))
+    return or_explain(chapter, lambda: translation(request))
 
 
 def second_sentence(
-    chapter: Chapter, model: str, request: TranslationInputs, contribution_kind: ContributionKind = ""
+    chapter: Chapter, request: TranslationRequest, contribution_kind: ContributionKind = ""
 ) -> tuple[tuple[MapGroup, ...], tuple[str, str]]:
     """Draw the input of a second sentence; return its maps, or none, and the names of both sentences."""
     words = load_words("translation")
     text = chapter.controls.text("second", "", placeholder=words("placeholder"))
-    inputs = TranslationInputs(text, request.search)
-    result = translate(chapter, model, inputs) if text.strip() else None
+    second = replace(request, text=text)
+    result = translate(chapter, second) if text.strip() else None
     if result is None:
         return (), ("", "")
     show_result(result)
-    show_notes(chapter, inputs, result)
-    maps = translation_maps(model, text, request.beam, current_language(), contribution_kind=contribution_kind)
+    show_notes(chapter, second, result)
+    maps = translation_maps(second, current_language(), contribution_kind)
     return maps, (clean(request.text), clean(text))
 
 
@@ -133,13 +122,14 @@ def show_result(result: Translation) -> None:
     st.markdown(f"## {load_words('translation')('result', text=escape(result.text))}")
 
 
-def show_notes(chapter: Chapter, request: TranslationInputs, result: Translation) -> None:
+def show_notes(chapter: Chapter, request: TranslationRequest, result: Translation) -> None:
     """Draw notes on the search and, for a sample sentence, its BLEU scores."""
     words = load_words("translation")
+    search = next(name for name, beam in BEAMS.items() if beam == request.beam)
     notes = [
         words(
             "measured",
-            search=chapter.words(f"option.{request.search}"),
+            search=chapter.words(f"option.{search}"),
             tokens=len(result.target_tokens),
             score=f"{result.log_probability:.2f}",
         )
@@ -156,7 +146,7 @@ def show_notes(chapter: Chapter, request: TranslationInputs, result: Translation
 
 def sample_maps(model: str, sample_id: str) -> tuple[MapGroup, ...]:
     """Return the maps of a sample sentence, for a picture without text."""
-    return translation_maps(model, sentence(sample_id), 1, ENGLISH)
+    return translation_maps(sentence_request(model, sentence(sample_id)), ENGLISH)
 
 
 def alignment_picture(model: str, sample_id: str) -> Image.Image:

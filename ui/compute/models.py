@@ -24,7 +24,6 @@ from ui.compute.slots import cached, compute_cached, results, run_in_slot
 from ui.text.words import load_words
 from viz_core.maps.contribution_shares import ContributionKind
 from viz_core.pretrained import Translation, Translator
-from viz_core.trace import HeadsOff
 from viz_core.view.map_group import MapGroup
 
 if TYPE_CHECKING:
@@ -148,21 +147,21 @@ def translator_or_none(name: str) -> Translator | None:
         return None
 
 
-def sentence_request(name: str, text: str, beam: int = 1, off: HeadsOff = ()) -> TranslationRequest:
-    """Return the request for the translation of a text, with some heads off."""
-    return TranslationRequest(ShippedTranslator(name), text, beam, off)
+def sentence_request(name: str, text: str, beam: int = 1) -> TranslationRequest:
+    """Return the request for the translation of a text."""
+    return TranslationRequest(ShippedTranslator(name), text, beam)
 
 
-def translation(name: str, text: str, beam: int, off: HeadsOff = ()) -> Translation:
+def translation(request: TranslationRequest) -> Translation:
     """Return a translation with its trace."""
-    return run(sentence_request(name, text, beam, off), "translation", "translating")
+    return run(request, "translation", "translating")
 
 
 def translation_maps(
-    name: str, text: str, beam: int, language: str, off: HeadsOff = (), contribution_kind: ContributionKind = ""
+    request: TranslationRequest, language: str, contribution_kind: ContributionKind = ""
 ) -> tuple[MapGroup, ...]:
     """Return the maps of a translation for an attention view."""
-    return map_groups(sentence_request(name, text, beam, off), "translation", language, contribution_kind)
+    return map_groups(request, "translation", language, contribution_kind)
 
 
 @st.cache_data(max_entries=4, ttl=20, show_spinner=False)
