@@ -81,9 +81,6 @@ def shares_at(film: Film, shot: int, in_lengths: bool = False) -> list[Contribut
     return [ContributionShares(Direct(weights), vectors, unit) for weights, vectors in layers]
 
 
-_RIGHT = 0.99
-
-
 PERIOD = 6  # letters that are repeated once
 Pattern: TypeAlias = str | tuple[int, ...]
 """The key of each query, -1 for none; "off", "trained", "uniform", or a name that `pattern` takes."""
