@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,6 @@ from pages.model_lab.models import Progress
 from pages.model_lab.result import _measured, _written
 from serving.requests.hub import HubModelSpec
 from tests.pages.reading import claims, texts
-from tests.viz_core.hub.families import build_all
 from ui.text.model_card import named_model
 from ui.text.words import load_words
 from viz_core.hub import HubError, HubRun, Token, load_hub
@@ -32,12 +32,6 @@ installed = pytest.mark.skipif(
 
 
 pytestmark = pytest.mark.usefixtures("offline_lab")
-
-
-@pytest.fixture(scope="session")
-def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A host's folder with a tiny model of each kind; none of them knows any language."""
-    return build_all(("bert", "gpt2", "llama", "gpt-oss", "t5", "bloom", "vit"), tmp_path_factory.mktemp("models"))
 
 
 def test_the_lab_opens_on_a_model_that_ships_and_has_said_something(open_page: OpenPage) -> None:
@@ -246,6 +240,7 @@ def test_broken_weights_are_a_sentence_and_the_session_goes_on(open_page: OpenPa
     weights = broken / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:2000])
     app = open_page("model-lab", **{"ml-model": "broken"})
+    shutil.rmtree(broken)
     assert app.warning
     assert not claims(app)
     app.selectbox(key="ml-model").set_value("bert").run()

@@ -16,8 +16,7 @@ from streamlit.testing.v1 import AppTest
 from pages.model_lab.media import over_patches_figure
 from serving.requests.picture_sinks import picture_rows
 from tests.pages.reading import alts, claim_names, claims, texts
-from tests.viz_core.hub.families import build_all
-from tests.viz_core.images.hostile_pictures import BAD, GOOD, encode, quarters
+from tests.viz_core.images.hostile_pictures import encode, quarters
 from ui.text.words import load_words
 from viz_core.hub import HubRun, HubVision, PatchGrid, load_hub
 from viz_core.images.drawn import drawn_picture
@@ -29,13 +28,6 @@ OpenPage = Callable[..., AppTest]
 
 
 pytestmark = pytest.mark.usefixtures("offline_lab")
-
-
-@pytest.fixture(scope="module")
-def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A host's folder with tiny models that look at pictures, and one that reads."""
-    families = ("vit", "dinov2", "registers", "bert", "llava", "smolvlm", "paligemma", "qwen2_vl", "clip")
-    return build_all(families, tmp_path_factory.mktemp("models"))
 
 
 def upload(app: AppTest, key: str, content: bytes) -> AppTest:
@@ -66,17 +58,6 @@ def test_a_model_of_pictures_and_texts_has_a_way_to_the_chapter_on_heads(open_pa
 def test_a_reading_model_has_no_way_to_the_vision_chapter(open_page: OpenPage) -> None:
     app = open_page("model-lab", **{"ml-model": "bert"})
     assert not [link for link in app.get("page_link") if "vt-lab" in link.proto.query_string]
-
-
-def test_hostile_pictures_in_the_lab(open_page: OpenPage) -> None:
-    """A few of those that the vision chapter gets, all of them, through the same upload."""
-    app = open_page("model-lab", **{"ml-model": "vit"})
-    for name in ("CMYK JPEG", "nothing", "rotated photo", "SVG named .png", "truncated PNG", "30,000 x 2"):
-        content = GOOD[name][0] if name in GOOD else BAD[name][0]
-        upload(app, "ml-picture", content)
-        assert bool(claims(app)) == (name in GOOD), name
-        if name in BAD:
-            assert BAD[name][1] in texts(app), name
 
 
 @pytest.mark.parametrize("family", ["vit", "dinov2", "registers"])

@@ -266,11 +266,6 @@ def test_a_broken_model_is_a_sentence(no_checkpoints: Path, open_page: OpenPage)
     assert "is not the file that was published" in texts(app)
 
 
-def test_a_lab_model_that_is_not_here_is_a_sentence(open_page: OpenPage) -> None:
-    app = open_page(CHAPTER, **{"vt-lab": "nobody/<b>nothing"})
-    assert "nobody/<b>nothing is not on this machine" in texts(app)
-
-
 def test_what_the_exercise_says_is_so(model: ImageClassifier, boot: Classification) -> None:
     """Tokens with their positions in another order: the class token's answer is the same up to rounding."""
     order = torch.cat((torch.tensor([0]), 1 + random_order(16, 1)))

@@ -1,24 +1,29 @@
-"""Heads switched off on the Transformer page: by link and by button, both translations, their score, the lens."""
+"""Words with their probabilities, and translations with heads switched off, against the recorded pass."""
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from benchmarks.view_bytes import decode_view
+from pages.transformer.decoding import percent, table_of_words
+from pages.transformer.heads import words_changed
 from tests.pages.reading import badges, components, drawn, finding, number, stands, texts
 from ui.compute.heads import HeadImportance, HeadWorth, head_importance
 from ui.text.words import ENGLISH, load_words
 from viz_core.maps.alignments import best_aligner
 from viz_core.maps.contributions import contribution_norms
-from viz_core.pretrained import Translator, load_translator
+from viz_core.pretrained import Translation, Translator
 from viz_core.pretrained.bleu import corpus_bleu
 from viz_core.pretrained.bootstrap import Difference
 from viz_core.pretrained.samples import held_out
+from viz_core.pretrained.word_probabilities import Rival, WordProbability
 from viz_core.trace import intervene, off, record
 
 OpenPage = Callable[..., AppTest]
@@ -26,9 +31,67 @@ TEXT = "The black cat is sleeping on my bed."
 _LAYER = re.compile(r"\*\*Layer \d:\*\* (\d+)% → (\d+)%")
 
 
-@pytest.fixture(scope="module")
-def translator() -> Translator:
-    return load_translator("transformer-en-fr")
+def lines_of_words(app: AppTest) -> list[str]:
+    return [element.proto.body for element in app.get("html") if 'class="predicted"' in element.proto.body]
+
+
+def test_words_rivals_and_where_it_hesitates(open_page: OpenPage, translator: Translator) -> None:
+    text = "The dog i saw bit <b>Zorglub</b>."
+    app = open_page("transformer", **{"t-text": text})
+    stands(app)
+    result = translator.translate(text)
+    (line,) = lines_of_words(app)
+    shown = re.findall(r"-tip\"><span><bdi>(.*?)</bdi>.*?<small>(.*?)</small>", line)
+    assert shown == [(html.escape(word.text), percent(word.probability)) for word in result.words]
+    assert line.count('tabindex="0"') == line.count('role="tooltip"') == len(result.words)
+    for word in result.words:
+        for rival in word.rivals:
+            assert f"<bdi>{html.escape(rival.text)}</bdi> <span>{percent(rival.probability)}</span>" in line
+    unsure = sum(word.is_uncertain for word in result.words)
+    assert line.count("predicted-unsure") == unsure
+    assert finding(app, f"{unsure} of {len(result.words)} words have less than 50%", "words have at least 50%")
+    assert "fewer than 5 of 110,893 training sentences: **i** (never)" in texts(app)
+    assert "**Zorglub** (never)" in texts(app)
+    app.text_input(key="t-text").set_value("The cat is sleeping.").run()
+    assert "training sentences: **" not in texts(app)
+
+
+def test_a_table_has_a_row_for_each_word(translator: Translator) -> None:
+    result = translator.translate("I lost.")
+    table = table_of_words(result.words)
+    assert list(table["word"]) == [word.text for word in result.words]
+    assert list(table["probability"]) == [word.probability for word in result.words]
+    assert list(table["p(rival 5)"]) == [word.rivals[4].probability for word in result.words]
+    short = table_of_words([replace(result.words[0], rivals=(Rival("a", 0.25),)), WordProbability("b", 0.5, (), ())])
+    assert short.to_csv(index=False).splitlines()[2] == "b,0.5,False,,"
+
+
+@pytest.mark.parametrize(
+    ("p", "label"),
+    [
+        (1.0, "100%"),
+        (0.5, "50%"),
+        (0.0996, "10%"),
+        (0.0994, "9.9%"),
+        (0.0005, "0.1%"),
+        (0.0004, "< 0.1%"),
+        (0, "< 0.1%"),
+    ],
+)
+def test_percents(p: float, label: str) -> None:
+    assert percent(p) == label
+
+
+def with_words(made: Translation, words: str) -> Translation:
+    return replace(made, words=tuple(WordProbability(word, 0.5, (), ()) for word in words.split()))
+
+
+def test_what_only_one_says_is_changed(translator: Translator) -> None:
+    made = translator.translate("Go.", max_new_tokens=2)
+    one, other = with_words(made, "le chat dort ."), with_words(made, "le chien dort ici .")
+    assert words_changed(one, other) == ({1}, {1, 3})
+    assert words_changed(one, one) == (frozenset(), frozenset())
+    assert words_changed(with_words(made, ""), other) == (frozenset(), frozenset(range(5)))
 
 
 def test_a_link_with_heads_off_shows_both_translations_and_their_scores(

@@ -1,4 +1,4 @@
-"""Claims hold for a sound model, and each one fails for a model broken in the way it is about."""
+"""Residuals of a translation, and a decoder without its causal mask."""
 
 from __future__ import annotations
 
@@ -12,7 +12,11 @@ from torch import Tensor, nn
 
 from viz_core.attention import MultiHeadAttention
 from viz_core.lessons.transformer import layers as claims
+from viz_core.lessons.transformer.layers import encoder_shapes, saved_tensors, unmasked_logits
 from viz_core.maps.residuals import row_sum_error
+from viz_core.models.block_options import BlockOptions
+from viz_core.models.transformer import TransformerEncoder
+from viz_core.models.transformer_decoder import TransformerDecoder
 from viz_core.positional import PositionalEncoding
 from viz_core.pretrained import Translation, Translator
 from viz_core.trace import attend, record, record_weights
@@ -129,3 +133,24 @@ def test_a_net_that_tells_positions_apart_is_noticed(translator: Translator) -> 
 
     encoder.blocks[0].ffn = Positioned()
     assert claims.position_wise_error(encoder, num_positions=5) == pytest.approx(4.0)
+
+
+def test_the_books_shapes() -> None:
+    assert encoder_shapes() == {"block": (2, 100, 24), "encoder": (2, 100, 24)}
+
+
+@pytest.mark.parametrize("norm_first", [False, True])
+def test_without_its_mask_a_decoder_reads_ahead(norm_first: bool) -> None:
+    torch.manual_seed(0)
+    encoder = TransformerEncoder(9, 16, 32, 2, 2, 0.0).eval()
+    decoder = TransformerDecoder(9, 16, 32, 2, 2, 0.0, options=BlockOptions(norm_first=norm_first)).eval()
+    with torch.inference_mode():
+        memory = encoder(torch.tensor([[1, 2, 3]]))
+        one = torch.tensor([[4]])  # a single step has no future: masked or not is the same
+        causal = decoder(one, decoder.init_state(memory))[0]
+        torch.testing.assert_close(unmasked_logits(decoder, one, memory, None), causal)
+        first, second = (unmasked_logits(decoder, torch.tensor([[4, word]]), memory, None) for word in (5, 6))
+        assert float((first - second)[:, 0].abs().max()) > 1e-3
+    assert saved_tensors(encoder) == saved_tensors(decoder) == 0
+    decoder.map = torch.zeros(1)
+    assert saved_tensors(decoder) == 1

@@ -1,4 +1,4 @@
-"""Heads over time, by hand."""
+"""A reader's own run, and measures of recorded ones."""
 
 from __future__ import annotations
 
@@ -8,12 +8,16 @@ import pytest
 from tests.viz_core.lessons.learning.made_films import made_film
 from viz_core.lessons.learning.runs import (
     head_measures,
+    plan_for,
+    right_by_length,
     shot_weights,
 )
+from viz_core.tasks import TASKS, Plan, Shape, TaskRun
 
 EVEN = np.tril(np.ones((3, 3))) / np.arange(1, 4)[:, None]
 PREVIOUS = np.array([[1, 0, 0], [1, 0, 0], [0, 1, 0]])
 MAPS = np.stack([np.stack([EVEN, EVEN]), np.stack([EVEN, PREVIOUS])])[:, None]  # 2 shots, 1 layer, 2 heads
+TINY = Shape(num_layers=1, num_heads=1, num_hiddens=32)
 
 
 def test_measures_of_each_shot_and_head() -> None:
@@ -39,3 +43,19 @@ def test_where_no_token_comes_twice_there_is_no_induction(read: str | list[str])
 def test_rows_sum_to_one_again_after_rounding() -> None:
     weights = shot_weights(made_film(MAPS, "aba", [0, 1]), 0)
     np.testing.assert_allclose(weights.sum(dim=-1), 1, atol=1e-6)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_every_task_has_a_plan_with_at_most_forty_shots(task: str) -> None:
+    plan = plan_for(task, TINY, 400, 8, 3)
+    assert (plan.task, plan.steps, plan.seed, plan.shape) == (task, 400, 3, TINY)
+    assert plan.steps / plan.every <= 40
+
+
+def test_a_wide_model_learns_in_smaller_steps() -> None:
+    assert plan_for("copy", Shape(num_hiddens=256), 400, 8, 0).learning_rate == pytest.approx(5e-3 / 4)
+
+
+def test_lengths_that_a_task_has_not_are_left_out() -> None:
+    run = TaskRun(Plan("look-up", TINY, longest=3))
+    assert [length for length, _ in right_by_length(run, (0, 2, 26, 30))] == [2, 26]
