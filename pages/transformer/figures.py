@@ -8,6 +8,7 @@ import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Float
 
+from ui.blocks.figures import token_ticks
 from ui.widgets.figure_style import (
     ACCENT,
     CATEGORIES,
@@ -16,7 +17,6 @@ from ui.widgets.figure_style import (
     SIGNED_SCALE,
     WEIGHTS_SCALE,
     Labels,
-    escape_labels,
     lay_out,
     log_ticks,
 )
@@ -69,12 +69,44 @@ def step_heatmap(step: Step, tokens: Sequence[str], labels: Labels) -> go.Figure
         labels["dimension"],
         labels["token"],
         height=max(220, 60 + 24 * len(tokens)),
-        yaxis={
-            "autorange": "reversed",
-            "tickmode": "array",
-            "tickvals": list(range(len(tokens))),
-            "ticktext": escape_labels(list(tokens)),
-        },
+        yaxis={"autorange": "reversed", **token_ticks(tokens)},
+    )
+
+
+def map_figure(
+    values: Float[np.ndarray, "queries keys"],
+    rows: Sequence[str],
+    columns: Sequence[str],
+    shown: str,
+    titles: tuple[str, str] = ("", ""),
+    largest: float | None = 1.0,
+) -> go.Figure:
+    """A map with its tokens along both sides; cells that are NaN stay blank.
+
+    Args:
+        shown: what the colours are.
+        titles: of the columns and the rows.
+        largest: the value of the darkest colour; that of the largest cell if None.
+    """
+    figure = go.Figure(
+        go.Heatmap(
+            z=values.astype(np.float32),
+            colorscale=WEIGHTS_SCALE,
+            zmin=0,
+            zmax=largest,
+            xgap=1,
+            ygap=1,
+            hovertemplate="%{z:.4f}<extra></extra>",
+            hoverongaps=False,
+            colorbar={"title": shown, "thickness": 12},
+        )
+    )
+    return lay_out(
+        figure,
+        *titles,
+        height=max(260, 110 + 26 * len(rows)),
+        xaxis={**token_ticks(columns), "tickangle": -45},
+        yaxis={**token_ticks(rows), "autorange": "reversed"},
     )
 
 
@@ -86,39 +118,9 @@ def mask_figure(
     causal: bool = True,
 ) -> go.Figure:
     """A decoder map; cells that the causal mask hides are blank."""
-    everything = np.ones_like(weights, dtype=bool)
-    allowed = np.tril(everything) if causal else everything
-    figure = go.Figure(
-        go.Heatmap(
-            z=np.where(allowed, weights, np.nan).astype(np.float32),
-            colorscale=WEIGHTS_SCALE,
-            zmin=0,
-            zmax=1,
-            xgap=1,
-            ygap=1,
-            hovertemplate="%{z:.4f}<extra></extra>",
-            hoverongaps=False,
-            colorbar={"title": labels["weight"], "thickness": 12},
-        )
-    )
-    return lay_out(
-        figure,
-        labels["written"],
-        labels["writing"],
-        height=max(260, 110 + 26 * len(rows)),
-        xaxis={
-            "tickmode": "array",
-            "tickvals": list(range(len(columns))),
-            "ticktext": escape_labels(list(columns)),
-            "tickangle": -45,
-        },
-        yaxis={
-            "tickmode": "array",
-            "tickvals": list(range(len(rows))),
-            "ticktext": escape_labels(list(rows)),
-            "autorange": "reversed",
-        },
-    )
+    allowed = np.tril(np.ones_like(weights, dtype=bool)) if causal else np.ones_like(weights, dtype=bool)
+    titles = labels["written"], labels["writing"]
+    return map_figure(np.where(allowed, weights, np.nan), rows, columns, labels["weight"], titles)
 
 
 def curve_figure(curve: Sequence[Mapping[str, float]], labels: Labels) -> go.Figure:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from difflib import SequenceMatcher
 
 import numpy as np
 import plotly.graph_objects as go
 import streamlit as st
-from jaxtyping import Float
 
 from pages.transformer.decoding import show_words
+from pages.transformer.figures import map_figure
 from serving.requests.translation import TranslationRequest, held_out_statistics
 from ui.blocks.figures import lens_figure
 from ui.blocks.heads_off import name_heads, score_examples
@@ -21,7 +20,7 @@ from ui.compute.models import evaluate, evaluate_model, translation, translation
 from ui.text.head_names import head_link, head_name, head_place, head_title
 from ui.text.markdown import escape, join_sentences
 from ui.text.words import current_language, load_words
-from ui.widgets.figure_style import SIGNED_SCALE, WEIGHTS_SCALE, Labels, escape_labels, lay_out
+from ui.widgets.figure_style import SIGNED_SCALE, Labels, lay_out
 from viz_core.lessons.transformer.decoding import LogitSplit, split_of_the_logits, through_the_layers
 from viz_core.lessons.transformer.layers import contributions_of, mark_by_layer
 from viz_core.maps.alignments import best_aligner
@@ -109,7 +108,8 @@ def contributions(
         st.columns(2), {"weights": found.weights, "norms": found.norms}.items(), strict=True
     ):
         with side:
-            figure = _map_figure(values, rows, columns, labels["weight" if kind == "weights" else "length-added"])
+            shown = labels["weight" if kind == "weights" else "length-added"]
+            figure = map_figure(values, rows, columns, shown, largest=None)
             chapter.figure(f"contribution-{kind}", figure, head=here)
     weight, norm = found.shares(mark)
     chapter.text("mark", mark=f"`{columns[mark]}`", weight=f"{weight:.0%}", norm=f"{norm:.0%}")
@@ -122,34 +122,6 @@ def contributions(
     with st.container(horizontal=True, key="claims-contributions"):
         chapter.claim_at_least("mark", layers.rest, _RESTS, mark=f"`{columns[mark]}`")
         chapter.claim("contributions", found.residual, _ROUNDING)
-
-
-def _map_figure(
-    values: Float[np.ndarray, "queries keys"], rows: Sequence[str], columns: Sequence[str], title: str
-) -> go.Figure:
-    figure = go.Figure(
-        go.Heatmap(
-            z=values.astype(np.float32),
-            colorscale=WEIGHTS_SCALE,
-            zmin=0,
-            xgap=1,
-            ygap=1,
-            hovertemplate="%{z:.3f}<extra></extra>",
-            colorbar={"title": title, "thickness": 12},
-        )
-    )
-    ticks = [
-        {"tickmode": "array", "tickvals": list(range(len(t))), "ticktext": escape_labels(list(t))}
-        for t in (columns, rows)
-    ]
-    return lay_out(
-        figure,
-        "",
-        "",
-        height=max(260, 110 + 26 * len(rows)),
-        xaxis={**ticks[0], "tickangle": -45},
-        yaxis={**ticks[1], "autorange": "reversed"},
-    )
 
 
 _LOGIT_ROUNDING = 1e-4

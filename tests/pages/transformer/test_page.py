@@ -14,12 +14,17 @@ from serving.compute.singleton import reset_singletons
 from tests.pages.reading import claim_names, drawn, figures, finding, number, one_line, stands, texts
 from ui.text.numbers import localised
 from ui.text.words import load_words
-from viz_core import pretrained
-from viz_core.pretrained import CHECKPOINTS, load, shipped
+from viz_core.pretrained import CHECKPOINTS, Translator, load, load_translator, shipped
 from viz_core.pretrained.bleu import book_bleu, sentence_bleu
 
 NAME = "transformer-en-fr"
 OpenPage = Callable[..., AppTest]
+
+
+@pytest.fixture(scope="module")
+def translator() -> Translator:
+    """The model that ships."""
+    return load_translator("transformer-en-fr")
 
 
 @pytest.fixture
@@ -33,14 +38,14 @@ def broken_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
     reset_singletons()
 
 
-def test_something_is_there_before_anything_is_typed(open_page: OpenPage, translator: pretrained.Translator) -> None:
+def test_something_is_there_before_anything_is_typed(open_page: OpenPage, translator: Translator) -> None:
     app = open_page("transformer")
     result = translator.translate("The black cat is sleeping on my bed.")
     assert f"## {result.text}" in texts(app)
     assert f"−{-result.log_probability:.2f}" in texts(app)
 
 
-def test_a_sentence_typed_is_translated(open_page: OpenPage, translator: pretrained.Translator) -> None:
+def test_a_sentence_typed_is_translated(open_page: OpenPage, translator: Translator) -> None:
     app = open_page("transformer")
     app.text_input(key="t-text").set_value("I am happy.").run()
     assert f"## {translator.translate('I am happy.').text}" in texts(app)
@@ -49,14 +54,14 @@ def test_a_sentence_typed_is_translated(open_page: OpenPage, translator: pretrai
         assert f"## {translator.translate(text).text}" in texts(app)
 
 
-def test_beam_search_is_used_when_asked_for(open_page: OpenPage, translator: pretrained.Translator) -> None:
+def test_beam_search_is_used_when_asked_for(open_page: OpenPage, translator: Translator) -> None:
     app = open_page("transformer", **{"t-text": "Where did you buy this book?", "t-search": "beam 4"})
     result = translator.translate("Where did you buy this book?", beam=4)
     assert f"## {result.text}" in texts(app)
     assert any(caption.value.startswith("beam 4") for caption in app.caption)
 
 
-def test_presets_come_with_the_books_bleu_and_sacrebleu(open_page: OpenPage, translator: pretrained.Translator) -> None:
+def test_presets_come_with_the_books_bleu_and_sacrebleu(open_page: OpenPage, translator: Translator) -> None:
     app = open_page("transformer")
     app.button(key="t-preset-home").click().run()
     result = translator.translate("I'm home.")
@@ -65,7 +70,7 @@ def test_presets_come_with_the_books_bleu_and_sacrebleu(open_page: OpenPage, tra
     assert f"**{sentence_bleu(result.text, [reference]):.1f}**" in texts(app)
 
 
-def test_claims_hold_and_show_their_residual(open_page: OpenPage, translator: pretrained.Translator) -> None:
+def test_claims_hold_and_show_their_residual(open_page: OpenPage, translator: Translator) -> None:
     app = open_page("transformer", **{"t-text": "Go."})
     claims = [m.value for m in app.markdown if m.value.startswith((":green[", ":orange["))]
     assert set(claim_names(app)) >= {"rows", "future", "leak", "cache", "walk", "twin"}
@@ -75,7 +80,7 @@ def test_claims_hold_and_show_their_residual(open_page: OpenPage, translator: pr
     assert any(f"`{shown}`" in claim for claim in claims)
 
 
-def test_training_says_what_lower_case_costs(open_page: OpenPage, translator: pretrained.Translator) -> None:
+def test_training_says_what_lower_case_costs(open_page: OpenPage, translator: Translator) -> None:
     app = open_page("transformer", **{"t-text": "Go.", "t-section": "How it was trained"})
     card = translator.card
     assert f"**{card.scores['bleu_lower_case']:.1f}**" in texts(app)

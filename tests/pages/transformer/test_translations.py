@@ -19,7 +19,7 @@ from ui.compute.heads import HeadImportance, HeadWorth, head_importance
 from ui.text.words import ENGLISH, load_words
 from viz_core.maps.alignments import best_aligner
 from viz_core.maps.contributions import contribution_norms
-from viz_core.pretrained import Translation, Translator
+from viz_core.pretrained import Translation, Translator, load_translator
 from viz_core.pretrained.bleu import corpus_bleu
 from viz_core.pretrained.bootstrap import Difference
 from viz_core.pretrained.samples import held_out
@@ -29,6 +29,12 @@ from viz_core.trace import intervene, off, record
 OpenPage = Callable[..., AppTest]
 TEXT = "The black cat is sleeping on my bed."
 _LAYER = re.compile(r"\*\*Layer \d:\*\* (\d+)% → (\d+)%")
+
+
+@pytest.fixture(scope="module")
+def translator() -> Translator:
+    """The model that ships."""
+    return load_translator("transformer-en-fr")
 
 
 def lines_of_words(app: AppTest) -> list[str]:
