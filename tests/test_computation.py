@@ -26,7 +26,7 @@ def test_attention_is_computed_in_one_place() -> None:
 # Who may call torch's softmax: the formula itself; what is no attention at all; and lessons on scores that are given.
 SOFTMAX = {
     "viz_core/trace/weights.py": "attention_weights, and the softmax of given scores",
-    "viz_core/trace/softmax_calls.py": "the sites of softmax calls of models that compute their weights themselves",
+    "viz_core/trace/torch_layers.py": "the sites of softmax calls of models that compute their weights themselves",
     "viz_core/lab/heads_off.py": "probabilities of words and labels",
     "serving/requests/lens.py": "probabilities of words",
     "viz_core/hub/model.py": "probabilities of words",

@@ -10,8 +10,7 @@ from viz_core.attention.masking import all_of, length_mask, sum_of, window_mask
 from viz_core.attention.projection import check_width
 from viz_core.positional.scheme import Positions, PositionScheme, scheme_of
 from viz_core.trace import attend, site_of
-from viz_core.trace.arguments import check_device, check_number, check_positive_number, check_whole
-from viz_core.trace.shapes import check_scores
+from viz_core.trace.arguments import check_device, check_number, check_positive_number, check_scores, check_whole
 from viz_core.trace.weights import Bias, Mask
 
 

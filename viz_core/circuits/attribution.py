@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from viz_core.circuits.sweep import find_cells, logits_of, patch_sweep
 from viz_core.trace import Edit, intervene
 from viz_core.trace.edits import HeadOutput, QueryPositions
-from viz_core.trace.state_edits import StateEdit
+from viz_core.trace.output_edits import StateEdit
 
 
 class AttributionPatch(NamedTuple):

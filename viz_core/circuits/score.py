@@ -12,7 +12,7 @@ from viz_core.circuits.outside import modules_outside, split_embedding
 from viz_core.circuits.probes import Probe, linear_parts
 from viz_core.maps.score_products import score_products
 from viz_core.trace import Trace
-from viz_core.trace.indexing import index_range
+from viz_core.trace.arguments import index_range
 from viz_core.trace.padding import text_positions
 
 

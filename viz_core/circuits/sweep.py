@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from viz_core.runtime.interruption import may_end
 from viz_core.trace import Edit, Trace, head_outputs, intervene, record
 from viz_core.trace.edits import HeadOutput, QueryPositions
+from viz_core.trace.output_edits import StateEdit
 from viz_core.trace.padding import text_positions
-from viz_core.trace.state_edits import StateEdit
 
 CELLS = 16  # runs in one batch
 

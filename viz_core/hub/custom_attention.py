@@ -25,9 +25,8 @@ from viz_core.trace.coverage import LayerCoverage, cover_layers
 from viz_core.trace.intervene import refuse_edits
 from viz_core.trace.padding import TokenMask, allowed_keys
 from viz_core.trace.sites import is_linear_attention
-from viz_core.trace.softmax_calls import spans_all_keys
 from viz_core.trace.source import Direct, Source
-from viz_core.trace.torch_layers import LayerTracker, TrackedLayer
+from viz_core.trace.torch_layers import LayerTracker, TrackedLayer, spans_all_keys
 from viz_core.trace.torch_mode import RecordingMode
 from viz_core.trace.trace import Trace, current_trace
 

@@ -5,7 +5,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from viz_core.trace import AttentionCall
-from viz_core.trace.indexing import index_range
+from viz_core.trace.arguments import index_range
 from viz_core.trace.one_text import OneText
 from viz_core.trace.source import Projected
 

@@ -14,7 +14,7 @@ from viz_core.maps.residuals import row_error
 from viz_core.runtime.interruption import may_end
 from viz_core.runtime.parallel import parallel_map
 from viz_core.trace import AttentionCall
-from viz_core.trace.indexing import index_range
+from viz_core.trace.arguments import index_range
 from viz_core.trace.thumbnail import max_pooled
 
 # A block of at most so many weights is measured at a time: 1 MB.

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float
 
 from viz_core.trace import AttentionCall
-from viz_core.trace.indexing import index_range
+from viz_core.trace.arguments import index_range
 from viz_core.trace.source import Projected
 from viz_core.trace.weights import MASKED_SCORE
 

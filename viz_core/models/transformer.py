@@ -18,7 +18,7 @@ from viz_core.models.encoder_decoder import TokenReader
 from viz_core.positional.sinusoidal import PositionalEncoding
 from viz_core.trace import name_sites
 from viz_core.trace.arguments import check_device, check_number, check_tensors, check_whole
-from viz_core.trace.autocast import is_autocast_on
+from viz_core.trace.tensors import is_autocast_on
 from viz_core.trace.weights import Bias, Mask
 
 

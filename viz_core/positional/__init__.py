@@ -2,7 +2,6 @@
 
 from viz_core.positional.alibi import ALiBi, alibi_bias, alibi_slopes
 from viz_core.positional.learned import AbsolutePositionEmbedding1d, LearnedPositionalEmbedding
-from viz_core.positional.offsets import relative_positions
 from viz_core.positional.relative import (
     RelativePositionEmbedding1d,
     SkewSteps,
@@ -13,7 +12,7 @@ from viz_core.positional.relative import (
 from viz_core.positional.relative_2d import RelativePositionEmbedding2d
 from viz_core.positional.relative_projection import relative_projection
 from viz_core.positional.rotary import Rotary, apply_rotary
-from viz_core.positional.scheme import Positions, PositionScheme
+from viz_core.positional.scheme import Positions, PositionScheme, relative_positions
 from viz_core.positional.sinusoidal import PositionalEncoding, angular_frequencies, sinusoidal_rows, sinusoidal_table
 from viz_core.positional.t5 import T5RelativeBias, t5_relative_position_bucket
 

@@ -8,10 +8,8 @@ from einops import rearrange
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from viz_core.positional._checks import check_learned, check_queries
 from viz_core.positional.entry import SchemeCost, SchemeEntry, SchemeSizes
-from viz_core.positional.offsets import relative_positions
-from viz_core.positional.scheme import PositionScheme
+from viz_core.positional.scheme import PositionScheme, check_learned, check_queries, relative_positions
 from viz_core.trace.arguments import check_like, check_tensors, check_whole
 from viz_core.trace.weights import Bias
 

@@ -4,10 +4,9 @@ from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from viz_core.positional._checks import check_queries
 from viz_core.positional.entry import SchemeCost, SchemeEntry, SchemeSizes
 from viz_core.positional.relative import RelativePositionEmbedding1d
-from viz_core.positional.scheme import PositionScheme
+from viz_core.positional.scheme import PositionScheme, check_queries
 from viz_core.trace.arguments import check_whole
 from viz_core.trace.weights import Bias
 

@@ -7,10 +7,8 @@ from einops import rearrange
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from viz_core.positional._checks import check_queries
 from viz_core.positional.entry import SchemeCost, SchemeEntry
-from viz_core.positional.offsets import relative_positions
-from viz_core.positional.scheme import PositionScheme
+from viz_core.positional.scheme import PositionScheme, check_queries, relative_positions
 from viz_core.trace.arguments import check_integers, check_whole
 from viz_core.trace.weights import Bias
 

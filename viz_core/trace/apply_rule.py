@@ -11,7 +11,7 @@ from viz_core.trace.edits import Edits
 from viz_core.trace.intervene import edits_of
 from viz_core.trace.linear_rule import LinearRule
 from viz_core.trace.pooling import edited_output
-from viz_core.trace.references import detached
+from viz_core.trace.tensors import detached
 from viz_core.trace.trace import current_trace
 
 

@@ -1,13 +1,16 @@
-"""Checks of public arguments: each error names the argument, what was expected and what came."""
+"""Checks of arguments, indices and shapes: each error names the argument, what was expected and what came."""
 
 import math
+import operator
 from numbers import Real
+from typing import Any, SupportsIndex, TypeAlias, TypeGuard
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from viz_core.torch_internals.tensors import is_transformed
-from viz_core.trace.autocast import is_autocast_on
+from viz_core.trace.tensors import is_autocast_on
 
 _WHOLE = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 
@@ -128,3 +131,100 @@ def _check_alike(named: dict[str, object], what: str) -> None:
     if len({getattr(tensor, what) for tensor in tensors.values()}) > 1:
         came = ", ".join(f"{name} {getattr(tensor, what)}" for name, tensor in tensors.items())
         raise ValueError(f"expected {' and '.join(tensors)} of one {what}, got {came}")
+
+
+Index: TypeAlias = SupportsIndex | slice | range | None
+
+
+def is_index(index: Any) -> TypeGuard[SupportsIndex]:
+    """Whether it is one integer: Python's, numpy's or a tensor's; no boolean."""
+    if isinstance(index, bool | np.bool) or getattr(index, "dtype", None) == torch.bool:
+        return False
+    try:
+        operator.index(index)
+    except TypeError:  # raised also by arrays of several numbers or of floats
+        return False
+    return True
+
+
+def index_range(index: Index, size: int, name: str) -> range:
+    """Return the range, from 0 to size - 1 and ascending, that an index selects; a number is a range of one.
+
+    IndexError if the index is out of range, is not an index, or descends.
+    """
+    if index is None:
+        return range(size)
+    if is_index(index):
+        place = operator.index(index)
+        if not -size <= place < size:
+            raise IndexError(f"{name}: expected 0 to {size - 1}, got {place}")
+        return range(place % size, place % size + 1)
+    if isinstance(index, slice):
+        if not all(part is None or is_index(part) for part in (index.start, index.stop, index.step)):
+            raise IndexError(f"{name}: expected a slice of whole numbers, got {index}")
+        if index.step is not None and operator.index(index.step) < 1:
+            raise IndexError(f"{name}: expected places in order, got step {index.step}")
+        found = range(*index.indices(size))
+    elif isinstance(index, range):
+        found = index
+        if len(found) and not (0 <= found[0] < size and 0 <= found[-1] < size):
+            raise IndexError(f"{name}: expected places from 0 to {size - 1}, got {index}")
+    else:
+        raise IndexError(f"{name}: expected a number, a slice or a range, got {type(index).__name__}")
+    if found.step < 0:
+        raise IndexError(f"{name}: expected places in order, got step {found.step}")
+    return found if len(found) else range(0)
+
+
+def check_scores(
+    queries: Tensor,
+    keys: Tensor,
+    mask: Tensor | None,
+    bias: Tensor | None,
+    softcap: float | None,
+    scale: float | None = None,
+) -> None:
+    """Raise ValueError unless queries, keys, mask, bias, softcap and scale fit together."""
+    check_tensors(queries=queries, keys=keys)
+    if queries.dim() != 4 or keys.dim() != 4:
+        shapes = [tuple(queries.shape), tuple(keys.shape)]
+        raise ValueError(f"expected queries and keys of shape (batch, heads, n, width), got {shapes}")
+    if queries.shape[-1] != keys.shape[-1]:
+        raise ValueError(f"expected queries and keys of one width, got {queries.shape[-1]} and {keys.shape[-1]}")
+    if queries.shape[0] != keys.shape[0]:
+        raise ValueError(f"expected queries and keys of one batch size, got {queries.shape[0]} and {keys.shape[0]}")
+    if queries.shape[1] % keys.shape[1] if keys.shape[1] else queries.shape[1]:
+        raise ValueError(f"expected key heads to divide query heads, got {keys.shape[1]} and {queries.shape[1]}")
+    scores = (*queries.shape[:3], keys.shape[2])
+    if mask is not None and (not isinstance(mask, Tensor) or mask.dtype != torch.bool):
+        came = described(mask)
+        raise ValueError(f"mask: expected booleans, True where a query may look, got {came}; numbers are a bias")
+    if bias is not None and (not isinstance(bias, Tensor) or not bias.is_floating_point()):
+        came = described(bias)
+        raise ValueError(f"bias: expected floating-point numbers to add to scores, got {came}; booleans are a mask")
+    for name, tensor in (("mask", mask), ("bias", bias)):
+        if tensor is not None and not _broadcasts(tuple(tensor.shape), scores):
+            raise ValueError(f"{name}: expected a shape that broadcasts to {scores}, got {tuple(tensor.shape)}")
+    check_device(queries=queries, mask=mask, bias=bias)
+    if softcap is not None:
+        check_positive_number(softcap=softcap)
+    if scale is not None:
+        check_number(scale=scale)
+
+
+def check_values(keys: Tensor, values: Tensor) -> None:
+    """Raise ValueError unless there is one value for each key."""
+    check_tensors(keys=keys, values=values)
+    check_axes("batch heads n width", values=values)
+    if keys.shape[:3] != values.shape[:3]:
+        raise ValueError(f"expected one value for each key, got shapes {tuple(keys.shape)} and {tuple(values.shape)}")
+
+
+def with_four_axes(tensor: Tensor) -> Tensor:
+    """Return a tensor that broadcasts to (batch, heads, queries, keys) with its missing first axes, of size 1."""
+    return tensor[(None,) * (4 - tensor.dim())]
+
+
+def _broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
+    pairs = zip(reversed(shape), reversed(to), strict=False)
+    return len(shape) <= len(to) and all(size in (1, target) for size, target in pairs)

@@ -11,16 +11,14 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
-from viz_core.trace.arguments import check_number
-from viz_core.trace.autocast import cast_inputs
+from viz_core.trace.arguments import check_number, check_scores, check_values
 from viz_core.trace.intervene import edits_at, is_editing, without_edits
 from viz_core.trace.padding import TokenMask, allowed_keys
 from viz_core.trace.pooling import edited_output, pooled, pooled_in_blocks
 from viz_core.trace.record import no_recording
-from viz_core.trace.references import refuse_transformed, with_gradient
-from viz_core.trace.shapes import check_scores, check_values
 from viz_core.trace.source import Direct, Projected, stored
 from viz_core.trace.states import note_attention
+from viz_core.trace.tensors import cast_inputs, refuse_transformed, with_gradient
 from viz_core.trace.trace import Trace, current_trace
 from viz_core.trace.weights import Bias, Mask, causal_mask
 

@@ -6,12 +6,11 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from viz_core.trace.arguments import check_whole
-from viz_core.trace.autocast import without_autocast
-from viz_core.trace.indexing import Index, index_range, is_index
+from viz_core.trace.arguments import Index, check_whole, index_range, is_index
 from viz_core.trace.one_text import OneText, source_of_text
 from viz_core.trace.padding import TokenMask
 from viz_core.trace.source import Direct, OfSource, Projected, Source, row_blocks
+from viz_core.trace.tensors import without_autocast
 from viz_core.trace.thumbnail import max_pooled
 
 

@@ -14,8 +14,8 @@ from viz_core.trace.edits import Edits
 from viz_core.trace.intervene import edits_of, is_editing, without_edits
 from viz_core.trace.output_edits import scales_output
 from viz_core.trace.record import no_recording
-from viz_core.trace.references import detached, snapshot
 from viz_core.trace.source import Projected
+from viz_core.trace.tensors import detached, snapshot
 from viz_core.trace.trace import current_trace
 
 

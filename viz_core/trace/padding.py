@@ -7,8 +7,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from viz_core.trace.arguments import check_axes, described
-from viz_core.trace.shapes import with_four_axes
+from viz_core.trace.arguments import check_axes, described, with_four_axes
 from viz_core.trace.weights import Bias, Mask, is_masked
 
 TokenMask: TypeAlias = Bool[Tensor, "batch _"]

@@ -10,10 +10,10 @@ from jaxtyping import Float
 from torch import Tensor
 
 from viz_core.torch_internals.tensors import version
+from viz_core.trace.arguments import with_four_axes
 from viz_core.trace.edits import Edits
 from viz_core.trace.padding import TokenMask, allowed_keys
-from viz_core.trace.references import detached, snapshot
-from viz_core.trace.shapes import with_four_axes
+from viz_core.trace.tensors import detached, snapshot
 from viz_core.trace.weights import Bias, Mask, attention_weights, causal_mask
 
 # A block of rows is recomputed at a time; 2**23 float32 scores are 32 MB.

@@ -18,9 +18,9 @@ from torch import Tensor
 
 from viz_core.torch_internals.function_modes import native_multi_head_attention, transformer_encoder_layer
 from viz_core.torch_internals.tensors import materialized
-from viz_core.trace.autocast import cast_inputs
-from viz_core.trace.shapes import with_four_axes
+from viz_core.trace.arguments import with_four_axes
 from viz_core.trace.source import Projected, stored
+from viz_core.trace.tensors import cast_inputs
 from viz_core.trace.weights import Bias, Mask
 
 

@@ -9,9 +9,9 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from viz_core.torch_internals.function_modes import without_modes
+from viz_core.trace.arguments import with_four_axes
 from viz_core.trace.edits import Edits
 from viz_core.trace.pooling import edited_output, pooled_in_blocks
-from viz_core.trace.shapes import with_four_axes
 from viz_core.trace.source import Projected
 from viz_core.trace.torch_calls import named_arguments, project_heads, read_call, read_in_graph, returned_weights
 from viz_core.trace.torch_layers import LayerTracker, edits_of_call

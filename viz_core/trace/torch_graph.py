@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from viz_core.trace.pooling import pooled
-from viz_core.trace.references import with_gradient
+from viz_core.trace.tensors import with_gradient
 from viz_core.trace.torch_calls import named_arguments, project_heads, read_in_graph, returned_weights
 
 

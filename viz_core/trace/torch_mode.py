@@ -11,15 +11,22 @@ import torch.nn.functional as F
 
 from viz_core.torch_internals.function_modes import FastPathMode, without_modes
 from viz_core.trace.after_attention import note_output, note_projected
+from viz_core.trace.arguments import with_four_axes
 from viz_core.trace.intervene import is_editing, refuse_edits
 from viz_core.trace.pooling import edited_output
-from viz_core.trace.references import detached, with_gradient
-from viz_core.trace.shapes import with_four_axes
-from viz_core.trace.softmax_calls import PRODUCTS, SOFTMAXES, softmax_weights, values_of
 from viz_core.trace.source import Direct, Source
+from viz_core.trace.tensors import detached, with_gradient
 from viz_core.trace.torch_calls import READERS, read_call
 from viz_core.trace.torch_graph import attend_in_graph
-from viz_core.trace.torch_layers import LayerTracker, TrackedLayer, edits_of_call
+from viz_core.trace.torch_layers import (
+    PRODUCTS,
+    SOFTMAXES,
+    LayerTracker,
+    TrackedLayer,
+    edits_of_call,
+    softmax_weights,
+    values_of,
+)
 from viz_core.trace.trace import Trace, current_trace, last_site
 
 

@@ -14,13 +14,13 @@ from torch.overrides import TorchFunctionMode
 
 from viz_core.torch_internals.compiler import break_graph, must_break_graph, run_eagerly
 from viz_core.torch_internals.tensors import current_backward
+from viz_core.trace.arguments import index_range
 from viz_core.trace.call import AttentionCall, token_span
 from viz_core.trace.context import set_in_block
-from viz_core.trace.indexing import index_range
 from viz_core.trace.padding import TokenMask
-from viz_core.trace.references import detached, refuse_transformed
 from viz_core.trace.source import Direct, Projected, Source, StoredTensors
 from viz_core.trace.stitched import Stitched, are_steps, read_the_same
+from viz_core.trace.tensors import detached, refuse_transformed
 
 EMPTY_TRACE_HINT = (
     "record() sees a model of transformers after instrument(model), and plain PyTorch with record(torch_calls=model)"

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from viz_core.trace.shapes import check_scores
+from viz_core.trace.arguments import check_scores
 
 Mask: TypeAlias = Bool[Tensor, "#batch #heads #queries #keys"]
 Bias: TypeAlias = Float[Tensor, "#batch #heads #queries #keys"]

@@ -5,7 +5,7 @@ from importlib import import_module
 from importlib.util import find_spec
 
 from viz_core.trace import AttentionCall, Trace
-from viz_core.trace.indexing import is_index
+from viz_core.trace.arguments import is_index
 from viz_core.trace.trace import EMPTY_TRACE_HINT
 from viz_core.view.grouping import Tokens, check_tokens, group_calls, read_tokens, weight_calls
 from viz_core.view.map_group import MapGroup

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from viz_core.trace.indexing import is_index
+from viz_core.trace.arguments import is_index
 from viz_core.view.map_group import MapGroup
 from viz_core.view.requests import Pin, read_pins
 from viz_core.view.state import ALLOWED, DisplayOptions, ViewState, has_pins, open_group

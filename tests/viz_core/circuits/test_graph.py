@@ -44,7 +44,7 @@ def by_hooks(plain: Any, clean: dict[str, Tensor], corrupted: dict[str, Tensor],
 
 
 def test_a_circuit_alone_is_that_of_plain_hooks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("viz_core.circuits.graph.CELLS", 2)
+    monkeypatch.setattr("viz_core.circuits.path.CELLS", 2)
     model, plain, clean, corrupted = made()
     circuits: list[Any] = [SOME, [], EVERY, EVERY[5:]]
     found = circuits_alone(model, clean, corrupted, metric, circuits)

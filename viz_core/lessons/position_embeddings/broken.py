@@ -7,7 +7,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from viz_core.positional.alibi import alibi_bias, alibi_slopes
-from viz_core.positional.offsets import relative_positions
+from viz_core.positional.scheme import relative_positions
 from viz_core.positional.sinusoidal import sinusoidal_table
 
 

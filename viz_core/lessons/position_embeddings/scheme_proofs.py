@@ -7,8 +7,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from viz_core.positional.alibi import alibi_slopes
-from viz_core.positional.offsets import relative_positions
 from viz_core.positional.relative import relative_to_absolute
+from viz_core.positional.scheme import relative_positions
 from viz_core.positional.t5 import t5_bucket_ranges
 
 # Press 2022, section 3: the slopes of 8 and of 16 heads.
