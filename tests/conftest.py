@@ -21,7 +21,7 @@ gc.disable()
 # signature. An int counts as a float, as it does for mypy; a mismatch is a TypeError, like jaxtyping's own. This must
 # come before the library's first import.
 _CHECK = "beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True, violation_type=TypeError))"
-shape_checks.install(("viz_core", "serving.walk", "pages"), _CHECK)
+shape_checks.install(("viz_core", "pages"), _CHECK)
 
 from tests.tiny_translator import TINY, write_tiny_translator  # noqa: E402
 from viz_core.pretrained import Translator, load  # noqa: E402

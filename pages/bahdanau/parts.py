@@ -14,7 +14,7 @@ import streamlit as st
 from PIL import Image
 
 from pages.bahdanau.figures import attention_model, balanced_figure, curves_figure, plain_model
-from serving.requests.translation import TranslationRequest
+from serving.requests.shipped import TranslationRequest
 from ui.blocks.translation import alignment_picture
 from ui.chapter.chapter import Chapter
 from ui.compute.models import sentence_request, translation, translator

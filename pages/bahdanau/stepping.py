@@ -11,7 +11,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from pages.bahdanau import figures
 from pages.bahdanau.parts import ATTENTION
-from serving.requests.translation import TranslationRequest
+from serving.requests.shipped import TranslationRequest
 from ui.blocks.translation import word_labels
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate, translator

@@ -22,7 +22,7 @@ from viz_core.pretrained.scan_inputs import SETS, scan_inputs
 
 if TYPE_CHECKING:  # they bring the hub's libraries, which only a model that is opened needs
     from serving.requests.hub import HubModelSpec
-    from serving.requests.lab_models import HubOffer
+    from serving.requests.lab import HubOffer
 
 Result = TypeVar("Result")
 
@@ -96,7 +96,7 @@ def lab_model(chapter: Chapter) -> tuple[Model, str] | None:
 
     A folder or revision comes by a link from the lab, and opens as far as the lab opens it for this visitor.
     """
-    from serving.requests.lab_models import hub_offer
+    from serving.requests.lab import hub_offer
 
     offer, sent = hub_offer(), _sent(chapter)
     if sent is not None and ("folder" if sent.folder else "hub") not in typed_sources(offer):
@@ -117,7 +117,7 @@ def link_to_lab(chapter: Chapter, model: Model) -> None:
 
 
 def _from_list(chapter: Chapter, offer: HubOffer) -> tuple[Model, str] | None:
-    from serving.requests.lab_models import reads_of_kind
+    from serving.requests.lab import reads_of_kind
 
     key = chapter.controls.key("lab")
     if st.query_params.get(key, "") not in load_or_stop(lambda: local_models(offer.folders)):
@@ -142,7 +142,7 @@ def _sent(chapter: Chapter) -> Model | None:
 
 
 def _from_link(chapter: Chapter, model: Model) -> tuple[Model, str] | None:
-    from serving.requests.lab_queries import read_card
+    from viz_core.lab.runs import read_card
 
     def forget() -> None:
         for part in ("folder", "revision"):
@@ -173,7 +173,7 @@ def task_of(model: Model, texts: str, reads: str) -> Task:
 
 def own_task(chapter: Chapter, model: Model) -> Task:
     """Draw the field for the reader's own texts; return the scan over them."""
-    from serving.requests.head_scan import lines_of
+    from serving.requests.lab import lines_of
 
     typed, hosted = chapter.controls.text_area("own", "", height=100), is_hosted()
     try:
@@ -231,7 +231,7 @@ def make_scan(chapter: Chapter, task: Task) -> None:
 
 def _scan(chapter: Chapter, task: Task, bar: Any) -> HeadScans:
     """Scan part by part; each part is cached for all sessions, so that a scan that was stopped goes on."""
-    from serving.requests.head_scan import Scan, plan_scan, scan_part, scan_repeats
+    from serving.requests.lab import Scan, plan_scan, scan_part, scan_repeats
 
     model, inputs, lines = task.model.spec, task.inputs, list[dict[str, Any]]()
     plan = evaluate_model(model, plan_scan)

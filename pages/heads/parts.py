@@ -20,7 +20,7 @@ from ui.text.numbers import localised
 from viz_core.pretrained.scan_inputs import scan_picture
 
 if TYPE_CHECKING:
-    from serving.requests.head_circuits import HeadCircuits
+    from viz_core.lab.circuits import HeadCircuits
 import pandas as pd
 from PIL import Image
 
@@ -48,7 +48,7 @@ def card_of_head(chapter: Chapter, plot: Plot) -> None:
     measure = plot.y if plot.table.quoted.get(plot.y) and plot.table.quoted[plot.y][head.place] else "entropy"
     chapter.text("examples", measure=measure_name(chapter, measure, plot.scans.pictures))
     _examples(table.quoted[measure][head.place], plot.scans.reads != "text", words.language)
-    from serving.requests.head_circuits import head_circuits
+    from viz_core.lab.circuits import head_circuits
 
     _circuits(chapter, evaluate_model(plot.model.spec, head_circuits, head.site, head.head))
     chosen = {chapter.controls.key(name): value for name, value in plot.address.items()}

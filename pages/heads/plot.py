@@ -304,10 +304,10 @@ def _pin(chapter: Chapter, plot: Plot, pin: str) -> None:
 
 def example_request(plot: Plot, text: str) -> HubRequest:
     """The run of a model on a text or picture: decoders read it, a translator translates it."""
-    from serving.requests.head_scan import text_beside
     from serving.requests.hub import HubRequest
-    from serving.requests.lab_queries import read_card
+    from serving.requests.lab import text_beside
     from serving.requests.request import Picture
+    from viz_core.lab.runs import read_card
 
     model = plot.model.spec
     if plot.scans.reads != "text":

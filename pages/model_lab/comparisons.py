@@ -12,9 +12,6 @@ from pages.model_lab.inputs import run
 from pages.model_lab.models import hub_maps, hub_run, report_errors
 from pages.model_lab.result import before_writing
 from serving.requests.hub import HubModelSpec, HubRequest
-from serving.requests.lab_queries import shows_contributions
-from serving.requests.model_comparison import KindCompared, compare_heads
-from serving.requests.two_sentences import circuit, compare, predictions, sweep
 from ui.blocks.heads_off import head_switches, name_heads
 from ui.blocks.translation import choose_token
 from ui.blocks.two_sentences import Experiment, draw_experiment, read_sentences
@@ -28,6 +25,8 @@ from ui.text.numbers import localised
 from ui.text.words import current_language
 from viz_core.hub import HubCard, HubRun
 from viz_core.lab.heads_off import Without, switchable, without_heads
+from viz_core.lab.runs import KindCompared, compare_heads, shows_contributions
+from viz_core.lab.two_sentences import circuit, compare, predictions, sweep
 from viz_core.maps.contribution_shares import ContributionKind
 from viz_core.trace import HeadsOff
 from viz_core.view.map_group import MapGroup

@@ -12,7 +12,6 @@ from PIL import Image
 from plotly.subplots import make_subplots
 from torch import Tensor
 
-from serving.requests.sinks import Windowed
 from ui.blocks.figures import token_ticks
 from ui.blocks.over_picture import heatmap_over, lay_under
 from ui.text.head_names import head_place
@@ -31,6 +30,7 @@ from viz_core.hub import HubRun, PatchGrid
 from viz_core.hub.runs.sound_input import SoundFeatures
 from viz_core.hub.word_timestamps import TimedWord
 from viz_core.lab.heads_off import Change
+from viz_core.lab.sinks import Windowed
 from viz_core.lessons.model_lab.position_measures import MAX_ROWS, cosines
 
 

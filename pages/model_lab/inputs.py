@@ -11,10 +11,8 @@ import streamlit as st
 
 from pages.model_lab.models import choose_second_model, hub_run, load, read_one_text_each_way, report_errors
 from serving.requests.hub import HubModelSpec, HubRequest
-from serving.requests.lab_models import HubOffer
-from serving.requests.request import Picture
-from serving.requests.sound import SoundInput
-from serving.requests.video import VideoInput
+from serving.requests.lab import HubOffer
+from serving.requests.request import Picture, SoundInput, VideoInput
 from ui.chapter.chapter import Chapter
 from ui.compute.pictures import read_picture, sample_picture
 from ui.compute.recordings import read_sound, read_video, sample_sound, sample_video

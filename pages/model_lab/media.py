@@ -14,9 +14,6 @@ from torch import Tensor
 
 from pages.model_lab.figures import fingerprint_figure, frames_figure, mark_sinks, sound_figure
 from serving.requests.hub import HubRequest
-from serving.requests.lab_queries import likeness, picture_shares, pooling, row_of_heads, shows_contributions
-from serving.requests.picture_sinks import SINK_LENGTH, SINK_WEIGHT, PictureRows, picture_rows
-from serving.requests.speech import out_of_order, over_time
 from ui.blocks.over_picture import over_picture_figure
 from ui.blocks.translation import choose_token
 from ui.chapter.chapter import Chapter
@@ -28,6 +25,16 @@ from ui.widgets.figure_style import Labels
 from viz_core.hub import Frame, HubRun, PatchGrid
 from viz_core.hub.runs.sound_input import SoundFeatures
 from viz_core.hub.word_timestamps import TimedWord, word_times
+from viz_core.lab.runs import (
+    likeness,
+    out_of_order,
+    over_time,
+    picture_shares,
+    pooling,
+    row_of_heads,
+    shows_contributions,
+)
+from viz_core.lab.sinks import SINK_LENGTH, SINK_WEIGHT, PictureRows, picture_rows
 from viz_core.view.state import ViewState
 
 _GROUP = "decoder-self"

@@ -10,8 +10,7 @@ from typing import TypeVar
 import streamlit as st
 
 from serving.requests.hub import HubModelSpec, HubRequest
-from serving.requests.lab_models import HubOffer
-from serving.requests.lab_queries import read_card
+from serving.requests.lab import HubOffer
 from ui.chapter.chapter import Chapter
 from ui.compute.models import local_model_kinds, local_models, map_groups, run, runner, typed_sources
 from ui.compute.slots import load_or_stop
@@ -24,6 +23,7 @@ from ui.text.terms import device_name
 from ui.text.words import Words
 from viz_core.hub import HubCard, HubError, HubRun, check_name, check_revision, human_bytes
 from viz_core.hub.kinds import ModelKind, kind_named
+from viz_core.lab.runs import read_card
 from viz_core.maps.contribution_shares import ContributionKind
 from viz_core.trace.coverage import group_uncovered, ranges
 from viz_core.view.map_group import MapGroup

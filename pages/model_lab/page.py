@@ -27,8 +27,7 @@ from pages.model_lab.result import (
     notes,
     outcome,
 )
-from serving.requests.lab_models import hub_offer
-from serving.requests.lab_queries import position_schemes, shows_contributions
+from serving.requests.lab import hub_offer
 from ui.blocks.heads_off import head_buttons, heads_menu, toggle_head
 from ui.blocks.score_products import open_pair, score_products
 from ui.chapter.chapter import Chapter
@@ -36,6 +35,7 @@ from ui.compute.models import evaluate, evaluate_model
 from ui.text.words import current_language
 from ui.widgets.view_link import open_map, open_tokens
 from viz_core.hub.attention import attention_forward
+from viz_core.lab.runs import position_schemes, shows_contributions
 from viz_core.maps.fingerprints import measure_layer
 from viz_core.trace import attend, attention_weights
 from viz_core.view.hub import initial_state

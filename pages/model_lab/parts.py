@@ -14,7 +14,6 @@ from torch import Tensor
 from pages.model_lab import figures
 from pages.model_lab.figures import distances_figure, fingerprint_figure, perplexities_figure
 from serving.requests.hub import HubRequest
-from serving.requests.sinks import LEAST_COUNTED, NUM_FIRST, hidden_tokens, longest_window, sinks_of, windowed
 from ui.blocks.figures import slopes_figure
 from ui.blocks.over_picture import weights_image
 from ui.blocks.translation import sample_maps
@@ -24,6 +23,7 @@ from ui.text.head_names import head_link
 from ui.text.markdown import escape
 from viz_core.hub import HubCard, HubRun, Positions
 from viz_core.lab.heads_off import switchable
+from viz_core.lab.sinks import LEAST_COUNTED, NUM_FIRST, hidden_tokens, longest_window, sinks_of, windowed
 from viz_core.lessons.model_lab.position_measures import (
     MAX_ROWS,
     bias_by_offset,

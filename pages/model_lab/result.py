@@ -9,14 +9,6 @@ import streamlit as st
 
 from pages.model_lab.figures import corner_figure
 from serving.requests.hub import HubModelSpec, HubRequest
-from serving.requests.lab_queries import (
-    CLAIMED_ROWS,
-    broken_residuals,
-    corner_of_map,
-    map_residuals,
-    recorded_bytes,
-)
-from serving.requests.lens import through_the_layers
 from ui.blocks.figures import bars_figure, lens_figure
 from ui.blocks.translation import choose_token
 from ui.chapter.chapter import Chapter
@@ -28,6 +20,14 @@ from ui.text.markdown import escape
 from ui.text.model_card import class_label
 from ui.text.words import Words
 from viz_core.hub import HubCard, HubModel, HubRun, NextWord, human_bytes
+from viz_core.lab.circuits import through_the_layers
+from viz_core.lab.runs import (
+    CLAIMED_ROWS,
+    broken_residuals,
+    corner_of_map,
+    map_residuals,
+    recorded_bytes,
+)
 from viz_core.maps.word_maps import is_word
 from viz_core.view.map_group import MapGroup
 from viz_core.view.state import ViewState

@@ -11,7 +11,7 @@ import streamlit as st
 
 from pages.transformer.decoding import show_words
 from pages.transformer.figures import map_figure
-from serving.requests.translation import TranslationRequest, held_out_statistics
+from serving.requests.shipped import TranslationRequest, held_out_statistics
 from ui.blocks.figures import lens_figure
 from ui.blocks.heads_off import name_heads, score_examples
 from ui.blocks.translation import show_result

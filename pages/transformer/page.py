@@ -8,7 +8,7 @@ import streamlit as st
 from pages.transformer.decoding import about_words, hypotheses, show_words, table_of_words
 from pages.transformer.heads import contributions, lens, maps_without, show_both, which_head_aligns
 from pages.transformer.parts import broken_map, causal_mask, inside_the_encoder, parameters, training
-from serving.requests.translation import TranslationRequest
+from serving.requests.shipped import TranslationRequest
 from ui.blocks.heads_off import head_buttons, head_importance_grid, head_switches, heads_menu, open_head, toggle_head
 from ui.blocks.score_products import open_pair, score_products
 from ui.blocks.translation import second_sentence, show_notes, show_result, translate, translation_inputs

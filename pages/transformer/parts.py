@@ -10,7 +10,7 @@ import streamlit as st
 from PIL import Image
 
 from pages.transformer import figures
-from serving.requests.translation import TranslationRequest
+from serving.requests.shipped import TranslationRequest
 from ui.blocks.translation import alignment_picture
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate

@@ -15,9 +15,8 @@ from PIL import Image
 from torch import Tensor
 
 from serving.models.model_spec import ModelSpec, ShippedClassifier
-from serving.requests.classification import ClassificationRequest
-from serving.requests.picture_facts import PictureFacts, picture_facts
 from serving.requests.request import Picture
+from serving.requests.shipped import ClassificationRequest
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate_model, runner
 from ui.compute.pictures import LAB, classification, picture_model, read_picture, sample_picture
@@ -29,6 +28,7 @@ from ui.widgets.component import component
 from ui.widgets.inputs import picture_file
 from viz_core.images.drawn import GARMENTS, SCENES
 from viz_core.images.open_image import PictureError
+from viz_core.lab.pictures import PictureFacts, picture_facts
 from viz_core.pretrained import Classification, ModelCard, available
 from viz_core.pretrained.picture_model import PictureModel
 from viz_core.view.state import ViewState

@@ -7,7 +7,6 @@ import streamlit as st
 from pages.vision_transformer.inputs import ROUNDING, choose_model, choose_picture, shipped_card, token_read
 from pages.vision_transformer.parts import heads, patch_lab, patches, permutation, positions
 from pages.vision_transformer.prediction import maps_without, prediction, reliability, show_without, training
-from serving.requests.token_maps import token_over_patches
 from ui.blocks.heads_off import head_buttons, head_importance_grid, head_switches, heads_menu, toggle_head
 from ui.blocks.score_products import open_pair, score_products
 from ui.chapter.chapter import Chapter
@@ -17,6 +16,7 @@ from ui.compute.pictures import picture_maps
 from ui.text.head_names import HeadNames
 from ui.text.words import current_language
 from ui.widgets.view_link import open_map, open_tokens
+from viz_core.lab.pictures import token_over_patches
 from viz_core.maps.distance import mean_attention_distance
 from viz_core.maps.relevance import gradient_relevance
 from viz_core.maps.rollout import attention_rollout

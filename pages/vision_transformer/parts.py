@@ -19,14 +19,7 @@ from pages.vision_transformer.figures import shuffled_picture
 from pages.vision_transformer.inputs import ROUNDING, PictureInputs, enlarged, name_of, over_grid, pin_of, place_of
 from pages.vision_transformer.prediction import preprocessing
 from serving.models.model_spec import ShippedClassifier
-from serving.requests.classification import ClassificationRequest
-from serving.requests.token_maps import (
-    heads_measured,
-    label_relevance,
-    patch_positions,
-    token_in_layer,
-    token_over_patches,
-)
+from serving.requests.shipped import ClassificationRequest
 from ui.blocks.over_picture import over_picture_figure, tiles, weights_image
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate, evaluate_model
@@ -36,6 +29,13 @@ from ui.text.model_card import class_label
 from ui.text.numbers import series
 from ui.widgets.chart import Point
 from ui.widgets.figure_style import escape_labels
+from viz_core.lab.pictures import (
+    heads_measured,
+    label_relevance,
+    patch_positions,
+    token_in_layer,
+    token_over_patches,
+)
 from viz_core.lessons.vision_transformer.patches import (
     book_shape,
     columns_divided,

@@ -14,7 +14,6 @@ from pages.vision_transformer import figures as training_figures
 from pages.vision_transformer.figures import probabilities_figure, shuffled_picture
 from pages.vision_transformer.inputs import ROUNDING, PictureInputs, enlarged, shipped_card
 from serving.models.model_spec import ShippedClassifier
-from serving.requests.picture_samples import count_samples, right_statistics
 from ui.blocks.figures import bars_figure
 from ui.blocks.heads_off import name_heads, score_examples
 from ui.blocks.over_picture import signed_image
@@ -26,6 +25,7 @@ from ui.text.model_card import class_label, trained_for
 from ui.text.terms import device_name
 from ui.text.words import current_language
 from ui.widgets.chart import named_parts
+from viz_core.lab.pictures import count_samples, right_statistics
 from viz_core.lessons.vision_transformer.patches import patches_shuffled, random_order
 from viz_core.maps.contribution_shares import ContributionKind
 from viz_core.pretrained import Classification

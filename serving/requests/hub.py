@@ -7,9 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from serving.models.model_folders import find_folder, own_folder
 from serving.models.model_spec import ModelAdapter, ModelSpec, Progress
-from serving.requests.request import Picture, Request, with_heads_off
-from serving.requests.sound import SoundInput
-from serving.requests.video import VideoInput
+from serving.requests.request import Picture, Request, SoundInput, VideoInput, with_heads_off
 from serving.settings import settings
 from viz_core.hub import HubError, HubModel, HubRun, HubVision, Sampling, load_hub
 from viz_core.hub.load import import_transformers

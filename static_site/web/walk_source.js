@@ -1,4 +1,4 @@
-// One pass of the translator as the app's walk shows it: the numbers of serving/walk, framed as in ui/widgets/walk.py.
+// One pass of the translator as the app's walk shows it: the numbers of viz_core/lab/walk.py, framed as in ui/widgets/walk.py.
 
 import { attentionWeights } from "./attention.js";
 import { frame, makeSections, toFloat16 } from "./files.js";

@@ -8,11 +8,11 @@ from functools import cache
 import pytest
 from playwright.sync_api import Page, expect
 
-from serving.walk.steps import Walk
-from serving.walk.walks import walk_writing
 from ui.chapter.contents import WALK_STAGES
 from ui.text.words import load_words
 from viz_core.hub import load_hub
+from viz_core.lab.walk import walk_writing
+from viz_core.lab.walk_records import Walk
 
 START = "walk?walk-at=tokens.0.0.0.0~0~3~~stage"
 SCORES = "walk?walk-at=scores.0.0.0.0~1~3~~stage"

@@ -17,8 +17,8 @@ from recipes.__main__ import main
 from recipes.classifiers import CLASSIFIERS
 from recipes.picture_sets import FASHION_MNIST, PictureSplit
 from recipes.reliability import calibration_bins
-from serving.requests.token_maps import token_over_patches
 from tests.recipes.bars import CONFIG, NAME, SMALL, bars
+from viz_core.lab.pictures import token_over_patches
 from viz_core.maps.relevance import gradient_relevance
 from viz_core.maps.rollout import attention_rollout
 from viz_core.pretrained import CheckpointError, load, load_classifier, load_translator

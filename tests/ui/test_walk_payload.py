@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from serving.walk.steps import Edits, Walk
-from serving.walk.walks import walk_picture, walk_translation, walk_writing
 from ui.text.words import load_words
 from ui.widgets.walk import encode_walk
 from viz_core.hub import load_hub
 from viz_core.images.drawn import drawn_picture
+from viz_core.lab.walk import walk_picture, walk_translation, walk_writing
+from viz_core.lab.walk_records import Edits, Walk
 from viz_core.pretrained import load
 from viz_core.view.framing import unframe
 

@@ -7,7 +7,7 @@ import time
 import ui.chapter.chapter  # noqa: F401  # with it come the libraries that every chapter needs
 from serving.logs import log, where
 from serving.models.model_spec import ShippedClassifier, ShippedTranslator
-from serving.requests.classification import ClassificationRequest
+from serving.requests.shipped import ClassificationRequest
 from serving.settings import settings
 from ui.compute.models import runner, sentence_request, translation_maps
 from ui.compute.pictures import picture_maps, sample_picture

@@ -11,7 +11,6 @@ import streamlit as st
 from jaxtyping import Float, Int
 
 from serving.requests.request import Request
-from serving.requests.score_products import keeps_queries_and_keys, products_of_pair, score_by_parts
 from ui.blocks.heads_off import open_head
 from ui.chapter.chapter import Chapter
 from ui.chapter.claims import Claim
@@ -24,6 +23,7 @@ from ui.widgets.chart import draw_chart
 from ui.widgets.controls import Controls
 from ui.widgets.figure_style import ACCENT, CATEGORIES, KEYS, QUERIES, Labels, escape_labels, lay_out
 from ui.widgets.view_link import Cell
+from viz_core.lab.circuits import keeps_queries_and_keys, products_of_pair, score_by_parts
 from viz_core.maps.score_products import ScoreProducts
 from viz_core.runtime.refusal import RefusalError
 from viz_core.view.map_group import MapGroup

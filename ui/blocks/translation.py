@@ -10,7 +10,7 @@ from typing import TypeVar
 import streamlit as st
 from PIL import Image
 
-from serving.requests.translation import TranslationRequest
+from serving.requests.shipped import TranslationRequest
 from ui.blocks.over_picture import weights_image
 from ui.chapter.chapter import Chapter
 from ui.compute.models import sentence_request, translation, translation_maps

@@ -10,8 +10,7 @@ import pandas as pd
 import streamlit as st
 from jaxtyping import Float
 
-from serving.requests.sentence_pair import TwoSentences
-from serving.requests.two_sentences import HEADS, MOST_HEADS, CircuitFound, Comparison, Predictions
+from serving.settings import settings
 from ui.blocks.two_sentences_figures import LEAST_SHARE, circuit_figure, sweep_figure, words_figure
 from ui.chapter.chapter import Chapter
 from ui.chapter.claims import Claim
@@ -22,6 +21,8 @@ from ui.text.words import Words, load_words
 from ui.widgets.chart import Point, draw_chart
 from ui.widgets.controls import Controls
 from viz_core.circuits import Edge
+from viz_core.lab.sentence_pair import TwoSentences
+from viz_core.lab.two_sentences import HEADS, MOST_HEADS, CircuitFound, Comparison, Predictions
 
 _ROUNDING = 1e-4  # logits
 
@@ -54,7 +55,8 @@ def read_sentences(first: str, second: str) -> TwoSentences:
     with right:
         corrupted = controls.text("corrupted", second)
         other = controls.text("other", "", placeholder=words("placeholder"))
-    return TwoSentences(clean, corrupted, answer, other)
+    allowed = settings()
+    return TwoSentences(clean, corrupted, answer, other, allowed.max_characters, allowed.max_tokens)
 
 
 def draw_experiment(chapter: Chapter, experiment: Experiment) -> None:

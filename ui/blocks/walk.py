@@ -9,14 +9,14 @@ from dataclasses import dataclass, replace
 import streamlit as st
 
 from serving.requests.request import Picture
-from serving.requests.walk import CLASSIFIER, TRANSLATOR, WRITER, classify, write
-from serving.walk.steps import Edits, Walk, walk_edits
-from serving.walk.walks import walk_translation
+from serving.requests.shipped import CLASSIFIER, TRANSLATOR, WRITER, classify, write
 from ui.chapter.contents import page
 from ui.compute.models import evaluate_model
 from ui.compute.slots import run_in_slot
 from ui.text.words import load_words
 from ui.widgets.walk import encode_walk, in_language, mount_walk, walk_links
+from viz_core.lab.walk import walk_translation
+from viz_core.lab.walk_records import Edits, Walk, walk_edits
 from viz_core.runtime.assets import ASSETS, reading
 
 _MOST_EDITS = 8

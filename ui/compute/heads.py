@@ -22,7 +22,7 @@ from viz_core.pretrained.scan_inputs import SETS
 from viz_core.runtime.assets import ASSETS, reading
 
 if TYPE_CHECKING:
-    from serving.requests.head_scan import KindScan
+    from serving.requests.lab import KindScan
 
 IMPORTANCE = "heads.json"
 

@@ -13,9 +13,8 @@ import numpy as np
 from serving.compute.singleton import existing, singleton
 from serving.models.model_registry import ModelRegistry
 from serving.models.model_spec import ModelSpec, ShippedTranslator
-from serving.requests.contributions import ContributionRequest
-from serving.requests.request import Request, run_key
-from serving.requests.translation import TranslationRequest
+from serving.requests.request import ContributionRequest, Request, run_key
+from serving.requests.shipped import TranslationRequest
 from serving.runners.local_runner import LocalRunner
 from serving.runners.remote_runner import RemoteRunner
 from serving.runners.runner import Answer, Arguments, Model, Run, Runner
@@ -37,7 +36,7 @@ from serving.models.model_spec import NoModel
 
 if TYPE_CHECKING:
     from serving.requests.hub import HubVisionSpec
-    from serving.requests.lab_models import HubOffer
+    from serving.requests.lab import HubOffer
 
 
 @singleton
@@ -167,7 +166,7 @@ def translation_maps(
 @st.cache_data(max_entries=4, ttl=20, show_spinner=False)
 def local_models(folders: tuple[Path, ...]) -> tuple[str, ...]:  # noqa: ARG001  # part of the cache key
     """Return the names of models that can be loaded without a network, refreshed every 20 seconds."""
-    from serving.requests.lab_models import local_model_names
+    from serving.requests.lab import local_model_names
 
     return runner().evaluate_model(NoModel(), local_model_names)
 
@@ -175,7 +174,7 @@ def local_models(folders: tuple[Path, ...]) -> tuple[str, ...]:  # noqa: ARG001 
 @st.cache_data(max_entries=4, show_spinner=False)
 def local_model_kinds(names: tuple[str, ...]) -> dict[str, str]:  # noqa: ARG001  # part of the cache key
     """Return the kind of each model that can be loaded without a network, for the names of `local_models`."""
-    from serving.requests.lab_models import local_model_kinds as find_kinds
+    from serving.requests.lab import local_model_kinds as find_kinds
 
     return runner().evaluate_model(NoModel(), find_kinds)
 
@@ -198,7 +197,7 @@ def lab_vision_model(name: str) -> HubVisionSpec:
     Raises:
         HubError: if the model is not on the machine, or not offered.
     """
-    from serving.requests.lab_models import hub_offer, linked_vision_model
+    from serving.requests.lab import hub_offer, linked_vision_model
 
     folders = hub_offer().folders
     if name not in local_models(folders):

@@ -9,8 +9,8 @@ from PIL import Image
 from serving.decoding.pictures import decode_preview
 from serving.decoding.preview import preview
 from serving.models.model_spec import ModelSpec, ShippedClassifier
-from serving.requests.classification import ClassificationRequest
 from serving.requests.request import Picture
+from serving.requests.shipped import ClassificationRequest
 from ui.compute.models import lab_vision_model, map_groups, run
 from ui.compute.slots import cached
 from viz_core.images.drawn import drawn_picture

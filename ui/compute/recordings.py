@@ -9,8 +9,7 @@ from io import BytesIO
 
 from serving.decoding.sounds import decode_sound
 from serving.decoding.videos import check_bytes
-from serving.requests.sound import TONES, SoundInput
-from serving.requests.video import VideoInput
+from serving.requests.request import TONES, SoundInput, VideoInput
 from ui.compute.slots import cached
 from viz_core.images.drawn import drawn_picture
 from viz_core.images.open_image import PictureError

@@ -26,9 +26,9 @@ from typing import Any
 
 import numpy as np
 
-from serving.walk.steps import Attention, Block, Choice, Edits, Walk
 from ui.text.words import Words, load_words
 from ui.widgets.component import component
+from viz_core.lab.walk_records import Attention, Block, Choice, Edits, Walk
 from viz_core.view.framing import Sections, frame, unframe
 
 CHAPTERS = {

@@ -1,7 +1,7 @@
 """Traces whose maps are contribution norms in place of weights: shares of a row, or lengths on one scale."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import torch
@@ -85,3 +85,21 @@ def shares_of_call(call: AttentionCall, W_o: nn.Module | None, in_lengths: bool 
     lengths = value_lengths(call, W_o).to(next(iter(call.source.tensors())).device)
     unit = longest([lengths]) if in_lengths else None
     return AttentionCall(call.site, ContributionShares(call.source, lengths, unit))
+
+
+@torch.no_grad()
+def contribution_lengths(trace: Trace, model: nn.Module) -> Trace:
+    """Trace whose maps are norms |a_ij W_o^h v_j|, divided by the longest |W_o^h v_j| of all heads and layers: 0 to 1.
+
+    A row's sum says how much a head adds to that query at most; shares hide that (Kobayashi 2020).
+
+    Raises:
+        ValueError: as `contribution_shares`.
+    """
+    shares = contribution_shares(trace, model)
+    sources = [call.source for call in shares if isinstance(call.source, ContributionShares)]
+    unit = longest([source.lengths for source in sources])
+    found = Trace()
+    for call, source in zip(shares, sources, strict=True):
+        found.add(replace(source, unit=unit), call.site)
+    return found

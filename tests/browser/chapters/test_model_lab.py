@@ -13,8 +13,6 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import Page, expect
 
-from serving.requests.sentence_pair import TwoSentences
-from serving.requests.two_sentences import compare, sweep
 from tests.browser.attention_view.live_view import patch_place, weight_in
 from tests.browser.page_checks import expect_rest
 from tests.viz_core.hub.families import build_all
@@ -23,6 +21,8 @@ from tests.viz_core.images.test_video import animation
 from viz_core.hub import HubVision, load_hub
 from viz_core.images.open_image import open_picture
 from viz_core.images.video import open_video
+from viz_core.lab.sentence_pair import TwoSentences
+from viz_core.lab.two_sentences import compare, sweep
 
 SLOW = 180_000  # the first model in a folder takes transformers' import along
 PICTURE = encode(quarters(), "PNG")

@@ -13,7 +13,7 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from pages.heads import live
-from serving.requests.head_scan import text_beside
+from serving.requests.lab import text_beside
 from tests.pages.reading import drawn, figure_names, texts
 from tests.viz_core.hub.families import build_all
 from ui.compute.models import evaluate_model

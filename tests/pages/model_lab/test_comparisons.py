@@ -11,12 +11,12 @@ import pytest
 import torch
 from streamlit.testing.v1 import AppTest
 
-from serving.requests.model_comparison import compare_heads
-from serving.requests.sentence_pair import TwoSentences
-from serving.requests.two_sentences import circuit, compare, predictions, sweep
 from tests.pages.reading import badges, components, drawn, one_line, stands, texts
 from ui.text.model_card import named_model
 from viz_core.hub import HubError, HubModel, load_hub
+from viz_core.lab.runs import compare_heads
+from viz_core.lab.sentence_pair import TwoSentences
+from viz_core.lab.two_sentences import circuit, compare, predictions, sweep
 from viz_core.view.framing import unframe
 
 OpenPage = Callable[..., AppTest]

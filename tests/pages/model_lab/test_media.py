@@ -10,8 +10,6 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from pages.model_lab.figures import frames_figure, sound_figure
-from serving.requests.picture_sinks import picture_rows
-from serving.requests.speech import out_of_order, over_time
 from tests.pages.reading import alts, badges, claims, drawn, texts
 from tests.viz_core.images.test_video import COLOURS, animation, still
 from tests.viz_core.sounds.hostile_sounds import BAD, GOOD, encode
@@ -21,6 +19,8 @@ from ui.text.words import load_words
 from viz_core.hub import HubModel, load_hub
 from viz_core.hub.word_timestamps import TimedWord, word_times
 from viz_core.images.video import open_video
+from viz_core.lab.runs import out_of_order, over_time
+from viz_core.lab.sinks import picture_rows
 from viz_core.sounds.open_sound import open_sound
 from viz_core.sounds.tones import tone_sequence
 
@@ -232,7 +232,7 @@ def test_sinks_are_named_in_each_language(
 ) -> None:
     """With limits that every patch meets: random models have no sinks of their own. A question of its own is not
     answered from the cache."""
-    monkeypatch.setattr("serving.requests.picture_sinks.SINK_WEIGHT", 0.0)
-    monkeypatch.setattr("serving.requests.picture_sinks.SINK_LENGTH", 1e9)
+    monkeypatch.setattr("viz_core.lab.sinks.SINK_WEIGHT", 0.0)
+    monkeypatch.setattr("viz_core.lab.sinks.SINK_LENGTH", 1e9)
     question = {"ml-asked": f"What is red? ({language})"}
     assert sentence in texts(open_video_page(open_page, "qwen2_vl", lang=language, **question))

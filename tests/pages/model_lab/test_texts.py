@@ -10,13 +10,13 @@ import pytest
 import torch
 from streamlit.testing.v1 import AppTest
 
-from serving.requests.lens import through_the_layers
-from serving.requests.sinks import hidden_tokens, sinks_of, windowed
 from tests.pages.reading import badges, drawn, number, one_line, stands, texts
 from ui.widgets.figure_style import escape_labels
 from viz_core.circuits import score_attribution
 from viz_core.hub import load_hub
+from viz_core.lab.circuits import through_the_layers
 from viz_core.lab.heads_off import without_heads
+from viz_core.lab.sinks import hidden_tokens, sinks_of, windowed
 from viz_core.maps.score_products import score_products
 from viz_core.positional import alibi_slopes
 from viz_core.trace import intervene, off, record

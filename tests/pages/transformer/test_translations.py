@@ -103,7 +103,7 @@ def test_what_only_one_says_is_changed(translator: Translator) -> None:
 def test_a_link_with_heads_off_shows_both_translations_and_their_scores(
     open_page: OpenPage, translator: Translator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("pages.transformer.heads", "serving.requests.translation"):
+    for module in ("pages.transformer.heads", "serving.requests.shipped"):
         monkeypatch.setattr(f"{module}.held_out", lambda: held_out()[:30])
     names = [f"cross-{layer}.{head}" for layer in (2, 3) for head in range(1, 9)]
     app = open_page("transformer", **{"t-text": TEXT, "t-without": names, "t-section": "Through the layers"})

@@ -29,10 +29,9 @@ from serving.compute.slots import AbandonedError, BusyError, OutOfTimeError, Slo
 from serving.metrics import Metrics
 from serving.models.model_registry import ModelRegistry
 from serving.models.model_spec import ShippedClassifier, ShippedTranslator
-from serving.requests.classification import ClassificationRequest
 from serving.requests.hub import HubModelSpec, HubRequest, HubVisionSpec
 from serving.requests.request import Picture, Request
-from serving.requests.translation import TranslationRequest
+from serving.requests.shipped import ClassificationRequest, TranslationRequest
 from serving.runners import ray_serve
 from serving.runners.local_runner import LocalRunner
 from serving.runners.ray_serve import _interruptible

@@ -14,12 +14,9 @@ import torch
 from PIL import Image
 
 from serving.models.model_spec import NoModel, ShippedClassifier, ShippedTranslator
-from serving.requests.classification import ClassificationRequest
 from serving.requests.hub import HubModelSpec, HubRequest, HubVisionSpec
-from serving.requests.request import MOST_CARRIED, PayloadMissingError, Picture, Request
-from serving.requests.sound import TONES, SoundInput
-from serving.requests.translation import TranslationRequest
-from serving.requests.video import VideoInput
+from serving.requests.request import MOST_CARRIED, TONES, PayloadMissingError, Picture, Request, SoundInput, VideoInput
+from serving.requests.shipped import ClassificationRequest, TranslationRequest
 from tests.notebooks import printed, run_notebook, shows
 from tests.viz_core.images.test_video import animation
 from ui.text.words import load_words

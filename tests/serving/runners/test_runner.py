@@ -14,7 +14,7 @@ import torch
 from benchmarks.view_bytes import decode_view
 from serving.compute.cache import LRUCache
 from serving.models.model_spec import ShippedTranslator
-from serving.requests.translation import TranslationRequest
+from serving.requests.shipped import TranslationRequest
 from serving.runners.local_runner import LocalRunner
 from serving.runners.model_server import ModelServer
 from serving.runners.remote_runner import RemoteRunner

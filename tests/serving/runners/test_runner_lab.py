@@ -11,10 +11,8 @@ import torch
 from benchmarks.view_bytes import decode_view
 from serving.models.model_spec import NoModel
 from serving.requests.hub import HubModelSpec, HubRequest
-from serving.requests.lab_models import local_model_names
-from serving.requests.lab_queries import map_residuals, position_schemes, read_card
-from serving.requests.request import Picture
-from serving.requests.sound import TONES, SoundInput
+from serving.requests.lab import local_model_names
+from serving.requests.request import TONES, Picture, SoundInput
 from serving.runners.local_runner import LocalRunner
 from serving.runners.remote_runner import RemoteRunner
 from tests.serving.runners.wire import Wire
@@ -22,6 +20,7 @@ from tests.viz_core.hub.families import build_all
 from tests.viz_core.images.hostile_pictures import quarters
 from tests.viz_core.view.attention_groups import read_requests
 from viz_core.hub import HubError, HubModel, Sampling
+from viz_core.lab.runs import map_residuals, position_schemes, read_card
 from viz_core.sounds.tones import tone_sequence
 from viz_core.view.hub import initial_state
 from viz_core.view.payload import View, encode_view

@@ -16,18 +16,9 @@ from benchmarks.view_bytes import decode_view
 from serving.compute.cache import LRUCache
 from serving.models.model_registry import ModelRegistry
 from serving.models.model_spec import ModelSpec, ShippedClassifier
-from serving.requests.classification import ClassificationRequest
-from serving.requests.contributions import ContributionRequest
 from serving.requests.hub import HubModelSpec, HubVisionSpec
-from serving.requests.picture_facts import picture_facts
-from serving.requests.request import PayloadMissingError, Picture
-from serving.requests.token_maps import (
-    heads_measured,
-    label_relevance,
-    patch_positions,
-    token_in_layer,
-    token_over_patches,
-)
+from serving.requests.request import ContributionRequest, PayloadMissingError, Picture
+from serving.requests.shipped import ClassificationRequest
 from serving.runners.local_runner import LocalRunner
 from serving.runners.model_server import ModelServer
 from serving.runners.remote_runner import RemoteRunner
@@ -37,6 +28,14 @@ from tests.viz_core.hub.families import build_all
 from tests.viz_core.view.attention_groups import read_requests
 from viz_core.hub import HubError
 from viz_core.images.drawn import drawn_picture
+from viz_core.lab.pictures import (
+    heads_measured,
+    label_relevance,
+    patch_positions,
+    picture_facts,
+    token_in_layer,
+    token_over_patches,
+)
 from viz_core.lessons.vision_transformer.patches import patches_shuffled
 from viz_core.maps.rollout import attention_rollout
 from viz_core.pretrained import shipped

@@ -16,7 +16,7 @@ from serving.compute.cache import LRUCache
 from serving.compute.slots import AbandonedError, BusyError
 from serving.models.model_registry import ModelRegistry
 from serving.models.model_spec import ShippedTranslator
-from serving.requests.translation import TranslationRequest
+from serving.requests.shipped import TranslationRequest
 from serving.runners import worker_pool
 from serving.runners.local_runner import LocalRunner
 from serving.runners.model_server import ModelServer

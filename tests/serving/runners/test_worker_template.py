@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from serving.models.model_spec import NoModel, ShippedTranslator
-from serving.requests.translation import TranslationRequest
+from serving.requests.shipped import TranslationRequest
 from serving.runners import worker_template
 from serving.runners.worker_pool import WorkerPool
 from serving.runners.worker_template import CopiedProcess, can_copy

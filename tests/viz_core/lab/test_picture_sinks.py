@@ -10,9 +10,9 @@ import pytest
 import torch
 from PIL import Image
 
-from serving.requests.picture_sinks import picture_rows
 from viz_core.hub import HubModel
 from viz_core.images.video import Video
+from viz_core.lab.sinks import picture_rows
 from viz_core.maps.contributions import contribution_norms
 from viz_core.trace import intervene, pattern, record
 

@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from serving.requests.model_comparison import compare_heads
 from tests.viz_core.hub.families import build_all
+from tests.viz_core.hub.test_speech import ALIGNING, SOUND
 from viz_core.hub import HubModel, HubRun, load_hub
+from viz_core.lab.runs import compare_heads, over_time
 from viz_core.maps.measures import total_variation
 
 TinyModel = Callable[[str], HubModel]
@@ -105,3 +106,23 @@ def test_what_cannot_be_compared_says_why(tiny_model: TinyModel, tiny: Callable[
     for layer in other.engine.model.encoder.layer:  # two heads twice as wide
         layer.attention.self.num_attention_heads, layer.attention.self.attention_head_size = 2, 2 * WIDTH
     assert compare_heads(bert, other.run(TEXT))[0].apart == "sizes"
+
+
+# MERGED: test_speech: Attention of words over time, against whole maps.
+@pytest.fixture(scope="module")
+def model(tiny: Callable[[str], Path]) -> HubModel:
+    return load_hub(tiny("whisper"), device="cpu")
+
+
+@pytest.fixture(scope="module")
+def run(model: HubModel) -> HubRun:
+    return model.run(sound=SOUND, max_new_tokens=9)
+
+
+def test_a_word_over_time_and_what_the_silence_after_it_gets(model: HubModel, run: HubRun) -> None:
+    weights, rest = over_time(model, run, [(0, 1), (1, 2)], (3, 5))
+    maps = [run.trace[f"decoder.{layer}.cross"].weights(head=head)[0, 3:5] for layer, head in ALIGNING]
+    whole = torch.stack(maps).mean(dim=(0, 1))
+    torch.testing.assert_close(weights, whole[:135])
+    assert rest == pytest.approx(float(whole[135:].sum()), abs=1e-6)
+    assert 0 < rest < 1

@@ -10,9 +10,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from serving.requests.lens import MOST_PLACES, through_the_layers
 from tests.viz_core.hub.families import build
 from viz_core.hub import HubError, HubModel, load_hub
+from viz_core.lab.circuits import MOST_PLACES, through_the_layers
 
 TEXT = "The cat sat on the mat."
 Head = Callable[[Any, Tensor], Tensor]

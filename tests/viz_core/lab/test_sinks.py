@@ -13,8 +13,8 @@ import torch
 import torch.nn.functional as F
 from PIL import Image
 
-from serving.requests.sinks import LEAST_COUNTED, Sinks, hidden_tokens, longest_window, sinks_of, windowed
 from viz_core.hub import HubModel, load_hub
+from viz_core.lab.sinks import LEAST_COUNTED, Sinks, hidden_tokens, longest_window, sinks_of, windowed
 from viz_core.sounds.tones import tone_sequence
 from viz_core.trace import record
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from serving.requests.contributions import contribution_lengths
 from tests.viz_core.maps.test_contribution_shares import encoder_and_trace
+from viz_core.maps.contribution_shares import contribution_lengths
 from viz_core.maps.contributions import contribution_norms
 
 

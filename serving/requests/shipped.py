@@ -1,23 +1,56 @@
-"""Requests to the shipped translators."""
+"""Requests to shipped translators and vision models, and walks through them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
 from jaxtyping import Float
 
-from serving.models.model_spec import ModelSpec
-from serving.requests.request import Request, with_heads_off
-from viz_core.pretrained import TextError, Translation, Translator
+from serving.models.model_spec import ModelSpec, ShippedClassifier, ShippedTranslator
+from serving.requests.hub import OwnModelSpec
+from serving.requests.request import Picture, Request, with_heads_off
+from viz_core.hub import HubModel, Sampling
+from viz_core.lab.walk import walk_picture, walk_writing
+from viz_core.lab.walk_records import Edits, Walk
+from viz_core.pretrained import Classification, ImageClassifier, TextError, Translation, Translator
 from viz_core.pretrained.bleu import bleu_statistics
+from viz_core.pretrained.picture_model import PictureModel
 from viz_core.pretrained.samples import held_out
 from viz_core.trace import HeadsOff, intervene, switched_off
 from viz_core.view.map_group import MapGroup
 from viz_core.view.notebook_file import RunSource
+from viz_core.view.picture import picture_groups
 from viz_core.view.translation import translation_groups
+
+
+@dataclass(frozen=True)
+class ClassificationRequest(Request[PictureModel, Classification]):
+    """A picture to classify, and the heads that are switched off."""
+
+    model: ModelSpec[PictureModel]
+    picture: Picture
+    off: HeadsOff = ()
+
+    @property
+    def without_payload(self) -> ClassificationRequest:
+        return replace(self, picture=self.picture.without_payload)
+
+    def run(self, model: PictureModel) -> Classification:
+        prepared = model.prepare(self.picture.open())
+        with intervene(switched_off(self.off)):
+            return model.classify_prepared(prepared)
+
+    def groups(self, run: Classification, labels: Mapping[str, str]) -> tuple[MapGroup, ...]:
+        return picture_groups(run, labels)
+
+    def run_source(self) -> RunSource:
+        """How a notebook looks at it."""
+        picture = self.picture.run_source()
+        call = with_heads_off(self.off, "run = model.classify_prepared(model.prepare(image))")
+        return self.model.run_source().then(f"{picture.code}\n{call}", picture.needs)
 
 
 @dataclass(frozen=True)
@@ -73,3 +106,19 @@ def held_out_statistics(
     with intervene(switched_off(off)):
         texts = translator.translate_texts([sample.english for sample in some])
     return bleu_statistics(texts, [sample.references for sample in some])
+
+
+WRITER = OwnModelSpec("writer-en", offline=True)
+TRANSLATOR = ShippedTranslator("transformer-en-fr")
+CLASSIFIER = ShippedClassifier("vit-fashion-mnist")
+_NEW_TOKENS = 4
+
+
+def write(model: HubModel, text: str, temperature: float, top_k: int, edits: Edits) -> Walk:
+    """Return the walk through a few words that continue a text; see `walk_writing`."""
+    return walk_writing(model, text, _NEW_TOKENS, Sampling(temperature=temperature, top_k=top_k), edits)
+
+
+def classify(model: ImageClassifier, picture: Picture, edits: Edits) -> Walk:
+    """Return the walk through a picture; see `walk_picture`."""
+    return walk_picture(model, picture.open(), edits)

@@ -9,7 +9,6 @@ from typing import Any
 from jaxtyping import Float
 from torch import Tensor
 
-from serving.settings import settings
 from viz_core.hub import HubError, HubModel, HubRun
 from viz_core.hub.runs.token_text import Token
 from viz_core.pretrained.tokenization import UNK
@@ -21,12 +20,18 @@ _WRITTEN = 24  # tokens that an encoder-decoder writes, to find where its two tr
 
 @dataclass(frozen=True)
 class TwoSentences:
-    """Two sentences, and the words after them whose logits are compared; "" for the model's own choice."""
+    """Two sentences, and the words after them whose logits are compared; "" for the model's own choice.
+
+    Attributes:
+        max_characters, max_tokens: of each sentence; None for no limit but `MOST_TOKENS`.
+    """
 
     clean: str
     corrupted: str
     answer: str = ""
     other: str = ""
+    max_characters: int | None = None
+    max_tokens: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,14 +54,14 @@ def sentence_pair(model: HubModel, sentences: TwoSentences) -> Pair:
     Raises:
         HubError: if they differ in length, or in nothing; if the words after them cannot be compared.
     """
-    letters, allowed = max(len(sentences.clean), len(sentences.corrupted)), settings().max_characters
+    letters, allowed = max(len(sentences.clean), len(sentences.corrupted)), sentences.max_characters
     if allowed is not None and letters > allowed:
         raise HubError(
             "This text has {count:,} characters; at most {most:,} are allowed here. Shorten it.",
             count=letters,
             most=allowed,
         )
-    most = min(MOST_TOKENS, settings().max_tokens or MOST_TOKENS)
+    most = min(MOST_TOKENS, sentences.max_tokens or MOST_TOKENS)
     writes = "encoder" in model.card.num_layers
     first, second = (
         model.run(text, max_new_tokens=_WRITTEN if writes else 0, max_tokens=most)

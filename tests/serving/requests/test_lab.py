@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from serving.requests.head_scan import ScanPlan, lines_of, plan_scan
+from serving.requests.lab import ScanPlan, lines_of, plan_scan
 from viz_core.hub import HubError, HubModel
 
 

@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
+import json
 import math
 from typing import Any
 from unittest.mock import Mock
 
+import numpy as np
 import pytest
 import torch
+from PIL import Image
 
-from serving.requests.token_maps import (
+from viz_core.images.drawn import SCENES, drawn_picture
+from viz_core.lab.pictures import (
+    count_samples,
     heads_measured,
+    right_statistics,
+    sample_pictures,
     token_in_layer,
     token_over_patches,
 )
 from viz_core.maps.distance import mean_attention_distance
 from viz_core.maps.rollout import attention_rollout
 from viz_core.models.vit import ViT
-from viz_core.pretrained import Classification
+from viz_core.pretrained import Classification, ImageClassifier, load_classifier
+from viz_core.pretrained.bootstrap import percentage_right
 from viz_core.pretrained.picture_model import PictureModel
-from viz_core.trace import record
+from viz_core.runtime.assets import ASSETS
+from viz_core.trace import intervene, off, record
 
 # Two layers of one head over two tokens: the first layer swaps them, the second lets both look at the first.
 SWAP, FIRST = torch.tensor([[[0.0, 1.0], [1.0, 0.0]]]), torch.tensor([[[1.0, 0.0], [1.0, 0.0]]])
@@ -104,3 +113,48 @@ def test_what_is_refused() -> None:
         heads_measured(model_with((1, 1)), run_of(layers, (3, 3)))
     with pytest.raises(ValueError, match="1 special tokens and 3 x 2 patches, a side of 7, got maps of 5 x 5"):
         token_over_patches(ANY, small_run((3, 2)), 0)
+
+
+# MERGED: test_picture_samples: Pictures to try a classifier on: the sheet that ships, cut as it was put togethe
+SHEET = ASSETS / "samples" / "fashion-mnist-test"
+
+
+@pytest.fixture(scope="module")
+def garments() -> ImageClassifier:
+    return load_classifier("vit-fashion-mnist", "cpu")
+
+
+def test_the_sheet_is_cut_row_by_row(garments: ImageClassifier) -> None:
+    sheet = np.array(Image.open(SHEET.with_suffix(".png")))
+    about = json.loads(SHEET.with_suffix(".json").read_text(encoding="utf-8"))
+    assert (about["licence"], len(about["labels"])) == ("MIT", 1000)
+    assert "Zalando SE" in about["copyright"]
+    found = sample_pictures(garments, 43, 45)  # the fourth and fifth of the second row
+    assert found.kind == "test"
+    assert found.labels == tuple(map(int, about["labels"][43:45]))
+    mean, std = garments.preparation.mean[0], garments.preparation.std[0]
+    expected = (sheet[28:56, 3 * 28 : 4 * 28] / 255 - mean) / std
+    np.testing.assert_allclose(found.pixels[0, 0], expected, atol=1e-5)
+
+
+def test_how_often_it_is_right_is_what_it_says_of_each(garments: ImageClassifier) -> None:
+    """Close to the score of the whole split, and another one where heads are off."""
+    rows = right_statistics(garments, (), 0, 60)
+    assert percentage_right(rows.sum(axis=0)) > 80
+    heads = (("encoder.0.self", 0), ("encoder.0.self", 3))
+    found = right_statistics(garments, heads, 0, 60)
+    pictures = sample_pictures(garments, 0, 60)
+    with intervene({"encoder.0.self": off(0, 3)}):
+        predicted = garments.predict(pictures.pixels).argmax(dim=-1)
+    assert found[:, 0].tolist() == (predicted == torch.tensor(pictures.labels)).double().tolist()
+    assert found[:, 1].tolist() == [1.0] * 60
+    assert found[:, 0].sum() < rows[:, 0].sum()
+
+
+def test_where_no_test_picture_may_ship_there_are_drawn_ones() -> None:
+    model = load_classifier("vit-cifar10", "cpu")
+    assert count_samples(model.card.name, model.labels) == ("drawn", len(SCENES))
+    assert count_samples("another", ("dog",)) == ("drawn", 0)
+    found = sample_pictures(model, 2, 100)
+    assert [model.labels[label] for label in found.labels] == list(SCENES[2:])
+    torch.testing.assert_close(found.pixels[:1], model.prepare(drawn_picture(SCENES[2])).pixels)

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 import torch
 
-from serving.walk.steps import Edits, Walk, walk_edits
-from serving.walk.walks import walk_picture, walk_translation, walk_writing
 from viz_core.hub import HubError, Sampling, load_hub
 from viz_core.images.drawn import drawn_picture
+from viz_core.lab.walk import walk_picture, walk_translation, walk_writing
+from viz_core.lab.walk_records import Edits, Walk, walk_edits
 from viz_core.pretrained import TextError, load
 from viz_core.trace import Trace, head_outputs, intervene, record
 

@@ -11,12 +11,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from serving.requests.sentence_pair import TwoSentences, plain_text, sentence_pair
 from viz_core.circuits import Edge, circuit_edges, circuits_alone, patch_sweep
 from viz_core.circuits.path import Head
 from viz_core.circuits.sweep import logits_of, recorded_runs
 from viz_core.hub import HubError, HubModel
 from viz_core.hub.runs.token_text import Token
+from viz_core.lab.sentence_pair import TwoSentences, plain_text, sentence_pair
 from viz_core.trace import Edit, intervene, no_recording, patch, patch_state
 
 DRAWS = 100
