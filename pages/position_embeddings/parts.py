@@ -8,6 +8,8 @@ from functools import partial
 
 import pandas as pd
 import streamlit as st
+import torch
+from PIL import Image
 from torch import Tensor
 
 from pages.position_embeddings.figures import (
@@ -28,6 +30,7 @@ from pages.position_embeddings.offset_figures import (
 from pages.position_embeddings.sections import Slideshow
 from pages.position_embeddings.tokens import ROUNDING, WHERE_TRAINED, WIDTH, TokenInputs, link_to
 from ui.blocks.figures import penalty_figure, slopes_figure, token_map
+from ui.blocks.over_picture import signed_image
 from ui.chapter.chapter import Chapter
 from ui.widgets.chart import Point
 from viz_core.lessons.position_embeddings.broken import skew_of_left_padding, wrong_penalty
@@ -308,3 +311,10 @@ def shaw(chapter: Chapter, inputs: TokenInputs) -> TokenInputs:
         chapter.claim("clipped", clipping_spread(bias, k), ROUNDING, k=k)
     chapter.figure("shaw", partial(shaw_figure, k, names))
     return replace(inputs, layer=clipped)
+
+
+def gallery_picture() -> Image.Image:
+    """What relative positions add to the scores of one repeated word: one value for each offset."""
+    line = SharedLayer(torch.ones(24, 32), SchemeSizes(24, 32, 1, 1, 24))
+    scores = line.position_scores(BY_NAME["relative"])[0]
+    return signed_image(scores.numpy(), float(scores.abs().max()))

@@ -11,13 +11,11 @@ import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 import torch
-from PIL import Image
 from torch import Tensor
 
 from pages.position_embeddings.figures import scale_strip, small_maps
 from pages.position_embeddings.offset_figures import similarity_figure
 from pages.position_embeddings.tokens import ROUNDING, WHERE_TRAINED, WIDTH, TokenInputs, link_to
-from ui.blocks.over_picture import signed_image
 from ui.chapter.chapter import Chapter
 from ui.text.markdown import escape
 from ui.text.model_card import model_title
@@ -25,7 +23,6 @@ from ui.widgets.chart import named_parts
 from ui.widgets.figure_style import ACCENT, Labels, lay_out
 from viz_core.lessons.position_embeddings.order import is_striped, order_changes, table_offset_share
 from viz_core.lessons.position_embeddings.picture_tokens import LearnedTable, shipped_position_tables
-from viz_core.lessons.position_embeddings.shared_layer import SharedLayer
 from viz_core.models.patch_grid import resize_grid
 from viz_core.positional import RelativePositionEmbedding1d, alibi_slopes, sinusoidal_table, t5_relative_position_bucket
 from viz_core.positional.entry import SchemeSizes
@@ -265,10 +262,3 @@ def sources(chapter: Chapter) -> None:
             "small-tasks": None,
         }
     )
-
-
-def gallery_picture() -> Image.Image:
-    """What relative positions add to the scores of one repeated word: one value for each offset."""
-    line = SharedLayer(torch.ones(24, 32), SchemeSizes(24, 32, 1, 1, 24))
-    scores = line.position_scores(BY_NAME["relative"])[0]
-    return signed_image(scores.numpy(), float(scores.abs().max()))

@@ -153,7 +153,6 @@ HOSTILE: dict[str, list[Row]] = {
         ),
         *_within({"pe-section": "Cost and reach"}, _rows(pe_n=[("999999999", "Tokens n")])),
         *_rows(pe_order=[("21", "Shuffle")]),
-        *_within({"pe-section": "Three experiments"}, _rows(pe_depth=[("4800", "Layers")])),
         *_within({"pe-source": "picture"}, _rows(pe_height=[("1000", "Patches down")])),
     ],
     "queries-keys-values": [

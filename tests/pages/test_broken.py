@@ -45,10 +45,6 @@ BREAKS: dict[str, dict[str, list[str]]] = {
     "position-embeddings: alibi": {"from-one": ["of 8 heads", "of 16 heads"], "logarithm": ["every step costs"]},
     "position-embeddings: t5": {"one-way": ["16 ranges"]},
     "position-embeddings: order": {"no-order": ["shuffling changes the outputs"]},
-    "position-embeddings: experiment": {
-        "exchanged": ["one offset, one score", "one offset, many"],
-        "no-positions": ["score differently"],
-    },
     "relative-projection": {"mirrored": ["p_{i+\\delta}$ for all"]},
     "sinusoidal-encoding": {
         "no-cosine": [
@@ -93,11 +89,6 @@ OPENED_AT: dict[str, dict[str, str]] = {
         for name in ("absolute", "relative", "shaw", "relative-2d", "rotary", "alibi", "t5")
     },
     "position-embeddings: order": {"open-all": "false"} | TYPED,
-    "position-embeddings: experiment": {
-        "open-all": "false",
-        "pe-section": "Three experiments",
-        "pe-exercise": "3 · a vector for each offset",
-    },
     "transformer": {"t-text": "I lost."},
     "vision-transformer": {"vt-model": GREY},
     "vision-transformer: lab": {"vt-model": GREY},
@@ -110,7 +101,6 @@ PARTS_WITH_A_CHOICE = (
     "vision-transformer: lab",
     "vision-transformer: order",
     "position-embeddings: order",
-    "position-embeddings: experiment",
 )
 """Parts that are broken by a control of their own, `break-PART`."""
 

@@ -115,10 +115,15 @@ class RecordedChapter:
 
 def _sketches() -> Iterator[tuple[str, str, Board, Callable[[], Truth]]]:
     for chapter in all_chapters()[1:]:
-        if (page_file(chapter).parent / "predictions.py").is_file():
-            module, recorded = import_module(f"pages.{folder(chapter)}.predictions"), RecordedChapter(chapter)
+        path = page_file(chapter).parent / "parts.py"
+        if path.is_file() and "draw_on_figure(" in path.read_text("utf-8"):
+            module, recorded = import_module(f"pages.{folder(chapter)}.parts"), RecordedChapter(chapter)
             for draw in vars(module).values():
-                if isfunction(draw) and [*signature(draw).parameters] == ["chapter"]:
+                if (
+                    isfunction(draw)
+                    and [*signature(draw).parameters] == ["chapter"]
+                    and "draw_on_figure(" in inspect.getsource(inspect.unwrap(draw))
+                ):
                     inspect.unwrap(draw)(recorded)
             yield from ((chapter, *sketch) for sketch in recorded.sketches)
 

@@ -165,4 +165,5 @@ def _among(words: Sequence[str], others: Sequence[str]) -> tuple[str, ...]:
 
 
 def plain_text(token: Token) -> str:
+    """Return the text of a token as it is read."""
     return token.text or token.label

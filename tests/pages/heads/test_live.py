@@ -67,7 +67,7 @@ def test_a_model_of_the_lab_is_scanned_on_the_readers_own_texts(open_page: OpenP
 def test_narrow_and_broad_inputs_are_scanned_one_after_the_other(
     open_page: OpenPage, folders: Path, model: str, pictures: bool, axis: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(live, "_MOST", {False: 3, True: 3})
+    monkeypatch.setattr(live, "_MAX_INPUTS", {False: 3, True: 3})
     app = open_lab(open_page, model, **{"hs-y": axis, "open-all": "false"})
     kinds = {}
     for name in SETS:
@@ -100,7 +100,7 @@ def test_pictures_are_scanned_with_texts(
     open_page: OpenPage, folders: Path, model: str, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Both towers are drawn; the example is a picture and its text."""
-    monkeypatch.setattr(live, "_MOST", {False: 12, True: 12})
+    monkeypatch.setattr(live, "_MAX_INPUTS", {False: 12, True: 12})
     app = open_lab(open_page, model, **{"hs-x": "first", "hs-y": "entropy", "open-all": "false"})
     assert app.button_group(key="hs-texts").options == [WORDS(f"option.{name}") for name in SETS]
     app.button(key="hs-scan-go").click().run()

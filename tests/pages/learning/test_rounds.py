@@ -124,6 +124,7 @@ def test_moves_are_read_undone_and_bounded() -> None:
     moves = read_moves("617282a5")
     assert moves == ((6, 1), (7, 2), (8, 2), (10, 5))
     assert write_moves(moves) == "617282a5"
+    assert read_moves("66") == ((6, 6),), "a query may attend to itself"
     assert keys_of(add_move(moves, 8, 3))[6:] == (1, 2, 3, -1, 5)
     assert add_move(moves, 8, 2) == moves, "it changes nothing"
     assert keys_of(add_move(moves, 8, 3)[:-1]) == keys_of(moves)

@@ -42,7 +42,7 @@ def run(script: str) -> str:
 @pytest.mark.parametrize("text", FORMULAS)
 def test_no_cell_of_a_table_is_a_formula(text: str) -> None:
     """The line that writes a cell, run by itself: what begins as a formula does is text, and one cell."""
-    code = (COMPONENTS / "attention_view" / "export_numbers.js").read_text(encoding="utf-8")
+    code = (COMPONENTS / "attention_view" / "export.js").read_text(encoding="utf-8")
     line = re.search(r"^const quote = .*$", code, flags=re.MULTILINE)
     assert line is not None
     script = f"{line[0]} process.stdout.write([{json.dumps(text)}, '-', 'cat'].map(quote).join(','))"
