@@ -7,7 +7,8 @@ from importlib import import_module
 from PIL import Image
 
 from pages.home.gallery import PICTURES
-from ui.blocks.walk import FILES, WalkInputs
+from ui.blocks.small_walk import FILES
+from ui.blocks.walk import WalkInputs
 from ui.chapter.contents import all_chapters, folder
 from ui.text.words import load_words
 from ui.widgets.walk import encode_walk

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from pages.home.gallery import chapter_card, model_list, whereabouts
-from ui.blocks.walk import small_walk, walk_link
+from ui.blocks.small_walk import small_walk, walk_link
 from ui.chapter.contents import SECTIONS, chapters
 from ui.chapter.frame import Frame
 from ui.chapter.tour import tour_card

@@ -11,8 +11,8 @@ from pages.transformer.parts import broken_map, causal_mask, inside_the_encoder,
 from serving.requests.shipped import TranslationRequest
 from ui.blocks.heads_off import head_buttons, head_importance_grid, head_switches, heads_menu, open_head, toggle_head
 from ui.blocks.score_products import open_pair, score_products
+from ui.blocks.small_walk import small_walk, walk_link
 from ui.blocks.translation import second_sentence, show_notes, show_result, translate, translation_inputs
-from ui.blocks.walk import small_walk, walk_link
 from ui.chapter.chapter import Chapter
 from ui.compute.heads import head_importance
 from ui.compute.models import evaluate, row_error, translation_maps, translator

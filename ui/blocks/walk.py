@@ -1,4 +1,4 @@
-"""The walk: one forward pass of a shipped model, played in the browser, and its small pictures on other pages."""
+"""The walk: one forward pass of a shipped model, played in the browser."""
 
 from __future__ import annotations
 
@@ -10,14 +10,12 @@ import streamlit as st
 
 from serving.requests.request import Picture
 from serving.requests.shipped import CLASSIFIER, TRANSLATOR, WRITER, classify, write
-from ui.chapter.contents import page
 from ui.compute.models import evaluate_model
 from ui.compute.slots import run_in_slot
 from ui.text.words import load_words
-from ui.widgets.walk import encode_walk, in_language, mount_walk, walk_links
+from ui.widgets.walk import encode_walk, mount_walk, walk_links
 from viz_core.lab.walk import walk_translation
 from viz_core.lab.walk_records import Edits, Walk, walk_edits
-from viz_core.runtime.assets import ASSETS, reading
 
 _MOST_EDITS = 8
 
@@ -179,23 +177,3 @@ def _block(name: object, walk: Walk) -> tuple[int, int] | None:
 def _block_of(place: str, walk: Walk) -> tuple[int, int]:
     """Return the block of a place in the URL ("softmax.0.1.0.0~..."); the first for anything else."""
     return _block(".".join(place.split("~")[0].split(".")[1:3]), walk) or (0, 0)
-
-
-FILES = {kind: ASSETS / "gallery" / f"walk-{kind}.bin" for kind in ("writer", "translator")}
-"""Where the walk of each model is stored."""
-
-
-def small_walk(kind: str, language: str, height: int = 260) -> None:
-    """Draw a walk that plays by itself, without controls.
-
-    Args:
-        height: of the picture, in pixels.
-    """
-    with reading(FILES[kind]):
-        data = FILES[kind].read_bytes()
-    mount_walk(key=f"walk-{kind}", data=in_language(data, load_words("walk", language), height))
-
-
-def walk_link(language: str) -> None:
-    """Draw the link to the page of the whole walk."""
-    st.page_link(page("walk"), label=load_words("walk", language)("whole"), icon=":material/arrow_forward:")

@@ -13,7 +13,7 @@ from streamlit.testing.v1 import AppTest
 
 from pages.home.draw import chapter_picture, small_walk
 from pages.home.gallery import PICTURES
-from ui.blocks.walk import FILES
+from ui.blocks.small_walk import FILES
 from ui.chapter.contents import all_chapters
 from viz_core.pretrained import available
 from viz_core.view.framing import unframe
