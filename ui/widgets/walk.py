@@ -22,14 +22,16 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable, Mapping
 from io import BytesIO
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ui.text.words import Words, load_words
 from ui.widgets.component import component
-from viz_core.lab.walk_records import Attention, Block, Choice, Edits, Walk
 from viz_core.view.framing import Sections, frame, unframe
+
+if TYPE_CHECKING:  # it brings torch, which a page with a small walk need not wait for
+    from viz_core.lab.walk_records import Attention, Block, Choice, Edits, Walk
 
 CHAPTERS = {
     "tokens": "vision-transformer",
