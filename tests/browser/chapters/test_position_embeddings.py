@@ -55,10 +55,3 @@ def test_a_click_on_a_cell_makes_it_the_query(page: Page, app_url: str) -> None:
     expect(row).to_have_value("4")
     expect(column).to_have_value("5")
     expect(page.get_by_label(re.compile("seen from row 4, column 5"))).to_be_attached()
-
-
-def test_a_table_is_trained_live(page: Page, app_url: str) -> None:
-    page.goto(f"{app_url}/position-embeddings?pe-section=Three+experiments&pe-exercise=2+%C2%B7+a+learnable+encoding")
-    page.get_by_role("button", name="Train it now").click()
-    expect(page.get_by_text(re.compile(r"After [\d,]+ of 2,000 steps the loss is"))).to_be_visible()
-    expect(page.get_by_text("the loss, as a share of that without positions")).to_be_visible()
