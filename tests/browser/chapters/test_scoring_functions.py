@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -52,43 +51,6 @@ def test_an_example_masks_one_query_and_the_debugger_tells(page: Page, app_url: 
     expect(still).to_be_attached()
     page.get_by_role("radio", name="widths 20 and 2").click()
     expect(page.locator(".st-key-card-dot")).to_contain_text("have no dot product")
-
-
-def test_a_text_no_address_can_hold_is_saved_and_opened_as_a_file(page: Page, app_url: str, tmp_path: Path) -> None:
-    scores, lengths = page.locator(".st-key-sf-scores textarea"), page.locator('input[aria-label^="Valid lengths"]')
-    page.goto(f"{app_url}/scoring-functions?sf-open-mask=true")
-    still = page.locator(STILL)
-    expect(still).to_be_attached()
-    expect(scores).not_to_have_value("")
-    start = scores.input_value()
-    long = "\n".join(" ".join(f"{i * j % 7:.80f}" for j in range(8)) for i in range(8))
-    scores.fill(long)
-    scores.press("Control+Enter")
-    expect(page.get_by_role("button", name="Save this view as a file")).to_be_visible()
-    expect(still).to_be_attached()
-    lengths.fill("4")
-    lengths.press("Enter")
-    page.wait_for_url(re.compile(r"sf-lengths=4"))
-    address, weights = page.url, chart(page, "weights").inner_text()
-    with page.expect_download() as download:
-        page.get_by_role("button", name="Save this view as a file").click()
-    download.value.save_as(tmp_path / "view.json")
-
-    page.goto(f"{app_url}/scoring-functions?sf-open-mask=true")
-    expect(scores).to_have_value(start)
-    expect(still).to_be_attached()
-    page.get_by_role("button", name="Open a saved view").click()
-    chooser = page.get_by_test_id("stFileUploaderDropzoneInput")
-    chooser.set_input_files({"name": "view.json", "mimeType": "application/json", "buffer": b"{}"})
-    expect(page.get_by_text("This file is not a saved view")).to_be_visible()
-    chooser.set_input_files(tmp_path / "view.json")
-    page.wait_for_url(address)
-    expect(scores).to_have_value(long)
-    expect(lengths).to_have_value("4")
-    assert chart(page, "weights").inner_text() == weights
-    expect(still).to_be_attached()
-    page.go_back()
-    expect(lengths).to_have_value("2 3")
 
 
 def test_a_row_of_weights_is_shaded_in_its_own_cells(page: Page, app_url: str) -> None:
