@@ -24,8 +24,8 @@ from viz_core.hub import HubModel, HubRun, load_hub
 from viz_core.pretrained import Translation, Translator, load
 from viz_core.pretrained.samples import held_out
 from viz_core.trace import AttentionCall
-from viz_core.view.translation import translation_groups
-from viz_core.view.words import group_labels
+from viz_core.view.components import group_labels
+from viz_core.view.shipped import translation_groups
 
 QUICK = {"sentences": 2}
 FIRST, TOKEN = 3.0, 30.0  # seconds and milliseconds

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from viz_core.view.framing import unframe
+from viz_core.view.components import unframe
 from viz_core.view.payload import VERSION
 
 

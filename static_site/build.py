@@ -12,8 +12,7 @@ from static_site.files import LICENCE, PROGRAM, SCRIPT, WEB, SiteFiles, download
 from static_site.model_files import empty_graph
 from static_site.model_pages import model_page, size_of
 from static_site.pages import LANGUAGES, Card, Words, index_page, root_page
-from viz_core.view.components import COMPONENTS
-from viz_core.view.theme import DARK, LIGHT
+from viz_core.view.components import COMPONENTS, DARK, LIGHT
 
 MODELS = (translator, writer, classifier)
 """Modules of pages with a model: each loads it, adds its files, and makes its part of the page and its data."""

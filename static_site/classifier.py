@@ -21,8 +21,7 @@ from viz_core.images.drawn import FOLDER, GARMENTS, SCENES
 from viz_core.images.open_image import MAX_BYTES, MAX_PIXELS
 from viz_core.models.vit import ViT, ViTBlock
 from viz_core.pretrained import ImageClassifier, load
-from viz_core.view.components import read_component
-from viz_core.view.words import group_labels
+from viz_core.view.components import group_labels, read_component
 
 
 class ClassifierGraph(nn.Module):

@@ -11,9 +11,8 @@ from static_site.files import SiteFiles
 from static_site.model_files import WeightStore
 from static_site.pages import Words, app_link, fill_template, html_of, script_words, sentence_of_error, whole_page
 from viz_core.maps import MEASURES
-from viz_core.view.components import read_component
+from viz_core.view.components import WORD_NAMES, read_component, view_words
 from viz_core.view.state import ALLOWED, DisplayOptions
-from viz_core.view.words import WORD_NAMES, view_words
 
 _SITE = ("loading", "preparing", "ready", "ready-unkept", "failed", "unsupported", "timing")
 

@@ -13,7 +13,7 @@ from static_site.model_pages import ModelPage, add_model, common_data, example_b
 from static_site.pages import Words
 from static_site.translator_graph import export_translator
 from viz_core.pretrained import Translator, load
-from viz_core.view.words import group_labels
+from viz_core.view.components import group_labels
 
 NAME = "transformer-en-fr"
 BEAMS = (1, 4)

@@ -22,7 +22,7 @@ from static_site.model_pages import ModelPage, add_model, common_data, example_b
 from static_site.pages import Words, html_of
 from viz_core.hub import HubModel, load_hub
 from viz_core.trace import attend
-from viz_core.view.words import group_labels
+from viz_core.view.components import group_labels
 
 
 class WriterGraph(nn.Module):

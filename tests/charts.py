@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from viz_core.view.framing import unframe
+from viz_core.view.components import unframe
 
 
 def decode_chart(data: bytes) -> dict[str, Any]:

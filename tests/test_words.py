@@ -19,7 +19,7 @@ from viz_core.maps.register import MEASURES
 from viz_core.positional.register import SCHEMES
 from viz_core.pretrained import available
 from viz_core.runtime.assets import AssetError
-from viz_core.view.words import WORD_NAMES
+from viz_core.view.components import WORD_NAMES
 
 ROOT = Path(__file__).resolve().parents[1]
 FILES = sorted(path.stem for path in (TEXT / ENGLISH).glob("*.md"))

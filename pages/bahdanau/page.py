@@ -34,7 +34,7 @@ from viz_core.models import (
 )
 from viz_core.pretrained import available
 from viz_core.pretrained.samples import opening
-from viz_core.view.translation import aligning_head
+from viz_core.view.shipped import aligning_head
 
 chapter = Chapter("bahdanau")
 chapter.question()

@@ -24,7 +24,7 @@ from viz_core.lessons.multi_head.costs import MultiHeadCost, divisors, multi_hea
 from viz_core.lessons.multi_head.steps import rounding_bound, walk_residual
 from viz_core.maps.contribution_shares import shares_of_call
 from viz_core.view.map_group import MapGroup
-from viz_core.view.notebook_file import recording_source
+from viz_core.view.save import RunSource
 
 _WIDEST = 400
 
@@ -184,7 +184,7 @@ def _view(chapter: Chapter, layer_inputs: LayerInputs) -> None:
     )
     chapter.attention_view(
         (group,),
-        run_source=lambda: recording_source((group,)),
+        run_source=lambda: RunSource.of_recording((group,)),
         contribution_kind=contribution_kind,
         head_param=chapter.controls.key("head"),
         pin_param=chapter.controls.key("pin"),

@@ -32,8 +32,8 @@ from viz_core.models import (
 from viz_core.pretrained import Translation, Translator
 from viz_core.trace import attend, attention_weights
 from viz_core.view.map_group import MapGroup
+from viz_core.view.shipped import aligning_head
 from viz_core.view.state import ViewState
-from viz_core.view.translation import aligning_head
 
 MODEL = "transformer-en-fr"
 ROUNDING = 1e-5  # what float32 may lose in sums of a few hundred terms

@@ -22,7 +22,7 @@ from viz_core.maps.relevance import gradient_relevance
 from viz_core.maps.rollout import attention_rollout
 from viz_core.models.vit import PatchEmbedding, ViT, ViTBlock, ViTMLP
 from viz_core.pretrained import shipped
-from viz_core.view.picture import initial_state
+from viz_core.view.shipped import initial_state
 
 chapter = Chapter("vision-transformer")
 chapter.question()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar
 
 from viz_core.pretrained import ImageClassifier, Translator, load_classifier, load_translator
-from viz_core.view.notebook_file import RunSource
+from viz_core.view.save import RunSource
 
 Loaded_co = TypeVar("Loaded_co", covariant=True)
 Progress = Callable[[int, int], None]

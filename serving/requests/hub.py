@@ -18,7 +18,7 @@ from viz_core.runtime.memory import return_freed_memory
 from viz_core.trace import HeadsOff, intervene, switched_off
 from viz_core.view.hub import hub_groups
 from viz_core.view.map_group import MapGroup
-from viz_core.view.notebook_file import RunSource
+from viz_core.view.save import RunSource
 
 
 def bring_libraries() -> None:

@@ -20,7 +20,7 @@ from viz_core.maps.contribution_shares import contribution_lengths, contribution
 from viz_core.sounds.sound import Sound
 from viz_core.trace import HeadsOff, recording_values
 from viz_core.view.map_group import MapGroup
-from viz_core.view.notebook_file import RunSource
+from viz_core.view.save import RunSource
 
 Model = TypeVar("Model")
 Run = TypeVar("Run")

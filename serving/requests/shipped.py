@@ -21,9 +21,8 @@ from viz_core.pretrained.picture_model import PictureModel
 from viz_core.pretrained.samples import held_out
 from viz_core.trace import HeadsOff, intervene, switched_off
 from viz_core.view.map_group import MapGroup
-from viz_core.view.notebook_file import RunSource
-from viz_core.view.picture import picture_groups
-from viz_core.view.translation import translation_groups
+from viz_core.view.save import RunSource
+from viz_core.view.shipped import picture_groups, translation_groups
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,7 @@ from serving.compute.cache import MISSING
 from serving.requests.request import Request
 from serving.runners.local_runner import LocalRunner
 from viz_core.view.map_group import MapGroup
-from viz_core.view.map_source import LayerPicture, Part, PartError
-from viz_core.view.requests import WeightsRequest
+from viz_core.view.requests import LayerPicture, Part, PartError, WeightsRequest
 
 
 @dataclass(frozen=True)

@@ -23,9 +23,8 @@ from viz_core.lab.walk import walk_translation
 from viz_core.lab.walk_records import Edits, Walk
 from viz_core.pretrained import ImageClassifier, Translator, load
 from viz_core.trace import intervene, off
-from viz_core.view.framing import unframe
-from viz_core.view.picture import picture_groups
-from viz_core.view.words import group_labels
+from viz_core.view.components import group_labels, unframe
+from viz_core.view.shipped import picture_groups
 
 CLASSIFIED = packing("""async ([content, name, off]) => {
   const { decode } = atlas;

@@ -24,8 +24,8 @@ from viz_core.hub.runs.token_text import token_words
 from viz_core.pretrained import Translator, load
 from viz_core.pretrained.samples import held_out
 from viz_core.trace import intervene, off
-from viz_core.view.translation import translation_groups
-from viz_core.view.words import group_labels
+from viz_core.view.components import group_labels
+from viz_core.view.shipped import translation_groups
 
 HARD_TEXTS = (
     "Don't you know it's 7 o'clock?",

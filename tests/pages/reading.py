@@ -10,7 +10,7 @@ from streamlit.testing.v1 import AppTest
 from streamlit.util import calc_hash
 
 from tests.charts import decode_chart
-from viz_core.view.framing import unframe
+from viz_core.view.components import unframe
 
 # A badge: a mark, what must be true, a dot, and the number measured with words around it.
 _BADGE = re.compile(r":\w+\[:material/(check|close):\] (.*) · [^`]*`([^`]*)`[^`]*")

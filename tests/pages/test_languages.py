@@ -20,7 +20,7 @@ from ui.text.markdown import escape
 from ui.text.missing import is_due
 from ui.text.numbers import separators
 from ui.text.words import languages
-from viz_core.view.framing import unframe
+from viz_core.view.components import unframe
 
 OpenPage = Callable[..., AppTest]
 

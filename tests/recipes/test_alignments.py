@@ -23,8 +23,8 @@ from recipes.alignments import (
 )
 from viz_core.pretrained import CHECKPOINTS, load, load_translator
 from viz_core.pretrained.samples import opening
-from viz_core.view.translation import aligning_head, translation_groups
-from viz_core.view.words import group_labels
+from viz_core.view.components import group_labels
+from viz_core.view.shipped import aligning_head, translation_groups
 
 
 def test_every_sample_links_words_that_there_are() -> None:

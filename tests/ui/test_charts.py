@@ -18,7 +18,7 @@ from hypothesis.extra import numpy as arrays
 from tests.charts import decode_chart
 from ui.widgets.chart import encode_chart, height_of
 from ui.widgets.heatmap import WORD_NAMES, Exact, Heatmap, encode_heatmap, signed_heatmap, to_pixels
-from viz_core.view.framing import unframe
+from viz_core.view.components import unframe
 
 PLOTLYS_KINDS = {"i1": "int8", "u1": "uint8", "i2": "int16", "u2": "uint16", "i4": "int32", "u4": "uint32"}
 

@@ -25,7 +25,7 @@ from viz_core.images import drawn, fashion_mnist
 from viz_core.pretrained import samples
 from viz_core.runtime.assets import ASSETS, AssetError, reading
 from viz_core.view import components
-from viz_core.view import words as view_words
+from viz_core.view import components as view_words
 
 DOOR = Path(__file__).resolve().parents[2] / "ui" / "app" / "main.py"
 WANTED = {file.stem: ui.text.words.load_words(file.stem, "en") for file in (ASSETS / "text" / "en").glob("*.md")}

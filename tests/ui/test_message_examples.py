@@ -17,8 +17,7 @@ from ui.text.errors import translate_error
 from ui.text.words import languages, load_words
 from viz_core.hub import HubError, check_name
 from viz_core.maps.register import MEASURES
-from viz_core.view.components import COMPONENTS
-from viz_core.view.words import view_words
+from viz_core.view.components import COMPONENTS, view_words
 
 LANGUAGES = list(languages())
 # What comes before an example.

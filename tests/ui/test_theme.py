@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from viz_core.view import theme
+from viz_core.view import components as theme
 
 ROOT = Path(__file__).resolve().parents[2]
 THEMES = tomllib.loads((ROOT / ".streamlit/config.toml").read_text("utf-8"))["theme"]

@@ -15,7 +15,7 @@ from viz_core.images.drawn import drawn_picture
 from viz_core.lab.walk import walk_picture, walk_translation, walk_writing
 from viz_core.lab.walk_records import Edits, Walk
 from viz_core.pretrained import load
-from viz_core.view.framing import unframe
+from viz_core.view.components import unframe
 
 MOST_BYTES = 300_000
 TYPES = {"f4": np.float32, "f2": np.float16, "u1": np.uint8, "i1": np.int8}

@@ -24,7 +24,7 @@ from viz_core.pretrained.bleu import book_sentence_bleu, sentence_bleu
 from viz_core.pretrained.samples import Sample, opening, sentence, sentences
 from viz_core.pretrained.tokenization import clean
 from viz_core.view.map_group import MapGroup
-from viz_core.view.translation import aligning_head
+from viz_core.view.shipped import aligning_head
 
 Result = TypeVar("Result")
 

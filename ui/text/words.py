@@ -17,7 +17,7 @@ import streamlit as st
 from ui.streamlit_internals.script_run import in_script_run
 from ui.text.numbers import in_formula, plural, series
 from viz_core.runtime.assets import ASSETS, AssetError, reading
-from viz_core.view.words import languages as languages_in
+from viz_core.view.components import languages as languages_in
 
 TEXT = ASSETS / "text"
 ENGLISH = "en"

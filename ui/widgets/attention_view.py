@@ -17,10 +17,9 @@ from ui.widgets.view_link import Cell, ViewLink, read_cell, read_link, write_lin
 from viz_core.maps.contribution_shares import ContributionKind
 from viz_core.trace import HeadsOff
 from viz_core.view.map_group import MapGroup
-from viz_core.view.notebook_file import RunSource, write_notebook
-from viz_core.view.page import view_page
 from viz_core.view.payload import View, encode_view
 from viz_core.view.requests import FileRequest, Request, wanted
+from viz_core.view.save import RunSource, saved_view
 from viz_core.view.state import ViewState, read_message
 
 __all__ = ["MapGroup", "ViewState", "attention_view"]
@@ -88,11 +87,13 @@ def attention_view(
     turn, known = st.session_state.get(f"{key}-last-action", LastAction()).turn, _field(message, "have") == view.stamp
     url = _page_url()
     writers: dict[FileRequest, Callable[[], bytes]] = {
-        FileRequest("page"): lambda: view_page(view, state, load_words("common").title, link=url).encode()
+        FileRequest("page"): lambda: saved_view(view, state, ".html", title=load_words("common").title, link=url)
     }
     if run_source is not None:
         make_source = run_source
-        writers[FileRequest("notebook")] = lambda: write_notebook(view, state, default, make_source())
+        writers[FileRequest("notebook")] = lambda: saved_view(
+            view, state, ".ipynb", run_source=make_source(), default=default
+        )
 
     offers = [*map(str, writers), "link"]
     header: dict[str, Any] = {"offers": offers, "switches": None if off is None else places_of(off, groups)}

@@ -29,7 +29,7 @@ from serving.http.static_scripts import PLOTLY, script
 from ui.text.numbers import ENGLISH, is_formatted_number, separators, with_separators
 from ui.text.words import current_language, load_words
 from ui.widgets.component import component
-from viz_core.view.framing import Sections, frame
+from viz_core.view.components import Sections, frame
 
 DEFAULT_HEIGHT = 450
 """Pixels of a figure that asks for no height, as plotly has it."""

@@ -26,7 +26,7 @@ from torch import Tensor
 
 from ui.widgets.component import component
 from ui.widgets.figure_style import SIGNED_SCALE, WEIGHTS_SCALE
-from viz_core.view.framing import Sections, frame
+from viz_core.view.components import Sections, frame
 
 mount_heatmap = component("heatmap")
 """Draw what `encode_heatmap` returns; new data under its key replaces it."""

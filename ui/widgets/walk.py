@@ -28,7 +28,7 @@ import numpy as np
 
 from ui.text.words import Words, load_words
 from ui.widgets.component import component
-from viz_core.view.framing import Sections, frame, unframe
+from viz_core.view.components import Sections, frame, unframe
 
 if TYPE_CHECKING:  # it brings torch, which a page with a small walk need not wait for
     from viz_core.lab.walk_records import Attention, Block, Choice, Edits, Walk

@@ -1,14 +1,28 @@
-"""The canvas components, each a folder of assets/components: view.html, style.css, main.js and the modules it imports.
+"""What a browser gets of the canvas components: markup, style, scripts, colours, words and bytes.
 
-In a file, a notebook and a Streamlit component no server answers imports of modules. So all modules of a component come
-as texts within one script, and a dozen lines of JavaScript give each an address (`blob:`) before it is imported.
+A component is a folder of assets/components: view.html, style.css, main.js and the modules it imports. In a file, a
+notebook and a Streamlit component no server answers imports of modules. So all modules of a component come as texts
+within one script, and a dozen lines of JavaScript give each an address (`blob:`) before it is imported.
+
+Numbers come as one sequence of bytes, which assets/components/shared/mount.js reads:
+
+    4 bytes    length of the header, little-endian
+    header     JSON, padded with spaces so that what follows starts at a multiple of 4
+    sections   arrays, each at a multiple of 4; the header says where
+
+Words are those of assets/text/LANGUAGE/attention-view.md, falling back to English.
 """
 
 import json
 import re
+import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from viz_core.runtime.assets import ASSETS, reading
 
@@ -63,3 +77,85 @@ def link_modules(sources: Mapping[str, str], entry: str) -> str:
         raise ValueError(f"{entry}: expected a default export, got none")
     for_script = json.dumps(dict(sources), ensure_ascii=False).replace("</", "<\\/").replace("<!--", "<\\!--")
     return f"await {_LOADER}({for_script}, {json.dumps(entry)})"
+
+
+class Sections:
+    """Arrays one after the other, each at a multiple of 4 so that JavaScript can read it where it lies."""
+
+    def __init__(self) -> None:
+        self.data = bytearray()
+
+    def add(self, array: np.ndarray) -> int:
+        """Append an array; its offset from the first section."""
+        offset = len(self.data)
+        self.data += array.tobytes()
+        self.data += bytes(-len(self.data) % 4)
+        return offset
+
+
+def frame(header: dict[str, Any], sections: Sections) -> bytes:
+    """Header and sections as bytes."""
+    # ASCII escapes carry any token, half a surrogate pair included.
+    text = json.dumps(header, allow_nan=False, separators=(",", ":")).encode("ascii")
+    text += b" " * (-len(text) % 4)
+    return b"".join((struct.pack("<I", len(text)), text, sections.data))
+
+
+def unframe(data: bytes) -> tuple[dict[str, Any], int]:
+    """The header, and where the first section starts."""
+    start = 4 + struct.unpack_from("<I", data)[0] if len(data) >= 4 else 4
+    if len(data) < start:
+        raise ValueError(f"data: expected a header of {start} bytes, got {len(data)} bytes in all")
+    return json.loads(data[4:start]), start
+
+
+# Colours and type where no app gives them: those of .streamlit/config.toml.
+LIGHT = """
+  --st-font: system-ui, sans-serif, "PingFang TC", "Microsoft JhengHei", "Noto Sans CJK TC", "Noto Sans TC";
+  --st-heading-font: Georgia, "DejaVu Serif", serif, "Songti TC", "Microsoft JhengHei",
+    "Noto Serif CJK TC", "Noto Serif TC";
+  --st-heading-font-size-2: 1.25rem; --st-heading-font-weight-2: 700;
+  --st-base-radius: 0.6rem; --st-button-radius: 0.6rem;
+  --st-text-color: #1d2125; --st-heading-color: #1d2125; --st-primary-color: #0b6e66;
+  --st-background-color: #fbfaf7; --st-border-color: #dcd8cf; --st-chart-categorical-colors: #0072b2,#d55e00;
+"""
+
+DARK = """
+  --st-text-color: #e7e5df; --st-heading-color: #e7e5df; --st-primary-color: #4fb8ac;
+  --st-background-color: #14181a; --st-border-color: #353d41; --st-chart-categorical-colors: #56b4e9,#f08c42;
+"""
+
+
+TEXT = ASSETS / "text"
+ENGLISH = "en"
+
+
+def languages(folder: Path = TEXT) -> tuple[str, ...]:
+    """Return the languages that have words, English first: the folders of assets/text."""
+    return tuple(sorted((path.name for path in folder.iterdir() if path.is_dir()), key=ENGLISH.__ne__))
+
+
+def view_words(language: str = ENGLISH) -> dict[str, str]:
+    """Return every word of the view by its name, as templates with {placeholders}."""
+    return _words("attention-view", language)
+
+
+def group_labels(file: str, language: str = ENGLISH) -> dict[str, str]:
+    """Return labels of a chapter's maps, queries and keys: its sections "view.NAME" by NAME."""
+    words = _words(file, language).items()
+    return {name.removeprefix("view."): text for name, text in words if name.startswith("view.")}
+
+
+@lru_cache(maxsize=16)
+def _words(file: str, language: str) -> dict[str, str]:
+    path = TEXT / language / f"{file}.md"
+    own = {}
+    if path.is_file() or language == ENGLISH:
+        with reading(path):
+            parts = re.split(r"^## (.+)$", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
+            own = {name.strip(): body.strip() for name, body in zip(parts[1::2], parts[2::2], strict=True)}
+    return own if language == ENGLISH else _words(file, ENGLISH) | own
+
+
+WORD_NAMES = tuple(name for name in view_words() if name != "bad_link" and not name.startswith("notebook_"))
+"""The words that the view draws; "bad_link" is said beside it, the others stand in the notebook that it saves."""

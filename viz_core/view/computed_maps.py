@@ -18,15 +18,20 @@ from viz_core.maps.word_maps import merge_words
 from viz_core.runtime.interruption import may_end
 from viz_core.trace import AttentionCall
 from viz_core.trace.thumbnail import larger_of
-from viz_core.view.map_source import LayerPicture, Part, PartError, finite_measures, in_bytes, in_signed_bytes
 from viz_core.view.requests import (
     KeysRequest,
+    LayerPicture,
     MapRequest,
     MeasuresRequest,
+    Part,
+    PartError,
     RowsRequest,
     TileRequest,
     TokenRequest,
     WeightsRequest,
+    finite_measures,
+    in_bytes,
+    in_signed_bytes,
 )
 
 TILE = 64

@@ -10,9 +10,9 @@ from viz_core.hub import HubRun, Maps, load_hub
 from viz_core.hub.runs.token_text import token_words
 from viz_core.trace import AttentionCall
 from viz_core.trace.one_text import OneText
+from viz_core.view.components import group_labels
 from viz_core.view.map_group import MapGroup, MapPicture
 from viz_core.view.state import DisplayOptions, ViewState
-from viz_core.view.words import group_labels
 
 # What the queries and the keys of each kind are, by the names of their labels; of others both are text.
 _SIDES = {"decoder-cross": ("written", "source"), "vision-self": ("patches", "patches")}

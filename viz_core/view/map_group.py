@@ -17,7 +17,7 @@ from viz_core.maps.word_maps import separators
 from viz_core.runtime.provenance import UNKNOWN, Provenance
 from viz_core.trace import AttentionCall
 from viz_core.view.computed_maps import ComputedMaps, is_sent_whole
-from viz_core.view.map_source import LayerPicture, MapSource
+from viz_core.view.requests import LayerPicture, MapSource
 
 THUMBNAIL_SIZES = (64, 48, 32)
 """Thumbnails have at most so many pixels on a side, the largest that fits; a map no larger is its own thumbnail."""

@@ -4,7 +4,7 @@ import re
 import textwrap
 import warnings
 from collections.abc import Callable, Sequence
-from pathlib import Path
+from io import BytesIO
 
 import matplotlib
 import numpy as np
@@ -14,10 +14,9 @@ from matplotlib.colors import FuncNorm, LogNorm, Normalize, PowerNorm
 from matplotlib.figure import Figure
 from matplotlib.font_manager import fontManager
 
-from viz_core.view.figure_caption import Panel, file_title, fill, lines, made_lines, panels
 from viz_core.view.payload import View
 from viz_core.view.state import DisplayOptions, ViewState, open_group
-from viz_core.view.visible_map import heads_in_rows
+from viz_core.view.visible_map import Panel, file_title, fill, heads_in_rows, lines, made_lines, panels
 
 _MOST_LABELS = 60  # on a side: of more tokens every n-th has its name
 _SEPARATE = 40  # with no more cells on a side, a hair of paper lies between them
@@ -41,8 +40,8 @@ _MORE_FONTS = (
 _MISSING = re.compile(r"Glyph (\d+) .* missing from font")
 
 
-def write_figure(view: View, state: ViewState, path: Path, grid: bool = False, link: str = "") -> None:
-    """Draw the open map, in the colours it is looked at, into a file of the kind that its name ends in.
+def figure_file(view: View, state: ViewState, ending: str, grid: bool = False, link: str = "") -> bytes:
+    """Draw the open map, in the colours it is looked at, as a file of the kind that its name ends in.
 
     It is drawn as a map also where it is looked at as links or over a picture. The file itself says what it shows.
 
@@ -62,8 +61,12 @@ def write_figure(view: View, state: ViewState, path: Path, grid: bool = False, l
         figure = (grid_figure if grid else map_figure)(view, state)
         caption = [textwrap.fill(line, int(_SIGNS * figure.get_figwidth())) for line in about]
         figure.text(0.02, -0.02, "\n".join(caption), va="top", color="#5a6065", parse_math=False)
-        figure.savefig(path, dpi=300, bbox_inches="tight", metadata=_metadata(figure, about, path.suffix.lower()))
+        content = BytesIO()
+        figure.savefig(
+            content, format=ending[1:], dpi=300, bbox_inches="tight", metadata=_metadata(figure, about, ending)
+        )
     _warn_once(caught)
+    return content.getvalue()
 
 
 def map_figure(view: View, state: ViewState) -> Figure:

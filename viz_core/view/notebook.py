@@ -4,13 +4,11 @@ import html
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from viz_core.view.components import view_words
 from viz_core.view.map_group import MapGroup
-from viz_core.view.open_state import reopened, site_of_state
-from viz_core.view.page import view_page
 from viz_core.view.payload import View
-from viz_core.view.save import write_view
-from viz_core.view.state import DisplayOptions, ViewState
-from viz_core.view.words import view_words
+from viz_core.view.save import saved_view
+from viz_core.view.state import DisplayOptions, ViewState, reopened, site_of_state
 
 
 class ViewHandle:
@@ -95,7 +93,7 @@ class ViewHandle:
 
     def page(self) -> str:
         """The view as one HTML page that needs nothing else."""
-        return view_page(self.view, self.state)
+        return saved_view(self.view, self.state, ".html").decode("utf-8", errors="surrogatepass")
 
     def save(self, path: str | Path, *, grid: bool = False, link: str = "", live: bool | str = False) -> None:
         """Write the view to a file, by the ending of its name.
@@ -115,7 +113,11 @@ class ViewHandle:
                 large for a notebook.
             ImportError: if figures are not installed.
         """
-        write_view(self.view, self.state, Path(path), grid, link, "site" if live is True else live or "")
+        path, site = Path(path), "site" if live is True else live or ""
+        content = saved_view(
+            self.view, self.state, path.suffix.lower(), title="Attention", link=link, live=site, grid=grid
+        )
+        path.write_bytes(content)
 
     def __repr__(self) -> str:
         """What is open and how much there is, in a line."""

@@ -6,14 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from viz_core.view.framing import Sections, frame
+from viz_core.view.components import WORD_NAMES, Sections, frame
 from viz_core.view.map_group import MapGroup
-from viz_core.view.map_source import Part
-from viz_core.view.preload import initial_requests
-from viz_core.view.requests import FileRequest, Request
-from viz_core.view.responses import answer
+from viz_core.view.requests import FileRequest, Part, Request
+from viz_core.view.responses import answer, initial_requests
 from viz_core.view.state import ViewState
-from viz_core.view.words import WORD_NAMES
 
 VERSION = 3
 

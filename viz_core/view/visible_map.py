@@ -1,15 +1,19 @@
-"""The open map as an array with named rows and columns: heads combined, tokens or words, whole or zoomed."""
+"""The open map as a figure shows it: its part, its tokens, its title and its caption."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
 
 import numpy as np
 from jaxtyping import Float
 
 from viz_core.view.computed_maps import ComputedMaps
 from viz_core.view.map_group import MapGroup
+from viz_core.view.payload import View
 from viz_core.view.requests import Axis, MapRequest
-from viz_core.view.state import ViewState, chosen_heads
+from viz_core.view.responses import Pairs, joined_names, match_tokens, subtract_matched
+from viz_core.view.state import ViewState, chosen_heads, open_group
 
 MOST_CELLS = 1024
 """Cells on a side; of a longer map each cell is the largest of several weights, as in the app."""
@@ -108,3 +112,131 @@ def _names(tokens: Sequence[str], words: Sequence[int] | None) -> list[str]:
 def _visible(text: str) -> str:
     """Replace characters that cannot be printed."""
     return "".join(c if c.isprintable() else "⏎" if c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
+_MOST_NAMED = 12  # heads
+# Words that go by a number, as in ui/text/words.py.
+_FORMS = re.compile(r"\{(\w+):([^{}|]*)\|(?:[^{}|]*\|)*([^{}|]*)\}")
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One map of a figure and its title; `signed` where it may be negative, `differs` if it is a difference of maps."""
+
+    title: str
+    group: MapGroup
+    shown: VisibleMap
+    signed: bool = False
+    differs: bool = False
+
+
+def panels(view: View, state: ViewState) -> list[Panel]:
+    """The open map, with the map it is compared with, or their difference over aligned tokens."""
+    group = open_group(view.groups, state)
+    other = _compared(view, state)
+    number = other[0] if other else 0
+    first = _panel(view, 0, number, group, state)
+    if other is None:
+        return [first]
+    second = _panel(view, number, number, *other[1:])
+    if state.display.compare == "side":
+        return [first, second]
+    title = fill(view.words["minus"], first=first.title, second=second.title)
+    return [Panel(title, group, _difference(first.shown, second.shown), signed=True, differs=True)]
+
+
+def _difference(first: VisibleMap, second: VisibleMap) -> VisibleMap:
+    """The first minus the second; the tokens of two texts are matched by edit distance."""
+    rows = match_tokens(first.queries.names, second.queries.names)
+    columns = match_tokens(first.keys.names, second.keys.names)
+    return VisibleMap(
+        subtract_matched(first.weights, second.weights, rows, columns),
+        _joined(first.queries, second.queries, rows),
+        _joined(first.keys, second.keys, columns),
+        first.pool,
+    )
+
+
+def _joined(first: Side, second: Side, pairs: Pairs) -> Side:
+    names = joined_names(first.names, second.names, pairs)
+    return Side(names, [place for place, (own, _) in enumerate(pairs) if own in first.pinned])
+
+
+def lines(view: View, state: ViewState, shown: Sequence[Panel]) -> list[str]:
+    """Lines of the caption: how heads and cells are combined, then model and text of each input shown."""
+    words, display, (first, *_) = view.words, state.display, shown
+    heads = shown_heads(first.group, state)
+    sentences = []
+    if 1 < len(heads) < len(first.group.heads):
+        names = [_short(words, first.group, *head) for head in heads[:_MOST_NAMED]]
+        more = " …" if len(heads) > _MOST_NAMED else ""
+        row = reduce(lambda before, following: fill(words["row"], before=before, next=following), names)
+        sentences.append(fill(words["of_heads"], names=row + more))
+    if len(heads) > 1 and display.how == "max":
+        sentences.append(words["rows_not_one"])
+    if display.unit == "words" and (first.group.query_words or first.group.key_words):
+        sentences.append(words["merged"])
+    rows, columns = first.shown.pool
+    if (rows, columns) != (1, 1):
+        sentences.append(fill(words["pooled"], rows=rows, columns=columns))
+    inputs = [0, *([other[0]] if (other := _compared(view, state)) else [])]
+    if first.signed and not first.differs:
+        sentences.append(words["signed_rows"])
+    if first.differs:
+        sentences += [words["difference_scaled"], *([words["matched"]] if inputs[-1] else [])]
+    return list(dict.fromkeys([*sentences, *made_lines(view, state, inputs)]))
+
+
+def made_lines(view: View, state: ViewState, inputs: Sequence[int]) -> list[str]:
+    """Model and text of each of these inputs."""
+    words, sentences = view.words, []
+    for made in dict.fromkeys(found.made for number in inputs if (found := view.group(number, state.group))):
+        if made.model:
+            name = "made_by_revision" if made.revision else "made_by"
+            sentences.append(fill(words[name], model=made.model, revision=made.revision))
+        if made.text:
+            sentences.append(fill(words["made_of"], text=made.text))
+    return sentences
+
+
+def _compared(view: View, state: ViewState) -> tuple[int, MapGroup, ViewState] | None:
+    """Input, group and state of what the open map is compared with."""
+    if state.display.compare == "off" or state.display.other == "none":
+        return None
+    number, layer, head = map(int, state.display.other.split("."))
+    if number and state.display.compare == "difference" and state.group in view.beside:
+        return None
+    group = view.group(number, state.group)
+    there = replace(state, layer=layer, head=head, pins=() if number else state.pins)
+    there = replace(there, display=replace(state.display, heads="one"))
+    return None if group is None or not there.fits([group]) else (number, group, there)
+
+
+def _panel(view: View, number: int, other: int, group: MapGroup, state: ViewState) -> Panel:
+    """A map named by its head, or by how many are combined; and by its input, where two are shown."""
+    heads = shown_heads(group, state)
+    if len(heads) > 1:
+        name = fill(view.words[f"combined_{state.display.how}"], count=len(heads))
+    else:
+        ((layer, head),) = heads
+        name = fill(view.words["head_name"], layer=group.calls[layer].layer + 1, head=head + 1)
+    title = fill(view.words["of_input"], name=name, input=view.inputs[number]) if other else name
+    return Panel(title, group, visible_map(group, state), any(group.calls[layer].signed for layer, _ in heads))
+
+
+def _short(words: Mapping[str, str], group: MapGroup, layer: int, head: int) -> str:
+    number = group.calls[layer].layer + 1
+    return f"{fill(words['layer_short'], layer=number)} {fill(words['head_short'], head=head + 1)}"
+
+
+def file_title(view: View, group: MapGroup, name: str) -> str:
+    """The title of a file that shows maps of this group."""
+    return fill(view.words["file_title"], kind=group.label, name=name)
+
+
+def fill(text: str, /, **values: object) -> str:
+    """Fill a template: {name} by its value, {name:one|many} by the singular or plural form."""
+    text = _FORMS.sub(lambda place: place[2] if values[place[1]] == 1 else place[3], text)
+    for name, value in values.items():
+        text = text.replace("{" + name + "}", str(value))
+    return text

@@ -1,30 +1,34 @@
 """The attention view as a widget of a notebook: the same scripts, requests and bytes as in the app, by anywidget."""
 
+import base64
+import html
+import io
 import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import anywidget
+import torch.nn.functional as F
 import traitlets
+from PIL import Image
+from torch import Tensor
 
-from viz_core.view.components import read_component
+from viz_core.view.components import DARK, LIGHT, read_component
 from viz_core.view.map_group import MapGroup
 from viz_core.view.notebook import ViewHandle
-from viz_core.view.notebook_file import recorded_notebook
-from viz_core.view.open_state import reopened, site_of_state
-from viz_core.view.page import view_page
 from viz_core.view.payload import View, encode_view
 from viz_core.view.requests import FileRequest, wanted
-from viz_core.view.state import ViewState, read_message
-from viz_core.view.static_picture import static_picture
-from viz_core.view.theme import DARK, LIGHT
+from viz_core.view.save import saved_view
+from viz_core.view.state import ViewState, open_group, read_message, reopened, site_of_state
+from viz_core.view.visible_map import file_title, heads_in_rows
 
 _THEME = f':host {{ {LIGHT}}} :host([data-scheme="dark"]) {{ {DARK}}}'
 # What the reader may save by Python's help.
 _FILES: dict[Any, Callable[[View, ViewState], bytes]] = {
-    FileRequest("page"): lambda view, state: view_page(view, state).encode(),
-    FileRequest("notebook"): recorded_notebook,
+    FileRequest("page"): lambda view, state: saved_view(view, state, ".html"),
+    FileRequest("notebook"): lambda view, state: saved_view(view, state, ".ipynb"),
 }
+_SIDE, _GAP, _DRAWN = 32, 2, 64  # cells of a thumbnail at most, cells between two, pixels of one
 _OFFERS = tuple(map(str, _FILES))
 
 
@@ -71,7 +75,7 @@ class AttentionWidget(ViewHandle, anywidget.AnyWidget):
         if bundle is None:
             return None
         data, metadata = bundle
-        return {**data, "text/html": static_picture(self.view, self.state)}, metadata
+        return {**data, "text/html": _static_picture(self.view, self.state)}, metadata
 
     def _show_state(self, state: ViewState) -> None:
         self._follow(state)
@@ -135,3 +139,25 @@ def _as_traits(groups: Sequence[MapGroup], state: ViewState) -> dict[str, object
     """Return the state as values of the traits."""
     pins = tuple(map(str, state.pins))
     return {"site": site_of_state(groups, state), "head": state.head, "pins": pins, "display": state.display}
+
+
+def _static_picture(view: View, state: ViewState) -> str:
+    """Return every head of the open kind as one picture, a row a layer: the darker, the larger the weight's root."""
+    group = open_group(view.groups, state)
+    layers = [_smaller(group.picture(number).thumbnails).numpy() for number in range(len(group.calls))]
+    picture = Image.fromarray(255 - heads_in_rows(layers, _GAP, 0)[:-_GAP, :-_GAP])
+    scale = max(1, _DRAWN // (max(layers[0].shape[1:]) + _GAP))
+    content = io.BytesIO()
+    drawn = picture.resize((picture.width * scale, picture.height * scale), Image.Resampling.NEAREST)
+    drawn.save(content, "PNG", optimize=True)
+    title = file_title(view, group, view.words["heads"])
+    return (
+        f'<img alt="{html.escape(title, quote=True)}" style="max-width: 100%" '
+        f'src="data:image/png;base64,{base64.b64encode(content.getvalue()).decode()}">'
+    )
+
+
+def _smaller(thumbnails: Tensor) -> Tensor:
+    """Return the largest weight of each bin, at most so many on a side."""
+    sides = [min(_SIDE, size) for size in thumbnails.shape[1:]]
+    return F.adaptive_max_pool2d(thumbnails.float(), sides).to(thumbnails.dtype)

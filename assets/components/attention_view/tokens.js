@@ -1,5 +1,5 @@
 // Texts of the view: words from Python as templates, and tokens, which are untrusted text and only become text nodes;
-// a side of a map in tokens or words, and two texts matched by edit distance (viz_core/view/token_alignment.py).
+// a side of a map in tokens or words, and two texts matched by edit distance (viz_core/view/responses.py).
 
 import { groupOf } from "./store.js";
 

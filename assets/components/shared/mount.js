@@ -1,5 +1,5 @@
 // From Streamlit's calls to one view that lives as long as its markup, draws what Python sent as one run of bytes
-// (viz_core/view/framing.py), and may wait until it is visible.
+// (viz_core/view/components.py), and may wait until it is visible.
 
 /** The elements of a component that its scripts name, by their data-part. */
 export function partsOf(parent) {

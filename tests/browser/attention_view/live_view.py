@@ -16,9 +16,9 @@ from tests.viz_core.view.attention_groups import read_requests
 from ui.widgets.view_link import Cell, read_cell
 from viz_core.view.components import read_component
 from viz_core.view.map_group import MapGroup
-from viz_core.view.page import view_page
 from viz_core.view.payload import View, encode_view
 from viz_core.view.requests import FileRequest
+from viz_core.view.save import saved_view
 from viz_core.view.state import ViewState, read_message
 
 LINK = "https://atlas.example/t?head=self.0.0"
@@ -109,7 +109,7 @@ class LiveView:
             if message["id"] != self._message_id:
                 self._message_id, wants = message["id"], message["wants"]
         self.wants += wants
-        files = {FileRequest("page"): view_page(self.view, self.state, link=LINK).encode()} if "page" in wants else {}
+        files = {FileRequest("page"): saved_view(self.view, self.state, ".html", link=LINK)} if "page" in wants else {}
         offers = ("page", "link")
         data = encode_view(
             self.view, self.state, turn=turn, known=known, wants=read_requests(*wants), files=files, offers=offers

@@ -29,11 +29,11 @@ from tests.browser.attention_view.live_view import (
     weights_of,
 )
 from tests.viz_core.view.attention_groups import make_group
+from viz_core.view.components import view_words
 from viz_core.view.map_group import MapGroup
 from viz_core.view.notebook import AttentionView
 from viz_core.view.payload import View
 from viz_core.view.state import DisplayOptions
-from viz_core.view.words import view_words
 
 
 def test_numbers_are_saved_for_a_brazilian_spreadsheet(page: Page) -> None:

@@ -24,11 +24,11 @@ from tests.browser.attention_view.live_view import (
 from tests.viz_core.view.attention_groups import make_group
 from viz_core.maps.measures import attention_entropy, combine_heads, key_mass, query_information
 from viz_core.maps.word_maps import merge_words
+from viz_core.view.components import view_words
 from viz_core.view.map_group import MapGroup
-from viz_core.view.page import view_page
 from viz_core.view.payload import View
+from viz_core.view.save import saved_view
 from viz_core.view.state import ViewState
-from viz_core.view.words import view_words
 
 
 def test_another_head_is_drawn_from_what_is_here(live: LiveView) -> None:
@@ -310,7 +310,7 @@ def test_a_long_text_is_zoomed_to_the_word(page: Page) -> None:
 def test_a_saved_page_searches_without_python(page: Page, cross: MapGroup, tmp_path: Path) -> None:
     file = tmp_path / "view.html"
     view = View([cross], view_words("pt-BR"), language="pt-BR")
-    file.write_text(view_page(view, ViewState("cross", 0, 0)), encoding="utf-8")
+    file.write_bytes(saved_view(view, ViewState("cross", 0, 0), ".html"))
     page.goto(file.as_uri())
     page.locator("[data-part=search]").fill(KEYS[4])
     expect(page.locator("[data-part=searchNote]")).to_contain_text("camadas: L2 0,21")

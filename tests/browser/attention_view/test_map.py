@@ -20,12 +20,11 @@ from tests.browser.attention_view.live_view import (
     weights_of,
 )
 from tests.viz_core.view.attention_groups import make_group
-from viz_core.view.components import COMPONENTS
+from viz_core.view.components import COMPONENTS, view_words
 from viz_core.view.map_group import MapGroup
 from viz_core.view.payload import View
 from viz_core.view.requests import MapRequest, Pin
 from viz_core.view.state import DisplayOptions, ViewState
-from viz_core.view.words import view_words
 
 
 def test_the_mouse_reads_exact_weights_and_pins_their_row(live: LiveView, cross: MapGroup) -> None:

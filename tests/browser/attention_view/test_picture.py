@@ -12,11 +12,11 @@ from playwright.sync_api import Page, Position, expect
 from tests.browser.attention_view.live_view import LiveView, colour, patch_place, read_tip, saved_npz, weights_of
 from tests.viz_core.view.test_picture import picture_group
 from viz_core.maps.distance import mean_attention_distance
+from viz_core.view.components import view_words
 from viz_core.view.map_group import MapGroup, MapPicture
 from viz_core.view.payload import View
 from viz_core.view.requests import Pin
 from viz_core.view.state import DisplayOptions, ViewState
-from viz_core.view.words import view_words
 
 ROWS, COLUMNS = 3, 4
 COVER = 0.5  # of a colour over the picture, as in over_picture.js

@@ -10,9 +10,9 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.attention_view.live_view import START, LiveView, read_tip, saved_npz, weights_of
 from tests.viz_core.view.attention_groups import make_group
+from viz_core.view.components import view_words
 from viz_core.view.map_group import MapGroup
 from viz_core.view.payload import View
-from viz_core.view.words import view_words
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from pages.home.gallery import PICTURES
 from ui.blocks.small_walk import FILES
 from ui.chapter.contents import all_chapters
 from viz_core.pretrained import available
-from viz_core.view.framing import unframe
+from viz_core.view.components import unframe
 
 ROOT = PICTURES.parents[1]
 OpenPage = Callable[..., AppTest]

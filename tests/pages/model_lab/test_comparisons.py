@@ -17,7 +17,7 @@ from viz_core.hub import HubError, HubModel, load_hub
 from viz_core.lab.runs import compare_heads
 from viz_core.lab.sentence_pair import TwoSentences
 from viz_core.lab.two_sentences import circuit, compare, predictions, sweep
-from viz_core.view.framing import unframe
+from viz_core.view.components import unframe
 
 OpenPage = Callable[..., AppTest]
 pytestmark = pytest.mark.usefixtures("offline_lab")

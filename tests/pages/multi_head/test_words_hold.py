@@ -9,7 +9,7 @@ from streamlit.testing.v1 import AppTest
 
 from benchmarks.view_bytes import decode_view
 from tests.pages.reading import components, stands
-from viz_core.view.framing import unframe
+from viz_core.view.components import unframe
 
 OpenPage = Callable[..., AppTest]
 CHAPTER = "multi-head"

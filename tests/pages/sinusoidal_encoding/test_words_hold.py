@@ -9,7 +9,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from tests.pages.reading import charts, components, drawn, figures, finding, heatmap, number, one_line, stands
-from viz_core.view.framing import unframe
+from viz_core.view.components import unframe
 
 OpenPage = Callable[..., AppTest]
 TABLES = [  # n, d, base

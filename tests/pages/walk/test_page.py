@@ -9,7 +9,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from tests.pages.reading import components, texts
-from viz_core.view.framing import unframe
+from viz_core.view.components import unframe
 
 OpenPage = Callable[..., AppTest]
 

@@ -42,7 +42,7 @@ from tests.serving.ray.process_model import ProcessModel, process
 from viz_core.images.drawn import GARMENTS, SCENES, drawn_picture
 from viz_core.pretrained import TextError, load_translator
 from viz_core.runtime.interruption import may_end
-from viz_core.view.translation import aligning_head
+from viz_core.view.shipped import aligning_head
 
 ROOT = Path(__file__).resolve().parents[3]
 MODEL = ShippedTranslator("transformer-en-fr")

@@ -26,11 +26,11 @@ from viz_core.images.drawn import GARMENTS, drawn_picture
 from viz_core.images.open_image import as_rgb
 from viz_core.sounds.sound import RATE, Sound
 from viz_core.sounds.tones import tone_sequence
-from viz_core.view.notebook_file import write_notebook
+from viz_core.view.components import view_words
 from viz_core.view.payload import View
 from viz_core.view.requests import Pin
+from viz_core.view.save import saved_view
 from viz_core.view.state import ViewState
-from viz_core.view.words import view_words
 
 LABELS = {"sentence": "translation", "text": "model-lab", "picture": "vision-transformer"}
 REQUESTS: dict[str, Request[Any, Any]] = {
@@ -48,7 +48,7 @@ def written(kind: str) -> tuple[nbformat.NotebookNode, ViewState, torch.Tensor]:
     shown = View(groups, view_words())
     default = view(run).state
     state = replace(default, group=groups[0].id, layer=1, head=2, pins=(Pin("query", 1), Pin("query", 2)))
-    content = write_notebook(shown, state, default, request.run_source())
+    content = saved_view(shown, state, ".ipynb", run_source=request.run_source(), default=default)
     weights = groups[0].calls[1].weights(head=2)
     return nbformat.reads(content.decode(), as_version=4), state, weights
 

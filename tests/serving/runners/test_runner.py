@@ -23,9 +23,9 @@ from tests.viz_core.view.attention_groups import read_requests
 from viz_core.lessons.transformer.layers import encoder_walk, future_leak, translation_residuals
 from viz_core.models.anatomy import Step
 from viz_core.pretrained import CheckpointError, TextError, Translation, Translator
+from viz_core.view.components import WORD_NAMES
 from viz_core.view.payload import View, encode_view
-from viz_core.view.translation import aligning_head
-from viz_core.view.words import WORD_NAMES
+from viz_core.view.shipped import aligning_head
 
 TINY = ShippedTranslator("tiny-en-fr")
 CALM = TranslationRequest(TINY, "The dog is in the house.")

@@ -22,9 +22,9 @@ from tests.viz_core.view.attention_groups import read_requests
 from viz_core.hub import HubError, HubModel, Sampling
 from viz_core.lab.runs import map_residuals, position_schemes, read_card
 from viz_core.sounds.tones import tone_sequence
+from viz_core.view.components import WORD_NAMES
 from viz_core.view.hub import initial_state
 from viz_core.view.payload import View, encode_view
-from viz_core.view.words import WORD_NAMES
 
 LABELS: dict[str, str] = defaultdict(lambda: "a label")
 KINDS = ("bert", "gpt2", "t5", "vit", "whisper")

@@ -40,9 +40,9 @@ from viz_core.lessons.vision_transformer.patches import patches_shuffled
 from viz_core.maps.rollout import attention_rollout
 from viz_core.pretrained import shipped
 from viz_core.pretrained.picture_model import PictureModel
+from viz_core.view.components import WORD_NAMES
 from viz_core.view.payload import View, encode_view
-from viz_core.view.picture import initial_state
-from viz_core.view.words import WORD_NAMES
+from viz_core.view.shipped import initial_state
 
 LABELS: dict[str, str] = defaultdict(lambda: "a label")
 

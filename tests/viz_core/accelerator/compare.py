@@ -75,9 +75,9 @@ from viz_core.trace import (  # noqa: E402
     window,
 )
 from viz_core.view import view  # noqa: E402
+from viz_core.view.components import view_words  # noqa: E402
 from viz_core.view.payload import View, encode_view  # noqa: E402
 from viz_core.view.state import ViewState  # noqa: E402
-from viz_core.view.words import view_words  # noqa: E402
 
 ATOL = 2e-5 if DEVICE == "standin" else 5e-4
 Result = dict[str, Any]

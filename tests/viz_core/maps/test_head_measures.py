@@ -17,10 +17,10 @@ from viz_core.maps.fingerprints import measure_layer, measure_maps
 from viz_core.maps.head_measure import MapBlock, MapInfo, Measure
 from viz_core.maps.register import MEASURES
 from viz_core.trace import AttentionCall, record, record_weights
+from viz_core.view.components import view_words
 from viz_core.view.payload import View, encode_view
 from viz_core.view.requests import GroupRequest, MapRequest, MeasuresRequest
 from viz_core.view.state import ViewState
-from viz_core.view.words import view_words
 
 LANGUAGES = ("en", "pt-BR", "zh-TW")
 COMPUTED = [measure for measure in MEASURES.values() if measure.sums is not None]

@@ -15,12 +15,11 @@ from viz_core.attention.linear import LinearOperator
 from viz_core.maps.measures import scaled_rows, total_variation, weight_shares
 from viz_core.trace import AttentionCall
 from viz_core.trace.linear_rule import LinearRule
+from viz_core.view.components import view_words
 from viz_core.view.computed_maps import ComputedMaps
-from viz_core.view.map_source import in_signed_bytes
 from viz_core.view.payload import View
-from viz_core.view.requests import MapRequest
+from viz_core.view.requests import MapRequest, in_signed_bytes
 from viz_core.view.responses import answer
-from viz_core.view.words import view_words
 
 
 def rule(n: int, *, erases: bool, seed: int = 0, groups: int = 2, heads: int = 4, strong: float = 1.0) -> LinearRule:

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
 from viz_core.trace import attend, record
 from viz_core.view.map_group import MapGroup
+from viz_core.view.payload import View
 from viz_core.view.requests import Request, read_request
+from viz_core.view.save import saved_view
+from viz_core.view.state import ViewState
 
 
-def make_group(queries: int, keys: int, name: str = "cross", layers: int = 2, heads: int = 3, **changes) -> MapGroup:
+def make_group(
+    queries: int, keys: int, name: str = "cross", layers: int = 2, heads: int = 3, **changes: Any
+) -> MapGroup:
     """Random attention; a "cross" group attends to another sequence, any other to itself."""
     generator = torch.Generator().manual_seed(1000 * queries + keys)
     kind = "cross" if name == "cross" else "self"
@@ -29,3 +36,8 @@ def make_group(queries: int, keys: int, name: str = "cross", layers: int = 2, he
 def read_requests(*names: str) -> list[Request]:
     """What a browser asks for by these names."""
     return [read_request(name) for name in names]
+
+
+def page_of(view: View, state: ViewState, **options: Any) -> str:
+    """Return the HTML page that a view is saved as."""
+    return saved_view(view, state, ".html", **options).decode()

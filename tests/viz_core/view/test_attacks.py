@@ -9,21 +9,17 @@ import json
 import re
 import shutil
 import subprocess
-from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
 from tests.viz_core.hostile_texts import FORMULAS, MARKUP
-from tests.viz_core.view.attention_groups import make_group
-from viz_core.view.components import COMPONENTS
+from tests.viz_core.view.attention_groups import make_group, page_of
+from viz_core.view.components import COMPONENTS, view_words
 from viz_core.view.map_group import MapGroup
-from viz_core.view.notebook_file import RunSource, write_notebook
-from viz_core.view.page import view_page
 from viz_core.view.payload import View
-from viz_core.view.save import write_view
+from viz_core.view.save import RunSource, saved_view
 from viz_core.view.state import ViewState
-from viz_core.view.words import view_words
 
 pytestmark = pytest.mark.attack("exports")
 needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="no Node.js on this machine")
@@ -52,10 +48,8 @@ def test_no_cell_of_a_table_is_a_formula(text: str) -> None:
 
 @pytest.mark.parametrize("text", MARKUP)
 def test_a_saved_page_says_it_and_does_nothing(text: str) -> None:
-    page = view_page(View([group(text)], view_words()), ViewState("self", 0, 0), title=text)
-    assert page.count("<script") == view_page(View([group("x")], view_words()), ViewState("self", 0, 0)).count(
-        "<script"
-    )
+    page = page_of(View([group(text)], view_words()), ViewState("self", 0, 0), title=text)
+    assert page.count("<script") == page_of(View([group("x")], view_words()), ViewState("self", 0, 0)).count("<script")
     assert "<img" not in page
     data = re.search(r'id="data">([A-Za-z0-9+/=]*)</script>', page)
     assert data, "nothing but base64 stands where the words are"
@@ -65,7 +59,7 @@ def test_a_saved_page_says_it_and_does_nothing(text: str) -> None:
 def test_a_saved_notebook_holds_it_as_a_literal(text: str) -> None:
     run_source = RunSource(f"from viz_core import view\n\nrun = {text!r}")
     notebook = json.loads(
-        write_notebook(View([group(text)], view_words()), ViewState("self", 0, 0), ViewState("self", 0, 0), run_source)
+        saved_view(View([group(text)], view_words()), ViewState("self", 0, 0), ".ipynb", run_source=run_source)
     )
     code = "\n".join("".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code")
     values = [node.value for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Constant)]
@@ -75,11 +69,10 @@ def test_a_saved_notebook_holds_it_as_a_literal(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", [MARKUP[0], MARKUP[6], MARKUP[8], MARKUP[10]])
-def test_a_figure_writes_it_as_text(text: str, tmp_path: Path) -> None:
+def test_a_figure_writes_it_as_text(text: str) -> None:
     pytest.importorskip("matplotlib")
-    file = tmp_path / "figure.svg"
-    write_view(View([group(text)], view_words()), ViewState("self", 0, 0), file)
-    elements = list(ElementTree.parse(file).iter())
+    figure = saved_view(View([group(text)], view_words()), ViewState("self", 0, 0), ".svg")
+    elements = list(ElementTree.fromstring(figure).iter())
     assert len(elements) > 10
     assert not [element for element in elements if element.tag.endswith(("script", "foreignObject"))]
     links = [value for element in elements for name, value in element.attrib.items() if name.endswith("href")]

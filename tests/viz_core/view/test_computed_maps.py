@@ -9,8 +9,7 @@ from tests.viz_core.view.attention_groups import make_group
 from viz_core.maps.word_maps import merge_words
 from viz_core.trace import AttentionCall
 from viz_core.view.computed_maps import ComputedMaps
-from viz_core.view.map_source import PartError
-from viz_core.view.requests import KeysRequest, MapRequest, RowsRequest
+from viz_core.view.requests import KeysRequest, MapRequest, PartError, RowsRequest
 
 WORDS = {"query_words": (0, 0, 1, 2, 2), "key_words": (0, 1, 1, 1, 2, 3, 3)}
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tests.viz_core.view.attention_groups import make_group
-from viz_core.view.figure_caption import fill, lines, panels
+from viz_core.view.components import view_words
 from viz_core.view.payload import View
 from viz_core.view.state import DisplayOptions, ViewState
-from viz_core.view.words import view_words
+from viz_core.view.visible_map import fill, lines, panels
 
 
 @pytest.mark.parametrize(

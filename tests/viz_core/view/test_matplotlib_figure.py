@@ -17,13 +17,13 @@ from PIL import Image
 from tests.viz_core.view.attention_groups import make_group
 from viz_core import view
 from viz_core.runtime.provenance import Provenance
+from viz_core.view.components import view_words
 from viz_core.view.matplotlib_figure import _colours, grid_figure, map_figure
 from viz_core.view.notebook import AttentionView
 from viz_core.view.payload import View
 from viz_core.view.requests import Pin
 from viz_core.view.state import DisplayOptions, ViewState
 from viz_core.view.visible_map import visible_map
-from viz_core.view.words import view_words
 
 START = ViewState("cross", 1, 2)
 PIECES = {"query_words": (0, 1, 1, 2, 3), "key_words": (0, 0, 1, 2, 3, 4, 5)}

@@ -16,12 +16,12 @@ from PIL import Image
 from tests.viz_core.view.attention_groups import make_group
 from viz_core import intervene, load, view
 from viz_core.trace import off
+from viz_core.view.components import view_words
 from viz_core.view.notebook import ViewHandle
-from viz_core.view.notebook_file import RunSource, recording_source, write_notebook
 from viz_core.view.payload import View
 from viz_core.view.requests import Pin
+from viz_core.view.save import RunSource, saved_view
 from viz_core.view.state import DisplayOptions, ViewState
-from viz_core.view.words import view_words
 
 START = ViewState("cross", 0, 0)
 RUN_SOURCE = RunSource("from viz_core import view\n\nrun = 1")
@@ -29,7 +29,9 @@ RUN_SOURCE = RunSource("from viz_core import view\n\nrun = 1")
 
 def cells(state: ViewState, run_source: RunSource = RUN_SOURCE, language: str = "en", **words: str) -> list[str]:
     view = View([make_group(5, 7)], view_words(language) | words, language=language)
-    book = nbformat.reads(write_notebook(view, state, START, run_source).decode(), as_version=4)
+    book = nbformat.reads(
+        saved_view(view, state, ".ipynb", run_source=run_source, default=START).decode(), as_version=4
+    )
     nbformat.validate(book)
     return [cell.source for cell in book.cells]
 
@@ -82,7 +84,7 @@ def test_what_no_model_made_comes_along_as_it_was_recorded(tmp_path: Path, monke
     tokens = ('"', "\\n", "{x}", "é", "\n")
     group = make_group(5, 5, "self", query_tokens=tokens, key_tokens=tokens)
     state = ViewState("self", 1, 2, (Pin("key", 3),))
-    shown = opened(write_notebook(View([group], view_words()), state, state, recording_source([group])))
+    shown = opened(saved_view(View([group], view_words()), state, ".ipynb", default=state))
     assert (shown.site, shown.head, shown.pins) == ("decoder.1.self", 2, ("k3",))
     assert shown.groups[0].query_tokens == shown.groups[0].key_tokens == tokens
     for mine, theirs in zip(shown.groups[0].calls, group.calls, strict=True):
@@ -134,4 +136,9 @@ def test_whatever_was_typed_stays_text() -> None:
     names: dict[str, str] = {}
     exec(run, names)
     assert names["run"] == typed
-    assert json.loads(write_notebook(View([make_group(2, 2)], view_words()), START, START, RUN_SOURCE))["nbformat"] == 4
+    assert (
+        json.loads(saved_view(View([make_group(2, 2)], view_words()), START, ".ipynb", run_source=RUN_SOURCE))[
+            "nbformat"
+        ]
+        == 4
+    )

@@ -8,9 +8,8 @@ from tests.viz_core.view.attention_groups import make_group
 from viz_core.trace import AttentionCall
 from viz_core.view.map_group import MapGroup
 from viz_core.view.notebook import AttentionView
-from viz_core.view.open_state import reopened, site_of_state
 from viz_core.view.requests import Pin
-from viz_core.view.state import DisplayOptions, ViewState
+from viz_core.view.state import DisplayOptions, ViewState, reopened, site_of_state
 
 
 def renamed(group: MapGroup, kind: str, heads: int) -> MapGroup:

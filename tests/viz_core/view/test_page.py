@@ -9,17 +9,15 @@ import pytest
 import torch
 
 from benchmarks.view_bytes import decode_view
-from tests.viz_core.view.attention_groups import make_group
+from tests.viz_core.view.attention_groups import make_group, page_of
 from viz_core.hub import Token
 from viz_core.runtime.provenance import Provenance
 from viz_core.trace import attend, record
-from viz_core.view.components import module_sources, read_component
+from viz_core.view.components import WORD_NAMES, module_sources, read_component, view_words
 from viz_core.view.grouping import group_calls
 from viz_core.view.notebook import AttentionView
-from viz_core.view.page import view_page
 from viz_core.view.payload import View
 from viz_core.view.state import ViewState
-from viz_core.view.words import WORD_NAMES, view_words
 
 
 def bytes_in(page: str) -> bytes:
@@ -28,7 +26,7 @@ def bytes_in(page: str) -> bytes:
 
 def test_a_page_holds_every_map_and_asks_for_nothing():
     group = make_group(5, 7)
-    page = view_page(View([group], view_words()), ViewState("cross", 1, 2))
+    page = page_of(View([group], view_words()), ViewState("cross", 1, 2))
     decoded = decode_view(bytes_in(page))
     assert decoded.header["offline"] is True
     for layer in range(2):
@@ -43,7 +41,7 @@ def test_a_page_holds_every_map_and_asks_for_nothing():
 @pytest.mark.attack("exports")
 def test_hostile_titles_and_tokens_stay_text():
     group = make_group(2, 2, "self", query_tokens=("</script><img src=x>", "b"))
-    page = view_page(View([group], view_words()), ViewState("self", 0, 0), title="</title><script>alert(1)</script>")
+    page = page_of(View([group], view_words()), ViewState("self", 0, 0), title="</title><script>alert(1)</script>")
     assert "<img" not in page
     assert "<script>alert" not in page
 
@@ -51,28 +49,28 @@ def test_hostile_titles_and_tokens_stay_text():
 @pytest.mark.attack("exports")
 def test_where_the_same_view_opens_is_told_and_is_an_address_of_the_web():
     view, state = View([make_group(2, 2, "self")], view_words()), ViewState("self", 0, 0)
-    page = view_page(view, state, link='https://atlas.example/t?head=a&pin="><img>')
+    page = page_of(view, state, link='https://atlas.example/t?head=a&pin="><img>')
     assert page.count("https://atlas.example/t?head=a&amp;pin=&quot;&gt;&lt;img&gt;") == 3  # head and foot
     assert "<img>" not in page
-    assert "<footer>" not in view_page(view, state)
+    assert "<footer>" not in page_of(view, state)
     with pytest.raises(ValueError, match="link: expected an address that begins with https"):
-        view_page(view, state, link="javascript:alert(1)")
+        page_of(view, state, link="javascript:alert(1)")
 
 
 def test_the_page_is_headed_by_its_title_the_model_and_the_text():
     made = Provenance("<b>small</b>", "", "He is calm.")
     view, state = View([make_group(2, 2, "self", made=made)], view_words()), ViewState("self", 0, 0)
-    page = view_page(view, state, "A page")
+    page = page_of(view, state, title="A page")
     header = page.split("<header>")[1].split("</header>")[0]
     assert header.startswith("<h1>A page</h1>")
     assert "<title>A page · &lt;b&gt;small&lt;/b&gt;</title>" in page
     assert "&lt;b&gt;small&lt;/b&gt;" in header
     assert "He is calm." in header
-    assert "<header>" not in view_page(view, state)
+    assert "<header>" not in page_of(view, state)
 
 
 def test_maps_that_do_not_fit_stay_thumbnails():
-    page = view_page(View([make_group(5, 7)], view_words()), ViewState("cross", 0, 0), most_bytes=4 * 35)
+    page = page_of(View([make_group(5, 7)], view_words()), ViewState("cross", 0, 0), most_bytes=4 * 35)
     parts = decode_view(bytes_in(page)).parts
     # The first head fits; what an opening view is sent unasked comes as well.
     assert {"picture 0 cross 0", "picture 0 cross 1", "map 0.cross:0.0:mean:tokens"} <= set(parts)
@@ -81,7 +79,7 @@ def test_maps_that_do_not_fit_stay_thumbnails():
 def test_a_file_holds_the_measures_of_layers_of_all_heads_and_of_words():
     group = make_group(3, 4, layers=2, heads=2, key_words=(0, 0, 1, 2))
     other = make_group(3, 4, layers=2, heads=2, key_words=(0, 0, 1, 2))
-    page = view_page(View([group], view_words(), [other], ("a", "b")), ViewState("cross", 0, 0))
+    page = page_of(View([group], view_words(), [other], ("a", "b")), ViewState("cross", 0, 0))
     parts = {part["name"]: part for part in decode_view(bytes_in(page)).header["parts"]}
     assert parts["measures 0.cross:0.0_0.1:max:tokens"]["measures"].keys() == {"first"}
     assert {

@@ -8,15 +8,14 @@ import torch
 from benchmarks.view_bytes import decode_view
 from tests.viz_core.view.attention_groups import make_group, read_requests
 from viz_core.trace import record, record_weights
+from viz_core.view.components import WORD_NAMES
 from viz_core.view.computed_maps import TILE
-from viz_core.view.figure_caption import panels
 from viz_core.view.map_group import MapGroup
-from viz_core.view.map_source import in_bytes
 from viz_core.view.payload import View, encode_view
-from viz_core.view.preload import every_request
-from viz_core.view.requests import MapRequest, Pin
+from viz_core.view.requests import MapRequest, Pin, in_bytes
+from viz_core.view.responses import every_request
 from viz_core.view.state import DisplayOptions, ViewState
-from viz_core.view.words import WORD_NAMES
+from viz_core.view.visible_map import panels
 
 WORDS = {name: f"{name}: é {{value}}" for name in WORD_NAMES}
 HOSTILE = (
@@ -53,17 +52,17 @@ def test_the_open_group_comes_whole_where_it_is_small(view):
     ("bytes_", "heads"), [(4 * 35 * 6 - 1, [(1, 0), (1, 1), (1, 2)]), (4 * 35 * 3 - 1, [(1, 2)]), (0, [(1, 2)])]
 )
 def test_larger_groups_send_the_open_layer_or_head(view, monkeypatch, bytes_, heads):
-    monkeypatch.setattr("viz_core.view.preload.EXACT_BYTES", bytes_)
+    monkeypatch.setattr("viz_core.view.responses.EXACT_BYTES", bytes_)
     sent = {name for name in names(view) if name.startswith("map")}
     assert sent == {f"map 0.cross:{layer}.{head}:mean:tokens" for layer, head in heads}
 
 
 def test_pictures_that_take_long_wait_until_they_are_asked_for(view, monkeypatch):
     """All but the open layer's, which is the second one's, and which very long maps leave out as well."""
-    monkeypatch.setattr("viz_core.view.preload.QUICK_WEIGHTS", 5 * 7 * 3 - 1)
-    monkeypatch.setattr("viz_core.view.preload.FIRST_WEIGHTS", 5 * 7 * 3 - 1)
+    monkeypatch.setattr("viz_core.view.responses.QUICK_WEIGHTS", 5 * 7 * 3 - 1)
+    monkeypatch.setattr("viz_core.view.responses.FIRST_WEIGHTS", 5 * 7 * 3 - 1)
     assert not {name for name in names(view) if name.startswith("picture")}
-    monkeypatch.setattr("viz_core.view.preload.FIRST_WEIGHTS", 5 * 7 * 3)
+    monkeypatch.setattr("viz_core.view.responses.FIRST_WEIGHTS", 5 * 7 * 3)
     assert {name for name in names(view) if name.startswith("picture")} == {"picture 0 cross 1"}
     assert names(view, known=True, wants=read_requests("picture 0 cross 0")) == {"picture 0 cross 0"}
     assert "picture 0 cross 0" in names(view)  # it costs nothing now

@@ -11,13 +11,13 @@ import torch
 
 from benchmarks.view_bytes import decode_view
 from tests.viz_core.view.attention_groups import make_group, read_requests
+from viz_core.view.components import view_words
 from viz_core.view.map_group import MapGroup, MapPicture
 from viz_core.view.payload import View, encode_view
-from viz_core.view.picture import token_names
-from viz_core.view.preload import every_request
 from viz_core.view.requests import Pin
+from viz_core.view.responses import every_request
+from viz_core.view.shipped import token_names
 from viz_core.view.state import DisplayOptions, ViewState, read_message
-from viz_core.view.words import view_words
 
 START = ViewState("self", 1, 2, display=DisplayOptions(mode="picture"))
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from viz_core.view.token_alignment import changed_attention, joined_names, match_tokens, subtract_matched
+from viz_core.view.responses import changed_attention, joined_names, match_tokens, subtract_matched
 
 TEXTS = st.lists(st.sampled_from("abc"), max_size=6)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from viz_core.pretrained import Translation, load
-from viz_core.view.translation import aligning_head, translation_groups
+from viz_core.view.shipped import aligning_head, translation_groups
 
 LABELS = {name: name.title() for name in ("encoder-self", "decoder-self", "cross", "english", "french", "written")}
 

@@ -180,7 +180,7 @@ def test_a_recording_that_was_changed_says_so() -> None:
 
 
 def test_without_the_extra_it_is_a_frame(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("viz_core.view.groups_of.find_spec", lambda _: None)
+    monkeypatch.setattr("viz_core.view.show.find_spec", lambda _: None)
     shown = view(torch.eye(3))
     assert isinstance(shown, AttentionView)
     assert shown._repr_html_().startswith("<iframe srcdoc=")

@@ -1,12 +1,46 @@
-"""A translation's maps as the groups an attention view shows."""
+"""Results of shipped models as the groups an attention view shows: classifications and translations."""
 
 from collections.abc import Mapping
 
+import numpy as np
+
 from viz_core.maps.alignments import best_aligner
-from viz_core.pretrained import Translation
-from viz_core.view.map_group import MapGroup
-from viz_core.view.state import ViewState
-from viz_core.view.words import group_labels
+from viz_core.pretrained import Classification, Translation
+from viz_core.view.components import group_labels
+from viz_core.view.map_group import MapGroup, MapPicture
+from viz_core.view.state import DisplayOptions, ViewState
+
+
+def token_names(grid: tuple[int, int], num_special: int) -> tuple[str, ...]:
+    """Class token, registers, then patches by row and column from 1: "[CLS]", "1, 1", "1, 2", ..."""
+    special = ("[CLS]", *(f"[REG {i}]" for i in range(1, num_special)))[:num_special]
+    return (*special, *(f"{row}, {column}" for row in range(1, grid[0] + 1) for column in range(1, grid[1] + 1)))
+
+
+def picture_groups(found: Classification, labels: Mapping[str, str]) -> tuple[MapGroup, ...]:
+    """Self-attention of all layers, over the picture as the model saw it.
+
+    Args:
+        labels: names "self", "queries" and "keys".
+    """
+    names = token_names(found.grid, found.num_special)
+    pixels = np.asarray(found.prepared.seen.convert("RGB"))
+    picture = MapPicture(pixels, found.grid, found.num_special)
+    sides = labels["self"], labels["queries"], labels["keys"]
+    return (MapGroup("encoder-self", *sides, names, names, tuple(found.trace), seen=picture, made=found.made),)
+
+
+def open_classification(found: Classification, language: str) -> tuple[tuple[MapGroup, ...], ViewState]:
+    """Self-attention over the picture and the head that opens first, named as in the app."""
+    groups = picture_groups(found, group_labels("vision-transformer", language))
+    return groups, initial_state(groups)
+
+
+def initial_state(groups: tuple[MapGroup, ...]) -> ViewState:
+    """State that opens first: the last layer but one, whose heads attend to objects."""
+    return ViewState(
+        groups[0].id, max(0, len(groups[0].calls) - 2), 0, display=DisplayOptions(mode="picture", scale="linear")
+    )
 
 
 def translation_groups(translation: Translation, labels: Mapping[str, str]) -> tuple[MapGroup, ...]:
@@ -61,7 +95,7 @@ def aligning_head(groups: tuple[MapGroup, ...]) -> ViewState:
     return ViewState(cross.id, last, information.index(max(information)))
 
 
-def open_run(translation: Translation, language: str) -> tuple[tuple[MapGroup, ...], ViewState]:
+def open_translation(translation: Translation, language: str) -> tuple[tuple[MapGroup, ...], ViewState]:
     """A translation's maps and the head that opens first, named as in the app."""
     groups = translation_groups(translation, group_labels("translation", language))
     if not groups:

@@ -15,12 +15,12 @@ from viz_core.view.state import ViewState
 Opening = tuple[tuple[MapGroup, ...], ViewState]
 """Groups, and what of them is open at first."""
 
-# Whose `open_run` knows a result. It is imported when such a result is shown: a model of Hugging Face brings much
+# Functions that know a result. They are imported when such a result is shown: a model of Hugging Face brings much
 # along, and where none has run, what it takes may not even be installed.
-_KNOWN_BY = {
-    "viz_core.pretrained.translation.Translation": "viz_core.view.translation",
-    "viz_core.pretrained.classifier.Classification": "viz_core.view.picture",
-    "viz_core.hub.runs.run.HubRun": "viz_core.view.hub",
+_OPENERS = {
+    "viz_core.pretrained.translation.Translation": "viz_core.view.shipped:open_translation",
+    "viz_core.pretrained.classifier.Classification": "viz_core.view.shipped:open_classification",
+    "viz_core.hub.runs.run.HubRun": "viz_core.view.hub:open_run",
 }
 
 
@@ -35,7 +35,7 @@ def show(what: object, tokens: Tokens | None, keys: Tokens | None, row: int, lan
 
 
 def _open(what: object, tokens: Tokens | None, keys: Tokens | None, row: int, language: str) -> Opening:
-    open_run = _who_knows(what)
+    open_run = _opener_for(what)
     if open_run is not None:
         if tokens is not None or keys is not None or row:
             raise ValueError(f"tokens, keys, row: expected none for a {type(what).__name__}, which knows its own")
@@ -55,11 +55,12 @@ def _open(what: object, tokens: Tokens | None, keys: Tokens | None, row: int, la
     return groups, ViewState(groups[0].id, 0, 0)
 
 
-def _who_knows(what: object) -> Callable[[object, str], Opening] | None:
-    """The `open_run` for what a model made of its input; None for attention by itself."""
+def _opener_for(what: object) -> Callable[[object, str], Opening] | None:
+    """The function for what a model made of its input; None for attention by itself."""
     for kind in type(what).__mro__:
-        home = _KNOWN_BY.get(f"{kind.__module__}.{kind.__qualname__}")
-        if home is not None:
-            found: Callable[[object, str], Opening] = import_module(home).open_run
+        opener = _OPENERS.get(f"{kind.__module__}.{kind.__qualname__}")
+        if opener is not None:
+            module, _, name = opener.partition(":")
+            found: Callable[[object, str], Opening] = getattr(import_module(module), name)
             return found
     return None
