@@ -4,6 +4,7 @@ Importance of each head: python -m recipes head-importance NAME --data DIR.
 Word alignment of each head: python -m recipes alignments NAME.
 Copying of unseen numbers and names: python -m recipes copying NAME --data DIR.
 Counts of words in the training data: python -m recipes word-counts NAME --data DIR.
+What each head of a translator does: python -m recipes head-table NAME.
 The recorded runs of the learning chapter: python -m recipes learning --out DIR.
 Every measure of every head, for the chapter on heads: python -m recipes head-scans [NAME ...].
 The same of any model over a file of texts: python -m recipes scan MODEL --texts FILE --out FILE.
@@ -22,6 +23,7 @@ from recipes import (
     copying,
     head_importance,
     head_scans,
+    head_table,
     scan,
     text_models,
     translators,
@@ -39,6 +41,7 @@ MEASURES = {
     "word-counts": word_counts.main,
     "scan": scan.main,
     "head-scans": head_scans.main,
+    "head-table": head_table.main,
 }
 TRAINERS = {
     **{name: partial(translators.train, name) for name in translators.TRANSLATORS},

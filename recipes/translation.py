@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,11 +19,14 @@ from recipes.loss import fast_pass, smoothed_cross_entropy
 from recipes.optimizer import Optimizers
 from recipes.pair_augmentation import Variations
 from recipes.sentence_pairs import Pair, Split, group_references, train_tokenizer
+from recipes.spread import clip_scores, reset_first_layers, spread_penalty
 from viz_core.models.encoder_decoder import EncoderDecoder
 from viz_core.pretrained.bleu import corpus_bleu
 from viz_core.pretrained.decoding import greedy_search
 from viz_core.pretrained.tokenization import special_tokens
+from viz_core.pretrained.translator import Translator
 from viz_core.runtime.device import fast_precision
+from viz_core.trace import Trace, record
 
 
 @dataclass(frozen=True)
@@ -36,6 +40,9 @@ class TranslationConfig(loop.TrainingConfig):
     max_tokens: int = 100  # pairs with a longer side are not trained on
     curve_sentences: int = 500  # validation sentences translated after each epoch
     patience: int = 5  # epochs without a lower validation loss before training stops
+    spread_penalty: float = 0.0  # nats a target token for heads that rest on one token (recipes.spread)
+    max_score_range: float | None = None  # how far scores of a query may lie apart (recipes.spread)
+    start: str | None = None  # a shipped translator whose weights training begins with, its first layers drawn anew
 
 
 @dataclass
@@ -51,8 +58,11 @@ def train_translation(
     split: Split,
     config: TranslationConfig,
     run: RunOptions,
+    start: Translator | None = None,
 ) -> tuple[EncoderDecoder, Tokenizer, TranslationState]:
     """Train the model that `build(vocab_size)` makes, until its epochs, its minutes or its patience are spent.
+
+    With `start`, training begins with its weights and its tokenizer; W_q and W_k of its first layers are drawn anew.
 
     Writes last.pt (to resume from), best.pt (lowest validation loss) and tokenizer.json into the folder of the run.
 
@@ -66,15 +76,23 @@ def train_translation(
         counts = f"{len(split.train)} and {len(split.validation)}"
         raise ValueError(f"expected sentence pairs to train on and to validate with, got {counts}")
     run.begin(config.seed)
-    tokenizer = _tokenizer(split.train, run.out / "tokenizer.json", config, run.resume)
+    path = run.out / "tokenizer.json"
+    if start is not None and not run.resume:
+        start.tokenizer.save(str(path))
+    tokenizer = _tokenizer(split.train, path, config, run.resume or start is not None)
     pad = special_tokens(tokenizer).pad
     examples = encode_pairs(tokenizer, split.train, config.max_tokens)
     held_out = encode_pairs(tokenizer, split.validation, config.max_tokens)
     model = build(tokenizer.get_vocab_size())
+    if start is not None:
+        model.load_state_dict(start.model.state_dict())
+        reset_first_layers(model)
     model = model.to(run.device)
     variations = Variations.of(split.train, reserved(copying_cases(split))) if config.vary_pairs else None
     optimizers = Optimizers(model, config.muon_lr, config.adam_lr, config.weight_decay)
     checkpoint, state = run.open(TranslationState, model=model, optimizers=optimizers)
+
+    seen: list[Trace] = []  # of the last batch
 
     def plan(epoch: int) -> list[list[Example]]:
         seed = config.seed + epoch
@@ -83,8 +101,20 @@ def train_translation(
         return [[every[i] for i in rows] for rows in plan_batches(every, config.batch_tokens, seed=seed)]
 
     def loss_of(chosen: list[Example], _: float) -> tuple[Tensor, int]:
-        loss, count = batch_loss(model, collate(chosen, pad).to(run.device), pad, config.label_smoothing)
-        return loss / count, sum(len(each.source) + len(each.target) - 1 for each in chosen)
+        batch = collate(chosen, pad).to(run.device)
+        penalised = bool(config.spread_penalty) or config.max_score_range is not None
+        with record(differentiable=True) if penalised else nullcontext() as trace:
+            loss, count = batch_loss(model, batch, pad, config.label_smoothing)
+        loss = loss / count
+        if trace is not None:
+            seen.append(trace)
+            loss = loss + config.spread_penalty * spread_penalty(trace, batch.valid_lens, batch.target[:, :-1] != pad)
+        return loss, sum(len(each.source) + len(each.target) - 1 for each in chosen)
+
+    def after_step() -> None:
+        if seen and config.max_score_range is not None:
+            clip_scores(model, seen[-1], config.max_score_range)
+        seen.clear()
 
     def validate() -> dict[str, float]:
         loss = mean_loss(model, held_out, config.batch_tokens, pad, run.device)
@@ -106,6 +136,7 @@ def train_translation(
         loss_of=loss_of,
         validate=validate,
         unit="tokens",
+        after_step=after_step,
         enough=lambda: state.epochs_since_best >= config.patience,
     )
     model.load_state_dict(torch.load(run.out / "best.pt", map_location=run.device, weights_only=True))

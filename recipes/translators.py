@@ -10,7 +10,7 @@ from recipes.export import export_translator
 from recipes.loop import RunOptions
 from recipes.sentence_pairs import load_pairs, split_pairs
 from recipes.translation import TranslationConfig, train_translation
-from viz_core.pretrained import build_translation_model
+from viz_core.pretrained import build_translation_model, load_translator
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,11 @@ def train(name: str, data: Path, run: RunOptions, epochs: int | None) -> None:
     config = spec.config if epochs is None else replace(spec.config, epochs=epochs)
     split = split_pairs(load_pairs(data))
     model, tokenizer, state = train_translation(
-        lambda vocab_size: build_translation_model({"vocab_size": vocab_size, **spec.architecture}), split, config, run
+        lambda vocab_size: build_translation_model({"vocab_size": vocab_size, **spec.architecture}),
+        split,
+        config,
+        run,
+        None if config.start is None or run.resume else load_translator(config.start, run.device),
     )
     export_translator(
         name,

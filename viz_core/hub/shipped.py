@@ -45,6 +45,16 @@ def load_shipped(name: str, device: torch.device) -> "ShippedHubModel":
         model = load(name, device)
     except ValueError as error:
         raise HubError("{name} cannot be loaded: {detail}", name=name, detail=error) from None
+    return as_hub_model(model, device)
+
+
+def as_hub_model(model: Translator | ImageClassifier, device: torch.device) -> "ShippedHubModel":
+    """Return a model in the project's own format as a hub model.
+
+    Raises:
+        HubError: if it is of another class.
+    """
+    name = model.card.name
     common = (model.model, device, _positions(model), False, contextlib.nullcontext())
     engine: ShippedKind
     if isinstance(model, Translator):

@@ -1,0 +1,113 @@
+"""What each head of a translator does: python -m recipes head-table NAME [--checkpoints FOLDER].
+
+Prints, by kind of attention and layer: the share of the heads' weight on a mark, how many give it more than half, and
+the roles that a scan names; then BLEU and the alignment error of the best cross-attention head, as recorded.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+
+from viz_core.hub import HubModel
+from viz_core.hub.shipped import as_hub_model
+from viz_core.lab.scan import scan
+from viz_core.pretrained import CHECKPOINTS, Translator, load_translator
+from viz_core.pretrained.samples import Sample, held_out
+from viz_core.pretrained.scan_inputs import scan_inputs
+from viz_core.trace import record
+
+WORDS = range(6, 13)  # of an English sentence that the shares are measured on
+MUCH = 0.5  # of a head's weight on a mark
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; return 0, or 1 with the reason on stderr."""
+    parser = argparse.ArgumentParser(prog="python -m recipes head-table", description=__doc__)
+    parser.add_argument("name", help="the model, a translator with self-attention")
+    parser.add_argument("--checkpoints", type=Path, default=CHECKPOINTS, help="folder in which the model's folder lies")
+    chosen = parser.parse_args(arguments)
+    try:
+        translator = load_translator(chosen.name, folder=chosen.checkpoints)
+        shares = mark_shares(translator, held_out())
+        if not shares:
+            raise ValueError("expected a model with self-attention, got one without")
+        roles = head_roles(as_hub_model(translator, translator.device), scan_inputs("narrow"))
+        print(table(shares, roles))
+        print(scores(chosen.checkpoints / chosen.name))
+    except (ValueError, OSError) as error:
+        print(f"cannot measure the heads of {chosen.name}: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+@torch.inference_mode()
+def mark_shares(translator: Translator, samples: Sequence[Sample]) -> dict[str, Float[np.ndarray, "layers heads"]]:
+    """Mean weight of each self-attention head on the end mark of the source or the start mark of the translation.
+
+    Over sentences of 6 to 12 words and their first reference, all queries but one that sees the mark alone.
+    """
+    found: dict[str, list[list[np.ndarray]]] = {}
+    for sample in samples:
+        if len(sample.english.split()) not in WORDS:
+            continue
+        ids = [
+            [*translator.tokenizer.encode(text).ids, translator.special.eos]
+            for text in (sample.english, sample.references[0])
+        ]
+        with record() as trace:
+            translator.model(*translator.teacher_forced(*ids))
+        for stack in ("encoder", "decoder"):
+            calls = [call for call in trace if call.kind == "self" and call.stack == stack]
+            weights = [call.weights()[0] for call in calls]
+            own = [each[..., -1] if stack == "encoder" else each[:, 1:, 0] for each in weights]
+            if own:
+                found.setdefault(f"{stack}-self", []).append([each.mean(dim=-1).numpy() for each in own])
+    return {kind: np.mean(each, axis=0) for kind, each in found.items()}
+
+
+def head_roles(model: HubModel, texts: Sequence[str]) -> dict[str, list[list[str]]]:
+    """The role of each head that a scan of these texts names, "" for none, by kind of attention and layer."""
+    found: dict[str, list[list[str]]] = {}
+    for kind, heads in scan(model, texts).kinds.items():
+        layers: dict[int, list[str]] = {}
+        for place, (layer, _) in enumerate(heads.heads):
+            role = heads.role_of(place)
+            layers.setdefault(layer, []).append(role[0] if role else "")
+        found[kind] = [layers[layer] for layer in sorted(layers)]
+    return found
+
+
+def table(shares: dict[str, Float[np.ndarray, "layers heads"]], roles: dict[str, list[list[str]]]) -> str:
+    """Rows of a Markdown table, a layer each, and a line over all."""
+    rows = ["| layer | median on a mark | heads above one half | roles |", "| --- | --- | --- | --- |"]
+    for kind, layers in shares.items():
+        for layer, heads in enumerate(layers):
+            named = [role for role in roles[kind][layer] if role]
+            counts = ", ".join(f"{role} {named.count(role)}" for role in dict.fromkeys(named)) or "none"
+            row = f"{np.median(heads):.2f} | {(heads > MUCH).sum()} of {len(heads)} | {counts}"
+            rows.append(f"| {kind} {layer + 1} | {row} |")
+    every = np.concatenate([layers.ravel() for layers in shares.values()])
+    with_role = sum(bool(role) for kind in shares for layer in roles[kind] for role in layer)
+    rows.append(f"| all | {np.median(every):.2f} | {(every > MUCH).sum()} of {len(every)} | {with_role} heads |")
+    return "\n".join(rows)
+
+
+def scores(folder: Path) -> str:
+    """A line of what the checkpoint's own files record."""
+    config, training = (json.loads((folder / name).read_text("utf-8")) for name in ("config.json", "training.json"))
+    best = min(rate for layer in training["alignments"]["written"] for rate in layer)
+    copied: dict[str, Any] = training["copying"]
+    return (
+        f"\nBLEU greedy {config['scores']['bleu_greedy']:.1f}, beam 4 {config['scores']['bleu_beam_4']:.1f}; numbers "
+        f"{copied['numbers']['right']:.1f}%, names {copied['names']['right']:.1f}%; alignment error of the best head "
+        f"{100 * best:.1f}%"
+    )

@@ -1,0 +1,130 @@
+"""Keep heads of self-attention from resting on one token: two penalties on their weights, and a bound on their scores.
+
+A head that finds nothing rests on a mark, whose value adds little. Once its scores are so large that the softmax gives
+all weight to the mark, no gradient is left to bring it back: so the bound belongs to the penalties.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from viz_core.attention import MultiHeadAttention
+from viz_core.models.encoder_decoder import EncoderDecoder
+from viz_core.models.transformer import TransformerEncoder
+from viz_core.models.transformer_decoder import TransformerDecoder
+from viz_core.trace import Trace
+
+FREE_ON_MARK, FREE_ON_KEY = 0.1, 0.25
+"""Weight beyond uniform attention that costs nothing: of a query on a mark, and of all queries on average on a key."""
+
+
+@dataclass(frozen=True)
+class Spread:
+    """How much attention on one token costs, and how large scores may grow.
+
+    Attributes:
+        penalty: nats a target token for all weight on one token; 0 for none.
+        max_range: how far the scores of a query may lie apart; after a step W_q and W_k of a head beyond it are scaled
+            down (after QK-clip; Kimi Team 2025, "Kimi K2", algorithm 1). None for no bound.
+    """
+
+    penalty: float = 0.0
+    max_range: float | None = None
+
+
+def token_penalty(
+    weights: Float[Tensor, "batch heads n n"],
+    visible: Bool[Tensor, "batch n n"],
+    marks: Int[Tensor, " batch"],
+) -> Float[Tensor, ""]:
+    """Mean weight beyond what is free: on the mark, and of each map's queries together on any one key.
+
+    mean_(b,h,i) relu(w_(i,mark) - (1/n_i + 0.1)) + mean_(b,h) sum_j relu(w_j - (u_j + 0.25)), where n_i is the number
+    of keys that query i sees, w_j the mean weight on key j, and u_j the same of uniform attention. Queries that see
+    one key or none count nowhere.
+
+    Args:
+        visible: True where a query is a token and may see the key.
+        marks: place of each sequence's start or end mark.
+    """
+    counts = visible.sum(dim=-1)
+    real = (counts > 1).float()[:, None]  # (batch, 1, queries)
+    even = visible.float() / counts.clamp(min=1)[..., None]
+    on_mark = weights.gather(-1, marks[:, None, None, None].expand(*weights.shape[:-1], 1))[..., 0]
+    beyond = F.relu(on_mark - (1 / counts.clamp(min=1)[:, None] + FREE_ON_MARK))
+    queries = real.sum(dim=-1).clamp(min=1)
+    received = (weights * real[..., None]).sum(dim=-2) / queries[..., None]
+    uniform = (even[:, None] * real[..., None]).sum(dim=-2) / queries[..., None]
+    columns = F.relu(received - (uniform + FREE_ON_KEY)).sum(dim=-1).mean()
+    return (beyond * real).sum() / (real.sum() * weights.shape[1]).clamp(min=1) + columns
+
+
+def spread_penalty(
+    trace: Trace, valid_lens: Int[Tensor, " batch"], targets: Bool[Tensor, "batch steps"]
+) -> Float[Tensor, ""]:
+    """Mean of `token_penalty` over the self-attentions of a differentiable trace.
+
+    The mark of a source is its end, the last valid token; that of a target its beginning, the first.
+
+    Args:
+        targets: True where there is a target token.
+    """
+    penalties = []
+    for call in trace:
+        if call.kind != "self":
+            continue
+        weights = call.graph_weights
+        n = weights.shape[-1]
+        if call.site.startswith("encoder"):
+            tokens = torch.arange(n, device=weights.device) < valid_lens[:, None]
+            visible, marks = tokens[:, None] & tokens[:, :, None], valid_lens - 1
+        else:
+            causal = torch.ones(n, n, dtype=torch.bool, device=weights.device).tril()
+            visible, marks = causal & targets[:, :, None], torch.zeros_like(valid_lens)
+        penalties.append(token_penalty(weights, visible, marks))
+    return torch.stack(penalties).mean()
+
+
+@torch.no_grad()
+def clip_scores(model: EncoderDecoder, trace: Trace, max_range: float) -> None:
+    """Scale W_q and W_k of each head whose scores differ by more than `max_range` in some row of the trace.
+
+    Both by sqrt(max_range / range), so that scores shrink by the whole ratio.
+    """
+    ranges = {call.site: score_range(call.graph_weights) for call in trace}
+    for site, layer in _layers(model):
+        if site in ranges:
+            factors = (max_range / ranges[site].clamp(min=1e-6)).clamp(max=1).sqrt()
+            for matrix in (layer.W_q.weight, layer.W_k.weight):
+                matrix.view(len(factors), -1, matrix.shape[1]).mul_(factors[:, None, None].to(matrix))
+
+
+def score_range(weights: Float[Tensor, "batch heads queries keys"]) -> Float[Tensor, " heads"]:
+    """Largest max_j s_j - min_j s_j over all rows, log(max_j w_j / min_j w_j) of the weights above zero."""
+    low = weights.masked_fill(weights == 0, torch.inf).amin(dim=-1)
+    high = weights.amax(dim=-1)
+    rows = (high.log() - low.log()).masked_fill(high == 0, 0)
+    return rows.amax(dim=(0, 2))
+
+
+def reset_first_layers(model: EncoderDecoder) -> None:
+    """Draw W_q and W_k of the first self-attentions anew: where their softmax is saturated they have no gradient."""
+    for site, layer in _layers(model):
+        if site in ("encoder.0.self", "decoder.0.self"):
+            for matrix in (layer.W_q.weight, layer.W_k.weight):
+                torch.nn.init.xavier_uniform_(matrix)
+
+
+def _layers(model: EncoderDecoder) -> Iterable[tuple[str, MultiHeadAttention]]:
+    encoder, decoder = model.encoder, model.decoder
+    if not isinstance(encoder, TransformerEncoder) or not isinstance(decoder, TransformerDecoder):
+        raise ValueError(f"expected a Transformer, got {type(encoder).__name__} and {type(decoder).__name__}")
+    yield from ((f"encoder.{i}.self", block.attention) for i, block in enumerate(encoder.blocks))
+    for i, block in enumerate(decoder.blocks):
+        yield from ((f"decoder.{i}.self", block.attention1), (f"decoder.{i}.cross", block.attention2))

@@ -1,0 +1,80 @@
+"""Penalties on attention to one token by hand, and scores scaled back by the ratio that is needed."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from recipes.sentence_pairs import Pair
+from recipes.spread import clip_scores, score_range, spread_penalty, token_penalty
+from tests.recipes.small_translator import CONFIG, build, memory_left_alone, train
+from viz_core.trace import record
+
+__all__ = ["memory_left_alone"]
+
+
+def test_uniform_attention_costs_nothing_and_a_column_what_the_formula_says() -> None:
+    visible = torch.ones(1, 4, 4, dtype=torch.bool)
+    marks = torch.tensor([3])
+    assert token_penalty(torch.full((1, 2, 4, 4), 0.25), visible, marks) == 0
+    column = torch.zeros(1, 1, 4, 4)
+    column[..., 3] = 1.0
+    # on the mark 1 - (1/4 + 0.1) a query; the column 1 - (1/4 + 0.25)
+    assert float(token_penalty(column, visible, marks)) == pytest.approx(0.65 + 0.5)
+    assert float(token_penalty(column.flip(-1), visible, marks)) == pytest.approx(0.5)
+
+
+def test_padding_and_queries_that_see_one_key_count_nowhere() -> None:
+    causal = torch.ones(1, 3, 3, dtype=torch.bool).tril()
+    weights = torch.tensor([[[[1.0, 0, 0], [1.0, 0, 0], [0.5, 0.25, 0.25]]]])
+    # queries 2 and 3: 1 - (1/2 + 0.1) and 0.5 - (1/3 + 0.1); key 1: (1 + 0.5) / 2 - ((1/2 + 1/3) / 2 + 0.25)
+    expected = (0.4 + 0.5 - 1 / 3 - 0.1) / 2 + 0.75 - 5 / 12 - 0.25
+    assert float(token_penalty(weights, causal, torch.tensor([0]))) == pytest.approx(expected)
+    padded = torch.zeros(1, 1, 5, 5)
+    padded[..., :3, :3], padded[..., 3:, 0] = weights, 1.0
+    room = torch.zeros(1, 5, 5, dtype=torch.bool)
+    room[:, :3, :3] = causal
+    assert float(token_penalty(padded, room, torch.tensor([0]))) == pytest.approx(expected)
+
+
+def test_the_range_of_scores_is_read_from_the_weights() -> None:
+    scores = torch.tensor([[[[3.0, -2.0, 1.0], [0.0, 0.5, -math.inf]]]])
+    assert float(score_range(scores.softmax(dim=-1))[0]) == pytest.approx(5.0, rel=1e-5)
+
+
+def test_clipped_heads_have_the_range_and_others_stay() -> None:
+    torch.manual_seed(0)
+    model = build(50).eval()
+    layer = model.encoder.blocks[0].attention  # type: ignore[union-attr]
+    with torch.no_grad():
+        layer.W_q.weight[: layer.W_q.weight.shape[0] // layer.num_heads] *= 20
+    inputs = torch.randint(4, 50, (2, 6)), torch.randint(4, 50, (2, 5)), torch.tensor([6, 4])
+    with record(differentiable=True) as trace:
+        model(*inputs)
+    before, limit = score_range(trace["encoder.0.self"].graph_weights), 3.0
+    assert before[0] > limit > before[1]
+    own = layer.W_q.weight.clone()
+    clip_scores(model, trace, limit)
+    with record(differentiable=True) as trace:
+        model(*inputs)
+    assert float(score_range(trace["encoder.0.self"].graph_weights)[0].detach()) == pytest.approx(limit, rel=0.02)
+    rows = len(own) // layer.num_heads
+    assert torch.equal(layer.W_q.weight[rows : 2 * rows], own[rows : 2 * rows])
+    tokens = torch.ones(2, 5, dtype=torch.bool)
+    assert float(spread_penalty(trace, inputs[2], tokens).detach()) > 0
+
+
+def test_training_with_the_penalty_rests_less_on_marks(pairs: list[Pair], tmp_path: Path) -> None:
+    def penalty(weight: float) -> float:
+        config = replace(CONFIG, epochs=12, spread_penalty=weight, max_score_range=20.0)
+        model = train(pairs, tmp_path / str(weight), config).model
+        inputs = torch.randint(4, 60, (4, 9)), torch.randint(4, 60, (4, 8)), torch.tensor([9, 9, 9, 9])
+        with record(differentiable=True) as trace:
+            model(*inputs)
+        return float(spread_penalty(trace, inputs[2], torch.ones(4, 8, dtype=torch.bool)))
+
+    assert penalty(3.0) < penalty(0.0)
