@@ -175,7 +175,7 @@ def own_task(chapter: Chapter, model: Model) -> Task:
     """Draw the field for the reader's own texts; return the scan over them."""
     from serving.requests.lab import lines_of
 
-    typed, hosted = chapter.controls.text_area("own", "", height=100), is_hosted()
+    typed, hosted = chapter.controls.text("own", "", height=100), is_hosted()
     try:
         lines = lines_of(typed, _CHARACTERS[hosted])
     except ValueError as error:

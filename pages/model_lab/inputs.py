@@ -98,7 +98,7 @@ def _line(chapter: Chapter, _card: HubCard, control: InputControl) -> dict[str, 
 
 def _area(chapter: Chapter, _card: HubCard, control: InputControl) -> dict[str, Any]:
     """A text that may say where a picture stands in it."""
-    text = chapter.controls.text_area(control.name, _initial(chapter, control), height=70)
+    text = chapter.controls.text(control.name, _initial(chapter, control), height=70)
     st.caption(chapter.words("own-prompt"))
     return {_FIELDS.get(control.field, control.field): text}
 

@@ -65,7 +65,7 @@ def masked_softmax_card(chapter: Chapter) -> MaskedSoftmax | None:
 def _read_scores(chapter: Chapter) -> tuple[Tensor | None, Tensor | None]:
     """The typed scores and lengths; where they cannot be read, a warning and the text as typed."""
     controls = chapter.controls
-    text = controls.text_area("scores", _in_language(SCORES, chapter.words.language), 170)
+    text = controls.text("scores", _in_language(SCORES, chapter.words.language), height=170)
     lengths = controls.text("lengths", "2 3", placeholder=chapter.words("lengths.placeholder"))
     st.caption(chapter.words("typing"))
     with st.container(horizontal=True, gap="xsmall", key="examples"):

@@ -1,19 +1,19 @@
 """Sinusoidal encoding: the table, its columns, its binary cousin and its similarity."""
 
+from functools import partial
+
+import torch
+
 from pages.sinusoidal_encoding.figures import table_figure
 from pages.sinusoidal_encoding.parts import WIDEST, code, curves, main_figure, similarity, sources
 from ui.chapter.chapter import Chapter
-from ui.compute.slots import cached
 from viz_core.lessons.sinusoidal_encoding.properties import (
-    float64_table,
     measured_wavelengths,
     offset_error,
     similarity_by_offset,
     wavelengths,
 )
 from viz_core.positional import PositionalEncoding, angular_frequencies, sinusoidal_table
-
-encoding_table = cached()(float64_table)
 
 chapter = Chapter("sinusoidal-encoding")
 chapter.question()
@@ -25,8 +25,8 @@ with chapter.card("main"):
         with chapter.controls.more():
             base = chapter.controls.number("base", 1, 1_000_000, 10_000, 1000)
         broken = chapter.break_it("no-cosine", "odd", "single")
-    table = encoding_table(n, d, base)
-    chapter.side_by_side(broken, lambda setting: main_figure(chapter, table, base, setting))
+    table = sinusoidal_table(n, d, base, dtype=torch.float64)
+    chapter.side_by_side(broken, partial(main_figure, chapter, table, base))
 
 chapter.flush()
 

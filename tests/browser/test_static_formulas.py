@@ -19,7 +19,7 @@ from ui.text.words import load_words
 from ui.widgets.sidebar import static_pages
 from viz_core.lessons.relative_projection import proof
 from viz_core.lessons.sinusoidal_encoding import properties
-from viz_core.positional import relative_projection
+from viz_core.positional import relative_projection, sinusoidal_table
 
 LANGUAGES = ("en", "pt-BR", "zh-TW")
 PAGES = ("sinusoidal-encoding", "relative-projection", "transformer", "writer", "vision-transformer")
@@ -51,7 +51,7 @@ def test_sinusoids_are_those_of_the_library(alone: Page, site: str) -> None:
     alone.goto(f"{site}en/sinusoidal-encoding.html")
     for n, d, base in TABLES:
         values, (norm, wavelength, offset) = alone.evaluate(OF_TABLE, [n, d, base])
-        table = properties.float64_table(n, d, base)
+        table = sinusoidal_table(n, d, base, dtype=torch.float64)
         assert np.abs(np.array(values) - table[[0, n // 2, n - 1]].numpy()).max() < LARGEST
         assert norm == pytest.approx(properties.norm_error(table, base), abs=LARGEST)
         assert offset == pytest.approx(properties.offset_error(properties.paired(table)), abs=1e-10)

@@ -75,7 +75,7 @@ def test_the_maps_alone_keep_the_run_as_well() -> None:
     assert translation(sentence_request(TINY, TEXT)) is made
     text = metrics().text().decode()
     assert 'kind="translation"' not in text
-    assert 'atlas_computations_total{kind="map_groups",outcome="done"} 1.0' in text
+    assert 'atlas_computations_total{kind="maps",outcome="done"} 1.0' in text
 
 
 def test_a_sentence_is_cut_into_tokens_once(monkeypatch: pytest.MonkeyPatch) -> None:

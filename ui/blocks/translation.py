@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TypeVar
 
 import streamlit as st
@@ -13,7 +14,7 @@ from PIL import Image
 from serving.requests.shipped import TranslationRequest
 from ui.blocks.over_picture import weights_image
 from ui.chapter.chapter import Chapter
-from ui.compute.models import sentence_request, translation, translation_maps
+from ui.compute.models import run, sentence_request, translation_maps
 from ui.text.errors import explain
 from ui.text.markdown import escape
 from ui.text.words import ENGLISH, Words, current_language, load_words
@@ -98,7 +99,7 @@ def translation_inputs(chapter: Chapter, model: str, first: Sample | None = None
 
 def translate(chapter: Chapter, request: TranslationRequest) -> Translation | None:
     """Return the translation, or None after a message that says why there is none."""
-    return or_explain(chapter, lambda: translation(request))
+    return or_explain(chapter, partial(run, request, "translation", "translating"))
 
 
 def second_sentence(

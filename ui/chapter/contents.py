@@ -105,16 +105,18 @@ def all_pages() -> list[str]:
     return [home, *NO_CHAPTERS, *chapters_]
 
 
-def page(chapter: str) -> StreamlitPage:
-    """Return a chapter's page for st.navigation, st.page_link and st.switch_page."""
-    return st.Page(page_file(chapter), title=load_words(chapter).menu, url_path=chapter, default=chapter == "home")
+def page(chapter: str, language: str | None = None) -> StreamlitPage:
+    """Return a chapter's page for st.navigation, st.page_link and st.switch_page, titled in the visitor's language."""
+    title = load_words(chapter, language).menu
+    return st.Page(page_file(chapter), title=title, url_path=chapter, default=chapter == "home")
 
 
 def pages() -> dict[str, list[StreamlitPage]]:
     """Return the pages that are not chapters, then every section with its chapters."""
     common = load_words("common")
-    sections = {common(f"section.{name}"): [page(c) for c in chapters(name)] for name in SECTIONS}
-    return {"": [page(name) for name in ("home", *NO_CHAPTERS)], **sections}
+    language = common.language
+    sections = {common(f"section.{name}"): [page(c, language) for c in chapters(name)] for name in SECTIONS}
+    return {"": [page(name, language) for name in ("home", *NO_CHAPTERS)], **sections}
 
 
 def enter() -> StreamlitPage:

@@ -6,6 +6,7 @@ The last functions name the model lab's models on the machine that runs models.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Concatenate
 
 import numpy as np
@@ -19,7 +20,7 @@ from serving.runners.local_runner import LocalRunner
 from serving.runners.remote_runner import RemoteRunner
 from serving.runners.runner import Answer, Arguments, Model, Run, Runner
 from serving.settings import settings
-from ui.compute.slots import cached, compute_cached, results, run_in_slot
+from ui.compute.slots import compute_cached, results, run_in_slot
 from ui.text.words import load_words
 from viz_core.maps.contribution_shares import ContributionKind
 from viz_core.pretrained import Translation, Translator
@@ -82,10 +83,11 @@ def run(request: Request[Model, Run], kind: str, message: str = "computing") -> 
     Raises:
         ValueError: if there is no such model, or it cannot take this input; the message is for the visitor.
     """
-    existing_run = runner().find(request)
+    there = runner()
+    existing_run = there.find(request)
     if existing_run is not None:
         return existing_run
-    return run_in_slot(lambda: runner().run(request), kind, run_key(request), message)
+    return run_in_slot(partial(there.run, request), kind, run_key(request), message)
 
 
 def evaluate(
@@ -114,7 +116,6 @@ def evaluate_model(
     return compute_cached(lambda: runner().evaluate_model(model, function, *args, **kwargs), function, arguments)
 
 
-@cached()
 def map_groups(
     request: Request[Any, Any], words: str, language: str, contribution_kind: ContributionKind = ""
 ) -> tuple[MapGroup, ...]:
@@ -124,8 +125,15 @@ def map_groups(
         words: chapter whose words name the maps.
         contribution_kind: maps of what each key adds instead of its weight, as shares or as lengths.
     """
-    maps_request = ContributionRequest(request, contribution_kind == "lengths") if contribution_kind else request
-    return runner().groups(maps_request, load_words(words, language).group("view"))
+    if contribution_kind:
+        request = ContributionRequest(request, contribution_kind == "lengths")
+    key = ("maps", request.without_payload, words, language)
+    found: tuple[MapGroup, ...] = results().get(key, ())
+    if not found:
+        run(request, "maps")  # in a slot, unless it has run; the maps compute nothing yet
+        found = runner().groups(request, load_words(words, language).group("view"))
+        results().put(key, found)
+    return found
 
 
 def row_error(groups: Sequence[MapGroup]) -> float:

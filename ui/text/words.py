@@ -141,7 +141,8 @@ class _Forms(NamedTuple):
 
 
 def _forms(value: object, language: str) -> _Forms:
-    english, local = series(value, ENGLISH), series(value, language)
+    english = series(value, ENGLISH)
+    local = english if language == ENGLISH else series(value, language)
     latex = in_formula(english, language, is_number=english != local).replace("−", "-")  # LaTeX's own minus sign
     return _Forms(english, local, latex)
 
@@ -190,10 +191,12 @@ def current_language() -> str:
     """Return the language of the URL (?lang=), else of this window, else the one this browser's reader chose before."""
     if not in_script_run():
         return ENGLISH
-    if (requested := st.query_params.get(LANGUAGE)) in languages():
+    offered, requested = languages(), st.query_params.get(LANGUAGE)
+    if requested in offered:
         st.session_state[LANGUAGE] = requested
+        return requested
     chosen = st.session_state.get(LANGUAGE)
-    return chosen if chosen in languages() else preferred_language()
+    return chosen if chosen in offered else preferred_language()
 
 
 def preferred_language() -> str:
@@ -209,8 +212,9 @@ def browser_language() -> str:
 
 def match_language(locales: Iterable[str]) -> str:
     """Return the first of these languages that the Atlas has, itself or a variant of it, else English."""
+    offered = languages()
     for locale in locales:
-        variants = [name for name in languages() if name.split("-")[0] == locale.split("-")[0]]
+        variants = [name for name in offered if name.split("-")[0] == locale.split("-")[0]]
         if variants:
             return locale if locale in variants else variants[0]
     return ENGLISH
@@ -223,16 +227,15 @@ def _languages(folder: Path) -> tuple[str, ...]:
 
 def _read(chapter: str, language: str) -> Words:
     path = TEXT / language / f"{chapter}.md"
-    if language != ENGLISH and not path.is_file():
-        return Words(chapter, {}, {})
-    with reading(path):
-        return _parse(path, path.stat().st_mtime_ns)
+    modified = path.stat().st_mtime_ns if path.is_file() else 0
+    return _parse(path, modified) if modified or language == ENGLISH else Words(chapter, {}, {})
 
 
 @lru_cache(maxsize=64)
 def _parse(path: Path, _modified: int) -> Words:
-    post = frontmatter.loads(path.read_text(encoding="utf-8"))
-    parts = re.split(r"^## (.+)$", post.content, flags=re.MULTILINE)
-    names, bodies = parts[1::2], parts[2::2]
-    sections = {name.strip(): body.strip() for name, body in zip(names, bodies, strict=True)}
-    return Words(path.stem, dict(post.metadata), sections)
+    with reading(path):
+        post = frontmatter.loads(path.read_text(encoding="utf-8"))
+        parts = re.split(r"^## (.+)$", post.content, flags=re.MULTILINE)
+        names, bodies = parts[1::2], parts[2::2]
+        sections = {name.strip(): body.strip() for name, body in zip(names, bodies, strict=True)}
+        return Words(path.stem, dict(post.metadata), sections)

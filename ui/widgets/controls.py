@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from typing import Any, TypeVar
 
 import streamlit as st
@@ -34,6 +35,7 @@ class Controls:
             sharing: says which texts are too long for the URL.
         """
         self.words, self._sharing = words, sharing
+        self.common = load_words("common", words.language)
         self._notes: DeltaGenerator | None = None  # where notes about the URL go, if not below their control
 
     def key(self, name: str) -> str:
@@ -42,23 +44,15 @@ class Controls:
 
     def slider(self, name: str, low: float, high: float, default: float, step: float | None = None) -> float:
         """Draw a slider; return its number, an integer if `low` is one."""
-        return self._bound(
-            name,
-            lambda key, label: st.slider(
-                label, low, high, default, step, format="localized", key=key, bind="query-params"
-            ),
-            allowed=(low, high),
-        )
+        widget = partial(st.slider, min_value=low, max_value=high, value=default, step=step, format="localized")
+        return self._bound(name, widget, allowed=(low, high))
 
     def number(self, name: str, low: float, high: float, default: float, step: float | None = None) -> float:
         """Draw a number input; return its number, an integer if `low` is one."""
-
-        def widget(key: str, label: str) -> float:
-            if is_infinite(st.query_params.get(key)):  # Streamlit fails at infinity where it expects an integer
-                del st.query_params[key]
-                return st.number_input(label, low, high, default, step, key=key)
-            return st.number_input(label, low, high, default, step, key=key, bind="query-params")
-
+        widget: Callable[..., float] = partial(st.number_input, min_value=low, max_value=high, value=default, step=step)
+        if is_infinite(st.query_params.get(self.key(name))):  # Streamlit fails at infinity where it expects an integer
+            del st.query_params[self.key(name)]
+            widget = partial(_without_binding, widget)
         return self._bound(name, widget, allowed=(low, high))
 
     def clamp(self, name: str, maximum: float) -> None:
@@ -78,7 +72,7 @@ class Controls:
     @contextmanager
     def more(self) -> Iterator[None]:
         """Draw a popover for advanced controls; notes about the URL are below it, not inside."""
-        with self.menu(load_words("common")("more"), ":material/tune:")():
+        with self.menu(self.common("more"), ":material/tune:")():
             yield
 
     def menu(self, label: str, icon: str) -> Callable[[], AbstractContextManager[None]]:
@@ -131,7 +125,7 @@ class Controls:
                 0 if value is None else list(options).index(value),
                 format_func=labels or self.option,
                 key=key,
-                placeholder=self._choose(),
+                placeholder=self.common("choose"),
             ),
             labels,
         )
@@ -149,9 +143,9 @@ class Controls:
         Args:
             labels: gives the label of an option; `option.OPTION` of the words unless given.
         """
-        known = self._known(options)
 
         def read(requested: Names) -> list[Option] | None:
+            known = self._known(options)
             names = [each.casefold() for each in requested if each]
             valid = all(each in known for each in names) and len(names) <= (most or len(names))
             return [known[each] for each in names] if valid else None
@@ -169,12 +163,9 @@ class Controls:
                 max_selections=most,
                 format_func=labels or self.option,
                 key=key,
-                placeholder=self._choose(),
+                placeholder=self.common("choose"),  # Streamlit would say it in English
             ),
         )
-
-    def _choose(self) -> str:
-        return load_words("common", self.words.language)("choose")  # where Streamlit would say it in English
 
     def tabs(self, options: Sequence[str]) -> Sequence[TabContainer]:
         """Return a tab for each option, the first one open; only the open one's content need be drawn."""
@@ -207,8 +198,6 @@ class Controls:
         widget: Callable[[str, str, Option | None], Option | None],
         labels: Callable[[Option], str] | None = None,
     ) -> Option:
-        known = self._known(options)
-
         def draw(key: str, label: str, begin: Option | None) -> Option:
             value = widget(key, label, begin)
             return default if value is None else value
@@ -216,9 +205,9 @@ class Controls:
         return self._addressed(
             name,
             default,
-            lambda requested: known.get(requested[-1].casefold()),
+            lambda requested: self._known(options).get(requested[-1].casefold()),
             lambda chosen: (str(chosen),),
-            lambda chosen: chosen in options,
+            options.__contains__,
             draw,
             labels,
         )
@@ -228,7 +217,8 @@ class Controls:
         known: dict[str, Option] = {}
         for language in languages():
             words = load_words(self.words.chapter, language)
-            known |= {_label(words, option).casefold(): option for option in options}
+            common = load_words("common", language)
+            known |= {_label(words, common, option).casefold(): option for option in options}
         return known | {str(option).casefold(): option for option in options}
 
     def _addressed(
@@ -250,7 +240,7 @@ class Controls:
 
     def toggle(self, name: str, default: bool = False) -> bool:
         """Draw a toggle; return whether it is on."""
-        return self._bound(name, lambda key, label: st.toggle(label, default, key=key, bind="query-params"))
+        return self._bound(name, partial(st.toggle, value=default))
 
     def text(
         self,
@@ -259,30 +249,30 @@ class Controls:
         max_chars: int | None = None,
         placeholder: str | None = None,
         on_change: Callable[[], None] | None = None,
+        *,
+        height: int = 0,
     ) -> str:
-        """Draw a text input; return its text. Without `max_chars` the page itself reports text that is too long."""
+        """Draw a text input; return its text. Text too long for the URL is left out of it, with a note.
+
+        Args:
+            max_chars: without it the page itself reports text that is too long.
+            height: of a text area, in pixels; one line unless given.
+        """
         options: dict[str, Any] = {"max_chars": max_chars, "placeholder": placeholder, "on_change": on_change}
-        return self._typed(name, lambda label, **bound: st.text_input(label, default, **options, **bound))
-
-    def text_area(self, name: str, default: str, height: int = 160, on_change: Callable[[], None] | None = None) -> str:
-        """Draw a text area; return its text. The page itself reports what it cannot read."""
-        return self._typed(
-            name, lambda label, **bound: st.text_area(label, default, height, on_change=on_change, **bound)
-        )
-
-    def _typed(self, name: str, widget: Callable[..., str | None]) -> str:
-        """Draw a text widget. Text too long for the URL is left out of it, with a note."""
+        widget: Callable[..., str | None]
+        widget = partial(st.text_area, height=height) if height else st.text_input
+        widget = partial(widget, value=default, **options)
         key, unlinked = self.key(name), f"{self.key(name)}-unlinked"
         if len(st.session_state.get(key) or "") <= _MAX_IN_URL:
             if st.session_state.pop(unlinked, False) and key in st.session_state:  # it was too long in the last run
                 st.query_params[key] = st.session_state[key]
-            return self._bound(name, lambda key, label: widget(label, key=key, bind="query-params")) or ""
+            return self._bound(name, widget) or ""
         label = self.words.label(name)
         text = widget(label, key=key) or ""  # no longer bound: Streamlit removes it from the URL
         if key in st.query_params:  # it was never bound
             del st.query_params[key]
         st.session_state[unlinked] = True
-        (self._notes or st).caption(load_words("common")("unlinked", label=label))
+        (self._notes or st).caption(self.common("unlinked", label=label))
         if self._sharing is not None:
             self._sharing.report_unlinked(key, label)
         return text
@@ -290,13 +280,11 @@ class Controls:
     def option(self, option: object) -> str:
         """Return the label of an option, in the words of the chapter or of all chapters; a list has several."""
         if isinstance(option, list):
-            return series([_label(self.words, each) for each in option], self.words.language)
-        return _label(self.words, option)
+            return series([_label(self.words, self.common, each) for each in option], self.words.language)
+        return _label(self.words, self.common, option)
 
-    def _bound(
-        self, name: str, widget: Callable[[str, str], Option], allowed: tuple[float, float] | None = None
-    ) -> Option:
-        """Draw the widget; if it cannot show what the URL requests, report what it shows instead.
+    def _bound(self, name: str, widget: Callable[..., Option], allowed: tuple[float, float] | None = None) -> Option:
+        """Draw a widget of Streamlit; if it cannot show what the URL requests, report what it shows instead.
 
         `allowed` is the smallest and the largest number, for the report.
         """
@@ -305,7 +293,7 @@ class Controls:
         requested = st.query_params.get(key)
         if allowed is not None:
             discard_out_of_range(key, *allowed)
-        value = widget(key, label)
+        value = widget(label, key=key, bind="query-params")
         if requested is not None:
             truncated = is_truncated(requested, value)
             dropped = key not in st.query_params and not is_same(requested, value, self.option(value))
@@ -316,20 +304,18 @@ class Controls:
         return value
 
     def _report_fallback(self, note: str, label: str, requested: str, shown: str, **limits: str) -> None:
-        common = load_words("common")
-        values = {
-            "label": label,
-            "asked": escape(requested[:40]),
-            "shown": shown or common("fallback-nothing"),
-            **limits,
-        }
-        (self._notes or st).caption(common(note, **values))
+        shown = shown or self.common("fallback-nothing")
+        (self._notes or st).caption(self.common(note, label=label, asked=escape(requested[:40]), shown=shown, **limits))
 
 
-def _label(words: Words, option: object) -> str:
+def _without_binding(widget: Callable[..., float], label: str, *, key: str, bind: str) -> float:  # noqa: ARG001
+    return widget(label, key=key)
+
+
+def _label(words: Words, common: Words, option: object) -> str:
     """Return the label of an option, in the words of the chapter or of all chapters."""
     name = f"option.{option}"
-    for known in (words, load_words("common", words.language)):
+    for known in (words, common):
         if known.has(name):
             return known(name)
     return localised(f"{option:,}", words.language) if isinstance(option, int | float) else str(option)

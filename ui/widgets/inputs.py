@@ -29,10 +29,7 @@ def shared_text_input(controls: Controls, name: str, default: str, placeholder: 
     def typed() -> None:
         _share(st.session_state.get(key) or "")
 
-    if height:
-        text = controls.text_area(name, default, height, on_change=typed)
-    else:
-        text = controls.text(name, default, placeholder=placeholder, on_change=typed)
+    text = controls.text(name, default, placeholder=placeholder, on_change=typed, height=height)
     if shared is not None or text != default:
         _share(text)
     return text

@@ -12,14 +12,9 @@ import torch
 from jaxtyping import Float, UInt8
 from torch import Tensor
 
-from viz_core.positional.sinusoidal import angular_frequencies, sinusoidal_table
+from viz_core.positional.sinusoidal import angular_frequencies
 
 Table = Float[Tensor, "positions num_hiddens"]
-
-
-def float64_table(n: int, num_hiddens: int, base: float) -> Float[Tensor, "n num_hiddens"]:
-    """The encoding of positions 0 to n - 1 in float64."""
-    return sinusoidal_table(n, num_hiddens, base, dtype=torch.float64)
 
 
 def wavelengths(num_hiddens: int, base: float = 10000.0) -> Float[Tensor, " num_hiddens"]:
