@@ -28,7 +28,7 @@ LAYERS, HEADS = 12, 12
 HEADS_OPENED = tuple((layer, (5 * layer) % HEADS) for layer in range(1, 6))
 QUIET = 0.7  # seconds without a change after which a map is there
 SETTLE_MS = 1500
-MOST_SECONDS = 20.0  # no sample of a case begins after that
+MAX_SECONDS = 20.0  # no sample of a case begins after that
 QUICK = {"sizes": (8,), "peer_sizes": (8,), "samples": 1, "limit": 60.0}
 
 # DESIGN.md, section 7: seconds to open, or for the slowest layer; megabytes on the wire.
@@ -79,10 +79,10 @@ def measure(
 
 
 def sampled(take: Callable[[], Case], samples: int, clock: Callable[[], float] = time.monotonic) -> Case:
-    """Up to so many samples, none begun after `MOST_SECONDS` or after one that failed."""
+    """Up to so many samples, none begun after `MAX_SECONDS` or after one that failed."""
     begun, case = clock(), take()
     for _ in range(samples - 1):
-        if case.note or clock() - begun > MOST_SECONDS:
+        if case.note or clock() - begun > MAX_SECONDS:
             break
         case += take()
     return case

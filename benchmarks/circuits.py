@@ -36,7 +36,7 @@ def measure(device: str = "cpu", layers: int = 12, n: int = 40, samples: int = 5
     sweeps = {"ours": ours, "hooks": lambda: swept(plain, clean, corrupted)}
     if not torch.allclose(sweeps["ours"](), sweeps["hooks"](), atol=1e-3, rtol=1e-3):
         raise RuntimeError("the sweep and that of plain hooks differ")
-    times = in_turns(sweeps, stopwatch(device), samples=samples, fewest=3, most_seconds=120.0)
+    times = in_turns(sweeps, stopwatch(device), samples=samples, fewest=3, max_seconds=120.0)
     passes = milliseconds(
         in_turns(
             {

@@ -38,7 +38,7 @@ def measure(device: str = "cpu", sizes: Sequence[int] = SIZES, samples: int = 9,
         calls = {f"ours {name}": call for name, call in our_queries(trace).items()}
         if maps is not None:
             calls |= {f"eager {name}": call for name, call in eager_queries(maps).items()}
-        times = milliseconds(in_turns(calls, watch, samples=samples, most_seconds=10))
+        times = milliseconds(in_turns(calls, watch, samples=samples, max_seconds=10))
         for name in our_queries(trace):
             what = f"{name}, {n:,} tokens"
             peer = times.get(f"eager {name}", ())
@@ -61,7 +61,7 @@ def _causal(n: int, device: str, samples: int) -> list[Row]:
         "thumbnail": lambda call: call.overview(THUMBNAIL),
     }.items():
         calls = {site: partial(read, trace[site]) for site in trace.sites}
-        times = milliseconds(in_turns(calls, stopwatch(device), samples=samples, most_seconds=60))
+        times = milliseconds(in_turns(calls, stopwatch(device), samples=samples, max_seconds=60))
         what = f"{name} of a causal head, {n:,} tokens"
         rows.append(Row(what, "ms", times["causal"], "no mask", times["plain"], target=1.5, relative=True))
         peaks = {site: _peak(call, device) for site, call in calls.items()}
@@ -115,6 +115,6 @@ def _forward_and_read(ours: object, eager: object | None, tokens: Tensor, device
 
     calls = {"ours": recorded} if eager is None else {"ours": recorded, "eager": from_maps}
     with torch.inference_mode():
-        times = milliseconds(in_turns(calls, stopwatch(device), samples=samples, most_seconds=10))
+        times = milliseconds(in_turns(calls, stopwatch(device), samples=samples, max_seconds=10))
     what, peer = f"forward and one head's map, {tokens.shape[1]:,} tokens", times.get("eager", ())
     return Row(what, "ms", times["ours"], PEERS["eager"], peer, headline=tokens.shape[1] == 2048, note=note)

@@ -17,7 +17,7 @@ from viz_core.trace import Trace
 
 SIZES = (128, 512, 1024, 2048, 4096)
 GPU_SIZES = (*SIZES, 16384)
-MOST_SECONDS = 25.0  # of timing at one size
+MAX_SECONDS = 25.0  # of timing at one size
 QUICK = {"sizes": (64,), "samples": 1}
 LAYERS, HEADS = 6, 12
 ROUNDING = 1e-5
@@ -68,7 +68,7 @@ def check_alike(trace: Trace, maps: Sequence[torch.Tensor]) -> None:
 def _times(models: dict[str, object], ways: list[str], n: int, device: str, samples: int, note: str) -> list[Row]:
     tokens, target = random_tokens(n, device), TIME_TARGETS.get(n)
     calls = {way: lambda way=way: forward(way, models[way], tokens) for way in ways}
-    times = in_turns(calls, stopwatch(device), samples=samples, fewest=3, most_seconds=MOST_SECONDS)
+    times = in_turns(calls, stopwatch(device), samples=samples, fewest=3, max_seconds=MAX_SECONDS)
     what, ours, eager = f"forward and record, {n:,} tokens", times["record"], times.get("eager", ())
     return [
         Row(what, "s", ours, PEERS["fused"], times["fused"], target, relative=target is not None),

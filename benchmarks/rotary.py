@@ -14,7 +14,7 @@ from viz_core.positional.rotary import Rotary
 
 QUICK = {"samples": 1, "repeats": 2}
 WIDTH, HEADS, STEPS = 256, 8, 32
-MOST = 1.3  # times the step without; DESIGN.md, section 7
+MAX = 1.3  # times the step without; DESIGN.md, section 7
 
 
 def measure(samples: int = 15, repeats: int = 20) -> list[Row]:
@@ -32,7 +32,7 @@ def measure(samples: int = 15, repeats: int = 20) -> list[Row]:
     )
     per_step = {name: tuple(1e6 * each / (repeats * STEPS) for each in found) for name, found in times.items()}
     what = "a step of MultiHeadAttention with rotary positions"
-    return [Row(what, "microseconds", per_step["rotary"], "no positions", per_step["none"], MOST, relative=True)]
+    return [Row(what, "microseconds", per_step["rotary"], "no positions", per_step["none"], MAX, relative=True)]
 
 
 @torch.inference_mode()

@@ -21,12 +21,12 @@ def in_turns(
     *,
     samples: int = 9,
     fewest: int = 1,
-    most_seconds: float = 30.0,
+    max_seconds: float = 30.0,
     clock: Callable[[], float] = time.perf_counter,
 ) -> dict[str, tuple[float, ...]]:
     """Seconds of every call: once to warm up, then round after round, each call once a round.
 
-    At most `samples` rounds; after `fewest` of them, none begins once `most_seconds` have passed.
+    At most `samples` rounds; after `fewest` of them, none begins once `max_seconds` have passed.
 
     Raises:
         ValueError: if samples or fewest is below 1.
@@ -38,7 +38,7 @@ def in_turns(
         watch(call)
     times: dict[str, list[float]] = {name: [] for name in calls}
     for taken in range(samples):
-        if taken >= min(fewest, samples) and clock() - begun > most_seconds:
+        if taken >= min(fewest, samples) and clock() - begun > max_seconds:
             break
         for name, call in calls.items():
             times[name].append(watch(call))

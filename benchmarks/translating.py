@@ -31,7 +31,7 @@ def measure(device: str = "cpu", sizes: Sequence[int] = SIZES, samples: int = 9)
             "no cache": lambda source=source: without_cache(ours, source),
             "generate": lambda source=source: by_generate(peer, source),
         }
-        times = milliseconds(in_turns(calls, stopwatch(device), samples=samples, most_seconds=25))
+        times = milliseconds(in_turns(calls, stopwatch(device), samples=samples, max_seconds=25))
         what, shown = f"translate {n} tokens into {n}", n == SIZES[1]
         rows += [
             Row(what, "ms", times["cache"], "ours without a cache", times["no cache"], headline=shown),

@@ -15,7 +15,7 @@ from streamlit.proto.WidgetStates_pb2 import WidgetState
 from websockets.asyncio.client import ClientConnection, connect
 
 VIEW = "attention_view"
-_MOST = 50 * 2**20  # bytes of a message
+_MAX = 50 * 2**20  # bytes of a message
 
 
 @dataclass
@@ -141,7 +141,7 @@ async def visit(
             subprotocols=["streamlit", *(["none", resume] if resume else [])],  # type: ignore[list-item]
             additional_headers=headers,
             local_addr=None if source is None else (source, 0),
-            max_size=_MOST,
+            max_size=_MAX,
             proxy=None,
             ping_interval=None,
         )

@@ -19,7 +19,7 @@ FORMAT = "%(message)s"
 
 _ROOT = Path(__file__).resolve().parents[1]
 _FRAMES = 6  # of a traceback
-_MOST_CHARACTERS = 600  # of a message, half of them from its end: uvicorn logs whole tracebacks
+_MAX_CHARACTERS = 600  # of a message, half of them from its end: uvicorn logs whole tracebacks
 _SESSION_ID = re.compile(r"\b[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b")
 _stamp = structlog.processors.TimeStamper(fmt="%Y-%m-%dT%H:%M:%S%z", utc=False, key="time")
 _render = structlog.processors.JSONRenderer(default=str)
@@ -74,8 +74,8 @@ def _line(record: logging.LogRecord) -> str:
 
 def _message(record: logging.LogRecord) -> str:
     text = _SESSION_ID.sub("(id)", _quoted(record))
-    half = _MOST_CHARACTERS // 2
-    return text if len(text) <= _MOST_CHARACTERS else f"{text[:half]} … {text[-half:]}"
+    half = _MAX_CHARACTERS // 2
+    return text if len(text) <= _MAX_CHARACTERS else f"{text[:half]} … {text[-half:]}"
 
 
 def _quoted(record: logging.LogRecord) -> str:

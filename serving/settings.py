@@ -16,7 +16,7 @@ from serving.machine import usable_cores, usable_memory
 HOSTED_TOKENS = 2048
 HOSTED_CHARACTERS = 20_000
 HOSTED_CACHE_MB = 256
-MOST_WORKERS = 8
+MAX_WORKERS = 8
 PAGES_MB, WORKER_MB = 1024, 700  # memory of the pages' process and of a worker, without larger models of the lab
 _TERABYTE = 2**20  # in MB: no machine has more
 SLOTS_A_WORKER = 4  # sentences that wait together are translated together
@@ -29,7 +29,7 @@ def _where_hosted(limit: int) -> Any:
 
 def affordable_workers() -> int:
     """Return how many workers fit into the memory of this process's control group or machine, from 1 to 8."""
-    return max(1, min(MOST_WORKERS, (usable_memory() // 2**20 - PAGES_MB) // WORKER_MB))
+    return max(1, min(MAX_WORKERS, (usable_memory() // 2**20 - PAGES_MB) // WORKER_MB))
 
 
 class Settings(BaseSettings):
@@ -85,7 +85,7 @@ class Settings(BaseSettings):
         default_factory=lambda before: min(usable_cores(), affordable_workers()) if before["hosted"] else 0,
         ge=0,
         le=256,
-        description=f"processes that models run in, each on one thread; one for each core, at most {MOST_WORKERS} and "
+        description=f"processes that models run in, each on one thread; one for each core, at most {MAX_WORKERS} and "
         "as many as fit into the memory, where hosted, else 0: in the process of the pages",
     )
     slots: int = Field(
@@ -276,7 +276,7 @@ def hosted_settings() -> Settings:
     if not os.environ.get("ATLAS_HOSTED", "").strip():
         os.environ["ATLAS_HOSTED"] = "1"  # empty is how compose files and charts write "not set"
     allowed = validated_settings()
-    if allowed.workers > MOST_WORKERS and PAGES_MB + allowed.workers * WORKER_MB > usable_memory() // 2**20:
+    if allowed.workers > MAX_WORKERS and PAGES_MB + allowed.workers * WORKER_MB > usable_memory() // 2**20:
         raise SystemExit(
             f"ATLAS_WORKERS: {allowed.workers} workers need about {PAGES_MB + allowed.workers * WORKER_MB:,} MB of "
             f"memory; this machine or container has {usable_memory() // 2**20:,}"

@@ -14,7 +14,7 @@ from viz_core.runtime.assets import ASSETS
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 PAGES = (DOCS / "library.md", *sorted((DOCS / "how-to").glob("*.md")))
-MOST_LINES = 10
+MAX_LINES = 10
 WIDGET = "application/vnd.jupyter.widget-view+json"
 
 
@@ -38,7 +38,7 @@ def examples() -> list[tuple[str, str]]:
 def test_an_example_runs_by_itself(code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     lines = [line for line in code.splitlines() if line.strip() and not line.startswith(("import ", "from "))]
-    assert len(lines) <= MOST_LINES
+    assert len(lines) <= MAX_LINES
     tree = ast.parse(code)
     last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
     names: dict[str, object] = {}

@@ -60,7 +60,7 @@ def self_attention(chapter: Chapter) -> None:
     chapter.source_card("five-tokens", lambda: path_length("convolution", 0, 4, LayerSizes(5, 8, 3, 3)))
 
 
-MOST_DRAWN = 16  # tokens a network can have before its lines run together
+MAX_DRAWN = 16  # tokens a network can have before its lines run together
 _LENGTHS = (*range(2, 17), 24, 32, 48, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536)
 
 
@@ -97,14 +97,14 @@ def size_inputs(chapter: Chapter) -> SizeInputs:
         n = controls.select_slider("n", _LENGTHS, 12)
         d = controls.select_slider("d", (8, 16, 32, 64, 128, 256, 512, 1024, 2048), 512)
         r = controls.select_slider("r", (1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 32, 64, 128, 256, 512), 4)
-    words = tuple(chapter.words("sentence").split()[: min(n, MOST_DRAWN)])
+    words = tuple(chapter.words("sentence").split()[: min(n, MAX_DRAWN)])
     labels = dict(enumerate(words, start=1))
     with for_one:
         one = controls.select("from", tuple(labels), 1, labels.__getitem__) - 1
     with for_other:
         other = controls.select("to", tuple(labels), len(words), labels.__getitem__) - 1
-    if n > MOST_DRAWN:
-        st.caption(chapter.words("drawn", drawn=MOST_DRAWN, n=f"{n:,}"))
+    if n > MAX_DRAWN:
+        st.caption(chapter.words("drawn", drawn=MAX_DRAWN, n=f"{n:,}"))
     return SizeInputs(LayerSizes(n, d, k, r), one, other, words)
 
 
@@ -278,7 +278,7 @@ def _growth_table(chapter: Chapter, measurements: list[Measurement], sizes: Laye
     return pd.DataFrame(rows, columns=[words[name] for name in ("layer", "tokens", "measured", "counted", "spread")])
 
 
-MOST_PAIRED = 48
+MAX_PAIRED = 48
 _CURVE = tuple(2**power for power in range(1, 17))
 
 
@@ -313,7 +313,7 @@ def curves(chapter: Chapter, inputs: SizeInputs) -> None:
 
 def pairs(chapter: Chapter, inputs: SizeInputs) -> None:
     """The path between every pair of tokens."""
-    n = min(inputs.sizes.n, MOST_PAIRED)
+    n = min(inputs.sizes.n, MAX_PAIRED)
     sizes = LayerSizes(n, inputs.sizes.d, inputs.sizes.k, inputs.sizes.r)
     names = chapter.words.group("figure")
     chapter.text("pairs", n=n)

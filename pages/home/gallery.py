@@ -20,7 +20,7 @@ PICTURES = ASSETS / "gallery"
 _mount_seen = component("seen", in_page=True)
 
 
-def whereabouts(home: Frame) -> None:
+def mark_visited(home: Frame) -> None:
     """Mark visited chapters on the cards; the record stays in the browser."""
     titles = {name: page(name).title for name in all_chapters()[1:]}
     # As bytes: for a dictionary Streamlit imports pandas.

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from pages.home.gallery import chapter_card, model_list, whereabouts
+from pages.home.gallery import chapter_card, mark_visited, model_list
 from ui.blocks.small_walk import small_walk, walk_link
 from ui.chapter.contents import SECTIONS, chapters
 from ui.chapter.frame import Frame
@@ -16,7 +16,7 @@ with st.container(horizontal=True, key="begin"):
     tour_card()
 small_walk("writer", home.words.language)
 walk_link(home.words.language)
-whereabouts(home)
+mark_visited(home)
 for section in SECTIONS:
     st.header(home.common(f"section.{section}"), anchor=section)
     with st.container(horizontal=True, key=f"gallery-{section}"):

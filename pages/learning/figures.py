@@ -115,7 +115,7 @@ def published_order(paper: str) -> list[str]:
     return sorted(PUBLISHED[paper], key=lambda scheme: -PUBLISHED[paper][scheme])
 
 
-def turned_round(reaches: Mapping[str, Reach], paper: str) -> list[tuple[str, str]]:
+def reversed_pairs(reaches: Mapping[str, Reach], paper: str) -> list[tuple[str, str]]:
     """Pairs of schemes that every seed of ours orders otherwise than a paper does: first the one that is ahead here.
 
     A pair counts where the lowest seed of the one is above the highest of the other.

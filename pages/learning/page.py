@@ -3,7 +3,7 @@
 import streamlit as st
 
 from pages.learning.parts import induction, past_length
-from pages.learning.rounds import be_the_head, build_a_circuit
+from pages.learning.rounds import build_a_circuit, play_head
 from pages.learning.runs import RUN_CONTROLS, runs
 from ui.chapter.chapter import Chapter
 from viz_core.attention import MultiHeadAttention
@@ -39,7 +39,7 @@ if not st.query_params.keys().isdisjoint(map(chapter.controls.key, RUN_CONTROLS)
     st.session_state.setdefault(chapter.controls.key("open-run"), True)  # a link to a run shows it
 chapter.deeper(
     {
-        "play": lambda: be_the_head(chapter),
+        "play": lambda: play_head(chapter),
         "circuit": lambda: build_a_circuit(chapter),
         "run": lambda: runs(chapter),
         "past": lambda: past_length(chapter),

@@ -12,7 +12,15 @@ import torch
 from PIL import Image
 
 from pages.learning import figures
-from pages.learning.figures import PAPERS, PUBLISHED, Reach, published_order, read_reaches, strongest_head, turned_round
+from pages.learning.figures import (
+    PAPERS,
+    PUBLISHED,
+    Reach,
+    published_order,
+    read_reaches,
+    reversed_pairs,
+    strongest_head,
+)
 from pages.learning.runs import RECORDED, MeasuredRun, OwnRun, recorded, stored_run
 from ui.blocks.over_picture import tiles, weights_image
 from ui.chapter.chapter import Chapter
@@ -90,7 +98,7 @@ def past_length(chapter: Chapter) -> None:
     chapter.fragment(partial(_figure, chapter, reaches))
     _table(chapter, reaches)
     for paper, cited in PAPERS.items():
-        pairs = turned_round(reaches, paper)
+        pairs = reversed_pairs(reaches, paper)
         names = _labels(chapter)
         exceptions = [chapter.words("ahead-of", ahead=names[ahead], behind=names[behind]) for ahead, behind in pairs]
         chapter.finding("agrees", not pairs, paper=cited, pairs=exceptions)

@@ -209,7 +209,7 @@ CLICKED = "clicked"
 _START = (1, PERIOD)  # the first query whose key matters, in each layer
 
 
-def be_the_head(chapter: Chapter) -> None:
+def play_head(chapter: Chapter) -> None:
     """Let the reader choose the keys of one head; compare the loss with that of the trained head and without it."""
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         layer = chapter.controls.choice("player", (1, 2), 2) - 1

@@ -22,7 +22,7 @@ from viz_core.pretrained import CheckpointError, TextError, Translator
 from viz_core.pretrained.token_vectors import Tokens, sentence_tokens
 
 MODEL = "transformer-en-fr"
-MOST_TOKENS, WIDEST, MOST_HEADS = 64, 512, 64
+MAX_TOKENS, WIDEST, MAX_HEADS = 64, 512, 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +65,7 @@ def layer_controls(chapter: Chapter) -> LayerRequest:
     controls = chapter.controls
     first = st.container(width=300)
     with st.container(width=140):
-        heads = int(controls.number("heads", 0, MOST_HEADS, 8))
+        heads = int(controls.number("heads", 0, MAX_HEADS, 8))
     text, count, block, width, sharpness, seed = "", 0, 2, 0, 2.0, 0
     with controls.more():
         default = "sentence" if translator_or_none(MODEL) is None else "trained"
@@ -78,7 +78,7 @@ def layer_controls(chapter: Chapter) -> LayerRequest:
             seed = int(controls.number("seed", 0, 999, 0))
     with first:
         if source == "random":
-            count = int(controls.slider("tokens", 1, MOST_TOKENS, 12))
+            count = int(controls.slider("tokens", 1, MAX_TOKENS, 12))
         else:
             text = sentence_input(chapter)
     return LayerRequest(source, text, count, block, width, heads, sharpness, seed)
@@ -114,7 +114,7 @@ def make_layer(chapter: Chapter, request: LayerRequest) -> LayerInputs | None:
         st.info(chapter.words("empty"), icon=":material/edit:")
         return None
     if tokens.total > len(tokens.labels):
-        st.warning(chapter.words("cut", total=f"{tokens.total:,}", most=MOST_TOKENS), icon=":material/content_cut:")
+        st.warning(chapter.words("cut", total=f"{tokens.total:,}", most=MAX_TOKENS), icon=":material/content_cut:")
     if source == "trained" and model is not None:
         trained_heads = model.model.encoder.blocks[request.block].attention.num_heads
         st.caption(chapter.words("trained", block=request.block + 1, width=width, own=trained_heads, heads=heads))
@@ -137,10 +137,10 @@ def _can_be_split(chapter: Chapter, width: int, heads: int) -> bool:
         st.warning(chapter.words("no-heads"), icon=":material/edit:")
         return False
     divides = divisors(width)
-    possible = [h for h in divides if h <= MOST_HEADS]
+    possible = [h for h in divides if h <= MAX_HEADS]
     if heads in possible:
         return True
-    values = {"heads": heads, "width": width, "possible": list(map(str, divides)), "most": MOST_HEADS}
+    values = {"heads": heads, "width": width, "possible": list(map(str, divides)), "most": MAX_HEADS}
     name = "not-divisible" if len(possible) == len(divides) else "not-divisible-here"
     st.warning(chapter.words(name, **values), icon=":material/edit:")
     key = chapter.controls.key("heads")
@@ -155,7 +155,7 @@ def _can_be_split(chapter: Chapter, width: int, heads: int) -> bool:
 
 def _embedded(text: str, width: int, model: Translator | None) -> Tokens:
     """The words in the model's embedding (random vectors without a model), resized to this width."""
-    tokens = sentence_tokens(text, MOST_TOKENS, width, model)
+    tokens = sentence_tokens(text, MAX_TOKENS, width, model)
     X = resize_width(tokens.X, width)
     return Tokens(tokens.labels, X, tokens.height, tokens.width, tokens.total)
 
@@ -165,7 +165,7 @@ def _through_the_model(chapter: Chapter, text: str, block: int) -> Tokens | None
         st.info(chapter.words("empty"), icon=":material/edit:")
         return None
     try:
-        return evaluate_model(ShippedTranslator(MODEL), trained_input, text, block, MOST_TOKENS)
+        return evaluate_model(ShippedTranslator(MODEL), trained_input, text, block, MAX_TOKENS)
     except TextError as error:
         st.warning(explain(error), icon=":material/edit:")
         return None

@@ -12,7 +12,7 @@ from PIL import Image
 
 from pages.multi_head import figures
 from pages.multi_head.figures import heads_figure, ranges_figure, toy_figure
-from pages.multi_head.inputs import MOST_HEADS, LayerInputs
+from pages.multi_head.inputs import MAX_HEADS, LayerInputs
 from ui.blocks.over_picture import tiles, weights_image
 from ui.blocks.translation import sample_maps
 from ui.chapter.chapter import Chapter
@@ -75,7 +75,7 @@ def cost(chapter: Chapter, layer_inputs: LayerInputs) -> None:
         multiplications=f"{own.multiplications:,}",
         weights=f"{own.weights:,}",
     )
-    heads = [h for h in divisors(d) if h <= MOST_HEADS]
+    heads = [h for h in divisors(d) if h <= MAX_HEADS]
     costs = [multi_head_cost(n, d, h) for h in heads]
     chapter.lazy("cost-table", lambda: _draw_table(_cost_table(chapter, d, heads, costs)), _ROW * (1 + len(heads)))
     chapter.text("published")
@@ -135,7 +135,7 @@ def flow(chapter: Chapter, layer_inputs: LayerInputs, head: int) -> None:
 
 
 _ROUNDING = 1e-5  # what float32 may lose in sums of a few hundred terms
-_MOST_MAPS = 8  # beside each other in half the width
+_MAX_MAPS = 8  # beside each other in half the width
 
 
 def main_figure(chapter: Chapter, layer_inputs: LayerInputs, broken: str, setting: str) -> None:
@@ -196,8 +196,8 @@ def _small_maps(chapter: Chapter, layer_inputs: LayerInputs, setting: str) -> No
     sums = weights.sum(dim=-1)
     chapter.figure(
         "variant",
-        heads_figure(weights[:_MOST_MAPS].numpy(), chapter.words.group("figure")),
-        shown=min(_MOST_MAPS, len(weights)),
+        heads_figure(weights[:_MAX_MAPS].numpy(), chapter.words.group("figure")),
+        shown=min(_MAX_MAPS, len(weights)),
         heads=len(weights),
         peak=f"{float(weights.amax(dim=-1).mean()):.2f}",
         least=f"{float(sums.min()):.2f}",

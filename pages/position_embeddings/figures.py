@@ -129,7 +129,7 @@ def own_figures(scheme: str) -> Callable[[Draw], Draw]:
     return register
 
 
-_PER_ROW, _SPACING, _MOST_PAIRS = 4, 2.7, 8
+_PER_ROW, _SPACING, _MAX_PAIRS = 4, 2.7, 8
 
 
 def hands_figure(
@@ -143,7 +143,7 @@ def hands_figure(
     Args:
         frequencies: of a formula or of a trained model, in radians a position.
     """
-    pairs = np.arange(0, len(frequencies), max(1, len(frequencies) // _MOST_PAIRS))
+    pairs = np.arange(0, len(frequencies), max(1, len(frequencies) // _MAX_PAIRS))
     omegas = frequencies[pairs]
     centres = np.array([[_SPACING * (j % _PER_ROW), -1.12 * _SPACING * (j // _PER_ROW)] for j in range(len(omegas))])
     angles = np.linspace(0, 2 * np.pi, 61)

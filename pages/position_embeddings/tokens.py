@@ -28,7 +28,7 @@ from viz_core.pretrained.token_vectors import Tokens, sentence_tokens
 
 MODEL = "transformer-en-fr"
 WIDTH = 256  # of tokens without the model, and of pictures; the model's own is the same
-MOST_TOKENS = 64
+MAX_TOKENS = 64
 HEADS = (1, 2, 4, 8)
 # The chapter about the model that has learned the words or the table.
 WHERE_TRAINED = {"words": "transformer", "table": "vision-transformer", "nothing": "vision-transformer"}
@@ -86,7 +86,7 @@ def choose_tokens(chapter: Chapter) -> TokenInputs | None:
         st.info(chapter.words("empty"), icon=":material/edit:")
         return None
     if tokens.total > len(tokens.labels):
-        st.warning(chapter.words("cut", total=f"{tokens.total:,}", most=MOST_TOKENS), icon=":material/content_cut:")
+        st.warning(chapter.words("cut", total=f"{tokens.total:,}", most=MAX_TOKENS), icon=":material/content_cut:")
     typed, tokens = tokens, tokens.one_word() if source == "one-word" else tokens
     n, d = tokens.X.shape
     sizes = SchemeSizes(n, d, heads, tokens.height, tokens.width, per_head=per_head)
@@ -102,7 +102,7 @@ def choose_tokens(chapter: Chapter) -> TokenInputs | None:
 
 def _sentence(chapter: Chapter, model: Translator | None) -> Tokens:
     """The shipped translator's tokens; words with random vectors where it is missing."""
-    return sentence_tokens(sentence_input(chapter), MOST_TOKENS, WIDTH, model)
+    return sentence_tokens(sentence_input(chapter), MAX_TOKENS, WIDTH, model)
 
 
 def _picture(chapter: Chapter) -> Tokens:

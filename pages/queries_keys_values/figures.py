@@ -79,7 +79,7 @@ def gradient_figure(
     return figure.update_yaxes(title=labels["slope"], row=2, rangemode="tozero", nticks=4)
 
 
-MOST_LETTERS = 16  # of a word beside a picture
+MAX_LETTERS = 16  # of a word beside a picture
 _LARGEST = 1e37  # that float32 holds with room to spare
 
 
@@ -133,7 +133,7 @@ def _escaped(names: Sequence[tuple[str, str]]) -> list[list[str]]:
 
 
 def _short(label: str) -> str:
-    return label if len(label) <= MOST_LETTERS else f"{label[: MOST_LETTERS - 1]}…"
+    return label if len(label) <= MAX_LETTERS else f"{label[: MAX_LETTERS - 1]}…"
 
 
 Points = Float[Tensor, "points 2"]

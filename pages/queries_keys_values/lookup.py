@@ -12,7 +12,7 @@ import torch
 
 from pages.queries_keys_values import figures, parts
 from pages.queries_keys_values.figures import identities_figure
-from pages.queries_keys_values.parts import DISTANCES, MOST_LETTERS, TEMPERATURES, Database, QueryInputs
+from pages.queries_keys_values.parts import DISTANCES, MAX_LETTERS, TEMPERATURES, Database, QueryInputs
 from ui.chapter.chapter import Chapter
 from ui.text.markdown import escape
 from viz_core.lessons.queries_keys_values.hard_and_soft import identity_lookup
@@ -71,14 +71,14 @@ def figure(chapter: Chapter, given: np.ndarray | None, pairs: Sequence[tuple[str
 def other_lookups(chapter: Chapter, database: Database, question: QueryInputs, hide_answer: bool) -> None:
     """Draw exact, approximate and top-k lookup, and an exercise on them."""
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        most_edits = int(chapter.controls.slider("edits", 0, 6, 1))
+        max_edits = int(chapter.controls.slider("edits", 0, 6, 1))
         compare = chapter.controls.choice("compare", tuple(DISTANCES), "beginning")
         top = int(chapter.controls.slider("top", 1, 6, 2))
     exact, approximate, best = st.columns(3, gap="medium")
     with exact:
         _exact(chapter, database, question)
     with approximate:
-        _approximate(chapter, database, question, most_edits, compare)
+        _approximate(chapter, database, question, max_edits, compare)
     with best:
         chapter.text("top", most=top)
         for place, score in top_lookup(question.query, database.keys, top):
@@ -106,11 +106,11 @@ def _exact(chapter: Chapter, database: Database, question: QueryInputs) -> None:
         chapter.text("exact.several", count=len(places))
 
 
-def _approximate(chapter: Chapter, database: Database, question: QueryInputs, most_edits: int, compare: str) -> None:
-    chapter.text("approximate", most=most_edits)
-    found = approximate_lookup(question.query, database.keys, most_edits, DISTANCES[compare])
+def _approximate(chapter: Chapter, database: Database, question: QueryInputs, max_edits: int, compare: str) -> None:
+    chapter.text("approximate", most=max_edits)
+    found = approximate_lookup(question.query, database.keys, max_edits, DISTANCES[compare])
     if not found:
-        chapter.text("approximate.none", most=most_edits)
+        chapter.text("approximate.none", most=max_edits)
     for one in found:
         _answer(chapter, "approximate.answer", database, one.place, edits=one.edits)
 
@@ -125,7 +125,7 @@ def _weight(weights: list[float] | None, place: int) -> str:
 
 
 def _shown(chapter: Chapter, value: str) -> str:
-    return escape(value[:MOST_LETTERS]) if value else chapter.words("no-value")
+    return escape(value[:MAX_LETTERS]) if value else chapter.words("no-value")
 
 
 def identities(chapter: Chapter) -> None:

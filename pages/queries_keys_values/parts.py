@@ -40,8 +40,8 @@ from viz_core.lessons.queries_keys_values.lookup import (
     soft_lookup,
 )
 
-MOST_ROWS = 24
-MOST_LETTERS = 60
+MAX_ROWS = 24
+MAX_LETTERS = 60
 TEMPERATURES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 100.0)
 DISTANCES = {"beginning": beginning_distance, "whole": edit_distance}
 
@@ -70,21 +70,21 @@ def table_input(chapter: Chapter) -> Database:
     """Read the editable table, with a warning for every row without a usable key."""
     label = chapter.words.label("names")
     columns = {name: chapter.words.label(name) for name in ("key", "value")}
-    rows = edited_table(chapter.controls.key("names"), label, columns, BOOK_DATABASE, MOST_ROWS)
+    rows = edited_table(chapter.controls.key("names"), label, columns, BOOK_DATABASE, MAX_ROWS)
     rows = [[cell.strip() for cell in row] for row in rows]
     keyless = [value for key, value in rows if not key]
-    long = [key for key, _ in rows if len(key) > MOST_LETTERS]
-    usable = [(key, value) for key, value in rows if 0 < len(key) <= MOST_LETTERS]
-    counts = Counter(key for key, _ in usable[:MOST_ROWS])
+    long = [key for key, _ in rows if len(key) > MAX_LETTERS]
+    usable = [(key, value) for key, value in rows if 0 < len(key) <= MAX_LETTERS]
+    counts = Counter(key for key, _ in usable[:MAX_ROWS])
     for value in keyless:
-        _note(chapter, "problem.no-key", value=escape(value[:MOST_LETTERS]))
+        _note(chapter, "problem.no-key", value=escape(value[:MAX_LETTERS]))
     for key in long:
-        _note(chapter, "problem.long", key=escape(f"{key[:12]}…"), letters=len(key), most=MOST_LETTERS)
+        _note(chapter, "problem.long", key=escape(f"{key[:12]}…"), letters=len(key), most=MAX_LETTERS)
     for key in [key for key, count in counts.items() if count > 1]:
         _note(chapter, "problem.duplicate", key=escape(key), count=counts[key])
-    if len(usable) > MOST_ROWS:
-        _note(chapter, "problem.rows", most=MOST_ROWS, count=len(usable))
-    used = usable[:MOST_ROWS]
+    if len(usable) > MAX_ROWS:
+        _note(chapter, "problem.rows", most=MAX_ROWS, count=len(usable))
+    used = usable[:MAX_ROWS]
     return Database(tuple(key for key, _ in used), tuple(value for _, value in used))
 
 
@@ -100,9 +100,9 @@ def is_answerable(chapter: Chapter, database: Database, question: QueryInputs) -
         st.info(chapter.words("problem.empty"), icon=":material/edit:")
     elif not question.query:
         st.info(chapter.words("problem.no-query"), icon=":material/edit:")
-    elif len(question.query) > MOST_LETTERS:
+    elif len(question.query) > MAX_LETTERS:
         letters = len(question.query)
-        st.warning(chapter.words("problem.long-query", letters=letters, most=MOST_LETTERS), icon=":material/edit:")
+        st.warning(chapter.words("problem.long-query", letters=letters, most=MAX_LETTERS), icon=":material/edit:")
     else:
         return True
     return False

@@ -30,7 +30,7 @@ def edited_table(key: str, label: str, columns: Mapping[str, str], default: Sequ
     first = [list(row) for row in default]
     held = _held(key)
 
-    def note_edit() -> None:
+    def on_edit() -> None:
         held["edited"] = True
 
     is_new = f"{key}-{held['turn']}" not in st.session_state
@@ -44,7 +44,7 @@ def edited_table(key: str, label: str, columns: Mapping[str, str], default: Sequ
         num_rows="dynamic",
         hide_index=True,
         column_config={name: st.column_config.TextColumn(heading) for name, heading in columns.items()},
-        on_change=note_edit,
+        on_change=on_edit,
         alt=label,
     )
     cells = [["" if pd.isna(cell) else str(cell) for cell in row] for row in table.itertuples(index=False)]

@@ -18,7 +18,7 @@ from ui.text.markdown import escape
 from ui.text.numbers import half_width, localised, separators
 from viz_core.lessons.queries_keys_values.weight_cases import CASES, cases_met, copy_error, weights_of_case
 
-MOST_VALUES = 8
+MAX_VALUES = 8
 LARGEST = 1e6
 _COLUMNS = ("x", "y", "weight")
 
@@ -80,7 +80,7 @@ def choose_mixture(chapter: Chapter, case: str) -> Mixture | None:
     }
     key = chapter.controls.key("values")
     first = [[localised(cell, words.language) for cell in row] for row in FIRST_ROWS]
-    rows = typed_rows(key, words.label("values"), around, first, MOST_VALUES, _unreadable)
+    rows = typed_rows(key, words.label("values"), around, first, MAX_VALUES, _unreadable)
     bad = _unreadable(rows)
     for row, column in bad:
         cell = rows[row][column].strip()

@@ -214,7 +214,7 @@ def _factor(value: float) -> str:
     return f"({number})" if number.startswith("-") else number
 
 
-_MOST_DIMENSIONS = 64  # of the matrix in one heatmap, so that its blocks can be seen
+_MAX_DIMENSIONS = 64  # of the matrix in one heatmap, so that its blocks can be seen
 
 
 def rotation(chapter: Chapter, move: Move, broken: str, hide_answer: bool, compared: bool) -> None:
@@ -291,7 +291,7 @@ def all_pairs(chapter: Chapter, move: Move) -> None:
 
 def matrix(chapter: Chapter, move: Move) -> None:
     """The matrix, or as much of it around the chosen pair as can be read."""
-    size = min(move.num_hiddens, _MOST_DIMENSIONS)
+    size = min(move.num_hiddens, _MAX_DIMENSIONS)
     first = min(max(0, 2 * move.pair + 1 - size // 2) // 2 * 2, move.num_hiddens - size)
     M = move.matrix().float().numpy()
     cosine, sine = M[2 * move.pair, 2 * move.pair : 2 * move.pair + 2]

@@ -30,7 +30,7 @@ class TypedNumbersError(ValueError):
 
 
 def read_batches(
-    text: str, most_batches: int = 4, most_rows: int = 8, most_columns: int = 12
+    text: str, max_batches: int = 4, max_rows: int = 8, max_columns: int = 12
 ) -> Float[Tensor, "batch rows columns"]:
     """A batch of matrices: a line is a row, an empty line begins the next batch row.
 
@@ -44,8 +44,8 @@ def read_batches(
     blocks = [[cells for cells in block if cells] for block in lines if any(block)]
     if not blocks:
         raise TypedNumbersError("empty", "expected at least one number, got none")
-    if len(blocks) > most_batches:
-        raise _too_many("batches", len(blocks), most_batches)
+    if len(blocks) > max_batches:
+        raise _too_many("batches", len(blocks), max_batches)
     batches: list[list[list[float]]] = []
     row = 0
     for block in blocks:
@@ -53,16 +53,16 @@ def read_batches(
         for cells in block:
             row += 1
             numbers = [_number(cell, row) for cell in cells]
-            if len(numbers) > most_columns:
-                raise _too_many("columns", len(numbers), most_columns)
+            if len(numbers) > max_columns:
+                raise _too_many("columns", len(numbers), max_columns)
             batches[-1].append(numbers)
             wanted = len(batches[0][0])
             if len(numbers) != wanted:
                 message = f"row {row}: expected {wanted} numbers as in row 1, got {len(numbers)}"
                 raise TypedNumbersError("ragged", message, row=row, found=len(numbers), expected=wanted)
         found, expected = len(batches[-1]), len(batches[0])
-        if found > most_rows:
-            raise _too_many("rows", found, most_rows)
+        if found > max_rows:
+            raise _too_many("rows", found, max_rows)
         if found != expected:
             message = f"batch row {len(batches)}: expected {expected} rows as in batch row 1, got {found}"
             raise TypedNumbersError("uneven", message, batch=len(batches), found=found, expected=expected)

@@ -25,7 +25,7 @@ from viz_core.lessons.scoring_functions.word_scores import WordScores, last_laye
 from viz_core.pretrained.token_vectors import Tokens, sentence_tokens
 
 MODEL = "transformer-en-fr"
-MOST_TOKENS = 24
+MAX_TOKENS = 24
 ROUNDING = 1e-5
 
 
@@ -44,7 +44,7 @@ def sentence_weights(chapter: Chapter) -> WordQuery | None:
         if model is None:
             return None
         encoder = model.model.encoder
-        tokens = sentence_tokens(text, MOST_TOKENS, encoder.embedding.embedding_dim, model, ended=True)
+        tokens = sentence_tokens(text, MAX_TOKENS, encoder.embedding.embedding_dim, model, ended=True)
         if not tokens.labels:
             st.info(chapter.words("words.empty"), icon=":material/edit:")
             return None

@@ -190,7 +190,7 @@ def _split_figure(split: LogitSplit, step: int, labels: Labels) -> go.Figure:
 
 def _strongest(split: LogitSplit, step: int, labels: Labels) -> tuple[str, str]:
     """The name of the head that adds most, and a link to it."""
-    most = split.most_for(step)
+    most = split.max_for(step)
     kind, layer, head = split.names[most]
     of_kind, place = _name(split, most, labels)
     name = load_words("common")("with-kind", title=place, kind=of_kind)

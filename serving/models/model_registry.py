@@ -12,7 +12,7 @@ Loaded = TypeVar("Loaded")
 
 
 class ModelRegistry:
-    """Loads each model once. Of each kind at most `most_loaded` stay; the least recently used are dropped."""
+    """Loads each model once. Of each kind at most `max_loaded` stay; the least recently used are dropped."""
 
     def __init__(self) -> None:
         self._models: dict[ModelSpec[Any], Future[Any]] = {}  # the last used one last
@@ -30,7 +30,7 @@ class ModelRegistry:
             found = self._models.pop(model, None)
             loaded = self._models[model] = found or Future()
             same_kind = [other for other in self._models if type(other) is type(model)]
-            for unused in same_kind[: -model.most_loaded]:
+            for unused in same_kind[: -model.max_loaded]:
                 del self._models[unused]
         if found is None:
             try:

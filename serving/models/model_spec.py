@@ -18,7 +18,7 @@ Progress = Callable[[int, int], None]
 class ModelSpec(ABC, Generic[Loaded_co]):
     """Names a model. It is small and hashable, and loads the model on any machine that has its files."""
 
-    most_loaded: ClassVar[int] = 8
+    max_loaded: ClassVar[int] = 8
     """Models of this kind that stay loaded."""
 
     @property

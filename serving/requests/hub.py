@@ -34,7 +34,7 @@ class HubModelSpec(ModelSpec[HubModel]):
     revision: str = ""
     folder: str = ""
     offline: bool = field(default=False, compare=False)
-    most_loaded = 2
+    max_loaded = 2
 
     @property
     def affinity(self) -> str:
@@ -81,7 +81,7 @@ class HubModelSpec(ModelSpec[HubModel]):
 class OwnModelSpec(HubModelSpec):
     """A shipped model for the page's own figures, cached apart from those that readers load."""
 
-    most_loaded = 3
+    max_loaded = 3
 
 
 @dataclass(frozen=True)

@@ -85,7 +85,7 @@ def linked_vision_model(name: str, local: Collection[str]) -> HubVisionSpec:
     return HubVisionSpec(HubModelSpec(name, offline=True))
 
 
-_MOST_WORTH = 12
+_MAX_WORTH = 12
 # Parameters times passes in which a head is switched off; second: on a public server.
 _PASSES = {False: 6e10, True: 6e9}
 
@@ -104,7 +104,7 @@ def plan_scan(model: HubModel) -> ScanPlan:
     if model.engine.takes >= {"image", "text"}:  # the loss would be that of patches, which no model predicts
         return ScanPlan(card.head, 0)
     heads = sum(card.num_layers.values()) * card.num_heads
-    worth = min(_MOST_WORTH, int(_PASSES[settings().hosted] / max(1, heads * card.num_parameters)))
+    worth = min(_MAX_WORTH, int(_PASSES[settings().hosted] / max(1, heads * card.num_parameters)))
     return ScanPlan(card.head, worth if worth > 1 else 0)
 
 

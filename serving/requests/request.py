@@ -25,7 +25,7 @@ from viz_core.view.save import RunSource
 Model = TypeVar("Model")
 Run = TypeVar("Run")
 
-MOST_CARRIED = 256 * 1024
+MAX_CARRIED = 256 * 1024
 """Maximum bytes of a picture's or sound's file that is embedded in a notebook."""
 
 
@@ -64,7 +64,7 @@ class Picture:
         """
         opening = "from viz_core.images.open_image import open_picture\n\n"
         file = self._file()
-        if len(file) > MOST_CARRIED:
+        if len(file) > MAX_CARRIED:
             read = "from pathlib import Path\n\n" + opening + "image = open_picture(Path('picture.png').read_bytes())"
             return RunSource(read, ("picture",))
         written = base64.b64encode(file).decode("ascii")
@@ -169,7 +169,7 @@ class SoundInput:
             return RunSource("from viz_core.sounds.tones import tone_sequence\n\nsound = tone_sequence()")
         opening = "from viz_core.sounds.open_sound import open_sound\n\n"
         file = self.open().wav()
-        if len(file) > MOST_CARRIED:
+        if len(file) > MAX_CARRIED:
             read = "from pathlib import Path\n\n" + opening + "sound = open_sound(Path('sound.wav').read_bytes())"
             return RunSource(read, ("sound",))
         written = base64.b64encode(file).decode("ascii")
@@ -204,7 +204,7 @@ class VideoInput:
             PayloadMissingError: if only its digest is here.
         """
         opening, files = "from viz_core.images.video import open_video\n\n", self._files()
-        if sum(map(len, files)) > MOST_CARRIED:
+        if sum(map(len, files)) > MAX_CARRIED:
             opening = "from pathlib import Path\n\nfrom viz_core.images.video import open_video, order_of_names\n\n"
             read = (
                 "paths = sorted(Path('video').iterdir(), key=lambda path: order_of_names(path.name))\n"

@@ -39,7 +39,7 @@ from serving.settings import settings
 from viz_core.runtime.interruption import interruptible, may_end
 
 APPLICATION = "attention-atlas"
-_MOST_RESULTS = 512
+_MAX_RESULTS = 512
 _BATCH = 8
 _BATCH_SECONDS = 0.01  # for which a first sentence waits for others
 _PAUSE = 0.2  # seconds before a retry
@@ -63,9 +63,9 @@ class Replica:
 
     def __init__(self) -> None:
         torch.set_num_threads(settings().threads)
-        self._server = ModelServer(ModelRegistry(), LRUCache(_MOST_RESULTS, settings().cache_mb * 2**20))
+        self._server = ModelServer(ModelRegistry(), LRUCache(_MAX_RESULTS, settings().cache_mb * 2**20))
 
-    @serve.multiplexed(max_num_models_per_replica=HubModelSpec.most_loaded)  # type: ignore[untyped-decorator]
+    @serve.multiplexed(max_num_models_per_replica=HubModelSpec.max_loaded)  # type: ignore[untyped-decorator]
     async def announce(self, affinity: str) -> str:
         """Tell the pool that this replica has loaded a model, so that its requests come here."""
         return affinity

@@ -30,7 +30,7 @@ from viz_core.runtime.interruption import interruptible
 
 CANCEL = "cancel"
 _BATCH = 16
-_MOST_RESULTS = 512
+_MAX_RESULTS = 512
 _OTHERS = 2  # threads for other tasks: a long one must not delay short ones
 
 
@@ -159,5 +159,5 @@ def run(end: int, registry: ModelRegistry) -> None:
     """Run this process as a worker, with the models that are loaded already."""
     torch.set_num_threads(1)
     cache_bytes = settings().cache_mb * 2**20 // max(1, settings().workers)
-    serve(Connection(end), ModelServer(registry, LRUCache(_MOST_RESULTS, cache_bytes)))
+    serve(Connection(end), ModelServer(registry, LRUCache(_MAX_RESULTS, cache_bytes)))
     os._exit(0)  # without waiting for running tasks

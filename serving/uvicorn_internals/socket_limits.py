@@ -19,7 +19,7 @@ from serving.uvicorn_internals.limits import Limits, SlowReaderTimeout, frame_bu
 _SLICE = 1024  # bytes that are parsed at once: at most 170 frames, some milliseconds
 _BLOCK = 4096  # bytes that cost as much as a frame
 _LEAST_COST = 0.05  # of a slice, however small
-_MOST_FRAGMENTS = 256  # of a message; browsers send some KB in each
+_MAX_FRAGMENTS = 256  # of a message; browsers send some KB in each
 _POLICY = 1008  # RFC 6455, section 7.4.1
 _BAD_REQUEST = b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 
@@ -120,7 +120,7 @@ class SocketWithLimits(SlowReaderTimeout, WebSocketsSansIOProtocol):
     def handle_cont(self, event: Any) -> None:
         if self.close_sent:
             return
-        if len(self.frames) >= _MOST_FRAGMENTS:
+        if len(self.frames) >= _MAX_FRAGMENTS:
             self._fail("fragments", "too many fragments")
             return
         super().handle_cont(event)

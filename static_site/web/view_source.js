@@ -6,9 +6,9 @@ import show from "./components/attention_view/main.js";
 import { frame, makeSections } from "./files.js";
 
 const VERSION = 3;
-const MOST_TOKENS = 512; // on a side of a map that is sent whole
+const MAX_TOKENS = 512; // on a side of a map that is sent whole
 const THUMBNAIL = 64;
-const MOST_PINS = 64;
+const MAX_PINS = 64;
 const SEPARATOR = /^(\[SEP\]|<\/s>|<eos>|<sep>|<\|endoftext\|>)$/;
 
 /**
@@ -39,7 +39,7 @@ const describe = ({ calls, info, errors, ...group }, measures) => ({
   query_words: group.queryWords ?? null,
   key_words: group.keyWords ?? null,
   measures: measuresOf(measures, info, group.mapOf(0, 0), Boolean(errors)),
-  exact: Math.max(info.rows, info.columns) <= MOST_TOKENS,
+  exact: Math.max(info.rows, info.columns) <= MAX_TOKENS,
   seen: info.seen && { grid: info.seen.grid, special: info.seen.special },
   layers: calls.map(({ heads }, layer) => ({ number: layer + 1, heads })),
   made: group.made,
@@ -188,7 +188,7 @@ function stateOf(groups, { head: place, pin, look }, first, allowed) {
   const { info, calls } = groups.find(({ id }) => id === group);
   const count = { q: info.rows, k: info.columns };
   const pins = (pin || "").split(".").filter(Boolean);
-  const isPinned = pins.length <= MOST_PINS && pins.every((each) => /^[qk]\d+$/.test(each) && each[0] === pins[0][0] && Number(each.slice(1)) < count[each[0]]);
+  const isPinned = pins.length <= MAX_PINS && pins.every((each) => /^[qk]\d+$/.test(each) && each[0] === pins[0][0] && Number(each.slice(1)) < count[each[0]]);
   const given = (look || "").split("~").map((each) => [each.split("-", 1)[0], each.slice(each.indexOf("-") + 1)]);
   const display = { ...first };
   for (const [name, value] of given) if (Object.hasOwn(allowed, name) && new RegExp(`^(?:${allowed[name]})$`, "u").test(value)) display[name] = value;

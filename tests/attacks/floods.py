@@ -34,7 +34,7 @@ CHAPTER = "sinusoidal-encoding"
 SECONDS = 60.0
 TIMEOUT = 300.0
 PAUSE = 0.1  # seconds between two questions for health
-MOST_HEALTH = 0.25  # seconds
+MAX_HEALTH = 0.25  # seconds
 SLOWER = 2.0  # times that a newcomer may wait longer than in peace
 FLOODER = "127.0.0.2"  # not the address of those who wait: the proxy limits each
 BEGINS = b"flooding\n"
@@ -263,7 +263,7 @@ def measure(server: Server, operations: str, seconds: float, flood: Flood | None
 def line(what: str, waits: Waits, peace: Waits) -> tuple[str, bool]:
     """A row of the table, and whether nobody waited too long."""
     health, slow = max(waits.health), statistics.median(waits.newcomers)
-    held = max(health, max(waits.apart)) <= MOST_HEALTH and slow <= SLOWER * statistics.median(peace.newcomers)
+    held = max(health, max(waits.apart)) <= MAX_HEALTH and slow <= SLOWER * statistics.median(peace.newcomers)
     seconds = [health, max(waits.apart), slow, max(waits.newcomers)]
     return f"| {what} | {' | '.join(f'{one:.2f} s' for one in seconds)} | {waits.cores:.0%} | {waits.refused:,} |", held
 

@@ -25,7 +25,7 @@ _LEFT_IN_ENGLISH = """(labels) => {
 }"""
 _TRIES = 120  # a page that has been made narrower is drawn anew: what does not fit at once may, a moment later
 _PAUSE = 250  # ms
-_MOST_DEPTH = 6  # sheets in a sheet
+_MAX_DEPTH = 6  # sheets in a sheet
 _EMPTY = "[data-testid=stExpander] details[open]:not(:has([data-testid=stElementContainer], details)):visible"
 _NO_CODE = ':not([class*="st-key-"][class*="-code"] *)'
 
@@ -113,7 +113,7 @@ def open_sheets(page: Page, *, code: bool = True) -> None:
     closed = page.get_by_test_id("stMain").locator(
         f"details:not([open], .menu){'' if code else _NO_CODE} > summary:visible"
     )
-    for _ in range(_MOST_DEPTH):
+    for _ in range(_MAX_DEPTH):
         expect_rest(page)
         if not closed.count():
             break

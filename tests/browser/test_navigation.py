@@ -153,17 +153,17 @@ def test_a_link_keeps_its_parameters_although_the_page_before_writes_its_own_lat
     expect(page).to_have_url(f"{app_url}/")
 
 
-_MOST = 120  # presses
+_MAX = 120  # presses
 
 
 def go_to(page: Page, wanted: Locator) -> None:
     """Press Tab until this has the focus, where everybody sees it."""
-    for _ in range(_MOST):
+    for _ in range(_MAX):
         if wanted.count() == 1 and wanted.evaluate("node => node.getRootNode().activeElement === node"):
             assert wanted.evaluate("node => getComputedStyle(node).outlineStyle !== 'none' || node.tagName === 'INPUT'")
             return
         page.keyboard.press("Tab")
-    raise AssertionError(f"{_MOST} presses of Tab do not reach {wanted}")
+    raise AssertionError(f"{_MAX} presses of Tab do not reach {wanted}")
 
 
 def test_a_sentence_is_typed_a_head_opened_and_switched_off_a_token_pinned_and_the_link_copied(

@@ -9,7 +9,7 @@ import pytest
 
 from serving import settings
 from serving.machine import usable_cores, usable_memory
-from serving.settings import MOST_WORKERS, Settings, affordable_workers, hosted_settings
+from serving.settings import MAX_WORKERS, Settings, affordable_workers, hosted_settings
 
 GB = 2**30
 pytestmark = pytest.mark.attack("settings")
@@ -56,7 +56,7 @@ def test_no_limit_of_version_1_is_a_large_number(tmp_path: Path) -> None:
     assert usable_memory(tmp_path) == 64 * GB
 
 
-@pytest.mark.parametrize(("memory", "workers"), [(GB // 2, 1), (2 * GB, 1), (4 * GB, 4), (64 * GB, MOST_WORKERS)])
+@pytest.mark.parametrize(("memory", "workers"), [(GB // 2, 1), (2 * GB, 1), (4 * GB, 4), (64 * GB, MAX_WORKERS)])
 def test_workers_fit_into_the_memory(monkeypatch: pytest.MonkeyPatch, memory: int, workers: int) -> None:
     monkeypatch.setattr(settings, "usable_memory", lambda: memory)
     monkeypatch.setattr(settings, "usable_cores", lambda: 8)

@@ -18,12 +18,12 @@ from ui.streamlit_internals.mailbox import Mailbox, MessageLimits
 from ui.text.words import languages, load_words
 
 pytestmark = pytest.mark.attack("messages")
-MOST = 2**20
+MAX = 2**20
 ROOT = Path(__file__).resolve().parents[2]
 
 
 def mailbox() -> Mailbox:
-    return Mailbox(MessageLimits(downloads=2, message_bytes=MOST))
+    return Mailbox(MessageLimits(downloads=2, message_bytes=MAX))
 
 
 def run(fragment: str = "", page: str = "transformer", /, **values: str) -> BackMsg:
@@ -108,7 +108,7 @@ def test_every_message_of_the_protocol_is_either_offered_or_dropped() -> None:
 
 
 TOO_LARGE = {
-    "a text of 2 MB": run(text="x" * 2 * MOST),
+    "a text of 2 MB": run(text="x" * 2 * MAX),
     "100,000 widgets": run(**{f"w{number}": "" for number in range(30_000)}),
     "100,000 parameters in the address": BackMsg(),
     "addresses for 100,000 files": files("1", 100_000),
@@ -174,11 +174,11 @@ def test_requests_of_a_thousand_clicks_each_do_not_add_up() -> None:
 
 def test_clicks_that_wait_are_no_larger_than_a_message() -> None:
     box = mailbox()
-    reasons = put(box, *[clicks(str(number), size=MOST // 4) for number in range(20)])
+    reasons = put(box, *[clicks(str(number), size=MAX // 4) for number in range(20)])
     assert set(reasons[:3]) == {None}
     assert set(reasons[4:]) == {"too-many-messages"}
     (message,) = taken(box)
-    assert MOST // 2 < message.ByteSize() <= MOST
+    assert MAX // 2 < message.ByteSize() <= MAX
 
 
 def test_a_request_waits_until_the_run_before_it_has_begun() -> None:

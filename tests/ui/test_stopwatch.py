@@ -136,7 +136,7 @@ def test_three_repeats_at_least_however_long_they_take() -> None:
 def test_what_would_take_too_long_is_left_out_and_the_rest_goes_on() -> None:
     clock = Clock()
     prepare = costing(clock, lambda name, n: (n / 100) ** 2 if name == "slow" else 0.001)
-    found = list(measure(("slow", "quick"), (10, 100, 200, 400), prepare, clock=clock, most_seconds=3))
+    found = list(measure(("slow", "quick"), (10, 100, 200, 400), prepare, clock=clock, max_seconds=3))
     slow = {m.n: m.seconds for m in found if m.name == "slow"}
     assert slow[10] == pytest.approx(0.01)
     assert slow[100] == pytest.approx(1.0)
@@ -148,7 +148,7 @@ def test_what_would_take_too_long_is_left_out_and_the_rest_goes_on() -> None:
 def test_it_ends_when_the_time_is_spent() -> None:
     clock = Clock()
     prepare = costing(clock, lambda _name, _n: 0.4)
-    found = list(measure(("a",), range(1, 50), prepare, clock=clock, most_seconds=99, total_seconds=2.0))
+    found = list(measure(("a",), range(1, 50), prepare, clock=clock, max_seconds=99, total_seconds=2.0))
     assert len(found) == 2  # each takes a warm-up and three repeats: 1.6 s
 
 
@@ -184,7 +184,7 @@ def test_growth_is_per_doubling() -> None:
         growth(Measurement("a", 100, 1.0), Measurement("a", 100, 2.0))
 
 
-@pytest.mark.parametrize("limits", [{"most_seconds": 0}, {"total_seconds": -1}])
+@pytest.mark.parametrize("limits", [{"max_seconds": 0}, {"total_seconds": -1}])
 def test_limits_must_be_positive(limits: dict[str, float]) -> None:
     with pytest.raises(ValueError, match="expected limits above 0 seconds"):
         next(measure(("a",), (1,), lambda _name, _n: lambda: None, **limits))

@@ -11,7 +11,7 @@ from ui.chapter.contents import all_chapters
 from ui.chapter.tour import requested_step, steps
 from ui.text.words import languages, load_words
 
-MOST_LETTERS = 200
+MAX_LETTERS = 200
 # Words a minute, of Chinese signs: people read aloud texts of one kind (Trauzettel-Klosinski and Dietz 2012, IReST).
 A_MINUTE = {"en": 228, "pt-BR": 181, "zh-TW": 255}
 TEN_MINUTES = 10 * 60
@@ -53,7 +53,7 @@ def test_each_step_asks_one_question_and_says_one_short_thing_in_every_language(
         assert [answer.mark for answer in question.answers] == [answer.mark for answer in english.answers]
         assert not any(answer.reply for answer in question.answers)
         content = [question.question, question.why, *(answer.text for answer in question.answers)]
-        assert max(map(len, content)) <= MOST_LETTERS
+        assert max(map(len, content)) <= MAX_LETTERS
         assert not [each for each in content if re.search(r"[*_`$\n]|\{", each)]
     assert load_words("tour", language).group("step").keys() == {step.name for step in steps()}
 

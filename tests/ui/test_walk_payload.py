@@ -17,7 +17,7 @@ from viz_core.lab.walk_records import Edits, Walk
 from viz_core.pretrained import load
 from viz_core.view.components import unframe
 
-MOST_BYTES = 300_000
+MAX_BYTES = 300_000
 TYPES = {"f4": np.float32, "f2": np.float16, "u1": np.uint8, "i1": np.int8}
 
 
@@ -89,7 +89,7 @@ def test_every_number_sent_is_that_of_the_walk(kind: str) -> None:
 def test_what_is_sent_is_small(kind: str) -> None:
     walk = walk_of(kind)
     last = len(walk.stacks) - 1
-    assert max(len(encoded(kind, (s, 0))) for s in range(last + 1)) <= MOST_BYTES
+    assert max(len(encoded(kind, (s, 0))) for s in range(last + 1)) <= MAX_BYTES
 
 
 def test_choices_are_compared_only_after_the_same_text() -> None:

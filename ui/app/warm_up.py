@@ -61,7 +61,7 @@ def load_later() -> None:
 def _load_offered(names: tuple[str, ...]) -> None:
     from serving.requests.hub import HubModelSpec  # imports the hub's libraries: only where they are needed
 
-    for name in names[: HubModelSpec.most_loaded]:
+    for name in names[: HubModelSpec.max_loaded]:
         try:
             runner().load(HubModelSpec(name))
         except ValueError as error:

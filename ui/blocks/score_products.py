@@ -30,7 +30,7 @@ from viz_core.view.map_group import MapGroup
 from viz_core.view.state import ViewState
 
 _GREY = "#7f7f7f"
-_MOST_NAMED = 16  # dimensions whose numbers are written under the bars
+_MAX_NAMED = 16  # dimensions whose numbers are written under the bars
 
 
 def products_figure(found: ScoreProducts, labels: Labels, *, by_size: bool = False) -> go.Figure:
@@ -62,7 +62,7 @@ def products_figure(found: ScoreProducts, labels: Labels, *, by_size: bool = Fal
         ]
     )
     row = {"showticklabels": False, "ticks": "", "showgrid": False, "zeroline": False, "fixedrange": True}
-    shown = len(order) <= _MOST_NAMED
+    shown = len(order) <= _MAX_NAMED
     places = list(range(0 if shown else len(order), len(names)))
     return lay_out(
         figure,

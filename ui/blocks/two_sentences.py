@@ -22,7 +22,7 @@ from ui.widgets.chart import Point, draw_chart
 from ui.widgets.controls import Controls
 from viz_core.circuits import Edge
 from viz_core.lab.sentence_pair import TwoSentences
-from viz_core.lab.two_sentences import HEADS, MOST_HEADS, CircuitFound, Comparison, Predictions
+from viz_core.lab.two_sentences import HEADS, MAX_HEADS, CircuitFound, Comparison, Predictions
 
 _ROUNDING = 1e-4  # logits
 
@@ -180,7 +180,7 @@ def _signed(number: float) -> str:
 def _draw_circuit(chapter: Chapter, controls: Controls, experiment: Experiment) -> None:
     """Draw the strongest heads, the paths between them, and how much they recover alone."""
     words, found = controls.words, experiment.comparison
-    count = int(controls.slider("count", 1, MOST_HEADS, 5))
+    count = int(controls.slider("count", 1, MAX_HEADS, 5))
     circuit = experiment.circuit(count)
     edges = sorted(((edge, found.recovered(edge.value)) for edge in circuit.edges), key=lambda pair: -abs(pair[1]))
     random, alone = found.recovered(circuit.random), found.recovered(circuit.alone)

@@ -17,7 +17,7 @@ from ui.widgets.walk import encode_walk, mount_walk, walk_links
 from viz_core.lab.walk import walk_translation
 from viz_core.lab.walk_records import Edits, Walk, walk_edits
 
-_MOST_EDITS = 8
+_MAX_EDITS = 8
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ def _editor(key: str, undo: Callable[[], None]) -> Callable[[], None]:
             undo()
             return
         edit, edits = tuple(map(str, wanted)), _edits(name)
-        edits = tuple(each for each in edits if each != edit) if edit in edits else (*edits, edit)[-_MOST_EDITS:]
+        edits = tuple(each for each in edits if each != edit) if edit in edits else (*edits, edit)[-_MAX_EDITS:]
         _forget(name)
         if edits:
             st.query_params[name] = "~".join("_".join(each) for each in edits)
@@ -141,7 +141,7 @@ def _editor(key: str, undo: Callable[[], None]) -> Callable[[], None]:
 
 def _edits(name: str, walk: Walk | None = None) -> Edits:
     """Return the edits that the URL holds; what is malformed, or of another model or a longer text, is left out."""
-    found = tuple(tuple(each.split("_")) for each in st.query_params.get(name, "").split("~")[:_MOST_EDITS] if each)
+    found = tuple(tuple(each.split("_")) for each in st.query_params.get(name, "").split("~")[:_MAX_EDITS] if each)
     try:
         walk_edits(found)
     except ValueError:

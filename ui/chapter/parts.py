@@ -36,7 +36,7 @@ _mount = component("lazy_parts", in_page=True)
 
 _PAGE_KEY = "lazy-page"
 _VISIBLE = "visible-parts"  # which parts were visible last, by page
-_MOST = 64  # parts of a page that are visible at once
+_MAX = 64  # parts of a page that are visible at once
 
 
 class LazyParts:
@@ -93,7 +93,7 @@ class LazyParts:
     def _store(self, names: Any) -> None:
         """Store which parts are visible, of what the browser sent, which may be anything."""
         if isinstance(names, list):
-            visible = frozenset(name for name in names[:_MOST] if isinstance(name, str))
+            visible = frozenset(name for name in names[:_MAX] if isinstance(name, str))
             st.session_state[_VISIBLE] = self._visible() | {self._page: visible}
 
     def _visible(self) -> dict[str, frozenset[str]]:

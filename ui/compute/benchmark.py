@@ -13,7 +13,7 @@ import torch
 
 Clock = Callable[[], float]
 
-_FEWEST_REPEATS, _MOST_REPEATS = 3, 20
+_FEWEST_REPEATS, _MAX_REPEATS = 3, 20
 _WARM_SECONDS = 0.05  # repeats end once they have taken as long as this
 _one_at_a_time = threading.Lock()  # two stopwatches at once would measure each other
 
@@ -42,7 +42,7 @@ def measure(
     prepare: Callable[[str, int], Callable[[], object]],
     *,
     device: torch.device | None = None,
-    most_seconds: float = 1.0,
+    max_seconds: float = 1.0,
     total_seconds: float = 20.0,
     clock: Clock = time.perf_counter,
 ) -> Iterator[Measurement]:
@@ -50,14 +50,14 @@ def measure(
 
     Each runs on one CPU thread, once to warm up and then three to twenty times; measurements of this process never run
     at the same time. A call is skipped (None) if its cost, extrapolated as n^2 from its last length, would exceed
-    `most_seconds`. The iterator ends after `total_seconds` of measuring.
+    `max_seconds`. The iterator ends after `total_seconds` of measuring.
 
     Args:
         prepare: (name, n) -> the call to time, with its parameters and input made.
         device: on which the call runs; a GPU is waited for before the clock is read.
     """
-    if most_seconds <= 0 or total_seconds <= 0:
-        raise ValueError(f"expected limits above 0 seconds, got {most_seconds} and {total_seconds}")
+    if max_seconds <= 0 or total_seconds <= 0:
+        raise ValueError(f"expected limits above 0 seconds, got {max_seconds} and {total_seconds}")
     if any(n < 1 for n in lengths):
         raise ValueError(f"lengths: expected at least 1 each, got {min(lengths)}")
     spent = 0.0
@@ -65,7 +65,7 @@ def measure(
     for n in sorted(lengths):
         for name in names:
             before = last.get(name)
-            if before is not None and before[1] * (n / before[0]) ** 2 > most_seconds:
+            if before is not None and before[1] * (n / before[0]) ** 2 > max_seconds:
                 yield Measurement(name, n, None)
                 continue
             if spent > total_seconds:
@@ -104,7 +104,7 @@ def _times(call: Callable[[], object], device: torch.device | None, clock: Clock
     call()  # the first call includes set-up costs
     _wait(device)
     times: list[float] = []
-    while len(times) < _FEWEST_REPEATS or (len(times) < _MOST_REPEATS and sum(times) <= _WARM_SECONDS):
+    while len(times) < _FEWEST_REPEATS or (len(times) < _MAX_REPEATS and sum(times) <= _WARM_SECONDS):
         begun = clock()
         call()
         _wait(device)

@@ -23,10 +23,10 @@ from ui.streamlit_internals.message_filter import TRIGGERS, MessageFilter
 _OFFERED = ("rerun_script", "stop_script", "app_heartbeat", "file_urls_request")
 """Not clear_cache, which is for all visitors; not what tells of the repository or writes to the app's folder."""
 
-_MOST_WAITING = 32  # messages of one visitor
-_MOST_WIDGETS = 1000  # of a page, or files at once: ten times what any page has
-_MOST_FILES = 20
-_MOST_CLICKS = 100  # of older requests that one keeps
+_MAX_WAITING = 32  # messages of one visitor
+_MAX_WIDGETS = 1000  # of a page, or files at once: ten times what any page has
+_MAX_FILES = 20
+_MAX_CLICKS = 100  # of older requests that one keeps
 _LONGEST_WAIT = 5.0  # seconds for which a request waits for a run: a fragment's for its end, others for its begin
 
 _Key = tuple[str, str]
@@ -98,7 +98,7 @@ class Mailbox:
             self.page_requested = True
             if self._filter.accepts(new.rerun_script) and not self._put_run(new, message):
                 return "too-many-messages"
-        elif self._limits and len(self._waiting) >= _MOST_WAITING:
+        elif self._limits and len(self._waiting) >= _MAX_WAITING:
             return "too-many-messages"
         else:
             if kind == "stop_script":
@@ -156,10 +156,10 @@ class Mailbox:
         """
         run = new.rerun_script
         fragment = run.fragment_id
-        if ("rerun_script", "") in self._waiting or len(self._waiting) >= _MOST_WAITING:
+        if ("rerun_script", "") in self._waiting or len(self._waiting) >= _MAX_WAITING:
             run.fragment_id = ""
         before = self._take_runs(run.fragment_id or None)
-        room = _Room(_MOST_CLICKS, self._limits.message_bytes - len(message) if self._limits else None)
+        room = _Room(_MAX_CLICKS, self._limits.message_bytes - len(message) if self._limits else None)
         for old in before:
             _add_clicks(old.message.rerun_script.widget_states, run.widget_states, room)
             # A part may be requested right after Back: the widgets still follow the URL.
@@ -191,9 +191,9 @@ def _request_id(message: BackMsg) -> str:
 def _fits(message: BackMsg) -> bool:
     run = message.rerun_script
     return (
-        len(run.widget_states.widgets) <= _MOST_WIDGETS
-        and run.query_string.count("&") < _MOST_WIDGETS
-        and len(message.file_urls_request.file_names) <= _MOST_FILES
+        len(run.widget_states.widgets) <= _MAX_WIDGETS
+        and run.query_string.count("&") < _MAX_WIDGETS
+        and len(message.file_urls_request.file_names) <= _MAX_FILES
     )
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 TRIGGERS = ("trigger_value", "string_trigger_value", "json_trigger_value", "chat_input_value")
 _NOT_COMPARED = ("file_uploader_state_value", "arrow_value")  # reading them needs the session's files
-_MOST_STATES = 2000  # that are remembered: twice what one request may hold on a public server
+_MAX_STATES = 2000  # that are remembered: twice what one request may hold on a public server
 _LARGEST_SIGNAL = 2**16  # bytes; the messages that begin and end a run are smaller
 
 _connected: WeakSet[MessageFilter] = WeakSet()
@@ -138,7 +138,7 @@ class MessageFilter:
             elif differs is False or (differs and widget.id not in self._unapplied):
                 repeated.add(widget.id)
         # The request that answers Back names the sidebar's widgets alone; the page still shows the others.
-        same_page = request.page_script_hash == self._shown_page and len(self._states) < _MOST_STATES
+        same_page = request.page_script_hash == self._shown_page and len(self._states) < _MAX_STATES
         self._states = self._states | states if same_page else states
         self._unapplied |= new & states.keys()
         # A page that is new to the session forgets every widget that its first request does not name.

@@ -10,7 +10,7 @@ from ui.text.numbers import Name, join_list
 from ui.text.words import ENGLISH, current_language, fill, load_words, sentences_of_errors
 from viz_core.runtime.refusal import RefusalError
 
-_MOST_LETTERS = 200
+_MAX_LETTERS = 200
 _UNKNOWN = "{detail}"
 """Key of the sentence for an error that has no translation; it shows the English message."""
 
@@ -22,7 +22,7 @@ def explain(error: Exception) -> str:
 
 def first_line(error: Exception) -> str:
     """Return the first line of another library's message, in English, escaped for Markdown."""
-    return escape((str(error) or type(error).__name__).splitlines()[0][:_MOST_LETTERS])
+    return escape((str(error) or type(error).__name__).splitlines()[0][:_MAX_LETTERS])
 
 
 def translate_error(error: Exception, language: str) -> str:

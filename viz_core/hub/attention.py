@@ -15,7 +15,7 @@ from torch.utils.hooks import RemovableHandle
 from viz_core.hub.transformers_internals.private_names import mask_functions
 from viz_core.runtime.interruption import may_end
 from viz_core.trace import attend, site_of
-from viz_core.trace.after_attention import note_output, note_projected
+from viz_core.trace.after_attention import on_output, on_projected
 from viz_core.trace.difference import attend_difference
 from viz_core.trace.sites import projections
 from viz_core.trace.trace import current_trace
@@ -111,7 +111,7 @@ def attention_forward(
         output = attend_difference(query, key, value, factor=_difference_factor(module), **options)
     else:
         output = attend(query, key, value, **options, has_sink=sinks is not None)
-        note_output(current_trace(), output)
+        on_output(current_trace(), output)
     return output.transpose(1, 2).contiguous(), None
 
 
@@ -146,7 +146,7 @@ def warn_of_requested_maps(model: nn.Module, _inputs: tuple[Any, ...], named: di
 def _before_projection(_projection: nn.Module, inputs: tuple[Any, ...]) -> None:
     trace = current_trace()
     if trace is not None and inputs:
-        note_projected(trace, inputs[0])
+        on_projected(trace, inputs[0])
 
 
 def with_sink(

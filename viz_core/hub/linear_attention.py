@@ -23,7 +23,7 @@ from viz_core.hub.transformers_internals.linear_rules import (
     rules_of,
 )
 from viz_core.trace import site_of
-from viz_core.trace.after_attention import note_output
+from viz_core.trace.after_attention import on_output
 from viz_core.trace.apply_rule import finish_rule
 from viz_core.trace.intervene import edits_at, is_editing
 from viz_core.trace.trace import current_trace
@@ -46,7 +46,7 @@ class _Running:
             read = read._replace(source=replace(read.source, key_tokens=tokens.bool()))
         has_convolution = any(isinstance(part, nn.Conv1d) for part in self.layer.modules())
         edited = finish_rule(output, read.source, read.values, site_of(self.layer), has_convolution)
-        note_output(current_trace(), edited)
+        on_output(current_trace(), edited)
         return edited
 
     def step(self, output: Tensor) -> Tensor:

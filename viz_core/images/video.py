@@ -13,7 +13,7 @@ from viz_core.images.open_image import MAX_BYTES, MAX_PIXELS, PictureError, as_r
 MAX_FRAMES = 8
 """Of longer videos so many frames are taken, evenly spaced from the first to the last."""
 
-_MOST_READ = 1000
+_MAX_READ = 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,14 +64,14 @@ def open_video(
         raise PictureError("These files have {size:.1f} MB; a video may have at most {most:g}.", **sizes)
     frames, starts, pixels = list[Image.Image](), [0.0], 0
     for file in files:
-        for image in islice(read_frames(file, max_bytes, max_pixels, pixels), 1 if several else _MOST_READ + 1):
+        for image in islice(read_frames(file, max_bytes, max_pixels, pixels), 1 if several else _MAX_READ + 1):
             frames.append(as_rgb(image))
             if several and getattr(image, "is_animated", False) and image.format != "MPO":  # a photo with a preview
                 raise PictureError("One of several files is an animation. Choose it alone, or still pictures.")
             starts.append(starts[-1] + (1 if several else (image.info.get("duration") or 100) / 1000))
         pixels += frames[-1].width * frames[-1].height
-    if len(frames) > _MOST_READ:
-        raise PictureError("This video has more than {most:,} frames. Cut out a part of it.", most=_MOST_READ)
+    if len(frames) > _MAX_READ:
+        raise PictureError("This video has more than {most:,} frames. Cut out a part of it.", most=_MAX_READ)
     frames = list(Video.of(frames).frames)
     chosen = np.linspace(0, len(frames) - 1, min(len(frames), max_frames)).round().astype(int).tolist()
     return Video(tuple(frames[i] for i in chosen), tuple(starts[i] for i in chosen), starts[-1])

@@ -20,7 +20,7 @@ from viz_core.pretrained import ImageClassifier, Translation, Translator
 from viz_core.trace import HeadsOff, intervene, no_recording, record, switched_off
 from viz_core.trace.source import Projected
 
-MOST_PLACES = 24
+MAX_PLACES = 24
 """So many of the last tokens are read."""
 
 
@@ -78,7 +78,7 @@ def through_the_layers(model: HubModel, run: HubRun) -> LayerWords:
 
 
 def _of_places(values: Float[Tensor, "1 n width"]) -> Float[Tensor, "places width"]:
-    return values[0, -MOST_PLACES:]
+    return values[0, -MAX_PLACES:]
 
 
 _DIRECTIONS, _TOKENS = 2, 6

@@ -12,7 +12,7 @@ from viz_core.hub.model import HubModel
 from viz_core.hub.runs.run import HubRun
 from viz_core.trace import HeadsOff, intervene, site_of, switched_off
 
-_MOST_LABELS = 6
+_MAX_LABELS = 6
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def without_heads(model: HubModel, run: HubRun, off: HeadsOff, position: int = -
         return Without(distances=(1 - F.cosine_similarity(before, after, dim=-1)).numpy())
     writes = head == "words"
     chances = [(each[position] if writes else each).softmax(dim=-1) for each in (before, after)]
-    both = _likeliest(chances[0], chances[1], count if writes else _MOST_LABELS)
+    both = _likeliest(chances[0], chances[1], count if writes else _MAX_LABELS)
     names = {i: model.read([i])[0].label for i in both} if writes else model.class_names
     changes = tuple(Change(names.get(i, str(i)), *(float(p[i]) for p in chances)) for i in both)
     targets = _next_tokens(run) if writes else []

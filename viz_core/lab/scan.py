@@ -35,7 +35,7 @@ from viz_core.trace.weights import is_masked
 
 Input: TypeAlias = str | Image.Image | Mapping[str, Any]
 """A text, a picture, or the arguments of `HubModel.run`, such as a text with a picture."""
-MOST_TOKENS = 512
+MAX_TOKENS = 512
 """Texts of more tokens are left out: a map grows with the square of its length."""
 
 _RANDOM, _COPIES = 25, 4  # tokens of a random sequence, and how often it comes (Olsson 2022)
@@ -133,7 +133,7 @@ def read_repeats(model: HubModel) -> list[Line]:
     except HubError:
         return found
     special = [token.special for token in engine.read(around.tolist())]
-    room = engine.room(engine.stack or "decoder") or MOST_TOKENS
+    room = engine.room(engine.stack or "decoder") or MAX_TOKENS
     count = min(_RANDOM, (room - len(special)) // _COPIES)
     if all(special) or count < 1:
         return found
@@ -156,7 +156,7 @@ def read_repeats(model: HubModel) -> list[Line]:
 def _each(model: HubModel, texts: Sequence[Input], budget: int | None) -> list[HubRun | HubError]:
     """The run of each text or picture by itself, or what is wrong with it."""
     read = [text for text in texts if isinstance(text, str)]
-    runs = iter(model.run_each(read, max_new_tokens=budget, max_tokens=MOST_TOKENS))
+    runs = iter(model.run_each(read, max_new_tokens=budget, max_tokens=MAX_TOKENS))
     given = [text if isinstance(text, str | Mapping) else {"image": text} for text in texts]
     return [next(runs) if isinstance(each, str) else attempt(model.run, **each) for each in given]
 
@@ -164,7 +164,7 @@ def _each(model: HubModel, texts: Sequence[Input], budget: int | None) -> list[H
 def _together(model: HubModel, texts: Sequence[Input]) -> list[HubRun | HubError]:
     """The same in one pass."""
     encode: Any = model.engine.encode  # type: ignore[attr-defined]
-    encoded: list[Any] = [attempt(encode, text, most=MOST_TOKENS) for text in texts]
+    encoded: list[Any] = [attempt(encode, text, most=MAX_TOKENS) for text in texts]
     together = [each for each in encoded if not isinstance(each, HubError)]
     runs = iter(_recorded(model, together) if together else ())
     return [each if isinstance(each, HubError) else next(runs) for each in encoded]

@@ -13,7 +13,7 @@ from viz_core.hub import HubError, HubModel, HubRun
 from viz_core.hub.runs.token_text import Token
 from viz_core.pretrained.tokenization import UNK
 
-MOST_TOKENS = 48
+MAX_TOKENS = 48
 """Tokens of a sentence, at most: a sweep runs the model once for each layer and token."""
 _WRITTEN = 24  # tokens that an encoder-decoder writes, to find where its two translations part
 
@@ -23,7 +23,7 @@ class TwoSentences:
     """Two sentences, and the words after them whose logits are compared; "" for the model's own choice.
 
     Attributes:
-        max_characters, max_tokens: of each sentence; None for no limit but `MOST_TOKENS`.
+        max_characters, max_tokens: of each sentence; None for no limit but `MAX_TOKENS`.
     """
 
     clean: str
@@ -61,7 +61,7 @@ def sentence_pair(model: HubModel, sentences: TwoSentences) -> Pair:
             count=letters,
             most=allowed,
         )
-    most = min(MOST_TOKENS, sentences.max_tokens or MOST_TOKENS)
+    most = min(MAX_TOKENS, sentences.max_tokens or MAX_TOKENS)
     writes = "encoder" in model.card.num_layers
     first, second = (
         model.run(text, max_new_tokens=_WRITTEN if writes else 0, max_tokens=most)

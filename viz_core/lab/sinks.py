@@ -27,7 +27,7 @@ LEAST_COUNTED = 8
 """Words that a perplexity is taken over, at least."""
 
 _MUCH = 0.3  # of a head's weight on the first token: above it, the head is said to have a sink there
-_MOST_OTHERS = 4
+_MAX_OTHERS = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +119,7 @@ def windowed(model: HubModel, run: HubRun, size: int) -> Windowed:
 def hidden_tokens(model: HubModel, run: HubRun) -> tuple[Hidden, ...]:
     """The first token hidden from all others, then the last where it is a special one, then a few of the rest."""
     plain = [place for place, token in enumerate(run.tokens) if place and not token.special]
-    steps = np.linspace(0, len(plain) - 1, min(_MOST_OTHERS, len(plain))).round().astype(int)
+    steps = np.linspace(0, len(plain) - 1, min(_MAX_OTHERS, len(plain))).round().astype(int)
     last = len(run.tokens) - 1
     ends = [last] if last and run.tokens[last].special else []
     return tuple(

@@ -21,7 +21,7 @@ from viz_core.trace import Edit, intervene, no_recording, patch, patch_state
 
 DRAWS = 100
 """Random circuits."""
-MOST_HEADS = 8
+MAX_HEADS = 8
 """Heads of a circuit, at most: there is a path for each pair of them."""
 HEADS = {"heads": "self", "cross-heads": "cross"}
 """The sweeps over heads, and the kind of their attention."""

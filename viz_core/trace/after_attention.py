@@ -14,13 +14,13 @@ from viz_core.trace.trace import Trace, last_site
 _written: ContextVar[tuple[Trace, str, Tensor] | None] = ContextVar("written", default=None)
 
 
-def note_output(trace: Trace | None, output: Float[Tensor, "batch heads queries v"]) -> None:
+def on_output(trace: Trace | None, output: Float[Tensor, "batch heads queries v"]) -> None:
     """Remember what the heads of the call recorded last have written, until it is projected."""
     if trace is not None and trace.values:
         _written.set((trace, last_site.get(), output) if last_site.get() in trace else None)
 
 
-def note_projected(trace: Trace | None, inputs: Tensor, is_known: bool = True) -> None:
+def on_projected(trace: Trace | None, inputs: Tensor, is_known: bool = True) -> None:
     """Compare the inputs of an output projection with what the heads wrote, and record the gate between the two.
 
     Args:

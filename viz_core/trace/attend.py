@@ -17,7 +17,7 @@ from viz_core.trace.padding import TokenMask, allowed_keys
 from viz_core.trace.pooling import edited_output, pooled, pooled_in_blocks
 from viz_core.trace.record import no_recording
 from viz_core.trace.source import Direct, Projected, stored
-from viz_core.trace.states import note_attention
+from viz_core.trace.states import on_attention
 from viz_core.trace.tensors import cast_inputs, refuse_transformed, with_gradient
 from viz_core.trace.trace import Trace, current_trace
 from viz_core.trace.weights import Bias, Mask, causal_mask
@@ -66,7 +66,7 @@ def attend(
             or dropout not from 0 to 1; within `record()`, also in `torch.func.vmap`; if an intervention names a head
             that the call does not have.
     """
-    note_attention(site)
+    on_attention(site)
     queries, keys, values = cast_inputs(queries, keys, values)
     check_scores(queries, keys, mask, bias, softcap, scale)
     check_values(keys, values)

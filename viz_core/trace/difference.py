@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from viz_core.trace.after_attention import note_output
+from viz_core.trace.after_attention import on_output
 from viz_core.trace.attend import attend
 from viz_core.trace.edits import Edits
 from viz_core.trace.intervene import edits_of, is_editing, without_edits
@@ -94,7 +94,7 @@ def attend_difference(
     _first_half.set(None)
     both = torch.cat([before[1], own], dim=-1) if trace.values else None
     trace.add(replace(source, values=both, edits=edits, factor=float(factor.detach())), site)
-    note_output(trace, torch.cat([before[2], of_heads], dim=-1))
+    on_output(trace, torch.cat([before[2], of_heads], dim=-1))
     return output
 
 

@@ -7,7 +7,7 @@ from torch import nn
 from torch.utils.hooks import RemovableHandle
 
 from viz_core.trace.sites import find_sites, name_site, number_in_path
-from viz_core.trace.states import after_layer, after_model, before_layer, note_attention
+from viz_core.trace.states import after_layer, after_model, before_layer, on_attention
 
 
 def name_sites(model: nn.Module, stack: str | None = None) -> tuple[str, ...]:
@@ -38,8 +38,8 @@ def add_state_hooks(model: nn.Module, sites: Mapping[nn.Module, str]) -> list[Re
             handles.append(layer.register_forward_hook(after_layer, always_call=True))
     for attention, site in sites.items():
         hooks = (getattr(hook, "func", None) for hook in attention._forward_hooks.values())
-        if note_attention not in hooks and not any(part in sites for part in list(attention.modules())[1:]):
-            note = partial(note_attention, site)
+        if on_attention not in hooks and not any(part in sites for part in list(attention.modules())[1:]):
+            note = partial(on_attention, site)
             handles += [attention.register_forward_pre_hook(note), attention.register_forward_hook(note)]
     return handles
 

@@ -64,7 +64,7 @@ def after_model(stack: str, _model: nn.Module, _args: Any, output: Any) -> None:
             trace.add_state(f"{stack}.output", first)
 
 
-def note_attention(site: str | None, _layer: nn.Module | None = None, _args: Any = None, output: Any = None) -> None:
+def on_attention(site: str | None, _layer: nn.Module | None = None, _args: Any = None, output: Any = None) -> None:
     """Note that attention runs in the layer that is followed, and what it returned; also as a forward hook."""
     if not torch.compiler.is_compiling() and (blocks := _followed.get()):
         kind, ran = "cross" if (site or "").endswith("cross") else "attention", blocks[-1].ran

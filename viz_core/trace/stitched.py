@@ -47,7 +47,7 @@ class Stitched:
         return torch.cat(found, dim=2) if found else self.steps[-1].rows(heads, slice(0, 0))
 
 
-def are_steps(sources: Sequence[Source]) -> bool:
+def are_decoding_steps(sources: Sequence[Source]) -> bool:
     """Whether each call has the keys of the one before and those of its own queries: steps of self-attention."""
     return len(sources) > 1 and all(
         after.shape[:2] == before.shape[:2] and after.shape[3] == before.shape[3] + after.shape[2]
@@ -55,6 +55,6 @@ def are_steps(sources: Sequence[Source]) -> bool:
     )
 
 
-def read_the_same(sources: Sequence[Source]) -> bool:
+def share_keys(sources: Sequence[Source]) -> bool:
     """Whether all calls have the same keys: steps of cross-attention, beside steps of self-attention."""
     return len({(*source.shape[:2], source.shape[3]) for source in sources}) == 1

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 
 from viz_core.torch_internals.function_modes import FastPathMode, without_modes
-from viz_core.trace.after_attention import note_output, note_projected
+from viz_core.trace.after_attention import on_output, on_projected
 from viz_core.trace.arguments import with_four_axes
 from viz_core.trace.intervene import is_editing, refuse_edits
 from viz_core.trace.pooling import edited_output
@@ -82,7 +82,7 @@ class RecordingMode(FastPathMode):
                     output = with_four_axes(result).flatten(0, -4)
                     if source.edits is edits_before and source.values is not None:  # to be applied after this call
                         output = edited_output(output, source, source.values)
-                    note_output(self._trace, output)
+                    on_output(self._trace, output)
             elif (weights := softmax_weights(result, layer.heads, args, kwargs)) is not None:
                 weights = with_gradient(weights) if self._trace.differentiable else detached(weights)
                 self.add(Direct(weights), layer.site)
@@ -109,7 +109,7 @@ class RecordingMode(FastPathMode):
             with without_modes():
                 inputs, weight = args[_LINEAR[func] : _LINEAR[func] + 2]
                 if layer.projection is weight or self._layers.model is None:
-                    note_projected(self._trace, inputs, is_known=self._layers.model is not None)
+                    on_projected(self._trace, inputs, is_known=self._layers.model is not None)
             return func(*args, **kwargs)
         result, pending = func(*args, **kwargs), getattr(_thread, "pending", None)
         if pending is not None and func in PRODUCTS and pending[0] is layer and args[0].shape == pending[2]:
@@ -119,7 +119,7 @@ class RecordingMode(FastPathMode):
                 source = self._trace[last_site.get()].source
                 if values is not None and isinstance(source, Direct):
                     self._trace.put(last_site.get(), replace(source, values=detached(values)))
-                    note_output(self._trace, result.reshape(*pending[1][:3], -1))
+                    on_output(self._trace, result.reshape(*pending[1][:3], -1))
         return result
 
     def warn_of_missing(self, sites: Iterable[str]) -> None:

@@ -19,7 +19,7 @@ from viz_core.trace.call import AttentionCall, token_span
 from viz_core.trace.context import set_in_block
 from viz_core.trace.padding import TokenMask
 from viz_core.trace.source import Direct, Projected, Source, StoredTensors
-from viz_core.trace.stitched import Stitched, are_steps, read_the_same
+from viz_core.trace.stitched import Stitched, are_decoding_steps, share_keys
 from viz_core.trace.tensors import detached, refuse_transformed
 
 EMPTY_TRACE_HINT = (
@@ -181,11 +181,11 @@ class Trace:
         found, families, states = Trace(), dict[str, list[Source]](), dict[str, list[Tensor]]()
         for call in self:
             families.setdefault(call.site.partition("@")[0], []).append(call.source)
-        steps = {site.partition(".")[0]: len(family) for site, family in families.items() if are_steps(family)}
+        steps = {site.partition(".")[0]: len(family) for site, family in families.items() if are_decoding_steps(family)}
         for site, family in families.items():
             stack, _, kind = site.partition(".")
-            crosses = kind.endswith("cross") and len(family) == steps.get(stack) and read_the_same(family)
-            for source in [Stitched(family)] if are_steps(family) or crosses else family:
+            crosses = kind.endswith("cross") and len(family) == steps.get(stack) and share_keys(family)
+            for source in [Stitched(family)] if are_decoding_steps(family) or crosses else family:
                 found._add(source, site)
         for name, state in self.states.items():
             states.setdefault(name.partition("@")[0], []).append(state)

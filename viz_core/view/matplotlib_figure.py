@@ -18,7 +18,7 @@ from viz_core.view.payload import View
 from viz_core.view.state import DisplayOptions, ViewState, open_group
 from viz_core.view.visible_map import Panel, file_title, fill, heads_in_rows, lines, made_lines, panels
 
-_MOST_LABELS = 60  # on a side: of more tokens every n-th has its name
+_MAX_LABELS = 60  # on a side: of more tokens every n-th has its name
 _SEPARATE = 40  # with no more cells on a side, a hair of paper lies between them
 _CELL, _LARGEST = 0.28, 9.0  # inches
 _PALETTES = {"greys": "Greys"}  # by matplotlib's names, where they differ
@@ -125,7 +125,7 @@ def _draw(view: View, state: ViewState, panel: Panel, figure: Figure, axes: Axes
     axes.tick_params(length=0)
     sides = ((axes.yaxis, shown.queries, 0, axes.axhspan), (axes.xaxis, shown.keys, 90, axes.axvspan))
     for axis, side, turned, outline in sides:
-        places = range(0, len(side.names), -(-len(side.names) // _MOST_LABELS))
+        places = range(0, len(side.names), -(-len(side.names) // _MAX_LABELS))
         axis.set_ticks([i + 0.5 for i in places], [side.names[i] for i in places], rotation=turned, parse_math=False)
         for i in side.pinned:
             outline(i, i + 1, fill=False, edgecolor=_PINNED, linewidth=1.5, clip_on=False)

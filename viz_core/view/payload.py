@@ -14,7 +14,7 @@ from viz_core.view.state import ViewState
 
 VERSION = 3
 
-MOST_WANTS = 64
+MAX_WANTS = 64
 
 _RULES = {
     "difference of softmaxes": "rule_difference",
@@ -68,7 +68,7 @@ def encode_view(
     known: bool = False,
     words: bool = True,
     wants: Sequence[Request] = (),
-    most_wants: int = MOST_WANTS,
+    max_wants: int = MAX_WANTS,
     files: Mapping[FileRequest, bytes] | None = None,
     offers: Sequence[str] = (),
     along: str | None = None,
@@ -86,7 +86,7 @@ def encode_view(
         known: whether the browser holds the base of this view already.
         words: whether a base has the words: a page of a flip book goes without.
         wants: what it asks for; what cannot be had is named in `missing`.
-        most_wants: so many of them are answered.
+        max_wants: so many of them are answered.
         files: what was written for the file requests among them.
         offers: what can be saved with Python behind it: "page", "notebook", "link".
         along: the key of the slider that a flip book of the view goes along with.
@@ -97,7 +97,7 @@ def encode_view(
     if not state.fits(view.groups):
         ids = ", ".join(group.id for group in view.groups)
         raise ValueError(f"state: expected a head and tokens of the groups {ids}, got {state}")
-    requests = dict.fromkeys([*([] if known else initial_requests(view.groups, state)), *wants[:most_wants]])
+    requests = dict.fromkeys([*([] if known else initial_requests(view.groups, state)), *wants[:max_wants]])
     answers = answer(view.group, requests)
     for file, content in (files or {}).items():
         answers[file] = Part("bytes", np.frombuffer(content, np.uint8))

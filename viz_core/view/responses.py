@@ -174,10 +174,10 @@ FIRST_WEIGHTS = 2**28
 """The same for the open layer's: a reader would wait for it anyway, and a second question costs time as well."""
 
 
-def every_request(groups: Sequence[MapGroup], second: Sequence[MapGroup], most_bytes: int) -> list[Request]:
+def every_request(groups: Sequence[MapGroup], second: Sequence[MapGroup], max_bytes: int) -> list[Request]:
     """List all thumbnails, measures, what a search needs, and as many exact maps as fit: what a file holds."""
     requests: list[Request] = []
-    room = most_bytes
+    room = max_bytes
     for number, of_input in enumerate((groups, second)):
         for group in of_input:
             layers = range(len(group.calls))

@@ -84,7 +84,7 @@ tokens = {tokens}
 keys = {keys}
 """
 
-MOST_BYTES = 16 * 2**20
+MAX_BYTES = 16 * 2**20
 """A notebook carries a recording no larger than this; an editor would hardly open one."""
 
 Need = Literal["picture", "sound", "video", "model"]
@@ -110,14 +110,14 @@ class RunSource:
         Calls whose maps come of more than these (an edit, shares of what a head adds) come along as their maps.
 
         Raises:
-            ValueError: if the recording is larger than `MOST_BYTES`.
+            ValueError: if the recording is larger than `MAX_BYTES`.
         """
         trace = Trace()
         for call in dict.fromkeys(call for group in groups for call in group.calls):
             trace.add(saved_source(call), call.site)
-        if trace.nbytes > MOST_BYTES:
+        if trace.nbytes > MAX_BYTES:
             raise ValueError(
-                f"notebook: expected a recording of at most {MOST_BYTES // 2**20} MB, "
+                f"notebook: expected a recording of at most {MAX_BYTES // 2**20} MB, "
                 f"got {trace.nbytes / 2**20:.0f} MB; viz_core.trace.save_trace keeps it in a file of its own"
             )
         with tempfile.TemporaryDirectory() as folder:
@@ -137,7 +137,7 @@ def saved_view(
     title: str = "",
     link: str = "",
     live: str = "",
-    most_bytes: int = PAGE_BYTES,
+    max_bytes: int = PAGE_BYTES,
     grid: bool = False,
     run_source: RunSource | None = None,
     default: ViewState | None = None,
@@ -155,13 +155,13 @@ def saved_view(
         link: where the same view opens, if it does; told at the foot of a page and in the caption of a figure.
         live: address of the site without a server (docs/site.md): the page is a frame that opens the view there, where
             the model runs in the browser.
-        most_bytes: so many bytes of exact maps go into a page; the other heads stay thumbnails.
+        max_bytes: so many bytes of exact maps go into a page; the other heads stay thumbnails.
         grid: a figure shows every head of the open kind instead, each a thumbnail.
         run_source: how a notebook makes the run again; without it the notebook carries the recording.
         default: what `viz_core.view` opens by itself after `run_source`.
 
     Raises:
-        ValueError: if there is no such ending, the arguments do not fit it, the recording is larger than `MOST_BYTES`,
+        ValueError: if there is no such ending, the arguments do not fit it, the recording is larger than `MAX_BYTES`,
             or the site would not show these maps.
         ImportError: if figures are not installed.
     """
@@ -174,7 +174,7 @@ def saved_view(
     if live:
         return _live_page(view, state, live).encode()
     if ending == ".html":
-        return _page(view, state, title, link, most_bytes).encode("utf-8", errors="surrogatepass")
+        return _page(view, state, title, link, max_bytes).encode("utf-8", errors="surrogatepass")
     if ending == ".ipynb":
         return _notebook(view, state, run_source, default or ViewState(state.group, 0, 0))
     if find_spec("matplotlib") is None:
@@ -184,12 +184,12 @@ def saved_view(
     return figure_file(view, state, ending, grid, link)
 
 
-def _page(view: View, state: ViewState, title: str, link: str, most_bytes: int) -> str:
+def _page(view: View, state: ViewState, title: str, link: str, max_bytes: int) -> str:
     if link and not link.startswith(("https://", "http://")):
         raise ValueError(f"link: expected an address that begins with https:// or http://, got {link[:80]!r}")
     address = html.escape(link, quote=True)
-    wants = every_request(view.groups, view.second, most_bytes)
-    data = encode_view(view, state, wants=wants, most_wants=len(wants), offline=True)
+    wants = every_request(view.groups, view.second, max_bytes)
+    data = encode_view(view, state, wants=wants, max_wants=len(wants), offline=True)
     component = read_component("attention_view")
     names = dict.fromkeys((title or "Attention", *(group.made.model for group in view.groups)))
     made = "".join(f"<p>{html.escape(line)}</p>" for line in made_lines(view, state, range(2 if view.second else 1)))

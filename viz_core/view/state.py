@@ -11,7 +11,7 @@ from viz_core.trace.edits import is_nonnegative
 from viz_core.view.map_group import MapGroup
 from viz_core.view.requests import Pin, read_pins
 
-MOST_PINS = 64
+MAX_PINS = 64
 
 _HEAD = r"[0-9]{1,4}\.[0-9]{1,4}"
 
@@ -74,7 +74,7 @@ class ViewState:
         if group is None or (self.display.mode == "picture" and group.seen is None):
             return False
         heads = {(self.layer, self.head), *chosen_heads(self.display.heads)}
-        return heads <= {*group.heads} and len(self.pins) <= MOST_PINS and has_pins(group, self.pins)
+        return heads <= {*group.heads} and len(self.pins) <= MAX_PINS and has_pins(group, self.pins)
 
 
 def open_group(groups: Sequence[MapGroup], state: ViewState) -> MapGroup:

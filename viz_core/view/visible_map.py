@@ -15,7 +15,7 @@ from viz_core.view.requests import Axis, MapRequest
 from viz_core.view.responses import Pairs, joined_names, match_tokens, subtract_matched
 from viz_core.view.state import ViewState, chosen_heads, open_group
 
-MOST_CELLS = 1024
+MAX_CELLS = 1024
 """Cells on a side; of a longer map each cell is the largest of several weights, as in the app."""
 
 
@@ -37,7 +37,7 @@ class VisibleMap:
     pool: tuple[int, int] = (1, 1)
 
 
-def visible_map(group: MapGroup, state: ViewState, most: int = MOST_CELLS) -> VisibleMap:
+def visible_map(group: MapGroup, state: ViewState, most: int = MAX_CELLS) -> VisibleMap:
     """The map that is open; without one that it is compared with."""
     merged = state.display.unit == "words"
     words = (group.query_words, group.key_words) if merged else (None, None)
@@ -114,7 +114,7 @@ def _visible(text: str) -> str:
     return "".join(c if c.isprintable() else "⏎" if c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
-_MOST_NAMED = 12  # heads
+_MAX_NAMED = 12  # heads
 # Words that go by a number, as in ui/text/words.py.
 _FORMS = re.compile(r"\{(\w+):([^{}|]*)\|(?:[^{}|]*\|)*([^{}|]*)\}")
 
@@ -168,8 +168,8 @@ def lines(view: View, state: ViewState, shown: Sequence[Panel]) -> list[str]:
     heads = shown_heads(first.group, state)
     sentences = []
     if 1 < len(heads) < len(first.group.heads):
-        names = [_short(words, first.group, *head) for head in heads[:_MOST_NAMED]]
-        more = " …" if len(heads) > _MOST_NAMED else ""
+        names = [_short(words, first.group, *head) for head in heads[:_MAX_NAMED]]
+        more = " …" if len(heads) > _MAX_NAMED else ""
         row = reduce(lambda before, following: fill(words["row"], before=before, next=following), names)
         sentences.append(fill(words["of_heads"], names=row + more))
     if len(heads) > 1 and display.how == "max":

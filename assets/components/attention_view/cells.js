@@ -7,7 +7,7 @@ import { asFirst, axesOf, joinSides, makeSide, matchSides, subtractMatched } fro
 /** A map's name within a request (viz_core/view/requests.py). */
 export const mapName = ({ input, group, heads, how, unit }) => `${input}.${group}:${writeHeads(heads)}:${how}:${unit}`;
 
-const MOST_DERIVED = 24;
+const MAX_DERIVED = 24;
 
 /** All cells of a short map as float32, or null until they are here. */
 function wholeMap(/** @type {View} */ view, source) {
@@ -24,7 +24,7 @@ function wholeMap(/** @type {View} */ view, source) {
   let values = combineMaps(maps, source.how);
   if (source.unit === "words") values = mergeWords(values, group.query_words ?? group.query_tokens.map((_, i) => i), group.key_words ?? group.key_tokens.map((_, i) => i));
   store.derived.set(name, values);
-  if (store.derived.size > MOST_DERIVED) store.derived.delete(store.derived.keys().next().value);
+  if (store.derived.size > MAX_DERIVED) store.derived.delete(store.derived.keys().next().value);
   return values;
 }
 
@@ -53,7 +53,7 @@ export function mergeWords(values, rowOf, columnOf) {
 }
 
 const TILE = 64; // cells on a side of a tile, as in viz_core/view/computed_maps.py
-const MOST_CELLS = 256; // on a side of a long map: more tokens become one cell together
+const MAX_CELLS = 256; // on a side of a long map: more tokens become one cell together
 export const UNKNOWN = 0;
 const ROUGH = 1;
 export const EXACT = 2;
@@ -91,7 +91,7 @@ export function cellsOf(/** @type {View} */ view, source, zoom) {
   const group = groupOf(view, source.input, source.group);
   const axes = axesOf(view, source.input);
   const shown = windowOf(view, axes, zoom);
-  const level = (length) => (group.exact ? 0 : Math.max(0, Math.ceil(Math.log2(length / MOST_CELLS))));
+  const level = (length) => (group.exact ? 0 : Math.max(0, Math.ceil(Math.log2(length / MAX_CELLS))));
   const levels = [level(shown.rows), level(shown.columns)];
   const queries = makeSide(axes.query, shown.row, shown.rows, 2 ** levels[0], view.words);
   const keys = makeSide(axes.key, shown.column, shown.columns, 2 ** levels[1], view.words);

@@ -8,7 +8,7 @@ import { onPicture, openGroup, partOf, zoomOf } from "./store.js";
 import { axesOf, makeSide } from "./tokens.js";
 
 const STRIP = 2 ** 20; // weights in one answer, as in viz_core/view/computed_maps.py
-const MOST = 2 ** 24; // weights that are fetched for a file: all of 4,096 x 4,096
+const MAX = 2 ** 24; // weights that are fetched for a file: all of 4,096 x 4,096
 
 /** Save the numbers as they are now, once all of them are here. */
 function saveNumbers(/** @type {View} */ view, ending) {
@@ -59,7 +59,7 @@ function wholeOf(/** @type {View} */ view, plot, fetch) {
   if (cells.exact) return [cells, null];
   const axes = axesOf(view, plot.source.input);
   const { row, rows, column, columns } = windowOf(view, axes, zoom);
-  if (!fetch || view.store.offline || rows * columns > MOST) return [cells, null];
+  if (!fetch || view.store.offline || rows * columns > MAX) return [cells, null];
   const side = (axis, from, count) => makeSide(axis, from, count, 1, view.words);
   return [null, { sources, queries: side(axes.query, row, rows), keys: side(axes.key, column, columns) }];
 }

@@ -14,7 +14,7 @@ const HEAD = 46; // over a block: its name, and what queries and keys are
 const BAR = { height: 10, width: 180, room: 42 };
 const LINE = 15; // of the caption
 const NARROWEST = 470;
-const MOST_WRITTEN = 400; // signs of a line of the caption: the metadata holds all of it
+const MAX_WRITTEN = 400; // signs of a line of the caption: the metadata holds all of it
 
 /**
  * Where everything goes: {width, height, draw(context)}.
@@ -33,7 +33,7 @@ function layOutFigure({ theme }, blocks, { lines, link }, across = false) {
     return place;
   });
   const font = `11px ${theme.font}`;
-  const caption = [...lines, link].filter(Boolean).flatMap((line) => wrap(line.slice(0, MOST_WRITTEN), width - 2 * MARGIN, font));
+  const caption = [...lines, link].filter(Boolean).flatMap((line) => wrap(line.slice(0, MAX_WRITTEN), width - 2 * MARGIN, font));
   const height = bottom + MARGIN + caption.length * LINE + MARGIN / 2;
   const draw = (context) => {
     context.fillStyle = theme.paper;
@@ -79,7 +79,7 @@ function write(context, theme, text, x, y, size, colour, bold = "", align = "lef
   return x + textWidth(text, context.font) + 18;
 }
 
-const MOST_NAMED = 12; // heads
+const MAX_NAMED = 12; // heads
 
 /** "attention-cross-mean-of-24-heads-words": two views that differ have two names. */
 export function stemOf(/** @type {View} */ view) {
@@ -117,8 +117,8 @@ function headsPart(/** @type {View} */ view, { heads, how }) {
   if (layers.size === 1 && heads.length === group.layers[heads[0][0]].heads) {
     return text("stem_of_layer", { layer: number(heads[0][0]), rule });
   }
-  const some = heads.slice(0, MOST_NAMED).map(([layer, head]) => `${number(layer)}.${head + 1}`).join("-");
-  return [rule, some, ...(heads.length > MOST_NAMED ? [text("stem_more")] : [])].join("-");
+  const some = heads.slice(0, MAX_NAMED).map(([layer, head]) => `${number(layer)}.${head + 1}`).join("-");
+  return [rule, some, ...(heads.length > MAX_NAMED ? [text("stem_more")] : [])].join("-");
 }
 
 /** Of what the plots show: {title, lines, link}. */
@@ -144,8 +144,8 @@ function linesOf(/** @type {View} */ view) {
   const group = openGroup(view);
   if (source.heads.length > 1 && source.heads.length < allHeads(group).length) {
     const short = ([layer, head]) => `${words.text("layer_short", { layer: group.layers[layer].number })} ${words.text("head_short", { head: head + 1 })}`;
-    const names = words.row(source.heads.slice(0, MOST_NAMED).map(short));
-    lines.push(words.text("of_heads", { names: source.heads.length > MOST_NAMED ? `${names} …` : names }));
+    const names = words.row(source.heads.slice(0, MAX_NAMED).map(short));
+    lines.push(words.text("of_heads", { names: source.heads.length > MAX_NAMED ? `${names} …` : names }));
   }
   if (cells.signed && !cells.differs) lines.push(words.text("signed_rows"));
   if (isLargest(plots[0])) lines.push(words.text("rows_not_one"));

@@ -8,7 +8,7 @@ import { continueSaving, deliverFile } from "./export.js";
 import { isLargest } from "./figure.js";
 import { listenToKeys, listenToPlot, listenToZoom } from "./gestures.js";
 import { buildGrid, listenToGrid, listenToSwitches, markHeads, markSwitches, moveInTabs, paintGrid, renderTabs } from "./heads.js";
-import { MOST_LINKS } from "./map.js";
+import { MAX_LINKS } from "./map.js";
 import { wantWeights } from "./measures.js";
 import { drawScale, renderPlots } from "./plot.js";
 import { buildSentence, listenToSentence, renderHover } from "./sentence.js";
@@ -154,12 +154,12 @@ function renderMapNote(/** @type {View} */ view, group) {
   if (state.display.sort === "changed" && canChange(view)) notes.push("about_changed");
   if (view.plots.some(isLargest)) notes.push("rows_not_one");
   if (state.display.unit === "words" && hasPieces(group)) notes.push("merged");
-  if (view.plots.some((plot) => plot.links.length === MOST_LINKS)) notes.push("most_links");
+  if (view.plots.some((plot) => plot.links.length === MAX_LINKS)) notes.push("most_links");
   if (pooled) notes.push("overview");
   else if (!cells.exact && store.offline) notes.push("not_in_file");
   const writeNote = (names) => {
     mapNote.hidden = !names.length;
-    mapNote.textContent = names.map((name) => words.text(name, { count: words.tick(MOST_LINKS) })).join(" ");
+    mapNote.textContent = names.map((name) => words.text(name, { count: words.tick(MAX_LINKS) })).join(" ");
   };
   clearTimeout(view.waiting);
   writeNote(notes);

@@ -10,7 +10,7 @@ const TALLEST_CELL = 44;
 const TALLEST_MAP = 640;
 export const SEPARATE = 10; // cells from here on are whole pixels with a gap between them
 const SLANT = Math.SQRT1_2; // keys lean at 45 degrees where cells are wide enough, else they stand upright
-const MOST_MEASURED = 300; // labels: of more, every n-th is measured
+const MAX_MEASURED = 300; // labels: of more, every n-th is measured
 
 /** The label of a bin, shortened to fit, and the widest of a side. */
 function fitLabels(side, family, size, width) {
@@ -24,7 +24,7 @@ function fitLabels(side, family, size, width) {
     }
     return cache.get(bin);
   };
-  const every = Math.ceil(side.count / MOST_MEASURED);
+  const every = Math.ceil(side.count / MAX_MEASURED);
   let widest = 0;
   for (let bin = 0; bin < side.count; bin += every) widest = Math.max(widest, label(bin).width);
   return { label, widest, count: side.count };
@@ -94,12 +94,12 @@ export function hitMap(layout, cells, x, y) {
   return { row, column, by: "query" };
 }
 
-const MOST_BOXES = 10000; // more cells than this are drawn as one image
+const MAX_BOXES = 10000; // more cells than this are drawn as one image
 
 /** The cells, with a hair of paper between them where they are large enough. */
 export function drawCells(context, cells, layout, paint) {
   const { left, top, cellWidth, cellHeight, gap } = layout;
-  if (gap && cells.rows * cells.columns <= MOST_BOXES) {
+  if (gap && cells.rows * cells.columns <= MAX_BOXES) {
     for (let row = 0; row < cells.rows; row += 1) {
       for (let column = 0; column < cells.columns; column += 1) {
         context.fillStyle = paint.css(paint.step(cells.weight(row, column)));
@@ -165,7 +165,7 @@ export function drawMarks(context, layout, theme, rows, columns) {
   for (const { at, strong } of columns) outline(left + at * cellWidth, top, cellWidth, bottom - top, strong);
 }
 
-export const MOST_LINKS = 20000;
+export const MAX_LINKS = 20000;
 const BENT_LINKS = 4000; // more than this are drawn straight, which is faster and looks the same
 const LINE = { tallest: 26, least: 9 };
 
@@ -210,7 +210,7 @@ export function findLinks(layers, rule) {
     }
   });
   links.sort((a, b) => Math.abs(a.weight) - Math.abs(b.weight));
-  return links.length > MOST_LINKS ? links.slice(-MOST_LINKS) : links;
+  return links.length > MAX_LINKS ? links.slice(-MAX_LINKS) : links;
 }
 
 /** Draw links; `shown(link)` says which. */

@@ -11,8 +11,8 @@ import { paintMarks } from "./plot.js";
 import { onPicture, openGroup } from "./store.js";
 
 const LONG_TOKEN = 18;
-const MOST_FADING = 100; // tokens whose shade changes gradually: more would stutter
-const MOST_READ = 512; // tokens of a side: more than that nobody reads as a sentence
+const MAX_FADING = 100; // tokens whose shade changes gradually: more would stutter
+const MAX_READ = 512; // tokens of a side: more than that nobody reads as a sentence
 
 /** The cells that are read on the sentence: all of a short map, else the part shown. */
 function readingCells(/** @type {View} */ view) {
@@ -29,7 +29,7 @@ export function buildSentence(/** @type {View} */ view) {
   const group = openGroup(view);
   view.reading = readingCells(view);
   const { queries, keys } = view.reading;
-  view.readable = !onPicture(view) && [queries, keys].every((side) => side.size === 1 && side.count <= MOST_READ);
+  view.readable = !onPicture(view) && [queries, keys].every((side) => side.size === 1 && side.count <= MAX_READ);
   for (const [axis, line, side] of linesOf(view)) {
     line.hidden = !view.readable;
     if (!view.readable) continue;
@@ -38,7 +38,7 @@ export function buildSentence(/** @type {View} */ view) {
     const shape = JSON.stringify([view.store.stamp, side.from, texts]);
     if (line.dataset.shape === shape) continue;
     line.dataset.shape = shape;
-    line.classList.toggle("long", side.count > MOST_FADING);
+    line.classList.toggle("long", side.count > MAX_FADING);
     line.replaceChildren(
       ...texts.map((text, bin) => {
         const button = element("button", "token", { type: "button" });

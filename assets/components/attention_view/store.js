@@ -2,7 +2,7 @@
 // (viz_core/view/state.py); and the messages to Python (docs/attention-view.md).
 
 const ANSWER_VERSION = 3;
-const MOST_BYTES = 96 * 2 ** 20; // of parts held; the ones longest unused go first
+const MAX_BYTES = 96 * 2 ** 20; // of parts held; the ones longest unused go first
 const QUICK_WEIGHTS = 2 ** 26; // what is asked for at once needs no more weights than this, or is one layer
 
 /** A view of which nothing has arrived yet, and nothing is drawn. @returns {View} */
@@ -46,7 +46,7 @@ function keepPart(/** @type {Store} */ store, name, /** @type {Part} */ part) {
   store.parts.set(name, part);
   store.bytes += part.values.byteLength;
   for (const [oldest, { values }] of store.parts) {
-    if (store.bytes <= MOST_BYTES) break;
+    if (store.bytes <= MAX_BYTES) break;
     store.parts.delete(oldest);
     store.bytes -= values.byteLength;
   }

@@ -210,9 +210,9 @@ export function listenToTools(/** @type {View} */ view) {
   }
 }
 
-const MOST_PINS = 64;
+const MAX_PINS = 64;
 const SIDE = 48; // tokens on a side of the part of a long map that is opened
-const MOST_LAYERS = 3;
+const MAX_LAYERS = 3;
 
 /** What was found, and the layers with the most weight on it. */
 export function renderSearch(/** @type {View} */ view) {
@@ -232,7 +232,7 @@ export function renderSearch(/** @type {View} */ view) {
     return [layer, own.includes(null) ? null : own.reduce((a, b) => a + b, 0) / heads];
   });
   const known = means.filter(([, mean]) => mean !== null).sort(([, a], [, b]) => b - a);
-  const first = known.slice(0, MOST_LAYERS).map(([layer, mean]) => `${words.text("layer_short", { layer: layers[layer].number })} ${words.number(mean)}`);
+  const first = known.slice(0, MAX_LAYERS).map(([layer, mean]) => `${words.text("layer_short", { layer: layers[layer].number })} ${words.number(mean)}`);
   const notes = [];
   if (!keys.length) notes.push(words.text("search_none", { word }));
   else if (!known.length && store.offline) notes.push(words.text("search_not_in_file"));
@@ -255,7 +255,7 @@ function jump(/** @type {View} */ view, step) {
   const key = keys.reduce((best, each) => (of(0)[each] > of(0)[best] ? each : best), keys[0]);
   const { query: rows, key: columns } = view.axes;
   const cell = { row: rows.of(of(1)[key]), column: columns.of(key) };
-  state.pins = keys.slice(0, MOST_PINS).map((each) => `k${each}`);
+  state.pins = keys.slice(0, MAX_PINS).map((each) => `k${each}`);
   state.display.heads = "one";
   if (!groupOf(view, 0, state.group).exact) zoomTo(view, { row: cell.row - SIDE / 2, column: cell.column - SIDE / 2, rows: SIDE, columns: SIDE });
   view.cursor = { ...cell, by: "query" };

@@ -185,7 +185,7 @@ const isRunning = () => document.querySelector(".stApp")?.dataset.testScriptStat
 
 const PARAMETER = "tour";
 const WINDOW_PARAMETERS = ["embed", "embed_options", "lang", "present"]; // of this window, not of the step
-const MOST_TRIES = 3;
+const MAX_TRIES = 3;
 const TYPED_IN = "input, textarea, select, [contenteditable], [role=textbox], [role=combobox], [role=dialog], [role=listbox], [role=application]";
 
 let tour = null; // the last data from Python
@@ -258,7 +258,7 @@ function render() {
  */
 function insist() {
   const step = tour?.steps[requestedStep() - 1];
-  if (!step || tries === MOST_TRIES || stateOf(window.location.href) === stateOf(toAddress(step.link))) return;
+  if (!step || tries === MAX_TRIES || stateOf(window.location.href) === stateOf(toAddress(step.link))) return;
   tries += 1;
   history.replaceState(history.state, "", toAddress(step.link));
   window.dispatchEvent(new PopStateEvent("popstate", { state: history.state }));

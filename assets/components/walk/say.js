@@ -46,7 +46,7 @@ function marked(tag, text, changed) {
   return made;
 }
 
-const MOST_KEYS = 12;
+const MAX_KEYS = 12;
 
 /** Fill the panel for the row or the cell in hand; it is hidden where there is nothing to add up. */
 function showSums(view) {
@@ -73,7 +73,7 @@ function rowOf(view) {
   const open = all.filter((each) => each.open);
   const largest = Math.max(...open.map((each) => each.s));
   const total = open.reduce((sum, each) => sum + Math.exp(each.s - largest), 0);
-  const shown = all.length > MOST_KEYS ? [...open].sort((one, other) => other.w - one.w).slice(0, MOST_KEYS) : all;
+  const shown = all.length > MAX_KEYS ? [...open].sort((one, other) => other.w - one.w).slice(0, MAX_KEYS) : all;
   const table = element("table", "");
   table.append(line("th", [view.words.key, "s", `exp(s − ${view.format(largest, 2)})`, view.words.weight, ""]));
   for (const { token, s, w, open: is } of shown) {

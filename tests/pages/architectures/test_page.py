@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from pages.architectures.parts import MOST_DRAWN, nearer_end
+from pages.architectures.parts import MAX_DRAWN, nearer_end
 from tests.pages.reading import badges, claim_names, figure_names, texts
 from ui.text.words import languages, load_words
 from viz_core.lessons.architectures.costs import ARCHITECTURES, LayerSizes, layer_cost, longest_path
@@ -183,7 +183,7 @@ def test_the_chart_that_breaks_shows_no_path(open_page: OpenPage) -> None:
 @pytest.mark.parametrize("language", languages())
 def test_the_figures_have_a_word_for_every_token_and_none_twice(language: str) -> None:
     words = load_words(CHAPTER, language)("sentence").split()
-    assert len(set(words)) == len(words) == MOST_DRAWN
+    assert len(set(words)) == len(words) == MAX_DRAWN
 
 
 @pytest.mark.parametrize(("token", "end"), [(1, "from"), (4, "from"), (8, "to"), (12, "to")])

@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float
 from streamlit.testing.v1 import AppTest
 
-from pages.learning.figures import Jump, largest_jump, published_order, read_reaches, strongest_head, turned_round
+from pages.learning.figures import Jump, largest_jump, published_order, read_reaches, reversed_pairs, strongest_head
 from pages.learning.parts import LEAST_INDUCTION
 from pages.learning.runs import RECORDED
 from recipes.task_recordings import SEEDS
@@ -70,8 +70,8 @@ def test_orders_of_the_papers() -> None:
 
 def test_only_what_every_seed_turns_round_is_said_to_differ() -> None:
     """Rotary and T5 overlap; both are above none with each seed. Learned stands in no paper's table."""
-    assert turned_round(read_reaches(SOME), "kazemnejad") == [("t5", "none"), ("rotary", "none")]
-    assert turned_round(read_reaches(SOME), "press") == []
+    assert reversed_pairs(read_reaches(SOME), "kazemnejad") == [("t5", "none"), ("rotary", "none")]
+    assert reversed_pairs(read_reaches(SOME), "press") == []
 
 
 @cache
@@ -150,7 +150,7 @@ def test_of_the_scheme_in_the_exercise() -> None:
     }
 
 
-def most_induction(name: str, seed: int) -> np.ndarray:
+def max_induction(name: str, seed: int) -> np.ndarray:
     """The most that any head has at each shot."""
     return head_measures(film(name, seed))["induction"].max(axis=(1, 2))
 
@@ -166,11 +166,11 @@ def test_of_what_one_layer_cannot_do() -> None:
     cannot = (
         float(target_mass(same, equal_tokens(letters, letters))) < 0.99,
         float(offset_mass(before, -1)) < 0.99,
-        max(most_induction("repeat-one-layer", seed).max() for seed in SEEDS) < LEAST_INDUCTION,
+        max(max_induction("repeat-one-layer", seed).max() for seed in SEEDS) < LEAST_INDUCTION,
     )
     answers = read_prediction(load_words(CHAPTER, "en")("exercise.one-layer")).answers
     assert tuple(answer.mark == "x" for answer in answers) == cannot
-    assert min(most_induction(TWO_LAYERS, seed)[-1] for seed in SEEDS) > LEAST_INDUCTION, "two layers can"
+    assert min(max_induction(TWO_LAYERS, seed)[-1] for seed in SEEDS) > LEAST_INDUCTION, "two layers can"
 
 
 @pytest.mark.parametrize(("layers", "knows"), [(1, False), (2, True)])

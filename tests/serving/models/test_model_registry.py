@@ -19,7 +19,7 @@ class Counted(ModelSpec[Any]):
     """A model that tells when it is loaded."""
 
     name: str
-    most_loaded = 2
+    max_loaded = 2
     loads: ClassVar[list[str]] = []
 
     def load(self, progress: Progress | None) -> Any:

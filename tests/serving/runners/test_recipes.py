@@ -15,7 +15,7 @@ from PIL import Image
 
 from serving.models.model_spec import NoModel, ShippedClassifier, ShippedTranslator
 from serving.requests.hub import HubModelSpec, HubRequest, HubVisionSpec
-from serving.requests.request import MOST_CARRIED, TONES, PayloadMissingError, Picture, Request, SoundInput, VideoInput
+from serving.requests.request import MAX_CARRIED, TONES, PayloadMissingError, Picture, Request, SoundInput, VideoInput
 from serving.requests.shipped import ClassificationRequest, TranslationRequest
 from tests.notebooks import printed, run_notebook, shows
 from tests.viz_core.images.test_video import animation
@@ -127,7 +127,7 @@ def test_videos_come_along_where_they_are_small() -> None:
     names: dict[str, Any] = {}
     exec(video.run_source().code, names)
     assert len(names["video"].frames) == 3
-    long = HubRequest(spec, "Where?", video=VideoInput("y", (bytes(MOST_CARRIED + 1),)))
+    long = HubRequest(spec, "Where?", video=VideoInput("y", (bytes(MAX_CARRIED + 1),)))
     assert long.run_source().needs == ("video",)
     assert "Path('video')" in code(long)
     assert "order_of_names(path.name)" in code(long)
@@ -141,7 +141,7 @@ def test_pictures_of_any_mode_come_along(mode: str) -> None:
     image = Image.linear_gradient("L").resize((32, 32)).convert("L" if mode in ("I;16", "F") else mode)
     image = image.convert(mode) if mode in ("I;16", "F") else image
     run_source = Picture(hashlib.sha256(image.tobytes()).hexdigest(), image).run_source()
-    assert len(run_source.code) < MOST_CARRIED
+    assert len(run_source.code) < MAX_CARRIED
     names: dict[str, Any] = {}
     exec(run_source.code, names)
     assert names["image"].tobytes() == as_rgb(image).tobytes()

@@ -267,7 +267,7 @@ def test_sizes_of_videos_are_checked_as_those_of_pictures(copy: Tiny, refused: R
 
 
 def test_options_of_videos_are_read_within_the_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("viz_core.hub.store.files._MOST_JSON", 10)
+    monkeypatch.setattr("viz_core.hub.store.files._MAX_JSON", 10)
     (tmp_path / "video_preprocessor_config.json").write_text(json.dumps({"size": {"shortest_edge": 4}}))
     with pytest.raises(HubError, match="is damaged"):
         load_video_options(LocalModel("x", "folder", tmp_path, "", "qwen2_vl", 0))

@@ -219,7 +219,7 @@ def test_what_paligemma_reads_sees_itself_in_both_directions(tiny_model: TinyMod
 def test_the_tower_of_a_large_packed_picture_is_not_kept(
     tiny_model: TinyModel, picture: Image.Image, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(layouts, "MOST_PATCHES", 31)
+    monkeypatch.setattr(layouts, "MAX_PATCHES", 31)
     run = tiny_model("qwen2_5_vl").run(TEXT, image=picture, max_new_tokens=0)
     assert run.frame is None
     assert [maps.id for maps in run.maps] == ["decoder-self"]

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from tests.viz_core.hub.families import build
 from viz_core.hub import HubError, HubModel, load_hub
-from viz_core.lab.circuits import MOST_PLACES, through_the_layers
+from viz_core.lab.circuits import MAX_PLACES, through_the_layers
 
 TEXT = "The cat sat on the mat."
 Head = Callable[[Any, Tensor], Tensor]
@@ -55,7 +55,7 @@ def test_each_row_is_the_state_through_norm_and_head(family: str, tmp_path: Path
     assert hooks(model) == listeners, "what listens sits on copies"
     assert found.residual < 1e-5
     assert len(found.tokens) == len(found.probabilities) == 3
-    assert found.read == tuple(token.label for token in run.tokens)[-MOST_PLACES:]
+    assert found.read == tuple(token.label for token in run.tokens)[-MAX_PLACES:]
     whole = model.engine.model
     ids = torch.tensor([[token.id for token in run.tokens]])
     with torch.inference_mode():

@@ -70,7 +70,7 @@ def test_the_page_is_headed_by_its_title_the_model_and_the_text():
 
 
 def test_maps_that_do_not_fit_stay_thumbnails():
-    page = page_of(View([make_group(5, 7)], view_words()), ViewState("cross", 0, 0), most_bytes=4 * 35)
+    page = page_of(View([make_group(5, 7)], view_words()), ViewState("cross", 0, 0), max_bytes=4 * 35)
     parts = decode_view(bytes_in(page)).parts
     # The first head fits; what an opening view is sent unasked comes as well.
     assert {"picture 0 cross 0", "picture 0 cross 1", "map 0.cross:0.0:mean:tokens"} <= set(parts)

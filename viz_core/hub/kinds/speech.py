@@ -99,7 +99,7 @@ class Speech(TextKind):
         budget = 1 if has_target else max(1, min(inputs.budget, room))
         lengths: list[int] = []  # before each token that is written: a model may detect the language by itself
 
-        def note_length(ids: Tensor, scores: Tensor) -> Tensor:
+        def on_length(ids: Tensor, scores: Tensor) -> Tensor:
             lengths.append(ids.shape[1])
             return scores
 
@@ -109,7 +109,7 @@ class Speech(TextKind):
             budget,
             GREEDY if has_target else inputs.sampling,
             inputs.max_seconds,
-            watching=[note_length],
+            watching=[on_length],
             language=inputs.language and f"<|{inputs.language}|>",
             task=inputs.task,
             **_ONE_CALL,

@@ -19,7 +19,7 @@ from PIL import Image
 from torch import Tensor
 
 from viz_core.hub.runs.pictures import Box, PatchGrid, box_seen
-from viz_core.hub.runs.tower_maps import MOST_PATCHES, CallSelector, Packed, merged_in_time, one_frame, unpacked
+from viz_core.hub.runs.tower_maps import MAX_PATCHES, CallSelector, Packed, merged_in_time, one_frame, unpacked
 from viz_core.hub.transformers_internals.private_names import best_resolution, internvl_tiles
 from viz_core.images.video import Video
 
@@ -198,7 +198,7 @@ def _qwen(context: LayoutContext, image: Image.Image) -> EncodedPicture:
     inputs = {name: made[name] for name in ("pixel_values", "image_grid_thw")}
     prompt = f"<|vision_start|>{context.token * order.size}<|vision_end|>"
     frames = None
-    if rows * columns <= MOST_PATCHES:
+    if rows * columns <= MAX_PATCHES:
         frames = unpacked(inputs["pixel_values"], inputs["image_grid_thw"], context.config.vision_config)
     return EncodedPicture(inputs, prompt, (_over_all(image, order),), frames)
 
@@ -231,13 +231,13 @@ def _qwen_video(context: LayoutContext, video: Video) -> EncodedPicture:
         inputs["second_per_grid_ts"] = torch.tensor([step * video.seconds / count])
     merged = zip(_each_frame(video, order), groups, strict=False)
     grids = tuple(replace(grid, frames=tuple(dict.fromkeys(group))) for grid, group in merged)
-    frames = unpacked(pixels[-rows * columns :], grid, vision) if rows * columns <= MOST_PATCHES else None
+    frames = unpacked(pixels[-rows * columns :], grid, vision) if rows * columns <= MAX_PATCHES else None
     return EncodedPicture(inputs, prompt, grids, frames)
 
 
 def _packed(context: LayoutContext, inputs: Mapping[str, Tensor]) -> CallSelector | None:
     grid = inputs["video_grid_thw" if "video_grid_thw" in inputs else "image_grid_thw"]
-    return Packed.of(context.config.vision_config, grid).laid_out if int(grid[0, 1:].prod()) <= MOST_PATCHES else None
+    return Packed.of(context.config.vision_config, grid).laid_out if int(grid[0, 1:].prod()) <= MAX_PATCHES else None
 
 
 _QWEN = Layout(

@@ -14,7 +14,7 @@ from viz_core.hub.store.checks import HubError
 from viz_core.hub.store.files import SAFE, LocalModel
 from viz_core.images.open_image import as_rgb
 
-_MOST_NARROW = 200  # sides of a picture whose shorter side is resized to the model's
+_MAX_NARROW = 200  # sides of a picture whose shorter side is resized to the model's
 
 
 def load_image_processor(place: LocalModel) -> Any:
@@ -41,7 +41,7 @@ class PictureInput:
 
     def encode(self, image: Image.Image) -> Float[Tensor, "1 channels height width"]:
         """The picture as the model takes it: resized, cut, normalised."""
-        if self.processor.size.get("shortest_edge") and max(image.size) > _MOST_NARROW * min(image.size):
+        if self.processor.size.get("shortest_edge") and max(image.size) > _MAX_NARROW * min(image.size):
             raise HubError("This picture is too long and narrow for the model. Cut out a part of it.")
         try:
             pixels = self.processor(images=as_rgb(image), return_tensors="pt")["pixel_values"]

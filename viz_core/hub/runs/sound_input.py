@@ -17,7 +17,7 @@ from viz_core.sounds.sound import RATE, Sound
 Head = tuple[int, int]
 """Layer and head of a decoder's cross-attention, each from 0."""
 
-_MOST = {"feature_size": 512, "n_fft": 2**13, "chunk_length": 120, "hop_length": 2**13, "sampling_rate": 2**18}
+_MAX = {"feature_size": 512, "n_fft": 2**13, "chunk_length": 120, "hop_length": 2**13, "sampling_rate": 2**18}
 """Of an extractor, whose tables grow with them."""
 
 _TASKS = ("transcribe", "translate")
@@ -86,7 +86,7 @@ def load_sound_input(path: Path, config: Any, name: str) -> SpectrogramInput:
         settings = feature_extractor_config(path)
     except (OSError, ValueError):
         raise HubError("{name} lacks its preprocessor_config.json, which says how it hears.", name=name) from None
-    for size, most in _MOST.items():
+    for size, most in _MAX.items():
         number = settings.get(size, 1)
         if not isinstance(number, int) or not 0 < number <= most:
             raise HubError(

@@ -124,16 +124,16 @@ def human_bytes(count: int) -> str:
     return f"{count} B"
 
 
-MOST_PARTS = 10_000
+MAX_PARTS = 10_000
 """No model has so many layers, heads, experts or labels; a library makes each of them before it looks at a weight."""
 
-MOST_POSITIONS = 2**27
+MAX_POSITIONS = 2**27
 """Nor takes so many tokens: some libraries work out a table for all of them."""
 
-MOST_SIDE = 4096
+MAX_SIDE = 4096
 """Nor sees pictures of so many pixels on a side; its processor makes an array of 32-bit numbers of them."""
 
-MOST_PIXELS = 2**25
+MAX_PIXELS = 2**25
 """Nor so many pixels in all frames of a video together."""
 
 _SIDES = {"height", "width", "edge", "size", "pinpoints"}
@@ -145,7 +145,7 @@ def check_sizes(config: dict[str, Any], name: str) -> None:
     """Refuse a config with absurd numbers."""
     for key, value in _numbers(config):
         words = set(key.lower().split("_"))
-        most = MOST_PARTS if words & _PARTS else MOST_POSITIONS if words & _POSITIONS else math.inf
+        most = MAX_PARTS if words & _PARTS else MAX_POSITIONS if words & _POSITIONS else math.inf
         if value > most:
             raise _absurd("config.json", name, key, value)
 
@@ -161,7 +161,7 @@ def check_processor(config: dict[str, Any], file: str, name: str, counts_pixels:
         words = set(key.lower().split("_"))
         side = bool(words & _SIDES) and not (counts_pixels and "edge" in words)
         together = counts_pixels and bool(words & {"longest", "max"})
-        if value > (MOST_SIDE if side else MOST_PIXELS if together else MOST_SIDE**2):
+        if value > (MAX_SIDE if side else MAX_PIXELS if together else MAX_SIDE**2):
             raise _absurd(file, name, key, value)
 
 

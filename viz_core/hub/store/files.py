@@ -21,8 +21,8 @@ SAFETENSORS = "model.safetensors"
 SAFETENSORS_INDEX = "model.safetensors.index.json"
 PROCESSORS = ("preprocessor_config.json", "processor_config.json", "video_preprocessor_config.json")
 _PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
-_MOST_JSON = 2**25  # bytes of a config, or of an index of weights
-_MOST_HEADER = 2**25  # bytes that say what is in a file of weights
+_MAX_JSON = 2**25  # bytes of a config, or of an index of weights
+_MAX_HEADER = 2**25  # bytes that say what is in a file of weights
 _OTHERS = (".h5", ".msgpack", ".onnx", ".gguf", ".tflite")
 
 
@@ -115,7 +115,7 @@ def check_weight_names(names: Sequence[str], name: str) -> None:
 def read_json(path: Path, name: str) -> dict[str, Any]:
     """One of the folder's JSON files."""
     try:
-        if (path.exists() and not path.is_file()) or path.stat().st_size > _MOST_JSON:
+        if (path.exists() and not path.is_file()) or path.stat().st_size > _MAX_JSON:
             raise ValueError
         content = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -164,7 +164,7 @@ def _find_weights(path: Path, name: str) -> tuple[Path, ...]:
 def _count_parameters(file: Path, name: str) -> int:
     try:
         with file.open("rb") as content:
-            if int.from_bytes(content.read(8), "little") > _MOST_HEADER:
+            if int.from_bytes(content.read(8), "little") > _MAX_HEADER:
                 raise ValueError
         with safe_open(file, framework="pt") as tensors:
             return sum(math.prod(tensors.get_slice(key).get_shape()) for key in tensors.keys())  # noqa: SIM118

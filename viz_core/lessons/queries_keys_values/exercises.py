@@ -17,12 +17,12 @@ _CLOSE = 0.01  # of the weight that a key should have
 _COLD = 0.05  # edits; a Gaussian this narrow is a softmax at nearly no temperature
 
 
-def edit_kernels(most_edits: int) -> dict[str, Kernel]:
-    """Three kernels on edits: 1 up to most_edits and 0 beyond; a Gaussian so narrow that the nearest wins; a wide one.
+def edit_kernels(max_edits: int) -> dict[str, Kernel]:
+    """Three kernels on edits: 1 up to max_edits and 0 beyond; a Gaussian so narrow that the nearest wins; a wide one.
 
     The boxcar ends half an edit further, since edits are whole numbers and no width may be 0.
     """
-    return {"boxcar": with_width(boxcar, most_edits + 0.5), "cold": gaussian(_COLD), "wide": gaussian(most_edits + 0.5)}
+    return {"boxcar": with_width(boxcar, max_edits + 0.5), "cold": gaussian(_COLD), "wide": gaussian(max_edits + 0.5)}
 
 
 def edit_weights(query: str, keys: Sequence[str], kernel: Kernel) -> Float[Tensor, " keys"]:

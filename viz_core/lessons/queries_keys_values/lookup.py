@@ -68,7 +68,7 @@ def exact_lookup(query: str, keys: Sequence[str]) -> list[int]:
 
 
 def approximate_lookup(
-    query: str, keys: Sequence[str], most_edits: int, distance: Callable[[str, str], int] = edit_distance
+    query: str, keys: Sequence[str], max_edits: int, distance: Callable[[str, str], int] = edit_distance
 ) -> list[Found]:
     """Every key at most so many edits away, nearest first; equally near ones by their whole length, then in order.
 
@@ -76,7 +76,7 @@ def approximate_lookup(
         distance: `edit_distance` for whole keys, `beginning_distance` for their best beginning.
     """
     found = [Found(place, distance(query, key)) for place, key in enumerate(keys)]
-    within = [f for f in found if f.edits <= most_edits]
+    within = [f for f in found if f.edits <= max_edits]
     return sorted(within, key=lambda f: (f.edits, edit_distance(query, keys[f.place]), f.place))
 
 

@@ -138,7 +138,7 @@ class LogitSplit(NamedTuple):
         heads = sorted(self.heads, key=lambda head: -abs(self.parts[head, step]))[:most]
         return sorted(heads, key=lambda head: -self.parts[head, step])
 
-    def most_for(self, step: int) -> int:
+    def max_for(self, step: int) -> int:
         """The head that adds most at a step."""
         return max(self.heads, key=lambda head: self.parts[head, step])
 

@@ -91,7 +91,7 @@ def test_heads_are_sorted_and_nothing_else_is_among_them() -> None:
     split = LogitSplit(names, parts, parts.sum(axis=0), ("a",), 0.0)
     assert split.strongest(0, 2) == [2, 1]
     assert split.strongest(0, 9) == [2, 3, 1]
-    assert split.most_for(0) == 2
+    assert split.max_for(0) == 2
     assert split.of_heads(0) == pytest.approx(-0.5)
 
 
