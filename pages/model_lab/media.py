@@ -245,23 +245,23 @@ def _show_pooling(chapter: Chapter, frame: Frame, weights: Float[np.ndarray, "he
 
 
 CROSS = "decoder-cross"
-_SPEECH_MOST_NAMED = 12
+_SPEECH_MAX_NAMED = 12
 
 
 def speech(chapter: Chapter, request: HubRequest, run: HubRun, sound: SoundFeatures, view: ViewState) -> None:
     """The sheet with the spectrogram; words to click; the opened head, and the mean of those that align, over time."""
     words = evaluate(request, word_times)
-    with chapter.card("heard"):
+    with chapter.card("sound"):
         _about(chapter, run, sound)
         if not words:
             st.info(chapter.words("no-words-heard"), icon=":material/hearing_disabled:")
-            chapter.figure("heard-alone", partial(sound_figure, sound, {}, (), 0, chapter.words.group("figure")))
+            chapter.figure("sound-alone", partial(sound_figure, sound, {}, (), 0, chapter.words.group("figure")))
             return
         number = _choose(chapter, request, words)
         word = words[number]
         curves, rest = _curves(chapter, request, sound, view, word.steps)
         chapter.figure(
-            "heard",
+            "sound",
             partial(sound_figure, sound, curves, words, number, chapter.words.group("figure")),
             height=430,
             word=escape(word.text),
@@ -271,7 +271,7 @@ def speech(chapter: Chapter, request: HubRequest, run: HubRun, sound: SoundFeatu
             most=f"{(int(next(iter(curves.values())).argmax()) + 0.5) * sound.key_seconds:.2f}",
         )
         st.audio(sound.waveform.part(word.start, word.end).wav(), alt=chapter.words("part-of-sound"))
-        with chapter.claim_row("claims-heard"):
+        with chapter.claim_row("claims-sound"):
             chapter.claim("order", out_of_order(words), 0.0, count=len(words))
         st.download_button(
             chapter.words("words-csv"),
@@ -291,8 +291,8 @@ def _about(chapter: Chapter, run: HubRun, sound: SoundFeatures) -> None:
     chapter.text(
         "heard", seconds=f"{sound.waveform.seconds:.2f}", all=f"{all_seconds:g}", bands=sound.spectrogram.shape[0]
     )
-    links = [head_link(CROSS, layer, head) for layer, head in sound.aligning[:_SPEECH_MOST_NAMED]]
-    if len(sound.aligning) > _SPEECH_MOST_NAMED:
+    links = [head_link(CROSS, layer, head) for layer, head in sound.aligning[:_SPEECH_MAX_NAMED]]
+    if len(sound.aligning) > _SPEECH_MAX_NAMED:
         links[-1] += " …"
     chapter.text("aligning" if sound.aligning_named else "aligning-unnamed", heads=links)
 

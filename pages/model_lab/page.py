@@ -45,7 +45,7 @@ chapter.question()
 chapter.definition()
 offer = hub_offer()
 main = chapter.card("main")
-with main, st.container(gap="xsmall", key="asked"):
+with main, st.container(gap="xsmall", key="inputs"):
     model = chapter.require(choose_model(chapter, offer))
     card = chapter.require(load(chapter, model))
     inputs = read_inputs(chapter, model, card)
@@ -65,7 +65,7 @@ with main:
         broken = choose_error(chapter, card)
         menu = heads_menu(chapter)
     waiting = st.container(key="waiting")  # messages come and go here, and move nothing below them, nor take its focus
-    above_maps, maps = st.container(key="heard"), st.container(key="stage")
+    above_maps, maps = st.container(key="above-maps"), st.container(key="stage")
 
 language = current_language()
 with waiting:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from serving.models.model_folders import find_folder, own_folder
 from serving.models.model_spec import ModelAdapter, ModelSpec, Progress
-from serving.requests.request import Picture, Request, SoundInput, VideoInput, with_heads_off
+from serving.requests.request import Picture, RunRequest, SoundInput, VideoInput, with_heads_off
 from serving.settings import settings
 from viz_core.hub import HubError, HubModel, HubRun, HubVision, Sampling, load_hub
 from viz_core.hub.load import import_transformers
@@ -106,7 +106,7 @@ class HubVisionSpec(ModelAdapter[PictureModel]):
 
 
 @dataclass(frozen=True)
-class HubRequest(Request[HubModel, HubRun]):
+class HubRequest(RunRequest[HubModel, HubRun]):
     """What a model of the lab is given, a text, with a second or a target where it takes one, a picture or a video,
     both, or a sound, with what the model is told of it; and the heads that are switched off."""
 

@@ -78,7 +78,7 @@ class Picture:
         return file.getvalue()
 
 
-class Request(ABC, Generic[Model, Run]):
+class RunRequest(ABC, Generic[Model, Run]):
     """A model and its input: complete and hashable. Its run is a dataclass with a trace."""
 
     model: ModelSpec[Model]
@@ -119,7 +119,7 @@ class Request(ABC, Generic[Model, Run]):
         return run
 
 
-def run_key(request: Request[Any, Any]) -> tuple[str, Request[Any, Any]]:
+def run_key(request: RunRequest[Any, Any]) -> tuple[str, RunRequest[Any, Any]]:
     """Return the cache key of a request's run."""
     return ("run", request.without_payload)
 
@@ -221,10 +221,10 @@ class VideoInput:
 
 
 @dataclass(frozen=True)
-class ContributionRequest(Request[Any, Any]):
+class ContributionRequest(RunRequest[Any, Any]):
     """A request whose run has contribution shares, or lengths on one scale, in place of attention weights."""
 
-    base: Request[Any, Any]
+    base: RunRequest[Any, Any]
     lengths: bool = False
 
     @property

@@ -11,7 +11,7 @@ from jaxtyping import Float
 
 from serving.models.model_spec import ModelSpec, ShippedClassifier, ShippedTranslator
 from serving.requests.hub import OwnModelSpec
-from serving.requests.request import Picture, Request, with_heads_off
+from serving.requests.request import Picture, RunRequest, with_heads_off
 from viz_core.hub import HubModel, Sampling
 from viz_core.lab.walk import walk_picture, walk_writing
 from viz_core.lab.walk_records import Edits, Walk
@@ -26,7 +26,7 @@ from viz_core.view.shipped import picture_groups, translation_groups
 
 
 @dataclass(frozen=True)
-class ClassificationRequest(Request[PictureModel, Classification]):
+class ClassificationRequest(RunRequest[PictureModel, Classification]):
     """A picture to classify, and the heads that are switched off."""
 
     model: ModelSpec[PictureModel]
@@ -53,7 +53,7 @@ class ClassificationRequest(Request[PictureModel, Classification]):
 
 
 @dataclass(frozen=True)
-class TranslationRequest(Request[Translator, Translation]):
+class TranslationRequest(RunRequest[Translator, Translation]):
     """A sentence to translate, the beam width, and the heads that are switched off, as pairs of site and number."""
 
     model: ModelSpec[Translator]

@@ -7,7 +7,7 @@ from typing import Any, Concatenate
 
 from serving.compute.cache import MISSING, LRUCache
 from serving.models.model_spec import ModelSpec, Progress
-from serving.requests.request import Request, run_key
+from serving.requests.request import RunRequest, run_key
 from serving.runners.picklable import check_picklable
 from serving.runners.runner import Answer, Arguments, Model, Run
 from viz_core.view.map_group import MapGroup
@@ -27,7 +27,7 @@ class LocalRunner:
     def load(self, model: ModelSpec[Any], progress: Progress | None = None) -> None:
         self._load(model, progress)
 
-    def warm(self, request: Request[Any, Any]) -> None:
+    def warm(self, request: RunRequest[Any, Any]) -> None:
         self.run(request)
 
     def evaluate_model(
@@ -41,19 +41,21 @@ class LocalRunner:
         check_picklable(function)
         return function(self._load(model), *args, **kwargs)
 
-    def find(self, request: Request[Model, Run]) -> Run | None:
+    def find(self, request: RunRequest[Model, Run]) -> Run | None:
         found: Run | None = self._cache.get(run_key(request), None)
         return found
 
-    def run(self, request: Request[Model, Run]) -> Run:
+    def run(self, request: RunRequest[Model, Run]) -> Run:
         found = self.run_all([request])[0]
         if isinstance(found, Exception):
             raise found
         return found
 
-    def run_all(self, requests: list[Request[Model, Run]]) -> list[Run | Exception]:
+    def run_all(self, requests: list[RunRequest[Model, Run]]) -> list[Run | Exception]:
         """Return a run or an error for each request; requests to one model run together."""
-        found: dict[Request[Model, Run], Any] = {one.without_payload: self._cache.get(run_key(one)) for one in requests}
+        found: dict[RunRequest[Model, Run], Any] = {
+            one.without_payload: self._cache.get(run_key(one)) for one in requests
+        }
         missing = {one.without_payload: one for one in requests if found[one] is MISSING}
         for kind, model in {(type(one), one.model) for one in missing.values()}:
             batch = [one for one in missing.values() if (type(one), one.model) == (kind, model)]
@@ -70,7 +72,7 @@ class LocalRunner:
 
     def evaluate(
         self,
-        request: Request[Model, Run],
+        request: RunRequest[Model, Run],
         function: Callable[Concatenate[Model, Run, Arguments], Answer],
         /,
         *args: Arguments.args,
@@ -79,5 +81,5 @@ class LocalRunner:
         check_picklable(function)
         return function(self._load(request.model), self.run(request), *args, **kwargs)
 
-    def groups(self, request: Request[Any, Any], labels: Mapping[str, str]) -> tuple[MapGroup, ...]:
+    def groups(self, request: RunRequest[Any, Any], labels: Mapping[str, str]) -> tuple[MapGroup, ...]:
         return request.groups(self.run(request), labels)

@@ -31,7 +31,7 @@ from serving.compute.slots import AbandonedError, BusyError
 from serving.models.model_registry import ModelRegistry
 from serving.models.model_spec import ModelSpec
 from serving.requests.hub import HubModelSpec
-from serving.requests.request import Request
+from serving.requests.request import RunRequest
 from serving.runners.model_server import ModelServer
 from serving.runners.remote_run import Outline
 from serving.runners.remote_runner import RemoteRunner
@@ -71,7 +71,7 @@ class Replica:
         return affinity
 
     @serve.batch(max_batch_size=_BATCH, batch_wait_timeout_s=_BATCH_SECONDS)  # type: ignore[untyped-decorator]
-    async def outline(self, requests: list[Request[Any, Any]]) -> list[Outline | Exception]:
+    async def outline(self, requests: list[RunRequest[Any, Any]]) -> list[Outline | Exception]:
         """Return runs without their traces, in batches."""
         return await asyncio.to_thread(self._server.outlines, requests)
 
@@ -85,7 +85,7 @@ class Replica:
             raise ValueError(f"method: expected one of {', '.join(ModelServer.methods)}, got {method!r}")
         return await _interruptible(getattr(self._server, method), subject, *args, **kwargs)
 
-    async def _outline(self, request: Request[Any, Any]) -> Outline:
+    async def _outline(self, request: RunRequest[Any, Any]) -> Outline:
         if request.in_batches:
             found = await self.outline(request)  # Ray collects single requests into a list
         else:
@@ -145,7 +145,7 @@ def on_serve(address: str, cache: LRUCache) -> RemoteRunner:
     def pool_handle() -> Any:  # the pool may come up later
         return serve.get_app_handle(APPLICATION)
 
-    def execute(method: str, subject: ModelSpec[Any] | Request[Any, Any], *args: Any, **kwargs: Any) -> Any:
+    def execute(method: str, subject: ModelSpec[Any] | RunRequest[Any, Any], *args: Any, **kwargs: Any) -> Any:
         affinity = (subject if isinstance(subject, ModelSpec) else subject.model).affinity
         end = time.monotonic() + _TIMEOUT
         while True:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from serving.compute.cache import MISSING
-from serving.requests.request import Request
+from serving.requests.request import RunRequest
 from serving.runners.local_runner import LocalRunner
 from viz_core.view.map_group import MapGroup
 from viz_core.view.requests import LayerPicture, Part, PartError, WeightsRequest
@@ -19,7 +19,7 @@ class RemoteMaps:
     """The `MapSource` of a group whose queries and keys are in another process."""
 
     execute: Callable[..., Any]
-    request: Request[Any, Any]
+    request: RunRequest[Any, Any]
     group: str
 
     def picture(self, layer: int) -> LayerPicture:
@@ -34,15 +34,17 @@ class RemoteMaps:
 class MapServer(LocalRunner):
     """Serves `RemoteMaps`."""
 
-    def picture(self, request: Request[Any, Any], group: str, layer: int) -> LayerPicture:
+    def picture(self, request: RunRequest[Any, Any], group: str, layer: int) -> LayerPicture:
         """Return thumbnails and fingerprints of one layer of a group."""
         return self._groups(request)[group].picture(layer)
 
-    def parts(self, request: Request[Any, Any], group: str, parts: Sequence[WeightsRequest]) -> list[Part | PartError]:
+    def parts(
+        self, request: RunRequest[Any, Any], group: str, parts: Sequence[WeightsRequest]
+    ) -> list[Part | PartError]:
         """Return parts of a group's maps: whole maps, tiles, or rows of a token."""
         return self._groups(request)[group].maps.parts(parts)
 
-    def _groups(self, request: Request[Any, Any]) -> dict[str, MapGroup]:
+    def _groups(self, request: RunRequest[Any, Any]) -> dict[str, MapGroup]:
         key = ("maps", request.without_payload)
         found = self._cache.get(key)
         if found is MISSING:

@@ -10,7 +10,7 @@ from typing import Any
 from jaxtyping import Float
 from torch import Tensor
 
-from serving.requests.request import Request
+from serving.requests.request import RunRequest
 from viz_core.trace import Trace
 
 
@@ -22,7 +22,7 @@ class Outline:
     sites: tuple[tuple[str, tuple[int, int, int, int]], ...]
 
 
-def outline(request: Request[Any, Any], run: Any) -> Outline:
+def outline(request: RunRequest[Any, Any], run: Any) -> Outline:
     """Return the outline of a run."""
     shapes = tuple((call.site, call.source.shape) for call in run.trace)
     return Outline(replace(request.for_transfer(run), trace=Trace()), shapes)

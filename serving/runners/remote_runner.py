@@ -9,7 +9,7 @@ from typing import Any, Concatenate
 
 from serving.compute.cache import LRUCache
 from serving.models.model_spec import ModelSpec, Progress
-from serving.requests.request import PayloadMissingError, Request, run_key
+from serving.requests.request import PayloadMissingError, RunRequest, run_key
 from serving.runners.picklable import check_picklable
 from serving.runners.remote_maps import RemoteMaps
 from serving.runners.remote_run import remote_run
@@ -34,7 +34,7 @@ class RemoteRunner:
     def load(self, model: ModelSpec[Any], progress: Progress | None = None) -> None:  # noqa: ARG002  # not reported from there
         self._execute("load", model)
 
-    def warm(self, request: Request[Any, Any]) -> None:
+    def warm(self, request: RunRequest[Any, Any]) -> None:
         self._execute("warm", request)
 
     def evaluate_model(
@@ -49,11 +49,11 @@ class RemoteRunner:
         answer: Answer = self._execute("evaluate_model", model, function, *args, **kwargs)
         return answer
 
-    def find(self, request: Request[Model, Run]) -> Run | None:
+    def find(self, request: RunRequest[Model, Run]) -> Run | None:
         found: Run | None = self._cache.get(run_key(request), None)
         return found
 
-    def run(self, request: Request[Model, Run]) -> Run:
+    def run(self, request: RunRequest[Model, Run]) -> Run:
         found = self.find(request)
         if found is None:
             run: Run = remote_run(self._fetch("outline", request), partial(self._fetch, "rows", request))
@@ -63,7 +63,7 @@ class RemoteRunner:
 
     def evaluate(
         self,
-        request: Request[Model, Run],
+        request: RunRequest[Model, Run],
         function: Callable[Concatenate[Model, Run, Arguments], Answer],
         /,
         *args: Arguments.args,
@@ -73,11 +73,11 @@ class RemoteRunner:
         answer: Answer = self._fetch("evaluate", request, function, *args, **kwargs)
         return answer
 
-    def groups(self, request: Request[Any, Any], labels: Mapping[str, str]) -> tuple[MapGroup, ...]:
+    def groups(self, request: RunRequest[Any, Any], labels: Mapping[str, str]) -> tuple[MapGroup, ...]:
         groups = request.groups(self.run(request), labels)
         return tuple(replace(group, source=RemoteMaps(self._fetch, request, group.id)) for group in groups)
 
-    def _fetch(self, method: str, request: Request[Any, Any], *args: Any, **kwargs: Any) -> Any:
+    def _fetch(self, method: str, request: RunRequest[Any, Any], *args: Any, **kwargs: Any) -> Any:
         try:
             return self._execute(method, request.without_payload, *args, **kwargs)
         except PayloadMissingError:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from serving.models.model_spec import ModelSpec, Progress
-from serving.requests.request import Request
+from serving.requests.request import RunRequest
 from viz_core.view.map_group import MapGroup
 
 Model = TypeVar("Model")
@@ -31,7 +31,7 @@ class Runner(Protocol):
         """
         ...
 
-    def warm(self, request: Request[Any, Any]) -> None:
+    def warm(self, request: RunRequest[Any, Any]) -> None:
         """Run a request in every process that may get it, so that later runs are faster.
 
         Raises:
@@ -54,11 +54,11 @@ class Runner(Protocol):
         """
         ...
 
-    def find(self, request: Request[Model, Run]) -> Run | None:
+    def find(self, request: RunRequest[Model, Run]) -> Run | None:
         """Return the cached run of a request, or None."""
         ...
 
-    def run(self, request: Request[Model, Run]) -> Run:
+    def run(self, request: RunRequest[Model, Run]) -> Run:
         """Return the run of a request. A trace in another process fetches its weights when they are needed.
 
         Raises:
@@ -68,7 +68,7 @@ class Runner(Protocol):
 
     def evaluate(
         self,
-        request: Request[Model, Run],
+        request: RunRequest[Model, Run],
         function: Callable[Concatenate[Model, Run, Arguments], Answer],
         /,
         *args: Arguments.args,
@@ -81,6 +81,6 @@ class Runner(Protocol):
         """
         ...
 
-    def groups(self, request: Request[Any, Any], labels: Mapping[str, str]) -> tuple[MapGroup, ...]:
+    def groups(self, request: RunRequest[Any, Any], labels: Mapping[str, str]) -> tuple[MapGroup, ...]:
         """Return the maps of a run, grouped for the attention view."""
         ...

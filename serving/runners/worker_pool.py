@@ -23,7 +23,7 @@ from typing import Any
 
 from serving.compute.slots import BusyError
 from serving.models.model_spec import ModelSpec
-from serving.requests.request import Request
+from serving.requests.request import RunRequest
 from serving.runners.worker import CANCEL, Task, TaskResult
 from serving.runners.worker_template import CopiedProcess, WorkerTemplate, can_copy
 from viz_core.runtime.interruption import may_end
@@ -57,7 +57,7 @@ class WorkerPool:
             made = [threads.submit(Worker, environment, self._template) for _ in range(count)]
         self.workers = tuple(one.result() for one in made)
 
-    def execute(self, method: str, subject: ModelSpec[Any] | Request[Any, Any], *args: Any, **kwargs: Any) -> Any:
+    def execute(self, method: str, subject: ModelSpec[Any] | RunRequest[Any, Any], *args: Any, **kwargs: Any) -> Any:
         """Call a method of the subject's worker and return its result; "warm" is called in all workers.
 
         Raises:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from benchmarks.view_bytes import decode_view
 from tests.viz_core.view.attention_groups import make_group
 from ui.blocks import heads_off
-from ui.compute.heads import HeadImportance, HeadWorth, gradient_agreement
+from ui.compute.heads import HeadImportance, HeadImportances, gradient_agreement
 from ui.text import head_names
 from ui.text.head_names import HeadNames, head_at, head_name, places_of
 from ui.text.words import load_words
@@ -42,10 +42,10 @@ def test_heads_are_named_in_words_as_the_language_lists_them(
 @pytest.mark.parametrize(("order", "expected"), [((1, 2, 3, 4), 1.0), ((4, 3, 2, 1), -1.0), ((2, 1, 4, 3), 0.6)])
 def test_agreement_is_that_of_ranks(order: tuple[int, ...], expected: float) -> None:
     heads = [
-        HeadWorth("encoder.0.self", i, Difference(-cost, -cost, -cost), None, float(np.exp(gradient)))
+        HeadImportance("encoder.0.self", i, Difference(-cost, -cost, -cost), None, float(np.exp(gradient)))
         for i, (cost, gradient) in enumerate(zip((1, 2, 3, 4), order, strict=True))
     ]
-    assert gradient_agreement(HeadImportance("bleu", 1.0, 4, tuple(heads))) == pytest.approx(expected)
+    assert gradient_agreement(HeadImportances("bleu", 1.0, 4, tuple(heads))) == pytest.approx(expected)
 
 
 SITES = (("encoder.0.self", 2), ("encoder.1.self", 2), ("decoder.0.self", 1), ("decoder.0.cross", 3))

@@ -11,7 +11,7 @@ import streamlit as st
 
 from serving.models.model_spec import ModelSpec
 from ui.chapter.chapter import Chapter
-from ui.compute.heads import HeadImportance, HeadWorth, gradient_agreement
+from ui.compute.heads import HeadImportance, HeadImportances, gradient_agreement
 from ui.compute.slots import compute_cached
 from ui.text.head_names import HeadNames, head_name, head_title, layer_name
 from ui.text.numbers import localised, series
@@ -124,7 +124,7 @@ def score_examples(
 
 
 def head_importance_grid(
-    chapter: Chapter, model: str, measured: HeadImportance | None, heads: HeadNames, off: Sequence[str]
+    chapter: Chapter, model: str, measured: HeadImportances | None, heads: HeadNames, off: Sequence[str]
 ) -> None:
     """Draw the grid, with the measure and the order that the reader chooses."""
     if measured is None:
@@ -157,18 +157,18 @@ def head_importance_grid(
     chapter.finding("gradient-agrees", agreement > 0.5, correlation=f"{agreement:.2f}")
 
 
-def _values(measured: HeadImportance, measure: str) -> dict[HeadWorth, float]:
+def _values(measured: HeadImportances, measure: str) -> dict[HeadImportance, float]:
     """Return the measured value of each head that has one."""
     values = {head: getattr(head, measure) for head in measured.heads}
     return {head: each if measure == "gradient" else each.value for head, each in values.items() if each is not None}
 
 
-def _title(head: HeadWorth) -> str:
+def _title(head: HeadImportance) -> str:
     return head_title(head_name(head.site, head.head))
 
 
 def _worth_figure(
-    measured: HeadImportance,
+    measured: HeadImportances,
     measure: str,
     ordered: bool,
     only_significant: bool,
@@ -209,7 +209,7 @@ def _worth_figure(
     return lay_out(figure, title, labels["layer"], height=90 + 36 * len(sites), yaxis={"autorange": "reversed"})
 
 
-def _with_interval(head: HeadWorth, measure: str) -> str:
+def _with_interval(head: HeadImportance, measure: str) -> str:
     """Return the measured value with its interval."""
     if measure == "gradient":
         return f"{head.gradient:.3f}"

@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 import streamlit as st
 from jaxtyping import Float, Int
 
-from serving.requests.request import Request
+from serving.requests.request import RunRequest
 from ui.blocks.heads_off import open_head
 from ui.chapter.chapter import Chapter
 from ui.chapter.claims import Claim
@@ -167,7 +167,12 @@ def open_pair(groups: Sequence[MapGroup], cell: Cell) -> None:
 
 
 def score_products(
-    chapter: Chapter, request: Request[Any, Any], groups: Sequence[MapGroup], view: ViewState, *, rotated: bool = False
+    chapter: Chapter,
+    request: RunRequest[Any, Any],
+    groups: Sequence[MapGroup],
+    view: ViewState,
+    *,
+    rotated: bool = False,
 ) -> None:
     """Draw the terms of query times key for one pair of the open head, chosen here or clicked in the map.
 
@@ -209,7 +214,7 @@ def score_products(
 
 
 def _draw_parts(
-    chapter: Chapter, controls: Controls, request: Request[Any, Any], pair: tuple[str, int, int, int, int]
+    chapter: Chapter, controls: Controls, request: RunRequest[Any, Any], pair: tuple[str, int, int, int, int]
 ) -> None:
     """Draw the score by what was written into the residual stream of the key, or of the query."""
     words = controls.words

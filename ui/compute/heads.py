@@ -28,7 +28,7 @@ IMPORTANCE = "heads.json"
 
 
 @dataclass(frozen=True)
-class HeadWorth:
+class HeadImportance:
     """What the score does without a head, and with no other in its layer; None where that was not measured yet."""
 
     site: str
@@ -44,16 +44,16 @@ class HeadWorth:
 
 
 @dataclass(frozen=True)
-class HeadImportance:
+class HeadImportances:
     """The measurement of a model, over its whole test split."""
 
     metric: str  # "bleu" or "accuracy"
     base: float
     examples: int
-    heads: tuple[HeadWorth, ...]
+    heads: tuple[HeadImportance, ...]
 
 
-def head_importance(name: str, folder: Path | None = None) -> HeadImportance | None:
+def head_importance(name: str, folder: Path | None = None) -> HeadImportances | None:
     """What the heads of a shipped model are worth; None where that was not measured.
 
     Raises:
@@ -63,7 +63,7 @@ def head_importance(name: str, folder: Path | None = None) -> HeadImportance | N
     return read_importance(path, read_card(path))
 
 
-def gradient_agreement(measured: HeadImportance) -> float:
+def gradient_agreement(measured: HeadImportances) -> float:
     """Spearman's rank correlation of what the score loses without a head and what its gradient says, -1 to 1."""
     both = [(-head.without.value, head.gradient) for head in measured.heads if head.without is not None]
     ranks = np.argsort(np.argsort(np.array(both), axis=0), axis=0)
@@ -71,7 +71,7 @@ def gradient_agreement(measured: HeadImportance) -> float:
     return float(np.atleast_2d(np.corrcoef(costs, gradients))[0, 1])
 
 
-def read_importance(folder: Path, card: ModelCard) -> HeadImportance | None:
+def read_importance(folder: Path, card: ModelCard) -> HeadImportances | None:
     """The measurement that lies beside a checkpoint; None where there is none, or one of other weights."""
     path = folder / IMPORTANCE
     if not path.is_file():
@@ -81,10 +81,12 @@ def read_importance(folder: Path, card: ModelCard) -> HeadImportance | None:
         if content["sha256"] != card.config.get("sha256"):
             return None
         heads = tuple(
-            HeadWorth(h["site"], h["head"], _difference(h.get("without")), _difference(h.get("alone")), h["gradient"])
+            HeadImportance(
+                h["site"], h["head"], _difference(h.get("without")), _difference(h.get("alone")), h["gradient"]
+            )
             for h in content["heads"]
         )
-        return HeadImportance(content["metric"], content["base"], content["examples"], heads)
+        return HeadImportances(content["metric"], content["base"], content["examples"], heads)
 
 
 def _difference(numbers: list[float] | None) -> Difference | None:

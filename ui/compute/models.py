@@ -14,7 +14,7 @@ import numpy as np
 from serving.compute.singleton import existing, singleton
 from serving.models.model_registry import ModelRegistry
 from serving.models.model_spec import ModelSpec, ShippedTranslator
-from serving.requests.request import ContributionRequest, Request, run_key
+from serving.requests.request import ContributionRequest, RunRequest, run_key
 from serving.requests.shipped import TranslationRequest
 from serving.runners.local_runner import LocalRunner
 from serving.runners.remote_runner import RemoteRunner
@@ -72,7 +72,7 @@ def end_workers() -> None:
         pool.close()
 
 
-def run(request: Request[Model, Run], kind: str, message: str = "computing") -> Run:
+def run(request: RunRequest[Model, Run], kind: str, message: str = "computing") -> Run:
     """Return the run of a model on a request, computed in a slot; sessions with the same request share it.
 
     Args:
@@ -91,7 +91,7 @@ def run(request: Request[Model, Run], kind: str, message: str = "computing") -> 
 
 
 def evaluate(
-    request: Request[Model, Run],
+    request: RunRequest[Model, Run],
     function: Callable[Concatenate[Model, Run, Arguments], Answer],
     /,
     *args: Arguments.args,
@@ -117,7 +117,7 @@ def evaluate_model(
 
 
 def map_groups(
-    request: Request[Any, Any], words: str, language: str, contribution_kind: ContributionKind = ""
+    request: RunRequest[Any, Any], words: str, language: str, contribution_kind: ContributionKind = ""
 ) -> tuple[MapGroup, ...]:
     """Return the maps of a run for an attention view; they cache their thumbnails.
 

@@ -18,7 +18,7 @@ from viz_core.maps.contribution_shares import ContributionKind
 from viz_core.trace import HeadsOff
 from viz_core.view.map_group import MapGroup
 from viz_core.view.payload import View, encode_view
-from viz_core.view.requests import FileRequest, Request, wanted
+from viz_core.view.requests import FileRequest, ViewRequest, wanted
 from viz_core.view.save import RunSource, saved_view
 from viz_core.view.state import ViewState, read_message
 
@@ -158,7 +158,7 @@ def _state(view: View, message: Any, names: Mapping[str, str], default: ViewStat
     return state
 
 
-def _new_requests(message: Any, id_key: str) -> list[Request]:
+def _new_requests(message: Any, id_key: str) -> list[ViewRequest]:
     """Return what the browser requests in this message; each message is answered once."""
     message_id = _field(message, "id")
     if not isinstance(message_id, str) or message_id == st.session_state.get(id_key):

@@ -8,7 +8,7 @@ import numpy as np
 
 from viz_core.view.components import WORD_NAMES, Sections, frame
 from viz_core.view.map_group import MapGroup
-from viz_core.view.requests import FileRequest, Part, Request
+from viz_core.view.requests import FileRequest, Part, ViewRequest
 from viz_core.view.responses import answer, initial_requests
 from viz_core.view.state import ViewState
 
@@ -67,7 +67,7 @@ def encode_view(
     turn: int = 0,
     known: bool = False,
     words: bool = True,
-    wants: Sequence[Request] = (),
+    wants: Sequence[ViewRequest] = (),
     max_wants: int = MAX_WANTS,
     files: Mapping[FileRequest, bytes] | None = None,
     offers: Sequence[str] = (),

@@ -180,7 +180,7 @@ class UnknownRequest:
 
 FILES: dict[str, FileRequest] = {kind: FileRequest(kind) for kind in get_args(FileKind)}
 
-Request = GroupRequest | FileRequest | UnknownRequest
+ViewRequest = GroupRequest | FileRequest | UnknownRequest
 
 _KINDS: dict[str, type[Any]] = {
     "picture": ThumbnailsRequest,
@@ -198,7 +198,7 @@ _MAP = r":([0-9]{1,4}\.[0-9]{1,4}(?:_[0-9]{1,4}\.[0-9]{1,4}){0,511}):(mean|max):
 _FORM = re.compile(rf"([a-z]+) {_PLACE}(?:{_MAP})?((?: [qk]?[0-9]{{1,6}})*)")
 
 
-def read_request(text: str) -> Request:
+def read_request(text: str) -> ViewRequest:
     """What the browser asks for; `UnknownRequest` where it is not a request, or not spelt as above."""
     if text in FILES:
         return FILES[text]
@@ -220,7 +220,7 @@ def read_request(text: str) -> Request:
     return request if str(request) == text else UnknownRequest(text)
 
 
-def wanted(message: object) -> list[Request]:
+def wanted(message: object) -> list[ViewRequest]:
     """What a message of the browser asks for: {..., "wants": [text, ...]}."""
     wants = message.get("wants") if isinstance(message, Mapping) else None
     return [read_request(want) for want in wants if isinstance(want, str)] if isinstance(wants, list) else []

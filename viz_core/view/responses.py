@@ -28,9 +28,9 @@ from viz_core.view.requests import (
     PartError,
     PartRequest,
     Pin,
-    Request,
     ThumbnailsRequest,
     TokenRequest,
+    ViewRequest,
     WeightsRequest,
     finite_measures,
 )
@@ -115,12 +115,12 @@ def _places(pairs: Pairs, side: int) -> list[int]:
     return [-1 if (place := pair[side]) is None else place for pair in pairs]
 
 
-def answer(find: Callable[[int, str], MapGroup | None], requests: Iterable[Request]) -> dict[Request, Part]:
+def answer(find: Callable[[int, str], MapGroup | None], requests: Iterable[ViewRequest]) -> dict[ViewRequest, Part]:
     """The requested parts of groups, found by input and id; those that do not exist are left out.
 
     All requests for weights of a group go to its `MapSource` at once.
     """
-    parts: dict[Request, Part | PartError | None] = {}
+    parts: dict[ViewRequest, Part | PartError | None] = {}
     weights: dict[tuple[int, str], tuple[MapGroup, list[WeightsRequest]]] = {}
     for request in requests:
         if not isinstance(request, GroupRequest) or (group := find(request.input, request.group)) is None:
@@ -174,9 +174,9 @@ FIRST_WEIGHTS = 2**28
 """The same for the open layer's: a reader would wait for it anyway, and a second question costs time as well."""
 
 
-def every_request(groups: Sequence[MapGroup], second: Sequence[MapGroup], max_bytes: int) -> list[Request]:
+def every_request(groups: Sequence[MapGroup], second: Sequence[MapGroup], max_bytes: int) -> list[ViewRequest]:
     """List all thumbnails, measures, what a search needs, and as many exact maps as fit: what a file holds."""
-    requests: list[Request] = []
+    requests: list[ViewRequest] = []
     room = max_bytes
     for number, of_input in enumerate((groups, second)):
         for group in of_input:
@@ -198,7 +198,7 @@ def every_request(groups: Sequence[MapGroup], second: Sequence[MapGroup], max_by
     return requests
 
 
-def initial_requests(groups: Sequence[MapGroup], state: ViewState) -> list[Request]:
+def initial_requests(groups: Sequence[MapGroup], state: ViewState) -> list[ViewRequest]:
     """List what is sent unrequested: thumbnails that are quick to compute, and small exact maps."""
     group = open_group(groups, state)
     size = len(group.query_tokens) * len(group.key_tokens)

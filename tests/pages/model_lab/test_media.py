@@ -50,7 +50,7 @@ def test_the_tones_and_a_text_over_them(open_page: OpenPage, folders: Path) -> N
     assert "[layer 2, head 3](#head=decoder-cross.1.2)" in page_text
     assert badges(app)["times of 6 words never decrease"]
     assert all("material/check" in claim for claim in claims(app))
-    _, opened, mean = drawn(app, "heard")
+    _, opened, mean = drawn(app, "sound")
     expected, _ = over_time(model, run, [(0, 1)], words[0].steps)
     assert opened["name"] == "layer 1, head 2"
     assert np.allclose(opened["y"], expected)
@@ -63,9 +63,9 @@ def test_the_tones_and_a_text_over_them(open_page: OpenPage, folders: Path) -> N
 
 def test_another_head_is_opened_and_one_that_is_none_of_these(open_page: OpenPage) -> None:
     app = open_page("model-lab", **LINK, head="decoder-cross.1.0")
-    assert [trace.get("name") for trace in drawn(app, "heard")][1:] == ["layer 2, head 1", "mean of aligning heads"]
+    assert [trace.get("name") for trace in drawn(app, "sound")][1:] == ["layer 2, head 1", "mean of aligning heads"]
     app = open_page("model-lab", **LINK, head="encoder-self.0.0")
-    assert [trace.get("name") for trace in drawn(app, "heard")][1:] == ["mean of aligning heads"]
+    assert [trace.get("name") for trace in drawn(app, "sound")][1:] == ["mean of aligning heads"]
 
 
 def test_a_file_is_heard_and_what_is_none_gets_a_sentence(open_page: OpenPage, folders: Path) -> None:

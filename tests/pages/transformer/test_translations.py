@@ -15,7 +15,7 @@ from benchmarks.view_bytes import decode_view
 from pages.transformer.decoding import percent, table_of_words
 from pages.transformer.heads import words_changed
 from tests.pages.reading import badges, components, drawn, finding, number, stands, texts
-from ui.compute.heads import HeadImportance, HeadWorth, head_importance
+from ui.compute.heads import HeadImportance, HeadImportances, head_importance
 from ui.text.words import ENGLISH, load_words
 from viz_core.maps.alignments import best_aligner
 from viz_core.maps.contributions import contribution_norms
@@ -167,15 +167,15 @@ def test_what_the_exercise_says_of_the_aligning_head_is_so(translator: Translato
 
 
 @pytest.fixture
-def measured(monkeypatch: pytest.MonkeyPatch) -> HeadImportance:
+def measured(monkeypatch: pytest.MonkeyPatch) -> HeadImportances:
     """Numbers that nobody measured: without head 1 of each layer the score falls, without head 2 it rises."""
     heads = []
     for site in translator_sites():
         for head in range(8):
             value = {0: -2.0, 1: 0.5}.get(head, -0.01 * head)
             worth = Difference(value, value - 0.3, value + 0.3)
-            heads.append(HeadWorth(site, head, worth, Difference(-5.0, -6.0, -4.0), 1.0 - value / 10))
-    found = HeadImportance("bleu", 51.0, 2197, tuple(heads))
+            heads.append(HeadImportance(site, head, worth, Difference(-5.0, -6.0, -4.0), 1.0 - value / 10))
+    found = HeadImportances("bleu", 51.0, 2197, tuple(heads))
     monkeypatch.setattr("ui.compute.heads.head_importance", lambda _: found)
     return found
 
@@ -185,7 +185,7 @@ def translator_sites() -> list[str]:
     return [kind.format(layer) for kind in kinds for layer in range(3)]
 
 
-def test_the_grid_of_what_heads_are_worth(open_page: OpenPage, measured: HeadImportance) -> None:
+def test_the_grid_of_what_heads_are_worth(open_page: OpenPage, measured: HeadImportances) -> None:
     parameters = {"t-text": "Go.", "t-section": "What heads are worth", "t-without": ["cross-3.2"]}
     app = open_page("transformer", **parameters)
     stands(app)

@@ -30,7 +30,7 @@ from serving.metrics import Metrics
 from serving.models.model_registry import ModelRegistry
 from serving.models.model_spec import ShippedClassifier, ShippedTranslator
 from serving.requests.hub import HubModelSpec, HubRequest, HubVisionSpec
-from serving.requests.request import Picture, Request
+from serving.requests.request import Picture, RunRequest
 from serving.requests.shipped import ClassificationRequest, TranslationRequest
 from serving.runners import ray_serve
 from serving.runners.local_runner import LocalRunner
@@ -53,12 +53,12 @@ VERBS = ("is here", "was late", "likes the sea", "has a book", "works at home", 
 LABELS = defaultdict(lambda: "label")
 
 
-def sentences() -> list[Request[Any, Any]]:
+def sentences() -> list[RunRequest[Any, Any]]:
     """Three sentences for each of a hundred visitors."""
     return [TranslationRequest(MODEL, text) for text in itertools.islice(load.sentences(), 300)]
 
 
-def pictures() -> list[Request[Any, Any]]:
+def pictures() -> list[RunRequest[Any, Any]]:
     """Every drawn picture for the shipped models, and for one of the lab."""
     grey = [ClassificationRequest(GREY, Picture(name, drawn_picture(name))) for name in GARMENTS]
     colour = [ClassificationRequest(COLOUR, Picture(name, drawn_picture(name))) for name in SCENES]
@@ -66,7 +66,7 @@ def pictures() -> list[Request[Any, Any]]:
     return [*grey, *colour, *(ClassificationRequest(lab, one.picture) for one in colour)]
 
 
-def lab_texts() -> list[Request[Any, Any]]:
+def lab_texts() -> list[RunRequest[Any, Any]]:
     """Two models of the lab by turns, so that both replicas have something to do."""
     texts = [f"{subject} {verb}." for subject in SUBJECTS for verb in VERBS[:3]]
     return [
@@ -78,14 +78,14 @@ def lab_texts() -> list[Request[Any, Any]]:
 def test_a_replica_dies_and_no_answer_is_wrong_or_lost(
     runner: RemoteRunner,
     replicas: Pool,
-    requests: Callable[[], Sequence[Request[Any, Any]]],
+    requests: Callable[[], Sequence[RunRequest[Any, Any]]],
     visitors: int,
     folders: Path,
 ) -> None:
     """All visitors ask at once; a replica is killed meanwhile. Every answer comes, and is that of a model here."""
     expected = list(requests())
-    answered: dict[Request[Any, Any], tuple[Any, torch.Tensor, torch.Tensor]] = {}
-    lost: list[tuple[Request[Any, Any], BaseException]] = []
+    answered: dict[RunRequest[Any, Any], tuple[Any, torch.Tensor, torch.Tensor]] = {}
+    lost: list[tuple[RunRequest[Any, Any], BaseException]] = []
     middle = threading.Event()
 
     def visitor(number: int) -> None:

