@@ -10,7 +10,7 @@ from viz_core.attention.masking import all_of, length_mask, sum_of, window_mask
 from viz_core.attention.projection import check_width
 from viz_core.positional.scheme import Positions, PositionScheme, scheme_of
 from viz_core.trace import attend, site_of
-from viz_core.trace.arguments import check_device, check_number, check_positive_number, check_scores, check_whole
+from viz_core.trace.arguments import check_device, check_mask_and_bias, check_number, check_positive_number, check_whole
 from viz_core.trace.weights import Bias, Mask
 
 
@@ -132,8 +132,9 @@ class MultiHeadAttention(nn.Module):
         check_width("queries", queries, self.W_q)
         batch, num_queries, num_keys = *queries.shape[:2], projected.keys.shape[2]
         Q = self.positions.rotate(self._split(self.W_q(queries)), num_keys - num_queries)
-        check_scores(Q, projected.keys, mask, bias, self.softcap)
-        check_device(queries=queries, valid_lens=valid_lens)
+        check_device(queries=queries, valid_lens=valid_lens, mask=mask, bias=bias)
+        if mask is not None or bias is not None:  # before they are joined with the layer's own
+            check_mask_and_bias(mask, bias, (batch, self.num_heads, num_queries, num_keys))
         lengths = None if valid_lens is None else length_mask(valid_lens, batch, num_queries, num_keys)[:, None]
         window = None if self.window is None else window_mask(num_queries, num_keys, self.window, Q.device)[None, None]
         heads = attend(

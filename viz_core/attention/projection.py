@@ -3,7 +3,8 @@
 import torch
 from torch import Tensor, nn
 
-from viz_core.trace.arguments import can_be_read, check_axes, check_integers, check_like
+from viz_core.trace.arguments import can_be_read, check_axes, check_device, check_integers, check_like, check_tensors
+from viz_core.trace.tensors import is_autocast_on
 
 
 def check_width(name: str, X: Tensor, projection: nn.Linear) -> None:
@@ -18,6 +19,29 @@ def check_features(name: str, X: Tensor, layer: nn.Linear) -> None:
     check_like(name, X, layer.weight)
     if not X.dim() or X.shape[-1] != layer.in_features:
         raise ValueError(f"{name}: expected vectors of width {layer.in_features}, got shape {tuple(X.shape)}")
+
+
+def check_norm_inputs(norm: nn.Module, norm_shape: tuple[int, ...], **named: Tensor) -> None:
+    """Raise ValueError unless all are of one shape (..., *norm_shape), no wider than the norm's weights, on its device.
+
+    Their types may differ under autocast. A norm without weights takes any type.
+    """
+    weight = getattr(norm, "weight", None)
+    weight = weight if isinstance(weight, Tensor) and not weight.is_meta else None
+    for name, X in named.items():
+        check_tensors(**{name: X})
+        if X.shape[-len(norm_shape) :] != norm_shape:
+            sides = ", ".join(map(str, norm_shape))
+            raise ValueError(f"{name}: expected (..., {sides}), got shape {tuple(X.shape)}")
+        if weight is None:
+            continue
+        wide = torch.promote_types(X.dtype, weight.dtype) != weight.dtype
+        if wide and not is_autocast_on(X.device.type):
+            raise ValueError(f"{name}: expected {weight.dtype} as the norm's weights are, got {X.dtype}")
+        check_device(**{name: X}, weights=weight)
+    shapes = [tuple(X.shape) for X in named.values()]
+    if len(set(shapes)) > 1:
+        raise ValueError(f"expected {' and '.join(named)} of one shape, got {' and '.join(map(str, shapes))}")
 
 
 def check_tokens(X: Tensor, embedding: nn.Embedding) -> None:

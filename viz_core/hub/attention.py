@@ -17,8 +17,11 @@ from viz_core.runtime.interruption import may_end
 from viz_core.trace import attend, site_of
 from viz_core.trace.after_attention import on_output, on_projected
 from viz_core.trace.difference import attend_difference
+from viz_core.trace.intervene import is_editing, refuse_edits
+from viz_core.trace.padding import allowed_keys
 from viz_core.trace.sites import projections
 from viz_core.trace.trace import current_trace
+from viz_core.trace.weight_edits import GivenWeights
 from viz_core.trace.weights import Bias, Mask
 
 ATTENTION_IMPLEMENTATION = "attention-atlas"
@@ -96,7 +99,9 @@ def attention_forward(
         mask = chosen if mask is None else mask & chosen
     if s_aux is not None:
         sinks = s_aux[None, :, None, None]
+    key_tokens = None
     if sinks is not None:
+        key_tokens = _tokens_beside_sink(mask, bias, key, site_of(module)) if is_editing() else None
         key, value, mask, bias = with_sink(key, value, mask, bias, sinks)
     options: dict[str, Any] = {
         "mask": mask,
@@ -110,7 +115,7 @@ def attention_forward(
     if hasattr(module, "lambda_init"):  # DiffLlama
         output = attend_difference(query, key, value, factor=_difference_factor(module), **options)
     else:
-        output = attend(query, key, value, **options, has_sink=sinks is not None)
+        output = attend(query, key, value, **options, key_tokens=key_tokens)
         on_output(current_trace(), output)
     return output.transpose(1, 2).contiguous(), None
 
@@ -169,6 +174,17 @@ def with_sink(
         return key, value, mask, F.pad(column, (0, key.shape[2] - 1))
     shape = torch.broadcast_shapes(column.shape[:3], bias.shape[:3])
     return key, value, mask, torch.cat((column.expand(*shape, 1), bias.expand(*shape, -1)), dim=-1)
+
+
+def _tokens_beside_sink(
+    mask: Mask | None, bias: Bias | None, key: Float[Tensor, "batch key_heads keys d"], site: str | None
+) -> Bool[Tensor, "batch keys_and_sink"]:
+    """Return which keys are tokens once a sink comes first; ValueError if edits give weights, as a sink has no name."""
+    refuse_edits(site, GivenWeights, "a layer without a learned sink, which given weights do not name")
+    batch, _, num_keys, _ = key.shape
+    tokens = allowed_keys(mask, bias, batch, num_keys)
+    tokens = torch.ones(batch, num_keys, dtype=torch.bool, device=key.device) if tokens is None else tokens
+    return F.pad(tokens, (1, 0), value=False)
 
 
 def _chosen(indices: Int[Tensor, "batch queries chosen"], num_keys: int) -> Bool[Tensor, "batch 1 queries keys"]:

@@ -7,18 +7,16 @@ import math
 from collections.abc import Callable
 from typing import cast
 
-import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from viz_core.attention.projection import check_features
+from viz_core.attention.projection import check_features, check_norm_inputs
 from viz_core.models.block_options import BOOK, BlockOptions, Norm
 from viz_core.models.encoder_decoder import TokenReader
 from viz_core.positional.sinusoidal import PositionalEncoding
 from viz_core.trace import name_sites
-from viz_core.trace.arguments import check_device, check_number, check_tensors, check_whole
-from viz_core.trace.tensors import is_autocast_on
+from viz_core.trace.arguments import check_number, check_whole
 from viz_core.trace.weights import Bias, Mask
 
 
@@ -55,7 +53,7 @@ class AddNorm(nn.Module):
         Raises:
             ValueError: if X is not a floating-point tensor of the norm's width and device.
         """
-        self._check(X=X)
+        check_norm_inputs(self.ln, self.norm_shape, X=X)
         return self.ln(X) if self.norm_first else X
 
     def forward(self, X: Float[Tensor, "*batch d"], Y: Float[Tensor, "*batch d"]) -> Float[Tensor, "*batch d"]:
@@ -64,26 +62,9 @@ class AddNorm(nn.Module):
         Raises:
             ValueError: if X and Y are not floating-point tensors of the norm's width and device, or differ in shape.
         """
-        self._check(X=X, Y=Y)
-        if X.shape != Y.shape:
-            raise ValueError(f"expected X and Y of one shape, got {tuple(X.shape)} and {tuple(Y.shape)}")
+        check_norm_inputs(self.ln, self.norm_shape, X=X, Y=Y)
         added = X + self.dropout(Y)
         return added if self.norm_first else self.ln(added)
-
-    def _check(self, **named: Tensor) -> None:
-        weight = getattr(self.ln, "weight", None)  # other norms may have none
-        weight = weight if isinstance(weight, Tensor) and not weight.is_meta else None
-        for name, X in named.items():
-            check_tensors(**{name: X})  # one by one: under autocast their types may differ
-            if X.shape[-len(self.norm_shape) :] != self.norm_shape:
-                sides = ", ".join(map(str, self.norm_shape))
-                raise ValueError(f"{name}: expected (..., {sides}), got shape {tuple(X.shape)}")
-            if weight is None or (X.dtype == weight.dtype and X.device == weight.device):
-                continue
-            wide = torch.promote_types(X.dtype, weight.dtype) != weight.dtype
-            if wide and not is_autocast_on(X.device.type):
-                raise ValueError(f"{name}: expected {weight.dtype} as the norm's weights are, got {X.dtype}")
-            check_device(**{name: X}, weights=weight)
 
 
 class PositionWiseFFN(nn.Module):

@@ -195,7 +195,16 @@ def check_scores(
         raise ValueError(f"expected queries and keys of one batch size, got {queries.shape[0]} and {keys.shape[0]}")
     if queries.shape[1] % keys.shape[1] if keys.shape[1] else queries.shape[1]:
         raise ValueError(f"expected key heads to divide query heads, got {keys.shape[1]} and {queries.shape[1]}")
-    scores = (*queries.shape[:3], keys.shape[2])
+    check_mask_and_bias(mask, bias, (*queries.shape[:3], keys.shape[2]))
+    check_device(queries=queries, mask=mask, bias=bias)
+    if softcap is not None:
+        check_positive_number(softcap=softcap)
+    if scale is not None:
+        check_number(scale=scale)
+
+
+def check_mask_and_bias(mask: Tensor | None, bias: Tensor | None, scores: tuple[int, int, int, int]) -> None:
+    """Raise ValueError unless mask and bias are for scores of this batch, heads, queries and keys."""
     if mask is not None and (not isinstance(mask, Tensor) or mask.dtype != torch.bool):
         came = described(mask)
         raise ValueError(f"mask: expected booleans, True where a query may look, got {came}; numbers are a bias")
@@ -205,11 +214,6 @@ def check_scores(
     for name, tensor in (("mask", mask), ("bias", bias)):
         if tensor is not None and not _broadcasts(tuple(tensor.shape), scores):
             raise ValueError(f"{name}: expected a shape that broadcasts to {scores}, got {tuple(tensor.shape)}")
-    check_device(queries=queries, mask=mask, bias=bias)
-    if softcap is not None:
-        check_positive_number(softcap=softcap)
-    if scale is not None:
-        check_number(scale=scale)
 
 
 def check_values(keys: Tensor, values: Tensor) -> None:

@@ -5,6 +5,7 @@ to queries and keys after projection, never as a map.
 """
 
 from contextlib import nullcontext
+from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -35,7 +36,7 @@ def attend(
     softcap: float | None = None,
     dropout: float = 0.0,
     site: str | None = None,
-    has_sink: bool = False,
+    key_tokens: TokenMask | None = None,
 ) -> Float[Tensor, "batch heads queries v"]:
     """Return scaled dot-product attention by torch's fused kernel; recorded within `record()`.
 
@@ -52,8 +53,8 @@ def attend(
             kernel does that; the weights are computed for a block of queries at a time.
         dropout: probability of dropping a weight; recorded weights are those before dropout.
         site: the name of this call in a trace; "attention.N" unless given.
-        has_sink: whether the first key is a learned sink, not a token: edits count positions from the next one,
-            and leave the sink in sight.
+        key_tokens: True where a key is a token, whose positions edits count; other keys they leave in sight. Unless
+            given, the keys that some query may attend to.
 
     Fewer key heads than query heads are grouped queries (Ainslie 2023): each key head serves
     heads / key_heads neighbouring query heads. A query whose keys are all masked gets zeros.
@@ -74,65 +75,41 @@ def attend(
     if bias is not None and bias.dtype != queries.dtype:
         bias = bias.to(queries.dtype)  # as the kernel adds it: in float16, what lies below -65,504 masks
     scale = queries.shape[-1] ** -0.5 if scale is None else scale
-    batch, num_heads, num_queries, _ = queries.shape
-    num_keys, trace = keys.shape[2], current_trace()
+    (batch, num_heads, num_queries, _), num_keys, trace = queries.shape, keys.shape[2], current_trace()
 
     def tokens() -> TokenMask | None:
+        if key_tokens is not None:
+            return key_tokens
         given = None if trace is None else trace.tokens_given(site, batch, num_queries, num_keys)[1]
-        if given is not None:
-            return given
-        allowed, added = (each if each is None or not has_sink else each[..., 1:] for each in (mask, bias))
-        found = allowed_keys(allowed, added, batch, num_keys - has_sink)
-        if not has_sink:
-            return found
-        found = torch.ones(batch, num_keys - 1, dtype=torch.bool, device=keys.device) if found is None else found
-        return F.pad(found, (1, 0), value=False)
+        return allowed_keys(mask, bias, batch, num_keys) if given is None else given
 
-    edits = edits_at(site, (batch, num_heads, num_queries, num_keys), causal, tokens, queries.device, has_sink)
+    edits = edits_at(site, (batch, num_heads, num_queries, num_keys), causal, tokens, queries.device)
     causal = causal and num_queries > 1  # one new step attends to everything before it
+    projected = partial(Projected, queries, keys, mask, bias, causal, scale, softcap)
     if trace is not None and trace.differentiable:
-        projected = Projected(queries, keys, mask, bias, causal, scale, softcap, edits=edits)
-        return _attend_in_graph(projected, values, dropout, trace, site)
+        return _attend_in_graph(projected(edits=edits), values, dropout, trace, site)
     if trace is not None:
         own = values if trace.values else None
         source = stored(queries, keys, own, mask, bias, causal=causal, scale=scale, softcap=softcap, edits=edits)
         trace.add(source, site)
     if softcap is not None:
-        output = pooled_in_blocks(Projected(queries, keys, mask, bias, causal, scale, softcap), values, dropout)
+        output = pooled_in_blocks(projected(), values, dropout)
     else:
-        output = _attend_fused(queries, keys, values, mask, bias, causal, scale, dropout, trace is not None)
-    if edits is None:
-        return output
-    edited = Projected(queries, keys, mask, bias, causal, scale, softcap, edits=edits)
-    return edited_output(output, edited, values, dropout)
-
-
-def _attend_fused(
-    queries: Tensor,
-    keys: Tensor,
-    values: Tensor,
-    mask: Mask | None,
-    bias: Bias | None,
-    causal: bool,
-    scale: float,
-    dropout: float,
-    recorded: bool,
-) -> Float[Tensor, "batch heads queries v"]:
-    """Return attention by torch's kernel, with mask, bias and causality as its one mask."""
-    square = queries.shape[2] == keys.shape[2]
-    fused_causal = bool(causal and square and mask is None and bias is None)  # torch.export makes symbols of sizes
-    # Modes that record or edit plain PyTorch must not see this call.
-    with no_recording() if recorded else nullcontext(), without_edits() if is_editing() else nullcontext():
-        return F.scaled_dot_product_attention(
-            queries,
-            keys,
-            values,
-            attn_mask=None if fused_causal else _combine(mask, bias, causal, queries, keys),
-            dropout_p=dropout,
-            is_causal=fused_causal,
-            scale=scale,
-            enable_gqa=bool(queries.shape[1] != keys.shape[1]),  # torch.jit.trace makes tensors of sizes
-        )
+        # torch.export makes symbols of sizes, and torch.jit.trace tensors
+        fused_causal = bool(causal and num_queries == num_keys and mask is None and bias is None)
+        # Modes that record or edit plain PyTorch must not see this call.
+        with no_recording() if trace is not None else nullcontext(), without_edits() if is_editing() else nullcontext():
+            output = F.scaled_dot_product_attention(
+                queries,
+                keys,
+                values,
+                attn_mask=None if fused_causal else _combine(mask, bias, causal, queries, keys),
+                dropout_p=dropout,
+                is_causal=fused_causal,
+                scale=scale,
+                enable_gqa=bool(num_heads != keys.shape[1]),
+            )
+    return output if edits is None else edited_output(output, projected(edits=edits), values, dropout)
 
 
 def _attend_in_graph(

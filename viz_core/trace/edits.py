@@ -44,7 +44,6 @@ class Edit:
     cuts_pairs: ClassVar[bool] = False  # whether it cuts pairs of query and key, and nothing else
     needs_softmax: ClassVar[bool] = False  # whether it changes scores in another way than to cut keys
     needs_positions: ClassVar[bool] = True
-    gives_weights: ClassVar[bool] = False  # whether it gives a weight to each token
 
     def scores(self, scores: Scores, head: int, at: Positions) -> Scores:  # noqa: ARG002
         """Return a head's scores before the softmax, -inf at masked keys."""

@@ -83,14 +83,12 @@ def edits_at(
     causal: bool,
     tokens: Callable[[], TokenMask | None],
     device: torch.device | None = None,
-    has_sink: bool = False,
 ) -> Edits | None:
     """Return the edits of this call by the blocks around it; None without any. ValueError if one does not fit the call.
 
     Args:
         shape: batch, heads, queries and keys.
         tokens: gives True where a key is a token; only called if a position counts.
-        has_sink: whether the first key is a learned sink.
     """
     blocks = _current()
     if not blocks:
@@ -115,8 +113,6 @@ def edits_at(
     for edit in found:
         try:
             edit.check(shape)
-            if has_sink and edit.gives_weights:
-                raise ValueError("expected a layer without a learned sink, which given weights do not name")
         except ValueError as error:
             raise ValueError(f"site {site!r}: {error}") from None
     own = queries() if queries().shape[-1] == num_queries else text_positions(None, num_queries, device)
@@ -144,10 +140,14 @@ def edits_states() -> bool:
     return any(block.edits_states for block in _current())
 
 
-def refuse_edits(site: str | None) -> None:
-    """Raise ValueError if an edit names a call whose weights do not come from scaled dot products."""
-    if any(block.at(site) for block in _current()):
-        raise ValueError(f"site {site!r}: expected scaled dot-product attention, whose heads alone can be edited")
+def refuse_edits(
+    site: str | None,
+    kind: type[Edit] = Edit,
+    expected: str = "scaled dot-product attention, whose heads alone can be edited",
+) -> None:
+    """Raise ValueError if a call has an edit of a kind that its attention does not allow."""
+    if any(isinstance(edit, kind) for block in _current() for edit in block.at(site)):
+        raise ValueError(f"site {site!r}: expected {expected}")
 
 
 def is_editing() -> bool:

@@ -142,7 +142,6 @@ class GivenWeights(Edit):
 
     changes_weights: ClassVar[bool] = True
     needs_softmax: ClassVar[bool] = True
-    gives_weights: ClassVar[bool] = True
     # a matrix for each head and batch row, or one for all, without padding. Queries past its last row, and padding, are
     # unchanged.
     weights: Float[Tensor, "#batch #heads queries keys"]
