@@ -1,19 +1,22 @@
-"""A worker process with its own models, started by `serving.runners.worker_pool`, that receives tasks over a pipe.
+"""What runs in a worker process of `serving.runners.worker_pool`: one task at a time, or one batch of sentences.
 
-Sentences that arrive during a translation are then translated in one batch.
+On Linux without a GPU, whose driver a fork could not use, workers are forked from a server that has imported this
+module and loaded the models that ship: they share its memory until they write to it.
 """
 
 from __future__ import annotations
 
+import gc
 import os
 import pickle
 import signal
+import sys
 import threading
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from multiprocessing.connection import Connection
-from queue import Empty, SimpleQueue
+from ctypes import c_byte
+from functools import cache
+from multiprocessing import parent_process
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
@@ -28,136 +31,114 @@ from serving.settings import settings
 from viz_core.pretrained import available
 from viz_core.runtime.interruption import interruptible
 
-CANCEL = "cancel"
-_BATCH = 16
+GO_ON, CANCEL, EXIT = 0, 1, 2
+"""Values of the byte that a worker shares with its pool."""
+
 _MAX_RESULTS = 512
-_OTHERS = 2  # threads for other tasks: a long one must not delay short ones
+_STEP = 1.0  # seconds between two checks whether this process is still needed
+_shared: list[c_byte] = []
 
 
-class Task(NamedTuple):
-    """A call of a method of `ModelServer` or "outline"; or CANCEL, which cancels the task of this number."""
+class Call(NamedTuple):
+    """A call of a method of `ModelServer`, or "outline"."""
 
-    number: int
     method: str
-    subject: Any = None
+    subject: Any
     args: tuple[Any, ...] = ()
     kwargs: dict[str, Any] = {}  # noqa: RUF012  # never written to
 
 
-class TaskResult(NamedTuple):
-    """The value that a task returned, or the error that it raised."""
+class Result(NamedTuple):
+    """The value that a call returned, or the error that it raised."""
 
-    number: int
     value: Any
     raised: bool = False
 
 
-class TaskExecutor:
-    """Runs tasks in threads.
+def can_fork() -> bool:
+    """Return whether workers may be forked from a process with loaded models."""
+    gpu = any(Path(name).exists() for name in ("/dev/nvidiactl", "/dev/kfd"))
+    return sys.platform == "linux" and (settings().device == "cpu" or not gpu)
+
+
+@cache
+def registry() -> ModelRegistry:
+    """Return the models loaded in this process."""
+    return ModelRegistry()
+
+
+@cache
+def server() -> ModelServer:
+    """Return what runs the models of this process, with its share of the cache."""
+    cache_bytes = settings().cache_mb * 2**20 // max(1, settings().workers)
+    return ModelServer(registry(), LRUCache(_MAX_RESULTS, cache_bytes))
+
+
+def load_shipped() -> None:
+    """Load the models that ship, to be shared by forks; one that cannot be loaded says so when it is asked for."""
+    torch.set_num_threads(1)
+    for card in available(task="translation"):
+        with suppress(ValueError):
+            registry()(ShippedTranslator(card.name))
+    for card in available(task="classification"):
+        with suppress(ValueError):
+            registry()(ShippedClassifier(card.name))
+    gc.collect()
+    gc.freeze()  # a collection would write to every object, and so copy it
+
+
+def start(shared: c_byte) -> None:
+    """Prepare a worker process.
 
     Args:
-        server: whose methods are called.
-        send: sends a result; called from any thread.
+        shared: GO_ON, CANCEL or EXIT, as the pool says.
     """
-
-    def __init__(self, server: ModelServer, send: Callable[[TaskResult], None]) -> None:
-        self._server, self._send = server, send
-        self._cancelled: dict[int, threading.Event] = {}
-        self._waiting: SimpleQueue[Task] = SimpleQueue()
-        self._sentences, self._others = ThreadPoolExecutor(1), ThreadPoolExecutor(_OTHERS)
-
-    def submit(self, task: Task) -> None:
-        """Run a task, whose result is sent."""
-        if task.method == CANCEL:
-            self._cancelled.get(task.number, threading.Event()).set()
-            return
-        self._cancelled[task.number] = threading.Event()
-        if task.method == "outline" and task.subject.in_batches:
-            self._waiting.put(task)
-            self._sentences.submit(self._run_batch)
-        else:
-            self._others.submit(self._run, [task], lambda: [self._call(task)])
-
-    def _run_batch(self) -> None:
-        """Run all waiting sentences in one batch; nothing if an earlier batch included them."""
-        batch: list[Task] = []
-        with suppress(Empty):
-            while len(batch) < _BATCH:
-                batch.append(self._waiting.get_nowait())
-        if batch:
-            self._run(batch, lambda: self._server.outlines([one.subject for one in batch]))
-
-    def _call(self, task: Task) -> Any:
-        if task.method == "outline":
-            return self._server.outlines([task.subject])[0]
-        if task.method not in ModelServer.methods:
-            raise ValueError(f"method: expected one of {', '.join(ModelServer.methods)}, got {task.method!r}")
-        return getattr(self._server, task.method)(task.subject, *task.args, **task.kwargs)
-
-    def _run(self, tasks: list[Task], work: Callable[[], list[Any]]) -> None:
-        """Do the work of some tasks until all of them are cancelled."""
-        cancelled = [self._cancelled[one.number] for one in tasks]
-
-        def check() -> None:
-            if all(one.is_set() for one in cancelled):
-                raise AbandonedError(tasks[0].method)
-
-        try:
-            with interruptible(check):
-                values = work()
-        except BaseException as error:  # a Rust library's panic is not an Exception, and the caller waits for a result
-            values = [error] * len(tasks)
-        for one, value in zip(tasks, values, strict=True):
-            del self._cancelled[one.number]
-            self._send(TaskResult(one.number, value, isinstance(value, BaseException)))
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the server, which ends its workers
+    torch.set_num_threads(1)
+    _shared[:] = [shared]
+    threading.Thread(target=_exit_with_pool, daemon=True).start()
 
 
-def _packed(result: TaskResult) -> bytes:
+def run(packed: bytes) -> bytes:
+    """Return the packed results of packed calls: one call, or several of "outline" that run in one batch."""
+    calls: list[Call] = pickle.loads(packed)
+    try:
+        with interruptible(_check):
+            results = [Result(one, isinstance(one, Exception)) for one in _values(server(), calls)]
+    except BaseException as error:  # a Rust library's panic is not an Exception, and the caller waits for a result
+        results = [Result(error, raised=True)] * len(calls)
+    return pickle.dumps([_packed(one) for one in results])
+
+
+def _values(models: ModelServer, calls: list[Call]) -> list[Any]:
+    method, subject, args, kwargs = calls[0]
+    if method == "outline":
+        return models.outlines([one.subject for one in calls])
+    if method not in ModelServer.methods:
+        raise ValueError(f"method: expected one of {', '.join(ModelServer.methods)}, got {method!r}")
+    return [getattr(models, method)(subject, *args, **kwargs)]
+
+
+def _check() -> None:
+    if _shared and _shared[0].value != GO_ON:
+        raise AbandonedError("worker")
+
+
+def _packed(result: Result) -> bytes:
     """A pickled result; an error that cannot be pickled is replaced by its text."""
     try:
         packed = pack(result)
         if result.raised:
             pickle.loads(packed)  # errors with their own constructors may fail here
         return packed
-    except Exception:
-        error = RuntimeError(f"{type(result.value).__name__}: {result.value}")
-        return pickle.dumps(TaskResult(result.number, error, raised=True))
+    except Exception as error:
+        shown = result.value if result.raised else error
+        return pickle.dumps(Result(RuntimeError(f"{type(shown).__name__}: {shown}"), raised=True))
 
 
-def serve(connection: Connection, server: ModelServer) -> None:
-    """Run the tasks of a connection until its other end is closed."""
-    sending = threading.Lock()
-
-    def send(result: TaskResult) -> None:
-        packed = _packed(result)
-        with sending, suppress(OSError):  # the other end is closed
-            connection.send_bytes(packed)
-
-    executor = TaskExecutor(server, send)
-    with suppress(EOFError, OSError):
-        while True:
-            executor.submit(pickle.loads(connection.recv_bytes()))
-
-
-def load_shipped(registry: ModelRegistry) -> None:
-    """Load the models that ship; one that cannot be loaded says so when it is asked for."""
-    for card in available(task="translation"):
-        with suppress(ValueError):
-            registry(ShippedTranslator(card.name))
-    for card in available(task="classification"):
-        with suppress(ValueError):
-            registry(ShippedClassifier(card.name))
-
-
-def main(end: int) -> None:
-    """Run a worker process on its end of the pipe."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the server, which ends its workers
-    run(end, ModelRegistry())
-
-
-def run(end: int, registry: ModelRegistry) -> None:
-    """Run this process as a worker, with the models that are loaded already."""
-    torch.set_num_threads(1)
-    cache_bytes = settings().cache_mb * 2**20 // max(1, settings().workers)
-    serve(Connection(end), ModelServer(registry, LRUCache(_MAX_RESULTS, cache_bytes)))
-    os._exit(0)  # without waiting for running tasks
+def _exit_with_pool() -> None:
+    """End this process, also in the middle of a task, when the process of the pool has ended or wants it to."""
+    parent = parent_process()
+    while parent is not None and parent.is_alive() and _shared[0].value != EXIT:
+        parent.join(_STEP)
+    os._exit(0)

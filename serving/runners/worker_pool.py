@@ -1,43 +1,36 @@
 """Models in worker processes, so that all cores of this machine are used.
 
-The same request always goes to the same worker, which caches its run. A worker that dies, or does not stop in time, is
-replaced, and its tasks are sent again.
+The same request always goes to the same worker, which caches its run; models of the lab, which may take minutes to
+load, have workers of their own. Sentences that wait for a worker are translated in one batch. A worker that dies, or
+does not stop in time, is replaced, and its calls are made again.
 """
 
 from __future__ import annotations
 
-import itertools
+import gc
+import multiprocessing
 import os
 import pickle
-import socket
-import subprocess
-import sys
 import threading
 import time
-from collections.abc import Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
-from multiprocessing.connection import Connection
+from collections.abc import Iterator, Sequence
+from concurrent.futures import BrokenExecutor, Future, InvalidStateError, ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from serving.compute.slots import BusyError
 from serving.models.model_spec import ModelSpec
 from serving.requests.request import RunRequest
-from serving.runners.worker import CANCEL, Task, TaskResult
-from serving.runners.worker_template import CopiedProcess, WorkerTemplate, can_copy
+from serving.runners import worker
+from serving.runners.worker import CANCEL, EXIT, GO_ON, Call, Result, can_fork
 from viz_core.runtime.interruption import may_end
 
-_TRIES = 3  # for a task that ends its worker each time
+_BATCH = 16
 _STEP = 0.5  # seconds between two checks whether the result is still needed
-_GRACE = 5.0  # seconds in which a cancelled task must end
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.0, 30.0  # seconds before a worker that died at once is started again
-_SOON = 10.0  # seconds: a worker with a shorter life died at once
+_GRACE = 5.0  # seconds in which a cancelled call must end
 _ROOT = Path(__file__).resolve().parents[2]
-
-
-class WorkerDiedError(Exception):
-    """The process ended before it returned a result."""
+_starting = threading.Lock()
 
 
 class WorkerPool:
@@ -50,171 +43,199 @@ class WorkerPool:
     def __init__(self, count: int) -> None:
         if count < 1:
             raise ValueError(f"count: expected at least 1 worker, got {count}")
-        path = os.pathsep.join(filter(None, [str(_ROOT), os.environ.get("PYTHONPATH")]))
-        environment = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
-        self._template = WorkerTemplate(environment) if can_copy() else None
-        with ThreadPoolExecutor(count) as threads:
-            made = [threads.submit(Worker, environment, self._template) for _ in range(count)]
-        self.workers = tuple(one.result() for one in made)
+        self.workers = tuple(Worker() for _ in range(count))
+        self.lab_workers = tuple(Worker() for _ in range(count))  # processes start when they are needed
 
     def execute(self, method: str, subject: ModelSpec[Any] | RunRequest[Any, Any], *args: Any, **kwargs: Any) -> Any:
-        """Call a method of the subject's worker and return its result; "warm" is called in all workers.
+        """Call a method in the subject's worker and return its result; "warm" is called in all that may get it.
 
         Raises:
             BusyError: if the worker died in every try.
         """
-        if method == "warm":
-            with ThreadPoolExecutor(len(self.workers)) as threads:
-                list(threads.map(lambda worker: worker.warm(subject), self.workers))
-            return None
         model = subject if isinstance(subject, ModelSpec) else subject.model
-        worker = self.workers[hash(model.affinity or subject) % len(self.workers)]
-        return worker.execute(method, subject, *args, **kwargs)
+        workers = self.lab_workers if model.affinity else self.workers
+        if method == "warm" and not model.affinity:
+            with ThreadPoolExecutor(len(workers)) as threads:
+                list(threads.map(lambda one: one.warm(subject), workers))
+            return None
+        return workers[hash(model.affinity or subject) % len(workers)].execute(method, subject, *args, **kwargs)
 
     def close(self) -> None:
         """End all workers."""
-        for worker in self.workers:
-            worker.close()
-        if self._template is not None:
-            self._template.close()
+        for one in (*self.workers, *self.lab_workers):
+            one.close()
+        gc.collect()  # semaphores are given back to the system when their executors are collected
+
+
+class Task(NamedTuple):
+    """A call and its result; a cancelled future says that nobody waits for it."""
+
+    call: Call
+    future: Future[Any]
 
 
 class Worker:
-    """A worker process, which is replaced when it ends.
+    """An executor of one process, which is replaced when it ends. Calls wait here, so that sentences form a batch."""
 
-    Args:
-        environment: of the process.
-        template: of which it is a copy, or None.
-    """
-
-    def __init__(self, environment: Mapping[str, str], template: WorkerTemplate | None) -> None:
-        self._environment, self._template = environment, template
-        self._numbers = itertools.count()
-        self._changing = threading.Condition()
-        self._pending: dict[int, Future[Any]] = {}
+    def __init__(self) -> None:
+        self._waiting: list[Task] = []
+        self._thread = ThreadPoolExecutor(1)
+        self._lock = threading.Lock()
         self._warmed: list[Any] = []
-        self._connection: Connection | None = None
+        self._executor: ProcessPoolExecutor | None = None
+        self._shared: Any = None
         self._closed = False
-        self.process = self._start()
+        self.process: Any = None
+        """The running process; None before the first call."""
 
     def execute(self, method: str, subject: Any, *args: Any, **kwargs: Any) -> Any:
-        """Call a method in the process, again if the process dies, and return its result.
+        """Call a method in the process, once more if the process dies, and return its result.
 
         Raises:
-            BusyError: if it died in every try.
+            BusyError: if it died in both tries, or this worker is closed.
         """
-        for _ in range(_TRIES):
-            try:
-                return self._call(method, subject, *args, **kwargs)
-            except WorkerDiedError:
-                may_end()
-        raise BusyError(method)
-
-    def warm(self, request: Any) -> None:
-        """Run a request in this process, and in each that replaces it."""
-        if request not in self._warmed:
-            self._warmed.append(request)
-        self.execute("warm", request)
-
-    def close(self) -> None:
-        """End the process for good."""
-        with self._changing:
-            self._closed = True
-            self._changing.notify_all()
-        self.process.kill()
-        self.process.wait()
-
-    def _call(self, method: str, subject: Any, *args: Any, **kwargs: Any) -> Any:
-        future: Future[Any] = Future()
-        number = self._send(method, subject, args, kwargs, future)
+        task = Task(Call(method, subject, args, kwargs), Future())
+        with self._lock:
+            if self._closed:
+                raise BusyError(method)
+            self._waiting.append(task)
+            self._thread.submit(self._run_waiting)
         while True:
             try:
-                return future.result(_STEP)
+                return task.future.result(_STEP)
             except TimeoutError:
-                if future.done():
+                if task.future.done():
                     raise
                 try:
                     may_end()
                 except BaseException:
-                    self._cancel(number, future)
+                    task.future.cancel()
                     raise
 
-    def _send(self, method: str, subject: Any, args: Any, kwargs: Any, future: Future[Any]) -> int:
-        while True:
-            with self._changing:
-                if self._changing.wait_for(lambda: self._connection is not None or self._closed, _STEP):
-                    if self._connection is None:
-                        raise BusyError(method)
-                    number = next(self._numbers)
-                    packed = pickle.dumps(Task(number, method, subject, args, kwargs))
-                    self._pending[number] = future
-                    with suppress(OSError):  # the process is ending: `_receive` will notice
-                        self._connection.send_bytes(packed)
-                    return number
-            may_end()
+    def warm(self, request: Any) -> None:
+        """Run a request in this process, and in each that replaces it."""
+        self.execute("warm", request)
+        if request not in self._warmed:
+            self._warmed.append(request)
 
-    def _cancel(self, number: int, future: Future[Any]) -> None:
-        """Cancel a task, and kill the process if the task does not end."""
-        process = self.process
-        with self._changing:
-            if self._connection is not None:
-                with suppress(OSError):
-                    self._connection.send_bytes(pickle.dumps(Task(number, CANCEL)))
+    def close(self) -> None:
+        """End the process for good."""
+        with self._lock:
+            self._closed = True
+            self._end()
+        self._thread.shutdown()  # the running call ends with its process
 
-        def end() -> None:
-            if not future.done():
-                process.kill()
+    def _run_waiting(self) -> None:
+        """Run the first waiting call, with all sentences if it is one; nothing if an earlier batch had it."""
+        tasks = self._next_tasks()
+        try:
+            self._run(tasks)
+        except BrokenExecutor:
+            for one in tasks:  # alone, so that one that kills its worker takes no other with it
+                try:
+                    self._run([one])
+                except BrokenExecutor:
+                    _finish(one, Result(BusyError(one.call.method), raised=True))
 
-        timer = threading.Timer(_GRACE, end)
-        timer.daemon = True
-        timer.start()
+    def _next_tasks(self) -> list[Task]:
+        with self._lock:
+            waiting = [one for one in self._waiting if not one.future.cancelled()]
+            tasks = waiting[:1]
+            if tasks and _in_batches(tasks[0]):
+                tasks = [one for one in waiting if _in_batches(one)][:_BATCH]
+            self._waiting = [one for one in waiting if one not in tasks]
+        return tasks
 
-    def _start(self, pause: float = _FIRST_PAUSE) -> subprocess.Popen[bytes] | CopiedProcess:
-        """Start a process, and a thread that receives its results."""
-        ours, theirs = socket.socketpair()
-        with theirs:
-            process = self._process_for(theirs.fileno())
-        connection = Connection(ours.detach())
-        with self._changing:
-            self._connection = connection
-            self._changing.notify_all()
-        threading.Thread(target=self._receive, args=(process, connection, pause), daemon=True).start()
-        return process
+    def _run(self, tasks: Sequence[Task]) -> None:
+        """Run tasks in the process and finish them.
 
-    def _process_for(self, end: int) -> subprocess.Popen[bytes] | CopiedProcess:
-        """A process on this end of a pipe: a copy of the template, or one that imports everything itself."""
-        copied = None if self._template is None else self._template.copy(end)
-        return copied or subprocess.Popen(
-            [sys.executable, "-c", f"from serving.runners.worker import main; main({end})"],
-            pass_fds=[end],
-            env=self._environment,
-        )
+        Raises:
+            BrokenExecutor: if the process died.
+        """
+        tasks = [one for one in tasks if not one.future.cancelled()]
+        if not tasks:
+            return
+        try:
+            packed = self._submit(pickle.dumps([one.call for one in tasks]), tasks)
+            results = [pickle.loads(one) for one in pickle.loads(packed)]
+        except BrokenExecutor:
+            raise
+        except Exception as error:  # what cannot be pickled
+            results = [Result(error, raised=True)] * len(tasks)
+        for one, result in zip(tasks, results, strict=True):
+            _finish(one, result)
 
-    def _receive(self, process: subprocess.Popen[bytes] | CopiedProcess, connection: Connection, pause: float) -> None:
-        """Pass results on until the process ends, then start another."""
-        start = time.monotonic()
-        with suppress(Exception):  # the pipe is closed or broken
+    def _submit(self, packed: bytes, tasks: Sequence[Task]) -> bytes:
+        """Return the packed results, and cancel the work once nobody waits for it."""
+        try:
+            executor, end = self._running_executor(), None
+            self._shared.value = GO_ON
+            future = executor.submit(worker.run, packed)
             while True:
-                result: TaskResult = pickle.loads(connection.recv_bytes())
-                future = self._pending.pop(result.number)
-                if result.raised:
-                    future.set_exception(result.value)
-                else:
-                    future.set_result(result.value)
-        with self._changing:
-            self._connection = None
-            unanswered, self._pending = self._pending, {}
-        connection.close()
-        process.kill()
-        process.wait()
-        for future in unanswered.values():
-            future.set_exception(WorkerDiedError())
-        soon = time.monotonic() - start < _SOON
-        pause = min(_LONGEST_PAUSE, max(1.0, 2 * pause)) if soon else _FIRST_PAUSE
-        with self._changing:
-            if self._changing.wait_for(lambda: self._closed, pause):
-                return
-        self.process = self._start(pause)
+                with suppress(TimeoutError):
+                    return future.result(_STEP)
+                if all(one.future.cancelled() for one in tasks):
+                    self._shared.value = CANCEL
+                    end = end or time.monotonic() + _GRACE
+                    if time.monotonic() > end:
+                        self.process.kill()
+        except RuntimeError as error:  # BrokenExecutor, or the executor is shut down
+            with self._lock:
+                self._end()
+            raise BrokenExecutor(str(error)) from None
+
+    def _running_executor(self) -> ProcessPoolExecutor:
+        """The executor, with its process started and warmed."""
+        with self._lock:
+            if self._closed:
+                raise BrokenExecutor("closed")
+            if self._executor is not None:
+                return self._executor
+            context = multiprocessing.get_context("forkserver" if can_fork() else "spawn")
+            if can_fork():
+                context.set_forkserver_preload(["serving.runners.worker_template"])
+            self._shared = context.RawValue("b", GO_ON)
+            self._executor = executor = ProcessPoolExecutor(1, context, worker.start, (self._shared,))
+        with _on_path():
+            started = executor.submit(os.getpid).result()
+        self.process = next((one for one in multiprocessing.active_children() if one.pid == started), None)
+        if self.process is None:
+            raise BrokenExecutor("the process ended at once")
         for request in self._warmed:
-            with suppress(Exception):  # the next request shows the error
-                self.execute("warm", request)
+            executor.submit(worker.run, pickle.dumps([Call("warm", request)]))  # the next request shows an error
+        return executor
+
+    def _end(self) -> None:
+        """End the executor and its process; the caller has the lock."""
+        if self._executor is not None:
+            self._shared.value = EXIT  # for a process that is no child of the fork server any more
+            if self.process is not None:
+                self.process.kill()
+            self._executor.shutdown(wait=self._closed)  # waits for a thread that ends with the process
+            self._executor, self.process = None, None
+
+
+def _in_batches(task: Task) -> bool:
+    return task.call.method == "outline" and task.call.subject.in_batches
+
+
+def _finish(task: Task, result: Result) -> None:
+    with suppress(InvalidStateError):  # cancelled: nobody waits
+        if result.raised:
+            task.future.set_exception(result.value)
+        else:
+            task.future.set_result(result.value)
+
+
+@contextmanager
+def _on_path() -> Iterator[None]:
+    """Have the fork server, which starts with the first process and from the environment alone, find this package."""
+    with _starting:
+        before = os.environ.get("PYTHONPATH")
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(_ROOT), before]))
+        try:
+            yield
+        finally:
+            del os.environ["PYTHONPATH"]
+            if before is not None:
+                os.environ["PYTHONPATH"] = before

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 import time
 from pathlib import Path
 
+from serving.models.model_spec import NoModel
+from serving.runners import worker
 from viz_core.pretrained import Translation, Translator
 from viz_core.runtime.interruption import may_end
 
 
-def process(_model: Translator) -> int:
+def process(*_given: object) -> int:
     return os.getpid()
 
 
@@ -49,3 +52,22 @@ class WordyError(Exception):
 
 def complain(_model: Translator, _run: Translation) -> None:
     raise WordyError("this", "that")
+
+
+def refuse_to_cross(_model: Translator, _run: Translation) -> object:
+    """Return what cannot be pickled."""
+    return lambda: None
+
+
+def has_streamlit(_model: None) -> bool:
+    return "streamlit" in sys.modules
+
+
+def cached_runs(_model: None) -> int:
+    return len(worker.server()._cache)
+
+
+class LabModel(NoModel):
+    """No model either, but one that is sent to the workers of the lab."""
+
+    affinity = "lab"
