@@ -82,7 +82,10 @@ def common_data(
     return {
         "words": filled | sentences,
         "viewWords": {name: shown[name] for name in WORD_NAMES},
-        "measures": [{"name": each.name, "unit": each.unit} for each in MEASURES.values()],
+        "measures": [
+            {"name": each.name, "unit": each.unit, "target": each.target and asdict(each.target)}
+            for each in MEASURES.values()
+        ],
         "display": asdict(DisplayOptions()),
         "allowed": {name: pattern.replace(r"\w", r"\p{L}\p{N}_") for name, pattern in ALLOWED.items()},
     }

@@ -47,30 +47,43 @@ export function rowError(weights, columns) {
 
 const bits = (p) => (p > 0 ? -p * Math.log2(p) : 0);
 
+/** Measures without a target, null where they do not apply to a map. */
+const FORMULAS = {
+  entropy: ({ rowsSumToOne = true }, entropies) => (rowsSumToOne ? mean(entropies) : null),
+  information: ({ rows, columns, onItself, rowsSumToOne = true }, entropies, weights) => {
+    if (onItself || !rowsSumToOne) return null;
+    const marginal = Array.from({ length: columns }, (_, column) => mean(Array.from({ length: rows }, (_, row) => weights[row * columns + column])));
+    return Math.max(0, marginal.reduce((sum, p) => sum + bits(p), 0) - mean(entropies));
+  },
+  distance: ({ columns, seen }, _, weights) => (seen ? meanDistance(weights, columns, seen) : null),
+};
+const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.length;
+
+/** Mean weight on the target of a role (`Target` in viz_core/maps/head_measure.py); null where the map has none. */
+function targetMass({ offset, keys }, weights, { rows, columns, onItself, separators, seen }) {
+  if (offset !== null && (!onItself || (offset && (rows < 2 || seen)))) return null;
+  const first = seen && !seen.special ? [] : [0];
+  const places = offset === null ? (keys === "separators" ? separators : first) : [offset];
+  if (!places.length) return null;
+  let sum = 0;
+  for (let row = 0; row < rows; row += 1)
+    for (const place of places) {
+      const column = offset === null ? place : row + place;
+      if (column >= 0 && column < columns) sum += weights[row * columns + column];
+    }
+  return sum / (rows - Math.abs(offset ?? 0));
+}
+
 /**
  * Measures of one map by name, those of `viz_core.maps.register` that apply to it.
  *
+ * @param {{name: string, unit: string, target: {offset: number, keys: string}}[]} register
  * @param {{rows: number, columns: number, onItself: boolean, separators: number[], seen: {grid: number[], special: number}, rowsSumToOne: boolean}} info
  */
-export function measureMap(weights, { rows, columns, onItself, separators, seen = null, rowsSumToOne = true }) {
-  const at = (row, column) => weights[row * columns + column];
-  const mean = (of) => Array.from({ length: rows }, (_, row) => of(row)).reduce((sum, value) => sum + value, 0) / rows;
-  const found = {};
-  const entropies = Array.from({ length: rows }, (_, row) => weights.subarray(row * columns, (row + 1) * columns).reduce((sum, w) => sum + bits(w), 0));
-  if (rowsSumToOne) found.entropy = mean((row) => entropies[row]);
-  if (onItself) found.diagonal = mean((row) => at(row, row));
-  if (onItself && rows > 1 && !seen) {
-    found.previous = (mean((row) => (row ? at(row, row - 1) : 0)) * rows) / (rows - 1);
-    found.next = (mean((row) => (row + 1 < columns ? at(row, row + 1) : 0)) * rows) / (rows - 1);
-  }
-  found.first = mean((row) => at(row, 0));
-  if (separators.length) found.separator = mean((row) => separators.reduce((sum, column) => sum + at(row, column), 0));
-  if (seen) found.distance = meanDistance(weights, columns, seen);
-  if (!onItself && rowsSumToOne) {
-    const marginal = Array.from({ length: columns }, (_, column) => mean((row) => at(row, column)));
-    found.information = Math.max(0, marginal.reduce((sum, p) => sum + bits(p), 0) - found.entropy);
-  }
-  return found;
+export function measureMap(register, weights, info) {
+  const entropies = Array.from({ length: info.rows }, (_, row) => weights.subarray(row * info.columns, (row + 1) * info.columns).reduce((sum, w) => sum + bits(w), 0));
+  const values = register.map(({ name, target }) => [name, target ? targetMass(target, weights, info) : FORMULAS[name]?.(info, entropies, weights)]);
+  return Object.fromEntries(values.filter(([, value]) => value != null));
 }
 
 /** Mean distance from a patch to the patches it attends to, in patches (Dosovitskiy 2021, figure 7). */
@@ -93,7 +106,7 @@ function meanDistance(weights, columns, { grid: [height, width], special }) {
 
 /** What is said of the measures that a map has: the register's names and units, in its order, with their largest values. */
 export function measuresOf(register, info, map, hasErrors) {
-  const known = measureMap(map, info);
+  const known = measureMap(register, map, info);
   const maximum = {
     entropy: Math.log2(Math.max(2, info.columns)), distance: info.seen && Math.hypot(...info.seen.grid),
     information: Math.log2(Math.max(2, Math.min(info.rows, info.columns))),

@@ -46,18 +46,18 @@ const describe = ({ calls, info, errors, ...group }, measures) => ({
 });
 
 /** The answer to one request, {kind, shape, values, ...notes}, or null where there is none. */
-function answer(groups, request) {
+function answer(groups, measures, request) {
   const [kind, place, ...rest] = request.split(" ");
   const [id, heads, how, unit] = place.startsWith("0.") ? place.slice(2).split(":") : [rest.shift()];
   const group = groups.find((each) => each.id === id);
   if (!group || place[0] !== "0") return null;
   const { rows, columns } = group.info;
-  if (kind === "map" || kind === "measures") return ofMap(group, kind, heads, how, unit);
+  if (kind === "map" || kind === "measures") return ofMap(group, measures, kind, heads, how, unit);
   if (kind === "image") return group.info.seen && { kind: "bytes", ...group.info.seen.image };
   const layer = Number(rest[0]);
   const call = group.calls[layer];
   if (!call) return null;
-  if (kind === "picture") return thumbnails(group, layer);
+  if (kind === "picture") return thumbnails(group, measures, layer);
   if (kind === "token") return ofToken(group, layer, rest[1]);
   if (kind === "keys") {
     const values = new Float32Array(call.heads * 2 * columns);
@@ -91,7 +91,7 @@ function ofToken(group, layer, token) {
   return { kind: "exact", shape: [heads, length], values };
 }
 
-function ofMap(group, kind, heads, how, unit) {
+function ofMap(group, register, kind, heads, how, unit) {
   const { rows, columns } = group.info;
   const maps = heads.split("_").map((head) => group.mapOf(...head.split(".").map(Number)));
   const combined = combineMaps(maps, how);
@@ -104,10 +104,10 @@ function ofMap(group, kind, heads, how, unit) {
   const separators = [...new Set(group.info.separators.map((column) => columnWords[column]))];
   const info = { ...group.info, rows: shape[0], columns: shape[1], separators, rowsSumToOne: how === "mean" || maps.length === 1 };
   info.onItself &&= shape[0] === shape[1];
-  return { kind: "bytes", shape: [0], values: new Uint8Array(0), measures: measureMap(values, info) };
+  return { kind: "bytes", shape: [0], values: new Uint8Array(0), measures: measureMap(register, values, info) };
 }
 
-function thumbnails(group, layer) {
+function thumbnails(group, register, layer) {
   const { rows, columns } = group.info;
   const measures = [];
   const pictures = [];
@@ -115,7 +115,7 @@ function thumbnails(group, layer) {
   for (let head = 0; head < group.calls[layer].heads; head += 1) {
     const map = group.mapOf(layer, head);
     const [written, read] = group.errors?.map((side) => 1 - side[layer][head]) ?? [];
-    measures.push({ ...measureMap(map, group.info), ...(group.errors ? { written, read } : {}) });
+    measures.push({ ...measureMap(register, map, group.info), ...(group.errors ? { written, read } : {}) });
     const { height, width, most } = pooled(map, rows, columns, THUMBNAIL);
     size = [height, width];
     pictures.push(Uint8Array.from(most, (weight) => Math.round(255 * Math.sqrt(Math.min(1, weight)))));
@@ -130,7 +130,7 @@ function thumbnails(group, layer) {
  *
  * @param host the element it is drawn in
  * @param markup its HTML and style
- * @param data what Python says of views: {viewWords, measures: [{name, unit}], display: {name: value}, allowed: {name: pattern}}
+ * @param data what Python says of views: {viewWords, measures: [{name, unit, target}], display: {name: value}, allowed: {name: pattern}}
  * @param events {onSwitch: called with the heads that are off, "GROUP.LAYER.HEAD" each; onOpen: with what `open` takes}
  * @param {object} display the options that it begins with, where they differ from `data.display`
  */
@@ -141,7 +141,7 @@ export function makeView(host, markup, data, language, { onSwitch, onOpen }, dis
   const now = { groups: [], state: null, stamp: 0, off: new Set() };
 
   const send = (requests, known, message) => {
-    const found = requests.map((name) => [name, answer(now.groups, name)]);
+    const found = requests.map((name) => [name, answer(now.groups, data.measures, name)]);
     const sections = makeSections();
     const parts = found.filter(([, part]) => part).map(([name, { values, ...part }]) => ({ name, ...part, offset: sections.add(values) }));
     const header = {

@@ -54,7 +54,7 @@ MEASURED = """async (text) => {
   return Object.entries(sides).map(([id, [queries, keys]]) => {
     const onItself = id !== "cross";
     const group = makeGroup({ id, queryTokens: one[queries], keyTokens: one[keys], onItself, calls: one.calls[id] });
-    const measure = (layer, head) => measureMap(group.mapOf(layer, head), group.info);
+    const measure = (layer, head) => measureMap(measures, group.mapOf(layer, head), group.info);
     const ofLayer = ({ heads }, layer) => Array.from({ length: heads }, (_, head) => measure(layer, head));
     const values = group.calls.map(ofLayer);
     return { listed: measuresOf(measures, group.info, group.mapOf(0, 0), !onItself), values };

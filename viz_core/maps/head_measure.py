@@ -1,4 +1,8 @@
-"""What a measure of heads is: a name, a unit, a range, and sums over rows from which its value follows."""
+"""What a measure of heads is: a name, a unit, a range, and sums over rows from which its value follows.
+
+A measure with a target is a role: it is the share of attention on the target, and `viz_core.maps.roles` and the site
+without a server read the target from here.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -6,11 +10,11 @@ from functools import cached_property
 from typing import Literal
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from viz_core.maps.distance import Patches
-from viz_core.maps.measures import attention_entropy
+from viz_core.maps.measures import attention_entropy, offset_sum
 
 Unit = Literal["share", "bits", "patches", "positions", "accuracy"]
 """A share is a weight or a sum of weights, 0 to 1; an accuracy is 1 minus an error rate."""
@@ -67,6 +71,43 @@ class Example:
 
 
 @dataclass(frozen=True)
+class Target:
+    """The keys that a role is about: the one at an offset from each query, or the same ones for all queries."""
+
+    offset: int | None = None  # from query to key: -1 the token before, 0 itself, 1 the token after
+    keys: Literal["first", "separators"] = "first"  # without an offset
+
+    def applies(self, info: MapInfo) -> bool:
+        """Whether such maps have it."""
+        if self.offset is None:
+            return bool(self.places(info))
+        return info.has_neighbours if self.offset else info.is_square
+
+    def places(self, info: MapInfo) -> tuple[int, ...]:
+        """Keys that are the target of every query; of a picture, the first one only where it is not a patch."""
+        if self.keys == "separators":
+            return info.separators
+        return (0,) if info.patches is None or info.patches.num_special else ()
+
+    def sums(self, block: MapBlock) -> Float[Tensor, " heads"]:
+        """Weight on the target, summed over the rows."""
+        if self.offset is not None:
+            return offset_sum(block.weights, block.first + self.offset)
+        return block.weights[..., list(self.places(block.info))].sum(dim=(-2, -1))
+
+    def value(self, sums: Float[Tensor, " heads"], info: MapInfo) -> Float[Tensor, " heads"]:
+        """Mean over the queries that have it."""
+        return sums / (info.num_queries - abs(self.offset or 0))
+
+    def mask(self, info: MapInfo) -> Bool[Tensor, "queries keys"]:
+        """True where a key is the target of a query."""
+        query, key = torch.arange(info.num_queries)[:, None], torch.arange(info.num_keys)
+        if self.offset is not None:
+            return key == query + self.offset
+        return torch.isin(key, torch.tensor(self.places(info))).expand(info.num_queries, -1)
+
+
+@dataclass(frozen=True)
 class Measure:
     """A measure of a head, a number of at least 0, of maps with a softmax or of signed maps.
 
@@ -88,7 +129,23 @@ class Measure:
     signed: bool = False  # whether it is one of signed maps, of which a share of attention says nothing
     # a hand-worked map, which the tests check; None where the value is not computed from a map
     example: Example | None = None
+    target: Target | None = None  # of a role
 
     def fits(self, info: MapInfo) -> bool:
         """Whether it is defined for such maps, with a softmax or signed."""
         return self.signed == info.signed and self.applies(info)
+
+
+def role(name: str, order: int, target: Target, example: Example) -> Measure:
+    """Return the measure of a role: the mean weight on its target."""
+    return Measure(
+        name,
+        "share",
+        order,
+        target.applies,
+        lambda _: 1.0,
+        target.sums,
+        target.value,
+        example=example,
+        target=target,
+    )

@@ -7,7 +7,9 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from viz_core.maps.head_measure import MapInfo, Target
 from viz_core.maps.measures import equal_tokens, induction_targets, offset_mass, target_mass
+from viz_core.maps.register import MEASURES
 from viz_core.maps.word_maps import is_word, punctuation, separators
 
 REACH = 8
@@ -19,10 +21,15 @@ _PATTERNS = ("first", "separator", "punctuation", "same-word", "induction")
 COLUMNS = (*(f"{offset:+d}" for offset in OFFSETS), *_PATTERNS)
 """What `role_masses` measures of a map, in order."""
 
-ROLES = {"previous": "-1", "next": "+1", "diagonal": "+0"} | {name: name for name in _PATTERNS}
-"""The roles by the field's names, each with its column: attention heads that
+_TARGETS: dict[str, Target] = {name: each.target for name, each in MEASURES.items() if each.target}
 
-- previous, next, diagonal: look one token back, one ahead or at themselves (`offset_mass`; Voita 2019, section 4.1);
+ROLES = {name: name if target.offset is None else f"{target.offset:+d}" for name, target in _TARGETS.items()} | {
+    name: name for name in _PATTERNS
+}
+"""The roles by the field's names, each with its column: every measure with a target, and what only the words of a text
+decide. Attention heads that
+
+- diagonal, previous, next: look at themselves, one token back or one ahead (`offset_mass`; Voita 2019, section 4.1);
 - first: rest on the first token (`key_mass`; attention sinks, Xiao 2024, section 3.1);
 - separator, punctuation: look at tokens that separate or end, at signs (`key_mass`; Clark 2019, sections 3.2 and 3.3);
 - same-word: look at other places of the same word, M = mean_i sum_(j != i, t_j = t_i) w_ij (`target_mass`; duplicate
@@ -67,10 +74,10 @@ class RoleTargets:
         if on_itself:
             same.fill_diagonal_(False)
         visible = torch.ones_like(same).tril() if causal else torch.ones_like(same)
-        query, key = torch.arange(len(queries))[:, None], torch.arange(len(keys))
-        masks = {"previous": key == query - 1, "next": key == query + 1, "diagonal": key == query} if on_itself else {}
-        for name, places in (("first", (0,)), ("separator", separators(keys)), ("punctuation", punctuation(keys))):
-            masks[name] = torch.isin(key, torch.tensor(places)).expand(len(queries), -1)
+        info = MapInfo(len(queries), len(keys), on_itself, separators(keys))
+        masks = {name: target.mask(info) for name, target in _TARGETS.items() if on_itself or target.offset is None}
+        signs = torch.isin(torch.arange(len(keys)), torch.tensor(punctuation(keys)))
+        masks["punctuation"] = signs.expand(len(queries), -1)
         masks["same-word"] = same & visible
         return cls(visible, on_itself, masks | ({"induction": induction_targets(keys)} if on_itself else {}))
 
