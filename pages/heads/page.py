@@ -9,7 +9,7 @@ from pages.heads.parts import card_of_head, narrow_and_broad, sources, table_sec
 from pages.heads.plot import Plot, choose_plot, main_figure, maps_of_example
 from ui.chapter.chapter import Chapter
 from viz_core.circuits import ov_circuit, qk_circuit
-from viz_core.maps.roles import beyond_chance, role_masses
+from viz_core.maps.register import beyond_chance, role_masses
 
 chapter = Chapter("heads")
 chapter.question()

@@ -27,7 +27,7 @@ from PIL import Image
 from pages.heads.figures import sets_figure
 from ui.blocks.over_picture import weights_image
 from ui.compute.heads import HeadTable, head_scans
-from viz_core.maps.roles import beyond_chance
+from viz_core.maps.register import beyond_chance
 
 
 def card_of_head(chapter: Chapter, plot: Plot) -> None:

@@ -27,7 +27,7 @@ from viz_core.hub import HubCard, HubRun
 from viz_core.lab.heads_off import Without, switchable, without_heads
 from viz_core.lab.runs import KindCompared, compare_heads, shows_contributions
 from viz_core.lab.two_sentences import circuit, compare, predictions, sweep
-from viz_core.maps.contribution_shares import ContributionKind
+from viz_core.maps.contributions import ContributionKind
 from viz_core.trace import HeadsOff
 from viz_core.view.map_group import MapGroup
 

@@ -24,7 +24,7 @@ from ui.text.words import Words
 from viz_core.hub import HubCard, HubError, HubRun, check_name, check_revision, human_bytes
 from viz_core.hub.kinds import ModelKind, kind_named
 from viz_core.lab.runs import read_card
-from viz_core.maps.contribution_shares import ContributionKind
+from viz_core.maps.contributions import ContributionKind
 from viz_core.trace.coverage import group_uncovered, ranges
 from viz_core.view.map_group import MapGroup
 

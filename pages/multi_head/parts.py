@@ -22,7 +22,7 @@ from viz_core.lessons.multi_head.book_examples import LENGTHS, book_toy, is_sepa
 from viz_core.lessons.multi_head.broken import residuals, variant
 from viz_core.lessons.multi_head.costs import MultiHeadCost, divisors, multi_head_cost
 from viz_core.lessons.multi_head.steps import rounding_bound, walk_residual
-from viz_core.maps.contribution_shares import shares_of_call
+from viz_core.maps.contributions import shares_of_call
 from viz_core.view.map_group import MapGroup
 from viz_core.view.save import RunSource
 

@@ -24,7 +24,7 @@ from ui.widgets.figure_style import SIGNED_SCALE, Labels, lay_out
 from viz_core.lessons.transformer.decoding import LogitSplit, split_of_the_logits, through_the_layers
 from viz_core.lessons.transformer.layers import contributions_of, mark_by_layer
 from viz_core.maps.alignments import best_aligner
-from viz_core.maps.contribution_shares import ContributionKind
+from viz_core.maps.contributions import ContributionKind
 from viz_core.pretrained import Translation, Translator
 from viz_core.pretrained.bleu import bleu_of
 from viz_core.pretrained.samples import held_out

@@ -24,7 +24,7 @@ from viz_core.lessons.transformer.layers import (
     saved_tensors,
     unmasked_map,
 )
-from viz_core.maps.residuals import future_weight
+from viz_core.maps.fingerprints import future_weight
 from viz_core.models import anatomy
 from viz_core.pretrained import Translation, Translator
 from viz_core.view.state import ViewState

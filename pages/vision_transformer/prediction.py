@@ -27,7 +27,7 @@ from ui.text.words import current_language
 from ui.widgets.chart import named_parts
 from viz_core.lab.pictures import count_samples, right_statistics
 from viz_core.lessons.vision_transformer.patches import patches_shuffled, random_order
-from viz_core.maps.contribution_shares import ContributionKind
+from viz_core.maps.contributions import ContributionKind
 from viz_core.pretrained import Classification
 from viz_core.pretrained.bootstrap import percentage_right
 from viz_core.trace import HeadsOff

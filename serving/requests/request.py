@@ -16,7 +16,7 @@ from serving.decoding.videos import decode_video
 from serving.models.model_spec import ModelSpec
 from viz_core.images.open_image import as_rgb
 from viz_core.images.video import Video
-from viz_core.maps.contribution_shares import contribution_lengths, contribution_shares
+from viz_core.maps.contributions import contribution_lengths, contribution_shares
 from viz_core.sounds.sound import Sound
 from viz_core.trace import HeadsOff, recording_values
 from viz_core.view.map_group import MapGroup

@@ -9,7 +9,7 @@ const VERSION = 3;
 const MAX_TOKENS = 512; // on a side of a map that is sent whole
 const THUMBNAIL = 64;
 const MAX_PINS = 64;
-const SEPARATOR = /^(\[SEP\]|<\/s>|<eos>|<sep>|<\|endoftext\|>)$/;
+const SEPARATOR = new RegExp(`^(?:${JSON.parse(document.getElementById("data").textContent).separators})$`);
 
 /**
  * A kind of maps, as `MapGroup` is in Python.

@@ -30,7 +30,7 @@ BOOK = {
     "viz_core.trace": "attend attention_weights",
 }
 FLOORS = ("viz_core.attention.", "viz_core.positional.", "viz_core.models.", "viz_core.trace.")
-OTHER_FLOORS = {"model_lab": ("viz_core.hub.attention",), "heads": ("viz_core.maps.roles",)}
+OTHER_FLOORS = {"model_lab": ("viz_core.hub.attention",), "heads": ("viz_core.maps.register",)}
 
 
 def shown_code(chapter: str) -> list[Any]:

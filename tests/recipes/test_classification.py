@@ -19,8 +19,7 @@ from recipes.picture_sets import FASHION_MNIST, PictureSplit
 from recipes.reliability import calibration_bins
 from tests.recipes.bars import CONFIG, NAME, SMALL, bars
 from viz_core.lab.pictures import token_over_patches
-from viz_core.maps.relevance import gradient_relevance
-from viz_core.maps.rollout import attention_rollout
+from viz_core.maps.rollout import attention_rollout, gradient_relevance
 from viz_core.pretrained import CheckpointError, load, load_classifier, load_translator
 from viz_core.trace import record
 

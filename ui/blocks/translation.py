@@ -19,7 +19,7 @@ from ui.text.errors import explain
 from ui.text.markdown import escape
 from ui.text.words import ENGLISH, Words, current_language, load_words
 from ui.widgets.inputs import set_text, shared_text_input
-from viz_core.maps.contribution_shares import ContributionKind
+from viz_core.maps.contributions import ContributionKind
 from viz_core.pretrained import CheckpointError, TextError, Translation
 from viz_core.pretrained.bleu import book_sentence_bleu, sentence_bleu
 from viz_core.pretrained.samples import Sample, opening, sentence, sentences

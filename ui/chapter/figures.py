@@ -16,7 +16,7 @@ from ui.widgets.attention_view import MapGroup, ViewState, attention_view
 from ui.widgets.chart import Point, draw_chart
 from ui.widgets.controls import Controls
 from ui.widgets.heatmap import Heatmap, encode_heatmap, mount_heatmap
-from viz_core.maps.contribution_shares import ContributionKind
+from viz_core.maps.contributions import ContributionKind
 
 
 class Figures:

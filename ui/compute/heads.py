@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from viz_core.maps.roles import ROLES, surest_role
+from viz_core.maps.register import ROLES, surest_role
 from viz_core.pretrained.bootstrap import Difference
 from viz_core.pretrained.card import ModelCard, parsing, read_bytes, read_card
 from viz_core.pretrained.scan_inputs import SETS

@@ -22,7 +22,7 @@ from serving.runners.runner import Answer, Arguments, Model, Run, Runner
 from serving.settings import settings
 from ui.compute.slots import compute_cached, results, run_in_slot
 from ui.text.words import load_words
-from viz_core.maps.contribution_shares import ContributionKind
+from viz_core.maps.contributions import ContributionKind
 from viz_core.pretrained import Translation, Translator
 from viz_core.view.map_group import MapGroup
 

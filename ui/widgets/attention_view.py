@@ -14,7 +14,7 @@ from ui.text.head_names import head_at, places_of
 from ui.text.words import current_language, load_words
 from ui.widgets.component import component
 from ui.widgets.view_link import Cell, ViewLink, read_cell, read_link, write_link
-from viz_core.maps.contribution_shares import ContributionKind
+from viz_core.maps.contributions import ContributionKind
 from viz_core.trace import HeadsOff
 from viz_core.view.map_group import MapGroup
 from viz_core.view.payload import View, encode_view

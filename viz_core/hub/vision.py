@@ -11,7 +11,7 @@ from viz_core.hub.kinds.vision import Vision
 from viz_core.hub.model import HubModel
 from viz_core.hub.store.checks import HubError
 from viz_core.images.preprocessing import Prepared
-from viz_core.maps.relevance import relevance_maps
+from viz_core.maps.rollout import relevance_maps
 from viz_core.models.patch_grid import resize_grid
 from viz_core.pretrained import Classification
 from viz_core.trace import record

@@ -14,7 +14,7 @@ from viz_core.hub.model import HubModel
 from viz_core.hub.runs.run import HubRun
 from viz_core.hub.runs.sound_input import Head, SoundFeatures
 from viz_core.hub.runs.token_text import Token
-from viz_core.maps.time_warping import token_starts
+from viz_core.maps.alignments import token_starts
 
 # Scripts that put no blanks between words: there each character is one, as transformers and openai/whisper have it.
 _UNSPACED = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "MYANMAR")
@@ -41,7 +41,7 @@ def word_times(model: HubModel, run: HubRun, heads: Sequence[Head] = ()) -> tupl
     """The words of a run in order, each from the moment at which the step that writes it begins to the next word's.
 
     Rows of cross-attention are those of the words and of the end, columns those that are sound; dynamic time warping
-    through their mean over heads gives each step the moment at which it begins (`viz_core.maps.time_warping`).
+    through their mean over heads gives each step the moment at which it begins (`viz_core.maps.alignments`).
 
     Args:
         heads: layer and head of cross-attention, from 0; those that the model names unless given.

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from jaxtyping import Float, Int
 
-from viz_core.maps.roles import ROLES, surest_role
+from viz_core.maps.register import ROLES, surest_role
 
 Line: TypeAlias = dict[str, Any]
 """Of one text: by kind of maps its heads and, by measure, (3, heads): value, chance and query. Or an error."""

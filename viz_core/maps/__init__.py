@@ -1,10 +1,15 @@
 """Measures on attention maps: entropy, roles of heads, contributions, rollout, relevance, distance, residuals."""
 
 from viz_core.maps.alignments import alignment, best_aligner
-from viz_core.maps.contribution_shares import contribution_shares
-from viz_core.maps.contributions import contribution_norms, contribution_sum, contribution_vectors, value_lengths
+from viz_core.maps.contributions import (
+    contribution_norms,
+    contribution_shares,
+    contribution_sum,
+    contribution_vectors,
+    value_lengths,
+)
 from viz_core.maps.distance import Patches, mean_attention_distance, uniform_attention_distance
-from viz_core.maps.fingerprints import LayerMeasures, measure_layer
+from viz_core.maps.fingerprints import LayerMeasures, future_weight, measure_layer, row_sum_error
 from viz_core.maps.measures import (
     attention_entropy,
     combine_heads,
@@ -16,11 +21,8 @@ from viz_core.maps.measures import (
     target_mass,
     total_variation,
 )
-from viz_core.maps.register import MEASURES
-from viz_core.maps.relevance import gradient_relevance, relevance_maps
-from viz_core.maps.residuals import future_weight, row_sum_error
-from viz_core.maps.roles import ROLES, RoleTargets, role_masses
-from viz_core.maps.rollout import attention_rollout, rollout_by_layer
+from viz_core.maps.register import MEASURES, ROLES, RoleTargets, role_masses
+from viz_core.maps.rollout import attention_rollout, gradient_relevance, relevance_maps, rollout_by_layer
 from viz_core.maps.score_products import score_products
 from viz_core.maps.word_maps import merge_words, separators, word_numbers
 

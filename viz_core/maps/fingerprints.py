@@ -1,6 +1,6 @@
-"""Fingerprints of the heads of a layer: their measures and thumbnails, without ever holding a whole long map."""
+"""Fingerprints of the heads of a layer: measures, thumbnails and errors, without ever holding a whole long map."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -10,12 +10,42 @@ from torch import Tensor
 from viz_core.maps.distance import Patches, check_tokens
 from viz_core.maps.head_measure import MapBlock, MapInfo
 from viz_core.maps.register import MEASURES
-from viz_core.maps.residuals import row_error
 from viz_core.runtime.interruption import may_end
 from viz_core.runtime.parallel import parallel_map
 from viz_core.trace import AttentionCall
 from viz_core.trace.arguments import index_range
 from viz_core.trace.thumbnail import max_pooled
+
+
+def row_sum_error(trace: Iterable[AttentionCall], most: int | None = None) -> float:
+    """Largest |1 - sum_j a_ij| over every head of every call but signed ones; a row with every key masked counts as 0.
+
+    Args:
+        most: only so many of the last queries, which see the most keys; all of them unless given.
+    """
+    last = slice(None if most is None else -most, None)
+    errors = [row_error(call.weights(queries=last)) for call in trace if not call.signed]
+    return float(torch.stack(errors).max()) if errors else 0.0
+
+
+def row_error(weights: Float[Tensor, "*maps queries keys"]) -> Float[Tensor, ""]:
+    """Largest |1 - sum_j a_ij| over all rows, NaN if a row has one; a row with every key masked counts as 0."""
+    sums = weights.sum(dim=-1)
+    return torch.where(sums == 0, 0.0, (sums - 1).abs()).max()
+
+
+def future_weight(call: AttentionCall, most: int | None = None, first: int = 0) -> float:
+    """Largest size of a weight w_ij on a later key, j > i: 0 under a causal mask.
+
+    Args:
+        most: only so many of the first queries, which have the most future; all of them unless given.
+        first: from this query on, of those that may not look ahead: a prompt may be read in both directions.
+    """
+    rows = call.weights(queries=slice(first, None if most is None else first + most))
+    if not rows.numel():
+        return 0.0
+    return float(rows.triu(diagonal=1 + first + call.num_keys - call.num_queries).abs().max())
+
 
 # A block of at most so many weights is measured at a time: 1 MB.
 _BLOCK_WEIGHTS = 2**18
@@ -31,7 +61,7 @@ class LayerMeasures:
     Attributes:
         fingerprints: one for each head.
         overview: the largest weights, as in `AttentionCall.overview`.
-        row_error: largest deviation of a row sum from 1 (`viz_core.maps.residuals.row_error`); 0 for signed maps.
+        row_error: largest deviation of a row sum from 1 (`viz_core.maps.fingerprints.row_error`); 0 for signed maps.
     """
 
     fingerprints: tuple[Fingerprint, ...]

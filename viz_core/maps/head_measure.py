@@ -1,6 +1,6 @@
 """What a measure of heads is: a name, a unit, a range, and sums over rows from which its value follows.
 
-A measure with a target is a role: it is the share of attention on the target, and `viz_core.maps.roles` and the site
+A measure with a target is a role: it is the share of attention on the target, and `viz_core.maps.register` and the site
 without a server read the target from here.
 """
 

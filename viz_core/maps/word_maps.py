@@ -15,12 +15,12 @@ _CONTINUES = "##"  # WordPiece
 _APOSTROPHES = ("'", "\u2019")
 _SPECIAL = re.compile(r"<(?!0x[0-9A-F]{2}>)[^<>\s]+>|\[[A-Z]+\d*\]")  # a byte, as <0xE2>, is a piece like any other
 # Tokens that separate or end, as the common tokenizers write them.
-_SEPARATORS = re.compile(r"\[SEP\]|</s>|<eos>|<sep>|<\|endoftext\|>|<\|im_end\|>|<\|eot_id\|>|<end_of_turn>")
+SEPARATORS = re.compile(r"\[SEP\]|</s>|<eos>|<sep>|<\|endoftext\|>|<\|im_end\|>|<\|eot_id\|>|<end_of_turn>")
 
 
 def separators(tokens: Sequence[str]) -> tuple[int, ...]:
     """Places of the tokens that separate or end ("[SEP]", "</s>", "<eos>" and their like)."""
-    return tuple(i for i, token in enumerate(tokens) if _SEPARATORS.fullmatch(token))
+    return tuple(i for i, token in enumerate(tokens) if SEPARATORS.fullmatch(token))
 
 
 def punctuation(tokens: Sequence[str]) -> tuple[int, ...]:

@@ -10,7 +10,7 @@ from PIL import Image
 from torch import Tensor
 
 from viz_core.images.preprocessing import Preparation, Prepared
-from viz_core.maps.relevance import relevance_maps
+from viz_core.maps.rollout import relevance_maps
 from viz_core.models.patch_grid import interpolate_positions
 from viz_core.models.vit import ViT
 from viz_core.pretrained.card import CheckpointError, ModelCard

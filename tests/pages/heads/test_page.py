@@ -16,7 +16,7 @@ from ui.compute.heads import FOLDER, HeadScans, HeadTable, head_scans, scanned_m
 from ui.text.words import load_words
 from viz_core.hub import load_hub
 from viz_core.lab.scan import scan
-from viz_core.maps.roles import ROLES
+from viz_core.maps.register import ROLES
 from viz_core.pretrained.scan_inputs import SETS, scan_inputs
 
 OpenPage = Callable[..., AppTest]

@@ -11,8 +11,7 @@ from torch import Tensor, nn
 
 from tests.viz_core.hub.families import in_memory
 from viz_core.hub import instrument
-from viz_core.maps.contribution_shares import contribution_shares
-from viz_core.maps.contributions import contribution_sum
+from viz_core.maps.contributions import contribution_shares, contribution_sum
 from viz_core.maps.fingerprints import measure_layer
 from viz_core.maps.score_products import score_products
 from viz_core.trace import gate, head_outputs, intervene, load_trace, off, record, save_trace, uniform

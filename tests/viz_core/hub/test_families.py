@@ -30,8 +30,7 @@ from tests.viz_core.hub.families import (
 from tests.viz_core.hub.measured_table import ARCHITECTURES, measure, written_rows
 from viz_core.hub import ATTENTION_IMPLEMENTATION, HubModel, instrument, restore
 from viz_core.hub.attention import with_sink
-from viz_core.maps.fingerprints import measure_layer
-from viz_core.maps.residuals import future_weight
+from viz_core.maps.fingerprints import future_weight, measure_layer
 from viz_core.maps.score_products import score_products
 from viz_core.trace import Trace, attention_weights, intervene, off, patch_state, record, site_of, zero
 

@@ -17,10 +17,8 @@ from torch import Tensor
 from tests.viz_core.hub.families import HYBRIDS, hybrid
 from viz_core.hub import instrument, restore
 from viz_core.hub.transformers_internals.linear_rules import RULES, rules_of
-from viz_core.maps.contribution_shares import contribution_shares
-from viz_core.maps.contributions import contribution_norms, contribution_sum, contribution_vectors
-from viz_core.maps.fingerprints import measure_layer
-from viz_core.maps.residuals import row_sum_error
+from viz_core.maps.contributions import contribution_norms, contribution_shares, contribution_sum, contribution_vectors
+from viz_core.maps.fingerprints import measure_layer, row_sum_error
 from viz_core.models.projections import output_projection
 from viz_core.trace import (
     AttentionCall,

@@ -19,8 +19,8 @@ from tests.viz_core.hub.tiny_talkers import ALIGNING, SECONDS
 from viz_core.hub import HubError, HubModel, HubRun, load_hub
 from viz_core.hub.runs.sound_input import aligning_heads, languages_of, tasks_of
 from viz_core.hub.word_timestamps import word_times
-from viz_core.maps.residuals import future_weight, row_sum_error
-from viz_core.maps.time_warping import token_starts
+from viz_core.maps.alignments import token_starts
+from viz_core.maps.fingerprints import future_weight, row_sum_error
 from viz_core.sounds.sound import RATE, Sound
 from viz_core.sounds.tones import tone_sequence
 from viz_core.trace import intervene, off

@@ -20,7 +20,7 @@ from tests.viz_core.hub.tiny_talkers import TWO_TOWERS
 from viz_core.hub import HubError, HubModel, HubVision, load_hub
 from viz_core.lab.heads_off import switchable
 from viz_core.lessons.vision_transformer.patches import patchify, permutation_test, random_order
-from viz_core.maps.relevance import gradient_relevance
+from viz_core.maps.rollout import gradient_relevance
 
 TinyModel = Callable[[str], HubModel]
 FAMILIES = {"vit": 1, "deit": 2, "dinov2": 1, "registers": 5}

@@ -5,8 +5,7 @@ from __future__ import annotations
 import torch
 
 from tests.viz_core.maps.test_contribution_shares import encoder_and_trace
-from viz_core.maps.contribution_shares import contribution_lengths
-from viz_core.maps.contributions import contribution_norms
+from viz_core.maps.contributions import contribution_lengths, contribution_norms
 
 
 def test_lengths_of_all_heads_and_layers_are_on_one_scale() -> None:

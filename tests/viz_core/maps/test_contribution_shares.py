@@ -12,8 +12,7 @@ from torch import nn
 from tests.viz_core.hub.families import in_memory, inputs_of, output_of, projection_of
 from viz_core.attention import MultiHeadAttention
 from viz_core.hub import instrument
-from viz_core.maps.contribution_shares import contribution_shares
-from viz_core.maps.contributions import contribution_norms
+from viz_core.maps.contributions import contribution_norms, contribution_shares
 from viz_core.models import BlockOptions, Seq2SeqAttentionDecoder, TransformerEncoder
 from viz_core.models.projections import output_projection
 from viz_core.trace import AttentionCall, Trace, intervene, off, record, recording_values

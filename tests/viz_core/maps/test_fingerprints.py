@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from viz_core.maps.distance import Patches, mean_attention_distance
-from viz_core.maps.fingerprints import measure_layer
+from viz_core.maps.fingerprints import measure_layer, row_sum_error
 from viz_core.maps.measures import (
     attention_entropy,
     combine_heads,
@@ -15,7 +15,6 @@ from viz_core.maps.measures import (
     offset_mass,
     query_information,
 )
-from viz_core.maps.residuals import row_sum_error
 from viz_core.trace import AttentionCall, attend, record, record_weights
 
 

@@ -13,9 +13,9 @@ from torch import Tensor, nn
 import viz_core.hub.attention
 from tests.viz_core.hub.families import in_memory, inputs_of
 from viz_core.hub import instrument, restore
-from viz_core.maps.contribution_shares import contribution_shares
 from viz_core.maps.contributions import (
     contribution_norms,
+    contribution_shares,
     contribution_sum,
     contribution_vectors,
 )

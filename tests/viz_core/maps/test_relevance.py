@@ -6,7 +6,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from viz_core.maps.relevance import gradient_relevance, relevance_maps
+from viz_core.maps.rollout import gradient_relevance, relevance_maps
 from viz_core.models.vit import ViT
 from viz_core.trace import record
 

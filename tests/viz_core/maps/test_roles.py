@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from viz_core.maps.measures import diagonal_mass, induction_mass, key_mass, offset_mass
-from viz_core.maps.roles import COLUMNS, OFFSETS, ROLES, RoleTargets, beyond_chance, role_masses
+from viz_core.maps.register import COLUMNS, OFFSETS, ROLES, RoleTargets, beyond_chance, role_masses
 
 TOKENS = ["[CLS]", "The", "cat", ",", "the", "dog", ".", "[SEP]"]
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from transformers.models.whisper.generation_whisper import _dynamic_time_warping, _median_filter
 
-from viz_core.maps.time_warping import median_filter, token_starts, warping_path
+from viz_core.maps.alignments import median_filter, token_starts, warping_path
 
 SIZES = st.tuples(st.integers(1, 8), st.integers(1, 20))
 # Small whole numbers: many ways cost the same.

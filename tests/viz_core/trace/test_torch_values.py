@@ -12,8 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from tests.viz_core.trace.test_torch_models import HEADS, Block, D, HandAttn, encoder, padded
-from viz_core.maps.contribution_shares import contribution_shares
-from viz_core.maps.contributions import contribution_norms, contribution_sum
+from viz_core.maps.contributions import contribution_norms, contribution_shares, contribution_sum
 from viz_core.trace import gate, head_outputs, intervene, mean, mean_outputs, off, patch, record
 
 

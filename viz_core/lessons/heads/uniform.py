@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import torch
 
-from viz_core.maps.roles import COLUMNS, ROLES, RoleTargets, role_masses
+from viz_core.maps.register import COLUMNS, ROLES, RoleTargets, role_masses
 from viz_core.trace import attention_weights
 
 

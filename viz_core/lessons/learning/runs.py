@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
-from viz_core.maps.contribution_shares import ContributionShares, longest
+from viz_core.maps.contributions import ContributionShares, longest
 from viz_core.maps.measures import attention_entropy, diagonal_mass, induction_mass, key_mass, offset_mass
 from viz_core.tasks import TASKS, Plan, Shape, TaskRun, TaskTransformer
 from viz_core.tasks.film import BLANK, FILMS, TWO_HEADS, Film, accuracy_by_length

@@ -9,9 +9,8 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from viz_core.maps.contribution_shares import shares_of_call
-from viz_core.maps.contributions import contribution_norms, contribution_sum
-from viz_core.maps.residuals import future_weight
+from viz_core.maps.contributions import contribution_norms, contribution_sum, shares_of_call
+from viz_core.maps.fingerprints import future_weight
 from viz_core.models.anatomy import Step, encoder_steps
 from viz_core.models.projections import output_projection
 from viz_core.models.transformer import TransformerEncoder, TransformerEncoderBlock

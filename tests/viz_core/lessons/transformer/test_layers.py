@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from viz_core.attention import MultiHeadAttention
 from viz_core.lessons.transformer import layers as claims
 from viz_core.lessons.transformer.layers import encoder_shapes, saved_tensors, unmasked_logits
-from viz_core.maps.residuals import row_sum_error
+from viz_core.maps.fingerprints import row_sum_error
 from viz_core.models.block_options import BlockOptions
 from viz_core.models.transformer import TransformerEncoder
 from viz_core.models.transformer_decoder import TransformerDecoder
