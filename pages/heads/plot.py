@@ -306,14 +306,17 @@ def example_request(plot: Plot, text: str) -> HubRequest:
     from serving.requests.hub import HubRequest
     from serving.requests.lab import text_beside
     from serving.requests.request import Picture
+    from viz_core.hub.runs.run import RunInputs
     from viz_core.lab.runs import read_card
 
     model = plot.model.spec
     if plot.scans.reads != "text":
         prompt = evaluate_model(model, read_card).prompt
         beside = text_beside(text, prompt) if plot.scans.reads == "both" else ""
-        return HubRequest(model, beside, picture=Picture(f"scan-{text}", scan_picture(text)))
-    return HubRequest(model, text, new_tokens=_WRITTEN if "decoder-cross" in plot.scans.kinds else 0)
+        picture = Picture(f"scan-{text}", scan_picture(text))
+        return HubRequest(model, RunInputs(beside or None, image=picture, max_new_tokens=0))
+    written = _WRITTEN if "decoder-cross" in plot.scans.kinds else 0
+    return HubRequest(model, RunInputs(text, max_new_tokens=written))
 
 
 def left_out(plot: Plot) -> str:

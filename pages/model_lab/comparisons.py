@@ -49,7 +49,7 @@ def show_without(
         chapter.text("off", heads=name_heads(off))
         if card.head == "words":
             _words(chapter, request, result, heads)
-            if request.new_tokens and not request.target:
+            if request.inputs.budget and not request.inputs.target:
                 other = run(chapter, replace(request, off=heads))
                 with st.container(key="off-written"):
                     st.markdown(chapter.words("off-written", text=escape(other.text.strip() if other else "")))

@@ -22,6 +22,7 @@ from ui.widgets.inputs import picture_file, shared_text_input, sound_file, video
 from viz_core.hub import HubCard, HubRun, Sampling
 from viz_core.hub.kinds import InputControl
 from viz_core.hub.runs.layouts import MARK
+from viz_core.hub.runs.run import RunInputs
 from viz_core.images.drawn import GARMENTS, SCENES
 from viz_core.images.open_image import PictureError
 from viz_core.sounds.open_sound import SoundError
@@ -74,11 +75,12 @@ def read_inputs(chapter: Chapter, model: HubModelSpec, card: HubCard) -> HubRequ
                 values |= _WIDGETS[control.widget](chapter, card, control)
         for control in writing:
             values |= _writing(chapter, control)
-    if None in (values.get("picture", ""), values.get("video", ""), values.get("sound", "")):
+    if any(values.get(name, "") is None for name in ("image", "video", "sound")):
         return None
-    if card.prompt and MARK not in values["text"] and values["text"].strip():
-        values["text"] = card.prompt.replace("{text}", values["text"])
-    return HubRequest(model, **values)
+    text = values.get("text") or ""
+    if card.prompt and MARK not in text and text.strip():
+        values["text"] = card.prompt.replace("{text}", text)
+    return HubRequest(model, RunInputs(**values))
 
 
 def _initial(chapter: Chapter, control: InputControl) -> str:
@@ -87,26 +89,26 @@ def _initial(chapter: Chapter, control: InputControl) -> str:
 
 def _shared_text(chapter: Chapter, _card: HubCard, control: InputControl) -> dict[str, Any]:
     text = shared_text_input(chapter.controls, control.name, _initial(chapter, control), height=68)
-    return {_FIELDS.get(control.field, control.field): text}
+    return {control.field: text or None}
 
 
 def _line(chapter: Chapter, _card: HubCard, control: InputControl) -> dict[str, Any]:
     placeholder = chapter.words(control.placeholder) if control.placeholder else ""
     text = chapter.controls.text(control.name, _initial(chapter, control), placeholder=placeholder)
-    return {_FIELDS.get(control.field, control.field): text}
+    return {control.field: text or None}
 
 
 def _area(chapter: Chapter, _card: HubCard, control: InputControl) -> dict[str, Any]:
     """A text that may say where a picture stands in it."""
     text = chapter.controls.text(control.name, _initial(chapter, control), height=70)
     st.caption(chapter.words("own-prompt"))
-    return {_FIELDS.get(control.field, control.field): text}
+    return {control.field: text or None}
 
 
 def _picture(chapter: Chapter, card: HubCard, control: InputControl) -> dict[str, Any]:
     if card.takes_video and chapter.controls.choice("medium", ("still", "frames"), "still") == "frames":
         return {"video": _video(chapter)}
-    return {"picture": _uploaded(chapter, control.name, lambda: _drawn(chapter, card))}
+    return {"image": _uploaded(chapter, control.name, lambda: _drawn(chapter, card))}
 
 
 def _video(chapter: Chapter) -> VideoInput | None:
@@ -126,17 +128,16 @@ def _sound(chapter: Chapter, _card: HubCard, _control: InputControl) -> dict[str
 
 
 def _speech_options(chapter: Chapter, card: HubCard, control: InputControl) -> dict[str, Any]:
-    """Language and task of a sound, where the model offers a choice; "" for the model's own."""
-    language, task = _ANY, ""
+    """Language and task of a sound, where the model offers a choice; None for the model's own."""
+    language, task = _ANY, None
     with st.container(horizontal=True, vertical_alignment="bottom"):
         if card.languages:
             language = str(chapter.controls.select(control.name, (_ANY, *card.languages), _ANY))
         if len(card.tasks) > 1:
             task = str(chapter.controls.choice("task", card.tasks, card.tasks[0]))
-    return {"language": "" if language == _ANY else language, "task": task}
+    return {"language": None if language == _ANY else language, "task": task}
 
 
-_FIELDS = {"text_pair": "pair"}  # of a request, where they are not those of a run
 _WIDGETS: dict[str, Callable[[Chapter, HubCard, InputControl], dict[str, Any]]] = {
     "shared-text": _shared_text,
     "line": _line,
@@ -155,15 +156,16 @@ def read_second_inputs(
     other = choose_second_model(chapter, offer, first.model, card.kind_class)
     if other is not None:
         return _same_for(chapter, other, card, first, result)
-    if first.picture is not None:
+    if first.inputs.image is not None:
         second = _uploaded(chapter, "picture-2", lambda: None)
-        return None if second is None else replace(first, picture=second)
-    if first.sound is not None or first.video is not None:  # one at a time
+        return None if second is None else replace(first, inputs=replace(first.inputs, image=second))
+    if first.inputs.sound is not None or first.inputs.video is not None:  # one at a time
         return None
     text = chapter.controls.text("second", "", placeholder=chapter.words("placeholder.second"))
     if not text.strip():
         return None
-    return HubRequest(first.model, text, new_tokens=first.new_tokens, sampling=first.sampling)
+    given = first.inputs
+    return HubRequest(first.model, RunInputs(text, max_new_tokens=given.max_new_tokens, sampling=given.sampling))
 
 
 def _same_for(
@@ -172,28 +174,29 @@ def _same_for(
     """The same input for another model; None, after a message, where it is of another kind or cannot be loaded."""
     theirs = load(chapter, other)
     if theirs is not None and read_one_text_each_way(theirs.kind_class, card.kind_class):
-        read_or_written = f"{first.text} {result.text.strip()}".strip()  # by the first
-        return HubRequest(other, read_or_written)
+        read_or_written = f"{first.inputs.text or ''} {result.text.strip()}".strip()  # by the first
+        return HubRequest(other, RunInputs(read_or_written, max_new_tokens=0))
     if theirs is not None and theirs.kind != card.kind:
         kinds = {"first": chapter.words(f"kind.{card.kind}"), "second": chapter.words(f"kind.{theirs.kind}")}
         st.caption(chapter.words("two-kinds", **kinds))
         return None
     if theirs is None:
         return None
-    language = first.language if first.language in theirs.languages else ""
-    task = first.task if first.task in theirs.tasks else ""
-    return replace(first, model=other, language=language, task=task, **_as_written(first, result))
+    inputs = replace(first.inputs, **_as_written(first.inputs, result))
+    language = inputs.language if inputs.language in theirs.languages else None
+    task = inputs.task if inputs.task in theirs.tasks else None
+    return replace(first, model=other, inputs=replace(inputs, language=language, task=task))
 
 
-def _as_written(first: HubRequest, result: HubRun) -> dict[str, Any]:
+def _as_written(first: RunInputs, result: HubRun) -> dict[str, Any]:
     """Options with which another model reads what the first has read and written."""
-    if first.picture is not None or first.video is not None or first.target:
+    if first.image is not None or first.video is not None or first.target:
         return {}
     if result.target_tokens:
-        return {"target": result.text}
+        return {"target": result.text or None}
     written = [token for token in result.tokens[result.num_prompt_tokens :] if not token.special]
     text = "".join(f" {token.text}" if token.starts_word else token.text for token in written)
-    return {"target": text, "new_tokens": 0} if text.strip() else {"new_tokens": 0}
+    return {"target": text if text.strip() else None, "max_new_tokens": 0}
 
 
 def input_names(chapter: Chapter, first: HubRequest, second: HubRequest) -> tuple[str, str]:
@@ -201,9 +204,9 @@ def input_names(chapter: Chapter, first: HubRequest, second: HubRequest) -> tupl
     words = chapter.words
     if first.model != second.model:
         return title_of(first.model.name), title_of(second.model.name)
-    if first.picture is not None:
+    if first.inputs.image is not None:
         return words("first-picture"), words("second-picture")
-    return first.text, second.text
+    return first.inputs.text or "", second.inputs.text or ""
 
 
 def run(chapter: Chapter, request: HubRequest) -> HubRun | None:
@@ -220,7 +223,7 @@ def _writing(chapter: Chapter, control: InputControl) -> dict[str, Any]:
         top_k = int(controls.slider("topk", 0, 200, 0))
         top_p = controls.slider("topp", 0.05, 1.0, 1.0, 0.05)
         seed = int(controls.number("seed", 0, 9999, 0))
-    return {"new_tokens": new_tokens, "sampling": Sampling(temperature, top_k, top_p, seed)}
+    return {"max_new_tokens": new_tokens, "sampling": Sampling(temperature, top_k, top_p, seed)}
 
 
 def _drawn(chapter: Chapter, card: HubCard) -> Picture:

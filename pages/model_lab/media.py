@@ -205,13 +205,13 @@ def show_similarity(chapter: Chapter, request: HubRequest, run: HubRun) -> None:
     most, least = (np.unravel_index(int(i), patches.shape) for i in (patches.argmax(), patches.argmin()))
     with chapter.card("likeness"):
         text_name = "likeness" if pooled is None else "likeness-pooled"
-        chapter.text(text_name, text=escape(request.text), cosine=f"{cosines[0]:.3f}")
+        chapter.text(text_name, text=escape(request.inputs.text or ""), cosine=f"{cosines[0]:.3f}")
         names = chapter.words.group("figure")
         maps = {chapter.words("title.likeness"): patches}
         chapter.figure(
             "likeness",
             partial(over_picture_figure, frame.image, maps, None, names, "cosine", lowest=float(patches.min())),
-            text=escape(request.text),
+            text=escape(request.inputs.text or ""),
             most=f"{patches[most]:.3f}",
             row=most[0] + 1,
             column=most[1] + 1,

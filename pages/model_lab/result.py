@@ -85,7 +85,7 @@ def notes(chapter: Chapter, request: HubRequest, run: HubRun) -> None:
     words = chapter.words
     lines = [_measured(words, run, evaluate(request, recorded_bytes))]
     if not run.complete:
-        lines.append(words("incomplete", limit=request.new_tokens))
+        lines.append(words("incomplete", limit=request.inputs.budget))
     if run.num_unknown:
         lines.append(words("unknown", count=f"{run.num_unknown:,}", tokens=f"{run.num_prompt_tokens:,}"))
     st.caption("  \n".join(lines))

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
 
 from serving.models.model_folders import find_folder, own_folder
 from serving.models.model_spec import ModelAdapter, ModelSpec, Progress
-from serving.requests.request import Picture, RunRequest, SoundInput, VideoInput, with_heads_off
+from serving.requests.request import RunRequest, with_heads_off
 from serving.settings import settings
-from viz_core.hub import HubError, HubModel, HubRun, HubVision, Sampling, load_hub
+from viz_core.hub import HubError, HubModel, HubRun, HubVision, load_hub
 from viz_core.hub.load import import_transformers
+from viz_core.hub.runs.run import RunInputs
 from viz_core.hub.shipped import ShippedHubModel, shipped_names
 from viz_core.pretrained import ImageClassifier
 from viz_core.pretrained.picture_model import PictureModel
@@ -105,32 +107,21 @@ class HubVisionSpec(ModelAdapter[PictureModel]):
         return self.hub.run_source().then("from viz_core.hub import HubVision\n\nmodel = HubVision(model)")
 
 
+_MEDIA = ("image", "video", "sound")
+
+
 @dataclass(frozen=True)
 class HubRequest(RunRequest[HubModel, HubRun]):
-    """What a model of the lab is given, a text, with a second or a target where it takes one, a picture or a video,
-    both, or a sound, with what the model is told of it; and the heads that are switched off."""
+    """A run of a model of the lab: its inputs, with handles of pictures, videos and sounds, and heads switched off."""
 
     model: HubModelSpec
-    text: str = ""
-    pair: str = ""
-    target: str = ""
-    picture: Picture | None = None
-    video: VideoInput | None = None
-    sound: SoundInput | None = None
-    new_tokens: int = 0
-    sampling: Sampling = Sampling()  # noqa: RUF009  # frozen
+    inputs: RunInputs
     off: HeadsOff = ()
-    language: str = ""
-    task: str = ""
 
     @property
     def without_payload(self) -> HubRequest:
-        return replace(
-            self,
-            picture=self.picture and self.picture.without_payload,
-            video=self.video and self.video.without_payload,
-            sound=self.sound and self.sound.without_payload,
-        )
+        digests = {name: handle.without_payload for name, handle in self._media().items()}
+        return replace(self, inputs=replace(self.inputs, **digests))
 
     def run(self, model: HubModel) -> HubRun:
         """One recorded run.
@@ -139,55 +130,43 @@ class HubRequest(RunRequest[HubModel, HubRun]):
             HubError: if this is not an input for this model, or longer than the settings of this machine allow.
             PayloadMissingError: if the picture, video or sound is not here.
         """
-        allowed = settings()
-        longest = max(len(self.text), len(self.pair), len(self.target))
+        allowed, inputs = settings(), self.inputs
+        longest = max(len(text or "") for text in (inputs.text, inputs.text_pair, inputs.target))
         if allowed.max_characters is not None and longest > allowed.max_characters:
             raise HubError(
                 "This text has {count:,} characters; at most {most:,} are allowed here. Shorten it.",
                 count=longest,
                 most=allowed.max_characters,
             )
-        image = None if self.picture is None else self.picture.open()
-        sound = None if self.sound is None else self.sound.open()
+        opened = {name: handle.open() for name, handle in self._media().items()}
+        inputs = replace(inputs, **opened, max_tokens=allowed.max_tokens, max_seconds=allowed.max_seconds)
         with intervene(switched_off(self.off)):
-            return model.run(
-                self.text if image is None and sound is None else self.text or None,
-                text_pair=self.pair or None,
-                target=self.target or None,
-                image=image,
-                video=None if self.video is None else self.video.open(),
-                sound=sound,
-                max_new_tokens=self.new_tokens,
-                sampling=self.sampling,
-                max_tokens=allowed.max_tokens,
-                max_seconds=allowed.max_seconds,
-                language=self.language or None,
-                task=self.task or None,
-            )
+            return model.run_inputs(inputs)
 
     def groups(self, run: HubRun, labels: Mapping[str, str]) -> tuple[MapGroup, ...]:
         return hub_groups(run, labels)
 
     def run_source(self) -> RunSource:
         """Code that runs it in a notebook."""
-        given = self.picture or self.video or self.sound
-        opened = RunSource("") if given is None else given.run_source()
-        if self.picture is not None and not self.text:
-            call = with_heads_off(self.off, "run = model.run(image=image)")
-            return self.model.run_source().then(f"{opened.code}\n{call}", opened.needs)
-        texts = {"text_pair": self.pair, "target": self.target, "language": self.language, "task": self.task}
-        arguments = [repr(self.text)] if self.sound is None else ["sound=sound"]
-        arguments += [f"{name}={text!r}" for name, text in texts.items() if text]
-        arguments += [] if self.picture is None else ["image=image"]
-        arguments += [] if self.video is None else ["video=video"]
-        arguments.append(f"max_new_tokens={self.new_tokens}")
-        lines = [] if given is None else [opened.code]
-        if self.sampling != Sampling():
-            lines.append("from viz_core.hub import Sampling\n")
-            arguments.append(f"sampling={self.sampling}")
+        lines, needs, arguments = [], [], []
+        for handle in self._media().values():
+            opened = handle.run_source()
+            lines.append(opened.code)
+            needs += opened.needs
+        for each in fields(RunInputs):
+            value = getattr(self.inputs, each.name)
+            if each.name == "sampling" and value != each.default:
+                lines.append("from viz_core.hub import Sampling\n")
+            if value != each.default:
+                written = each.name if each.name in _MEDIA else repr(value)
+                arguments.append(written if each.name == "text" else f"{each.name}={written}")
         lines.append(with_heads_off(self.off, f"run = model.run({', '.join(arguments)})"))
-        return self.model.run_source().then("\n".join(lines), opened.needs)
+        return self.model.run_source().then("\n".join(lines), tuple(needs))
 
     def for_transfer(self, run: HubRun) -> HubRun:
-        """The logits of every token stay, their number alone is told; and so does what the pass was given."""
+        """Return the run with the shape of its logits only, and without the inputs of its pass."""
         return replace(run, output=run.output.to("meta"), inputs={})
+
+    def _media(self) -> dict[str, Any]:
+        """Return the handles of the picture, video or sound by their fields."""
+        return {name: handle for name in _MEDIA if (handle := getattr(self.inputs, name)) is not None}

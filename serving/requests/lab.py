@@ -47,8 +47,8 @@ def hub_offer() -> HubOffer:
     return HubOffer(allowed.models, allowed.restricted, allowed.model_folders)
 
 
-def local_model_names(_no_model: None) -> tuple[str, ...]:
-    """Query: the names of models that a machine can load without a network, ours first."""
+def local_model_names(_no_model: None = None) -> tuple[str, ...]:
+    """Return the names of models that this machine can load without a network, ours first."""
     found = local_models(settings().model_folders)
     ours = sorted((model.name for model in found if model.path.parent == SHIPPED_FOLDER), key=_OPENED.__ne__)
     return tuple(dict.fromkeys((*ours, *shipped_names(), *(model.name for model in found))))

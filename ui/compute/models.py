@@ -176,7 +176,9 @@ def local_models(folders: tuple[Path, ...]) -> tuple[str, ...]:  # noqa: ARG001 
     """Return the names of models that can be loaded without a network, refreshed every 20 seconds."""
     from serving.requests.lab import local_model_names
 
-    return runner().evaluate_model(NoModel(), local_model_names)
+    if settings().runner == "serve":  # models may have been downloaded on another machine
+        return runner().evaluate_model(NoModel(), local_model_names)
+    return local_model_names()
 
 
 @st.cache_data(max_entries=4, show_spinner=False)

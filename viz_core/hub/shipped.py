@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from jaxtyping import Float
+from PIL.Image import Image
 from torch import Tensor
 
 from viz_core.hub.card import HubCard
@@ -143,7 +144,7 @@ class ShippedClassification(ShippedKind, like=Vision):
     shipped: ImageClassifier
 
     def run(self, inputs: RunInputs) -> HubRun:
-        assert inputs.image is not None  # checked before
+        assert isinstance(inputs.image, Image)  # checked before
         model = self.shipped
         found = model.classify(inputs.image)
         num_tokens = next(iter(found.trace)).num_keys

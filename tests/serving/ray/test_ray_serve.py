@@ -39,6 +39,7 @@ from serving.runners.remote_runner import RemoteRunner
 from tests.pages.reading import claims, follow_link, texts
 from tests.serving.ray.conftest import Pool
 from tests.serving.ray.process_model import ProcessModel, process
+from viz_core.hub.runs.run import RunInputs
 from viz_core.images.drawn import GARMENTS, SCENES, drawn_picture
 from viz_core.pretrained import TextError, load_translator
 from viz_core.runtime.interruption import may_end
@@ -70,7 +71,9 @@ def lab_texts() -> list[RunRequest[Any, Any]]:
     """Two models of the lab by turns, so that both replicas have something to do."""
     texts = [f"{subject} {verb}." for subject in SUBJECTS for verb in VERBS[:3]]
     return [
-        HubRequest(HubModelSpec(name, offline=True), text, new_tokens=3) for text in texts for name in ("gpt2", "t5")
+        HubRequest(HubModelSpec(name, offline=True), RunInputs(text, max_new_tokens=3))
+        for text in texts
+        for name in ("gpt2", "t5")
     ]
 
 
@@ -213,7 +216,11 @@ def test_questions_go_where_a_large_model_is_loaded(runner: RemoteRunner, replic
 def test_a_question_is_taken_back_when_its_time_is_over(runner: RemoteRunner) -> None:
     """The slot is free again at once; the pool goes on to others."""
     slots = Slots(1, 10, 0.6, Metrics())
-    slow = [HubRequest(HubModelSpec("gpt2", offline=True), f"The cat {number}", new_tokens=256) for number in range(40)]
+
+    slow = [
+        HubRequest(HubModelSpec("gpt2", offline=True), RunInputs(f"The cat {number}", max_new_tokens=256))
+        for number in range(40)
+    ]
     job = slots.submit("run", lambda: [runner.run(one) for one in slow])
     while not job.wait(0.1):
         pass

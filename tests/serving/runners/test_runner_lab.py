@@ -20,6 +20,7 @@ from tests.viz_core.hub.families import build_all
 from tests.viz_core.images.hostile_pictures import quarters
 from tests.viz_core.view.attention_groups import read_requests
 from viz_core.hub import HubError, HubModel, Sampling
+from viz_core.hub.runs.run import RunInputs
 from viz_core.lab.runs import map_residuals, position_schemes, read_card
 from viz_core.sounds.tones import tone_sequence
 from viz_core.view.components import WORD_NAMES
@@ -45,11 +46,11 @@ def models_here(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def hub_request(request: pytest.FixtureRequest) -> HubRequest:
     wanted = HubModelSpec(request.param, offline=True)
     if request.param == "vit":
-        return HubRequest(wanted, picture=Picture("quarters", quarters()))
+        return HubRequest(wanted, RunInputs(image=Picture("quarters", quarters())))
     if request.param == "whisper":
-        return HubRequest(wanted, sound=SoundInput(TONES, tone_sequence()), new_tokens=4)
+        return HubRequest(wanted, RunInputs(sound=SoundInput(TONES, tone_sequence()), max_new_tokens=4))
     new = {"gpt2": 4, "t5": 5}.get(request.param, 0)
-    return HubRequest(wanted, "The cat sat on the mat.", new_tokens=new)
+    return HubRequest(wanted, RunInputs("The cat sat on the mat.", max_new_tokens=new))
 
 
 def test_the_same_run_without_its_trace_and_its_logits(
@@ -84,7 +85,7 @@ def test_the_view_is_byte_for_byte_the_same(local: LocalRunner, remote: RemoteRu
 
 
 def test_what_crosses_before_anyone_looks_at_a_map(remote: RemoteRunner, wire: Wire) -> None:
-    long = HubRequest(HubModelSpec("gpt2", offline=True), "The cat sat on the mat. " * 8)
+    long = HubRequest(HubModelSpec("gpt2", offline=True), RunInputs("The cat sat on the mat. " * 8, max_new_tokens=0))
     run = remote.run(long)
     for group in remote.groups(long, LABELS):
         for layer in range(len(group.calls)):
@@ -116,9 +117,9 @@ def test_residuals_next_words_card_and_schemes(
 def test_sampling_is_part_of_the_request(local: LocalRunner, remote: RemoteRunner) -> None:
     wanted = HubModelSpec("gpt2", offline=True)
     for seed in (1, 2):
-        hub_request = HubRequest(wanted, "The cat", new_tokens=8, sampling=Sampling(1.5, 0, 1.0, seed))
+        hub_request = HubRequest(wanted, RunInputs("The cat", max_new_tokens=8, sampling=Sampling(1.5, 0, 1.0, seed)))
         assert remote.run(hub_request).text == local.run(hub_request).text
-    greedy = HubRequest(wanted, "The cat", new_tokens=8)
+    greedy = HubRequest(wanted, RunInputs("The cat", max_new_tokens=8))
     assert local.run(greedy).text != local.run(hub_request).text
 
 
@@ -134,9 +135,9 @@ def test_the_host_sets_the_limits(
     runner, wanted = remote if distant else local, HubModelSpec("bert", offline=True)
     monkeypatch.setenv("ATLAS_MAX_CHARACTERS", "20")
     with pytest.raises(HubError, match="21 characters; at most 20"):
-        runner.run(HubRequest(wanted, "x" * 21))
+        runner.run(HubRequest(wanted, RunInputs("x" * 21)))
     with pytest.raises(HubError, match="21 characters; at most 20"):
-        runner.run(HubRequest(wanted, "x", pair="x" * 21))
+        runner.run(HubRequest(wanted, RunInputs("x", "x" * 21)))
     monkeypatch.setenv("ATLAS_MODEL_MEMORY_MB", "1")
     with pytest.raises(HubError, match="nothing-of-the-kind"):
         runner.load(HubModelSpec("nothing-of-the-kind", offline=True))

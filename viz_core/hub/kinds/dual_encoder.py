@@ -6,6 +6,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float
+from PIL.Image import Image
 from torch import Tensor
 
 from viz_core.hub.kinds.base import ConfigFacts, Head, InputControl, TextKind, ids_of
@@ -53,7 +54,7 @@ class DualEncoder(TextKind):
         return super().card_fields() | sizes
 
     def run(self, inputs: RunInputs) -> HubRun:
-        assert inputs.image is not None  # checked before
+        assert isinstance(inputs.image, Image)  # checked before
         pixels = self.processor.encode(inputs.image)
         grid = self.processor.grid(pixels)
         text, length = self.encode(inputs.text or "", most=inputs.max_tokens), self.room("encoder")

@@ -69,7 +69,7 @@ class Speech(TextKind):
         }
 
     def run(self, inputs: RunInputs) -> HubRun:
-        assert inputs.sound is not None  # checked before
+        assert isinstance(inputs.sound, Sound)  # checked before
         spectrogram, num_frames = self.sound_input.encode(inputs.sound)
         spectrogram = self.on_device(spectrogram)
         room = self.decoder_room(inputs.max_tokens)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jaxtyping import Float
+from PIL.Image import Image
 from torch import Tensor
 
 from viz_core.hub.kinds.base import ConfigFacts, Head, InputControl, ModelKind
@@ -55,7 +56,7 @@ class Vision(ModelKind):
         return super().card_fields() | sizes
 
     def run(self, inputs: RunInputs) -> HubRun:
-        assert inputs.image is not None  # checked before
+        assert isinstance(inputs.image, Image)  # checked before
         return self.run_on_pixels(self.processor.encode(inputs.image))
 
     def run_on_pixels(self, pixels: Float[Tensor, "1 channels height width"]) -> HubRun:

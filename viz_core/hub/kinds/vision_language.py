@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from PIL.Image import Image
 from torch import Tensor
 from torch.nn.functional import pad
 
@@ -18,6 +19,7 @@ from viz_core.hub.runs.tokenizers import load_tokenizer
 from viz_core.hub.runs.tower_maps import PartialRecording
 from viz_core.hub.store.files import LocalModel
 from viz_core.images.open_image import as_rgb
+from viz_core.images.video import Video
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +75,7 @@ class VisionLanguage(DecoderKind):
 
     def run(self, inputs: RunInputs) -> HubRun:
         given = inputs.video or inputs.image
-        assert given is not None  # checked before
+        assert isinstance(given, Video | Image)  # checked before
         prompt = self.prompt.prepare(inputs.text or "", given, inputs.target)
         count = len(prompt.whole or prompt.inputs["input_ids"][0])
         self.check_length(count, self.room("decoder"), inputs.max_tokens)
@@ -84,8 +86,8 @@ class VisionLanguage(DecoderKind):
         return replace(
             run,
             tokens=with_patches(run.tokens, prompt.grids, prompt.row_ends),
-            image=None if inputs.image is None else as_rgb(inputs.image),
-            video=inputs.video,
+            image=as_rgb(given) if isinstance(given, Image) else None,
+            video=given if isinstance(given, Video) else None,
             prompt=prompt.text,
             patches=prompt.grids,
             frame=prompt.frame,

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from jaxtyping import Float
 from PIL import Image
@@ -169,13 +169,25 @@ class HubRun:
         return tuple(found)
 
 
+Opened_co = TypeVar("Opened_co", covariant=True)
+
+
+@runtime_checkable
+class Handle(Protocol[Opened_co]):
+    """A picture, video or sound that is opened where the model runs."""
+
+    def open(self) -> Opened_co:
+        """Return it."""
+        ...
+
+
 PAYLOADS = ("text", "text_pair", "target", "image", "video", "sound")
 """Fields of `RunInputs` that a kind of model takes or does not take (`ModelKind.takes`)."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class RunInputs:
-    """Inputs and limits of one run.
+    """Inputs and limits of one run. A request for a run may have handles of its picture, video or sound.
 
     Attributes:
         text: what an encoder reads, a decoder continues, or an encoder-decoder translates.
@@ -196,9 +208,9 @@ class RunInputs:
     text: str | None = None
     text_pair: str | None = None
     target: str | None = None
-    image: Image.Image | None = None
-    video: Video | None = None
-    sound: Sound | None = None
+    image: Image.Image | Handle[Image.Image] | None = None
+    video: Video | Handle[Video] | None = None
+    sound: Sound | Handle[Sound] | None = None
     max_new_tokens: int | None = None
     sampling: Sampling = GREEDY
     max_tokens: int | None = None
