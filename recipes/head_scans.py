@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def measure(model: HubModel, worth: int = _WORTH) -> dict[str, Any]:
     """Return the tables of a model."""
-    pictures = model.engine.takes == {"image"}
+    pictures = model.engine.inputs == {"image"}
     sets = {name: scan_inputs(name, pictures) for name in SETS}
     scans = {
         name: scan(model, [scan_picture(one) for one in some] if pictures else some, worth=worth, progress=_progress)

@@ -152,7 +152,7 @@ def _from_link(chapter: Chapter, model: Model) -> tuple[Model, str] | None:
         st.markdown(escape(model.title))
         st.button(chapter.words("other-model"), key=chapter.controls.key("forget"), on_click=forget)
     card = _attempted(lambda: evaluate_model(model.spec, read_card))
-    return None if card is None else (model, card.kind_class.reads)
+    return None if card is None else (model, card.kind_class.input_label)
 
 
 def _attempted(work: Callable[[], Result]) -> Result | None:

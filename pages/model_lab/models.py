@@ -172,7 +172,7 @@ def are_comparable(first: type[ModelKind], second: type[ModelKind]) -> bool:
 
 def read_one_text_each_way(*kinds: type[ModelKind]) -> bool:
     """Whether both read texts alone, one of them causally and the other in both directions."""
-    only_texts = all("text" in kind.takes and "image" not in kind.takes for kind in kinds)
+    only_texts = all("text" in kind.inputs and "image" not in kind.inputs for kind in kinds)
     return only_texts and {kind.stack for kind in kinds} == {"encoder", "decoder"}
 
 
@@ -275,7 +275,7 @@ def model_card(chapter: Chapter, card: HubCard) -> None:
 def _reads(words: Words, card: HubCard) -> str:
     """What goes in."""
     size = f"{card.vocabulary_size:,}" if card.vocabulary_size else _times(card.picture_size)
-    name = f"reads-{card.kind_class.reads}"
+    name = f"reads-{card.kind_class.input_label}"
     return words(name, tokenizer=escape(card.tokenizer), size=size, patch=_times(card.patch_size))
 
 

@@ -58,7 +58,7 @@ with main, st.container(gap="xsmall", key="inputs"):
         notes(chapter, request, result)
         if "vision-chapter" in card.kind_class.features:
             link_to_vision(chapter, card)
-        if card.kind_class.reads != "sound":
+        if card.kind_class.input_label != "sound":
             link_to_heads(chapter, model)
 with main:
     with st.container(horizontal=True, vertical_alignment="bottom", key="options"):

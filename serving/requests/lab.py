@@ -68,7 +68,7 @@ def local_model_kinds(_no_model: None) -> dict[str, str]:
 
 def reads_of_kind(kind: str) -> str:
     """Return what goes into models of a kind: "text", "pictures", "both" or "sound"."""
-    return kind_named(kind).reads
+    return kind_named(kind).input_label
 
 
 def linked_vision_model(name: str, local: Collection[str]) -> HubVisionSpec:
@@ -101,7 +101,7 @@ class ScanPlan:
 def plan_scan(model: HubModel) -> ScanPlan:
     """Query: how a model is scanned on this machine."""
     card = model.card
-    if model.engine.takes >= {"image", "text"}:  # the loss would be that of patches, which no model predicts
+    if model.engine.inputs >= {"image", "text"}:  # the loss would be that of patches, which no model predicts
         return ScanPlan(card.head, 0)
     heads = sum(card.num_layers.values()) * card.num_heads
     worth = min(_MAX_WORTH, int(_PASSES[settings().hosted] / max(1, heads * card.num_parameters)))
@@ -110,8 +110,8 @@ def plan_scan(model: HubModel) -> ScanPlan:
 
 def scan_part(model: HubModel, inputs: tuple[str, ...], worth: bool) -> list[Line]:
     """Query: what each text, or picture by its name, says of each head, with its worth or without."""
-    given: list[Any] = [scan_picture(name) for name in inputs] if "image" in model.engine.takes else list(inputs)
-    if model.engine.takes >= {"image", "text"}:
+    given: list[Any] = [scan_picture(name) for name in inputs] if "image" in model.engine.inputs else list(inputs)
+    if model.engine.inputs >= {"image", "text"}:
         allowed = settings()
         limits = {"max_new_tokens": 0, "max_tokens": allowed.max_tokens, "max_seconds": allowed.max_seconds}
         texts = [text_beside(name, model.card.prompt) for name in inputs]

@@ -296,9 +296,9 @@ def _draw(chapter: Chapter, words: Words, score: ScoreProducts, by_size: bool, t
 
 def _names(group: MapGroup, tokens: tuple[str, ...]) -> tuple[str, ...]:
     """Return tokens, patches of a picture by row and column."""
-    if group.seen is None or len(tokens) != group.seen.num_tokens:
+    if group.image is None or len(tokens) != group.image.num_tokens:
         return tokens
-    words, special, columns = load_words("attention-view"), group.seen.num_special, group.seen.grid[1]
+    words, special, columns = load_words("attention-view"), group.image.num_special, group.image.grid[1]
     places = (divmod(patch, columns) for patch in range(len(tokens) - special))
     return tokens[:special] + tuple(words("patch", row=row + 1, column=column + 1) for row, column in places)
 

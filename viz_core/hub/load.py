@@ -150,7 +150,7 @@ def _build(
     model = model.to(device).eval().requires_grad_(False)
     layers = find_sites(model, kind.stack)
     watch_layers(model, layers)
-    positions = find_positions(model, kind.stack, is_picture=kind.reads == "pictures")
+    positions = find_positions(model, kind.stack, is_picture=kind.input_label == "pictures")
     with _in_words(place, kind.input_part):
         inputs = kind.load_inputs(place, model)
     engine = kind(place.name, head, model, device, positions, own_code, _serial(model), **inputs)

@@ -76,7 +76,7 @@ class HubModel:
             yield attempt(self.run, text, max_new_tokens=max_new_tokens, max_tokens=max_tokens)
 
     @torch.inference_mode()
-    def again(self, run: HubRun) -> Float[Tensor, "..."]:
+    def rerun(self, run: HubRun) -> Float[Tensor, "..."]:
         """The output of a run's recorded pass, computed again: `run.output`, unless heads are edited."""
         with self.engine.serial:
             return self.engine.output_again(run)

@@ -75,7 +75,7 @@ class ShippedKind(ModelKind):
 
     def __init_subclass__(cls, like: type[ModelKind]) -> None:
         """Offer what a registered kind offers, under its name."""
-        for attribute in ("name", "stack", "takes", "reads", "controls", "features", "new_tokens"):
+        for attribute in ("name", "stack", "inputs", "input_label", "controls", "features", "new_tokens"):
             setattr(cls, attribute, getattr(like, attribute))
 
     @classmethod

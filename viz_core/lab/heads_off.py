@@ -58,7 +58,7 @@ def without_heads(model: HubModel, run: HubRun, off: HeadsOff, position: int = -
         count: so many of the likeliest words of each pass.
     """
     with intervene(switched_off(off)):
-        after = model.again(run)
+        after = model.rerun(run)
     before, head = run.output, model.card.head
     if head not in ("labels", "words"):
         return Without(distances=(1 - F.cosine_similarity(before, after, dim=-1)).numpy())

@@ -97,7 +97,7 @@ def row_of_heads(_model: HubModel, run: HubRun, site: str, token: int) -> Float[
 def likeness(model: HubModel, run: HubRun) -> tuple[Float[np.ndarray, " tokens"], float]:
     """Cosines of a text with a picture and its tokens, and how far the first is from the model's own logit."""
     engine = _dual_encoder(model)
-    logit = float(engine.again(run.inputs).logits_per_image) - float(getattr(engine.model, "logit_bias", 0.0))
+    logit = float(engine.rerun(run.inputs).logits_per_image) - float(getattr(engine.model, "logit_bias", 0.0))
     scale = float(engine.model.logit_scale.exp())
     return run.output.numpy(), abs(scale * float(run.output[0]) - logit) / scale
 
@@ -106,7 +106,7 @@ def likeness(model: HubModel, run: HubRun) -> tuple[Float[np.ndarray, " tokens"]
 def pooling(model: HubModel, run: HubRun) -> Float[np.ndarray, "heads patches"] | None:
     """Weights of each head of the pooling over patches; None where a class token stands for the picture."""
     engine = _dual_encoder(model)
-    return engine.pooling_weights(engine.again(run.inputs)).numpy() if engine.pools_patches else None
+    return engine.pooling_weights(engine.rerun(run.inputs)).numpy() if engine.pools_patches else None
 
 
 def _dual_encoder(model: HubModel) -> DualEncoder:

@@ -132,8 +132,8 @@ def read_repeats(model: HubModel) -> list[Line]:
     except HubError:
         return found
     special = [token.special for token in engine.read(around.tolist())]
-    room = engine.room(engine.stack or "decoder") or MAX_TOKENS
-    count = min(_RANDOM, (room - len(special)) // _COPIES)
+    longest = engine.max_positions(engine.stack or "decoder") or MAX_TOKENS
+    count = min(_RANDOM, (longest - len(special)) // _COPIES)
     if all(special) or count < 1:
         return found
     start, end = special.index(False), len(special) - special[::-1].index(False)

@@ -157,7 +157,7 @@ def _edited(model: HubModel, run: HubRun, *edits: Edit) -> Float[Tensor, "..."]:
     may_end()
     sites = [site for site, _ in switchable(model, run) if site.endswith(".self")]
     with intervene(dict.fromkeys(sites, edits)):
-        return model.again(run)
+        return model.rerun(run)
 
 
 def _output_change(model: HubModel, run: HubRun, place: int) -> float:

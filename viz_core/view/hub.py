@@ -50,8 +50,8 @@ def hub_groups(run: HubRun, labels: Mapping[str, str]) -> tuple[MapGroup, ...]:
                 maps.calls,
                 query_words=None if seen else token_words(maps.query_tokens),
                 key_words=None if seen else token_words(maps.key_tokens),
-                seen=seen,
-                made=run.made,
+                image=seen,
+                provenance=run.made,
             )
         )
     return tuple(groups)
@@ -76,7 +76,7 @@ def initial_state(groups: Sequence[MapGroup], run: HubRun) -> ViewState:
     group = next((group for group in groups if group.id == "decoder-cross"), groups[-1])
     if run.sound is not None:
         return ViewState(group.id, *run.sound.aligning[0])
-    display = DisplayOptions() if group.seen is None else DisplayOptions(mode="picture", scale="linear")
+    display = DisplayOptions() if group.image is None else DisplayOptions(mode="picture", scale="linear")
     return ViewState(group.id, len(group.calls) // 2, 0, display=display)
 
 

@@ -59,14 +59,14 @@ class MapGroup:
     # the number of the word each query is a piece of (`viz_core.maps.word_numbers`); None where every token is a word
     query_words: tuple[int, ...] | None = None
     key_words: tuple[int, ...] | None = None  # the same for keys
-    errors: HeadErrors = ()  # the alignment error rates of the heads, where they were measured for the model
+    alignment_errors: HeadErrors = ()  # the alignment error rates of the heads, where they were measured for the model
     rows_sum_to_one: bool = True  # False for contribution lengths, which have no measures of heads
     # the picture the tokens are patches of, so that attention can lie over it; None for text
-    seen: MapPicture | None = field(default=None, compare=False, repr=False)
+    image: MapPicture | None = field(default=None, compare=False, repr=False)
     # what answers for the maps; unless given, they are worked out from `calls`
     source: MapSource | None = field(default=None, compare=False, repr=False)
     # by which model, of which text: files that are saved say so
-    made: Provenance = field(default=UNKNOWN, compare=False, repr=False)
+    provenance: Provenance = field(default=UNKNOWN, compare=False, repr=False)
     stamp: str = field(default_factory=lambda: secrets.token_hex(8), init=False, compare=False)
     """Differs between any two groups, also of two processes: a browser may have met the one before a restart."""
     _pictures: dict[int, LayerPicture] = field(default_factory=dict, init=False, compare=False, repr=False)
@@ -96,9 +96,9 @@ class MapGroup:
                 raise ValueError(
                     f"{name}_words of {self.id!r}: expected one for each of {number} tokens, got {len(words)}"
                 )
-        if self.seen is not None and tokens != (self.seen.num_tokens,) * 2:
+        if self.image is not None and tokens != (self.image.num_tokens,) * 2:
             raise ValueError(
-                f"seen of {self.id!r}: expected {self.seen.num_tokens} queries and keys, its special tokens and"
+                f"image of {self.id!r}: expected {self.image.num_tokens} queries and keys, its special tokens and"
                 f" patches, got {tokens[0]} and {tokens[1]}"
             )
 
@@ -146,7 +146,7 @@ class MapGroup:
     @cached_property
     def map_info(self) -> MapInfo:
         """What measures of heads need to know of the maps."""
-        patches = None if self.seen is None else Patches(self.seen.grid, self.seen.num_special)
+        patches = None if self.image is None else Patches(self.image.grid, self.image.num_special)
         return MapInfo(len(self.query_tokens), len(self.key_tokens), self.on_itself, self.separators, patches)
 
     @property
@@ -156,21 +156,21 @@ class MapGroup:
             return ()
         rules = {(call.signed, hasattr(call.source, "log_decay")) for call in self.calls}
         infos = [replace(self.map_info, signed=signed, decays=decays) for signed, decays in rules]
-        known = {name: bool(self.errors) for name in get_args(Reading)}
+        known = {name: bool(self.alignment_errors) for name in get_args(Reading)}
         return tuple(each for each in MEASURES.values() if known.get(each.name, True) and any(map(each.fits, infos)))
 
     def picture(self, layer: int) -> LayerPicture:
         """A layer as the grid shows it; asked for once and kept."""
         if layer not in self._pictures:
             picture = self.maps.picture(layer)
-            self._pictures[layer] = self._with_errors(picture, layer) if self.errors else picture
+            self._pictures[layer] = self._with_errors(picture, layer) if self.alignment_errors else picture
         return self._pictures[layer]
 
     def _with_errors(self, picture: LayerPicture, layer: int) -> LayerPicture:
         """Add the alignment accuracies that are known of its heads."""
         fingerprints = tuple(
             own | {reading: 1 - error for reading, error in zip(get_args(Reading), errors, strict=True)}
-            for own, errors in zip(picture.fingerprints, self.errors[layer], strict=True)
+            for own, errors in zip(picture.fingerprints, self.alignment_errors[layer], strict=True)
         )
         return replace(picture, fingerprints=fingerprints)
 

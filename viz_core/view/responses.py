@@ -127,7 +127,7 @@ def answer(find: Callable[[int, str], MapGroup | None], requests: Iterable[ViewR
             continue
         match request.part:
             case ImageRequest():
-                parts[request] = None if group.seen is None else Part("bytes", group.seen.pixels)
+                parts[request] = None if group.image is None else Part("bytes", group.image.pixels)
             case ThumbnailsRequest(layer):
                 parts[request] = _thumbnails(group.picture(layer)) if layer < len(group.calls) else None
             case ChangeRequest(layer):

@@ -72,8 +72,8 @@ def translation_groups(translation: Translation, labels: Mapping[str, str]) -> t
             calls[name],
             query_words=query_words,
             key_words=key_words,
-            errors=translation.alignment_errors if name == "cross" else (),
-            made=translation.made,
+            alignment_errors=translation.alignment_errors if name == "cross" else (),
+            provenance=translation.made,
         )
         for name, (_, _, (queries, query_tokens, query_words), (keys, key_tokens, key_words)) in sides.items()
         if calls[name]  # a recurrent model attends from decoder to encoder alone
@@ -87,8 +87,8 @@ def aligning_head(groups: tuple[MapGroup, ...]) -> ViewState:
     look at what was written last.
     """
     cross = next(group for group in groups if group.id == "cross")
-    if cross.errors:
-        _, layer, head = best_aligner(cross.errors, "written")
+    if cross.alignment_errors:
+        _, layer, head = best_aligner(cross.alignment_errors, "written")
         return ViewState(cross.id, layer, head)
     last = len(cross.calls) - 1
     information = [head["information"] for head in cross.picture(last).fingerprints]

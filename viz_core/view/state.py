@@ -71,7 +71,7 @@ class ViewState:
     def fits(self, groups: Sequence[MapGroup]) -> bool:
         """Whether these groups have that head, those tokens and all heads that the look names."""
         group = next((group for group in groups if group.id == self.group), None)
-        if group is None or (self.display.mode == "picture" and group.seen is None):
+        if group is None or (self.display.mode == "picture" and group.image is None):
             return False
         heads = {(self.layer, self.head), *chosen_heads(self.display.heads)}
         return heads <= {*group.heads} and len(self.pins) <= MAX_PINS and has_pins(group, self.pins)

@@ -23,7 +23,7 @@ from viz_core.view.payload import View
 def cross() -> MapGroup:
     words = {"query_words": (0, 1, 2, 3, 3, 4), "key_words": (0, 1, 2, 2, 3, 4, 5)}
     made = Provenance("some-model", "1a2b", TEXT)
-    return make_group(6, 7, query_tokens=QUERIES, key_tokens=KEYS, made=made, **words)
+    return make_group(6, 7, query_tokens=QUERIES, key_tokens=KEYS, provenance=made, **words)
 
 
 @pytest.fixture

@@ -27,7 +27,7 @@ START = ViewState("self", 1, 2, display=DisplayOptions(mode="picture"))
 def group() -> MapGroup:
     """Over a black picture, so that every pixel is a colour alone."""
     black = MapPicture(np.zeros((12, 16, 3), np.uint8), (ROWS, COLUMNS), 1)
-    return picture_group(rows=ROWS, columns=COLUMNS, seen=black)
+    return picture_group(rows=ROWS, columns=COLUMNS, image=black)
 
 
 @pytest.fixture

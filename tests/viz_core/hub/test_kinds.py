@@ -39,7 +39,7 @@ def payloads(kind: type[ModelKind]) -> dict[str, Any]:
         "image": drawn_picture("airplane"),
         "sound": Sound(torch.sin(torch.arange(RATE) / 20.0).numpy()),
     }
-    return {name: value for name, value in given.items() if name in kind.takes}
+    return {name: value for name, value in given.items() if name in kind.inputs}
 
 
 @pytest.fixture(params=sorted(KINDS))
@@ -70,7 +70,7 @@ def test_a_run_has_tokens_and_maps_whose_rows_sum_to_1(kind: type[ModelKind], mo
             assert call.weights().shape[-2:] == (len(maps.query_tokens), len(maps.key_tokens)), maps.id
             torch.testing.assert_close(call.weights().sum(dim=-1), torch.ones(call.weights().shape[:-1]))
     assert run.output.isfinite().all()
-    torch.testing.assert_close(model.again(run), run.output)
+    torch.testing.assert_close(model.rerun(run), run.output)
 
 
 def test_what_it_writes_has_next_words(kind: type[ModelKind], model: HubModel) -> None:
@@ -94,7 +94,7 @@ def test_each_payload_that_it_does_not_take_is_refused(kind: type[ModelKind], mo
         "sound": Sound(torch.zeros(RATE).numpy()),
     }
     assert set(everything) == set(PAYLOADS)
-    for name in set(PAYLOADS) - kind.takes:
+    for name in set(PAYLOADS) - kind.inputs:
         with pytest.raises(HubError):
             model.run_inputs(RunInputs(**{**payloads(kind), name: everything[name]}))
     for name in payloads(kind):
@@ -105,9 +105,9 @@ def test_each_payload_that_it_does_not_take_is_refused(kind: type[ModelKind], mo
 
 def test_its_controls_ask_for_what_it_takes(kind: type[ModelKind]) -> None:
     fields = {control.field for control in kind.controls if control.field}
-    assert fields <= kind.takes
-    assert fields >= kind.takes - {"target", "video"}, "a page may leave the target to the model"
-    assert "image" in fields or "video" not in kind.takes, "a page asks for a video in place of a picture"
+    assert fields <= kind.inputs
+    assert fields >= kind.inputs - {"target", "video"}, "a page may leave the target to the model"
+    assert "image" in fields or "video" not in kind.inputs, "a page asks for a video in place of a picture"
     assert bool([control for control in kind.controls if control.widget == "writing"]) == kind.writes()
     assert kind.features <= set(get_args(Feature))
     names = [control.name for control in kind.controls]
@@ -118,7 +118,7 @@ def test_its_controls_ask_for_what_it_takes(kind: type[ModelKind]) -> None:
 def test_there_are_words_for_it(kind: type[ModelKind], language: str, path: Path) -> None:
     """Without the app, whose own tests open its page: sections by their headings."""
     sections = {line.removeprefix("## ") for line in path.read_text(encoding="utf-8").splitlines() if line[:3] == "## "}
-    needed = {f"kind.{kind.name}", f"reads-{kind.reads}"}
+    needed = {f"kind.{kind.name}", f"reads-{kind.input_label}"}
     assert len(LAB) == 3
     needed |= {name for control in kind.controls for name in (control.initial, control.placeholder) if name}
     assert needed <= sections, language
@@ -163,7 +163,7 @@ def test_a_translation_is_the_translators(translating: HubModel) -> None:
 
 def test_its_heads_are_switched_off_as_those_of_any_model(translating: HubModel) -> None:
     run = translating.run(TEXT)
-    torch.testing.assert_close(translating.again(run), run.output)
+    torch.testing.assert_close(translating.rerun(run), run.output)
     assert dict(switchable(translating, run)) == dict.fromkeys(run.trace.sites, 8)
     off = (("decoder.2.cross", 0),)
     found = without_heads(translating, run, off, 0)
@@ -174,7 +174,7 @@ def test_its_heads_are_switched_off_as_those_of_any_model(translating: HubModel)
     image = drawn_picture("ankle-boot")
     classifier = load_hub("vit-fashion-mnist", device="cpu")
     seen = classifier.run(image=image)
-    torch.testing.assert_close(classifier.again(seen), seen.output, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(classifier.rerun(seen), seen.output, atol=1e-5, rtol=1e-5)
     assert seen.labels[0].text in [
         change.label for change in without_heads(classifier, seen, (("encoder.0.self", 1),)).changes
     ]

@@ -74,7 +74,7 @@ def test_every_map_and_the_logits_are_those_of_eager_attention(model: HubModel, 
     ]
     assert row_sum_error(run.trace) < 1e-5
     assert all(future_weight(call) == 0 for call in run.trace if (call.stack, call.kind) == ("decoder", "self"))
-    torch.testing.assert_close(model.again(run), run.output)
+    torch.testing.assert_close(model.rerun(run), run.output)
 
 
 def test_what_it_writes_and_when_is_what_transformers_says(model: HubModel, run: HubRun, plain: Any) -> None:
@@ -209,7 +209,7 @@ def test_it_is_a_card_like_others_and_its_heads_can_be_off(model: HubModel, run:
         {"encoder": 2, "decoder": 2},
     )
     with intervene({"decoder.1.cross": off(0)}):
-        other = model.again(run)
+        other = model.rerun(run)
     assert not torch.equal(other, run.output)
 
 

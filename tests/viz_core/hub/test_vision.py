@@ -146,7 +146,7 @@ def test_both_towers_and_their_cosine(family: str, tiny: Tiny, tiny_model: TinyM
     assert run.output.shape == (17,)
     logit = float((expected.logits_per_image - getattr(plain, "logit_bias", 0)).detach())
     assert float(run.output[0]) * plain.logit_scale.exp().item() == pytest.approx(logit, abs=1e-4)
-    torch.testing.assert_close(model.again(run), run.output)
+    torch.testing.assert_close(model.rerun(run), run.output)
 
 
 def test_a_patch_is_read_as_the_class_token_is(tiny: Tiny, tiny_model: TinyModel, picture: Image.Image) -> None:
@@ -186,7 +186,7 @@ def test_what_each_head_of_the_pooling_looks_at(tiny: Tiny, tiny_model: TinyMode
     assert run.frame is not None
     assert (run.frame.grid, len(run.frame.tokens), len(run.tokens)) == ((4, 4), 16, 24)
     assert [token.label for token in run.tokens[-3:]] == ["<pad>"] * 3
-    weights = model.engine.pooling_weights(model.engine.again(run.inputs))
+    weights = model.engine.pooling_weights(model.engine.rerun(run.inputs))
     states = eager(model, tiny("siglip")).vision_model(inputs_of(tiny("siglip"), picture)["pixel_values"])
     head = model.engine.model.vision_model.head
     (query, key, _), (of_query, of_key, _) = (

@@ -130,7 +130,7 @@ def test_maps_are_those_of_eager(
         maps |= maps_of(SimpleNamespace(attentions=selected), "vision")
     assert_same_maps(run.trace, maps)
     torch.testing.assert_close(run.output, expected.logits[0], atol=1e-5, rtol=1e-5)
-    torch.testing.assert_close(model.again(run), run.output)
+    torch.testing.assert_close(model.rerun(run), run.output)
 
 
 def painted(frame: Image.Image, box: tuple[float, float, float, float]) -> Image.Image:

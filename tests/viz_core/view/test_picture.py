@@ -27,8 +27,8 @@ def picture_group(special: int = 1, rows: int = 2, columns: int = 3, **changes: 
     names = token_names((rows, columns), special)
     greys = np.arange(rows * columns, dtype=np.uint8).reshape(rows, columns) * 9
     pixels = np.repeat(np.kron(greys, np.ones((4, 4), dtype=np.uint8))[..., None], 3, axis=2)
-    seen = changes.pop("seen", MapPicture(pixels, (rows, columns), special))
-    return make_group(len(names), len(names), "self", query_tokens=names, key_tokens=names, seen=seen, **changes)
+    image = changes.pop("image", MapPicture(pixels, (rows, columns), special))
+    return make_group(len(names), len(names), "self", query_tokens=names, key_tokens=names, image=image, **changes)
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def test_tokens_are_named_by_row_and_column() -> None:
 
 def test_a_picture_of_another_size_is_refused() -> None:
     with pytest.raises(ValueError, match="expected 8 queries and keys, its special tokens and patches, got 7 and 7"):
-        picture_group(seen=MapPicture(np.zeros((8, 12, 3), np.uint8), (2, 3), 2))
+        picture_group(image=MapPicture(np.zeros((8, 12, 3), np.uint8), (2, 3), 2))
 
 
 def test_a_first_answer_holds_the_picture_and_what_the_pinned_tokens_look_at(view: View, group: MapGroup) -> None:
@@ -58,7 +58,7 @@ def test_a_first_answer_holds_the_picture_and_what_the_pinned_tokens_look_at(vie
         assert set(decoded.parts) == {"picture 0 self 0", "picture 0 self 1", "image 0 self", *rows}
         assert decoded.header["base"]["groups"][0][0]["seen"] == {"grid": [2, 3], "special": 1}
         assert decoded.header["base"]["groups"][0][1]["seen"] is None
-        assert torch.equal(decoded.parts["image 0 self"], torch.from_numpy(group.seen.pixels))  # type: ignore[union-attr]
+        assert torch.equal(decoded.parts["image 0 self"], torch.from_numpy(group.image.pixels))  # type: ignore[union-attr]
         for layer in range(2):
             for token in tokens:
                 expected = group.calls[layer].weights()[0, :, token]

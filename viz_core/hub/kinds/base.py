@@ -82,8 +82,8 @@ class ModelKind(ABC):
     name: ClassVar[str]  # of the kind, as cards and words have it
     order: ClassVar[int]  # kinds with smaller numbers are tried first where several recognise a config
     stack: ClassVar[str | None]  # what the sites of its one stack of layers begin with; None for encoder and decoder
-    takes: ClassVar[frozenset[str]]  # fields of `RunInputs`
-    reads: ClassVar[str] = "text"  # section "reads-..." of the page's words that says what goes in
+    inputs: ClassVar[frozenset[str]]  # fields of `RunInputs`
+    input_label: ClassVar[str] = "text"  # section "reads-..." of the page's words that says what goes in
     controls: ClassVar[tuple[InputControl, ...]] = ()  # with which a page asks for inputs
     features: ClassVar[frozenset[Feature]] = frozenset()  # what the lab can show of it
     in_batches: ClassVar[bool] = False  # whether several texts run in one pass, padded at the end
@@ -134,7 +134,7 @@ class ModelKind(ABC):
     @classmethod
     def check_payloads(cls, inputs: RunInputs, name: str) -> None:
         """Refuse texts, pictures and sounds that this kind does not take, or lacks."""
-        given, takes = inputs.payloads, cls.takes
+        given, takes = inputs.payloads, cls.inputs
         if "video" in given - takes:
             raise HubError("{name} takes no video.", name=name)
         if {"video", "image"} <= given:
@@ -163,7 +163,7 @@ class ModelKind(ABC):
 
     def card_fields(self) -> dict[str, Any]:
         """Fields of the model's card that depend on its kind."""
-        return {"max_tokens": self.room(self.stack or "encoder")}
+        return {"max_tokens": self.max_positions(self.stack or "encoder")}
 
     def read(self, ids: Sequence[int]) -> tuple[Token, ...]:  # noqa: ARG002  # kinds without a vocabulary refuse
         """Tokens of the vocabulary as people read them."""
@@ -174,14 +174,14 @@ class ModelKind(ABC):
         """Names of the classes of a model that classifies, by their numbers."""
         return {int(number): str(name) for number, name in self.model.config.id2label.items()}
 
-    def room(self, stack: str) -> int | None:  # noqa: ARG002  # kinds with texts have limits by stack
+    def max_positions(self, stack: str) -> int | None:  # noqa: ARG002  # kinds with texts have limits by stack
         """The most tokens a stack takes; None where nothing limits it."""
         return None
 
-    def check_length(self, count: int, room: int | None, most: int | None) -> None:
-        """Refuse more tokens than the model takes (`room`), or a host allows (`most`)."""
-        if room is not None and count > room:
-            raise HubError(self._does_not_fit, count=count, most=room)
+    def check_length(self, count: int, longest: int | None, most: int | None) -> None:
+        """Refuse more tokens than the model takes (`longest`), or a host allows (`most`)."""
+        if longest is not None and count > longest:
+            raise HubError(self._does_not_fit, count=count, most=longest)
         if most is not None and count > most:
             raise HubError(self._not_allowed, count=count, most=most)
 
@@ -203,20 +203,20 @@ class ModelKind(ABC):
         except torch.OutOfMemoryError:
             raise HubError(_TOO_LITTLE_MEMORY) from None
         if not len(trace):
-            raise self.unseen()
+            raise self.no_attention_error()
         return result, layers_apart(trace)
 
     def recorded_again(self, run: HubRun) -> Trace:
         """The trace of the pass of a run, done again."""
         return self.recorded(dict(run.inputs), len(run.tokens))[1]
 
-    def unseen(self) -> HubError:
+    def no_attention_error(self) -> HubError:
         """What is wrong with a model none of whose attention was recorded."""
         return HubError(
             "No attention of {name} could be seen: its code computes it in its own way.", name=self.model_name
         )
 
-    def again(self, inputs: Mapping[str, Any]) -> Any:
+    def rerun(self, inputs: Mapping[str, Any]) -> Any:
         """The model's output for the inputs of a recorded pass, without a recording."""
         try:
             with no_recording():
@@ -226,7 +226,7 @@ class ModelKind(ABC):
 
     def output_again(self, run: HubRun) -> Float[Tensor, "..."]:
         """`run.output`, computed again."""
-        return self.output_of(self.again(run.inputs))[0]
+        return self.output_of(self.rerun(run.inputs))[0]
 
     def output_of(self, result: Any) -> tuple[Float[Tensor, "..."], tuple[Label, ...]]:
         """Logits of words, last hidden states, or logits of classes; and the classes by falling probability."""
@@ -285,7 +285,7 @@ class TextKind(ModelKind):
     def read(self, ids: Sequence[int]) -> tuple[Token, ...]:
         return self.tokenizer.read(ids)
 
-    def room(self, stack: str) -> int | None:
+    def max_positions(self, stack: str) -> int | None:
         """The most tokens a stack takes: rows of its tables of positions, else the length it was trained for."""
         tables = [len(p.values) for p in self.positions if p.scheme in ("learned", "sinusoidal") and p.stack == stack]
         if tables:
@@ -294,9 +294,9 @@ class TextKind(ModelKind):
         trained = getattr(config, "max_position_embeddings", None)
         return int(trained) if trained else self.tokenizer.max_tokens
 
-    def decoder_room(self, most: int | None) -> int | None:
+    def max_decoder_positions(self, most: int | None) -> int | None:
         """The most tokens of the decoder where a host allows `most`; None for any number."""
-        return min((limit for limit in (self.room("decoder"), most) if limit is not None), default=None)
+        return min((limit for limit in (self.max_positions("decoder"), most) if limit is not None), default=None)
 
     def encode(
         self, text: str, pair: str | None = None, *, most: int | None = None, target: bool = False
@@ -304,7 +304,7 @@ class TextKind(ModelKind):
         """A text, a pair, or a decoder's target as ids on the model's device; refused where it has too many tokens."""
         inputs = self.tokenizer.encode(text, pair, target=target)
         stack = "decoder" if target else self.stack or "encoder"
-        self.check_length(inputs["input_ids"].shape[1], self.room(stack), most)
+        self.check_length(inputs["input_ids"].shape[1], self.max_positions(stack), most)
         return {name: ids.to(self.device) for name, ids in inputs.items()}
 
     def encode_prompt(self, text: str, most: int | None) -> dict[str, Tensor]:

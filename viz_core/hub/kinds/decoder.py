@@ -21,7 +21,7 @@ class DecoderKind(TextKind):
     name = "decoder"
     order = 3
     stack = "decoder"
-    takes = frozenset({"text", "target"})
+    inputs = frozenset({"text", "target"})
     controls: ClassVar[tuple[InputControl, ...]] = (
         InputControl("start", "shared-text", "text", initial="start.decoder"),
         InputControl("new", "writing", least=0, default=12),
@@ -67,8 +67,8 @@ class DecoderKind(TextKind):
             shared = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(prompt_ids, ids, strict=False))
             prompt_ids = [i for i, _ in shared]  # its last token may merge with what follows
         else:
-            room = self.decoder_room(inputs.max_tokens)
-            budget = inputs.budget if room is None else min(inputs.budget, room - len(prompt_ids))
+            longest = self.max_decoder_positions(inputs.max_tokens)
+            budget = inputs.budget if longest is None else min(inputs.budget, longest - len(prompt_ids))
             options = inputs.sampling, inputs.max_seconds, self.never_written()
             ids = write(self.model, prompt, budget, *options) if budget > 0 else prompt_ids
             complete = inputs.budget == 0 or ids[-1] in self.ends()

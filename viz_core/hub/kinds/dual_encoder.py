@@ -25,8 +25,8 @@ class DualEncoder(TextKind):
     name = "dual-encoder"
     order = 6
     stack = "encoder"
-    takes = frozenset({"text", "image"})
-    reads = "both"
+    inputs = frozenset({"text", "image"})
+    input_label = "both"
     controls = (
         InputControl("picture", "picture", "image"),
         InputControl("caption", "line", "text", initial="start.dual-encoder"),
@@ -57,7 +57,7 @@ class DualEncoder(TextKind):
         assert isinstance(inputs.image, Image)  # checked before
         pixels = self.processor.encode(inputs.image)
         grid = self.processor.grid(pixels)
-        text, length = self.encode(inputs.text or "", most=inputs.max_tokens), self.room("encoder")
+        text, length = self.encode(inputs.text or "", most=inputs.max_tokens), self.max_positions("encoder")
         if self.pools_patches and length is not None:  # reads the last position of a full text, as in training
             text = {"input_ids": self.tokenizer.pad(text["input_ids"], length)}
         ids = ids_of(text)

@@ -14,7 +14,7 @@ class EncoderKind(TextKind):
     name = "encoder"
     order = 4
     stack = "encoder"
-    takes = frozenset({"text", "text_pair"})
+    inputs = frozenset({"text", "text_pair"})
     controls = (
         InputControl("text", "shared-text", "text", initial="start.encoder"),
         InputControl("pair", "line", "text_pair", placeholder="placeholder.pair"),

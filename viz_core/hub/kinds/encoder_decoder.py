@@ -16,7 +16,7 @@ class EncoderDecoderKind(TextKind):
     name = "encoder-decoder"
     order = 1
     stack = None
-    takes = frozenset({"text", "target"})
+    inputs = frozenset({"text", "target"})
     controls = (
         InputControl("text", "shared-text", "text", initial="start.encoder"),
         InputControl("target", "line", "target", placeholder="placeholder.target"),
@@ -37,8 +37,8 @@ class EncoderDecoderKind(TextKind):
             read_ids = ids_of({"input_ids": self.model.prepare_decoder_input_ids_from_labels(labels=written)})
             target_ids = ids_of({"input_ids": written})
         else:
-            room = self.decoder_room(most)
-            budget = max(1, inputs.budget if room is None else min(inputs.budget, room - 1))
+            longest = self.max_decoder_positions(most)
+            budget = max(1, inputs.budget if longest is None else min(inputs.budget, longest - 1))
             ids = write(self.model, source, budget, inputs.sampling, inputs.max_seconds)
             read_ids, target_ids = ids[:-1], ids[1:]
             complete = target_ids[-1] in self.ends()

@@ -37,8 +37,8 @@ class Speech(TextKind):
     name = "speech"
     order = 0
     stack = None
-    takes = frozenset({"sound", "target"})
-    reads = "sound"
+    inputs = frozenset({"sound", "target"})
+    input_label = "sound"
     controls = (
         InputControl("sound", "sound", "sound"),
         InputControl("spoken", "speech-options"),
@@ -72,9 +72,9 @@ class Speech(TextKind):
         assert isinstance(inputs.sound, Sound)  # checked before
         spectrogram, num_frames = self.sound_input.encode(inputs.sound)
         spectrogram = self.on_device(spectrogram)
-        room = self.decoder_room(inputs.max_tokens)
-        room = inputs.budget if room is None else room - _NUM_PROMPT_TOKENS
-        prompt, written = self._write(spectrogram, room, inputs)
+        longest = self.max_decoder_positions(inputs.max_tokens)
+        longest = inputs.budget if longest is None else longest - _NUM_PROMPT_TOKENS
+        prompt, written = self._write(spectrogram, longest, inputs)
         ids = [*prompt, *written]
         read = {"input_features": spectrogram, "decoder_input_ids": torch.tensor([ids[:-1]], device=self.device)}
         num_keys = self.model.config.max_source_positions
@@ -93,10 +93,10 @@ class Speech(TextKind):
             sound=self._features(inputs.sound, spectrogram, num_frames, len(prompt)),
         )
 
-    def _write(self, spectrogram: Tensor, room: int, inputs: RunInputs) -> tuple[list[int], list[int]]:
+    def _write(self, spectrogram: Tensor, longest: int, inputs: RunInputs) -> tuple[list[int], list[int]]:
         """The decoder's prompt, and what it writes, or the target; then one token is written, for the prompt."""
         has_target = inputs.target is not None
-        budget = 1 if has_target else max(1, min(inputs.budget, room))
+        budget = 1 if has_target else max(1, min(inputs.budget, longest))
         lengths: list[int] = []  # before each token that is written: a model may detect the language by itself
 
         def on_length(ids: Tensor, scores: Tensor) -> Tensor:
@@ -116,18 +116,18 @@ class Speech(TextKind):
         )
         prompt, written = ids[: lengths[0]], ids[lengths[0] :]
         if inputs.target is not None:
-            written = [*self._target_ids(inputs.target, room), *self.ends()[:1]]
+            written = [*self._target_ids(inputs.target, longest), *self.ends()[:1]]
         return prompt, written
 
-    def _target_ids(self, target: str, room: int) -> list[int]:
+    def _target_ids(self, target: str, longest: int) -> list[int]:
         """The ids of a target, after the prompt: it begins with a blank, as words do that follow others."""
         encoded = self.tokenizer.encode(f" {target.strip()}", target=True)["input_ids"][0].tolist()
         ids = [token.id for token in self.tokenizer.read(encoded) if not token.special]
-        if len(ids) > room:
+        if len(ids) > longest:
             raise HubError(
                 "This text has {count:,} tokens; the model writes at most {most:,}. Shorten it.",
                 count=len(ids),
-                most=room,
+                most=longest,
             )
         return ids
 

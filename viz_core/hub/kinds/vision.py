@@ -24,8 +24,8 @@ class Vision(ModelKind):
     name = "vision"
     order = 2
     stack = "encoder"
-    takes = frozenset({"image"})
-    reads = "pictures"
+    inputs = frozenset({"image"})
+    input_label = "pictures"
     controls = (InputControl("picture", "picture", "image"),)
     features = frozenset({"switches", "hidden-tokens", "vision-chapter"})
     input_part = "image processor"

@@ -28,8 +28,8 @@ class VisionLanguage(DecoderKind):
 
     name = "vision-language"
     order = 5
-    takes = frozenset({"text", "image", "video", "target"})
-    reads = "both"
+    inputs = frozenset({"text", "image", "video", "target"})
+    input_label = "both"
     controls = (
         InputControl("picture", "picture", "image"),
         InputControl("asked", "area", "text", initial="start.vision-language"),
@@ -78,11 +78,11 @@ class VisionLanguage(DecoderKind):
         assert isinstance(given, Video | Image)  # checked before
         prompt = self.prompt.prepare(inputs.text or "", given, inputs.target)
         count = len(prompt.whole or prompt.inputs["input_ids"][0])
-        self.check_length(count, self.room("decoder"), inputs.max_tokens)
+        self.check_length(count, self.max_positions("decoder"), inputs.max_tokens)
         encoded = {name: self.on_device(value) for name, value in prompt.inputs.items()}
         run = self.continued(encoded, prompt.whole, inputs)
         if not any(call.stack == "decoder" for call in run.trace):
-            raise self.unseen()
+            raise self.no_attention_error()
         return replace(
             run,
             tokens=with_patches(run.tokens, prompt.grids, prompt.row_ends),

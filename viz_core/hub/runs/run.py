@@ -182,7 +182,7 @@ class Handle(Protocol[Opened_co]):
 
 
 PAYLOADS = ("text", "text_pair", "target", "image", "video", "sound")
-"""Fields of `RunInputs` that a kind of model takes or does not take (`ModelKind.takes`)."""
+"""Fields of `RunInputs` that a kind of model takes or does not take (`ModelKind.inputs`)."""
 
 
 @dataclass(frozen=True)
