@@ -25,7 +25,7 @@ from viz_core.maps.register import MEASURES, ROLES, beyond_chance
 from viz_core.pretrained.scan_inputs import scan_picture
 
 if TYPE_CHECKING:  # it brings the hub's libraries, which only a head that is opened needs
-    from serving.requests.hub import HubRequest
+    from serving.requests.hub import HubRequest, RunInputs
 
 LAB = "lab"
 """The option of the list of models for one of the lab."""
@@ -303,10 +303,9 @@ def _pin(chapter: Chapter, plot: Plot, pin: str) -> None:
 
 def example_request(plot: Plot, text: str) -> HubRequest:
     """The run of a model on a text or picture: decoders read it, a translator translates it."""
-    from serving.requests.hub import HubRequest
+    from serving.requests.hub import HubRequest, RunInputs
     from serving.requests.lab import text_beside
     from serving.requests.request import Picture
-    from viz_core.hub.runs.run import RunInputs
     from viz_core.lab.runs import read_card
 
     model = plot.model.spec

@@ -22,6 +22,8 @@ from viz_core.view.hub import hub_groups
 from viz_core.view.map_group import MapGroup
 from viz_core.view.save import RunSource
 
+__all__ = ["HubModelSpec", "HubRequest", "HubVisionSpec", "OwnModelSpec", "RunInputs", "bring_libraries"]
+
 
 def bring_libraries() -> None:
     """Import the libraries that a first load needs."""
