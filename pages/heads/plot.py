@@ -25,7 +25,7 @@ from viz_core.maps.register import MEASURES, ROLES, beyond_chance
 from viz_core.pretrained.scan_inputs import scan_picture
 
 if TYPE_CHECKING:  # it brings the hub's libraries, which only a head that is opened needs
-    from serving.requests.hub import HubRequest, RunInputs
+    from serving.requests.hub import HubRequest
 
 LAB = "lab"
 """The option of the list of models for one of the lab."""

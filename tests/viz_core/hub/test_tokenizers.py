@@ -6,7 +6,6 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,8 +18,8 @@ from transformers import AutoTokenizer
 from tests.viz_core.hub.conftest import change
 from viz_core.hub import HubError, HubModel, load_hub
 from viz_core.hub.runs.token_text import Reader, visible
-from viz_core.hub.runs.tokenizers import TextInput, clean_text, costly
-from viz_core.runtime.limited_process import LimitError
+from viz_core.hub.runs.tokenizers import TextInput, clean_text
+from viz_core.runtime.tokenizer_trial import try_tokenizer
 
 CORPUS = ["The cat sat on the mat and looked at the dog.", "She reads a book, he reads a letter."] * 3
 Tiny = Callable[[str], Path]
@@ -238,25 +237,9 @@ REAL = (
 
 
 def test_patterns_of_real_tokenizers_pass() -> None:
-    backend = Tokenizer(models.BPE())
-    backend.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Split(Regex(p), "isolated") for p in REAL])
-    assert not costly(SimpleNamespace(backend_tokenizer=backend))
-
-
-@pytest.mark.parametrize("status", [None, -6, -9])
-def test_a_limit_that_the_machine_may_have_met_is_tried_again(
-    status: int | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    backend = Tokenizer(models.BPE())
-    backend.pre_tokenizer = pre_tokenizers.Split(Regex(f"b{status}"), "isolated")
-
-    def stopped(*_: object, **__: object) -> bytes:
-        raise LimitError("try_patterns", status)
-
-    with monkeypatch.context() as busy:
-        busy.setattr("viz_core.hub.runs.tokenizers.run_limited", stopped)
-        assert costly(SimpleNamespace(backend_tokenizer=backend))
-    assert not costly(SimpleNamespace(backend_tokenizer=backend))
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Split(Regex(p), "isolated") for p in REAL])
+    assert not try_tokenizer(tokenizer.to_str().encode())
 
 
 def grows(letter: str, times: int) -> dict[str, Any]:

@@ -1,18 +1,16 @@
 """Texts as input: tokenizers that are safe to load, encoding under a lock, decoding.
 
-A tokenizer's patterns are tested for catastrophic backtracking before they are used. The library that matches them
-lets no other thread run meanwhile and cannot be interrupted; so they are tried in a process of their own, whose
-processor's time is bounded. Backtracking over (a+)+ doubles with every letter, over a*a* it grows with the square of
-the text (Davis and others 2018, "The impact of regular expression denial of service").
+A tokenizer is tried before it is used: backtracking over its pattern (a+)+ doubles with every letter, over a*a* it
+grows with the square of the text (Davis and others 2018, "The impact of regular expression denial of service"). The
+library that matches patterns lets no other thread run meanwhile and cannot be interrupted, so the trial runs in a
+process of its own, whose processor time and memory are bounded.
 """
 
-import json
 import re
 import threading
 import unicodedata
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
 from typing import Any
 
 import torch
@@ -23,24 +21,7 @@ from viz_core.hub.runs.token_text import Reader, Token
 from viz_core.hub.store.checks import HubError
 from viz_core.hub.store.files import SAFE, LocalModel
 from viz_core.runtime.limited_process import LimitError, Limits, run_limited
-from viz_core.runtime.tokenizer_trial import try_patterns, try_tokenizer
-
-_LENGTH = 2000  # characters of a trial: a million steps for what grows with the square of it
-_LIMITS = Limits(cpu_seconds=1)  # for all trials of a tokenizer
-_UNITS = ("a", "A", "1", " ", "\n", "a ", "a1", "é", "'s", ".", "_", "aA")
-_NAMED = 40  # words and signs
-_ENDS = ("", "!", "\0")
-
-
-def costly(tokenizer: Any) -> bool:
-    """Whether a loaded tokenizer has patterns that are invalid or may not end; a slow tokenizer has none."""
-    backend = getattr(tokenizer, "backend_tokenizer", None)
-    parts = [getattr(backend, name, None) for name in ("normalizer", "pre_tokenizer", "decoder")]
-    found = {pattern for part in parts if part is not None for pattern in _patterns(json.loads(part.__getstate__()))}
-    try:
-        return bool(found) and not _come_to_an_end(tuple(sorted(found)))
-    except LimitError:  # a limit of the clock or of memory may be the machine's: not cached
-        return True
+from viz_core.runtime.tokenizer_trial import try_tokenizer
 
 
 @contextmanager
@@ -52,37 +33,6 @@ def panics_in_words(refusal: HubError) -> Iterator[None]:
         if type(error).__name__ != "PanicException":  # pyo3's; it cannot be imported
             raise
         raise refusal from None
-
-
-@lru_cache(maxsize=256)
-def _come_to_an_end(patterns: tuple[str, ...]) -> bool:
-    content = json.dumps([patterns, list(_texts(patterns))]).encode()
-    try:
-        run_limited(try_patterns, content, limits=_LIMITS)
-    except LimitError as error:
-        if error.status != 1:
-            raise
-        return False
-    return True
-
-
-def _texts(patterns: tuple[str, ...]) -> Iterator[str]:
-    """Long runs of what is common, and of the words and signs that the patterns name, with an end that fits nothing."""
-    plain = re.sub(r"\\[pP]\{.*?\}", "", "".join(patterns))
-    for unit in (*_UNITS, *sorted(set(re.findall(r"\w+|[^\w\s]", plain)))[:_NAMED]):
-        for end in _ENDS:
-            yield unit * (_LENGTH // len(unit)) + end
-
-
-def _patterns(value: Any) -> Iterator[str]:
-    if isinstance(value, dict):
-        if isinstance(value.get("Regex"), str):
-            yield value["Regex"]
-        for inner in value.values():
-            yield from _patterns(inner)
-    elif isinstance(value, list):
-        for inner in value:
-            yield from _patterns(inner)
 
 
 _GIVES_UP = "The model's tokenizer gives up on this text: one of its patterns takes too long. Try another text."
@@ -191,14 +141,12 @@ def load_tokenizer(place: LocalModel, network: Any) -> tuple[Any, TextInput]:
         raise too_long
     with panics_in_words(too_long):
         tokenizer = AutoTokenizer.from_pretrained(place.path, **SAFE)
-    if costly(tokenizer):
-        raise too_long
     return tokenizer, TextInput(tokenizer, network.get_input_embeddings().num_embeddings)
 
 
 def _ends(content: bytes) -> bool:
     """Whether a tokenizer.json can be tried within limits; one that is broken is for its reader to refuse."""
-    limits = Limits(cpu_seconds=1 + len(content) // 2**20, memory=2**31)  # loading takes longer the larger it is
+    limits = Limits(cpu_seconds=2 + len(content) // 2**20, memory=2**31)  # loading takes longer the larger it is
     try:
         return not run_limited(try_tokenizer, content, limits=limits)
     except LimitError as error:
