@@ -146,7 +146,7 @@ def load_tokenizer(place: LocalModel, network: Any) -> tuple[Any, TextInput]:
 
 def _ends(content: bytes) -> bool:
     """Whether a tokenizer.json can be tried within limits; one that is broken is for its reader to refuse."""
-    limits = Limits(cpu_seconds=2 + len(content) // 2**20, memory=2**31)  # loading takes longer the larger it is
+    limits = Limits(cpu_seconds=3 + len(content) // 2**20, memory=2**31)  # loading takes longer the larger it is
     try:
         return not run_limited(try_tokenizer, content, limits=limits)
     except LimitError as error:
