@@ -323,6 +323,11 @@ def implementations(model: Any) -> list[str | None]:
     return [config._attn_implementation for config in configs]
 
 
+def hooks(model: Any) -> int:
+    """How many hooks there are on a model."""
+    return sum(len(part._forward_hooks) + len(part._forward_pre_hooks) for part in model.modules())
+
+
 def projection_of(model: Any, site: str) -> Any:
     """The output projection of the layer at a site."""
     layer = next(module for module in model.modules() if site_of(module) == site)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -14,8 +13,7 @@ import transformers
 from torch import Tensor, nn
 from torch.overrides import _get_current_function_mode
 
-from tests.viz_core.hub.families import CODER, SIZES, eager_twin, in_memory, inputs_of, maps_of
-from tests.viz_core.hub.test_families import hooks
+from tests.viz_core.hub.families import CODER, SIZES, eager_twin, hooks, in_memory, inputs_of, maps_of
 from viz_core.hub import instrument, restore
 from viz_core.hub.attention import attention_forward
 from viz_core.hub.custom_attention import add_hooks, remove_hooks
@@ -148,19 +146,6 @@ def test_weights_in_the_graph() -> None:
     with record(differentiable=True) as trace:  # by torch's kernel
         output = model(**inputs_of(model))[0]
     assert all(grad.any() for grad in torch.autograd.grad(output.sum(), [call.graph_weights for call in trace]))
-
-
-def test_a_copy_is_heard_and_restored_by_itself() -> None:
-    model = in_memory("bloom")
-    sites = instrument(model)
-    other = copy.deepcopy(model)
-    restore(model)
-    with record() as trace:
-        other(**inputs_of(other))
-        model(**inputs_of(model))
-    assert trace.sites == sites
-    restore(other)
-    assert hooks(other) == hooks(model) == 0
 
 
 def test_nobody_edits_them() -> None:

@@ -23,6 +23,7 @@ from tests.viz_core.hub.families import (
     SIZES,
     assert_seen,
     eager_twin,
+    hooks,
     implementations,
     in_memory,
     inputs_of,
@@ -181,15 +182,18 @@ def test_a_model_and_its_body(whole_first: bool) -> None:
 
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
-def test_a_copy_is_restored_by_itself(copied: Any) -> None:
-    model = transformers.BertModel(transformers.BertConfig(**SMALL, attn_implementation="eager"))
-    instrument(model)
+@pytest.mark.parametrize("family", ["bert", "bloom"])
+def test_a_copy_is_restored_by_itself(family: str, copied: Any) -> None:
+    model = in_memory(family)
+    before = implementations(model)
+    sites = instrument(model)
     other = copied(model)
     restore(model)
-    assert (seen(model), seen(other)) == ((), SITES)
+    assert (seen(model), seen(other)) == ((), sites)
     restore(other)
-    assert set(implementations(other)) == {"eager"}
+    assert implementations(other) == before
     assert all(site_of(module) is None for module in other.modules())
+    assert hooks(other) == hooks(model) == 0
 
 
 def test_who_sets_another_attention_instruments_again(pair: tuple[Any, Any]) -> None:

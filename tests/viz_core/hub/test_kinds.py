@@ -13,8 +13,8 @@ from PIL import Image
 from tests.viz_core.hub.families import FAMILIES
 from tests.viz_core.hub.tiny_talkers import FAMILIES as TALKERS
 from tests.viz_core.hub.tiny_talkers import TWO_TOWERS
-from viz_core.hub import HubError, HubModel, Sampling, load_hub, local_models
-from viz_core.hub.kinds import KINDS, ModelKind, kind_named, recognise
+from viz_core.hub import HubError, HubModel, load_hub, local_models
+from viz_core.hub.kinds import KINDS, ModelKind, recognise
 from viz_core.hub.kinds.base import Feature
 from viz_core.hub.runs.run import PAYLOADS, RunInputs
 from viz_core.hub.shipped import shipped_names
@@ -71,17 +71,8 @@ def test_a_run_has_tokens_and_maps_whose_rows_sum_to_1(kind: type[ModelKind], mo
             torch.testing.assert_close(call.weights().sum(dim=-1), torch.ones(call.weights().shape[:-1]))
     assert run.output.isfinite().all()
     torch.testing.assert_close(model.rerun(run), run.output)
-
-
-def test_what_it_writes_has_next_words(kind: type[ModelKind], model: HubModel) -> None:
-    run = model.run(**payloads(kind))
-    if not kind.writes():
-        assert model.card.head != "words"
-        assert not run.text
-        return
-    likeliest = model.next_words(run, count=3)
-    assert len(likeliest) == 3
-    assert likeliest[0].probability == max(word.probability for word in likeliest)
+    written = run.target_tokens or run.tokens[run.num_prompt_tokens :]
+    assert kind.writes() == (model.card.head == "words") == bool(written)
 
 
 def test_each_payload_that_it_does_not_take_is_refused(kind: type[ModelKind], model: HubModel) -> None:
@@ -124,22 +115,14 @@ def test_there_are_words_for_it(kind: type[ModelKind], language: str, path: Path
     assert needed <= sections, language
 
 
-def test_a_name_that_no_kind_has() -> None:
-    with pytest.raises(ValueError, match="expected one of .*'sideways'"):
-        kind_named("sideways")
-
-
 TEXT = "He is calm."
 
 
 @pytest.fixture(scope="module")
 def translating() -> HubModel:
-    return load_hub("transformer-en-fr", device="cpu")
-
-
-def test_a_translator_comes_first() -> None:
     assert shipped_names()[0] == "transformer-en-fr"
     assert set(shipped_names()) == {"transformer-en-fr", "vit-cifar10", "vit-fashion-mnist"}
+    return load_hub("transformer-en-fr", device="cpu")
 
 
 def test_a_translation_is_the_translators(translating: HubModel) -> None:
@@ -180,21 +163,13 @@ def test_its_heads_are_switched_off_as_those_of_any_model(translating: HubModel)
     ]
 
 
-def test_what_it_shall_write_and_what_it_cannot(translating: HubModel) -> None:
+def test_what_it_shall_write(translating: HubModel) -> None:
     run = translating.run(TEXT, target="Elle est calme.")
     assert run.text == "Elle est calme."
     assert not translating.run(TEXT, max_new_tokens=2).complete
     spelled = translating.run("He is 東.")  # by its bytes
     assert spelled.num_unknown == 0
     assert {"<0xE6>", "<0x9D>", "<0xB1>"} <= {token.label for token in spelled.tokens}
-    for given, why in (
-        ({"text": " "}, "nothing to translate"),
-        ({"text": TEXT, "max_tokens": 3}, "at most 3 are allowed"),
-        ({"text": TEXT, "sampling": Sampling(1.0)}, "set the temperature to 0"),
-        ({"text": TEXT, "text_pair": TEXT}, "only encoders take a pair"),
-    ):
-        with pytest.raises(HubError, match=why):
-            translating.run(**given)  # type: ignore[arg-type]
 
 
 def test_a_picture_is_the_classifiers() -> None:

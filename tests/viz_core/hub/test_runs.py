@@ -7,15 +7,20 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 import transformers
 from PIL import Image
 
-from viz_core.hub import HubError, HubModel, HubRun, Sampling
+from tests.viz_core.hub.conftest import noise
+from viz_core.hub import HubError, HubModel, HubRun, Sampling, load_hub
 from viz_core.hub.runs.positions import find_positions
+from viz_core.images.video import Video
 from viz_core.positional import alibi_slopes, angular_frequencies, t5_relative_position_bucket
 from viz_core.positional.register import BY_NAME
+from viz_core.sounds.sound import RATE, Sound
+from viz_core.sounds.tones import tone_sequence
 from viz_core.trace import record
 
 TinyModel = Callable[[str], HubModel]
@@ -95,7 +100,7 @@ def test_drawing_follows_the_probabilities() -> None:
     torch.testing.assert_close(shares, logits[0].softmax(dim=-1), atol=0.025, rtol=0)
 
 
-def test_next_words_are_the_softmax_at_a_temperature(tiny_model: TinyModel) -> None:
+def test_next_words_and_classes_are_softmaxes(tiny_model: TinyModel) -> None:
     model = tiny_model("qwen3")
     run = model.run(TEXT, max_new_tokens=1)
     before_last = model.next_words(run, position=-2, count=400)
@@ -106,18 +111,16 @@ def test_next_words_are_the_softmax_at_a_temperature(tiny_model: TinyModel) -> N
     assert [word.token.id for word in cold] == expected.indices.tolist()
     assert [word.probability for word in cold] == pytest.approx(expected.values.tolist())
     assert cold[0].logit == pytest.approx(float(run.output[-2].max()))
-
-
-def test_next_words_refuse(tiny_model: TinyModel) -> None:
-    model = tiny_model("qwen3")
-    run = model.run(TEXT, max_new_tokens=0)
     with pytest.raises(IndexError, match="position"):
         model.next_words(run, position=500)
     with pytest.raises(ValueError, match="temperature"):
         model.next_words(run, temperature=0.0)
-    reader = tiny_model("bert")
+    sorted_text = tiny_model("sorter").run(TEXT)
+    falling = sorted_text.output.argsort(descending=True).tolist()
+    assert [label.text for label in sorted_text.labels] == [f"LABEL_{i}" for i in falling]
+    assert sum(label.probability for label in sorted_text.labels) == pytest.approx(1, abs=1e-5)
     with pytest.raises(ValueError, match="expected a model that writes"):
-        reader.next_words(reader.run(TEXT))
+        tiny_model("sorter").next_words(sorted_text)
 
 
 def test_only_the_last_logits_are_kept(tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,12 +131,6 @@ def test_only_the_last_logits_are_kept(tiny_model: TinyModel, monkeypatch: pytes
         short = tiny_model(family).run(TEXT, **given[family])
         assert short.output.shape == (3, 400)
         torch.testing.assert_close(short.output, whole[family].output[-3:])
-
-
-def test_classes_by_probability(tiny_model: TinyModel) -> None:
-    run = tiny_model("sorter").run(TEXT)
-    assert [label.text for label in run.labels] == [f"LABEL_{i}" for i in run.output.argsort(descending=True).tolist()]
-    assert sum(label.probability for label in run.labels) == pytest.approx(1, abs=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -155,48 +152,89 @@ def test_patches_of_a_picture(family: str, special: list[str], tiny_model: TinyM
     assert run.image.getpixel((12, 12)) == (255, 255, 255)
 
 
-def test_the_same_pixels_whatever_the_mode(tiny_model: TinyModel) -> None:
-    model = tiny_model("dinov2")
-    grey = Image.linear_gradient("L").resize((16, 16))
-    expected = model.run(image=grey.convert("RGB")).output
-    rgba = grey.convert("RGBA")
-    deep = Image.fromarray(
-        (torch.tensor(list(grey.get_flattened_data())).reshape(16, 16) * 257).numpy().astype("uint16")
-    )
-    for other in (grey, rgba, deep):
-        torch.testing.assert_close(model.run(image=other).output, expected, atol=1e-4, rtol=0)
-
-
-@pytest.mark.parametrize(
-    ("family", "given", "why"),
-    [
-        ("bert", {}, "nothing to read"),
-        ("bert", {"text": ""}, "nothing to read"),
-        ("bert", {"text": " \n\t"}, "nothing to read"),
-        ("bert", {"text": "\0\x01"}, "nothing to read"),
-        ("bert", {"text": "a", "text_pair": " "}, "both texts"),
-        ("bert", {"text": "a", "target": "b"}, "only reads"),
-        ("bert", {"image": Image.new("RGB", (4, 4))}, "takes a text"),
-        ("bert", {"text": "cat " * 63}, "65 tokens; the model takes at most 64"),
-        ("bert", {"text": "the cat", "max_tokens": 3}, "4 tokens; at most 3 are allowed"),
-        ("roberta", {"text": "t" * 100}, "the model takes at most 63"),
-        ("gpt2", {"text": "a", "text_pair": "b"}, "one text"),
-        ("gpt2", {"text": ""}, "nothing to read"),
-        ("gpt2", {"text": "a", "target": ""}, "nothing to write"),
-        ("gpt2", {"text": "zq " * 100}, "the model takes at most 64"),
-        ("marian", {"text": "a", "target": "zq " * 100}, "the model takes at most 64"),
-        ("vit", {"text": "a"}, "takes a picture"),
-        ("vit", {}, "takes a picture"),
-        ("vit", {"image": Image.new("RGB", (4, 4)), "text": "a"}, "takes a picture"),
+PICTURE, SOUND = noise(2), tone_sequence()
+VIDEO = Video.of([PICTURE] * 3, fps=2)
+LONG_SOUND = Sound(np.zeros(3 * RATE + 1, np.float32))
+REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {
+    "bert": [
+        ({}, "nothing to read"),
+        ({"text": ""}, "nothing to read"),
+        ({"text": " \n\t"}, "nothing to read"),
+        ({"text": "\0\x01"}, "nothing to read"),
+        ({"text": "a", "text_pair": " "}, "both texts"),
+        ({"text": "a", "target": "b"}, "only reads"),
+        ({"text": "a", "language": "en"}, "offers no choice of language or task"),
+        ({"image": PICTURE}, "takes a text"),
+        ({"text": "a", "video": VIDEO}, "takes no video"),
+        ({"sound": SOUND}, "takes no sound"),
+        ({"text": "cat " * 63}, "65 tokens; the model takes at most 64"),
+        ({"text": "the cat", "max_tokens": 3}, "4 tokens; at most 3 are allowed"),
     ],
-)
-def test_an_input_that_cannot_be_taken_is_one_sentence(
-    family: str, given: dict[str, Any], why: str, tiny_model: TinyModel
-) -> None:
-    model = tiny_model(family)
-    with pytest.raises(HubError, match=why) as error:
-        model.run(**given)
-    assert "\n" not in str(error.value)
+    "roberta": [({"text": "t" * 100}, "the model takes at most 63")],
+    "gpt2": [
+        ({"text": "a", "text_pair": "b"}, "one text"),
+        ({"text": ""}, "nothing to read"),
+        ({"text": "a", "target": ""}, "nothing to write"),
+        ({"text": "zq " * 100}, "the model takes at most 64"),
+    ],
+    "marian": [({"text": "a", "target": "zq " * 100}, "the model takes at most 64")],
+    "vit": [
+        ({"text": "a"}, "takes a picture"),
+        ({}, "takes a picture"),
+        ({"image": PICTURE, "text": "a"}, "takes a picture"),
+    ],
+    "clip": [
+        ({"text": TEXT}, "bring a picture"),
+        ({"text": " ", "image": PICTURE}, "nothing to read"),
+        ({"text": TEXT * 9, "image": PICTURE}, "at most 24"),
+        ({"text": TEXT, "target": "a dog", "image": PICTURE}, "only reads"),
+    ],
+    "siglip": [({"text": TEXT * 9, "image": PICTURE}, "at most 24")],
+    "whisper": [
+        ({}, "takes a sound, and no text or picture"),
+        ({"text": "a"}, "takes a sound, and no text or picture"),
+        ({"sound": SOUND, "text": "a"}, "takes a sound, and no text or picture"),
+        ({"image": PICTURE}, "takes a sound, and no text or picture"),
+        ({"sound": LONG_SOUND}, "hears at most 3 s"),
+        ({"sound": SOUND, "target": " "}, "type the target"),
+        ({"sound": SOUND, "target": "cat " * 80}, "writes at most 56"),
+        ({"sound": SOUND, "language": "de"}, "accepts en, fr, transcribe, translate, not"),
+        ({"sound": SOUND, "language": "<|fr|>"}, "accepts en, fr, transcribe, translate, not"),
+        ({"sound": SOUND, "task": "fr"}, "accepts en, fr, transcribe, translate, not"),
+    ],
+    "llava": [
+        ({"text": "The cat"}, "bring a picture"),
+        ({"text": "<image>", "image": PICTURE}, "nothing to read yet"),
+        ({"text": "a <image> and <image>", "image": PICTURE}, "more than once"),
+        ({"text": TEXT, "image": PICTURE, "max_tokens": 20}, "picture and the text together have .* at most 20"),
+        ({"text": TEXT, "video": VIDEO}, "not trained on videos"),
+    ],
+    "paligemma": [({"text": " ", "image": PICTURE}, "nothing to read yet")],
+    "qwen2_vl": [
+        ({"text": "a <|image_pad|> of a cat", "image": PICTURE}, "leave it out"),
+        ({"text": TEXT, "image": Image.new("RGB", (2000, 2))}, "cannot be prepared"),
+        ({"text": TEXT, "video": VIDEO, "max_tokens": 20}, "picture and the text together have .* at most 20"),
+    ],
+    "smolvlm": [
+        ({"text": TEXT}, "bring a picture"),
+        ({"text": TEXT, "video": VIDEO, "image": PICTURE}, "a picture or a video, not both"),
+    ],
+    "transformer-en-fr": [
+        ({"text": " "}, "nothing to translate"),
+        ({"text": TEXT, "max_tokens": 3}, "at most 3 are allowed"),
+        ({"text": TEXT, "sampling": Sampling(1.0)}, "set the temperature to 0"),
+        ({"text": TEXT, "text_pair": TEXT}, "only encoders take a pair"),
+    ],
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_an_input_that_cannot_be_taken_is_one_sentence(name: str, tiny_model: TinyModel) -> None:
+    model = load_hub(name, device="cpu") if "-" in name else tiny_model(name)
+    for given, why in REFUSED[name]:
+        with pytest.raises(HubError, match=why) as error:
+            model.run(**given)
+        assert "\n" not in str(error.value)
 
 
 def test_writing_is_not_recorded_by_whoever_listens(tiny_model: TinyModel) -> None:
@@ -204,12 +242,6 @@ def test_writing_is_not_recorded_by_whoever_listens(tiny_model: TinyModel) -> No
         run = tiny_model("gpt2").run(TEXT, max_new_tokens=4)
     assert len(outside) == 0
     assert run.trace.sites == ("decoder.0.self", "decoder.1.self")
-
-
-def test_layers_that_share_weights_are_layers_of_their_own(tiny_model: TinyModel) -> None:
-    model = tiny_model("albert")
-    assert model.run(TEXT).trace.sites == ("encoder.0.self", "encoder.1.self", "encoder.2.self")
-    assert model.card.num_layers == {"encoder": 3}
 
 
 def test_a_model_with_attention_of_its_own_holds_maps_within_bounds(

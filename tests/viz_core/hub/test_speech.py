@@ -11,19 +11,16 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from PIL import Image
 from torch import Tensor
 
 from tests.viz_core.hub.conftest import change
 from tests.viz_core.hub.tiny_talkers import ALIGNING, SECONDS
-from viz_core.hub import HubError, HubModel, HubRun, load_hub
+from viz_core.hub import HubModel, HubRun, load_hub
 from viz_core.hub.runs.sound_input import aligning_heads, languages_of, tasks_of
 from viz_core.hub.word_timestamps import word_times
 from viz_core.maps.alignments import token_starts
-from viz_core.maps.fingerprints import future_weight, row_sum_error
 from viz_core.sounds.sound import RATE, Sound
 from viz_core.sounds.tones import tone_sequence
-from viz_core.trace import intervene, off
 
 Tiny = Callable[[str], Path]
 TEXT = "the cat sat, on the mat"
@@ -51,30 +48,6 @@ def features_of(sound: Sound) -> dict[str, Tensor]:
 
     extractor = WhisperFeatureExtractor(feature_size=20, chunk_length=SECONDS)
     return dict(extractor(sound.samples, sampling_rate=RATE, return_tensors="pt", return_attention_mask=True))
-
-
-def test_every_map_and_the_logits_are_those_of_eager_attention(model: HubModel, run: HubRun, plain: Any) -> None:
-    ids = torch.tensor([[token.id for token in run.decoder_tokens]])
-    with torch.no_grad():
-        features = features_of(SOUND)["input_features"]
-        expected = plain(input_features=features, decoder_input_ids=ids, output_attentions=True)
-    kinds = {"encoder.{}.self": "encoder_attentions", "decoder.{}.self": "decoder_attentions"}
-    kinds |= {"decoder.{}.cross": "cross_attentions"}
-    assert set(run.trace.sites) == {site.format(layer) for site in kinds for layer in (0, 1)}
-    for site, name in kinds.items():
-        for layer, weights in enumerate(getattr(expected, name)):
-            got = run.trace[site.format(layer)].weights()
-            assert float(weights.std() / weights.mean()) > 0.5, "maps that are all alike would prove nothing"
-            assert float((got - weights).abs().max()) < 1e-6, site
-    torch.testing.assert_close(run.output, expected.logits[0], atol=1e-5, rtol=1e-5)
-    assert [(maps.id, len(maps.query_tokens), len(maps.key_tokens)) for maps in run.maps] == [
-        ("encoder-self", 150, 150),
-        ("decoder-self", 12, 12),
-        ("decoder-cross", 12, 150),
-    ]
-    assert row_sum_error(run.trace) < 1e-5
-    assert all(future_weight(call) == 0 for call in run.trace if (call.stack, call.kind) == ("decoder", "self"))
-    torch.testing.assert_close(model.rerun(run), run.output)
 
 
 def test_what_it_writes_and_when_is_what_transformers_says(model: HubModel, run: HubRun, plain: Any) -> None:
@@ -106,9 +79,6 @@ def test_it_is_told_what_is_spoken_and_what_to_write(model: HubModel, plain: Any
     assert expected[0].tolist()[-3:] == [token.id for token in run.target_tokens[-3:]]
     run = model.run(sound=SOUND, language="fr", target=TEXT)
     assert [token.text for token in run.decoder_tokens[1:3]] == ["<|fr|>", "<|transcribe|>"]
-    for wrong in ({"language": "de"}, {"task": "fr"}, {"language": "<|fr|>"}):
-        with pytest.raises(HubError, match="accepts en, fr, transcribe, translate, not"):
-            model.run(sound=SOUND, **wrong)
 
 
 UNSPOKEN: list[dict[str, Any]] = [
@@ -119,12 +89,10 @@ UNSPOKEN: list[dict[str, Any]] = [
 ]
 
 
-def test_who_can_be_told_nothing_is_offered_nothing(tiny: Tiny) -> None:
+def test_who_can_be_told_nothing_is_offered_nothing() -> None:
     for config in UNSPOKEN:
         named = SimpleNamespace(**config)
         assert (languages_of(named, 50), tasks_of(named, 50)) == ((), ())
-    with pytest.raises(HubError, match="offers no choice of language or task"):
-        load_hub(tiny("bert"), device="cpu").run("a", language="en")
 
 
 def test_what_it_heard_is_what_the_model_was_given(run: HubRun) -> None:
@@ -139,6 +107,11 @@ def test_what_it_heard_is_what_the_model_was_given(run: HubRun) -> None:
     assert [run.tokens[i].label for i in (0, 1, 62, 149)] == ["0.00 s", "0.02 s", "1.24 s", "2.98 s"]
     assert not run.complete
     assert run.text.split()
+    assert [(maps.id, len(maps.query_tokens), len(maps.key_tokens)) for maps in run.maps] == [
+        ("encoder-self", 150, 150),
+        ("decoder-self", 12, 12),
+        ("decoder-cross", 12, 150),
+    ]
 
 
 def test_words_of_a_text_that_is_given(model: HubModel) -> None:
@@ -156,6 +129,11 @@ def test_words_of_a_text_that_is_given(model: HubModel) -> None:
         tokens = run.target_tokens[slice(*word.steps)]
         assert "".join(token.text for token in tokens) == word.text
     assert word_times(model, run, [(0, 0)]) != words, "another head tells other times"
+    for head in ((2, 0), (0, 4), (0, -1)):
+        with pytest.raises(ValueError, match="expected a layer and head"):
+            word_times(model, run, [head])
+    with pytest.raises(ValueError, match="heard a sound"):
+        word_times(model, HubRun((), run.trace, torch.zeros(1)))
 
 
 @pytest.mark.parametrize(
@@ -178,39 +156,6 @@ def test_a_short_sound_and_one_of_silence(model: HubModel) -> None:
         assert run.sound is not None
         assert run.sound.num_keys == max(1, len(samples) // 320)
         assert word_times(model, run)
-
-
-def test_what_is_no_input_of_it_is_a_sentence(model: HubModel, tiny: Tiny) -> None:
-    for given in ({}, {"text": "a"}, {"sound": SOUND, "text": "a"}, {"image": Image.new("RGB", (9, 9))}):
-        with pytest.raises(HubError, match="takes a sound, and no text or picture"):
-            model.run(**given)
-    with pytest.raises(HubError, match="hears at most 3 s"):
-        model.run(sound=Sound(np.zeros(SECONDS * RATE + 1, np.float32)))
-    with pytest.raises(HubError, match="type the target"):
-        model.run(sound=SOUND, target=" ")
-    with pytest.raises(HubError, match="writes at most 56"):
-        model.run(sound=SOUND, target="cat " * 80)
-    with pytest.raises(HubError, match="takes no sound"):
-        load_hub(tiny("bert"), device="cpu").run(sound=SOUND)
-    with pytest.raises(ValueError, match="heard a sound"):
-        word_times(model, HubRun((), model.run(sound=SOUND, max_new_tokens=1).trace, torch.zeros(1)))
-
-
-def test_a_head_that_is_not_there(model: HubModel, run: HubRun) -> None:
-    for head in ((2, 0), (0, 4), (0, -1)):
-        with pytest.raises(ValueError, match="expected a layer and head"):
-            word_times(model, run, [head])
-
-
-def test_it_is_a_card_like_others_and_its_heads_can_be_off(model: HubModel, run: HubRun) -> None:
-    assert (model.card.kind, model.card.head, model.card.num_layers) == (
-        "speech",
-        "words",
-        {"encoder": 2, "decoder": 2},
-    )
-    with intervene({"decoder.1.cross": off(0)}):
-        other = model.rerun(run)
-    assert not torch.equal(other, run.output)
 
 
 def test_aligning_heads_are_those_that_there_are() -> None:

@@ -18,11 +18,10 @@ import transformers
 from PIL import Image, ImageDraw
 from torch import Tensor
 
-from tests.viz_core.hub.conftest import noise
 from tests.viz_core.hub.families import maps_of
 from tests.viz_core.hub.test_families import assert_same_maps, eager
 from tests.viz_core.hub.tiny_talkers import FAMILIES
-from viz_core.hub import HubError, HubModel, HubVision, load_hub
+from viz_core.hub import HubError, HubModel, load_hub
 from viz_core.hub.kinds import recognise
 from viz_core.hub.runs import layouts
 from viz_core.images.video import Video
@@ -239,33 +238,7 @@ def test_heads_switch_off_in_both_stacks(tiny_model: TinyModel, picture: Image.I
         assert max(abs(change.after - change.before) for change in found.changes) > 1e-6
 
 
-@pytest.mark.parametrize(
-    ("family", "text", "message"),
-    [
-        ("llava", "<image>", "nothing to read yet"),
-        ("llava", "a <image> and <image>", "more than once"),
-        ("qwen2_vl", "a <|image_pad|> of a cat", "leave it out"),
-        ("paligemma", " ", "nothing to read yet"),
-    ],
-)
-def test_texts_that_are_refused(
-    family: str, text: str, message: str, tiny_model: TinyModel, picture: Image.Image
-) -> None:
-    with pytest.raises(HubError, match=message):
-        tiny_model(family).run(text, image=picture)
-
-
-def test_what_else_is_refused(tiny: Tiny, tiny_model: TinyModel, picture: Image.Image, tmp_path: Path) -> None:
-    model = tiny_model("llava")
-    with pytest.raises(HubError, match="bring a picture"):
-        model.run("The cat")
-    with pytest.raises(HubError, match="The picture and the text together have 23 tokens; at most 20"):
-        model.run(TEXT, image=picture, max_tokens=20)
-    with pytest.raises(HubError, match="a picture and a text together"):
-        HubVision(model)
-    assert not model.engine.has_lens(model.engine.head)
-    with pytest.raises(HubError, match="cannot be prepared"):
-        tiny_model("qwen2_vl").run("The cat", image=Image.new("RGB", (2000, 2)))
+def test_models_that_are_refused(tiny: Tiny, tmp_path: Path) -> None:
     shutil.copytree(tiny("llava"), tmp_path / "other")
     file = tmp_path / "other" / "tokenizer.json"
     content = json.loads(file.read_text())
@@ -300,16 +273,3 @@ def test_what_a_run_of_a_video_says(tiny_model: TinyModel, video: Video) -> None
     assert (card.takes_video, tiny_model("llava").card.takes_video) == (True, False)
     assert run.frame is not None
     assert run.prompt == TEXT
-
-
-def test_videos_that_are_refused(tiny_model: TinyModel, video: Video) -> None:
-    with pytest.raises(HubError, match="not trained on videos"):
-        tiny_model("llava").run(TEXT, video=video)
-    with pytest.raises(HubError, match="takes no video"):
-        tiny_model("bert").run("The cat", video=video)
-    with pytest.raises(HubError, match="a picture or a video, not both"):
-        tiny_model("smolvlm").run(TEXT, video=video, image=noise(0))
-    with pytest.raises(HubError, match="bring a picture"):
-        tiny_model("smolvlm").run(TEXT)
-    with pytest.raises(HubError, match="The picture and the text together have 25 tokens; at most 20"):
-        tiny_model("qwen2_vl").run(TEXT, video=video, max_tokens=20)
