@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
-from viz_core.hub.transformers_internals.private_names import mask_functions
+from viz_core.hub.transformers_internals import mask_functions
 from viz_core.runtime.interruption import may_end
 from viz_core.trace import attend, site_of
 from viz_core.trace.after_attention import on_output, on_projected

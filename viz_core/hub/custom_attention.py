@@ -16,8 +16,7 @@ from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
 from viz_core.hub.attention import ATTENTION_IMPLEMENTATION, WITH_EAGER_MASKS
-from viz_core.hub.transformers_internals.linear_rules import has_rule
-from viz_core.hub.transformers_internals.private_names import CALLS_INTERFACE, supports_fused
+from viz_core.hub.transformers_internals import CALLS_INTERFACE, has_rule, supports_fused
 from viz_core.torch_internals.compiler import must_break_graph
 from viz_core.torch_internals.tensors import is_transformed
 from viz_core.trace import find_sites, site_of

@@ -11,6 +11,7 @@ from torch import nn
 from torch.utils.hooks import RemovableHandle
 
 from viz_core.hub.attention import register, warn_of_requested_maps, watch_projections
+from viz_core.hub.checks import HubError
 from viz_core.hub.custom_attention import (
     Handles,
     add_hooks,
@@ -22,8 +23,7 @@ from viz_core.hub.custom_attention import (
 )
 from viz_core.hub.kinds import recognise
 from viz_core.hub.linear_attention import watch_linear
-from viz_core.hub.store.checks import HubError
-from viz_core.hub.transformers_internals.private_names import (
+from viz_core.hub.transformers_internals import (
     has_implementation,
     implementation,
     nested_configs,

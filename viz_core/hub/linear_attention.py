@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
-from viz_core.hub.transformers_internals.linear_rules import (
+from viz_core.hub.transformers_internals import (
     FUSED,
     RULES,
     STEPS,

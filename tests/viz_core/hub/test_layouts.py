@@ -17,8 +17,7 @@ from tests.viz_core.hub.conftest import noise
 from viz_core.hub import HubModel, PatchGrid
 from viz_core.hub.runs import layouts
 from viz_core.hub.runs.layouts import number_words, tiled
-from viz_core.hub.runs.pictures import box_seen
-from viz_core.hub.runs.tower_maps import merged_in_time, unpacked
+from viz_core.hub.runs.pictures import box_seen, merged_in_time, unpacked
 from viz_core.images.video import Video
 
 Tiny = Callable[[str], Path]

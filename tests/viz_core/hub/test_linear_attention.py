@@ -16,7 +16,7 @@ from torch import Tensor
 
 from tests.viz_core.hub.families import HYBRIDS, hybrid
 from viz_core.hub import instrument, restore
-from viz_core.hub.transformers_internals.linear_rules import RULES, rules_of
+from viz_core.hub.transformers_internals import RULES, rules_of
 from viz_core.maps.contributions import contribution_norms, contribution_shares, contribution_sum, contribution_vectors
 from viz_core.maps.fingerprints import measure_layer, row_sum_error
 from viz_core.models.projections import output_projection

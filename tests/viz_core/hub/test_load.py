@@ -15,8 +15,7 @@ from safetensors.torch import load_file, save_file
 
 from tests.viz_core.hub.conftest import change
 from tests.viz_core.hub.families import build_all
-from viz_core.hub import HubModel, human_bytes, load_hub, local_models
-from viz_core.hub.transformers_internals import private_names
+from viz_core.hub import HubModel, human_bytes, load_hub, local_models, transformers_internals
 
 Tiny = Callable[[str], Path]
 TinyModel = Callable[[str], HubModel]
@@ -253,10 +252,10 @@ def test_all_get_their_models(tmp_path: Path) -> None:
 PRIVATE = re.compile(r"\._(attn|supports)_|MAPPING_NAMES|transformers\.(models|masking_utils|vision_utils|image_)")
 
 
-def test_the_installed_version_has_every_private_name_and_one_folder_uses_them() -> None:
-    assert private_names.missing() == []
+def test_the_installed_version_has_every_private_name_and_one_file_uses_them() -> None:
+    assert transformers_internals.missing() == []
     files = (ROOT / "viz_core" / "hub").rglob("*.py")
-    others = [file for file in files if file.parent.name != "transformers_internals"]
+    others = [file for file in files if file.stem != "transformers_internals"]
     assert [file.name for file in others if PRIVATE.search(file.read_text(encoding="utf-8"))] == []
 
 
@@ -271,7 +270,7 @@ def test_a_missing_name_is_said_with_what_does_not_work(
     owner: type, name: str, lost: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delattr(owner, name)
-    private_names.warn_of_missing.cache_clear()
+    transformers_internals.warn_of_missing.cache_clear()
     with pytest.warns(RuntimeWarning, match=re.escape(lost)) as warned:
-        private_names.warn_of_missing()
+        transformers_internals.warn_of_missing()
     assert any(f".{name}" in str(warning.message) for warning in warned)

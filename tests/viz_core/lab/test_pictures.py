@@ -115,7 +115,6 @@ def test_what_is_refused() -> None:
         token_over_patches(ANY, small_run((3, 2)), 0)
 
 
-# MERGED: test_picture_samples: Pictures to try a classifier on: the sheet that ships, cut as it was put togethe
 SHEET = ASSETS / "samples" / "fashion-mnist-test"
 
 

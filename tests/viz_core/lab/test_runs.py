@@ -108,7 +108,6 @@ def test_what_cannot_be_compared_says_why(tiny_model: TinyModel, tiny: Callable[
     assert compare_heads(bert, other.run(TEXT))[0].apart == "sizes"
 
 
-# MERGED: test_speech: Attention of words over time, against whole maps.
 @pytest.fixture(scope="module")
 def model(tiny: Callable[[str], Path]) -> HubModel:
     return load_hub(tiny("whisper"), device="cpu")

@@ -18,9 +18,18 @@ from jaxtyping import Float, Int
 from PIL import Image
 from torch import Tensor
 
-from viz_core.hub.runs.pictures import Box, PatchGrid, box_seen
-from viz_core.hub.runs.tower_maps import MAX_PATCHES, CallSelector, Packed, merged_in_time, one_frame, unpacked
-from viz_core.hub.transformers_internals.private_names import best_resolution, internvl_tiles
+from viz_core.hub.runs.pictures import (
+    MAX_PATCHES,
+    Box,
+    CallSelector,
+    Packed,
+    PatchGrid,
+    box_seen,
+    merged_in_time,
+    one_frame,
+    unpacked,
+)
+from viz_core.hub.transformers_internals import best_resolution, internvl_tiles
 from viz_core.images.video import Video
 
 

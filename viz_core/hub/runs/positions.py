@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from viz_core.hub.transformers_internals.private_names import alibi_bias
+from viz_core.hub.transformers_internals import alibi_bias
 from viz_core.trace import stack_of
 
 Scheme: TypeAlias = str
