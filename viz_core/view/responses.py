@@ -182,9 +182,9 @@ def every_request(groups: Sequence[MapGroup], second: Sequence[MapGroup], max_by
         for group in of_input:
             layers = range(len(group.calls))
             parts: list[PartRequest] = [ThumbnailsRequest(layer) for layer in layers]
-            parts += _over_picture(group, ()) if group.seen else []
+            parts += _over_picture(group, ()) if group.image else []
             received = 8 * len(group.heads) * len(group.key_tokens)
-            if not number and not group.seen and received <= room:
+            if not number and not group.image and received <= room:
                 parts += [KeysRequest(layer) for layer in layers]
                 room -= received
             if group.sent_whole:

@@ -191,7 +191,7 @@ def _page(view: View, state: ViewState, title: str, link: str, max_bytes: int) -
     wants = every_request(view.groups, view.second, max_bytes)
     data = encode_view(view, state, wants=wants, max_wants=len(wants), offline=True)
     component = read_component("attention_view")
-    names = dict.fromkeys((title or "Attention", *(group.made.model for group in view.groups)))
+    names = dict.fromkeys((title or "Attention", *(group.provenance.model for group in view.groups)))
     made = "".join(f"<p>{html.escape(line)}</p>" for line in made_lines(view, state, range(2 if view.second else 1)))
     return _PAGE.format(
         language=html.escape(view.language, quote=True),
@@ -211,7 +211,7 @@ def _live_page(view: View, state: ViewState, site: str) -> str:
     """Return the page. The model runs here as on the site: ValueError if the site would not show these maps."""
     from viz_core.runtime.viewer import show
 
-    groups, made = view.groups, view.groups[0].made
+    groups, made = view.groups, view.groups[0].provenance
     off = [
         (group, layer, head)
         for group in groups
@@ -266,7 +266,9 @@ def _runs(made: Provenance, num_tokens: int) -> Iterator[tuple[str, dict[str, An
 
 
 def _same(groups: Sequence[MapGroup], others: Sequence[MapGroup]) -> bool:
-    known = [[(each.id, each.query_tokens, each.key_tokens, each.made) for each in some] for some in (groups, others)]
+    known = [
+        [(each.id, each.query_tokens, each.key_tokens, each.provenance) for each in some] for some in (groups, others)
+    ]
     calls = [[call.weights().cpu() for each in some for call in each.calls] for some in (groups, others)]
     return known[0] == known[1] and all(torch.allclose(a, b, atol=1e-4) for a, b in zip(*calls, strict=True))
 

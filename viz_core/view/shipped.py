@@ -27,7 +27,7 @@ def picture_groups(found: Classification, labels: Mapping[str, str]) -> tuple[Ma
     pixels = np.asarray(found.prepared.seen.convert("RGB"))
     picture = MapPicture(pixels, found.grid, found.num_special)
     sides = labels["self"], labels["queries"], labels["keys"]
-    return (MapGroup("encoder-self", *sides, names, names, tuple(found.trace), seen=picture, made=found.made),)
+    return (MapGroup("encoder-self", *sides, names, names, tuple(found.trace), image=picture, provenance=found.made),)
 
 
 def open_classification(found: Classification, language: str) -> tuple[tuple[MapGroup, ...], ViewState]:

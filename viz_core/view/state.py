@@ -189,7 +189,7 @@ def _find(groups: Sequence[MapGroup], state: ViewState, site: str) -> tuple[MapG
 
 def _carried(display: DisplayOptions, group: MapGroup) -> DisplayOptions:
     """Display options for another kind of map, without those that belong to the old one."""
-    mode = "map" if display.mode == "picture" and group.seen is None else display.mode
+    mode = "map" if display.mode == "picture" and group.image is None else display.mode
     return replace(display, mode=mode, zoom="whole", heads="one", compare="off", other="none", filter="", sort="layer")
 
 

@@ -190,7 +190,7 @@ def lines(view: View, state: ViewState, shown: Sequence[Panel]) -> list[str]:
 def made_lines(view: View, state: ViewState, inputs: Sequence[int]) -> list[str]:
     """Model and text of each of these inputs."""
     words, sentences = view.words, []
-    for made in dict.fromkeys(found.made for number in inputs if (found := view.group(number, state.group))):
+    for made in dict.fromkeys(found.provenance for number in inputs if (found := view.group(number, state.group))):
         if made.model:
             name = "made_by_revision" if made.revision else "made_by"
             sentences.append(fill(words[name], model=made.model, revision=made.revision))

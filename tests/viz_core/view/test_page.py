@@ -59,7 +59,7 @@ def test_where_the_same_view_opens_is_told_and_is_an_address_of_the_web():
 
 def test_the_page_is_headed_by_its_title_the_model_and_the_text():
     made = Provenance("<b>small</b>", "", "He is calm.")
-    view, state = View([make_group(2, 2, "self", made=made)], view_words()), ViewState("self", 0, 0)
+    view, state = View([make_group(2, 2, "self", provenance=made)], view_words()), ViewState("self", 0, 0)
     page = page_of(view, state, title="A page")
     header = page.split("<header>")[1].split("</header>")[0]
     assert header.startswith("<h1>A page</h1>")
