@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from viz_core.hub import HubError
-from viz_core.hub.checks import shown
+from viz_core.hub.store import shown
 
 
 def find_folder(typed: str, allowed: Iterable[Path]) -> Path:

@@ -11,11 +11,11 @@ from typing import Any
 from serving.requests.hub import HubModelSpec, HubVisionSpec
 from serving.settings import settings
 from viz_core.hub import HubError, HubModel, local_models
-from viz_core.hub.files import SAFE, SHIPPED_FOLDER
 from viz_core.hub.kinds import kind_named, recognise
 from viz_core.hub.load import import_transformers
 from viz_core.hub.runs.tokenizers import clean_text
 from viz_core.hub.shipped import shipped_kinds, shipped_names
+from viz_core.hub.store.files import SAFE, SHIPPED_FOLDER
 from viz_core.lab.scan import read_heads, read_repeats
 from viz_core.lab.scan_results import KindScan, Line, Scan
 from viz_core.pretrained.scan_inputs import scan_inputs, scan_picture

@@ -17,7 +17,7 @@ from streamlit.testing.v1 import AppTest
 from tests.pages.reading import badges, components, drawn, figures_alt, heatmap, stands, texts
 from ui.chapter.tour import Step, steps
 from viz_core.hub import load_hub
-from viz_core.hub.files import SHIPPED_FOLDER
+from viz_core.hub.store.files import SHIPPED_FOLDER
 from viz_core.lessons.multi_head.inputs import trained_input, trained_layer
 from viz_core.lessons.multi_head.steps import multi_head_steps
 from viz_core.pretrained import load

@@ -27,7 +27,7 @@ from recipes.text_rows import (
     train_tokenizer,
 )
 from viz_core.hub import load_hub
-from viz_core.hub.files import SHIPPED_FOLDER
+from viz_core.hub.store.files import SHIPPED_FOLDER
 from viz_core.pretrained.samples import held_out
 
 SMALL = {"hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 1, "num_attention_heads": 2}

@@ -9,9 +9,7 @@ transformers is imported when the first model is loaded, not before.
 """
 
 from viz_core.hub.attention import ATTENTION_IMPLEMENTATION, register
-from viz_core.hub.checks import HubError, check_name, check_revision, human_bytes
 from viz_core.hub.custom_attention import coverage
-from viz_core.hub.files import LocalModel, local_models
 from viz_core.hub.instrument import instrument, restore
 from viz_core.hub.load import load_hub
 from viz_core.hub.model import HubCard, HubModel
@@ -20,6 +18,8 @@ from viz_core.hub.runs.pictures import PatchGrid
 from viz_core.hub.runs.positions import Positions
 from viz_core.hub.runs.run import Frame, HubRun, Label, Maps, NextWord
 from viz_core.hub.runs.token_text import Token
+from viz_core.hub.store import HubError, check_name, check_revision, human_bytes
+from viz_core.hub.store.files import LocalModel, local_models
 from viz_core.hub.vision import HubVision
 from viz_core.hub.word_timestamps import TimedWord, word_times
 from viz_core.trace.coverage import LayerCoverage

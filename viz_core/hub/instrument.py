@@ -11,7 +11,6 @@ from torch import nn
 from torch.utils.hooks import RemovableHandle
 
 from viz_core.hub.attention import register, warn_of_requested_maps, watch_projections
-from viz_core.hub.checks import HubError
 from viz_core.hub.custom_attention import (
     Handles,
     add_hooks,
@@ -23,6 +22,7 @@ from viz_core.hub.custom_attention import (
 )
 from viz_core.hub.kinds import recognise
 from viz_core.hub.linear_attention import watch_linear
+from viz_core.hub.store import HubError
 from viz_core.hub.transformers_internals import (
     has_implementation,
     implementation,

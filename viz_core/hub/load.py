@@ -11,15 +11,15 @@ from typing import Any
 import torch
 
 from viz_core.hub.attention import register
-from viz_core.hub.checks import HubError, check_budget, check_name, check_revision, estimate_bytes, precision
 from viz_core.hub.custom_attention import implementation_for, own_sites
-from viz_core.hub.download import Progress, fetch
-from viz_core.hub.files import SAFE, LocalModel, ModelFiles, folder_model, local_models, read_folder
 from viz_core.hub.instrument import watch_layers
 from viz_core.hub.kinds import recognise
 from viz_core.hub.model import HubModel, describe
 from viz_core.hub.runs.positions import find_positions
 from viz_core.hub.shipped import load_shipped, shipped_names
+from viz_core.hub.store import HubError, check_budget, check_name, check_revision, estimate_bytes, precision
+from viz_core.hub.store.download import Progress, fetch
+from viz_core.hub.store.files import SAFE, LocalModel, ModelFiles, folder_model, local_models, read_folder
 from viz_core.hub.transformers_internals import warn_of_missing
 from viz_core.runtime.device import best_device, find_device
 from viz_core.runtime.extras import require

@@ -8,13 +8,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from viz_core.hub.checks import HubError, attempt
 from viz_core.hub.custom_attention import coverage
-from viz_core.hub.files import SHIPPED_FOLDER, LocalModel, ModelFiles
 from viz_core.hub.kinds import Head, ModelKind, kind_named
 from viz_core.hub.runs.positions import Positions
 from viz_core.hub.runs.run import HubRun, NextWord, RunInputs
 from viz_core.hub.runs.token_text import Token
+from viz_core.hub.store import HubError, attempt
+from viz_core.hub.store.files import SHIPPED_FOLDER, LocalModel, ModelFiles
 from viz_core.runtime.device import describe_device
 from viz_core.runtime.provenance import Provenance
 from viz_core.trace import Trace, recording_values

@@ -10,8 +10,6 @@ from jaxtyping import Float
 from PIL.Image import Image
 from torch import Tensor
 
-from viz_core.hub.checks import HubError, attempt
-from viz_core.hub.files import LocalModel
 from viz_core.hub.kinds import ModelKind
 from viz_core.hub.kinds.base import ConfigFacts
 from viz_core.hub.kinds.encoder_decoder import EncoderDecoderKind
@@ -21,6 +19,8 @@ from viz_core.hub.runs.pictures import PictureInput
 from viz_core.hub.runs.positions import Positions
 from viz_core.hub.runs.run import HubRun, Label, RunInputs
 from viz_core.hub.runs.token_text import SPACE, Token, visible
+from viz_core.hub.store import HubError, attempt
+from viz_core.hub.store.files import LocalModel
 from viz_core.pretrained import MAX_SOURCE_TOKENS, ImageClassifier, ModelCard, TextError, Translator, available, load
 from viz_core.pretrained.tokenization import UNK, WORD_START, clean, token_id
 from viz_core.runtime.device import describe_device

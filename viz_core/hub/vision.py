@@ -7,9 +7,9 @@ from jaxtyping import Float
 from PIL import Image
 from torch import Tensor
 
-from viz_core.hub.checks import HubError
 from viz_core.hub.kinds.vision import Vision
 from viz_core.hub.model import HubModel
+from viz_core.hub.store import HubError
 from viz_core.images.preprocessing import Prepared
 from viz_core.maps.rollout import relevance_maps
 from viz_core.models.patch_grid import resize_grid

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from viz_core.circuits import ScoreAttribution, direction_tokens, ov_circuit, qk_circuit, score_attribution
 from viz_core.circuits.logits import closest, double, norms_among
 from viz_core.hub import HubModel, HubRun
-from viz_core.hub.checks import HubError
+from viz_core.hub.store import HubError
 from viz_core.maps.score_products import ScoreProducts, score_products
 from viz_core.pretrained import ImageClassifier, Translation, Translator
 from viz_core.trace import HeadsOff, intervene, no_recording, record, switched_off

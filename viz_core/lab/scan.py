@@ -16,10 +16,10 @@ from PIL import Image
 from torch import Tensor
 from torch.nn.functional import pad
 
-from viz_core.hub.checks import HubError, attempt
 from viz_core.hub.kinds.decoder import DecoderKind
 from viz_core.hub.model import HubModel
 from viz_core.hub.runs.run import HubRun, Maps
+from viz_core.hub.store import HubError, attempt
 from viz_core.lab.heads_off import switchable, without_heads
 from viz_core.lab.scan_results import Line, Scan
 from viz_core.maps.distance import Patches

@@ -326,9 +326,9 @@ def test_a_host_decides_how_long_a_text_may_be(
 def test_with_no_model_here_the_page_says_how_to_get_one(
     open_page: OpenPage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("viz_core.hub.files.SHIPPED_FOLDER", tmp_path)
+    monkeypatch.setattr("viz_core.hub.store.files.SHIPPED_FOLDER", tmp_path)
     monkeypatch.setenv("ATLAS_MODEL_FOLDERS", str(tmp_path))
-    monkeypatch.setattr("viz_core.hub.files._PACKAGES", {})
+    monkeypatch.setattr("viz_core.hub.store.files._PACKAGES", {})
     app = open_page("model-lab")
     assert "No model here yet" in texts(app)
     assert not claims(app)

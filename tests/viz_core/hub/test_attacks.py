@@ -21,10 +21,10 @@ from safetensors.torch import load_file
 
 from tests.viz_core.hub.conftest import change
 from viz_core.hub import HubError, load_hub
-from viz_core.hub.checks import check_processor, check_sizes
-from viz_core.hub.files import LocalModel, check_config, check_regular, local_models, read_folder
 from viz_core.hub.runs.picture_prompt import load_video_options
 from viz_core.hub.runs.pictures import PictureInput
+from viz_core.hub.store import check_processor, check_sizes
+from viz_core.hub.store.files import LocalModel, check_config, check_regular, local_models, read_folder
 
 pytestmark = pytest.mark.attack("models")
 Tiny = Callable[[str], Path]
@@ -267,7 +267,7 @@ def test_sizes_of_videos_are_checked_as_those_of_pictures(copy: Tiny, refused: R
 
 
 def test_options_of_videos_are_read_within_the_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("viz_core.hub.files._MAX_JSON", 10)
+    monkeypatch.setattr("viz_core.hub.store.files._MAX_JSON", 10)
     (tmp_path / "video_preprocessor_config.json").write_text(json.dumps({"size": {"shortest_edge": 4}}))
     with pytest.raises(HubError, match="is damaged"):
         load_video_options(LocalModel("x", "folder", tmp_path, "", "qwen2_vl", 0))

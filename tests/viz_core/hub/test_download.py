@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.viz_core.hub.fake_hub import COMMIT, FakeHub, serving, use_only
 from viz_core.hub import HubError, check_name, check_revision, load_hub, local_models
-from viz_core.hub.download import fetch
+from viz_core.hub.store.download import fetch
 
 Tiny = Callable[[str], Path]
 EXTRA = {

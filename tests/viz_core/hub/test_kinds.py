@@ -14,11 +14,11 @@ from tests.viz_core.hub.families import FAMILIES
 from tests.viz_core.hub.tiny_talkers import FAMILIES as TALKERS
 from tests.viz_core.hub.tiny_talkers import TWO_TOWERS
 from viz_core.hub import HubError, HubModel, load_hub, local_models
-from viz_core.hub.files import SHIPPED_FOLDER
 from viz_core.hub.kinds import KINDS, ModelKind, recognise
 from viz_core.hub.kinds.base import Feature
 from viz_core.hub.runs.run import PAYLOADS, RunInputs
 from viz_core.hub.shipped import shipped_names
+from viz_core.hub.store.files import SHIPPED_FOLDER
 from viz_core.images.drawn import drawn_picture
 from viz_core.images.video import Video
 from viz_core.lab.heads_off import switchable, without_heads

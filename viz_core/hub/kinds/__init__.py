@@ -9,8 +9,8 @@ True
 
 from typing import Any, NamedTuple
 
-from viz_core.hub.checks import HubError
 from viz_core.hub.kinds.base import ConfigFacts, Head, InputControl, ModelKind
+from viz_core.hub.store import HubError
 from viz_core.runtime.registry import find_classes
 
 __all__ = ["KINDS", "Head", "InputControl", "ModelKind", "RecognisedKind", "kind_named", "recognise"]

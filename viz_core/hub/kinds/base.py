@@ -10,12 +10,12 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from viz_core.hub.checks import HubError, human_bytes
-from viz_core.hub.files import LocalModel
 from viz_core.hub.runs.positions import Positions
 from viz_core.hub.runs.run import HubRun, Label, RunInputs, layers_apart
 from viz_core.hub.runs.token_text import Token
 from viz_core.hub.runs.tokenizers import TextInput, load_tokenizer
+from viz_core.hub.store import HubError, human_bytes
+from viz_core.hub.store.files import LocalModel
 from viz_core.hub.transformers_internals import Task, has_model_for
 from viz_core.trace import Trace, no_recording, record
 

@@ -9,12 +9,12 @@ from jaxtyping import Float
 from PIL.Image import Image
 from torch import Tensor
 
-from viz_core.hub.checks import HubError
-from viz_core.hub.files import LocalModel
 from viz_core.hub.kinds.base import ConfigFacts, Head, InputControl, TextKind, ids_of
 from viz_core.hub.runs.pictures import PictureInput, load_image_processor
 from viz_core.hub.runs.run import Frame, HubRun, Label, RunInputs
 from viz_core.hub.runs.tokenizers import load_tokenizer
+from viz_core.hub.store import HubError
+from viz_core.hub.store.files import LocalModel
 from viz_core.images.open_image import as_rgb
 
 

@@ -6,8 +6,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from viz_core.hub.checks import HubError
-from viz_core.hub.files import LocalModel
 from viz_core.hub.kinds.base import ConfigFacts, Head, InputControl, TextKind
 from viz_core.hub.runs.generation import GREEDY, write
 from viz_core.hub.runs.run import HubRun, RunInputs
@@ -19,6 +17,8 @@ from viz_core.hub.runs.sound_input import (
     load_sound_input,
     tasks_of,
 )
+from viz_core.hub.store import HubError
+from viz_core.hub.store.files import LocalModel
 from viz_core.sounds.sound import Sound
 
 _NUM_PROMPT_TOKENS = 8  # start, language, task, no times: the decoder is given these before it writes

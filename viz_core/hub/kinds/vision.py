@@ -7,11 +7,11 @@ from jaxtyping import Float
 from PIL.Image import Image
 from torch import Tensor
 
-from viz_core.hub.checks import HubError
-from viz_core.hub.files import LocalModel
 from viz_core.hub.kinds.base import ConfigFacts, Head, InputControl, ModelKind
 from viz_core.hub.runs.pictures import PictureInput, load_image_processor
 from viz_core.hub.runs.run import HubRun, RunInputs
+from viz_core.hub.store import HubError
+from viz_core.hub.store.files import LocalModel
 
 _TOWERS = ("clip_vision_model", "siglip_vision_model")
 _NO_GRID = "{name} windows or joins its patches from layer to layer: there is no one grid to show."

@@ -9,7 +9,6 @@ from PIL.Image import Image
 from torch import Tensor
 from torch.nn.functional import pad
 
-from viz_core.hub.files import LocalModel
 from viz_core.hub.kinds.base import ConfigFacts, Head, InputControl
 from viz_core.hub.kinds.decoder import DecoderKind
 from viz_core.hub.runs.layouts import LAYOUTS, layout_of
@@ -17,6 +16,7 @@ from viz_core.hub.runs.picture_prompt import PicturePrompt, with_patches
 from viz_core.hub.runs.pictures import PartialRecording, load_image_processor
 from viz_core.hub.runs.run import HubRun, RunInputs
 from viz_core.hub.runs.tokenizers import load_tokenizer
+from viz_core.hub.store.files import LocalModel
 from viz_core.images.open_image import as_rgb
 from viz_core.images.video import Video
 

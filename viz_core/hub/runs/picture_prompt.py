@@ -8,13 +8,13 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from viz_core.hub.checks import HubError
-from viz_core.hub.files import LocalModel, read_json
 from viz_core.hub.runs.layouts import MARK, EncodedPicture, Layout, LayoutContext
 from viz_core.hub.runs.pictures import PatchGrid, PictureInput
 from viz_core.hub.runs.run import Frame
 from viz_core.hub.runs.token_text import Token
 from viz_core.hub.runs.tokenizers import TextInput
+from viz_core.hub.store import HubError
+from viz_core.hub.store.files import LocalModel, read_json
 from viz_core.images.open_image import as_rgb
 from viz_core.images.video import Video
 

@@ -12,9 +12,9 @@ from jaxtyping import Bool, Float, Int
 from PIL import Image
 from torch import Tensor
 
-from viz_core.hub.checks import HubError
-from viz_core.hub.files import SAFE, LocalModel
 from viz_core.hub.runs.token_text import Token
+from viz_core.hub.store import HubError
+from viz_core.hub.store.files import SAFE, LocalModel
 from viz_core.hub.transformers_internals import patch_positions, window_index
 from viz_core.images.open_image import as_rgb
 from viz_core.trace import Trace

@@ -9,8 +9,8 @@ from typing import Any
 from jaxtyping import Float
 from torch import Tensor
 
-from viz_core.hub.checks import HubError
 from viz_core.hub.runs.token_text import Token
+from viz_core.hub.store import HubError
 from viz_core.hub.transformers_internals import feature_extractor_config
 from viz_core.sounds.sound import RATE, Sound
 

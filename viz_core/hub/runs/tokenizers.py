@@ -17,9 +17,9 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from viz_core.hub.checks import HubError
-from viz_core.hub.files import SAFE, LocalModel
 from viz_core.hub.runs.token_text import Reader, Token
+from viz_core.hub.store import HubError
+from viz_core.hub.store.files import SAFE, LocalModel
 from viz_core.runtime.limited_process import LimitError, Limits, run_limited
 from viz_core.runtime.tokenizer_trial import try_tokenizer
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from viz_core.hub.checks import HubError
-from viz_core.hub.files import LocalModel, check_config, check_weight_names, read_json
+from viz_core.hub.store import HubError
+from viz_core.hub.store.files import LocalModel, check_config, check_weight_names, read_json
 
 _SWITCHED_OFF = "Downloads are switched off here, and {name} is not in this machine's cache. Choose a model that is."
 _AWAY = "The Hub cannot be reached now, and {name} is not in this machine's cache. Choose a model that is."

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from safetensors import SafetensorError, safe_open
 
-from viz_core.hub.checks import HubError, check_processor, check_sizes
+from viz_core.hub.store import HubError, check_processor, check_sizes
 from viz_core.runtime.assets import ASSETS
 
 SAFE = {"local_files_only": True, "trust_remote_code": False}
