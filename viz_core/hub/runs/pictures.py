@@ -217,7 +217,7 @@ def one_frame(calls: Sequence[Source], which: int = -1) -> Source:
     return replace(source, **own)
 
 
-MOST_PATCHES = 4096
+MAX_PATCHES = 4096
 """Of larger pictures the tower's maps are not kept: they would take more memory than the language model's."""
 
 
