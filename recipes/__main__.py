@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -22,26 +23,28 @@ from recipes import (
     classifiers,
     copying,
     head_importance,
-    head_scans,
     head_table,
     scan,
+    sentence_pairs,
+    task_recordings,
     text_models,
     translators,
-    word_counts,
 )
-from recipes import task_recordings as task_recording
 from recipes.loop import RunOptions
+from viz_core.pretrained import CHECKPOINTS
 from viz_core.runtime.device import best_device, describe_device
 
-MEASURES = {
-    "head-importance": head_importance.main,
-    "alignments": alignments.main,
-    "learning": task_recording.main,
-    "copying": copying.main,
-    "word-counts": word_counts.main,
+COMMANDS = {
+    "learning": task_recordings.main,
     "scan": scan.main,
-    "head-scans": head_scans.main,
+    "head-scans": scan.scan_shipped,
     "head-table": head_table.main,
+}
+MEASURES = {
+    "head-importance": head_importance.measure_shipped,
+    "alignments": alignments.measure_shipped,
+    "copying": copying.measure_shipped,
+    "word-counts": sentence_pairs.count_for_shipped,
 }
 TRAINERS = {
     **{name: partial(translators.train, name) for name in translators.TRANSLATORS},
@@ -61,11 +64,31 @@ def count(text: str) -> int:
     return int(text)
 
 
-def main(arguments: list[str] | None = None) -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; return 0, or 1 with the reason on stderr."""
-    given = sys.argv[1:] if arguments is None else arguments
-    if given and given[0] in MEASURES:
-        return MEASURES[given[0]](given[1:])
+    given = sys.argv[1:] if arguments is None else [*arguments]
+    if given and given[0] in COMMANDS:
+        return COMMANDS[given[0]](given[1:])
+    return _measure(given[0], given[1:]) if given and given[0] in MEASURES else _train(given)
+
+
+def _measure(command: str, given: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(prog=f"python -m recipes {command}", description=MEASURES[command].__doc__)
+    parser.add_argument("name", help="the model, one that ships or lies in the folder of checkpoints")
+    parser.add_argument("--data", type=Path, help="folder with the data; fetched into it where lacking")
+    parser.add_argument("--checkpoints", type=Path, default=CHECKPOINTS, help="folder in which the model's folder lies")
+    chosen = parser.parse_args(given)
+    if chosen.data is None and command != "alignments":
+        parser.error("--data is required")
+    try:
+        MEASURES[command](chosen.name, chosen.checkpoints, chosen.data)
+    except (ValueError, OSError) as error:
+        print(f"{command} of {chosen.name} cannot be measured: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _train(given: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m recipes", description=__doc__)
     parser.add_argument("name", choices=sorted(TRAINERS), help="the model to train")
     parser.add_argument("--data", type=Path, required=True, help="folder with the data; fetched into it where lacking")

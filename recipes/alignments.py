@@ -1,4 +1,4 @@
-"""Measure how well each cross-attention head aligns words: python -m recipes alignments NAME.
+"""How well each cross-attention head of a translator aligns words: python -m recipes alignments NAME.
 
 The reference is a set of hand-aligned sentence pairs, none of which was trained on. Results go into training.json and
 the card.
@@ -6,9 +6,7 @@ the card.
 
 from __future__ import annotations
 
-import argparse
 import re
-import sys
 from bisect import bisect_right
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -22,7 +20,7 @@ from torch import Tensor
 
 from recipes.files import record
 from viz_core.maps.alignments import Reading, alignment
-from viz_core.pretrained import CHECKPOINTS, Translator, load_translator
+from viz_core.pretrained import Translator, load_translator
 from viz_core.runtime.assets import ASSETS, reading
 from viz_core.trace import record as record_attention
 
@@ -106,18 +104,9 @@ def alignment_error_rate(found: Sequence[Pairs], sure: Sequence[Pairs], possible
     return 1 - hits / pairs
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; return 0, or 1 with the reason on stderr."""
-    parser = argparse.ArgumentParser(prog="python -m recipes alignments", description=__doc__)
-    parser.add_argument("name", help="the model, a translator with attention")
-    parser.add_argument("--checkpoints", type=Path, default=CHECKPOINTS, help="folder in which the model's folder lies")
-    chosen = parser.parse_args(arguments)
-    try:
-        record_alignments(load_translator(chosen.name, folder=chosen.checkpoints), chosen.checkpoints / chosen.name)
-    except (ValueError, OSError) as error:
-        print(f"cannot measure the alignments of {chosen.name}: {error}", file=sys.stderr)
-        return 1
-    return 0
+def measure_shipped(name: str, checkpoints: Path, _: Path | None) -> None:
+    """Measure how well each cross-attention head of a translator aligns the words of hand-aligned sentence pairs."""
+    record_alignments(load_translator(name, folder=checkpoints), checkpoints / name)
 
 
 def record_alignments(translator: Translator, folder: Path) -> None:
@@ -152,23 +141,6 @@ def measure_alignments(translator: Translator) -> dict[str, Any] | None:
         "diagonal": round(alignment_error_rate([_diagonal(each) for each in samples], sure, possible), 4),
         **{order: _by_layer(rates, order) for order in get_args(Reading)},
     }
-
-
-def sentence_errors(translator: Translator) -> dict[str, tuple[float, float]]:
-    """For each hand-aligned English sentence, the alignment error rates of the first head, and by place alone.
-
-    The head is that of the first layer with cross-attention, for the word written.
-    """
-    errors = {}
-    for sample in aligned_samples():
-        found = _found(translator, sample)
-        own = found[min(head for head in found if head[0] == "written")]
-        sure, possible = [sample.sure], [sample.possible]
-        errors[sample.english] = (
-            alignment_error_rate([own], sure, possible),
-            alignment_error_rate([_diagonal(sample)], sure, possible),
-        )
-    return errors
 
 
 def word_of_each_token(encoding: Encoding, spans: Sequence[tuple[int, int]]) -> tuple[int, ...]:

@@ -7,13 +7,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from recipes.augmentation import Views
-from recipes.classification import ClassifierConfig, train_classifier
-from recipes.export_classifier import export_classifier
+import torch
+
+from recipes.classification import ClassifierConfig, Views, accuracy, predict, train_classifier
+from recipes.files import format_seconds, settings_table, ship_weights, write_checkpoint
 from recipes.loop import RunOptions
-from recipes.picture_sets import CIFAR10, FASHION_MNIST, Pictures, PictureSet
+from recipes.picture_sets import CIFAR10, FASHION_MNIST, Pictures, PictureSet, PictureSplit
+from recipes.reliability import record_reliability
 from viz_core.images.preprocessing import Preparation
-from viz_core.pretrained.classifier import build_classification_model
+from viz_core.models.vit import ViT
+from viz_core.pretrained.card import read_card
+from viz_core.pretrained.classifier import build_classification_model, read_classifier
 
 
 @dataclass(frozen=True)
@@ -109,20 +113,9 @@ def train(name: str, data: Path, run: RunOptions, epochs: int | None) -> None:
     preparation = measure(split.train, spec.data.form)
     build = partial(build_classification_model, spec.architecture)
     model, state = train_classifier(build, split.train, preparation, config, run)
-    export_classifier(
-        name,
-        spec.title,
-        spec.description,
-        spec.architecture,
-        model,
-        spec.data,
-        split,
-        preparation,
-        state,
-        config,
-        run.out,
-        run.device,
-    )
+    # What was to be its end is listed beside the rest: several if that changed on the way.
+    training = state.record(config, run.device) | {"lengths": state.lengths}
+    export_classifier(name, spec, model, split, preparation, training, run)
 
 
 def measure(pictures: Pictures, form: str) -> Preparation:
@@ -131,3 +124,100 @@ def measure(pictures: Pictures, form: str) -> Preparation:
     mean, std = pixels.mean(dim=(0, 2, 3)), pixels.std(dim=(0, 2, 3))
     height, width = pixels.shape[2:]
     return Preparation((height, width), form, [round(m, 4) for m in mean.tolist()], [round(s, 4) for s in std.tolist()])
+
+
+def export_classifier(
+    name: str,
+    spec: ClassifierSpec,
+    model: ViT,
+    split: PictureSplit,
+    preparation: Preparation,
+    training: dict[str, Any],
+    run: RunOptions,
+) -> None:
+    """Round to float16, score what ships on all test pictures, and write the files of a checkpoint.
+
+    Args:
+        training: what training.json has; the confusion matrix is added.
+    """
+    out, data = run.out, spec.data
+    digest = ship_weights(model, out / "model.safetensors")
+    log_p = predict(model, split.test, preparation)
+    scores = {"accuracy": round(accuracy(log_p, split.test.labels), 2)}
+    counts = torch.zeros(len(data.labels), len(data.labels), dtype=torch.long)
+    counts.index_put_((split.test.labels.cpu(), log_p.argmax(dim=-1)), torch.ones(len(log_p)).long(), accumulate=True)
+    training = {**training, "confusion": counts.tolist()}  # rows: what it is; columns: what the model said
+    published = {
+        "title": spec.title,
+        "task": "classification",
+        "licence": data.licence,
+        "sha256": digest,
+        "scores": scores,
+        "parameters": sum(p.numel() for p in model.parameters()),
+        "model": spec.architecture,
+        "labels": list(data.labels),
+        "pixels": preparation.config(),
+    }
+    write_checkpoint(out, published, training, _card(name, spec, published, training, split))
+    record_reliability(read_classifier(read_card(out), out, run.device), split, out)
+
+
+def when_it_ended(lengths: list[dict[str, float | None]]) -> str:
+    """State whether the length of the run can have been chosen by the test score.
+
+    They cannot if its only length was set before the first update; an older run's first length is not known.
+    """
+    if [length["updates"] for length in lengths] == [0]:
+        return """The length of the run was fixed before its first step,
+and these pictures were scored after its last: no choice was made by them."""
+    planned = [
+        f"{length['epochs']} epochs" + (f" or {length['minutes']:g} minutes" if length["minutes"] else "")
+        for length in lengths
+    ]
+    return f"""The length of the run was changed on its way (to {", then to ".join(planned)}):
+these pictures may have had a say in when it ended, and the score may be a little hopeful."""
+
+
+def _card(
+    name: str, spec: ClassifierSpec, published: dict[str, Any], training: dict[str, Any], split: PictureSplit
+) -> str:
+    data, counts, config, last = spec.data, training["confusion"], training["recipe"], training["curve"][-1]
+    by_label = "\n".join(
+        f"| {label} | {sum(row):,} | {100 * row[i] / max(1, sum(row)):.1f}% |"
+        for i, (label, row) in enumerate(zip(data.labels, counts, strict=True))
+    )
+    side = published["model"]["img_size"]
+    channels = "grey" if len(published["pixels"]["mean"]) == 1 else "colour"
+    return f"""# {published["title"]}
+
+`{name}`: {spec.description},
+{published["parameters"]:,} parameters, trained from scratch. Weights in float16.
+
+## Scores
+
+{published["scores"]["accuracy"]:.2f}% of {len(split.test.labels):,} test pictures right, each seen once as it is, with
+the float16 weights. {when_it_ended(training["lengths"])}
+
+| what it is | test pictures | right |
+| --- | --- | --- |
+{by_label}
+
+## Data
+
+{data.source}: {channels} pictures of {side} x {side} pixels. Licence: {data.licence}.
+{len(split.train.labels):,} training pictures, {config["held_out"]:,} of them held out for the curve alone.
+
+## Training
+
+{last["epoch"]:.1f} epochs in {format_seconds(training["seconds"])} on {training["device"]}. The weights are the running
+average of those of all steps; at the end {last["validation_accuracy"]:.1f}% of the held-out pictures were right.
+
+| setting | value |
+| --- | --- |
+{settings_table(published["model"], config)}
+
+## Limits
+
+It knows ten labels and gives every picture one of them, whatever it shows; how sure it sounds says little about
+pictures unlike its training pictures. A picture of another size or colour is brought into their form first.
+"""

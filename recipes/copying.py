@@ -6,11 +6,9 @@ Written into training.json beside the checkpoint, and as a section of the card.
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import random
 import re
-import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
@@ -19,7 +17,7 @@ from recipes.batches import translate_all
 from recipes.files import record
 from recipes.pair_augmentation import lower_case_words, names_of, number_words_of, numbers_of, vary
 from recipes.sentence_pairs import Pair, Split, load_pairs, split_pairs
-from viz_core.pretrained import CHECKPOINTS, Translator, load_translator
+from viz_core.pretrained import Translator, load_translator
 from viz_core.pretrained.bleu import corpus_bleu
 from viz_core.pretrained.decoding import beam_search, greedy_search
 
@@ -45,21 +43,10 @@ class Case(NamedTuple):
         return re.findall(r"\d", french) == re.findall(r"\d", self.reference)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; return 0, or 1 with the reason on stderr."""
-    parser = argparse.ArgumentParser(prog="python -m recipes copying", description=__doc__)
-    parser.add_argument("name", help="the model, a translator")
-    parser.add_argument("--data", type=Path, required=True, help="folder with the data; fetched into it where lacking")
-    parser.add_argument("--checkpoints", type=Path, default=CHECKPOINTS, help="folder in which the model's folder lies")
-    chosen = parser.parse_args(arguments)
-    try:
-        translator = load_translator(chosen.name, folder=chosen.checkpoints)
-        cases = copying_cases(split_pairs(load_pairs(chosen.data)))
-        record_copying(translator, cases, chosen.checkpoints / chosen.name)
-    except (ValueError, OSError) as error:
-        print(f"cannot measure what {chosen.name} copies: {error}", file=sys.stderr)
-        return 1
-    return 0
+def measure_shipped(name: str, checkpoints: Path, data: Path) -> None:
+    """Measure how many unseen numbers and names a translator copies."""
+    translator = load_translator(name, folder=checkpoints)
+    record_copying(translator, copying_cases(split_pairs(load_pairs(data))), checkpoints / name)
 
 
 def copying_cases(split: Split, per_kind: int = PER_KIND) -> tuple[Case, ...]:

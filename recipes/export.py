@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -14,16 +12,14 @@ from tokenizers import Tokenizer
 from recipes.alignments import record_alignments
 from recipes.batches import bleu_by_length, translate_all
 from recipes.copying import copying_cases, record_copying
-from recipes.files import format_seconds, settings_table, ship_weights, write_json
-from recipes.sentence_pairs import ARCHIVE_URL, LICENCE, SOURCE, Split, group_references
+from recipes.files import format_seconds, settings_table, ship_weights, write_checkpoint
+from recipes.sentence_pairs import ARCHIVE_URL, LICENCE, SOURCE, Split, group_references, record_word_counts
 from recipes.translation import TranslationConfig, TranslationState
-from recipes.word_counts import record_word_counts
 from viz_core.models.encoder_decoder import EncoderDecoder
 from viz_core.pretrained.bleu import corpus_bleu
 from viz_core.pretrained.card import read_card
 from viz_core.pretrained.decoding import beam_search, greedy_search
 from viz_core.pretrained.translator import read_translator
-from viz_core.runtime.device import describe_device
 
 BOOK_SENTENCES = ("Go.", "I lost.", "He's calm.", "I'm home.")
 BOOK_STRINGS = ("go .", "i lost .", "he's calm .", "i'm home .")  # the same as the book gives them to its model
@@ -68,14 +64,10 @@ def export_translator(
     scores = {f"bleu_{search}": round(corpus_bleu(texts, wanted), 2) for search, texts in hypotheses.items()}
     lengths = [len(e.ids) + 1 for e in tokenizer.encode_batch(sentences)]
     training = {
-        "curve": state.curve,
+        **state.record(config, device),
         "bleu_by_length": bleu_by_length(hypotheses["greedy"], wanted, lengths, LENGTH_EDGES),
         "book_sentences": dict(zip(BOOK_SENTENCES, greedy(BOOK_SENTENCES), strict=True)),
         "book_strings": dict(zip(BOOK_STRINGS, greedy(BOOK_STRINGS), strict=True)),
-        "updates": state.updates,
-        "seconds": round(state.elapsed),
-        "device": describe_device(device),
-        "recipe": asdict(config),
     }
     published = {
         "title": title,
@@ -86,15 +78,11 @@ def export_translator(
         "parameters": sum(p.numel() for p in model.parameters()),
         "model": architecture,
     }
-    write_json(out / "training.json", training)
-    write_json(out / "config.json", published)
-    card = translation_card(name, title, description, published, training, split)
-    (out / "card.md").write_text(card, encoding="utf-8")
+    write_checkpoint(out, published, training, translation_card(name, title, description, published, training, split))
     shipped = read_translator(read_card(out), out, device)
     record_alignments(shipped, out)
     record_copying(shipped, copying_cases(split), out)
     record_word_counts(split.train, out)
-    print(json.dumps(scores), flush=True)
     return scores
 
 

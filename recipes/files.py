@@ -53,15 +53,26 @@ def write_json(path: Path, content: dict[str, Any]) -> None:
     path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def record(folder: Path, measured: dict[str, Any], section: str) -> None:
-    """Add measurements to a checkpoint's training.json, and a section to its card.
+def write_checkpoint(folder: Path, config: dict[str, Any], training: dict[str, Any], card: str) -> None:
+    """Write what stands beside the weights of a model, and print its scores."""
+    write_json(folder / "config.json", config)
+    write_json(folder / "training.json", training)
+    (folder / "card.md").write_text(card, encoding="utf-8")
+    print(json.dumps(config["scores"]), flush=True)
 
-    The section, which begins with its heading, takes the place of an older one, or stands before "## Data".
-    """
-    path, card = folder / "training.json", folder / "card.md"
+
+def record(folder: Path, measured: dict[str, Any], section: str) -> None:
+    """Add measurements to a checkpoint's training.json, and a section to its card."""
+    path = folder / "training.json"
     write_json(path, json.loads(path.read_text(encoding="utf-8")) | measured)
+    add_section(folder / "card.md", section)
+
+
+def add_section(card: Path, section: str) -> None:
+    """Add a section, which begins with its heading: in the place of an older one, or before "## Data"."""
     heading = re.escape(section.splitlines()[0])
-    text = re.sub(rf"^{heading}\n.*?(?=^## )", "", card.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    older = re.compile(rf"^{heading}\n.*?(?=^## |\Z)", flags=re.MULTILINE | re.DOTALL)
+    text = older.sub("", card.read_text(encoding="utf-8"))
     card.write_text(text.replace("## Data\n", f"{section}\n## Data\n", 1), encoding="utf-8")
 
 

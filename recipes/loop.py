@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from recipes.files import Clock, load_progress, save_progress
 from recipes.optimizer import Optimizers, learning_rate
+from viz_core.runtime.device import describe_device
 from viz_core.runtime.memory import reuse_freed_memory
 
 B = TypeVar("B")
@@ -52,6 +53,16 @@ class TrainingState:
         length = {"epochs": epochs, "minutes": minutes}
         if not self.lengths or not length.items() <= self.lengths[-1].items():
             self.lengths.append({"updates": self.updates, **length})
+
+    def record(self, config: TrainingConfig, device: torch.device) -> dict[str, Any]:
+        """Return what training.json of every model has."""
+        return {
+            "curve": self.curve,
+            "updates": self.updates,
+            "seconds": round(self.elapsed),
+            "device": describe_device(device),
+            "recipe": asdict(config),
+        }
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,8 @@
-"""English-French sentence pairs: read or downloaded, cleaned, split by the English sentence, and their vocabulary."""
+"""English-French sentence pairs: downloaded, cleaned, split by the English sentence, their vocabulary and words.
+
+Of the English words a file is written beside each translator, words.json, with the number of training sentences that
+each is in, for the note on words that a translator hardly saw: python -m recipes word-counts NAME --data DIR.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +12,17 @@ import io
 import json
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
-from recipes.files import fetch
+from recipes.files import fetch, record
+from viz_core.pretrained import load_translator
 from viz_core.pretrained.tokenization import BOS, EOS, PAD, UNK, WORD_START, clean
+from viz_core.pretrained.word_counts import COUNTS, FEW, WordCounts, words_of
 
 ARCHIVE_URL = "http://d2l-data.s3-accelerate.amazonaws.com/fra-eng.zip"
 ARCHIVE_SHA1 = "94646ad1522d915e7b0f9296181140edcf86a4f5"
@@ -134,3 +141,49 @@ def _with_bytes(tokenizer: Tokenizer) -> Tokenizer:
     content["model"]["byte_fallback"] = True
     content["decoder"] = {"type": "Sequence", "decoders": [{"type": "ByteFallback"}, content["decoder"]]}
     return Tokenizer.from_str(json.dumps(content))
+
+
+def count_for_shipped(name: str, checkpoints: Path, data: Path) -> None:
+    """Count in how many training sentences of a translator each English word is."""
+    load_translator(name, "cpu", checkpoints)  # refuses what is no translator
+    record_word_counts(split_pairs(load_pairs(data)).train, checkpoints / name)
+
+
+def record_word_counts(train: Sequence[Pair], folder: Path) -> None:
+    """Count the English of the training pairs, each sentence once, and write it beside the checkpoint."""
+    counts = count_words(group_references(train))
+    (folder / COUNTS).write_text(as_json(counts), encoding="utf-8")
+    measured = {
+        "sentences": counts.sentences,
+        "different": len(counts.counts),
+        "hardly_seen": sum(count < FEW for count in counts.counts.values()),
+    }
+    record(folder, {"words": measured}, word_section(measured))
+
+
+def count_words(sentences: Iterable[str]) -> WordCounts:
+    """Return in how many sentences each word is; one that holds a word twice counts once."""
+    counts, number = Counter[str](), 0
+    for sentence in sentences:
+        counts.update(set(words_of(sentence)))
+        number += 1
+    return WordCounts(number, {word: min(FEW, count) for word, count in counts.items()})
+
+
+def as_json(counts: WordCounts) -> str:
+    """Return the file that `WordCounts.from_json` reads: words by their count, so that it stays small."""
+    by_count = {
+        str(count): " ".join(sorted(word for word, own in counts.counts.items() if own == count))
+        for count in range(1, FEW + 1)
+    }
+    return json.dumps({"sentences": counts.sentences, "words": by_count}, indent=1, ensure_ascii=False) + "\n"
+
+
+def word_section(measured: dict[str, Any]) -> str:
+    """Return the section of the card."""
+    return f"""## Words
+
+The {measured["sentences"]:,} English sentences that it was trained on hold {measured["different"]:,} different words
+and numbers, as they are written, capitals and all. Of these {measured["hardly_seen"]:,} stand in fewer than {FEW}
+sentences. {COUNTS} has all of them, by the number of sentences they stand in, from {FEW} on together.
+"""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from recipes.augmentation import Views
-from recipes.classification import ClassifierConfig
+from recipes.classification import ClassifierConfig, Views
 from recipes.picture_sets import Pictures
 
 CPU = torch.device("cpu")

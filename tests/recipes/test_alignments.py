@@ -18,11 +18,9 @@ from recipes.alignments import (
     aligned_samples,
     alignment_error_rate,
     measure_alignments,
-    sentence_errors,
     word_of_each_token,
 )
 from viz_core.pretrained import CHECKPOINTS, load, load_translator
-from viz_core.pretrained.samples import opening
 from viz_core.view.components import group_labels
 from viz_core.view.shipped import aligning_head, translation_groups
 
@@ -83,16 +81,6 @@ def test_the_shipped_gru_aligns_and_its_card_says_so() -> None:
     assert all(note in model.card.text for note in model.card.training["notes"])
 
 
-def test_errors_of_each_sentence() -> None:
-    errors = sentence_errors(load_translator("bahdanau-en-fr", "cpu"))
-    assert errors.keys() == {sample.english for sample in aligned_samples()}
-    sample = next(each for each in aligned_samples() if each.english == opening().english)
-    own, by_place = errors[sample.english]
-    assert 0 <= own < by_place <= 1
-    everywhere = len(sample.french_spans) + len(sample.sure)
-    assert (1 - by_place) * everywhere == pytest.approx(round((1 - by_place) * everywhere))
-
-
 def test_the_command_writes_beside_the_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "bahdanau-en-fr"
     shutil.copytree(CHECKPOINTS / "bahdanau-en-fr", folder)
@@ -106,7 +94,7 @@ def test_the_command_writes_beside_the_model(tmp_path: Path, capsys: pytest.Capt
     assert after == before
     assert (folder / "card.md").read_text(encoding="utf-8").count("## Alignment\n") == card.count("## Alignment\n") == 1
     assert main(["alignments", "nobody", "--checkpoints", str(tmp_path)]) == 1
-    assert "cannot measure the alignments of nobody: There is no model 'nobody'" in capsys.readouterr().err
+    assert "alignments of nobody cannot be measured: There is no model 'nobody'" in capsys.readouterr().err
 
 
 links = st.frozensets(st.tuples(st.integers(0, 3), st.integers(0, 3)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from recipes.augmentation import Views, mix, random_views, soft_targets
+from recipes.classification import Views, mix, random_views, soft_targets
 
 STILL = Views(shift=0, zoom=0, turn=0, mirror=False, brightness=0, cover=0)
 

@@ -12,8 +12,7 @@ import torch
 from recipes import classification as loop
 from recipes.__main__ import main
 from recipes.classification import ClassifierConfig, accuracy, hold_out, predict, train_classifier
-from recipes.classifiers import CLASSIFIERS, measure
-from recipes.export_classifier import when_it_ended
+from recipes.classifiers import CLASSIFIERS, measure, when_it_ended
 from recipes.loop import RunOptions, TrainingState
 from recipes.picture_sets import Pictures
 from tests.recipes.bars import CONFIG, CPU, SMALL, bars

@@ -109,7 +109,7 @@ def test_the_command_writes_beside_the_checkpoint(
     assert training["copying"]["numbers"]["sentences"] == training["copying"]["names"]["sentences"] == 3
     assert (tmp_path / name / "card.md").read_text(encoding="utf-8").count("## Copying\n") == 1
     assert main(["copying", "nobody", *arguments[2:]]) == 1
-    assert "cannot measure what nobody copies" in capsys.readouterr().err
+    assert "copying of nobody cannot be measured" in capsys.readouterr().err
 
 
 ORDINARY = frozenset({"excuse", "mars", "the", "new"})

@@ -14,8 +14,7 @@ import torch.nn.functional as F
 from safetensors.torch import load_file
 
 from recipes.__main__ import main
-from recipes.head_importance import IMPORTANCE, MEANS
-from recipes.head_subjects import ClassifierSubject, TranslatorSubject
+from recipes.head_importance import IMPORTANCE, MEANS, ClassifierSubject, TranslatorSubject
 from recipes.picture_sets import Pictures, PictureSplit
 from recipes.sentence_pairs import Pair, load_pairs, split_pairs
 from tests.tiny_translator import TINY
@@ -87,7 +86,7 @@ def test_every_head_is_weighed_and_a_stopped_run_goes_on(
     monkeypatch.setattr(TranslatorSubject, "statistics", stopped)
     monkeypatch.setattr(TranslatorSubject, "trace", first_site)
     short = lambda *given: greedy_search(*given[:-1], 2)  # noqa: E731
-    monkeypatch.setattr("recipes.head_subjects.greedy_search", short)
+    monkeypatch.setattr("recipes.head_importance.greedy_search", short)
     with pytest.raises(KeyboardInterrupt):
         main(command)
     written = json.loads((mine / TINY / IMPORTANCE).read_text())
@@ -150,14 +149,14 @@ def test_a_classifier_s_heads(monkeypatch: pytest.MonkeyPatch) -> None:
         torch.randint(0, 256, (70, 1, 28, 28), dtype=torch.uint8, generator=draw), torch.arange(70) % 10
     )
     monkeypatch.setattr(
-        "recipes.head_subjects.classifiers.CLASSIFIERS",
+        "recipes.classifiers.CLASSIFIERS",
         {
             "vit-fashion-mnist": type(
                 "D", (), {"data": type("S", (), {"load": lambda _: PictureSplit(pictures, pictures)})}
             )
         },
     )
-    monkeypatch.setattr("recipes.head_subjects._REFERENCE", 5)
+    monkeypatch.setattr("recipes.head_importance._REFERENCE", 5)
     subject = ClassifierSubject(classifier, Path())  # type: ignore[arg-type]
     right = subject.statistics({})
     assert right.shape == (70, 2)
@@ -170,4 +169,4 @@ def test_a_classifier_s_heads(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_model_without_such_heads(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["head-importance", "no-such-model", "--data", str(data)]) == 1
-    assert "cannot weigh the heads of no-such-model: There is no model" in capsys.readouterr().err
+    assert "head-importance of no-such-model cannot be measured: There is no model" in capsys.readouterr().err

@@ -14,15 +14,17 @@ from transformers import AutoModelForCausalLM, AutoModelForMaskedLM, AutoTokeniz
 
 from recipes import loop, text_models
 from recipes.__main__ import main
-from recipes.export_text_model import filled, hidden_words, perplexity
 from recipes.text_rows import (
     SPECIAL,
     Sentence,
     TextBatch,
     collate,
     encode,
+    filled,
+    hidden_words,
     hide_words,
     packaged,
+    perplexity,
     plan_rows,
     train_tokenizer,
 )

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from recipes.__main__ import main
-from recipes.word_counts import as_json, count_words
+from recipes.sentence_pairs import as_json, count_words
 from viz_core.pretrained.word_counts import FEW, WordCounts, word_counts
 
 
@@ -32,7 +32,7 @@ def test_words_are_counted_over_the_training_half_alone(
     assert training["words"] == {"sentences": 2, "different": 2, "hardly_seen": 2}
     assert (tmp_path / name / "card.md").read_text(encoding="utf-8").count("## Words\n") == 1
     assert main(["word-counts", "nobody", "--data", str(data), "--checkpoints", str(tmp_path)]) == 1
-    assert "cannot count the words of nobody: There is no model 'nobody'" in capsys.readouterr().err
+    assert "word-counts of nobody cannot be measured: There is no model 'nobody'" in capsys.readouterr().err
 
 
 def test_sentences_are_counted_not_words() -> None:

@@ -10,7 +10,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from pages.heads.plot import all_heads
-from recipes.head_scans import MODELS
+from recipes.scan import MODELS
 from tests.pages.reading import claims, drawn, figure_names, stands, texts
 from ui.compute.heads import FOLDER, HeadScans, HeadTable, head_scans, scanned_models
 from ui.text.words import load_words
