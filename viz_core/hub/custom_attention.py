@@ -17,8 +17,7 @@ from torch.utils.hooks import RemovableHandle
 
 from viz_core.hub.attention import ATTENTION_IMPLEMENTATION, WITH_EAGER_MASKS
 from viz_core.hub.transformers_internals import CALLS_INTERFACE, has_rule, supports_fused
-from viz_core.torch_internals.compiler import must_break_graph
-from viz_core.torch_internals.tensors import is_transformed
+from viz_core.torch_internals.refusals import in_graph, is_transformed
 from viz_core.trace import find_sites, site_of
 from viz_core.trace.coverage import LayerCoverage, cover_layers
 from viz_core.trace.intervene import refuse_edits
@@ -192,7 +191,7 @@ def _before(layer: nn.Module, args: Any, kwargs: dict[str, Any]) -> None:
 
 
 def _after(layer: nn.Module, _inputs: Any, result: Any) -> None:
-    if torch.compiler.is_compiling() and not must_break_graph():
+    if in_graph(site_of(layer)):
         return
     calls = _open.get()
     if not calls or calls[-1].layer is not layer:

@@ -3,7 +3,7 @@
 import sys
 import warnings
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from operator import attrgetter
 from typing import Any
 
@@ -13,7 +13,6 @@ from viz_core.runtime import private_names
 from viz_core.runtime.private_names import PrivateName
 
 _NAMES: dict[str, PrivateName] = {}
-_warned = set[bool]()  # whether the compiler was loaded when the names were tested
 
 
 def declare(path: str, purpose: str) -> PrivateName:
@@ -34,20 +33,15 @@ def private(path: str, purpose: str, default: Callable[..., Any] | None = None) 
 
 
 def missing() -> list[PrivateName]:
-    """Return the private names that this version of torch lacks.
-
-    Names in modules that are not imported yet (the compiler's) are not judged: importing them takes seconds.
-    """
+    """Return the private names that this version of torch lacks; not of modules that are not imported yet."""
     return private_names.missing(filter(_is_loaded, _NAMES.values()))
 
 
+@cache
 def warn_missing() -> None:
-    """Warn of each missing name, once; again once the compiler is loaded."""
-    compiler_loaded = "torch._dynamo.eval_frame" in sys.modules
-    if compiler_loaded not in _warned:
-        _warned.add(compiler_loaded)
-        for name in missing():
-            warnings.warn(_message(name), RuntimeWarning, stacklevel=3)
+    """Warn of each missing name, once."""
+    for name in missing():
+        warnings.warn(_message(name), RuntimeWarning, stacklevel=3)
 
 
 def _is_loaded(name: PrivateName) -> bool:

@@ -11,7 +11,6 @@ from viz_core.trace.edits import Edits
 from viz_core.trace.intervene import edits_of
 from viz_core.trace.linear_rule import LinearRule
 from viz_core.trace.pooling import edited_output
-from viz_core.trace.tensors import detached
 from viz_core.trace.trace import current_trace
 
 
@@ -47,9 +46,9 @@ def finish_rule(
             f"heads: a short convolution before the {source.rule} carries it on to the next tokens"
         )
     if trace is not None:
-        own: dict[str, Any] = {name: detached(tensor) for name, tensor in source.named_tensors().items()}
+        own: dict[str, Any] = {name: tensor.detach() for name, tensor in source.named_tensors().items()}
         if trace.values:
-            own["values"] = detached(values)
+            own["values"] = values.detach()
         trace.add(replace(source, **own, edits=edits), site)
     if edits is None:
         return output

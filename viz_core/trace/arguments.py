@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from viz_core.torch_internals.tensors import is_transformed
+from viz_core.torch_internals.refusals import is_transformed
 from viz_core.trace.tensors import is_autocast_on
 
 _WHOLE = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)

@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
+from viz_core.torch_internals.refusals import refuse_transformed
 from viz_core.trace.arguments import check_number, check_scores, check_values
 from viz_core.trace.intervene import edits_at, is_editing, without_edits
 from viz_core.trace.padding import TokenMask, allowed_keys
@@ -19,7 +20,7 @@ from viz_core.trace.pooling import edited_output, pooled, pooled_in_blocks
 from viz_core.trace.record import no_recording
 from viz_core.trace.source import Direct, Projected, stored
 from viz_core.trace.states import on_attention
-from viz_core.trace.tensors import cast_inputs, refuse_transformed, with_gradient
+from viz_core.trace.tensors import cast_inputs, with_gradient
 from viz_core.trace.trace import Trace, current_trace
 from viz_core.trace.weights import Bias, Mask, causal_mask
 
@@ -64,7 +65,7 @@ def attend(
     Raises:
         ValueError: if queries, keys, values and bias are not floating-point tensors whose shapes fit together, of one
             device and (but the bias) of one type; the mask is not boolean; scale is not a number, softcap not positive
-            or dropout not from 0 to 1; within `record()`, also in `torch.func.vmap`; if an intervention names a head
+            or dropout not from 0 to 1; within `record()`, also in `torch.func`; if an intervention names a head
             that the call does not have.
     """
     on_attention(site)
@@ -75,7 +76,7 @@ def attend(
     if bias is not None and bias.dtype != queries.dtype:
         bias = bias.to(queries.dtype)  # as the kernel adds it: in float16, what lies below -65,504 masks
     scale = queries.shape[-1] ** -0.5 if scale is None else scale
-    (batch, num_heads, num_queries, _), num_keys, trace = queries.shape, keys.shape[2], current_trace()
+    (batch, num_heads, num_queries, _), num_keys, trace = queries.shape, keys.shape[2], current_trace(site)
 
     def tokens() -> TokenMask | None:
         if key_tokens is not None:
@@ -116,7 +117,7 @@ def _attend_in_graph(
     source: Projected, values: Tensor, dropout: float, trace: Trace, site: str | None
 ) -> Float[Tensor, "batch heads queries v"]:
     """Return weights times values, with the weights in the graph: a leaf if nothing in the graph leads to them."""
-    refuse_transformed([*source.tensors(), values])
+    refuse_transformed([*source.tensors(), values], site)
     _, num_heads, num_queries, _ = source.shape
     with no_recording():
         weights = with_gradient(source.rows(slice(0, num_heads), slice(0, num_queries)))

@@ -15,7 +15,7 @@ from viz_core.trace.intervene import edits_of, is_editing, without_edits
 from viz_core.trace.output_edits import scales_output
 from viz_core.trace.record import no_recording
 from viz_core.trace.source import Projected
-from viz_core.trace.tensors import detached, snapshot
+from viz_core.trace.tensors import snapshot
 from viz_core.trace.trace import current_trace
 
 
@@ -69,15 +69,15 @@ def attend_difference(
         values: the same for both softmaxes of a head.
         options: all those of `attend`.
     """
-    trace = current_trace()
+    trace = current_trace(site)
     if trace is None and not is_editing():
         return attend(queries, keys, values, site=site, **options)
     if trace is not None and trace.differentiable:
         raise ValueError(f"site {site!r}: expected no differentiable where softmaxes are subtracted, whose map is two")
-    mask, bias = (None if options[name] is None else detached(options[name]) for name in ("mask", "bias"))
+    mask, bias = (None if options[name] is None else options[name].detach() for name in ("mask", "bias"))
     scale = queries.shape[-1] ** -0.5 if options["scale"] is None else options["scale"]
     causal = options["causal"] and queries.shape[2] > 1
-    source = Difference(detached(queries), snapshot(keys, queries), mask, bias, causal, scale, options["softcap"])
+    source = Difference(queries.detach(), snapshot(keys, queries), mask, bias, causal, scale, options["softcap"])
     edits = edits_of(source, site)
     if edits is not None and not all(map(scales_output, edits.edits)):
         raise ValueError(f"site {site!r}: expected off or gate, by which differential attention can be edited")

@@ -2,16 +2,14 @@
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
-from functools import cache, partial
+from functools import cache
 
 import torch
 from torch import nn
 
-from viz_core.torch_internals.checkpointing import run_again_within
-from viz_core.torch_internals.compiler import break_graph, must_break_graph, run_eagerly
-from viz_core.torch_internals.tensors import current_backward
+from viz_core.torch_internals.refusals import in_graph, refuse_checkpoint, without_graphs
 from viz_core.trace.arguments import described
 from viz_core.trace.context import set_in_block
 from viz_core.trace.edits import Edit, Edits, Positions, QueryPositions
@@ -34,9 +32,6 @@ def intervene(edits: Mapping[str, Edit | Sequence[Edit]], torch_calls: bool | nn
     layers without a name are "attention.0", "attention.1", ... in the order of this block. `patch_state` and `zero`
     edit states, named as in `Trace.states`.
 
-    What activation checkpointing runs a second time, for the backward pass, is edited as it was the first time,
-    wherever the backward pass is called. Layers without a name are refused there: their numbers would go on.
-
     Positions count from the first token of each text: keys that no query of a text may attend to are its padding. They
     do so step by step too, with a cache that holds the whole text; a cache that drops keys or overwrites them (a
     sliding window, a static cache) shifts them. Queries of cross-attention have the positions of the self-attention
@@ -50,31 +45,20 @@ def intervene(edits: Mapping[str, Edit | Sequence[Edit]], torch_calls: bool | nn
 
     Raises:
         ValueError: if torch_calls is neither a boolean nor a model; if edits are not edits by site, or a site has no
-            such head; at the end of the block, if a site was never called. It names the sites that were.
+            such head; where a layer runs under `torch.compile`, or an edited one under activation checkpointing; at the
+            end of the block, if a site was never called. It names the sites that were.
     """
     layers = tracker_for(torch_calls)
     block = _Block(edits, None if layers is None else EditingMode(edits_of, is_editing, layers))
-    with _active((*_blocks.get(), block)):
-        yield
-    block.check_all_called()
-
-
-@contextmanager
-def _active(blocks: "tuple[_Block, ...]", again: bool = False) -> Iterator[None]:
-    """Apply the edits of these blocks; `again` when activation checkpointing runs a layer a second time."""
-    around = _blocks.get()
     with (
-        set_in_block(_blocks, blocks),
-        set_in_block(_runs_again, again),
+        set_in_block(_blocks, (*_blocks.get(), block)),
         set_in_block(_self_queries, None),
         set_in_block(edits_of_call, None),
-        run_eagerly(),
-        ExitStack() as modes,
+        without_graphs(),
+        block.torch_mode or nullcontext(),
     ):
-        for mode in (block.torch_mode for block in blocks if block not in around):
-            if mode is not None:
-                modes.enter_context(mode)
         yield
+    block.check_all_called()
 
 
 def edits_at(
@@ -90,7 +74,7 @@ def edits_at(
         shape: batch, heads, queries and keys.
         tokens: gives True where a key is a token; only called if a position counts.
     """
-    blocks = _current()
+    blocks = _current(site)
     if not blocks:
         return None
     num_queries, num_keys = shape[2:]
@@ -108,8 +92,7 @@ def edits_at(
     found = tuple(edit for block in blocks for edit in block.at(site))
     if not found:
         return None
-    if not torch.compiler.is_compiling():
-        run_again_within(partial(_active, blocks, again=True))
+    refuse_checkpoint(site)
     for edit in found:
         try:
             edit.check(shape)
@@ -126,10 +109,9 @@ def edits_of(source: Projected, site: str | None) -> Edits | None:
 
 def state_edits_at(name: str) -> tuple[StateEdit, ...]:
     """Return the edits of a state by the blocks around this call; ValueError if one is an edit of heads."""
-    blocks = _current()
-    found = tuple(edit for block in blocks if block.edits_states for edit in block.at(name, is_state=True))
-    if found and not torch.compiler.is_compiling():
-        run_again_within(partial(_active, blocks, again=True))
+    found = tuple(edit for block in _current(name) if block.edits_states for edit in block.at(name, is_state=True))
+    if found:
+        refuse_checkpoint(name)
     if not all(isinstance(edit, StateEdit) for edit in found):
         raise ValueError(f"{name}: expected an edit of a state, such as zero() or patch_state(value)")
     return found  # type: ignore[return-value]
@@ -146,7 +128,7 @@ def refuse_edits(
     expected: str = "scaled dot-product attention, whose heads alone can be edited",
 ) -> None:
     """Raise ValueError if a call has an edit of a kind that its attention does not allow."""
-    if any(isinstance(edit, kind) for block in _current() for edit in block.at(site)):
+    if any(isinstance(edit, kind) for block in _current(site) for edit in block.at(site)):
         raise ValueError(f"site {site!r}: expected {expected}")
 
 
@@ -171,15 +153,12 @@ class _Block:
         self._edits = {site: _as_tuple(site, given) for site, given in edits.items()}
         self.edits_states = any(isinstance(edit, StateEdit) for own in self._edits.values() for edit in own)
         self.torch_mode = torch_mode
-        self.backward = current_backward()  # -1, or the backward pass in whose hook it was made
         self._called: set[str] = set()
         self._applied: set[tuple[str, Edit]] = set()
         self._unnamed = itertools.count()
 
     def at(self, site: str | None, is_state: bool = False) -> tuple[Edit, ...]:
         """Return the edits of a site or a state, and note that it was called."""
-        if site is None and _runs_again.get() and any(name.startswith("attention.") for name in self._edits):
-            raise ValueError("intervene: expected layers with names under activation checkpointing, got one without")
         name = f"attention.{next(self._unnamed)}" if site is None else site
         self._called.add(name)
         found = self._edits.get(name, ())
@@ -212,16 +191,8 @@ def _as_tuple(site: str, given: Edit | Sequence[Edit]) -> tuple[Edit, ...]:
 
 
 _blocks: ContextVar[tuple[_Block, ...]] = ContextVar("interventions", default=())
-_runs_again: ContextVar[bool] = ContextVar("runs_again", default=False)
 _self_queries: ContextVar[Callable[[], QueryPositions] | None] = ContextVar("self_queries", default=None)
 
 
-def _current() -> tuple[_Block, ...]:
-    if torch.compiler.is_compiling():
-        if not must_break_graph():
-            return ()
-        break_graph("expected no fullgraph=True where heads are edited")
-    blocks = _blocks.get()
-    if not blocks or _runs_again.get() or (backward := current_backward()) == -1:
-        return blocks
-    return tuple(block for block in blocks if block.backward == backward)  # else a second run of what was not edited
+def _current(site: str | None = None) -> tuple[_Block, ...]:
+    return () if in_graph(site) else _blocks.get()

@@ -16,7 +16,6 @@ from viz_core.trace.context import set_in_block
 from viz_core.trace.intervene import refuse_edits
 from viz_core.trace.padding import TokenMask, check_token_mask
 from viz_core.trace.source import Direct
-from viz_core.trace.tensors import detached
 from viz_core.trace.torch_layers import tracker_for
 from viz_core.trace.torch_mode import RecordingMode
 from viz_core.trace.trace import Trace, current_trace, recorder
@@ -38,7 +37,7 @@ def record_weights(
 
     Raises:
         ValueError: if weights are not a floating-point tensor of four axes, or there is not a value for each key;
-            within `torch.func.vmap` while a recorder is active; if an intervention names the site: only scaled dot
+            within `torch.func` while a recorder is active; if an intervention names the site: only scaled dot
             products can be edited.
     """
     refuse_edits(site)
@@ -51,10 +50,10 @@ def record_weights(
         if values.shape[0] != weights.shape[0] or values.shape[2] != weights.shape[3]:
             shapes = f"{tuple(weights.shape)} and {tuple(values.shape)}"
             raise ValueError(f"expected a value for each key of the weights, got shapes {shapes}")
-    trace = current_trace()
+    trace = current_trace(site)
     if trace is not None:
-        own_values = detached(values) if trace.values and values is not None else None
-        trace.add(Direct(detached(weights), own_values, key_tokens=key_mask), site)
+        own_values = values.detach() if trace.values and values is not None else None
+        trace.add(Direct(weights.detach(), own_values, key_tokens=key_mask), site)
 
 
 @contextmanager
@@ -69,15 +68,12 @@ def record(
 ) -> Iterator[Trace]:
     """Record every attention call of this thread or task in this block.
 
-    Compiled functions (`torch.compile`) run uncompiled in the block, for this thread alone. What activation
-    checkpointing runs a second time is recorded once; for layers that are compiled as well, and with `differentiable`,
-    include the backward pass in the block, as torch refuses a second run that takes another path. `torch.func.grad` is
-    recorded, `torch.func.vmap` refused. What `torch.export` or `torch.jit` made is not recorded: it has no layers.
+    Layers under `torch.compile`, within `torch.func` and in a second run of activation checkpointing are refused. What
+    `torch.export` or `torch.jit` made is not recorded: it has no layers.
 
     Args:
         differentiable: compute weights whole, outside the fused kernel, and leave them in the graph, so that an output
-            can be differentiated with respect to them: `call.graph_weights`. Needs much memory; for small inputs. Not
-            for checkpointed layers on a GPU: their second run is in a thread of autograd, which has no recorder.
+            can be differentiated with respect to them: `call.graph_weights`. Needs much memory; for small inputs.
         torch_calls: also record plain PyTorch: `F.scaled_dot_product_attention`, `nn.MultiheadAttention`,
             `nn.Transformer` and its parts with their fast path, timm. Given the model itself, its layers have their
             names as sites ("encoder.0.self"); with True each call is "attention.N". Outputs are the same, bit for bit,
@@ -93,7 +89,8 @@ def record(
 
     Raises:
         ValueError: if torch_calls is neither a truth value nor a model; if values come with differentiable; if
-            token_mask is not boolean (batch, n), or an attention in the block is of another size.
+            token_mask is not boolean (batch, n), or an attention in the block is of another size; where a layer is
+            refused.
     """
     trace = (kind or Trace)(differentiable, values or (_stores_values.get() and not differentiable))
     trace.keeps_states = states

@@ -9,11 +9,10 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
-from viz_core.torch_internals.tensors import version
 from viz_core.trace.arguments import with_four_axes
 from viz_core.trace.edits import Edits
 from viz_core.trace.padding import TokenMask, allowed_keys
-from viz_core.trace.tensors import detached, snapshot
+from viz_core.trace.tensors import snapshot, version
 from viz_core.trace.weights import Bias, Mask, attention_weights, causal_mask
 
 # A block of rows is recomputed at a time; 2**23 float32 scores are 32 MB.
@@ -208,9 +207,9 @@ def stored(
     queries: Tensor, keys: Tensor, values: Tensor | None, mask: Mask | None, bias: Bias | None, **settings: Any
 ) -> Projected:
     """Return what a recording refers to: tensors without their graph, and copies of what may be a cache."""
-    mask, bias = (None if tensor is None else detached(tensor) for tensor in (mask, bias))
+    mask, bias = (None if tensor is None else tensor.detach() for tensor in (mask, bias))
     values = None if values is None else snapshot(values, queries)
-    return Projected(detached(queries), snapshot(keys, queries), mask, bias, values=values, **settings)
+    return Projected(queries.detach(), snapshot(keys, queries), mask, bias, values=values, **settings)
 
 
 @dataclass(frozen=True, eq=False)

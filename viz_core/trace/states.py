@@ -11,6 +11,7 @@ from jaxtyping import Int
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
+from viz_core.torch_internals.refusals import in_graph, refuse_second_run
 from viz_core.trace.intervene import edits_states, state_edits_at
 from viz_core.trace.padding import allowed_keys, text_positions
 from viz_core.trace.trace import States, Trace, current_trace
@@ -23,12 +24,13 @@ _LINEAR = {F.linear: 0, torch.addmm: 1}  # and which argument is the input
 
 def before_layer(name: str, attends: bool, layer: nn.Module, args: Any, kwargs: dict[str, Any]) -> Any:
     """Begin to follow a layer, as a forward pre-hook, if states are recorded or edited around it."""
-    if torch.compiler.is_compiling():
+    if in_graph(name):
         return None
     trace = own if (own := current_trace()) is not None and own.keeps_states else None
     given = args[0] if args else kwargs.get("hidden_states")
     if not isinstance(given, Tensor) or not given.is_floating_point() or (trace is None and not edits_states()):
         return None
+    refuse_second_run(name)
     block = _FollowedLayer(name, attends, layer, given, trace, (args, kwargs))
     stack, *numbers = name.split(".")
     if set(numbers) == {"0"}:
@@ -42,7 +44,7 @@ def before_layer(name: str, attends: bool, layer: nn.Module, args: Any, kwargs: 
 
 def after_layer(layer: nn.Module, _args: Any, output: Any) -> Any:
     """End what `before_layer` began, as a forward hook that is always called."""
-    if torch.compiler.is_compiling() or not (blocks := _followed.get()) or blocks[-1].layer is not layer:
+    if in_graph() or not (blocks := _followed.get()) or blocks[-1].layer is not layer:
         return None
     _followed.set(blocks[:-1])
     blocks[-1].__exit__(None, None, None)
@@ -57,7 +59,7 @@ def after_layer(layer: nn.Module, _args: Any, output: Any) -> Any:
 
 def after_model(stack: str, _model: nn.Module, _args: Any, output: Any) -> None:
     """Record what a model returns, its logits where it has some, as a forward hook."""
-    if not torch.compiler.is_compiling() and (trace := current_trace()) is not None and trace.keeps_states:
+    if (trace := current_trace(stack)) is not None and trace.keeps_states:
         first = getattr(output, "logits", output)
         first = first[0] if isinstance(first, tuple) else first
         if isinstance(first, Tensor):
@@ -66,7 +68,7 @@ def after_model(stack: str, _model: nn.Module, _args: Any, output: Any) -> None:
 
 def on_attention(site: str | None, _layer: nn.Module | None = None, _args: Any = None, output: Any = None) -> None:
     """Note that attention runs in the layer that is followed, and what it returned; also as a forward hook."""
-    if not torch.compiler.is_compiling() and (blocks := _followed.get()):
+    if not in_graph(site) and (blocks := _followed.get()):
         kind, ran = "cross" if (site or "").endswith("cross") else "attention", blocks[-1].ran
         if kind not in blocks[-1].added:
             ran[kind] = ran.get(kind) if output is None else output[0] if isinstance(output, tuple) else output

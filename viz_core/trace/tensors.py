@@ -5,15 +5,25 @@ from collections.abc import Iterable
 import torch
 from torch import Tensor
 
-from viz_core.torch_internals.tensors import is_transformed, unwrap_gradients, version
+from viz_core.torch_internals.refusals import is_transformed
+from viz_core.torch_internals.register import declare
+
+declare("torch:Tensor._version", "noticing changes in place after a recording")
+declare("torch.nn.attention.bias:CausalBias._materialize", "recording torch's CausalBias")
 
 
-def detached(tensor: Tensor) -> Tensor:
-    """Return a tensor's numbers without their graph, also within `torch.func.grad`.
+def version(tensor: Tensor) -> int | None:
+    """Return how often a tensor was changed in place, through views too; None where torch does not count.
 
-    A tensor of `torch.func.vmap` stands for many and stays as it is: `refuse_transformed`.
+    Torch does not count in its inference mode, and misses `.data` and numpy's view.
     """
-    return unwrap_gradients(tensor.detach())
+    return None if tensor.is_inference() else getattr(tensor, "_version", None)
+
+
+def materialized(mask: Tensor, device: torch.device) -> Tensor:
+    """Return a mask whose numbers exist: torch's CausalBias stands for one that is made when it is used."""
+    make = getattr(mask, "_materialize", None)
+    return mask if make is None else make(device)
 
 
 def snapshot(keys: Tensor, queries: Tensor) -> Tensor:
@@ -22,8 +32,8 @@ def snapshot(keys: Tensor, queries: Tensor) -> Tensor:
     Torch counts how often a tensor was changed in place. In its inference mode it does not: there, tensors longer than
     the queries, and parts of longer tensors, are taken for caches.
     """
-    own = detached(keys)
-    if torch.compiler.is_compiling() or is_transformed(own):
+    own = keys.detach()
+    if is_transformed(own):  # to be refused, with its site, by `Trace.add`
         return own
     if own.is_inference():
         is_part = own.untyped_storage().nbytes() > own.nbytes
@@ -34,15 +44,6 @@ def snapshot(keys: Tensor, queries: Tensor) -> Tensor:
 def with_gradient(weights: Tensor) -> Tensor:
     """Return weights for which gradients can be computed: a leaf if nothing in the graph leads to them."""
     return weights.requires_grad_() if torch.is_grad_enabled() and not weights.requires_grad else weights
-
-
-def refuse_transformed(tensors: Iterable[Tensor]) -> None:
-    """Raise ValueError if a tensor is wrapped by a transform of `torch.func`, which it does not outlast."""
-    if any(is_transformed(tensor) for tensor in tensors):
-        raise ValueError(
-            "attention cannot be recorded within torch.func.vmap, nor its weights in the graph of another transform: "
-            "what is recorded must outlast it. Give all examples as one batch, or each by itself"
-        )
 
 
 def is_autocast_on(device: str) -> bool:

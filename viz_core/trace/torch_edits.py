@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from viz_core.torch_internals.function_modes import without_modes
+from viz_core.torch_internals.refusals import in_graph
 from viz_core.trace.arguments import with_four_axes
 from viz_core.trace.edits import Edits
 from viz_core.trace.pooling import edited_output, pooled_in_blocks
@@ -42,6 +43,7 @@ class EditingMode(TorchFunctionMode):
     def __torch_function__(self, func: Any, _types: Any, args: Any = (), kwargs: dict[str, Any] | None = None) -> Any:
         """Return the result of the call with its edited heads replaced."""
         kwargs = kwargs or {}
+        in_graph()  # refuses torch.compile
         self.layers.follow((*args, *kwargs.values()))
         if func not in (_KERNEL, _MULTI_HEAD) or not self._is_active() or self.layers.layer.weighs_parts:
             return func(*args, **kwargs)

@@ -15,7 +15,7 @@ from viz_core.trace.arguments import with_four_axes
 from viz_core.trace.intervene import is_editing, refuse_edits
 from viz_core.trace.pooling import edited_output
 from viz_core.trace.source import Direct, Source
-from viz_core.trace.tensors import detached, with_gradient
+from viz_core.trace.tensors import with_gradient
 from viz_core.trace.torch_calls import READERS, read_call
 from viz_core.trace.torch_graph import attend_in_graph
 from viz_core.trace.torch_layers import (
@@ -58,7 +58,7 @@ class RecordingMode(FastPathMode):
     def __torch_function__(self, func: Any, _types: Any, args: Any = (), kwargs: dict[str, Any] | None = None) -> Any:
         """Return the result of the call; if it was attention, add it to the recorder."""
         kwargs = kwargs or {}
-        if getattr(_thread, "in_call", False) or current_trace() is not self._trace:
+        if current_trace(self._layers.layer.site) is not self._trace or getattr(_thread, "in_call", False):
             return func(*args, **kwargs)
         self._layers.follow((*args, *kwargs.values()))
         layer = self._layers.layer
@@ -84,7 +84,7 @@ class RecordingMode(FastPathMode):
                         output = edited_output(output, source, source.values)
                     on_output(self._trace, output)
             elif (weights := softmax_weights(result, layer.heads, args, kwargs)) is not None:
-                weights = with_gradient(weights) if self._trace.differentiable else detached(weights)
+                weights = with_gradient(weights) if self._trace.differentiable else weights.detach()
                 self.add(Direct(weights), layer.site)
                 _thread.pending = (layer, weights.shape, result.shape) if self._values else None
                 if self._trace.differentiable:
@@ -118,7 +118,7 @@ class RecordingMode(FastPathMode):
                 values = values_of(args[1], pending[1])
                 source = self._trace[last_site.get()].source
                 if values is not None and isinstance(source, Direct):
-                    self._trace.put(last_site.get(), replace(source, values=detached(values)))
+                    self._trace.put(last_site.get(), replace(source, values=values.detach()))
                     on_output(self._trace, result.reshape(*pending[1][:3], -1))
         return result
 

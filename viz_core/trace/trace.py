@@ -12,15 +12,13 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from viz_core.torch_internals.compiler import break_graph, must_break_graph, run_eagerly
-from viz_core.torch_internals.tensors import current_backward
+from viz_core.torch_internals.refusals import in_graph, refuse_second_run, refuse_transformed, without_graphs
 from viz_core.trace.arguments import index_range
 from viz_core.trace.call import AttentionCall, token_span
 from viz_core.trace.context import set_in_block
 from viz_core.trace.padding import TokenMask
 from viz_core.trace.source import Direct, Projected, Source, StoredTensors
 from viz_core.trace.stitched import Stitched, are_decoding_steps, share_keys
-from viz_core.trace.tensors import detached, refuse_transformed
 
 EMPTY_TRACE_HINT = (
     "record() sees a model of transformers after instrument(model), and plain PyTorch with record(torch_calls=model)"
@@ -79,21 +77,18 @@ class Trace:
         self.states = States()
         self.token_mask: dict[str | None, TokenMask] = {}
         self.torch_mode: TorchFunctionMode | None = None  # within its `record()` block
-        self._backward = current_backward()  # -1, or the backward pass in whose hook it was made
         self._calls: dict[str, AttentionCall] = {}
         self._unnamed = 0
 
     def add(self, source: Source, site: str | None) -> None:
         """Add a call under its site, or under "attention.N" without one.
 
-        What activation checkpointing runs a second time, for the backward pass, was added the first time.
-
         Raises:
-            ValueError: within `torch.func.vmap`, whose tensors do not outlast it.
+            ValueError: within `torch.func`, whose tensors do not outlast it, and within a backward pass, where
+                activation checkpointing runs a layer again.
         """
-        if current_backward() not in (-1, self._backward):  # a second run, for the backward pass
-            return
-        refuse_transformed(source.tensors())
+        refuse_second_run(site)
+        refuse_transformed(source.tensors(), site)
         if self.token_mask and isinstance(source, Direct | Projected):
             batch, _, num_queries, num_keys = source.shape
             queries, keys = self.tokens_given(site, batch, num_queries, num_keys)
@@ -101,10 +96,10 @@ class Trace:
         self._add(source, site)
 
     def add_state(self, name: str, state: Tensor) -> None:
-        """Add a state under its name, or "NAME@2" for a layer that is called again."""
-        if current_backward() in (-1, self._backward):
-            count = 1 + sum(known.partition("@")[0] == name for known in self.states) if name in self.states else 1
-            self.states[name if count == 1 else f"{name}@{count}"] = detached(state)
+        """Add a state under its name, or "NAME@2" for a layer that is called again. ValueError within `torch.func`."""
+        refuse_transformed([state], name)
+        count = 1 + sum(known.partition("@")[0] == name for known in self.states) if name in self.states else 1
+        self.states[name if count == 1 else f"{name}@{count}"] = state.detach()
 
     def tokens_given(
         self, site: str | None, batch: int, num_queries: int, num_keys: int
@@ -208,7 +203,7 @@ class Trace:
         Or start it in a copy of the context, `contextvars.copy_context().run(model, ...)`; that does not record plain
         PyTorch (`torch_calls`), as each thread has its own modes of torch.
         """
-        with set_in_block(recorder, self), run_eagerly(), self.torch_mode or nullcontext():
+        with set_in_block(recorder, self), without_graphs(), self.torch_mode or nullcontext():
             yield self
 
     def to(self, device: torch.device | str) -> "Trace":
@@ -311,10 +306,6 @@ last_site: ContextVar[str] = ContextVar("last_site", default="")
 """The site of the call that this thread or task recorded last."""
 
 
-def current_trace() -> Trace | None:
+def current_trace(site: str | None = None) -> Trace | None:
     """Return the trace of the `record()` block around this call, in this thread or task; None without one."""
-    if torch.compiler.is_compiling():
-        if not must_break_graph():
-            return None
-        break_graph("expected no fullgraph=True where attention is recorded")
-    return recorder.get()
+    return None if in_graph(site) else recorder.get()

@@ -1,0 +1,182 @@
+"""What is refused, by the name of the layer: torch.compile, torch.func, and second runs of activation checkpointing."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from viz_core.attention import AdditiveAttention, MultiHeadAttention
+from viz_core.models import TransformerEncoder
+from viz_core.trace import attend, intervene, name_site, off, patch_state, record
+
+COMPILED = """
+import threading, torch
+from torch import nn
+from viz_core.attention import MultiHeadAttention
+from viz_core.hub.custom_attention import add_hooks
+from viz_core.models import TransformerEncoder
+from viz_core.positional import Rotary
+from viz_core.trace import intervene, name_site, off, record
+
+class OwnSoftmax(nn.Module):
+    def forward(self, X):
+        return (X @ X.mT).softmax(dim=-1) @ X
+
+def refused(run, name):
+    try:
+        run()
+    except Exception as error:
+        assert name in str(error) and "torch.compile cannot be recorded" in str(error), error
+    else:
+        raise AssertionError(name)
+
+def check(model, inputs, name, torch_calls=False):
+    expected = model(*inputs)
+    compiled = torch.compile(model, backend="eager", fullgraph=True)
+    for _ in range(2):
+        torch.testing.assert_close(compiled(*inputs), expected)
+        with record(torch_calls=torch_calls) as trace:
+            refused(lambda: compiled(*inputs), name)
+            assert trace.sites == ()
+            found = []
+            thread = threading.Thread(target=lambda: found.append(compiled(*inputs)))  # which records nothing
+            thread.start(), thread.join()
+            torch.testing.assert_close(found[0], expected)
+        try:
+            with intervene({"encoder.0.self": off(0)}, torch_calls):
+                refused(lambda: compiled(*inputs), name)
+        except ValueError as error:
+            assert "there was none" in str(error)
+    with record(torch_calls=torch_calls) as trace:
+        torch.testing.assert_close(model(*inputs), expected)
+    assert trace.sites == ("encoder.0.self",), trace.sites
+
+check(TransformerEncoder(19, 12, 20, 3, 1, 0.0).eval(), (torch.randint(0, 19, (2, 6)), torch.tensor([6, 3])), "encoder")
+own = OwnSoftmax()
+name_site(own, "encoder.0.self")
+add_hooks(own)
+check(own, (torch.randn(1, 2, 3, 4),), "encoder.0.self")
+plain = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, 0.0, batch_first=True), 1)
+check(plain, (torch.randn(2, 5, 8),), "a layer without a name", plain)
+
+layer = MultiHeadAttention(8, 2, positions=Rotary(), num_key_heads=1, window=3).eval()
+
+def inputs(batch, n):
+    return (*[torch.randn(batch, n, 8)] * 3, torch.randint(1, n, (batch,)))
+
+batch, n = torch.export.Dim("batch"), torch.export.Dim("n", max=8)
+sizes = [{0: batch, 1: n}] * 3 + [{0: batch}]
+exported = torch.export.export(layer, inputs(2, 6), dynamic_shapes=sizes).module()
+for others in (inputs(2, 6), inputs(3, 8)):
+    torch.testing.assert_close(exported(*others), layer(*others))
+with record():
+    refused(lambda: torch.export.export(layer, inputs(2, 6), dynamic_shapes=sizes), "a layer without a name")
+"""
+
+
+def test_a_compiled_layer_is_refused_in_the_thread_that_records_and_whole_elsewhere() -> None:
+    """In an interpreter of its own, without the checks of shapes, which would be compiled along."""
+    run = subprocess.run([sys.executable, "-c", COMPILED], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr[-3000:]
+
+
+X = torch.randn(3, 1, 2, 4, 5)
+ADDITIVE = AdditiveAttention(5, 5, 5)
+MASKS = torch.ones(3, 1, 1, 4, 4, dtype=torch.bool)
+TRANSFORMS: dict[str, Callable[[], Any]] = {
+    "vmap": lambda: torch.func.vmap(lambda x: attend(x, x, x))(X),
+    "vmap with a soft cap": lambda: torch.func.vmap(lambda x: attend(x, x, x, softcap=0.5))(X),
+    "vmap over masks alone": lambda: torch.func.vmap(lambda mask: attend(X[0], X[0], X[0], mask=mask))(MASKS),
+    "vmap over given weights": lambda: torch.func.vmap(lambda x: ADDITIVE(x, x, x))(X[:, 0]),
+    "grad": lambda: torch.func.grad(lambda x: attend(x, x, x).sum())(X[0]),
+}
+
+
+@pytest.mark.parametrize("differentiable", [False, True])
+@pytest.mark.parametrize("name", TRANSFORMS)
+def test_transforms_are_refused_within_record_and_work_without(name: str, differentiable: bool) -> None:
+    assert TRANSFORMS[name]().isfinite().all()
+    with record(differentiable) as trace:
+        with pytest.raises(ValueError, match="a layer without a name: torch.func"):
+            TRANSFORMS[name]()
+        assert trace.sites == ()
+        attend(X[0], X[0], X[0])
+    assert trace.sites == ("attention.0",)
+
+
+def test_vmap_without_a_recorder_gives_each_example() -> None:
+    found = torch.func.vmap(lambda x: attend(x, x, x, softcap=0.5))(X)
+    torch.testing.assert_close(found, torch.stack([attend(x, x, x, softcap=0.5) for x in X]))
+
+
+def layer_of(name: str) -> tuple[nn.Module, Callable[[Tensor], Tensor]]:
+    if name == "plain PyTorch":
+        plain = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, 0.0, batch_first=True), 1)
+        return plain, plain
+    layer = MultiHeadAttention(8, 2)
+    name_site(layer, "encoder.0.self")
+    return layer, lambda x: layer(x, x, x)
+
+
+@pytest.mark.parametrize("use_reentrant", [False, True])
+@pytest.mark.parametrize("name", ["ours", "plain PyTorch"])
+def test_the_second_run_of_a_checkpointed_layer_is_refused(name: str, use_reentrant: bool) -> None:
+    model, run = layer_of(name)
+    inputs = torch.randn(2, 5, 8, requires_grad=True)
+    torch_calls = model if name == "plain PyTorch" else False
+    (expected,) = torch.autograd.grad(run(inputs).sin().sum(), [inputs])
+    with record(torch_calls=torch_calls) as trace:
+        loss = checkpoint(run, inputs, use_reentrant=use_reentrant).sin().sum()
+    assert trace.sites == ("encoder.0.self",)
+    loss.backward()  # outside the block: the gradients of what was run
+    assert inputs.grad is not None
+    torch.testing.assert_close(inputs.grad, expected)
+    if torch_calls:  # torch runs a layer again without this thread's modes
+        with record(torch_calls=torch_calls) as trace:
+            checkpoint(run, inputs, use_reentrant=use_reentrant).sum().backward()
+        assert trace.sites == ("encoder.0.self",)
+        return
+    with record(), pytest.raises(ValueError, match=r"encoder\.0\.self.*second run"):
+        checkpoint(run, inputs, use_reentrant=use_reentrant).sum().backward()
+
+
+@pytest.mark.parametrize("use_reentrant", [False, True])
+@pytest.mark.parametrize("name", ["ours", "plain PyTorch"])
+def test_edits_of_a_checkpointed_layer_are_refused(name: str, use_reentrant: bool) -> None:
+    model, run = layer_of(name)
+    inputs = torch.randn(2, 5, 8, requires_grad=True)
+    torch_calls = model if name == "plain PyTorch" else False
+    edits = {"encoder.0.self": off(1)}
+    with pytest.raises(ValueError, match=r"encoder\.0\.self.*checkpointing"), intervene(edits, torch_calls):
+        checkpoint(run, inputs, use_reentrant=use_reentrant)
+    loss = checkpoint(run, inputs, use_reentrant=use_reentrant).sum()
+    (expected,) = torch.autograd.grad(run(inputs).sum(), [inputs])
+    message = "there was none" if torch_calls else r"encoder\.0\.self.*second run"
+    with pytest.raises(ValueError, match=message), intervene(edits, torch_calls):
+        loss.backward()
+    if torch_calls:  # torch runs a layer again without this thread's modes
+        assert inputs.grad is not None
+        torch.testing.assert_close(inputs.grad, expected)
+
+
+def test_states_of_a_checkpointed_layer_are_refused() -> None:
+    model = TransformerEncoder(19, 12, 20, 3, 1, 0.0).train()
+    ids = torch.randint(0, 19, (2, 6))
+
+    def run() -> Tensor:
+        out: Tensor = checkpoint(lambda: model(ids, None), use_reentrant=False)
+        return out
+
+    edits = {"encoder.0.residual": patch_state(torch.zeros(2, 6, 12))}
+    with pytest.raises(ValueError, match=r"encoder\.0\.residual.*checkpointing"), intervene(edits):
+        run()
+    loss = run().sum()
+    with record(states=True), pytest.raises(ValueError, match=r"encoder\.0'.*second run"):
+        loss.backward()
