@@ -94,19 +94,6 @@ def expect_tooltip(page: Page, term: str, text: str) -> None:
     expect(tooltip).to_have_text(text)
 
 
-def test_numbers_are_those_of_the_page_and_not_of_the_browser(page: Page, app_url: str) -> None:
-    """Sliders and formulas: an English browser shows a Portuguese page with decimal commas."""
-    page.goto(f"{app_url}/{CHAPTER}?lang=pt-BR")
-    expect_title(page, "pt-BR")
-    expect(page.get_by_test_id("stSlider").first).to_contain_text("0,2")
-    page.goto(f"{app_url}/relative-projection?lang=pt-BR&rp-open-proof=true")
-    expect_rest(page)
-    formulas = page.locator(".katex-html")
-    expect(formulas.filter(has_text="0,").first).to_be_visible()
-    texts = formulas.all_inner_texts()
-    assert not [text for text in texts if re.search(r"\d\.\d", text)]
-
-
 def test_readout_badge_tooltip_chart_and_export_have_numbers_of_the_language(page: Page, app_url: str) -> None:
     page.goto(f"{app_url}/{CHAPTER}?lang=pt-BR&open-all=true")
     expect_title(page, "pt-BR")

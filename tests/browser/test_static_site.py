@@ -137,17 +137,6 @@ def test_a_reader_translates_switches_a_head_off_and_goes_offline(
     expect(newcomer.get_by_role("heading", level=1)).to_have_text("O Atlas no seu navegador")
 
 
-def test_a_view_in_a_frame_shows_what_its_address_says(alone: Page, site: str, shipped: Translator) -> None:
-    alone.goto(f"{site}en/view.html#text=the+letter&beam=4&head=encoder-self.1.4")
-    wait_until_ready(alone)
-    expect(alone.locator("[data-part=result]")).to_have_text(shipped.translate("the letter", beam=4).text)
-    expect(alone.get_by_role("tab", name="Encoder self")).to_have_attribute("aria-selected", "true")
-    expect(alone.get_by_role("gridcell", name="Layer 2, head 5").first).to_have_attribute("aria-selected", "true")
-    expect(alone.get_by_role("heading", level=1)).to_be_hidden()
-    link = alone.get_by_role("link", name="Open the whole page")
-    assert "transformer.html#text=the+letter" in (link.get_attribute("href") or "")
-
-
 def test_a_saved_live_view_shows_itself(alone: Page, site: str, site_folder: Path, shipped: Translator) -> None:
     with intervene({"decoder.2.cross": off(1)}):
         found = shipped.translate("the letter", beam=4)

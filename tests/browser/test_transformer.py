@@ -98,30 +98,6 @@ def test_the_aligning_head_is_switched_off_on_its_thumbnail_and_the_translation_
     expect(head).not_to_have_class(re.compile(r"\boff\b"))
 
 
-def test_the_link_to_what_is_open_is_copied_and_it_is_saved_as_a_notebook_that_opens_it_again(
-    page: Page, app_url: str
-) -> None:
-    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    page.goto(f"{app_url}/transformer?t-text=I+lost.&head=encoder-self.0.0&pin=q1")
-    page.locator('button[data-layer="1"][data-head="3"]').click()
-    page.wait_for_url(re.compile(r"head=encoder-self\.1\.3"))
-    page.locator("[data-part=exports] summary").click()
-    page.locator("[data-export=link]").click()
-    expect(page.locator("[data-part=exportNote]")).not_to_be_empty()
-    assert page.evaluate("navigator.clipboard.readText()") == page.url
-    page.locator("[data-part=exports] summary").click()
-    with page.expect_download() as download:
-        page.locator("[data-export=notebook]").click()
-    assert download.value.suggested_filename == "attention-encoder-self-layer-2-head-4.ipynb"
-    book = nbformat.read(download.value.path(), as_version=4)
-    names: dict[str, Any] = {}
-    for cell in book.cells[1:]:
-        exec(cell.source, names)
-    shown = names["shown"]
-    assert (shown.site, shown.head, shown.pins) == ("encoder.1.self", 3, ("q1",))
-    assert names["run"].source_tokens[:2] == ("I", "lost")
-
-
 def _parse(announcement: str) -> tuple[str, str, float]:
     """Query, key and value of "Layer 2, head 4: suis looks at am, 0.71."."""
     found = re.search(r": (?P<query>.+) looks at (?P<key>.+), (?P<value>\d\.\d+)\.", announcement)
@@ -129,13 +105,20 @@ def _parse(announcement: str) -> tuple[str, str, float]:
     return found["query"], found["key"], float(found["value"])
 
 
-def test_pages_in_a_row_are_each_saved(page: Page, app_url: str) -> None:
+def test_files_in_a_row_are_each_saved_and_the_notebook_opens_what_was_open(page: Page, app_url: str) -> None:
     """Equal answers to equal requests used not to reach the view, and a view built anew forgot its request."""
-    page.goto(f"{app_url}/transformer")
+    page.goto(f"{app_url}/transformer?t-text=I+lost.&head=encoder-self.1.3&pin=q1")
     expect(page.get_by_test_id("stApp")).to_have_attribute("data-test-script-state", "notRunning")
-    for _ in range(3):
+    for kind in ("page", "page", "notebook"):
         page.locator("[data-part=exports] summary").click()
         with page.expect_download() as download:
-            page.locator("[data-export=page]").click()
-        text = download.value.path().read_text(encoding="utf-8")
-        assert "<title>Attention Atlas" in text
+            page.locator(f"[data-export={kind}]").click()
+        if kind == "page":
+            assert "<title>Attention Atlas" in download.value.path().read_text(encoding="utf-8")
+    assert download.value.suggested_filename == "attention-encoder-self-layer-2-head-4.ipynb"
+    names: dict[str, Any] = {}
+    for cell in nbformat.read(download.value.path(), as_version=4).cells[1:]:
+        exec(cell.source, names)
+    shown = names["shown"]
+    assert (shown.site, shown.head, shown.pins) == ("encoder.1.self", 3, ("q1",))
+    assert names["run"].source_tokens[:2] == ("I", "lost")

@@ -118,31 +118,6 @@ def test_a_changed_word_and_temperature_stand_beside_what_was_and_are_undone(wal
     expect(walking).not_to_have_url(re.compile("temperature|walk-was"))
 
 
-def test_an_edit_is_undone_alone_from_any_step(walking: Page, app_url: str) -> None:
-    edits = "walk-edits=off_decoder.0.self_0~hide_decoder.1.self_3_0"
-    walking.goto(f"{app_url}/walk?walk-at=choice.0.3.0.0~0~3~~stage&{edits}")
-    at(walking, edits=2)
-    walking.get_by_role("button", name="Switch on head 1 of layer 1").click()
-    at(walking, edits=1)
-    tokens = walk().stacks[0].tokens
-    walking.get_by_role("button", name=f"Show “{tokens[0]}” to “{tokens[3]}”").click()
-    at(walking, edits=0, changed="false")
-
-
-def test_the_steps_are_announced(walking: Page, app_url: str) -> None:
-    walking.goto(f"{app_url}/{SCORES}")
-    at(walking, stage="scores")
-    live = walking.locator("[data-part=live]")
-    expect(live).to_have_attribute("aria-live", "polite")
-    stage = walking.get_by_role("application")
-    stage.press(".")
-    at(walking, stage="mask")
-    expect(live).to_contain_text("A token may not attend to later ones")
-    stage.press(",")
-    at(walking, stage="scores")
-    expect(live).to_contain_text("Each query is multiplied with each key")
-
-
 def test_a_chapter_shows_where_it_is_and_each_dot_opens_its_stage(walking: Page, app_url: str) -> None:
     walking.goto(f"{app_url}/multi-head")
     dots = walking.get_by_role("navigation", name="You are here on the walk: Q, K, V, Heads").get_by_role("link")

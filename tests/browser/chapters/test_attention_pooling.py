@@ -72,12 +72,3 @@ def test_draw_a_fit_by_mouse_and_keys_and_see_what_comes_out(page: Page, app_url
     expect(card.get_by_text("Not quite.")).to_have_count(0)
     switch.click()
     expect(page.locator(".st-key-section-numbers").get_by_role("cell", name=answer(1.0, 2.5))).to_be_visible()
-
-
-def test_a_width_of_zero_is_a_sentence_and_the_slider_stays(page: Page, app_url: str) -> None:
-    page.goto(f"{app_url}/attention-pooling?ap-width=0&ap-open-numbers=true")
-    expect(page.get_by_text("A kernel of width 0 divides by zero")).to_be_visible()
-    width = page.locator('input[aria-label="Width"]')
-    width.focus()
-    width.press("End")
-    expect(page.locator(".st-key-section-numbers").get_by_role("cell", name=answer(3.0, 2.5))).to_be_visible()

@@ -210,13 +210,6 @@ def test_a_figure_that_is_downloaded_opens_by_itself_from_a_small_page(page: Pag
     expect(page).to_have_title("A <title>")
 
 
-def test_a_browser_that_cannot_tell_what_is_near_draws_all(page: Page, app_url: str) -> None:
-    page.add_init_script("delete window.IntersectionObserver")
-    open_page(page, app_url)
-    for name in CHARTS:
-        expect(drawn(page, name)).to_be_attached()
-
-
 def test_plotly_comes_once_and_only_where_there_is_a_chart(browser: Browser, app_url: str) -> None:
     context = browser.new_context()
     page = context.new_page()

@@ -145,23 +145,6 @@ def test_a_path_for_a_name_gets_a_sentence_and_stays(page: Page, lab_url: str) -
     expect(box).to_have_value("../../etc/passwd")
 
 
-def test_a_text_too_long_for_the_address_replaces_one_that_stood_there(page: Page, lab_url: str) -> None:
-    page.goto(f"{lab_url}?ml-model=gpt2&ml-start=The+cat&ml-new=0")
-    expect(page.get_by_text("tokens · 8 maps")).to_be_visible(timeout=SLOW)
-    box = page.get_by_label("Your text", exact=True)
-    long = "the cat " * 600
-    box.fill(long)
-    box.press("Control+Enter")
-    expect(page.get_by_text("too long for the address bar")).to_be_visible()
-    expect(page.get_by_text("This text has 1,202 tokens")).to_be_visible()
-    expect(box).to_have_value(long)
-    assert "ml-start" not in page.url
-    box.fill("The dog")
-    box.press("Control+Enter")
-    page.wait_for_url(re.compile("ml-start=The(\\+|%20)dog"))
-    expect(page.get_by_text("tokens · 8 maps")).to_be_visible()
-
-
 def test_a_picture_in_the_lab_and_the_way_to_the_vision_chapter(page: Page, lab_url: str, folders: Path) -> None:
     page.goto(f"{lab_url}?ml-model=vit")
     page.locator("input[type=file]").first.set_input_files(

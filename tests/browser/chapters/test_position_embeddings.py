@@ -13,20 +13,6 @@ CLOSER = "pe-section=One+scheme%2C+closer"
 GRID_WIDTH = 6
 
 
-def test_the_arrow_keys_step_through_the_skew(page: Page, app_url: str) -> None:
-    page.goto(f"{app_url}/position-embeddings")
-    page.locator(".st-key-section-closer summary").first.click()
-    slider = page.locator('input[aria-label="Step of the skew"]')
-    expect(page.get_by_text("Step 0: scores by offset.")).to_be_visible()
-    for step, sentence in ((1, "Step 1: pad."), (2, "Step 2: flatten"), (3, "Step 3: extend")):
-        slider.focus()
-        slider.press("ArrowRight")
-        expect(page.get_by_text(sentence)).to_be_visible()
-        rows, columns = skew_stages(4)[STAGES[step]].shape
-        expect(page.get_by_label(re.compile(rf"{rows} rows, {columns} columns"))).to_be_attached()
-    page.wait_for_url(re.compile("pe-step=3"))
-
-
 def test_playing_the_skew_moves_slider_words_and_picture_together(page: Page, app_url: str) -> None:
     page.goto(f"{app_url}/position-embeddings?{CLOSER}")
     slider = page.locator('input[aria-label="Step of the skew"]')

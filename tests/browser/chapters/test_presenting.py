@@ -105,12 +105,6 @@ def go_to(page: Page, figure: Locator) -> None:
     raise AssertionError("it is not among the figures")
 
 
-def test_the_bar_shows_the_text_that_the_lab_continues(page: Page, app_url: str) -> None:
-    page.goto(f"{app_url}/model-lab?present=1")
-    bar = page.get_by_role("toolbar", name="Present")
-    expect(bar).to_contain_text("Mary has a brother and a sister.", timeout=60_000)
-
-
 def test_back_and_forward_between_two_presented_chapters(page: Page, app_url: str) -> None:
     """What a lesson or the tour opens without loading the page anew; each chapter's own figures are presented."""
     bar = page.get_by_role("toolbar", name="Present")

@@ -14,7 +14,7 @@ from playwright.sync_api import Page, expect
 from tests.browser.attention_view.live_view import patch_place
 from tests.browser.chapters.over_the_picture import GRID, click_patch, expect_read, stage_of
 from tests.browser.page_checks import chart
-from tests.viz_core.images.hostile_pictures import encode, phone_photo
+from tests.viz_core.images.hostile_pictures import encode
 from viz_core.images.drawn import drawn_picture
 from viz_core.images.open_image import open_picture
 from viz_core.pretrained import ImageClassifier, load_classifier
@@ -64,17 +64,6 @@ def test_upload_click_a_patch_change_the_head(page: Page, app_url: str, model: I
     page.wait_for_url(re.compile(r"head=encoder-self\.1\.3.*pin=q20|pin=q20.*head=encoder-self\.1\.3"))
     page.keyboard.press("Escape")
     expect_read(page, found, 1, 3, 0)
-
-
-def test_a_photo_as_a_phone_stores_it(page: Page, app_url: str) -> None:
-    """Turned as its note says: red stays top left."""
-    model = load_classifier("vit-cifar10", "cpu")
-    found = model.classify(open_picture(phone_photo(6)))
-    page.goto(f"{app_url}/vision-transformer?vt-source=Upload&vt-model=Animals,+vehicles")
-    file = {"name": "IMG_1.jpg", "mimeType": "image/jpeg", "buffer": phone_photo(6)}
-    page.locator("input[type=file]").set_input_files(file)
-    percent = f"{100 * found.probabilities[found.label]:.1f}%"
-    expect(page.get_by_role("heading", name=f"Prediction: {found.label}, {percent}")).to_be_visible()
 
 
 def test_draw_undo_and_clear(page: Page, app_url: str) -> None:
