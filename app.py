@@ -2,10 +2,10 @@
 
 import streamlit as st
 
+from serving.environment import replace_unusable_home
 from serving.http import static_scripts
 from serving.logs import log
 from serving.process.background import background_lifespan
-from serving.process.home_folder import replace_unusable_home
 from ui.app import index_page
 from ui.app.local_middleware import local_middleware
 from ui.streamlit_internals import self_test

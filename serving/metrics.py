@@ -1,10 +1,19 @@
-"""Metrics for Prometheus, without anything that a visitor typed or that identifies a visitor."""
+"""Metrics for Prometheus, without anything that a visitor typed or that identifies a visitor, on a port of their own.
+
+Health and readiness are answered there too, by threads that do not wait for the pages.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import socket
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from socketserver import ThreadingMixIn
+from typing import Any
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, make_wsgi_app
 from prometheus_client.exposition import generate_latest
 
 _SECONDS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 60.0)
@@ -80,3 +89,54 @@ class Metrics:
 
     def _gauge(self, name: str, about: str) -> Gauge:
         return Gauge(name, about, registry=self.registry)
+
+
+_TIMEOUT = 10.0  # seconds for a request to arrive
+
+Check = Callable[[], tuple[bool, str]]
+"""Returns whether all is well, and a line that says so."""
+
+
+class _Server(ThreadingMixIn, WSGIServer):
+    daemon_threads = True
+
+
+class _ServerOnIPv6(_Server):
+    address_family = socket.AF_INET6
+
+
+class _Handler(WSGIRequestHandler):
+    timeout = _TIMEOUT
+
+    def log_message(self, *_args: object) -> None:
+        """Log nothing: a request every few seconds."""
+
+
+@contextmanager
+def operations_served(address: str, registry: CollectorRegistry, checks: Mapping[str, Check]) -> Iterator[None]:
+    """Serve `checks`, by path, and the metrics of `registry` at `HOST:PORT`; nowhere if the address is empty."""
+    if not address:
+        yield
+        return
+    metrics = make_wsgi_app(registry)
+
+    def answer(environ: Any, start_response: Any) -> Iterable[bytes]:
+        check = checks.get(environ["PATH_INFO"])
+        if check is None:
+            return metrics(environ, start_response)
+        well, line = check()
+        status = "200 OK" if well else "503 Service Unavailable"
+        start_response(status, [("Content-Type", "text/plain; charset=utf-8")])
+        return [line.encode()]
+
+    host, _, port = address.rpartition(":")
+    host = host.strip("[]")
+    server = make_server(host, int(port), answer, _ServerOnIPv6 if ":" in host else _Server, _Handler)
+    thread = threading.Thread(target=server.serve_forever, name="operations", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, ValidationError, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
-from serving.machine import usable_cores, usable_memory
+from serving.environment import usable_cores, usable_memory
 
 HOSTED_TOKENS = 2048
 HOSTED_CHARACTERS = 20_000

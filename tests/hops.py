@@ -19,8 +19,7 @@ from typing import Any
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
-from serving.compute.singleton import reset_singletons
-from serving.compute.slots import Job
+from serving.compute.slots import Job, reset_singletons
 from tests.pages.reading import follow_link
 from ui.widgets.heatmap import encode_heatmap
 from viz_core.positional import sinusoidal_table

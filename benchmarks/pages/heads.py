@@ -3,7 +3,7 @@
 import streamlit as st
 
 from benchmarks.random_models import random_trace
-from serving.process.garbage_collection import freeze_imported_modules
+from serving.process.background import freeze_imported_modules
 from ui.widgets.attention_view import MapGroup, attention_view
 from viz_core.trace import Trace
 

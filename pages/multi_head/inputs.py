@@ -8,7 +8,7 @@ from functools import partial
 import streamlit as st
 from torch import Tensor
 
-from serving.models.model_spec import ShippedTranslator
+from serving.requests.models import ShippedTranslator
 from ui.blocks.translation import sentence_input
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate_model, translator, translator_or_none

@@ -14,7 +14,7 @@ from jaxtyping import Float
 from PIL import Image
 from torch import Tensor
 
-from serving.models.model_spec import ModelSpec, ShippedClassifier
+from serving.requests.models import ModelSpec, ShippedClassifier
 from serving.requests.request import Picture
 from serving.requests.shipped import ClassificationRequest
 from ui.chapter.chapter import Chapter

@@ -18,7 +18,7 @@ from pages.vision_transformer import figures as patch_figures
 from pages.vision_transformer.figures import shuffled_picture
 from pages.vision_transformer.inputs import ROUNDING, PictureInputs, enlarged, name_of, over_grid, pin_of, place_of
 from pages.vision_transformer.prediction import preprocessing
-from serving.models.model_spec import ShippedClassifier
+from serving.requests.models import ShippedClassifier
 from serving.requests.shipped import ClassificationRequest
 from ui.blocks.over_picture import over_picture_figure, tiles, weights_image
 from ui.chapter.chapter import Chapter

@@ -13,7 +13,7 @@ import streamlit as st
 from pages.vision_transformer import figures as training_figures
 from pages.vision_transformer.figures import probabilities_figure, shuffled_picture
 from pages.vision_transformer.inputs import ROUNDING, PictureInputs, enlarged, shipped_card
-from serving.models.model_spec import ShippedClassifier
+from serving.requests.models import ShippedClassifier
 from ui.blocks.figures import bars_figure
 from ui.blocks.heads_off import name_heads, score_examples
 from ui.blocks.over_picture import signed_image

@@ -9,7 +9,7 @@ import re
 from starlette.datastructures import MutableHeaders
 from starlette.responses import PlainTextResponse
 
-from serving.http.refusals import App, Message, Receive, Send
+from serving.http.access import App, Message, Receive, Send
 
 _BLOCKED = ("/_stcore/metrics", "/_stcore/script-health-check", "/_stcore/agent/")
 """Streamlit's own routes that visitors do not need."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from serving.http.refusals import FORBIDDEN, App, Message, Receive, Refusals, Send
+from serving.http.access import FORBIDDEN, App, Message, Receive, Refusals, Send
 from serving.http.websocket_gate import address_of
 
 _ROUTE = "/_stcore/upload_file/"

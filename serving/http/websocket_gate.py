@@ -13,10 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Protocol
 
-from serving.http.addresses import network_of
-from serving.http.rate_limit import TokenBucket
-from serving.http.refusals import FORBIDDEN, App, Message, Receive, Refusals, Send
-from serving.http.sites import Sites
+from serving.http.access import FORBIDDEN, App, Message, Receive, Refusals, Send, Sites, TokenBucket, network_of
 
 POLICY, PROTOCOL, TEXT, LARGE, AGAIN = 1008, 1002, 1003, 1009, 1013  # why a socket is closed (RFC 6455, section 7.4.1)
 _REASON = 123  # maximum bytes of a close reason (section 5.5)

@@ -1,10 +1,11 @@
-"""A server's life cycle: health checks, loading of models, and a graceful stop."""
+"""A server's life cycle: health checks, how late its event loop is, loading of models, and a graceful stop."""
 
 from __future__ import annotations
 
 import asyncio
 import signal
 import time
+from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -15,10 +16,50 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from serving.compute.slots import Slots
-from serving.http.operations_server import operations_served
 from serving.logs import log, reset_formatters, where
-from serving.metrics import Metrics
-from serving.process.event_loop import LoopMonitor
+from serving.metrics import Metrics, operations_served
+
+_INTERVAL = 0.1  # seconds between two beats
+_WINDOW = 60.0  # seconds for which the longest delay is reported
+
+
+class LoopMonitor:
+    """Measures the delay of the event loop; every thread may read it, also while the loop is busy.
+
+    Args:
+        clock: returns seconds since any moment.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._beat = clock()
+        self._lags: deque[tuple[float, float]] = deque()  # when, and seconds; the longer ones first
+
+    async def run(self) -> None:
+        """Measure until cancelled."""
+        while True:
+            self.beat()
+            await asyncio.sleep(_INTERVAL)
+
+    def beat(self) -> None:
+        """Take note that the loop has come round."""
+        now = self._clock()
+        lag = self.busy_seconds()
+        while self._lags and self._lags[-1][1] <= lag:
+            self._lags.pop()
+        self._lags.append((now, lag))
+        while now - self._lags[0][0] > _WINDOW:
+            self._lags.popleft()
+        self._beat = now
+
+    def busy_seconds(self) -> float:
+        """Return for how long the loop has been busy with one thing, as far as it is late."""
+        return max(0.0, self._clock() - self._beat - _INTERVAL)
+
+    def longest_lag(self) -> float:
+        """Return the longest delay of the last minute in seconds, one that still lasts included."""
+        return max([self.busy_seconds(), *(lag for _, lag in tuple(self._lags)[:1])])
+
 
 _POLL = 0.1  # seconds between two checks of the slots while the server stops
 _CLEANUP = 30.0  # seconds between two clean-ups

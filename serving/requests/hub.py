@@ -1,19 +1,20 @@
-"""Models and requests of the model lab."""
+"""Models and requests of the model lab, and folders of models as users type them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
 from typing import Any
 
-from serving.models.model_folders import find_folder, own_folder
-from serving.models.model_spec import ModelAdapter, ModelSpec, Progress
+from serving.requests.models import ModelAdapter, ModelSpec, Progress
 from serving.requests.request import RunRequest, with_heads_off
 from serving.settings import settings
 from viz_core.hub import HubError, HubModel, HubRun, HubVision, load_hub
 from viz_core.hub.load import import_transformers
 from viz_core.hub.runs.run import RunInputs
 from viz_core.hub.shipped import ShippedHubModel, shipped_names
+from viz_core.hub.store import shown
 from viz_core.pretrained import ImageClassifier
 from viz_core.pretrained.picture_model import PictureModel
 from viz_core.runtime.memory import return_freed_memory
@@ -23,6 +24,34 @@ from viz_core.view.map_group import MapGroup
 from viz_core.view.save import RunSource
 
 __all__ = ["HubModelSpec", "HubRequest", "HubVisionSpec", "OwnModelSpec", "RunInputs", "bring_libraries"]
+
+
+def find_folder(typed: str, allowed: Iterable[Path]) -> Path:
+    """The folder that a user typed, if it lies within one that the host allows."""
+    roots = [root.resolve() for root in allowed]
+    text = typed.strip()
+    if text and "\0" not in text:
+        for root in roots:
+            try:
+                folder = (root / text).resolve()  # an absolute path stays what it is
+                found = any(folder.is_relative_to(root) for root in roots) and folder.is_dir()
+            except (OSError, RuntimeError):  # a name too long, or links in a circle
+                continue
+            if found:
+                return folder
+    raise HubError("{typed} is not among the folders that this host allows.", typed=shown(typed))
+
+
+def own_folder(typed: str) -> Path:
+    """The folder that a user typed, anywhere on their own computer; `~` is their home."""
+    text = typed.strip()
+    try:
+        folder = Path(text).expanduser().resolve()
+        if text and "\0" not in text and folder.is_dir():
+            return folder
+    except (OSError, RuntimeError, ValueError):  # a name too long, no such user, links in a circle
+        pass
+    raise HubError("{typed} is not a folder on this computer. Check the path.", typed=shown(typed))
 
 
 def bring_libraries() -> None:

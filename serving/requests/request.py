@@ -11,9 +11,8 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from PIL import Image
 
-from serving.decoding.pictures import decode_picture
-from serving.decoding.videos import decode_video
-from serving.models.model_spec import ModelSpec
+from serving.decoding.files import decode_picture, decode_video
+from serving.requests.models import ModelSpec
 from viz_core.images.open_image import as_rgb
 from viz_core.images.video import Video
 from viz_core.maps.contributions import contribution_lengths, contribution_shares

@@ -9,8 +9,8 @@ from typing import Self
 import numpy as np
 from jaxtyping import Float
 
-from serving.models.model_spec import ModelSpec, ShippedClassifier, ShippedTranslator
 from serving.requests.hub import OwnModelSpec
+from serving.requests.models import ModelSpec, ShippedClassifier, ShippedTranslator
 from serving.requests.request import Picture, RunRequest, with_heads_off
 from viz_core.hub import HubModel, Sampling
 from viz_core.lab.walk import walk_picture, walk_writing

@@ -28,13 +28,10 @@ from ray.serve.exceptions import BackPressureError, RayServeException
 
 from serving.compute.cache import LRUCache
 from serving.compute.slots import AbandonedError, BusyError
-from serving.models.model_registry import ModelRegistry
-from serving.models.model_spec import ModelSpec
 from serving.requests.hub import HubModelSpec
+from serving.requests.models import ModelRegistry, ModelSpec
 from serving.requests.request import RunRequest
-from serving.runners.model_server import ModelServer
-from serving.runners.remote_run import Outline
-from serving.runners.remote_runner import RemoteRunner
+from serving.runners.remote import ModelServer, Outline, RemoteRunner
 from serving.settings import settings
 from viz_core.runtime.interruption import interruptible, may_end
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from serving.compute.slots import BusyError
-from serving.models.model_spec import ModelSpec
+from serving.requests.models import ModelSpec
 from serving.requests.request import RunRequest
 from serving.runners import worker
 from serving.runners.worker import CANCEL, EXIT, GO_ON, Call, Result, can_fork

@@ -11,7 +11,7 @@ from huggingface_hub import constants
 from streamlit import config
 from streamlit.testing.v1 import AppTest
 
-from serving.compute.singleton import reset_singletons
+from serving.compute.slots import reset_singletons
 from tests import app_test  # noqa: F401
 from tests.pages.reading import follow_link
 from tests.tiny_vit import COLOUR, GREY, write_tiny_vit

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from serving.compute.singleton import reset_singletons
+from serving.compute.slots import reset_singletons
 from tests.pages.hostile_addresses import HOSTILE, together
 from tests.pages.reading import badges, claims, figure_names, figures_alt, heatmap, marks, texts
 from tests.tiny_vit import GREY

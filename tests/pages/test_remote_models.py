@@ -12,10 +12,9 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from serving.compute.cache import LRUCache
-from serving.compute.singleton import reset_singletons
-from serving.models.model_registry import ModelRegistry
-from serving.runners.model_server import ModelServer
-from serving.runners.remote_runner import RemoteRunner
+from serving.compute.slots import reset_singletons
+from serving.requests.models import ModelRegistry
+from serving.runners.remote import ModelServer, RemoteRunner
 from tests.pages.reading import alts, claims, texts
 from tests.serving.runners.wire import Wire
 from tests.tiny_vit import COLOUR, GREY, write_tiny_vit

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from serving import settings
-from serving.machine import usable_cores, usable_memory
+from serving.environment import usable_cores, usable_memory
 from serving.settings import MAX_WORKERS, Settings, affordable_workers, hosted_settings
 
 GB = 2**30

@@ -15,11 +15,11 @@ from starlette.applications import Starlette
 from starlette.testclient import TestClient
 from streamlit import config
 
-from serving.compute.singleton import reset_singletons
+from serving.compute.slots import reset_singletons
 from serving.http import static_scripts as scripts
 from serving.http.security_headers import policy
-from serving.models.model_spec import ShippedClassifier, ShippedTranslator
 from serving.requests.hub import HubModelSpec
+from serving.requests.models import ShippedClassifier, ShippedTranslator
 from tests.viz_core.hub.families import build_all
 from ui.app import index_page, local_middleware
 from ui.app.warm_up import load_later, warm_up

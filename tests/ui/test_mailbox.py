@@ -246,7 +246,7 @@ def test_there_is_a_sentence_for_every_reason_and_a_socket_can_be_closed_with_it
     files = (
         "serving/http/websocket_gate.py",
         "serving/http/upload_limits.py",
-        "serving/http/sites.py",
+        "serving/http/access.py",
         "ui/streamlit_internals/mailbox.py",
     )
     sources = [ROOT / file for file in files]

@@ -12,8 +12,8 @@ import pytest
 from streamlit import config
 
 from serving.compute.cache import MISSING, LRUCache
-from serving.compute.singleton import reset_singletons
-from serving.process import garbage_collection as garbage
+from serving.compute.slots import reset_singletons
+from serving.process import background as garbage
 from tests.tiny_translator import TINY
 from ui.compute.models import (
     evaluate,

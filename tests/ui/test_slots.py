@@ -9,8 +9,7 @@ import pytest
 from PIL import Image
 from streamlit.testing.v1 import AppTest
 
-from serving.compute.singleton import reset_singletons
-from serving.compute.slots import BusyError, Job, OutOfTimeError
+from serving.compute.slots import BusyError, Job, OutOfTimeError, reset_singletons
 from serving.requests.request import Picture
 from ui.compute import slots as compute
 

@@ -8,8 +8,7 @@ from math import inf
 from starlette.middleware import Middleware
 from streamlit import config
 
-from serving.http.refusals import Refusals
-from serving.http.sites import Sites
+from serving.http.access import Refusals, Sites
 from serving.http.websocket_gate import GateLimits, WebSocketGate
 from ui.streamlit_internals.mailbox import Mailbox
 from ui.streamlit_internals.self_test import works

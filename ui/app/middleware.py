@@ -8,9 +8,8 @@ from urllib.parse import parse_qs
 from starlette.middleware import Middleware
 from streamlit import config
 
-from serving.http.refusals import Message, Refusals
+from serving.http.access import Message, Refusals, Sites
 from serving.http.security_headers import SecurityHeaders
-from serving.http.sites import Sites
 from serving.http.upload_limits import StoredFiles, UploadLimits
 from serving.http.websocket_gate import GateLimits, WebSocketGate
 from serving.settings import Settings

@@ -3,13 +3,12 @@
 import streamlit as st
 from streamlit import config as streamlit_config
 
+from serving.environment import profile, replace_unusable_home
 from serving.http import static_scripts
 from serving.logs import configure_logging
-from serving.process.home_folder import replace_unusable_home
 from serving.process.lifecycle import ServerLifecycle
-from serving.process.streamlit_options import profile
 from serving.settings import hosted_settings
-from serving.uvicorn_internals.connection_limits import install_limits
+from serving.uvicorn_internals.limits import install_limits
 from serving.uvicorn_internals.self_test import missing as missing_in_uvicorn
 from serving.uvicorn_internals.self_test import require_names
 from ui.app import index_page

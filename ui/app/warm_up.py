@@ -6,7 +6,7 @@ import time
 
 import ui.chapter.chapter  # noqa: F401  # with it come the libraries that every chapter needs
 from serving.logs import log, where
-from serving.models.model_spec import ShippedClassifier, ShippedTranslator
+from serving.requests.models import ShippedClassifier, ShippedTranslator
 from serving.requests.shipped import ClassificationRequest
 from serving.settings import settings
 from ui.compute.models import runner, sentence_request, translation_maps

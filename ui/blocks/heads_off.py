@@ -9,7 +9,7 @@ import numpy as np
 import plotly.graph_objects as go
 import streamlit as st
 
-from serving.models.model_spec import ModelSpec
+from serving.requests.models import ModelSpec
 from ui.chapter.chapter import Chapter
 from ui.compute.heads import HeadImportance, HeadImportances, gradient_agreement
 from ui.compute.slots import compute_cached

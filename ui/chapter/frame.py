@@ -12,7 +12,7 @@ from itertools import count
 
 import streamlit as st
 
-from serving.process.garbage_collection import freeze_imported_modules
+from serving.process.background import freeze_imported_modules
 from ui.chapter.contents import WALK_STAGES, all_chapters, chapter_entries, page
 from ui.chapter.tour import mount_tour, report_unknown_step
 from ui.text.errors import explain

@@ -11,14 +11,12 @@ from typing import TYPE_CHECKING, Any, Concatenate
 
 import numpy as np
 
-from serving.compute.singleton import existing, singleton
-from serving.models.model_registry import ModelRegistry
-from serving.models.model_spec import ModelSpec, ShippedTranslator
+from serving.compute.slots import existing, singleton
+from serving.requests.models import ModelRegistry, ModelSpec, ShippedTranslator
 from serving.requests.request import ContributionRequest, RunRequest, run_key
 from serving.requests.shipped import TranslationRequest
-from serving.runners.local_runner import LocalRunner
-from serving.runners.remote_runner import RemoteRunner
-from serving.runners.runner import Answer, Arguments, Model, Run, Runner
+from serving.runners.remote import RemoteRunner
+from serving.runners.runner import Answer, Arguments, LocalRunner, Model, Run, Runner
 from serving.settings import settings
 from ui.compute.slots import compute_cached, results, run_in_slot
 from ui.text.words import load_words
@@ -33,7 +31,7 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from serving.models.model_spec import NoModel
+from serving.requests.models import NoModel
 
 if TYPE_CHECKING:
     from serving.requests.hub import HubVisionSpec

@@ -6,9 +6,9 @@ import hashlib
 
 from PIL import Image
 
-from serving.decoding.pictures import decode_preview
-from serving.decoding.preview import preview
-from serving.models.model_spec import ModelSpec, ShippedClassifier
+from serving.decoding.child import preview
+from serving.decoding.files import decode_preview
+from serving.requests.models import ModelSpec, ShippedClassifier
 from serving.requests.request import Picture
 from serving.requests.shipped import ClassificationRequest
 from ui.compute.models import lab_vision_model, map_groups, run

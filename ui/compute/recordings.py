@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from io import BytesIO
 
-from serving.decoding.sounds import decode_sound
-from serving.decoding.videos import check_bytes
+from serving.decoding.files import check_bytes, decode_sound
 from serving.requests.request import TONES, SoundInput, VideoInput
 from ui.compute.slots import cached
 from viz_core.images.drawn import drawn_picture

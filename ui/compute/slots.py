@@ -13,8 +13,7 @@ import torch
 from streamlit.delta_generator import DeltaGenerator
 
 from serving.compute.cache import MISSING, LRUCache
-from serving.compute.singleton import singleton
-from serving.compute.slots import AbandonedError, BusyError, Job, OutOfTimeError, Slots, in_slot
+from serving.compute.slots import AbandonedError, BusyError, Job, OutOfTimeError, Slots, in_slot, singleton
 from serving.metrics import Metrics
 from serving.settings import settings
 from ui.streamlit_internals.batched_messages import flush_messages

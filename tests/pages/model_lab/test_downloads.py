@@ -11,7 +11,7 @@ import streamlit as st
 from huggingface_hub import constants
 from streamlit.testing.v1 import AppTest
 
-from serving.compute.singleton import reset_singletons
+from serving.compute.slots import reset_singletons
 from tests.pages.reading import claims, texts
 from tests.viz_core.hub.fake_hub import COMMIT, FakeHub, serving, use_only
 from tests.viz_core.hub.families import build

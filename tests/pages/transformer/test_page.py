@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from serving.compute.singleton import reset_singletons
+from serving.compute.slots import reset_singletons
 from tests.pages.reading import claim_names, drawn, figures, finding, number, one_line, stands, texts
 from ui.text.numbers import localised
 from ui.text.words import load_words

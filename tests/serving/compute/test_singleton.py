@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import streamlit as st
 
-from serving.compute import singleton as singletons
+from serving.compute import slots as singletons
 from ui.compute import models
 from ui.compute import slots as compute
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from serving.decoding.preview import preview
+from serving.decoding.child import preview
 from tests.viz_core.images.test_open_image import BLUE, GOOD, GREEN, RED, WHITE, corners, similar
 from viz_core.images.open_image import open_picture
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from serving.http.refusals import Message, Refusals
+from serving.http.access import Message, Refusals
 from serving.http.websocket_gate import GateLimits, WebSocketGate
 
 BOUNDS = GateLimits(sockets=4, sockets_an_address=2, silent_seconds=60, messages=1000, messages_an_address=10_000)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from serving.http.addresses import network_of, unmapped
+from serving.http.access import network_of, unmapped
 
 pytestmark = pytest.mark.attack("connections")
 

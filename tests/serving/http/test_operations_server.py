@@ -13,8 +13,7 @@ from prometheus_client import CollectorRegistry
 
 from benchmarks.serving import free_port
 from serving.compute.slots import Slots
-from serving.http.operations_server import operations_served
-from serving.metrics import Metrics
+from serving.metrics import Metrics, operations_served
 from serving.process import lifecycle
 from serving.process.lifecycle import ServerLifecycle
 

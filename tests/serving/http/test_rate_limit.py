@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 
 from serving.http import websocket_gate as gate
-from serving.http.rate_limit import TokenBucket
+from serving.http.access import TokenBucket
 from tests.serving.http.sockets import BOUNDS, SLOW, Server, Socket, run, settled
 
 pytestmark = pytest.mark.attack("sockets")

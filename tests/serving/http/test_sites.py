@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from serving.http.refusals import Message, Refusals
-from serving.http.sites import Sites
+from serving.http.access import Message, Refusals, Sites
 from serving.http.websocket_gate import WebSocketGate
 from tests.serving.http.sockets import BOUNDS, PlainQueue
 

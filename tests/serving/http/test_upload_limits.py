@@ -12,7 +12,7 @@ import pytest
 from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
 from streamlit.runtime.uploaded_file_manager import UploadedFileRec
 
-from serving.http.refusals import Message, Refusals
+from serving.http.access import Message, Refusals
 from serving.http.upload_limits import StoredFiles, UploadLimits
 from ui.streamlit_internals import sessions
 

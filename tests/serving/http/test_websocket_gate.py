@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from serving.http.refusals import Message, Refusals
+from serving.http.access import Message, Refusals
 from serving.http.websocket_gate import WebSocketGate
 from tests.serving.http.sockets import BOUNDS, SLOW, PlainQueue, Server, Socket, run, settled
 

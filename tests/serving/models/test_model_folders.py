@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from serving.models.model_folders import find_folder
+from serving.requests.hub import find_folder
 from viz_core.hub import HubError
 
 

@@ -9,9 +9,8 @@ from typing import Any, ClassVar
 
 import pytest
 
-from serving.models.model_registry import ModelRegistry
-from serving.models.model_spec import ModelSpec, Progress
 from serving.requests.hub import HubModelSpec
+from serving.requests.models import ModelRegistry, ModelSpec, Progress
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from serving.process.event_loop import LoopMonitor
+from serving.process.lifecycle import LoopMonitor
 
 
 class Clock:

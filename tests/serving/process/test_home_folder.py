@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from serving.process.home_folder import NONE, replace_unusable_home
+from serving.environment import NONE, replace_unusable_home
 
 pytestmark = pytest.mark.attack("disorder")
 

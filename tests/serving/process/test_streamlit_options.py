@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from streamlit import config
 
-from serving.process.streamlit_options import profile
+from serving.environment import profile
 
 DEVELOPMENT = Path(__file__).resolve().parents[3] / ".streamlit" / "config.toml"
 

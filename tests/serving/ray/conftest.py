@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from serving.compute.cache import LRUCache
-from serving.runners.remote_runner import RemoteRunner
+from serving.runners.remote import RemoteRunner
 from tests.viz_core.hub.families import build_all
 
 FAMILIES = ("gpt2", "t5", "vit")

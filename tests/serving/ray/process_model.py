@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-from serving.models.model_spec import ModelSpec, Progress
+from serving.requests.models import ModelSpec, Progress
 
 
 @dataclass(frozen=True)

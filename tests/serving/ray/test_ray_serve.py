@@ -24,18 +24,16 @@ from streamlit.testing.v1 import AppTest
 
 from benchmarks import load
 from serving.compute.cache import LRUCache
-from serving.compute.singleton import reset_singletons
-from serving.compute.slots import AbandonedError, BusyError, OutOfTimeError, Slots
+from serving.compute.slots import AbandonedError, BusyError, OutOfTimeError, Slots, reset_singletons
 from serving.metrics import Metrics
-from serving.models.model_registry import ModelRegistry
-from serving.models.model_spec import ShippedClassifier, ShippedTranslator
 from serving.requests.hub import HubModelSpec, HubRequest, HubVisionSpec
+from serving.requests.models import ModelRegistry, ShippedClassifier, ShippedTranslator
 from serving.requests.request import Picture, RunRequest
 from serving.requests.shipped import ClassificationRequest, TranslationRequest
 from serving.runners import ray_serve
-from serving.runners.local_runner import LocalRunner
 from serving.runners.ray_serve import _interruptible
-from serving.runners.remote_runner import RemoteRunner
+from serving.runners.remote import RemoteRunner
+from serving.runners.runner import LocalRunner
 from tests.pages.reading import claims, follow_link, texts
 from tests.serving.ray.conftest import Pool
 from tests.serving.ray.process_model import ProcessModel, process

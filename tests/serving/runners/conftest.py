@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 from serving.compute.cache import LRUCache
-from serving.models.model_registry import ModelRegistry
-from serving.runners.local_runner import LocalRunner
-from serving.runners.model_server import ModelServer
-from serving.runners.remote_runner import RemoteRunner
+from serving.requests.models import ModelRegistry
+from serving.runners.remote import ModelServer, RemoteRunner
+from serving.runners.runner import LocalRunner
 from tests.serving.runners.wire import Wire
 
 

@@ -13,8 +13,8 @@ import pytest
 import torch
 from PIL import Image
 
-from serving.models.model_spec import NoModel, ShippedClassifier, ShippedTranslator
 from serving.requests.hub import HubModelSpec, HubRequest, HubVisionSpec
+from serving.requests.models import NoModel, ShippedClassifier, ShippedTranslator
 from serving.requests.request import (
     MAX_CARRIED,
     TONES,

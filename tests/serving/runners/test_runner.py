@@ -13,11 +13,10 @@ import torch
 
 from benchmarks.view_bytes import decode_view
 from serving.compute.cache import LRUCache
-from serving.models.model_spec import ShippedTranslator
+from serving.requests.models import ShippedTranslator
 from serving.requests.shipped import TranslationRequest
-from serving.runners.local_runner import LocalRunner
-from serving.runners.model_server import ModelServer
-from serving.runners.remote_runner import RemoteRunner
+from serving.runners.remote import ModelServer, RemoteRunner
+from serving.runners.runner import LocalRunner
 from tests.serving.runners.wire import Wire
 from tests.viz_core.view.attention_groups import read_requests
 from viz_core.lessons.transformer.layers import encoder_walk, future_leak, translation_residuals

@@ -9,12 +9,12 @@ import pytest
 import torch
 
 from benchmarks.view_bytes import decode_view
-from serving.models.model_spec import NoModel
 from serving.requests.hub import HubModelSpec, HubRequest
 from serving.requests.lab import local_model_names
+from serving.requests.models import NoModel
 from serving.requests.request import TONES, Picture, SoundInput
-from serving.runners.local_runner import LocalRunner
-from serving.runners.remote_runner import RemoteRunner
+from serving.runners.remote import RemoteRunner
+from serving.runners.runner import LocalRunner
 from tests.serving.runners.wire import Wire
 from tests.viz_core.hub.families import build_all
 from tests.viz_core.images.hostile_pictures import quarters

@@ -14,14 +14,12 @@ from PIL import Image
 
 from benchmarks.view_bytes import decode_view
 from serving.compute.cache import LRUCache
-from serving.models.model_registry import ModelRegistry
-from serving.models.model_spec import ModelSpec, ShippedClassifier
 from serving.requests.hub import HubModelSpec, HubVisionSpec
+from serving.requests.models import ModelRegistry, ModelSpec, ShippedClassifier
 from serving.requests.request import ContributionRequest, PayloadMissingError, Picture
 from serving.requests.shipped import ClassificationRequest
-from serving.runners.local_runner import LocalRunner
-from serving.runners.model_server import ModelServer
-from serving.runners.remote_runner import RemoteRunner
+from serving.runners.remote import ModelServer, RemoteRunner
+from serving.runners.runner import LocalRunner
 from tests.serving.runners.wire import Wire
 from tests.tiny_vit import COLOUR, write_tiny_vit
 from tests.viz_core.hub.families import build_all

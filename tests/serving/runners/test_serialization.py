@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from serving.runners.serialization import pack
+from serving.runners.worker import pack
 
 BASE = torch.arange(24.0).reshape(2, 3, 4)
 TENSORS = {

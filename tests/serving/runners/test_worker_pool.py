@@ -21,13 +21,11 @@ import torch
 
 from serving.compute.cache import LRUCache
 from serving.compute.slots import AbandonedError, BusyError
-from serving.models.model_registry import ModelRegistry
-from serving.models.model_spec import NoModel, ShippedTranslator
+from serving.requests.models import ModelRegistry, NoModel, ShippedTranslator
 from serving.requests.shipped import TranslationRequest
 from serving.runners import worker, worker_pool
-from serving.runners.local_runner import LocalRunner
-from serving.runners.model_server import ModelServer
-from serving.runners.remote_runner import RemoteRunner
+from serving.runners.remote import ModelServer, RemoteRunner
+from serving.runners.runner import LocalRunner
 from serving.runners.worker_pool import Worker, WorkerPool
 from tests.serving.runners.worker_functions import (
     LabModel,
@@ -221,7 +219,7 @@ def test_a_worker_does_not_run_the_script_of_streamlit(monkeypatch: pytest.Monke
 
 ABANDON = """
 import os
-from serving.models.model_spec import NoModel
+from serving.requests.models import NoModel
 from serving.runners.worker_pool import WorkerPool
 from tests.serving.runners.worker_functions import process
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ import pickle
 from typing import Any
 
 from serving.compute.slots import BusyError
-from serving.runners.model_server import ModelServer
+from serving.runners.remote import ModelServer
 
 
 class Wire:

@@ -8,7 +8,7 @@ import sys
 import time
 from pathlib import Path
 
-from serving.models.model_spec import NoModel
+from serving.requests.models import NoModel
 from serving.runners import worker
 from viz_core.pretrained import Translation, Translator
 from viz_core.runtime.interruption import may_end

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from serving.uvicorn_internals import connection_limits as connections
+from serving.uvicorn_internals import limits as connections
 from serving.uvicorn_internals.limits import Limits
 
 

@@ -10,8 +10,7 @@ from typing import Any
 
 import uvicorn
 
-from serving.uvicorn_internals.connection_limits import HttpWithTimeouts
-from serving.uvicorn_internals.socket_limits import SocketWithLimits
+from serving.uvicorn_internals.limits import HttpWithTimeouts, SocketWithLimits
 
 TIMEOUT = 60.0
 LARGE = bytes(32 * 2**20)

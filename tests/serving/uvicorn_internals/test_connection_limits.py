@@ -13,9 +13,7 @@ import uvicorn
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
 
-from serving.uvicorn_internals.connection_limits import HttpWithTimeouts
-from serving.uvicorn_internals.limits import Limits
-from serving.uvicorn_internals.socket_limits import SocketWithLimits
+from serving.uvicorn_internals.limits import HttpWithTimeouts, Limits, SocketWithLimits
 from tests.serving.uvicorn_internals.real_server import ended, run
 
 pytestmark = pytest.mark.attack("connections")

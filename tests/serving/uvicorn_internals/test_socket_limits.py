@@ -11,8 +11,7 @@ import pytest
 import uvicorn
 from websockets.asyncio.client import connect
 
-from serving.uvicorn_internals.limits import Limits
-from serving.uvicorn_internals.socket_limits import SocketWithLimits
+from serving.uvicorn_internals.limits import Limits, SocketWithLimits
 from tests.serving.uvicorn_internals.real_server import TIMEOUT, ended, run
 
 pytestmark = pytest.mark.attack("connections")

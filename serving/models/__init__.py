@@ -1,1 +1,0 @@
-"""Which models can be loaded, and the models that are loaded."""
