@@ -14,11 +14,8 @@ from pages.architectures import parts as long_texts
 from pages.bahdanau.parts import variants
 from ui.compute.heads import head_importance
 from viz_core.lessons.architectures.cheaper import held, savings
-from viz_core.lessons.attention_pooling.consistency import errors_by_rate
-from viz_core.lessons.attention_pooling.curve_fit import noisy_points
+from viz_core.lessons.attention_pooling.curve_fit import descend_width, errors_by_rate, noisy_points, sphere_errors
 from viz_core.lessons.attention_pooling.in_the_plane import agreement, labelled_points
-from viz_core.lessons.attention_pooling.kernel_width import descend_width
-from viz_core.lessons.attention_pooling.pooling_as_attention import sphere_errors
 from viz_core.lessons.multi_head.book_examples import book_toy
 from viz_core.lessons.queries_keys_values.exercises import (
     channel_gates,

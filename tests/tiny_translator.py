@@ -12,7 +12,7 @@ from tokenizers import Tokenizer
 
 from tests.checkpoint_files import write_weights
 from viz_core.pretrained import build_translation_model
-from viz_core.pretrained.word_counts import COUNTS, FEW, words_of
+from viz_core.pretrained.familiarity import COUNTS, FEW, words_of
 
 TINY = "tiny-en-fr"
 TINY_MODEL = {

@@ -10,8 +10,8 @@ from pages.architectures.parts import curves, pairs, self_attention, shuffle, si
 from ui.chapter.chapter import Chapter
 from ui.compute.benchmark import measure
 from viz_core.attention import MultiHeadAttention
+from viz_core.lessons.architectures.cheaper import shuffled_residual, signal_strength
 from viz_core.lessons.architectures.costs import layer_cost, path_length, path_matrix
-from viz_core.lessons.architectures.experiments import shuffled_residual, signal_strength
 from viz_core.lessons.architectures.layers import Convolution, Recurrent, RestrictedSelfAttention, SelfAttention
 
 

@@ -26,7 +26,15 @@ from ui.compute.models import translator_or_none
 from ui.text.errors import explain
 from ui.text.markdown import escape
 from ui.text.terms import device_name
-from viz_core.lessons.architectures.cheaper import held, savings
+from viz_core.lessons.architectures.cheaper import (
+    first_head_weights,
+    fresh_layers,
+    held,
+    pooled_residual,
+    savings,
+    shuffled_residual,
+    timed_call,
+)
 from viz_core.lessons.architectures.costs import (
     ARCHITECTURES,
     LayerSizes,
@@ -35,13 +43,6 @@ from viz_core.lessons.architectures.costs import (
     longest_path,
     path_length,
     path_matrix,
-)
-from viz_core.lessons.architectures.experiments import (
-    first_head_weights,
-    fresh_layers,
-    pooled_residual,
-    shuffled_residual,
-    timed_call,
 )
 from viz_core.lessons.architectures.layers import self_attention_shape
 from viz_core.pretrained.token_vectors import Tokens, sentence_tokens, shuffled_order

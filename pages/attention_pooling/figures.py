@@ -11,8 +11,7 @@ from plotly.subplots import make_subplots
 from torch import Tensor
 
 from ui.widgets.figure_style import ACCENT, CATEGORIES, KEYS, QUERIES, VALUES, WEIGHTS_SCALE, Labels, lay_out
-from viz_core.lessons.attention_pooling.curve_fit import Fit, kernel_curves
-from viz_core.lessons.attention_pooling.kernel_width import WidthSearch
+from viz_core.lessons.attention_pooling.curve_fit import Fit, WidthSearch, kernel_curves
 
 TRUTH = CATEGORIES[7]
 

@@ -15,8 +15,14 @@ from viz_core.lessons.attention_pooling.broken import (
     signed_weights,
     unguarded_weights,
 )
-from viz_core.lessons.attention_pooling.curve_fit import NARROW, SPAN, Fit, range_excess, sum_error
-from viz_core.lessons.attention_pooling.pooling_as_attention import gaussian_pooling_as_attention
+from viz_core.lessons.attention_pooling.curve_fit import (
+    NARROW,
+    SPAN,
+    Fit,
+    gaussian_pooling_as_attention,
+    range_excess,
+    sum_error,
+)
 
 
 def readout(chapter: Chapter, pooling: Pooling) -> None:

@@ -22,10 +22,13 @@ from pages.attention_pooling.parts import (
 from ui.chapter.chapter import Chapter
 from viz_core.attention import boxcar, constant, epanechnikov, gaussian, nadaraya_watson, triangular
 from viz_core.attention.kernel_pooling import Gaussian, kernel_weights
-from viz_core.lessons.attention_pooling.curve_fit import book_curve_values
+from viz_core.lessons.attention_pooling.curve_fit import (
+    book_curve_values,
+    gaussian_pooling_as_attention,
+    learn_width,
+    leave_one_out,
+)
 from viz_core.lessons.attention_pooling.in_the_plane import shares
-from viz_core.lessons.attention_pooling.kernel_width import learn_width, leave_one_out
-from viz_core.lessons.attention_pooling.pooling_as_attention import gaussian_pooling_as_attention
 
 chapter = Chapter("attention-pooling")
 chapter.question()

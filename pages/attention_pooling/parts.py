@@ -27,15 +27,19 @@ from viz_core.attention.kernel_pooling import (
     triangular,
     with_width,
 )
-from viz_core.lessons.attention_pooling.consistency import Rate, errors_by_rate
 from viz_core.lessons.attention_pooling.curve_fit import (
     SPAN,
+    Descent,
     Fit,
+    Rate,
     book_curve,
+    descend_width,
+    errors_by_rate,
     even_queries,
     mean_squared_distance,
     noisy_points,
     search_width,
+    sphere_errors,
     true_best_width,
 )
 from viz_core.lessons.attention_pooling.in_the_plane import (
@@ -45,8 +49,6 @@ from viz_core.lessons.attention_pooling.in_the_plane import (
     share_map,
     transformed_error,
 )
-from viz_core.lessons.attention_pooling.kernel_width import Descent, descend_width
-from viz_core.lessons.attention_pooling.pooling_as_attention import sphere_errors
 
 LARGEST_WIDTH = 3.0
 STEP = 0.01

@@ -15,9 +15,16 @@ from ui.compute.models import evaluate_model, translator, translator_or_none
 from ui.compute.slots import run_in_slot
 from ui.text.errors import explain
 from viz_core.attention import MultiHeadAttention
-from viz_core.lessons.multi_head.costs import divisors
-from viz_core.lessons.multi_head.inputs import fresh_layer, random_tokens, resize_width, trained_input, trained_layer
-from viz_core.lessons.multi_head.steps import MultiHeadSteps, multi_head_steps
+from viz_core.lessons.multi_head.book_examples import divisors
+from viz_core.lessons.multi_head.steps import (
+    MultiHeadSteps,
+    fresh_layer,
+    multi_head_steps,
+    random_tokens,
+    resize_width,
+    trained_input,
+    trained_layer,
+)
 from viz_core.pretrained import CheckpointError, TextError, Translator
 from viz_core.pretrained.token_vectors import Tokens, sentence_tokens
 

@@ -18,9 +18,17 @@ from ui.blocks.translation import sample_maps
 from ui.chapter.chapter import Chapter
 from ui.text.numbers import localised
 from ui.widgets.heatmap import signed_heatmap
-from viz_core.lessons.multi_head.book_examples import LENGTHS, book_toy, is_separator, mean_ranges, uniform_range
+from viz_core.lessons.multi_head.book_examples import (
+    LENGTHS,
+    MultiHeadCost,
+    book_toy,
+    divisors,
+    is_separator,
+    mean_ranges,
+    multi_head_cost,
+    uniform_range,
+)
 from viz_core.lessons.multi_head.broken import residuals, variant
-from viz_core.lessons.multi_head.costs import MultiHeadCost, divisors, multi_head_cost
 from viz_core.lessons.multi_head.steps import rounding_bound, walk_residual
 from viz_core.maps.contributions import shares_of_call
 from viz_core.view.map_group import MapGroup

@@ -34,17 +34,21 @@ from ui.blocks.over_picture import signed_image
 from ui.chapter.chapter import Chapter
 from ui.widgets.chart import Point
 from viz_core.lessons.position_embeddings.broken import skew_of_left_padding, wrong_penalty
-from viz_core.lessons.position_embeddings.order import table_offset_share
-from viz_core.lessons.position_embeddings.picture_tokens import picture_tokens
-from viz_core.lessons.position_embeddings.rotary_decay import decay_curves, rotary_proofs
-from viz_core.lessons.position_embeddings.scheme_parts import STAGES, bucket_map, column_major, layer_terms, skew_stages
-from viz_core.lessons.position_embeddings.scheme_proofs import (
+from viz_core.lessons.position_embeddings.order import picture_tokens, table_offset_share
+from viz_core.lessons.position_embeddings.scheme_parts import (
     PUBLISHED_SLOPES,
+    STAGES,
     bucket_errors,
+    bucket_map,
     clipping_spread,
+    column_major,
+    decay_curves,
     evenness_error,
+    layer_terms,
+    rotary_proofs,
     row_spread,
     skew_error,
+    skew_stages,
     slope_error,
 )
 from viz_core.lessons.position_embeddings.shared_layer import SharedLayer

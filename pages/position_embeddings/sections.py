@@ -21,8 +21,13 @@ from ui.text.markdown import escape
 from ui.text.model_card import model_title
 from ui.widgets.chart import named_parts
 from ui.widgets.figure_style import ACCENT, Labels, lay_out
-from viz_core.lessons.position_embeddings.order import is_striped, order_changes, table_offset_share
-from viz_core.lessons.position_embeddings.picture_tokens import LearnedTable, shipped_position_tables
+from viz_core.lessons.position_embeddings.order import (
+    LearnedTable,
+    is_striped,
+    order_changes,
+    shipped_position_tables,
+    table_offset_share,
+)
 from viz_core.models.patch_grid import resize_grid
 from viz_core.positional import RelativePositionEmbedding1d, alibi_slopes, sinusoidal_table, t5_relative_position_bucket
 from viz_core.positional.entry import SchemeSizes

@@ -14,7 +14,7 @@ from ui.chapter.chapter import Chapter
 from ui.chapter.contents import page, page_file
 from ui.compute.models import translator_or_none
 from ui.text.model_card import model_title
-from viz_core.lessons.position_embeddings.picture_tokens import (
+from viz_core.lessons.position_embeddings.order import (
     LearnedTable,
     picture,
     picture_tokens,

@@ -15,12 +15,12 @@ from pages.queries_keys_values.figures import identities_figure
 from pages.queries_keys_values.parts import DISTANCES, MAX_LETTERS, TEMPERATURES, Database, QueryInputs
 from ui.chapter.chapter import Chapter
 from ui.text.markdown import escape
-from viz_core.lessons.queries_keys_values.hard_and_soft import identity_lookup
 from viz_core.lessons.queries_keys_values.lookup import (
     approximate_lookup,
     exact_lookup,
     first_weights,
     identity_error,
+    identity_lookup,
     soft_lookup,
     top_lookup,
     undivided,

@@ -15,15 +15,16 @@ from pages.queries_keys_values.parts import (
     table_input,
 )
 from ui.chapter.chapter import Chapter
-from viz_core.lessons.queries_keys_values.hard_and_soft import identity_lookup, two_keys
 from viz_core.lessons.queries_keys_values.lookup import (
     approximate_lookup,
     exact_lookup,
+    identity_lookup,
     letter_features,
     soft_lookup,
     top_lookup,
+    two_keys,
+    weights_of_case,
 )
-from viz_core.lessons.queries_keys_values.weight_cases import weights_of_case
 from viz_core.trace import attend, attention_weights
 
 chapter = Chapter("queries-keys-values")

@@ -29,15 +29,17 @@ from viz_core.lessons.queries_keys_values.exercises import (
     two_pictures,
     weighted_covariance,
 )
-from viz_core.lessons.queries_keys_values.hard_and_soft import GAPS, smallest_gradient, two_keys
 from viz_core.lessons.queries_keys_values.lookup import (
     BOOK_DATABASE,
+    GAPS,
     approximate_lookup,
     beginning_distance,
     edit_distance,
     embed_words,
     exact_lookup,
+    smallest_gradient,
     soft_lookup,
+    two_keys,
 )
 
 MAX_ROWS = 24

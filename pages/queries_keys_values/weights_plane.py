@@ -16,7 +16,7 @@ from pages.queries_keys_values.rows import Rows, typed_rows
 from ui.chapter.chapter import Chapter
 from ui.text.markdown import escape
 from ui.text.numbers import half_width, localised, separators
-from viz_core.lessons.queries_keys_values.weight_cases import CASES, cases_met, copy_error, weights_of_case
+from viz_core.lessons.queries_keys_values.lookup import CASES, cases_met, copy_error, weights_of_case
 
 MAX_VALUES = 8
 LARGEST = 1e6

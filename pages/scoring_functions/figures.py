@@ -11,8 +11,8 @@ from jaxtyping import Bool, Float
 
 from ui.text.numbers import ENGLISH, with_separators
 from ui.widgets.figure_style import ACCENT, CATEGORIES, KEYS, QUERIES, SIGNED_SCALE, WEIGHTS_SCALE, Labels, lay_out
-from viz_core.lessons.scoring_functions.gaussian_terms import GaussianTerms
 from viz_core.lessons.scoring_functions.mask_variants import MaskRun
+from viz_core.lessons.scoring_functions.scaling import GaussianTerms
 
 EMPTY = "rgba(128,128,128,0.16)"  # of masked cells, in light and in dark
 

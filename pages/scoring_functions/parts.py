@@ -25,19 +25,20 @@ from ui.text.markdown import escape
 from ui.text.numbers import separators
 from ui.widgets.predictions import Board, OnFigure, Truth
 from viz_core.attention import masked_softmax
-from viz_core.lessons.scoring_functions.book_examples import (
+from viz_core.lessons.scoring_functions.exercises import (
     LENGTHS,
     SENTENCES,
     batch_product_shape,
     book_weights,
     concatenation_error,
+    contributing_components,
+    count_costs,
+    distance_errors,
     dot_product_toy,
     sentence_weights,
 )
-from viz_core.lessons.scoring_functions.exercises import contributing_components, count_costs, distance_errors
-from viz_core.lessons.scoring_functions.gaussian_terms import gaussian_example
-from viz_core.lessons.scoring_functions.mask_variants import MASK_VARIANTS, MaskRun, run_all
-from viz_core.lessons.scoring_functions.masked_scores import MaskedSoftmax
+from viz_core.lessons.scoring_functions.mask_variants import MASK_VARIANTS, MaskedSoftmax, MaskRun, run_all
+from viz_core.lessons.scoring_functions.scaling import gaussian_example
 
 _SHOWN = 6  # keys in the diagram
 _DROPOUTS = (0.0, 0.1, 0.3, 0.5, 0.7)

@@ -17,8 +17,7 @@ from ui.chapter.chapter import Chapter
 from ui.text.markdown import escape
 from ui.text.numbers import localised
 from viz_core.lessons.scoring_functions.broken import gradient_without_delta, written_by_the_book
-from viz_core.lessons.scoring_functions.mask_variants import MaskRun
-from viz_core.lessons.scoring_functions.masked_scores import MaskedSoftmax, masked_scores
+from viz_core.lessons.scoring_functions.mask_variants import MaskedSoftmax, MaskRun, masked_scores
 
 SCORES = "0 1 7 -3\n-2 0.5 1 0\n\n1 1 1 1\n0 3 0.5 -2"
 # Scores and valid lengths that a button puts in place of the reader's.

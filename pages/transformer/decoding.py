@@ -24,8 +24,8 @@ from ui.text.words import Words
 from ui.widgets.figure_style import KEYS, QUERIES, Labels, escape_labels, lay_out
 from viz_core.lessons.transformer.decoding import BEAM, Node, beam_tree, sample
 from viz_core.pretrained import Translation, Translator
-from viz_core.pretrained.word_counts import FEW, word_counts
-from viz_core.pretrained.word_probabilities import NUM_RIVALS, WordProbability
+from viz_core.pretrained.familiarity import FEW, word_counts
+from viz_core.pretrained.translation import NUM_RIVALS, WordProbability
 
 _MAX_STEPS = 20
 _GREY = "rgba(128,128,128,0.8)"

@@ -29,7 +29,7 @@ from viz_core.lab.pictures import count_samples, right_statistics
 from viz_core.lessons.vision_transformer.patches import patches_shuffled, random_order
 from viz_core.maps.contributions import ContributionKind
 from viz_core.pretrained import Classification
-from viz_core.pretrained.bootstrap import percentage_right
+from viz_core.pretrained.bleu import percentage_right
 from viz_core.trace import HeadsOff
 from viz_core.view.map_group import MapGroup
 

@@ -16,7 +16,7 @@ from streamlit.testing.v1 import AppTest
 from tests.pages.reading import charts, claims, one_line, texts
 from ui.chapter.source_cards import everything_printed
 from ui.text.words import load_words
-from viz_core.lessons.attention_pooling.consistency import errors_by_rate
+from viz_core.lessons.attention_pooling.curve_fit import errors_by_rate
 from viz_core.positional import apply_rotary
 from viz_core.positional.register import SCHEMES
 

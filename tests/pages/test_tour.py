@@ -18,8 +18,7 @@ from tests.pages.reading import badges, components, drawn, figures_alt, heatmap,
 from ui.chapter.tour import Step, steps
 from viz_core.hub import load_hub
 from viz_core.hub.store.files import SHIPPED_FOLDER
-from viz_core.lessons.multi_head.inputs import trained_input, trained_layer
-from viz_core.lessons.multi_head.steps import multi_head_steps
+from viz_core.lessons.multi_head.steps import multi_head_steps, trained_input, trained_layer
 from viz_core.pretrained import load
 
 OpenPage = Callable[..., AppTest]

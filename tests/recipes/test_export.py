@@ -22,7 +22,7 @@ from viz_core.models import EncoderDecoder
 from viz_core.pretrained import build_translation_model, load
 from viz_core.pretrained.bleu import corpus_bleu
 from viz_core.pretrained.decoding import beam_search, greedy_search
-from viz_core.pretrained.word_counts import word_counts
+from viz_core.pretrained.familiarity import word_counts
 
 NAME = "export-test"
 CONFIG = {

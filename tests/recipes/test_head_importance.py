@@ -20,8 +20,7 @@ from recipes.sentence_pairs import Pair, load_pairs, split_pairs
 from tests.tiny_translator import TINY
 from ui.compute.heads import read_importance
 from viz_core.pretrained import Translator, load
-from viz_core.pretrained.bleu import bleu_of, bleu_statistics, corpus_bleu
-from viz_core.pretrained.bootstrap import paired_bootstrap, percentage_right
+from viz_core.pretrained.bleu import bleu_of, bleu_statistics, corpus_bleu, paired_bootstrap, percentage_right
 from viz_core.pretrained.card import CheckpointError
 from viz_core.pretrained.decoding import greedy_search
 from viz_core.trace import Trace, gate, intervene, mean

@@ -14,7 +14,7 @@ from ui.compute.heads import HeadImportance, HeadImportances, gradient_agreement
 from ui.text import head_names
 from ui.text.head_names import HeadNames, head_at, head_name, places_of
 from ui.text.words import load_words
-from viz_core.pretrained.bootstrap import Difference
+from viz_core.pretrained.bleu import Difference
 from viz_core.view.components import view_words
 from viz_core.view.payload import View, encode_view
 from viz_core.view.state import ViewState

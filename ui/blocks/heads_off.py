@@ -17,7 +17,7 @@ from ui.text.head_names import HeadNames, head_name, head_title, layer_name
 from ui.text.numbers import localised, series
 from ui.text.words import Words, current_language
 from ui.widgets.figure_style import SIGNED_SCALE, WEIGHTS_SCALE, lay_out
-from viz_core.pretrained.bootstrap import paired_bootstrap
+from viz_core.pretrained.bleu import paired_bootstrap
 from viz_core.trace import HeadsOff
 from viz_core.view.map_group import MapGroup
 from viz_core.view.state import ViewState

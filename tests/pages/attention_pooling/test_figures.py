@@ -11,8 +11,7 @@ from ui.text.words import load_words
 from ui.widgets.figure_style import KEYS, QUERIES, VALUES
 from viz_core.attention import boxcar, gaussian, nadaraya_watson
 from viz_core.attention.kernel_pooling import KERNELS, Kernel, with_width
-from viz_core.lessons.attention_pooling.curve_fit import book_curve, noisy_points
-from viz_core.lessons.attention_pooling.kernel_width import learn_width
+from viz_core.lessons.attention_pooling.curve_fit import book_curve, learn_width, noisy_points
 
 WORDS = load_words("attention-pooling", "en")
 LABELS = WORDS.group("figure") | {name: WORDS(f"option.{name}") for name in KERNELS}

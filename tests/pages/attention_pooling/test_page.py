@@ -13,8 +13,7 @@ from streamlit.testing.v1 import AppTest
 from tests.pages.reading import badges, claim_names, figure_names, figures, texts
 from viz_core.attention import nadaraya_watson
 from viz_core.attention.kernel_pooling import KERNELS, with_width
-from viz_core.lessons.attention_pooling.curve_fit import book_curve, noisy_points
-from viz_core.lessons.attention_pooling.kernel_width import learn_width
+from viz_core.lessons.attention_pooling.curve_fit import book_curve, learn_width, noisy_points
 
 OpenPage = Callable[..., AppTest]
 CHAPTER = "attention-pooling"

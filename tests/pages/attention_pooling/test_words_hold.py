@@ -12,8 +12,7 @@ from streamlit.testing.v1 import AppTest
 
 from tests.pages.reading import drawn, finding, number, one_line, stands
 from viz_core.attention.kernel_pooling import KERNELS
-from viz_core.lessons.attention_pooling.curve_fit import noisy_points
-from viz_core.lessons.attention_pooling.kernel_width import learn_width
+from viz_core.lessons.attention_pooling.curve_fit import learn_width, noisy_points
 
 OpenPage = Callable[..., AppTest]
 NAMES = ("Gaussian", "boxcar", "constant", "triangular", "Epanechnikov")

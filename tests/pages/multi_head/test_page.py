@@ -8,7 +8,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from tests.pages.reading import badges, claim_names, texts
-from viz_core.lessons.multi_head.costs import multi_head_cost
+from viz_core.lessons.multi_head.book_examples import multi_head_cost
 
 OpenPage = Callable[..., AppTest]
 CHAPTER = "multi-head"

@@ -17,9 +17,8 @@ from pages.position_embeddings.parts import OWN_FIGURES
 from tests.pages import reading
 from tests.pages.reading import texts
 from ui.text.words import SHARED, TEXT, languages, load_words
-from viz_core.lessons.position_embeddings.picture_tokens import picture_tokens, shipped_position_tables
-from viz_core.lessons.position_embeddings.rotary_decay import rotary_products
-from viz_core.lessons.position_embeddings.scheme_parts import STAGES, offsets_of, skew_stages
+from viz_core.lessons.position_embeddings.order import picture_tokens, shipped_position_tables
+from viz_core.lessons.position_embeddings.scheme_parts import STAGES, offsets_of, rotary_products, skew_stages
 from viz_core.lessons.position_embeddings.shared_layer import SharedLayer
 from viz_core.positional import alibi_slopes
 from viz_core.positional.entry import SchemeSizes

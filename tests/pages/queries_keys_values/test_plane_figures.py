@@ -8,7 +8,7 @@ import pytest
 from pages.queries_keys_values.plane_figures import plane_figure
 from ui.text.words import load_words
 from ui.widgets.figure_style import QUERIES, VALUES
-from viz_core.lessons.queries_keys_values.weight_cases import CASES
+from viz_core.lessons.queries_keys_values.lookup import CASES
 
 LABELS = load_words("queries-keys-values", "en").group("figure")
 POINTS = np.array([[0.0, 2.0], [2.0, 2.0], [2.0, 0.0]])

@@ -11,9 +11,8 @@ import torch
 from pages.scoring_functions.figures import mask_figure, plane_figure, softmax_figure, terms_figure
 from pages.scoring_functions.scaling_figures import histogram_figure, sharpness_figure, spread_figure
 from ui.text.words import load_words
-from viz_core.lessons.scoring_functions.gaussian_terms import gaussian_terms
 from viz_core.lessons.scoring_functions.mask_variants import MASK_VARIANTS, run_variant
-from viz_core.lessons.scoring_functions.scaling import dot_products, measure_width
+from viz_core.lessons.scoring_functions.scaling import dot_products, gaussian_terms, measure_width
 
 LABELS = load_words("scoring-functions", "en").group("figure")
 ROW = torch.tensor([0.0, 1.0, 7.0, -3.0])

@@ -20,10 +20,9 @@ from ui.text.words import ENGLISH, load_words
 from viz_core.maps.alignments import best_aligner
 from viz_core.maps.contributions import contribution_norms
 from viz_core.pretrained import Translation, Translator, load_translator
-from viz_core.pretrained.bleu import corpus_bleu
-from viz_core.pretrained.bootstrap import Difference
+from viz_core.pretrained.bleu import Difference, corpus_bleu
 from viz_core.pretrained.samples import held_out
-from viz_core.pretrained.word_probabilities import Rival, WordProbability
+from viz_core.pretrained.translation import Rival, WordProbability
 from viz_core.trace import intervene, off, record
 
 OpenPage = Callable[..., AppTest]

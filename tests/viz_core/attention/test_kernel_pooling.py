@@ -12,8 +12,12 @@ from torch import Tensor
 
 from viz_core.attention import boxcar, constant, gaussian, nadaraya_watson, triangular
 from viz_core.attention.kernel_pooling import KERNELS, with_width
-from viz_core.lessons.attention_pooling.curve_fit import book_curve, mean_squared_distance, noisy_points
-from viz_core.lessons.attention_pooling.pooling_as_attention import gaussian_pooling_as_attention
+from viz_core.lessons.attention_pooling.curve_fit import (
+    book_curve,
+    gaussian_pooling_as_attention,
+    mean_squared_distance,
+    noisy_points,
+)
 from viz_core.trace import record
 
 numbers = st.lists(st.floats(-5, 5), min_size=1, max_size=7)

@@ -25,7 +25,7 @@ from viz_core.maps.distance import mean_attention_distance
 from viz_core.maps.rollout import attention_rollout
 from viz_core.models.vit import ViT
 from viz_core.pretrained import Classification, ImageClassifier, load_classifier
-from viz_core.pretrained.bootstrap import percentage_right
+from viz_core.pretrained.bleu import percentage_right
 from viz_core.pretrained.picture_model import PictureModel
 from viz_core.runtime.assets import ASSETS
 from viz_core.trace import intervene, off, record

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from viz_core.pretrained import CheckpointError
-from viz_core.pretrained.word_counts import COUNTS, FEW, WordCounts, word_counts, words_of
+from viz_core.pretrained.familiarity import COUNTS, FEW, WordCounts, word_counts, words_of
 
 NAME = "transformer-en-fr"
 

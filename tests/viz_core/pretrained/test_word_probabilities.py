@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from viz_core.pretrained import Translator
 from viz_core.pretrained.tokenization import join_pieces
-from viz_core.pretrained.word_probabilities import WordProbability, likeliest_others, word_probabilities
+from viz_core.pretrained.translation import WordProbability, likeliest_others, word_probabilities
 
 LOG = math.log
 PIECES = ["▁le", "▁ch", "at", "."]

@@ -1,4 +1,4 @@
-"""What the attention decoder did at each step of a translation: asked, weighed, summed, chose."""
+"""Every step of the attention decoder's translation, and the book's checks of that decoder."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from viz_core.maps.contributions import contribution_sum
-from viz_core.models.seq2seq import Encoded, Seq2SeqAttentionDecoder
+from viz_core.models.seq2seq import Encoded, Seq2SeqAttentionDecoder, Seq2SeqEncoder
 from viz_core.pretrained import Translation, Translator
 from viz_core.trace import record
 
@@ -118,3 +118,24 @@ def erased_error(translator: Translator, translation: Translation) -> float:
         for each in (outputs, last_only)
     )
     return float((whole - left).abs().max())
+
+
+VOCAB_SIZE, EMBED_SIZE, NUM_HIDDENS, NUM_LAYERS = 10, 8, 16, 2
+BATCH, NUM_STEPS = 4, 7
+
+
+@torch.no_grad()
+def decoder_shapes() -> dict[str, tuple[int, ...]]:
+    """Shapes of the decoder's logits and of what its state holds, for 4 sequences of 7 tokens from a vocabulary of 10.
+
+    "output" (batch, steps, vocabulary), "keys" (batch, steps, hiddens), "hidden" (batch, hiddens) of one layer.
+    """
+    sizes = VOCAB_SIZE, EMBED_SIZE, NUM_HIDDENS, NUM_LAYERS
+    encoder, decoder = Seq2SeqEncoder(*sizes).eval(), Seq2SeqAttentionDecoder(*sizes).eval()
+    X = torch.zeros(BATCH, NUM_STEPS, dtype=torch.long)
+    output, state = decoder(X, decoder.init_state(encoder(X)))
+    return {
+        "output": tuple(output.shape),
+        "keys": tuple(state.enc_outputs.shape),
+        "hidden": tuple(state.hidden_state[0].shape),
+    }

@@ -1,15 +1,21 @@
-"""Parts of three schemes: the skew of relative scores, T5's buckets, and terms of positions on a grid."""
+"""Parts of single schemes, with the residuals of claims about them: skew, buckets, grids and rotary decay."""
 
-from typing import NamedTuple, cast
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias, cast
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Real
 from torch import Tensor
 
+from viz_core.lessons.position_embeddings.broken import added_residuals
 from viz_core.lessons.position_embeddings.shared_layer import SharedLayer
 from viz_core.positional import relative_to_absolute_steps
+from viz_core.positional.alibi import alibi_slopes
+from viz_core.positional.relative import relative_to_absolute
 from viz_core.positional.relative_2d import RELATIVE_2D, RelativePositionEmbedding2d
+from viz_core.positional.rotary import apply_rotary
+from viz_core.positional.scheme import relative_positions
 from viz_core.positional.t5 import t5_bucket_ranges, t5_relative_position_bucket
 
 STAGES = ("scores", "padded", "flattened", "extended", "reshaped", "result")
@@ -105,3 +111,121 @@ def column_major(terms: GridTerms) -> GridTerms:
     """
     height, width = terms.column_term.shape
     return terms._replace(column_term=terms.column_term.T.reshape(height, width))
+
+
+# Press 2022, section 3: the slopes of 8 and of 16 heads.
+PUBLISHED_SLOPES = {8: tuple(2.0**-i for i in range(1, 9)), 16: tuple(2.0 ** (-i / 2) for i in range(1, 17))}
+# Raffel 2020 and the authors' code, 32 buckets in both directions: the nearest distance of buckets 0 to 15.
+PUBLISHED_BUCKETS = (*range(8), 8, 12, 16, 23, 32, 46, 64, 91)
+
+
+def skew_error(num_tokens: int, skew: Callable[[Tensor], Tensor] = relative_to_absolute) -> float:
+    """max |result of the skew - scores[i, j - i + n - 1] looked up one by one|, on random scores."""
+    scores = torch.randn(num_tokens, 2 * num_tokens - 1, generator=torch.Generator().manual_seed(0))
+    indexed = scores.gather(1, relative_positions(num_tokens, num_tokens) + num_tokens - 1)
+    return float((skew(scores) - indexed).abs().max())
+
+
+def row_spread(bias: Float[Tensor, "heads n n"]) -> float:
+    """How much the rows of a map differ: max over keys of max - min over queries."""
+    return float((bias.amax(dim=1) - bias.amin(dim=1)).max())
+
+
+def clipping_spread(bias: Float[Tensor, "heads n n"], max_distance: int) -> float:
+    """How much the scores of one query differ among keys max_distance or more to one side: 0 if these are all one."""
+    offsets = relative_positions(*bias.shape[1:])
+    worst = 0.0
+    for far in (offsets >= max_distance, offsets <= -max_distance):
+        highest = bias.masked_fill(~far, -torch.inf).amax(dim=-1)
+        lowest = bias.masked_fill(~far, torch.inf).amin(dim=-1)
+        worst = max(worst, float((highest - lowest)[:, far.any(dim=-1)].amax()) if far.any() else 0.0)
+    return worst
+
+
+def slope_error(slopes: Float[Tensor, " heads"]) -> float:
+    """max |slopes - the published ones| of 8 or 16 heads."""
+    return float((slopes - torch.tensor(PUBLISHED_SLOPES[len(slopes)], dtype=torch.float64)).abs().max())
+
+
+def evenness_error(penalty: Float[Tensor, "heads n n"]) -> float:
+    """max over heads of |penalty - slope * distance|: each step further costs as much as the one before."""
+    distance = relative_positions(*penalty.shape[1:]).abs()
+    return float((penalty + alibi_slopes(len(penalty))[:, None, None] * distance).abs().max())
+
+
+def bucket_errors(bidirectional: bool = True) -> int:
+    """How many of T5's 16 buckets of one direction begin at another distance than published.
+
+    Args:
+        bidirectional: False puts all 32 buckets in one direction, as in a decoder, where they begin elsewhere.
+    """
+    nearest = {bucket: start for bucket, start, _ in t5_bucket_ranges(bidirectional)}
+    return sum(nearest.get(bucket) != start for bucket, start in enumerate(PUBLISHED_BUCKETS))
+
+
+Vector: TypeAlias = Float[Tensor, " d"]
+Offsets: TypeAlias = Real[Tensor, " n"]
+Line: TypeAlias = Float[Tensor, " n"]
+
+REACH = 200
+CLOSE, FAR = (1, 50), (151, 200)  # distances whose mean sizes are compared
+
+
+class DecayCurves(NamedTuple):
+    """q_m . k_n by offset n - m from -REACH to REACH, for q = k of equal components and length 1."""
+
+    offsets: Int[Tensor, " n"]
+    products: Line
+    product: float  # at the offset chosen
+    # close_mean, far_mean: mean |q_m . k_n| over the distances CLOSE and FAR
+    close_mean: float
+    far_mean: float
+
+
+class RotaryProofs(NamedTuple):
+    """Residuals of random q and k over all offsets: the first two are near 0."""
+
+    shift: float  # change of q_m . k_n when both positions grow by 1,000
+    length: float  # change of |q| by rotation
+    # added_shift, added_length: the same changes where positions are added instead
+    added_shift: float
+    added_length: float
+
+
+def decay_curves(num_hiddens: int, base: float, offset: int) -> DecayCurves:
+    """Products of one width and base, with those of one offset by themselves."""
+    q = torch.ones(num_hiddens, dtype=torch.float64) * num_hiddens**-0.5
+    offsets = torch.arange(-REACH, REACH + 1)
+    products = rotary_products(q, q, offsets, base)
+    close, far = (mean_size(products, offsets, *distances) for distances in (CLOSE, FAR))
+    return DecayCurves(offsets, products, float(products[REACH + offset]), close, far)
+
+
+def rotary_proofs(num_hiddens: int, base: float) -> RotaryProofs:
+    """What must hold of rotations of this width and base, measured on one random q and k."""
+    generator = torch.Generator().manual_seed(num_hiddens)
+    q, k = torch.randn(2, num_hiddens, dtype=torch.float64, generator=generator)
+    offsets = torch.arange(-REACH, REACH + 1)
+    rotated = apply_rotary(q.expand(1, 1, len(offsets), -1), offsets, base)
+    shift = rotary_shift_residual(q, k, offsets, base)
+    length = float((rotated.norm(dim=-1) - q.norm()).abs().max())
+    return RotaryProofs(shift, length, *added_residuals(q, k, offsets, base))
+
+
+def rotary_products(q: Vector, k: Vector, offsets: Offsets, base: float = 10000.0, start: float = 0.0) -> Line:
+    """q_m . k_n for one query vector at position `start` and one key vector at start + offset."""
+    keys = apply_rotary(k.expand(1, 1, len(offsets), -1), offsets + start, base)
+    query = apply_rotary(q[None, None, None], offsets.new_full((1,), start, dtype=torch.float64), base)
+    return (keys @ query.transpose(-2, -1))[0, 0, :, 0]
+
+
+def mean_size(products: Line, offsets: Offsets, nearest: int, farthest: int) -> float:
+    """Mean of |q_m . k_n| over the offsets whose distance is from `nearest` to `farthest`."""
+    distance = offsets.abs()
+    return float(products[(distance >= nearest) & (distance <= farthest)].abs().mean())
+
+
+def rotary_shift_residual(q: Vector, k: Vector, offsets: Offsets, base: float = 10000.0, shift: float = 1000) -> float:
+    """Largest change of q_m . k_n over these offsets when both positions grow by `shift`: 0 if only m - n matters."""
+    here, there = (rotary_products(q, k, offsets, base, start) for start in (0.0, shift))
+    return float((here - there).abs().max())

@@ -1,4 +1,4 @@
-"""Looking a name up: exactly, within a few edits, or softly, with a weight for every key."""
+"""Looking a name up, exactly or softly, gradients of both, and special cases of attention weights."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -165,3 +165,84 @@ def identity_error(keys: Sequence[str], temperature: float, weigh: Weigh = soft_
 def uniform_error(query: str, keys: Sequence[str], temperature: float, weigh: Weigh = soft_lookup) -> float:
     """max |a_j - 1/m|: the distance of one query's weights on m keys from those of an average."""
     return float((weigh([query], keys, temperature) - 1 / len(keys)).abs().max())
+
+
+GAPS = torch.linspace(-1, 1, 201, dtype=torch.float64)
+"""Differences of two scores, for a curve."""
+
+
+def two_keys(
+    gaps: Float[Tensor, " gaps"], temperature: float
+) -> tuple[Float[Tensor, " gaps"], Float[Tensor, " gaps"], Float[Tensor, " gaps"]]:
+    """The weight of one of two keys by how far its score s lies above the other's: soft, hard, and the soft slope.
+
+    soft a = 1 / (1 + e^(-s/T)), hard 1 for s > 0 else 0, slope da/ds = a (1 - a) / T. The hard one is flat wherever it
+    has a slope, so no gradient passes: it was trained by reinforcement (Mnih 2014, section 3).
+    """
+    soft = torch.sigmoid(gaps / temperature)
+    return soft, (gaps > 0).to(gaps.dtype), soft * torch.sigmoid(-gaps / temperature) / temperature
+
+
+def smallest_gradient(query: str, keys: Sequence[str], temperature: float) -> float:
+    """min_j da_j/ds_j = a_j (1 - a_j) / T over the keys, 1 - a_j added up from the others so that it is not rounded.
+
+    Above 0 by the formula wherever there are two keys; with one key nothing can change, and it is 0.
+    """
+    logs = (similarity([query], keys)[0] / temperature).log_softmax(dim=0)
+    others = logs.expand(len(keys), -1).masked_fill(torch.eye(len(keys), dtype=torch.bool), -torch.inf)
+    return float(((logs + others.logsumexp(dim=1)).exp() / temperature).min())
+
+
+def identity_lookup(num_keys: int, temperature: float) -> Float[Tensor, "keys keys"]:
+    """The weights where query i is key i and no two keys share anything: a softmax of the identity matrix over T.
+
+    e^(1/T) / (e^(1/T) + n - 1) on the diagonal: near the identity matrix at a low temperature (Dive into Deep
+    Learning, section "Visualization", shows the identity itself, for 10 keys).
+    """
+    identity = torch.eye(num_keys, dtype=torch.float64)[None, None]
+    return attend(identity, identity, identity, scale=1 / temperature, site="keys.identity")[0, 0]
+
+
+CASES = ("free", "non-negative", "convex", "one-hot", "uniform")
+"""From any weights to those that leave no choice (Dive into Deep Learning, section "Queries, Keys, and Values")."""
+
+
+def weights_of_case(raw: Float[Tensor, " values"], case: str) -> Float[Tensor, " values"]:
+    """The weights that a case makes of `raw`:
+
+    free          any numbers: the output lies in the span of the values
+    non-negative  max(0, a_i): it lies in their cone
+    convex        max(0, a_i) / sum_j max(0, a_j): it lies in their convex hull
+    one-hot       1 for the largest (the first of equals), else 0: it is one of them
+    uniform       1 / m for each of m: it is their mean, average pooling
+    """
+    if len(raw) == 0 or not raw.isfinite().all():
+        raise ValueError(f"raw: expected at least one finite number, got {raw.tolist()}")
+    if case == "free":
+        return raw.clone()
+    if case == "one-hot":
+        return torch.zeros_like(raw).index_fill(0, raw.argmax(), 1.0)
+    if case == "uniform":
+        return torch.full_like(raw, 1 / len(raw))
+    positive = raw.clamp_min(0)
+    if case == "non-negative":
+        return positive
+    if not positive.any():
+        raise ValueError("raw: expected at least one positive weight, got none")
+    scaled = positive / positive.max()  # so that the sum cannot overflow
+    return scaled / scaled.sum()
+
+
+def cases_met(weights: Float[Tensor, " values"], tolerance: float = 1e-9) -> tuple[str, ...]:
+    """The cases that these weights are, in the order of CASES."""
+    non_negative = bool((weights >= -tolerance).all())
+    convex = non_negative and abs(float(weights.sum()) - 1) <= tolerance * max(1, len(weights))
+    one_hot = convex and float(weights.max()) >= 1 - tolerance
+    uniform = convex and float(weights.max() - weights.min()) <= tolerance
+    met = (True, non_negative, convex, one_hot, uniform)
+    return tuple(case for case, holds in zip(CASES, met, strict=True) if holds)
+
+
+def copy_error(weights: Float[Tensor, " values"]) -> float:
+    """max |w I - w|: with the identity matrix for values, the output is the weights themselves."""
+    return float((weights @ torch.eye(len(weights), dtype=weights.dtype) - weights).abs().max())

@@ -1,4 +1,4 @@
-"""Scoring functions on the same queries and keys: scores, weights and costs."""
+"""Scoring functions on the same queries and keys: scores, weights and costs, also of two words."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -9,11 +9,14 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from viz_core.attention import MultiHeadAttention
 from viz_core.attention.masking import masked_softmax
 from viz_core.attention.scores import dot_scores, general_scores
 from viz_core.attention.scores.additive import make_additive
 from viz_core.attention.scores.function import ScoreCost, Scores, ScoreSizes, ScoreWidths, ScoringFunction
 from viz_core.attention.scores.register import FUNCTIONS
+from viz_core.models import TransformerEncoder
+from viz_core.trace import attention_weights
 
 NUM_PAIRS = 6
 NOISE = 0.15
@@ -151,3 +154,44 @@ def general_projection_error(scene: Scene, rank: int = 4, seed: int = 0) -> floa
     W_q, W_k = (torch.randn(rank, width, generator=generator) * width**-0.5 for width in scene.widths)
     general = general_scores(scene.queries, scene.keys, W_q.T @ W_k)
     return float((general - dot_scores(scene.queries @ W_q.T, scene.keys @ W_k.T)).abs().max())
+
+
+class WordScores(NamedTuple):
+    """One head on one sentence."""
+
+    # queries, keys: each word projected by the head's slices of W_q and W_k
+    queries: Float[Tensor, "n w"]
+    keys: Float[Tensor, "n w"]
+
+    def terms(self, query: int, key: int) -> Float[Tensor, " w"]:
+        """q_t k_t for every component t: their sum is the score."""
+        return self.queries[query] * self.keys[key]
+
+    def scores(self, query: int) -> Float[Tensor, " n"]:
+        """q . k / sqrt(w) with every word's key (Vaswani 2017, equation 1)."""
+        return self.keys @ self.queries[query] / self.keys.shape[1] ** 0.5
+
+    def weights(self, query: int) -> Float[Tensor, " n"]:
+        """softmax of the scores, as the layer computes them."""
+        rows = attention_weights(self.queries[None, None, query : query + 1], self.keys[None, None])
+        return rows[0, 0, 0]
+
+
+@torch.inference_mode()
+def last_layer_input(encoder: TransformerEncoder, X: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
+    """Input of an encoder's last attention, for words whose embeddings are the rows of X.
+
+    Positions are added, then all blocks but the last one are applied.
+    """
+    seen = encoder.pos_encoding(X[None].to(encoder.embedding.weight))
+    for block in list(encoder.blocks)[:-1]:
+        seen = block(seen)
+    return seen[0]
+
+
+@torch.inference_mode()
+def word_scores(layer: MultiHeadAttention, X: Float[Tensor, "n d"], head: int) -> WordScores:
+    """Queries and keys of one head for words whose vectors, as they come to the layer, are the rows of X."""
+    seen = X.to(layer.W_q.weight)
+    slices = slice(head * layer.head_dim, (head + 1) * layer.head_dim)
+    return WordScores(layer.W_q(seen)[:, slices].float().cpu(), layer.W_k(seen)[:, slices].float().cpu())

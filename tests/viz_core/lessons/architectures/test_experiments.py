@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from viz_core.lessons.architectures.costs import ARCHITECTURES, LayerSizes, path_length
-from viz_core.lessons.architectures.experiments import (
+from viz_core.lessons.architectures.cheaper import (
     first_head_weights,
     fresh_layers,
     pooled_residual,
@@ -14,6 +13,7 @@ from viz_core.lessons.architectures.experiments import (
     signal_strength,
     timed_call,
 )
+from viz_core.lessons.architectures.costs import ARCHITECTURES, LayerSizes, path_length
 from viz_core.lessons.architectures.layers import build_layer
 
 

@@ -12,6 +12,7 @@ from viz_core.lessons.attention_pooling.curve_fit import (
     Fit,
     book_curve,
     even_queries,
+    gaussian_pooling_as_attention,
     kernel_curves,
     mean_squared_distance,
     noisy_points,
@@ -20,7 +21,6 @@ from viz_core.lessons.attention_pooling.curve_fit import (
     sum_error,
     true_best_width,
 )
-from viz_core.lessons.attention_pooling.pooling_as_attention import gaussian_pooling_as_attention
 
 
 def make_fit(kernel: str, width: float) -> Fit:

@@ -8,10 +8,8 @@ import pytest
 import torch
 
 from viz_core.attention.kernel_pooling import gaussian
-from viz_core.lessons.attention_pooling.consistency import errors_by_rate
-from viz_core.lessons.attention_pooling.curve_fit import noisy_points
+from viz_core.lessons.attention_pooling.curve_fit import descend_width, errors_by_rate, learn_width, noisy_points
 from viz_core.lessons.attention_pooling.in_the_plane import label_densities
-from viz_core.lessons.attention_pooling.kernel_width import descend_width, learn_width
 
 
 def test_densities_of_two_labels_by_hand() -> None:

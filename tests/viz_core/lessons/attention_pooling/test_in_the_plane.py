@@ -10,11 +10,14 @@ import torch
 from viz_core.attention import boxcar, gaussian, nadaraya_watson
 from viz_core.attention.kernel_pooling import with_width
 from viz_core.lessons.attention_pooling.broken import product_weights, signed_weights, unguarded_weights
-from viz_core.lessons.attention_pooling.consistency import errors_by_rate, shrinking_width
-from viz_core.lessons.attention_pooling.curve_fit import noisy_points
+from viz_core.lessons.attention_pooling.curve_fit import (
+    errors_by_rate,
+    gaussian_pooling_as_attention,
+    leave_one_out,
+    noisy_points,
+    shrinking_width,
+)
 from viz_core.lessons.attention_pooling.in_the_plane import labelled_points, left_out_right, shares, transformed_error
-from viz_core.lessons.attention_pooling.kernel_width import leave_one_out
-from viz_core.lessons.attention_pooling.pooling_as_attention import gaussian_pooling_as_attention
 
 
 def test_shares_of_two_points_by_hand() -> None:

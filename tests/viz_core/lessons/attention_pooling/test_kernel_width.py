@@ -12,8 +12,7 @@ from torch import Tensor
 
 from viz_core.attention import boxcar, gaussian, nadaraya_watson
 from viz_core.attention.kernel_pooling import KERNELS, with_width
-from viz_core.lessons.attention_pooling.curve_fit import noisy_points
-from viz_core.lessons.attention_pooling.kernel_width import learn_width, leave_one_out
+from viz_core.lessons.attention_pooling.curve_fit import learn_width, leave_one_out, noisy_points
 
 GRID = torch.logspace(-1.7, 1, 28, dtype=torch.float64)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from viz_core.lessons.bahdanau.book_examples import decoder_shapes
+from viz_core.lessons.bahdanau.decoder_steps import decoder_shapes
 
 
 def test_the_books_shapes() -> None:

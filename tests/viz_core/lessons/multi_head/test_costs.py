@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torch.utils.flop_counter import FlopCounterMode
 
 from viz_core.attention import MultiHeadAttention
-from viz_core.lessons.multi_head.costs import divisors, multi_head_cost
+from viz_core.lessons.multi_head.book_examples import divisors, multi_head_cost
 
 
 def test_by_hand() -> None:

@@ -5,8 +5,14 @@ from __future__ import annotations
 import pytest
 import torch
 
-from viz_core.lessons.multi_head.inputs import fresh_layer, random_tokens, resize_width, trained_input, trained_layer
-from viz_core.lessons.multi_head.steps import multi_head_steps
+from viz_core.lessons.multi_head.steps import (
+    fresh_layer,
+    multi_head_steps,
+    random_tokens,
+    resize_width,
+    trained_input,
+    trained_layer,
+)
 from viz_core.pretrained import TextError, Translator
 from viz_core.trace import record
 

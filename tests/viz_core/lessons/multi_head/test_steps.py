@@ -14,9 +14,10 @@ from torch import nn
 from viz_core.attention import MultiHeadAttention
 from viz_core.lessons.multi_head import steps as steps_module
 from viz_core.lessons.multi_head.broken import residuals
-from viz_core.lessons.multi_head.inputs import fresh_layer, random_tokens
 from viz_core.lessons.multi_head.steps import (
+    fresh_layer,
     multi_head_steps,
+    random_tokens,
     rounding_bound,
     torch_multi_head,
     walk_residual,

@@ -7,8 +7,7 @@ import torch
 
 from viz_core.lessons.multi_head.book_examples import book_toy, is_separator, mean_ranges, uniform_range
 from viz_core.lessons.multi_head.broken import ERRORS, residuals, variant
-from viz_core.lessons.multi_head.inputs import fresh_layer, random_tokens, trained_input, trained_layer
-from viz_core.lessons.multi_head.steps import multi_head_steps
+from viz_core.lessons.multi_head.steps import fresh_layer, multi_head_steps, random_tokens, trained_input, trained_layer
 from viz_core.pretrained import load
 from viz_core.pretrained.samples import sentence
 

@@ -9,7 +9,7 @@ import torch
 from safetensors.torch import save_file
 
 from tests.tiny_vit import GREY, write_tiny_vit
-from viz_core.lessons.position_embeddings.picture_tokens import (
+from viz_core.lessons.position_embeddings.order import (
     picture,
     picture_tokens,
     shipped_position_tables,

@@ -7,13 +7,13 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from viz_core.lessons.position_embeddings import scheme_proofs as proofs
-from viz_core.lessons.position_embeddings.rotary_decay import (
+from viz_core.lessons.position_embeddings import scheme_parts as proofs
+from viz_core.lessons.position_embeddings.scheme_parts import (
+    grid_terms,
     mean_size,
     rotary_products,
     rotary_shift_residual,
 )
-from viz_core.lessons.position_embeddings.scheme_parts import grid_terms
 from viz_core.positional import RelativePositionEmbedding2d, apply_rotary, t5_relative_position_bucket
 from viz_core.positional.alibi import alibi_bias, alibi_slopes
 from viz_core.positional.t5 import t5_bucket_ranges

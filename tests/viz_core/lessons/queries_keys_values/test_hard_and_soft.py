@@ -7,11 +7,13 @@ import math
 import pytest
 import torch
 
-from viz_core.lessons.queries_keys_values.hard_and_soft import identity_lookup, smallest_gradient, two_keys
 from viz_core.lessons.queries_keys_values.lookup import (
+    identity_lookup,
     similarity,
+    smallest_gradient,
     soft_lookup,
     top_lookup,
+    two_keys,
     undivided,
     without_exponential,
 )

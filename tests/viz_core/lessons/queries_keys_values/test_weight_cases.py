@@ -9,7 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from viz_core.lessons.queries_keys_values.weight_cases import CASES, cases_met, copy_error, weights_of_case
+from viz_core.lessons.queries_keys_values.lookup import CASES, cases_met, copy_error, weights_of_case
 
 
 def f64(*values: float) -> torch.Tensor:

@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from viz_core.lessons.scoring_functions.gaussian_terms import gaussian_scores, gaussian_terms, to_one_length
+from viz_core.lessons.scoring_functions.scaling import gaussian_scores, gaussian_terms, to_one_length
 
 
 def test_worked_by_hand() -> None:

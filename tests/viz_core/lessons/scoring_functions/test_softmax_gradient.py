@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from viz_core.attention import masked_softmax
-from viz_core.lessons.scoring_functions.masked_scores import (
+from viz_core.lessons.scoring_functions.mask_variants import (
     weight_gradient,
     weight_gradient_by_formula,
 )

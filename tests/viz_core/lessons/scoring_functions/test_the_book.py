@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 import torch
 
-from viz_core.lessons.scoring_functions.book_examples import (
+from viz_core.lessons.scoring_functions.broken import gradient_without_delta, written_by_the_book
+from viz_core.lessons.scoring_functions.exercises import (
     book_weights,
     concatenation_error,
     dot_product_toy,
     drop,
     sentence_weights,
 )
-from viz_core.lessons.scoring_functions.broken import gradient_without_delta, written_by_the_book
 
 
 def test_the_books_masked_softmax() -> None:

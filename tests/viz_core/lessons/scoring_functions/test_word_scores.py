@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from viz_core.lessons.scoring_functions.word_scores import last_layer_input, word_scores
+from viz_core.lessons.scoring_functions.score_contest import last_layer_input, word_scores
 from viz_core.pretrained import load_translator
 from viz_core.pretrained.samples import sentences
 from viz_core.pretrained.token_vectors import sentence_tokens
