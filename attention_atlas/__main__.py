@@ -15,7 +15,7 @@ from threading import Thread
 from urllib.parse import urlencode
 from urllib.request import urlopen
 
-from viz_core.runtime.extras import require
+from viz_core.runtime.packages import require
 
 _HERE = Path(__file__).resolve().parent
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from attention_atlas.__main__ import main
-from viz_core.runtime.extras import require
+from viz_core.runtime.packages import require
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -127,7 +127,7 @@ def test_without_the_extra_the_command_says_what_to_install(monkeypatch: pytest.
         "nowhere-to-be-found; extra == 'app'",
     ]
     monkeypatch.setattr(sys, "argv", ["attention-atlas", "--server.port", "8600"])
-    monkeypatch.setattr("viz_core.runtime.extras.requires", lambda _: requirements)
+    monkeypatch.setattr("viz_core.runtime.packages.requires", lambda _: requirements)
     require.cache_clear()
     with pytest.raises(SystemExit, match=r"nowhere-to-be-found .*pip install 'attention-atlas\[app\]'"):
         main()

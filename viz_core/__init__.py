@@ -5,8 +5,8 @@ The names below are imported when they are first used, so that `import viz_core`
 
 from typing import TYPE_CHECKING
 
-from viz_core.runtime.lazy_imports import lazy_names
-from viz_core.runtime.viewer import set_viewer
+from viz_core.runtime.hooks import set_viewer
+from viz_core.runtime.registry import lazy_names
 
 if TYPE_CHECKING:
     from viz_core.hub import load_hub

@@ -17,7 +17,7 @@ from contextvars import ContextVar
 from functools import wraps
 from typing import Any, Protocol, TypeVar
 
-from viz_core.runtime.interruption import interruptible
+from viz_core.runtime.hooks import interruptible
 
 Clock = Callable[[], float]
 LEASE = 5.0  # seconds for which a job stays alive after a poll

@@ -17,7 +17,7 @@ from viz_core.hub.shipped import ShippedHubModel, shipped_names
 from viz_core.hub.store import shown
 from viz_core.pretrained import ImageClassifier
 from viz_core.pretrained.picture_model import PictureModel
-from viz_core.runtime.memory import return_freed_memory
+from viz_core.runtime.device import return_freed_memory
 from viz_core.trace import HeadsOff, intervene, switched_off
 from viz_core.view.hub import hub_groups
 from viz_core.view.map_group import MapGroup

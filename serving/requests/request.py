@@ -165,7 +165,7 @@ class SoundInput:
             PayloadMissingError: if only its digest is here.
         """
         if self.digest == TONES:
-            return RunSource("from viz_core.sounds.tones import tone_sequence\n\nsound = tone_sequence()")
+            return RunSource("from viz_core.sounds.sound import tone_sequence\n\nsound = tone_sequence()")
         opening = "from viz_core.sounds.open_sound import open_sound\n\n"
         file = self.open().wav()
         if len(file) > MAX_CARRIED:

@@ -33,7 +33,7 @@ from serving.requests.models import ModelRegistry, ModelSpec
 from serving.requests.request import RunRequest
 from serving.runners.remote import ModelServer, Outline, RemoteRunner
 from serving.settings import settings
-from viz_core.runtime.interruption import interruptible, may_end
+from viz_core.runtime.hooks import interruptible, may_end
 
 APPLICATION = "attention-atlas"
 _MAX_RESULTS = 512

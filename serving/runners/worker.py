@@ -29,7 +29,7 @@ from serving.requests.models import ModelRegistry, ShippedClassifier, ShippedTra
 from serving.runners.remote import ModelServer
 from serving.settings import settings
 from viz_core.pretrained import available
-from viz_core.runtime.interruption import interruptible
+from viz_core.runtime.hooks import interruptible
 
 _BY_BYTES = {torch.float32, torch.float64, torch.float16, torch.int64, torch.int32, torch.uint8, torch.bool}
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from viz_core.runtime import private_names
-from viz_core.runtime.private_names import PrivateName
+from viz_core.runtime import packages as private_names
+from viz_core.runtime.packages import PrivateName
 
 _HTTP = "uvicorn.protocols.http.auto:AutoHTTPProtocol"
 _SOCKET = "uvicorn.protocols.websockets.websockets_sansio_impl:WebSocketsSansIOProtocol"

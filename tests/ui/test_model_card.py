@@ -10,7 +10,7 @@ from streamlit.testing.v1 import AppTest
 from ui.text import terms as device_name
 from ui.text.numbers import localised
 from ui.text.words import ENGLISH, languages, load_words
-from viz_core.images.drawn import GARMENTS, SCENES
+from viz_core.images.samples import GARMENTS, SCENES
 from viz_core.pretrained import available, load_classifier
 
 CARDS = {card.name: card for card in available()}

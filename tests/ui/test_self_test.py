@@ -15,7 +15,7 @@ from serving.uvicorn_internals import self_test as uvicorn_self_test
 from serving.uvicorn_internals.self_test import require_names
 from ui.app.local_middleware import local_middleware
 from ui.streamlit_internals import front_end, self_test
-from viz_core.runtime.private_names import PrivateName, exists, missing
+from viz_core.runtime.packages import PrivateName, exists, missing
 
 FOLDER = Path(self_test.__file__).parent
 

@@ -94,7 +94,7 @@ def test_whoever_waits_too_long_is_told_so(host: Callable[..., None]) -> None:
 def test_work_past_its_time_ends_and_says_so(host: Callable[..., None]) -> None:
     def endless() -> None:
         from ui.compute.slots import run_in_slot
-        from viz_core.runtime.interruption import may_end
+        from viz_core.runtime.hooks import may_end
 
         def work() -> None:
             while True:

@@ -7,7 +7,7 @@ from itertools import count
 import pytest
 
 from ui.blocks.training import SLICE, Training
-from viz_core.runtime.interruption import interruptible
+from viz_core.runtime.hooks import interruptible
 from viz_core.tasks import Plan, Shape, TaskRun
 
 TINY = Shape(num_layers=1, num_heads=1, num_hiddens=32)

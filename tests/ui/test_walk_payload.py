@@ -11,7 +11,7 @@ import pytest
 from ui.text.words import load_words
 from ui.widgets.walk import encode_walk
 from viz_core.hub import load_hub
-from viz_core.images.drawn import drawn_picture
+from viz_core.images.samples import drawn_picture
 from viz_core.lab.walk import walk_picture, walk_translation, walk_writing
 from viz_core.lab.walk_records import Edits, Walk
 from viz_core.pretrained import load

@@ -10,11 +10,10 @@ from io import BytesIO
 from serving.decoding.files import check_bytes, decode_sound
 from serving.requests.request import TONES, SoundInput, VideoInput
 from ui.compute.slots import cached
-from viz_core.images.drawn import drawn_picture
 from viz_core.images.open_image import PictureError
+from viz_core.images.samples import drawn_picture
 from viz_core.sounds.open_sound import SoundError
-from viz_core.sounds.sound import Sound
-from viz_core.sounds.tones import tone_sequence
+from viz_core.sounds.sound import Sound, tone_sequence
 
 
 def sample_sound() -> SoundInput:

@@ -126,7 +126,7 @@ def run_in_slot(
     and cannot draw.
 
     Args:
-        work: calls `viz_core.runtime.interruption.may_end` between its steps if it is long.
+        work: calls `viz_core.runtime.hooks.may_end` between its steps if it is long.
         kind: of work, for the metrics.
         key: calls with equal keys share one computation while it runs.
         message: section of common.md that a visitor reads during the computation.

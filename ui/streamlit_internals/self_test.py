@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import cache
 
 from ui.streamlit_internals.front_end import has_chunk, index_html
-from viz_core.runtime import private_names
-from viz_core.runtime.private_names import PrivateName
+from viz_core.runtime import packages as private_names
+from viz_core.runtime.packages import PrivateName
 
 _RUNTIME = "streamlit.runtime.runtime:Runtime"
 _SESSION = "streamlit.runtime.app_session:AppSession"

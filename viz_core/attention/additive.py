@@ -1,12 +1,12 @@
-"""Additive attention: a small network gives the score of each query and key."""
+"""Attention with one head as a layer: additive, and scaled dot-product."""
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from viz_core.attention.masking import masked_softmax, valid_keys
+from viz_core.attention.masking import length_mask, masked_softmax, valid_keys
 from viz_core.attention.projection import check_width
-from viz_core.trace import record_weights, site_of
+from viz_core.trace import attend, record_weights, site_of
 from viz_core.trace.arguments import check_axes, check_device, check_number, check_tensors, check_whole
 
 
@@ -95,3 +95,42 @@ class AdditiveAttention(nn.Module):
     ) -> Float[Tensor, "batch queries v"]:
         """Return sum_j a_ij v_j, with dropout of the weights while training (Bahdanau 2015, equation 5)."""
         return torch.bmm(self.dropout(weights).to(values.dtype), values)
+
+
+class DotProductAttention(nn.Module):
+    """softmax(Q K^T / sqrt(d)) V over the valid keys (Vaswani 2017, equation 1).
+
+    Args:
+        dropout: probability of dropping a weight while training, 0 to 1.
+
+    Raises:
+        ValueError: if dropout is out of range.
+    """
+
+    def __init__(self, dropout: float = 0.0) -> None:
+        super().__init__()
+        check_number(0, 1, dropout=dropout)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(
+        self,
+        queries: Float[Tensor, "batch queries d"],
+        keys: Float[Tensor, "batch keys d"],
+        values: Float[Tensor, "batch keys v"],
+        valid_lens: Int[Tensor, " batch"] | Int[Tensor, "batch queries"] | None = None,
+    ) -> Float[Tensor, "batch queries v"]:
+        """softmax(Q K^T / sqrt(d)) V over the valid keys (Vaswani 2017, equation 1); zeros for a valid length of 0."""
+        check_tensors(queries=queries, keys=keys, values=values)
+        check_axes("batch n width", queries=queries, keys=keys, values=values)
+        check_device(queries=queries, valid_lens=valid_lens)
+        mask = None
+        if valid_lens is not None:
+            mask = length_mask(valid_lens, queries.shape[0], queries.shape[1], keys.shape[1])[:, None]
+        return attend(
+            queries[:, None],
+            keys[:, None],
+            values[:, None],
+            mask=mask,
+            dropout=self.dropout.p if self.training else 0.0,
+            site=site_of(self),
+        )[:, 0]

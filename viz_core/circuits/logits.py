@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from viz_core.models.projections import output_projection
+from viz_core.models.anatomy import output_projection
 from viz_core.runtime.device import float64_device
 from viz_core.trace import AttentionCall, Trace, head_outputs, site_of
 from viz_core.trace.layers import find_layers

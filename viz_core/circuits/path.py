@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from viz_core.circuits.sweep import CELLS, HeadsOfRun, logits_of, metrics_of_copies, recorded_runs
-from viz_core.runtime.interruption import may_end
+from viz_core.runtime.hooks import may_end
 from viz_core.trace import Edit, Trace, head_outputs, intervene, patch, patch_state, record
 from viz_core.trace.source import Projected
 from viz_core.trace.weight_edits import Places

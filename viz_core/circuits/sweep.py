@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from viz_core.runtime.interruption import may_end
+from viz_core.runtime.hooks import may_end
 from viz_core.trace import Edit, Trace, head_outputs, intervene, record
 from viz_core.trace.edits import HeadOutput, QueryPositions
 from viz_core.trace.output_edits import StateEdit

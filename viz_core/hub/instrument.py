@@ -29,7 +29,7 @@ from viz_core.hub.transformers_internals import (
     nested_configs,
     set_implementation,
 )
-from viz_core.runtime.extras import require
+from viz_core.runtime.packages import require
 from viz_core.trace import find_sites, name_site, site_of
 from viz_core.trace.coverage import cover_layers, describe_uncovered
 from viz_core.trace.layers import add_state_hooks

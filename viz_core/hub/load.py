@@ -22,7 +22,7 @@ from viz_core.hub.store.download import Progress, fetch
 from viz_core.hub.store.files import SAFE, LocalModel, ModelFiles, folder_model, local_models, read_folder
 from viz_core.hub.transformers_internals import warn_of_missing
 from viz_core.runtime.device import best_device, find_device
-from viz_core.runtime.extras import require
+from viz_core.runtime.packages import require
 from viz_core.trace import find_sites
 from viz_core.trace.sites import is_linear_attention
 

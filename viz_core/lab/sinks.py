@@ -16,8 +16,8 @@ from viz_core.hub.runs.run import SINK, HubRun, Maps
 from viz_core.lab.heads_off import perplexity, switchable
 from viz_core.maps.contributions import value_lengths
 from viz_core.maps.measures import weight_shares
-from viz_core.models.projections import output_projection
-from viz_core.runtime.interruption import may_end
+from viz_core.models.anatomy import output_projection
+from viz_core.runtime.hooks import may_end
 from viz_core.trace import AttentionCall, Edit, intervene, knock_out, window
 
 NUM_FIRST = 4

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from viz_core.runtime.interruption import may_end
+from viz_core.runtime.hooks import may_end
 from viz_core.trace import Trace
 from viz_core.trace.arguments import check_positive_number, check_whole
 

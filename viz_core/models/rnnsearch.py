@@ -5,8 +5,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from viz_core.attention.projection import check_width
-from viz_core.models.gru import init_seq2seq
-from viz_core.models.seq2seq import AttentionState, Encoded, Seq2SeqAttentionDecoder
+from viz_core.models.seq2seq import AttentionState, Encoded, Seq2SeqAttentionDecoder, init_seq2seq
 
 
 class RNNSearchDecoder(Seq2SeqAttentionDecoder):

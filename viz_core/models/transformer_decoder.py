@@ -8,9 +8,8 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from viz_core.attention.multi_head import KeysValues
-from viz_core.models.block_options import BOOK, BlockOptions
 from viz_core.models.encoder_decoder import Decoder
-from viz_core.models.transformer import AddNorm, PositionWiseFFN, input_positions
+from viz_core.models.transformer import BOOK, AddNorm, BlockOptions, PositionWiseFFN, input_positions
 from viz_core.trace import name_sites
 from viz_core.trace.arguments import check_tensors, check_whole, described
 from viz_core.trace.weights import Bias, Mask

@@ -9,8 +9,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from viz_core.attention.projection import check_features, check_width
-from viz_core.models.block_options import BOOK, BlockOptions
 from viz_core.models.patch_grid import count_patches, interpolate_positions
+from viz_core.models.transformer import BOOK, BlockOptions
 from viz_core.trace import name_sites
 from viz_core.trace.arguments import check_like, check_number, check_whole, is_whole
 from viz_core.trace.weights import Bias, Mask

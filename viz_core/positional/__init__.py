@@ -10,10 +10,15 @@ from viz_core.positional.relative import (
     relative_to_absolute_steps,
 )
 from viz_core.positional.relative_2d import RelativePositionEmbedding2d
-from viz_core.positional.relative_projection import relative_projection
 from viz_core.positional.rotary import Rotary, apply_rotary
 from viz_core.positional.scheme import Positions, PositionScheme, relative_positions
-from viz_core.positional.sinusoidal import PositionalEncoding, angular_frequencies, sinusoidal_rows, sinusoidal_table
+from viz_core.positional.sinusoidal import (
+    PositionalEncoding,
+    angular_frequencies,
+    relative_projection,
+    sinusoidal_rows,
+    sinusoidal_table,
+)
 from viz_core.positional.t5 import T5RelativeBias, t5_relative_position_bucket
 
 __all__ = [

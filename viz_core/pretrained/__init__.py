@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from viz_core.pretrained.card import CheckpointError, ModelCard, read_card
 from viz_core.pretrained.shipped import CHECKPOINTS, available
-from viz_core.runtime.lazy_imports import lazy_names
+from viz_core.runtime.registry import lazy_names
 
 if TYPE_CHECKING:
     from viz_core.pretrained.checkpoint import load_weights

@@ -16,8 +16,8 @@ from viz_core.models.vit import ViT
 from viz_core.pretrained.card import CheckpointError, ModelCard
 from viz_core.pretrained.checkpoint import build_network, load_weights
 from viz_core.pretrained.familiarity import Distance, Familiarity, read_familiarity
-from viz_core.runtime.provenance import UNKNOWN, Provenance
-from viz_core.runtime.viewer import show
+from viz_core.runtime.assets import UNKNOWN, Provenance
+from viz_core.runtime.hooks import show
 from viz_core.trace import Trace, record
 
 

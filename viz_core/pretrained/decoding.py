@@ -8,7 +8,7 @@ from torch import Tensor
 
 from viz_core.models.encoder_decoder import EncoderDecoder
 from viz_core.pretrained.tokenization import SpecialTokens
-from viz_core.runtime.interruption import may_end
+from viz_core.runtime.hooks import may_end
 
 Logits: TypeAlias = Float[Tensor, "steps vocab"]
 

@@ -7,8 +7,7 @@ from pathlib import Path
 
 from PIL import Image
 
-from viz_core.images.drawn import GARMENTS, SCENES, drawn_picture
-from viz_core.images.fashion_mnist import shipped_pictures
+from viz_core.images.samples import GARMENTS, SCENES, drawn_picture, shipped_pictures
 from viz_core.runtime.assets import ASSETS, reading
 
 _SENTENCES = ASSETS / "samples" / "sentences.json"

@@ -11,8 +11,8 @@ from torch import Tensor
 
 from viz_core.maps.alignments import HeadErrors
 from viz_core.pretrained.tokenization import join_pieces
-from viz_core.runtime.provenance import UNKNOWN, Provenance
-from viz_core.runtime.viewer import show
+from viz_core.runtime.assets import UNKNOWN, Provenance
+from viz_core.runtime.hooks import show
 from viz_core.trace import Trace
 
 NUM_RIVALS = 5

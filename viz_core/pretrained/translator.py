@@ -23,7 +23,7 @@ from viz_core.pretrained.checkpoint import build_network, load_weights
 from viz_core.pretrained.decoding import Logits, beam_search, greedy_search
 from viz_core.pretrained.tokenization import UNK, SpecialTokens, clean, is_spelled, readable, special_tokens, token_id
 from viz_core.pretrained.translation import Translation, likeliest_others, word_probabilities
-from viz_core.runtime.provenance import Provenance
+from viz_core.runtime.assets import Provenance
 from viz_core.runtime.refusal import RefusalError
 from viz_core.trace import record
 

@@ -1,7 +1,8 @@
-"""Paths of the files that ship with the code: weights, texts, samples, scripts and styles."""
+"""Files that ship with the project, and the provenance of results that are written to files."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from viz_core.runtime.refusal import RefusalError
@@ -29,3 +30,16 @@ def reading(path: Path) -> Iterator[None]:
         raise AssetError(
             "The file {file} of the Atlas is missing or damaged. Install the Atlas again.", file=name
         ) from error
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """The model that computed a result, and its input; "" where unknown."""
+
+    model: str = ""  # its name
+    revision: str = ""  # its version: a commit, a package's version, or the start of the checksum of its weights
+    text: str = ""  # its input, if that was text
+
+
+UNKNOWN = Provenance()
+"""Nothing is known."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import IO
 
-from viz_core.runtime.interruption import may_end
+from viz_core.runtime.hooks import may_end
 from viz_core.runtime.refusal import RefusalError
 
 _STEP = 0.5  # seconds between two checks whether the result is still needed

@@ -1,9 +1,11 @@
-"""Registers that fill themselves: an entry is a name of a module, and a new module is found by itself."""
+"""Entries of registers, found in a package's modules, and names imported when they are first used (PEP 562)."""
 
 import importlib
 import inspect
 import pkgutil
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Mapping
+from importlib import import_module
 from operator import attrgetter
 from typing import Any, TypeVar
 
@@ -36,3 +38,18 @@ def _find(package: str, is_entry: Callable[[Any], bool]) -> tuple[Any, ...]:
         if repeated := {str(each) for each in named if named.count(each) > 1}:
             raise ValueError(f"{what}: expected each once in {package}, got {', '.join(sorted(repeated))} twice")
     return tuple(entries)
+
+
+def lazy_names(package: str, modules: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Return `__getattr__` and `__dir__` for a package, from the module of each of its names."""
+
+    def get(name: str) -> Any:
+        if name not in modules:
+            names = ", ".join(sorted(modules))
+            raise AttributeError(f"module {package!r} has no attribute {name!r}; it has {names}")
+        return getattr(import_module(modules[name]), name)
+
+    def names() -> list[str]:
+        return sorted({*vars(sys.modules[package]), *modules})
+
+    return get, names

@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 from torch import Generator, Tensor
 
 from viz_core.maps.contributions import value_lengths
-from viz_core.runtime.interruption import may_end
+from viz_core.runtime.hooks import may_end
 from viz_core.tasks.frequencies import embedding_spectrum
 from viz_core.tasks.generating import MODULUS, TASKS, Examples, Task
 from viz_core.tasks.model import Shape, TaskTransformer

@@ -9,8 +9,8 @@ from typing import Any
 
 import torch
 
-from viz_core.runtime import private_names
-from viz_core.runtime.private_names import PrivateName
+from viz_core.runtime import packages as private_names
+from viz_core.runtime.packages import PrivateName
 
 _NAMES: dict[str, PrivateName] = {}
 

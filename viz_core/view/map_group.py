@@ -14,7 +14,7 @@ from viz_core.maps.distance import Patches
 from viz_core.maps.head_measure import MapInfo, Measure
 from viz_core.maps.register import MEASURES
 from viz_core.maps.word_maps import separators
-from viz_core.runtime.provenance import UNKNOWN, Provenance
+from viz_core.runtime.assets import UNKNOWN, Provenance
 from viz_core.trace import AttentionCall
 from viz_core.view.computed_maps import ComputedMaps, is_sent_whole
 from viz_core.view.requests import LayerPicture, MapSource

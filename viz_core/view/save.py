@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 
 import torch
 
-from viz_core.runtime.provenance import Provenance
+from viz_core.runtime.assets import Provenance
 from viz_core.trace import Trace, intervene, save_trace, switched_off
 from viz_core.trace.files import saved_source
 from viz_core.view.components import DARK, ENGLISH, LIGHT, languages, read_component
@@ -209,7 +209,7 @@ def _page(view: View, state: ViewState, title: str, link: str, max_bytes: int) -
 
 def _live_page(view: View, state: ViewState, site: str) -> str:
     """Return the page. The model runs here as on the site: ValueError if the site would not show these maps."""
-    from viz_core.runtime.viewer import show
+    from viz_core.runtime.hooks import show
 
     groups, made = view.groups, view.groups[0].provenance
     off = [
@@ -244,7 +244,7 @@ def _live_page(view: View, state: ViewState, site: str) -> str:
 def _runs(made: Provenance, num_tokens: int) -> Iterator[tuple[str, dict[str, Any], Callable[[], object]]]:
     """File of the site, parameters of its address, and the same run here, for each view that may be meant."""
     # Loaded only here: they bring the models along.
-    from viz_core.images.drawn import GARMENTS, SCENES, drawn_picture
+    from viz_core.images.samples import GARMENTS, SCENES, drawn_picture
     from viz_core.pretrained import load
     from viz_core.view.hub import run_shipped
 

@@ -13,7 +13,7 @@ from tests.browser.attention_view.live_view import (
     LiveView,
 )
 from tests.viz_core.view.attention_groups import make_group
-from viz_core.runtime.provenance import Provenance
+from viz_core.runtime.assets import Provenance
 from viz_core.view.components import view_words
 from viz_core.view.map_group import MapGroup
 from viz_core.view.payload import View

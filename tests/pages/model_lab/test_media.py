@@ -22,7 +22,7 @@ from viz_core.images.video import open_video
 from viz_core.lab.runs import out_of_order, over_time
 from viz_core.lab.sinks import picture_rows
 from viz_core.sounds.open_sound import open_sound
-from viz_core.sounds.tones import tone_sequence
+from viz_core.sounds.sound import tone_sequence
 
 OpenPage = Callable[..., AppTest]
 TRANSCRIPT = "the cat sat, on the mat"

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from ui.compute.slots import run_in_slot
-from viz_core.runtime.interruption import may_end
+from viz_core.runtime.hooks import may_end
 
 
 def endless() -> str:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from serving.compute.slots import LEASE, AbandonedError, BusyError, Job, OutOfTimeError, Slots, in_slot
-from viz_core.runtime.interruption import may_end
+from viz_core.runtime.hooks import may_end
 
 TIMEOUT = 60.0  # a deadlock fails the test, and does not hang it
 

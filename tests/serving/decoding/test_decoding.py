@@ -23,10 +23,10 @@ from tests.viz_core.images.test_video import COLOURS, animation, still
 from ui.compute.recordings import read_video
 from viz_core.images.open_image import PictureError, as_rgb, open_picture
 from viz_core.images.video import open_video
-from viz_core.runtime.interruption import interruptible
+from viz_core.runtime.hooks import interruptible
 from viz_core.runtime.limited_process import LimitError, Limits, run_limited
 from viz_core.sounds.open_sound import SoundError, open_sound
-from viz_core.sounds.tones import tone_sequence
+from viz_core.sounds.sound import tone_sequence
 
 MB = 2**20
 LARGE = (8000, 5000)

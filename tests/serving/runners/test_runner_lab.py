@@ -22,7 +22,7 @@ from tests.viz_core.view.attention_groups import read_requests
 from viz_core.hub import HubError, HubModel, Sampling
 from viz_core.hub.runs.run import RunInputs
 from viz_core.lab.runs import map_residuals, position_schemes, read_card
-from viz_core.sounds.tones import tone_sequence
+from viz_core.sounds.sound import tone_sequence
 from viz_core.view.components import WORD_NAMES
 from viz_core.view.hub import initial_state
 from viz_core.view.payload import View, encode_view

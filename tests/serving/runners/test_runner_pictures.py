@@ -25,7 +25,7 @@ from tests.tiny_vit import COLOUR, write_tiny_vit
 from tests.viz_core.hub.families import build_all
 from tests.viz_core.view.attention_groups import read_requests
 from viz_core.hub import HubError
-from viz_core.images.drawn import drawn_picture
+from viz_core.images.samples import drawn_picture
 from viz_core.lab.pictures import (
     heads_measured,
     label_relevance,

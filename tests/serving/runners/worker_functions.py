@@ -11,7 +11,7 @@ from pathlib import Path
 from serving.requests.models import NoModel
 from serving.runners import worker
 from viz_core.pretrained import Translation, Translator
-from viz_core.runtime.interruption import may_end
+from viz_core.runtime.hooks import may_end
 
 
 def process(*_given: object) -> int:

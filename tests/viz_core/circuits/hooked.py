@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from tests.viz_core.hub.families import in_memory
 from viz_core.hub import instrument
 from viz_core.models import TransformerEncoder
-from viz_core.models.block_options import BlockOptions
+from viz_core.models.transformer import BlockOptions
 
 CLEAN = torch.tensor([[5, 6, 7, 8, 9, 6], [5, 6, 7, 8, 0, 0]])
 CORRUPTED = torch.tensor([[5, 6, 3, 8, 9, 6], [5, 11, 7, 8, 0, 0]])

@@ -15,8 +15,8 @@ from tests.viz_core.hub.families import in_memory, inputs_of
 from viz_core.circuits import ScoreAttribution, score_attribution
 from viz_core.hub import instrument
 from viz_core.models import TransformerDecoder, TransformerEncoder
-from viz_core.models.block_options import BlockOptions
 from viz_core.models.encoder_decoder import EncoderDecoder
+from viz_core.models.transformer import BlockOptions
 from viz_core.positional.rotary import Rotary
 from viz_core.trace import Trace, intervene, load_trace, off, record, save_trace
 

@@ -14,7 +14,7 @@ from tests.viz_core.maps.test_adapted_projections import adapted, quantised
 from viz_core.circuits import Circuit, direction_tokens, ov_circuit, qk_circuit
 from viz_core.hub import instrument
 from viz_core.models import EncoderDecoder, TransformerDecoder, TransformerEncoder
-from viz_core.models.block_options import BlockOptions
+from viz_core.models.transformer import BlockOptions
 
 FAMILIES = ["ours", "gpt2", "llama", "bert-fills"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from viz_core.images.drawn import FOLDER, GARMENTS, SCENES, drawn_picture
+from viz_core.images.samples import FOLDER, GARMENTS, SCENES, drawn_picture
 from viz_core.pretrained import load_classifier
 
 LABELS = {"t-shirt": "T-shirt/top", "ankle-boot": "ankle boot"}

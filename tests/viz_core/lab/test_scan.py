@@ -26,7 +26,7 @@ from viz_core.lab.scan_results import PERCENTILES, Line, Scan
 from viz_core.maps.measures import attention_entropy, induction_mass
 from viz_core.maps.register import COLUMNS, ROLES, RoleTargets, role_masses
 from viz_core.pretrained.samples import held_out
-from viz_core.runtime.interruption import interruptible
+from viz_core.runtime.hooks import interruptible
 from viz_core.trace import attend, intervene, record, uniform
 
 TinyModel = Callable[[str], HubModel]

@@ -15,7 +15,7 @@ from PIL import Image
 
 from viz_core.hub import HubModel, load_hub
 from viz_core.lab.sinks import LEAST_COUNTED, Sinks, hidden_tokens, longest_window, sinks_of, windowed
-from viz_core.sounds.tones import tone_sequence
+from viz_core.sounds.sound import tone_sequence
 from viz_core.trace import record
 
 Load = Callable[[str], HubModel]

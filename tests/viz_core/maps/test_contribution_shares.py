@@ -14,7 +14,7 @@ from viz_core.attention import MultiHeadAttention
 from viz_core.hub import instrument
 from viz_core.maps.contributions import contribution_norms, contribution_shares
 from viz_core.models import BlockOptions, Seq2SeqAttentionDecoder, TransformerEncoder
-from viz_core.models.projections import output_projection
+from viz_core.models.anatomy import output_projection
 from viz_core.trace import AttentionCall, Trace, intervene, off, record, recording_values
 
 

@@ -19,7 +19,7 @@ from viz_core.maps.contributions import (
     contribution_sum,
     contribution_vectors,
 )
-from viz_core.models.projections import output_projection
+from viz_core.models.anatomy import output_projection
 from viz_core.trace import AttentionCall, gate, intervene, load_trace, record, save_trace
 
 SIZES = {"vocab_size": 20, "hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 4, "head_dim": 8}

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from viz_core.positional import angular_frequencies, apply_rotary, relative_projection, sinusoidal_table
+from viz_core.positional import angular_frequencies, apply_rotary, sinusoidal_table
+from viz_core.positional import sinusoidal as relative_projection
 
 even_widths = st.integers(1, 8).map(lambda pairs: 2 * pairs)
 offsets = st.one_of(st.integers(-1000, 1000), st.floats(-1000, 1000))

@@ -11,7 +11,7 @@ import torch
 
 from viz_core import instrument, load_hub
 from viz_core.hub.load import import_transformers
-from viz_core.runtime.extras import require
+from viz_core.runtime.packages import require
 
 THERE = {"streamlit": "1.67.2", "transformers": "4.57.1", "huggingface-hub": "2.4.0"}
 REQUIRES = [
@@ -33,8 +33,8 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
             raise importlib.metadata.PackageNotFoundError(name)
         return THERE[name]
 
-    monkeypatch.setattr("viz_core.runtime.extras.requires", lambda _: REQUIRES)
-    monkeypatch.setattr("viz_core.runtime.extras.version", version)
+    monkeypatch.setattr("viz_core.runtime.packages.requires", lambda _: REQUIRES)
+    monkeypatch.setattr("viz_core.runtime.packages.version", version)
     require.cache_clear()
     yield
     require.cache_clear()

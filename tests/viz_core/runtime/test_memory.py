@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from viz_core.runtime.memory import return_freed_memory, reuse_freed_memory
+from viz_core.runtime.device import return_freed_memory, reuse_freed_memory
 
 
 def test_linux_is_asked_to_keep_blocks_and_map_none(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,8 +7,8 @@ import threading
 import pytest
 import torch
 
-from viz_core.runtime.interruption import interruptible, may_end
-from viz_core.runtime.parallel import parallel_map
+from viz_core.runtime.device import parallel_map
+from viz_core.runtime.hooks import interruptible, may_end
 
 
 @pytest.fixture(params=[1, 4])

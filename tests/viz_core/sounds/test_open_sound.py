@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from tests.viz_core.bounded import bounded
 from tests.viz_core.sounds.hostile_sounds import BAD, GOOD, encode, tone, wav
 from viz_core.sounds.open_sound import SoundError, open_sound
-from viz_core.sounds.sound import RATE, Sound
-from viz_core.sounds.tones import PAUSE_SECONDS, TONE_SECONDS, TONES, tone_sequence
+from viz_core.sounds.sound import PAUSE_SECONDS, RATE, TONE_SECONDS, TONES, Sound, tone_sequence
 
 
 def loudest(samples: np.ndarray) -> float:

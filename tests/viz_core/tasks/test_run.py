@@ -8,7 +8,7 @@ from itertools import islice
 import pytest
 import torch
 
-from viz_core.runtime.interruption import interruptible
+from viz_core.runtime.hooks import interruptible
 from viz_core.tasks import POSITIONS, TASKS, Plan, Shape, TaskRun, TaskTransformer
 
 SMALL = Shape(num_layers=1, num_heads=2, num_hiddens=32)

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from tests.viz_core.hub.families import in_memory, inputs_of
 from viz_core.hub import instrument
 from viz_core.maps.contributions import contribution_sum
-from viz_core.models.projections import output_projection
+from viz_core.models.anatomy import output_projection
 from viz_core.trace import attend, gate, head_outputs, intervene, record
 
 TABLE = Path(__file__).resolve().parents[3] / "docs" / "precision.md"

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from viz_core.hub import instrument
 from viz_core.models import TransformerDecoder, TransformerEncoder, ViT
-from viz_core.models.block_options import BlockOptions
+from viz_core.models.transformer import BlockOptions
 from viz_core.trace import Trace, attend, intervene, load_trace, off, patch_state, record, save_trace, zero
 
 TOKENS = torch.tensor([[3, 4, 5, 6, 7], [8, 9, 3, 0, 0]])

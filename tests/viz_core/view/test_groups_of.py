@@ -20,8 +20,7 @@ from transformers import PreTrainedTokenizerFast
 from viz_core import available, load, view
 from viz_core.hub import HubRun, load_hub
 from viz_core.pretrained import Classification, Translation
-from viz_core.runtime.assets import ASSETS
-from viz_core.runtime.provenance import Provenance
+from viz_core.runtime.assets import ASSETS, Provenance
 from viz_core.trace import Trace, attend, record
 from viz_core.view.notebook import ViewHandle
 

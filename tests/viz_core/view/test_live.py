@@ -11,7 +11,7 @@ from PIL import Image
 
 from viz_core import load, load_hub, view
 from viz_core.hub import Sampling
-from viz_core.images.drawn import drawn_picture
+from viz_core.images.samples import drawn_picture
 from viz_core.trace import intervene, knock_out, off
 from viz_core.view.notebook import ViewHandle
 

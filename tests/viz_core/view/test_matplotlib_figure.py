@@ -16,7 +16,7 @@ from PIL import Image
 
 from tests.viz_core.view.attention_groups import make_group
 from viz_core import view
-from viz_core.runtime.provenance import Provenance
+from viz_core.runtime.assets import Provenance
 from viz_core.view.components import view_words
 from viz_core.view.matplotlib_figure import _colours, grid_figure, map_figure
 from viz_core.view.notebook import AttentionView

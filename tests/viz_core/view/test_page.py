@@ -11,7 +11,7 @@ import torch
 from benchmarks.view_bytes import decode_view
 from tests.viz_core.view.attention_groups import make_group, page_of
 from viz_core.hub import Token
-from viz_core.runtime.provenance import Provenance
+from viz_core.runtime.assets import Provenance
 from viz_core.trace import attend, record
 from viz_core.view.components import WORD_NAMES, module_sources, read_component, view_words
 from viz_core.view.grouping import group_calls

@@ -7,8 +7,16 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from viz_core.attention.scores.function import Keys, Queries, ScoreCost, Scores, ScoreSizes, ScoringFunction
-from viz_core.attention.scores.products import batch_product, check_same_width
+from viz_core.attention.scores.function import (
+    Keys,
+    Queries,
+    ScoreCost,
+    Scores,
+    ScoreSizes,
+    ScoringFunction,
+    batch_product,
+    check_same_width,
+)
 
 _LARGEST = 100.0  # the scale's limit, a temperature of 0.01 (Liu 2022, section 3.2)
 

@@ -2,8 +2,15 @@
 
 from torch import nn
 
-from viz_core.attention.scores.function import Keys, Queries, ScoreCost, Scores, ScoringFunction
-from viz_core.attention.scores.products import batch_product, check_same_width
+from viz_core.attention.scores.function import (
+    Keys,
+    Queries,
+    ScoreCost,
+    Scores,
+    ScoringFunction,
+    batch_product,
+    check_same_width,
+)
 
 
 def dot_scores(queries: Queries, keys: Keys) -> Scores:

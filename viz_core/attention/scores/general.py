@@ -4,8 +4,14 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from viz_core.attention.scores.function import ScoreCost, Scores, ScoreSizes, ScoreWidths, ScoringFunction
-from viz_core.attention.scores.products import batch_product
+from viz_core.attention.scores.function import (
+    ScoreCost,
+    Scores,
+    ScoreSizes,
+    ScoreWidths,
+    ScoringFunction,
+    batch_product,
+)
 from viz_core.trace.arguments import check_axes, check_tensors
 
 

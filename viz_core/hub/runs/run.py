@@ -13,8 +13,8 @@ from viz_core.hub.runs.pictures import PatchGrid
 from viz_core.hub.runs.sound_input import SoundFeatures
 from viz_core.hub.runs.token_text import Token
 from viz_core.images.video import Video
-from viz_core.runtime.provenance import UNKNOWN, Provenance
-from viz_core.runtime.viewer import show
+from viz_core.runtime.assets import UNKNOWN, Provenance
+from viz_core.runtime.hooks import show
 from viz_core.sounds.sound import Sound
 from viz_core.trace import AttentionCall, Trace
 

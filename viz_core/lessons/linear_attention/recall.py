@@ -9,7 +9,7 @@ from jaxtyping import Float, Int
 from torch import Generator, Tensor, nn
 
 from viz_core.attention.linear import LinearOperator
-from viz_core.runtime.interruption import may_end
+from viz_core.runtime.hooks import may_end
 from viz_core.trace import attend
 
 RecallRule = Literal["softmax", "delta", "sum"]

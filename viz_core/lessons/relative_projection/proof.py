@@ -6,8 +6,7 @@ import torch
 from jaxtyping import Float, Real
 from torch import Tensor
 
-from viz_core.positional.relative_projection import relative_projection
-from viz_core.positional.sinusoidal import angular_frequencies, sinusoidal_rows
+from viz_core.positional.sinusoidal import angular_frequencies, relative_projection, sinusoidal_rows
 
 Positions: TypeAlias = Real[Tensor, " positions"]
 Residuals: TypeAlias = Float[Tensor, " positions"]

@@ -7,7 +7,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from viz_core.attention.dot_product import DotProductAttention
+from viz_core.attention.additive import DotProductAttention
 from viz_core.attention.masking import masked_softmax
 from viz_core.attention.scores import batch_product, dot_scores, general_scores
 from viz_core.attention.scores.additive import make_additive

@@ -18,7 +18,7 @@ from viz_core.lessons.linear_attention.recall import (
     RecallRun,
     draw_sequences,
 )
-from viz_core.runtime.interruption import interruptible
+from viz_core.runtime.hooks import interruptible
 
 
 def generator(seed: int = 0) -> Generator:
