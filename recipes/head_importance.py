@@ -28,8 +28,7 @@ from recipes.files import add_section, format_seconds, write_json
 from recipes.picture_sets import Pictures
 from recipes.sentence_pairs import Pair, group_references, load_pairs, split_pairs
 from viz_core.pretrained import MAX_SOURCE_TOKENS, ImageClassifier, Translator, load
-from viz_core.pretrained.bleu import bleu_of, bleu_statistics
-from viz_core.pretrained.bootstrap import paired_bootstrap, percentage_right
+from viz_core.pretrained.bleu import bleu_of, bleu_statistics, paired_bootstrap, percentage_right
 from viz_core.pretrained.decoding import greedy_search
 from viz_core.trace import Edit, Trace, gate, head_outputs, intervene, off, record
 

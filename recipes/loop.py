@@ -13,8 +13,7 @@ from torch import Tensor, nn
 
 from recipes.files import Clock, load_progress, save_progress
 from recipes.optimizer import Optimizers, learning_rate
-from viz_core.runtime.device import describe_device
-from viz_core.runtime.memory import reuse_freed_memory
+from viz_core.runtime.device import describe_device, reuse_freed_memory
 
 B = TypeVar("B")
 State = TypeVar("State", bound="TrainingState")

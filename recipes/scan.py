@@ -5,7 +5,7 @@ measure; with --against FILE, the mean over both files and their difference with
 
 python -m recipes head-scans [NAME ...] does the same with the shipped models, for the chapter on heads. It writes
 assets/heads/NAME.json: means, intervals and percentiles of every measure on narrow and on broad texts or pictures
-(`viz_core.pretrained.scan_inputs`), the texts at percentiles, and what this command was.
+(`viz_core.pretrained.samples`), the texts at percentiles, and what this command was.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import numpy as np
 from viz_core.hub import HubModel, load_hub
 from viz_core.lab.scan import scan
 from viz_core.lab.scan_results import PERCENTILES, ROUNDS, KindScan, Line, Scan
-from viz_core.pretrained.scan_inputs import SETS, scan_inputs, scan_picture
+from viz_core.pretrained.samples import SETS, scan_inputs, scan_picture
 from viz_core.runtime.assets import ASSETS
 
 

@@ -21,8 +21,8 @@ from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_toke
 
 from recipes.files import fetch, record
 from viz_core.pretrained import load_translator
+from viz_core.pretrained.familiarity import COUNTS, FEW, WordCounts, words_of
 from viz_core.pretrained.tokenization import BOS, EOS, PAD, UNK, WORD_START, clean
-from viz_core.pretrained.word_counts import COUNTS, FEW, WordCounts, words_of
 
 ARCHIVE_URL = "http://d2l-data.s3-accelerate.amazonaws.com/fra-eng.zip"
 ARCHIVE_SHA1 = "94646ad1522d915e7b0f9296181140edcf86a4f5"

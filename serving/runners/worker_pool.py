@@ -24,7 +24,7 @@ from serving.requests.models import ModelSpec
 from serving.requests.request import RunRequest
 from serving.runners import worker
 from serving.runners.worker import CANCEL, EXIT, GO_ON, Call, Result, can_fork
-from viz_core.runtime.interruption import may_end
+from viz_core.runtime.hooks import may_end
 
 _BATCH = 16
 _STEP = 0.5  # seconds between two checks whether the result is still needed

@@ -10,7 +10,7 @@ import pytest
 
 from recipes.__main__ import main
 from recipes.sentence_pairs import as_json, count_words
-from viz_core.pretrained.word_counts import FEW, WordCounts, word_counts
+from viz_core.pretrained.familiarity import FEW, WordCounts, word_counts
 
 
 def test_words_are_counted_over_the_training_half_alone(

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
 from viz_core.hub.transformers_internals import mask_functions
-from viz_core.runtime.interruption import may_end
+from viz_core.runtime.hooks import may_end
 from viz_core.trace import attend, site_of
 from viz_core.trace.after_attention import on_output, on_projected
 from viz_core.trace.difference import attend_difference

@@ -15,8 +15,8 @@ from viz_core.hub.runs.run import HubRun, NextWord, RunInputs
 from viz_core.hub.runs.token_text import Token
 from viz_core.hub.store import HubError, attempt
 from viz_core.hub.store.files import SHIPPED_FOLDER, LocalModel, ModelFiles
+from viz_core.runtime.assets import Provenance
 from viz_core.runtime.device import describe_device
-from viz_core.runtime.provenance import Provenance
 from viz_core.trace import Trace, recording_values
 from viz_core.trace.coverage import LayerCoverage
 

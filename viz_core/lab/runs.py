@@ -19,8 +19,8 @@ from viz_core.hub.runs.token_text import Token
 from viz_core.hub.word_timestamps import sound_weights
 from viz_core.maps.fingerprints import future_weight, row_error, row_sum_error
 from viz_core.maps.measures import scaled_rows, total_variation, weight_shares
-from viz_core.models.projections import output_projection
-from viz_core.runtime.interruption import may_end
+from viz_core.models.anatomy import output_projection
+from viz_core.runtime.hooks import may_end
 from viz_core.trace import AttentionCall, site_of
 from viz_core.trace.sites import is_linear_attention
 from viz_core.trace.source import Projected

@@ -10,8 +10,8 @@ from torch import Tensor
 from viz_core.maps.distance import Patches, check_tokens
 from viz_core.maps.head_measure import MapBlock, MapInfo
 from viz_core.maps.register import MEASURES
-from viz_core.runtime.interruption import may_end
-from viz_core.runtime.parallel import parallel_map
+from viz_core.runtime.device import parallel_map
+from viz_core.runtime.hooks import may_end
 from viz_core.trace import AttentionCall
 from viz_core.trace.arguments import index_range
 from viz_core.trace.thumbnail import max_pooled

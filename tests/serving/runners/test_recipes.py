@@ -31,10 +31,9 @@ from ui.text.words import load_words
 from viz_core import view
 from viz_core.hub import Sampling
 from viz_core.hub.runs.run import RunInputs
-from viz_core.images.drawn import GARMENTS, drawn_picture
 from viz_core.images.open_image import as_rgb
-from viz_core.sounds.sound import RATE, Sound
-from viz_core.sounds.tones import tone_sequence
+from viz_core.images.samples import GARMENTS, drawn_picture
+from viz_core.sounds.sound import RATE, Sound, tone_sequence
 from viz_core.view.components import view_words
 from viz_core.view.payload import View
 from viz_core.view.requests import Pin

@@ -41,7 +41,7 @@ from tests.serving.runners.worker_functions import (
 )
 from viz_core.lessons.transformer.layers import translation_residuals
 from viz_core.pretrained import TextError
-from viz_core.runtime.interruption import interruptible, may_end
+from viz_core.runtime.hooks import interruptible, may_end
 
 MODEL = ShippedTranslator("transformer-en-fr")
 CALM = TranslationRequest(MODEL, "He is calm.")

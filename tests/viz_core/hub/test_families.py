@@ -35,7 +35,7 @@ from viz_core.hub import ATTENTION_IMPLEMENTATION, HubModel, instrument, restore
 from viz_core.hub.attention import with_sink
 from viz_core.maps.fingerprints import future_weight, measure_layer
 from viz_core.maps.score_products import score_products
-from viz_core.sounds.tones import tone_sequence
+from viz_core.sounds.sound import tone_sequence
 from viz_core.trace import Trace, attention_weights, intervene, off, patch_state, record, site_of, zero
 
 SOFTMAX = (*FAMILIES, *FAMILIES_IN_MEMORY)

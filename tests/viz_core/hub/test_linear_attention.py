@@ -19,7 +19,7 @@ from viz_core.hub import instrument, restore
 from viz_core.hub.transformers_internals import RULES, rules_of
 from viz_core.maps.contributions import contribution_norms, contribution_shares, contribution_sum, contribution_vectors
 from viz_core.maps.fingerprints import measure_layer, row_sum_error
-from viz_core.models.projections import output_projection
+from viz_core.models.anatomy import output_projection
 from viz_core.trace import (
     AttentionCall,
     gate,

@@ -19,8 +19,7 @@ from viz_core.hub.runs.positions import find_positions
 from viz_core.images.video import Video
 from viz_core.positional import alibi_slopes, angular_frequencies, t5_relative_position_bucket
 from viz_core.positional.register import BY_NAME
-from viz_core.sounds.sound import RATE, Sound
-from viz_core.sounds.tones import tone_sequence
+from viz_core.sounds.sound import RATE, Sound, tone_sequence
 from viz_core.trace import record
 
 TinyModel = Callable[[str], HubModel]

@@ -19,8 +19,7 @@ from viz_core.hub import HubModel, HubRun, load_hub
 from viz_core.hub.runs.sound_input import aligning_heads, languages_of, tasks_of
 from viz_core.hub.word_timestamps import word_times
 from viz_core.maps.alignments import token_starts
-from viz_core.sounds.sound import RATE, Sound
-from viz_core.sounds.tones import tone_sequence
+from viz_core.sounds.sound import RATE, Sound, tone_sequence
 
 Tiny = Callable[[str], Path]
 TEXT = "the cat sat, on the mat"

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from tests.viz_core.hub.families import in_memory, inputs_of
 from viz_core.hub import instrument
 from viz_core.maps.contributions import contribution_norms, contribution_shares, contribution_sum
-from viz_core.models.projections import output_projection
+from viz_core.models.anatomy import output_projection
 from viz_core.trace import record
 
 SITE = "decoder.1.self"

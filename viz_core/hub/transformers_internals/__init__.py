@@ -18,8 +18,8 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from viz_core.runtime import private_names
-from viz_core.runtime.private_names import PrivateName
+from viz_core.runtime import packages as private_names
+from viz_core.runtime.packages import PrivateName
 from viz_core.trace.linear_rule import LinearRule
 
 CALLS_INTERFACE = re.compile("ALL_ATTENTION_FUNCTIONS")

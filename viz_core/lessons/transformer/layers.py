@@ -11,8 +11,7 @@ from torch import Tensor, nn
 
 from viz_core.maps.contributions import contribution_norms, contribution_sum, shares_of_call
 from viz_core.maps.fingerprints import future_weight
-from viz_core.models.anatomy import Step, encoder_steps
-from viz_core.models.projections import output_projection
+from viz_core.models.anatomy import Step, encoder_steps, output_projection
 from viz_core.models.transformer import TransformerEncoder, TransformerEncoderBlock
 from viz_core.models.transformer_decoder import TransformerDecoder
 from viz_core.pretrained import Translation, Translator

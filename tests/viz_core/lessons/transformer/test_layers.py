@@ -14,8 +14,7 @@ from viz_core.attention import MultiHeadAttention
 from viz_core.lessons.transformer import layers as claims
 from viz_core.lessons.transformer.layers import encoder_shapes, saved_tensors, unmasked_logits
 from viz_core.maps.fingerprints import row_sum_error
-from viz_core.models.block_options import BlockOptions
-from viz_core.models.transformer import TransformerEncoder
+from viz_core.models.transformer import BlockOptions, TransformerEncoder
 from viz_core.models.transformer_decoder import TransformerDecoder
 from viz_core.positional import PositionalEncoding
 from viz_core.pretrained import Translation, Translator
