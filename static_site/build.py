@@ -7,18 +7,15 @@ import shutil
 from pathlib import Path
 
 from static_site import classifier, translator, writer
+from static_site.chapter_pages import projection_page, sinusoids_page, walk_page
 from static_site.files import LICENCE, PROGRAM, SCRIPT, WEB, SiteFiles, download
 from static_site.model_files import empty_graph
 from static_site.model_pages import model_page, size_of
-from static_site.pages import LANGUAGES, Card, Words, index_page, moved_page, root_page
-from static_site.walk import walk_page
+from static_site.pages import LANGUAGES, Card, Words, index_page, root_page
 from viz_core.view.components import COMPONENTS, DARK, LIGHT
 
 MODELS = (translator, writer, classifier)
 """Modules of pages with a model: each loads it, adds its files, and makes its part of the page and its data."""
-
-MOVED = ("sinusoidal-encoding", "relative-projection")
-"""Chapters that had a page here: links to it lead to the app's, or to the table of contents."""
 
 
 def build_site(folder: Path, cache: Path, app: str = "") -> SiteFiles:
@@ -51,8 +48,9 @@ def build_site(folder: Path, cache: Path, app: str = "") -> SiteFiles:
             if part is translator:
                 files.add(f"{language}/walk.html", walk_page(words, data, app))
                 cards.append(Card("walk", words.title("walk"), words.of("walk", "question"), size_of(own)))
-        for name in MOVED:
-            files.add(f"{language}/{name}.html", moved_page(words, app, name))
+        files.add(f"{language}/sinusoidal-encoding.html", sinusoids_page(words, app))
+        files.add(f"{language}/relative-projection.html", projection_page(words, app))
+        cards += [Card.of_chapter(words, name) for name in ("sinusoidal-encoding", "relative-projection")]
         files.add(f"{language}/index.html", index_page(words, cards))
     files.add("index.html", root_page())
     if folder.is_dir():
@@ -65,7 +63,7 @@ def _add_scripts(files: SiteFiles, package: dict[str, bytes]) -> None:
     for path in sorted(WEB.glob("*.js")):
         if path.name != "service_worker.js":
             files.add(path.name, path.read_bytes())
-    for part in ("attention_view", "drawing", "shared", "walk"):
+    for part in ("attention_view", "drawing", "heatmap", "shared", "walk"):
         for path in sorted((COMPONENTS / part).glob("*.js")):
             files.add(f"components/{part}/{path.name}", path.read_bytes())
     theme = (

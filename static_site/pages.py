@@ -106,6 +106,11 @@ class Card:
     teaser: str
     size: int = 0
 
+    @classmethod
+    def of_chapter(cls, words: Words, name: str) -> Card:
+        """The card of a page with the name, the title and the teaser of a chapter of the app."""
+        return cls(name, words.title(name), words.of("home", f"teaser.{name}"))
+
 
 def index_page(words: Words, cards: Sequence[Card]) -> str:
     """The table of contents: each page with the size of what it loads."""
@@ -128,17 +133,6 @@ def index_page(words: Words, cards: Sequence[Card]) -> str:
         cards="".join(made),
     )
     return whole_page(words, words.title("site"), about, body, {"words": {}}, "")
-
-
-def moved_page(words: Words, app: str, chapter: str) -> str:
-    """A page that leads on to a chapter of the app, or to the table of contents where the app's address is unknown."""
-    address = f"{app.rstrip('/')}/{chapter}?lang={words.language}" if app else "index.html"
-    return fill_template(
-        "moved",
-        language=words.language,
-        address=html.escape(address, quote=True),
-        title=html.escape(words.title(chapter)),
-    )
 
 
 def root_page() -> str:

@@ -1,4 +1,5 @@
-// What every page does: words, numbers, the service worker, and badges of claims.
+// What every page does: words, numbers, the service worker, badges of claims, and controls whose values stand in the address
+// and in the link to the app, so that a link shows them again.
 
 import { makeWords } from "./components/attention_view/tokens.js";
 import { ROOT } from "./files.js";
@@ -51,4 +52,55 @@ export function renderClaim(node, { words, language }, statement, measured, limi
   node.dataset.measured = measured;
   node.title = `${words.text(holds ? "holds" : "fails")} ${text("measured.off-by")}`;
   node.innerHTML = `${holds ? "✓" : "✗"} ${statement} ${text("badge.off-by")}`;
+}
+
+/**
+ * Bind the page's form; every control is a range whose name is that of the app's control.
+ *
+ * @param onChange called with the values by name, at once and at each change
+ * @param limits called with the values before each `onChange`, to give {name: {max, step}} of ranges that depend on others
+ * @param formats how the value of a range is written beside its label, by name; as a number unless given
+ */
+export function bindControls(page, onChange, { limits = () => ({}), formats = {} } = {}) {
+  const form = page.part("form");
+  const fields = [...form.elements].filter(({ name }) => name);
+  const initial = Object.fromEntries(fields.map(({ name, value }) => [name, value]));
+  const values = () => Object.fromEntries(fields.map(({ name, value }) => [name, Number(value)]));
+
+  /** What is no number in the address is left out; a range keeps within its ends by itself. */
+  function read() {
+    const given = new URLSearchParams(location.hash.slice(1));
+    for (const field of fields) {
+      const value = given.get(field.name) ?? initial[field.name];
+      field.value = value.trim() && Number.isFinite(Number(value)) ? value : initial[field.name];
+    }
+  }
+
+  function show() {
+    for (const [name, ends] of Object.entries(limits(values()))) Object.assign(form.elements[name], ends);
+    const now = values();
+    for (const field of fields) {
+      const text = (formats[field.name] ?? page.digits)(now[field.name]);
+      field.parentElement.querySelector("output").textContent = text;
+      field.setAttribute("aria-valuetext", text);
+    }
+    const changed = Object.entries(now).filter(([name, value]) => String(value) !== initial[name]);
+    const link = page.part("in-app");
+    if (link) link.search = new URLSearchParams(changed.map(([name, value]) => [`${page.data.prefix}-${name}`, value]));
+    onChange(now);
+    document.documentElement.dataset.ready = "true";
+    return changed;
+  }
+
+  form.addEventListener("input", () => {
+    const hash = new URLSearchParams(show()).toString();
+    history.replaceState(null, "", hash ? `#${hash}` : location.pathname + location.search);
+  });
+  form.addEventListener("submit", (event) => event.preventDefault());
+  const arrive = () => {
+    read();
+    show();
+  };
+  globalThis.addEventListener("hashchange", arrive);
+  arrive();
 }

@@ -2,7 +2,7 @@
 
 import { attentionWeights } from "./attention.js";
 import { frame, makeSections, toFloat16 } from "./files.js";
-import { sinusoids } from "./model.js";
+import { sinusoids } from "./formulas.js";
 
 const SHOWN = 8; // words of a choice
 const EXACT = 1 << 12; // numbers of an array that are sent in 32 bits; longer ones in 16

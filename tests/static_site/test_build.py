@@ -10,10 +10,10 @@ import pytest
 import torch
 
 from static_site import files
-from static_site.build import MOVED, build_site
+from static_site.build import build_site
 from static_site.files import SiteFiles
 from static_site.model_files import WeightStore
-from static_site.pages import Words, html_of, moved_page, sentence_of_error
+from static_site.pages import html_of, sentence_of_error
 from static_site.translator_graph import DecoderGraph, EncoderGraph, export_translator
 from static_site.writer import WriterGraph, export_writer
 from viz_core.hub import load_hub
@@ -125,14 +125,6 @@ def test_markdown_becomes_html_and_formulas_mathml() -> None:
     assert "{count}" in sentence_of_error(
         "This text has {count:,} characters; at most {most:,} can be translated.", "en"
     )
-
-
-def test_a_link_to_a_page_that_moved_leads_on() -> None:
-    for name in MOVED:
-        assert f'url=https://atlas.example/{name}?lang=pt-BR"' in moved_page(
-            Words("pt-BR"), "https://atlas.example/", name
-        )
-        assert 'url=index.html"' in moved_page(Words("en"), "", name)
 
 
 def test_a_folder_with_other_files_is_left_alone(tmp_path: Path) -> None:

@@ -72,7 +72,7 @@ def static_pages(words: Words) -> list[dict[str, Any]]:
 
     Each has its `file`; `only`: the values that query parameters may have, "" for an absent one; and `carried`: what
     each other parameter is called there, {"name", "values" by those of the app, "initial" where the first values
-    differ}. With any other parameter in its URL the app shows what the page does not.
+    differ, "most" of a number}. With any other parameter in its URL the app shows what the page does not.
     """
     return [
         {"file": file, "only": _keyed(words, only), "carried": _keyed(words, carried)}
@@ -102,6 +102,10 @@ def _pages(words: Words) -> list[tuple[str, dict[str, Any], dict[str, Any]]]:
         text = {"name": "text", "initial": sentence("cat")}
         walk = {"walk-at": {"name": "at"}, "walk-edits": {"name": "off"}}
         return [("walk", {"model": ["translator"]}, {"text": text} | walk)]
+    if words.chapter == "sinusoidal-encoding":
+        return [(words.chapter, {}, _named("d", "n", "columns") | {"base": {"name": "base", "most": 20_000}})]
+    if words.chapter == "relative-projection":
+        return [(words.chapter, {}, _named("offset", "position", "pair"))]
     return []
 
 

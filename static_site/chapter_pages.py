@@ -1,0 +1,192 @@
+"""Pages of chapters: sinusoids and the relative projection, which a script computes by formulas, and the walk."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from static_site.model_pages import common_data, example_buttons, text_area
+from static_site.pages import Words, app_link, fill_template, html_of, read_words, script_words, whole_page
+from static_site.translator import PRESETS, PROBLEMS
+from viz_core.view.components import read_component
+
+BASE, WIDTH = 10000, 32
+_NUMBER = re.compile(r"(?<!\\omega_)\{(cos_a|sin_a|minus_sin_a|sin_i|cos_i|sine|cosine|start|turn|end)\}")
+_PROOF = ("product", "written", "addition", "result")
+
+
+def sinusoids_page(words: Words, app: str) -> str:
+    """The page of the sinusoidal encoding."""
+    name = "sinusoidal-encoding"
+    figures = (
+        f'<div class="figure" data-part="table"></div>{note(words.of(name, "look.table"))}'
+        f"<h2>{words.of(name, 'section.curves')}</h2>"
+        '<div class="figure" data-part="curves"></div><p class="note" data-part="look-curves"></p>'
+        f"{claim_list(words, ('norm', 'wavelength', 'offset'))}{heatmap_markup()}"
+    )
+    controls = (
+        range_control(words, name, "d", 2, 512, WIDTH)
+        + range_control(words, name, "n", 1, 2000, 60)
+        + range_control(words, name, "base", 1, 20_000, BASE)
+        + range_control(words, name, "columns", 0, WIDTH - 4, 6)
+    )
+    claims = ("norm", "norm-odd", "wavelength", "offset", "offset-odd")
+    figure_words = ("position", "dimension", "value", "column")
+    filled = script_words(
+        words,
+        *((name, each) for each in ("alt.table", "alt.curves", "look.curves")),
+        *((name, f"claim.{each}") for each in claims),
+        *((name, f"figure.{each}") for each in figure_words),
+        ("attention-view", "row"),
+    )
+    data = {"cells": {"table": words.of(name, "cell.table")}, "heatmap": heatmap_words(words)}
+    return chapter_page(words, name, controls, figures, data | {"words": filled | claim_words(words)}, app)
+
+
+def projection_page(words: Words, app: str) -> str:
+    """The page of the relative projection, with its proof."""
+    name = "relative-projection"
+    lines = "".join(_proof_line(words, line) for line in _PROOF)
+    figures = (
+        f'<div class="figure" role="img" data-part="circle"></div>{note(words.of(name, "look.rotation"))}'
+        f"{claim_list(words, ('moves', 'constant'))}<h2>{words.of(name, 'section.proof')}</h2>{lines}"
+    )
+    controls = (
+        range_control(words, name, "offset", -100, 100, 5)
+        + range_control(words, name, "position", 0, 200, 3)
+        + range_control(words, name, "pair", 0, WIDTH // 2 - 1, 3)
+    )
+    filled = script_words(
+        words, (name, "alt.rotation"), *((name, f"figure.{each}") for each in ("turn", "sine", "cosine"))
+    )
+    claims = ("moves", "constant", *(f"proof-{line}" for line in _PROOF))
+    marked = {f"claim.{each}": inline_html(words.of(name, f"claim.{each}")) for each in claims}
+    data = {"width": WIDTH, "base": BASE, "words": filled | marked | claim_words(words)}
+    return chapter_page(words, name, controls, figures, data, app)
+
+
+def _proof_line(words: Words, line: str) -> str:
+    title, symbols, numbers = (
+        words.of("relative-projection", f"proof-{line}{part}") for part in ("", ".symbols", ".numbers")
+    )
+    return (
+        f'<section class="line">{html_of(title)}<div class="algebra">'
+        f'<div class="formula" tabindex="0">{html_of(symbols)}</div>'
+        f'<div class="formula" tabindex="0" data-part="numbers-{line}">{_numbered(numbers)}</div>'
+        f'</div><p class="claims"><span data-part="claim-proof-{line}"></span></p></section>'
+    )
+
+
+def chapter_page(words: Words, name: str, controls: str, figures: str, data: Mapping[str, Any], app: str) -> str:
+    """The page of a chapter: question, definition, controls, figures, takeaways; its script has the chapter's name."""
+    body = fill_template(
+        "chapter",
+        title=html.escape(words.title(name)),
+        question=html.escape(words.of(name, "question")),
+        definition=html_of(words.of(name, "definition")),
+        formula=html_of(words.of(name, "formula")),
+        no_script=words.of("site", "no-script"),
+        controls=controls,
+        figures=figures,
+        takeaways=html_of(words.of(name, "takeaways")),
+        about=words.of("site", "about"),
+        in_app=app_link(words, app, name),
+    )
+    prefix = "".join(part[0] for part in name.split("-"))  # of the app's query parameters
+    return whole_page(
+        words, words.title(name), words.of(name, "question"), body, {"prefix": prefix, **data}, name, name
+    )
+
+
+def range_control(words: Words, chapter: str, name: str, low: int, high: int, value: int, step: int = 1) -> str:
+    """A slider with its label and its value, named as the app's control."""
+    label = html.escape(words.label(chapter, name))
+    shown = f'<span><label for="{name}">{label}</label> <output for="{name}"></output></span>'
+    ends = f'min="{low}" max="{high}" step="{step}" value="{value}"'
+    return f'<div class="range">{shown}<input type="range" id="{name}" name="{name}" {ends}></div>'
+
+
+def claim_list(words: Words, names: Sequence[str]) -> str:
+    """The places of the badges of claims, under their heading."""
+    places = "".join(f'<span data-part="claim-{name}"></span>' for name in names)
+    return f'<div data-part="claims"><h2>{words.of("common", "claims")}</h2><p class="claims">{places}</p></div>'
+
+
+def claim_words(words: Words) -> dict[str, str]:
+    """Words of a badge."""
+    return script_words(words, *(("common", name) for name in ("holds", "fails", "badge.off-by", "measured.off-by")))
+
+
+def note(text: str) -> str:
+    """A line under a figure."""
+    return f'<div class="note">{html_of(text)}</div>'
+
+
+def heatmap_markup() -> str:
+    """HTML and style of the app's heatmap, in a template."""
+    component = read_component("heatmap")
+    return f'<template data-part="heatmap-markup"><style>{component.style}</style>{component.markup}</template>'
+
+
+def heatmap_words(words: Words) -> dict[str, str]:
+    """Words of the app's heatmap that all maps share."""
+    return {name: words.of("common", f"heatmap.{name}") for name in ("about", "whole", "hint")}
+
+
+def inline_html(text: str) -> str:
+    """A line of Markdown as HTML, without the paragraph around it."""
+    return html_of(text).removeprefix("<p>").removesuffix("</p>")
+
+
+def _numbered(text: str) -> str:
+    """A formula as MathML in which a script writes the numbers that the text names in braces."""
+    made = html_of(_NUMBER.sub(r"\\text{@\1@}", text))
+    return re.sub(r"<mtext>@([\w ]+?)@</mtext>", r'<mn data-number="\1"></mn>', made)
+
+
+NAME = "walk"
+EXAMPLE = "preset.cat"
+LINKS = {
+    "embedding": "sinusoidal-encoding",
+    "positions": "sinusoidal-encoding",
+    "residual": "transformer",
+    "feed-forward": "transformer",
+}
+"""Stages that a page of this site explains."""
+_EDIT = ("view.hide-key", "view.show-key")
+"""Words for what the graphs cannot do; without them the component does not offer it."""
+
+
+def walk_page(words: Words, translator: dict[str, Any], app: str) -> str:
+    """The page of the walk.
+
+    Args:
+        translator: data of the translator's page, whose model this page runs.
+    """
+    _, sections = read_words(NAME, words.language)
+    view = {name: text for name, text in sections.items() if name.startswith("view.") and name not in _EDIT}
+    data = common_data(words, PROBLEMS) | {
+        "walkWords": {name.removeprefix("view."): text for name, text in view.items()},
+        "links": {stage: [f"{name}.html", words.title(name)] for stage, name in LINKS.items()},
+        "example": words.of("translation", EXAMPLE),
+        **{name: translator[name] for name in ("files", "sizes", "heads")},
+    }
+    component = read_component(NAME)
+    button = f'<button type="submit">{words.of("translation", "translate")}</button>'
+    question = words.of(NAME, "question")
+    body = fill_template(
+        NAME,
+        title=html.escape(words.title(NAME)),
+        question=html.escape(question),
+        no_script=words.of("site", "no-script"),
+        controls=text_area(words.label(NAME, "text"), words.of(NAME, "placeholder")) + button,
+        examples=example_buttons(words, [words.of("translation", name) for name in PRESETS]),
+        preparing=words.of("site", "preparing"),
+        hint=html.escape(words.of(NAME, "hint")),
+        about=words.of("site", "about"),
+        in_app=app_link(words, app, NAME),
+        markup=f"<style>{component.style}</style>{component.markup}",
+    )
+    return whole_page(words, words.title(NAME), question, body, data, NAME, NAME)
