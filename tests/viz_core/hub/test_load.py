@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -108,29 +109,39 @@ def test_a_config_that_cannot_be_read(content: str, copy: Tiny, refused: Refused
     refused(path, "config.json of bert (cannot be read|does not)")
 
 
+CONFIG, PICTURES = "config.json", "preprocessor_config.json"
+# Family, file, changed fields, and why the model is refused.
+SPOILED: list[tuple[str, str, dict[str, Any], str]] = [
+    ("bert", CONFIG, {"model_type": None}, "does not say what kind"),
+    ("bert", CONFIG, {"model_type": "never-heard-of"}, "does not know"),
+    ("bert", CONFIG, {"model_type": ["bert"]}, "does not know"),
+    ("bert", CONFIG, {"model_type": "mine", "auto_map": {"AutoModel": "code.MyModel"}}, "never run here"),
+    ("bert", CONFIG, {"quantization_config": {"quant_method": "gptq"}}, r"quantised \(gptq\)"),
+    ("bert", CONFIG, {"num_attention_heads": 5}, "cannot be loaded"),
+    ("bert", CONFIG, {"num_attention_heads": "many"}, "cannot be loaded"),
+    ("bert", CONFIG, {"hidden_size": -1}, "cannot be loaded"),
+    ("bert", CONFIG, {"model_type": "mamba", "architectures": ["MambaForCausalLM"]}, "no attention|cannot be loaded"),
+    ("bert", CONFIG, {"model_type": "resnet"}, "no attention"),
+    ("bert", CONFIG, {"model_type": "swin"}, "windows or joins its patches"),
+    ("bert", CONFIG, {"model_type": "siglip2"}, "takes a picture and a text together"),
+    ("bert", CONFIG, {"model_type": "wav2vec2"}, "neither a text nor a picture by itself, nor a sound"),
+    ("whisper", PICTURES, {"n_fft": 10**12}, "cannot be right"),
+    ("whisper", PICTURES, {"chunk_length": "x"}, "cannot be right"),
+    ("whisper", PICTURES, {"hop_length": 0}, "cannot be right"),
+    ("whisper", PICTURES, {"feature_size": 80}, "does not belong"),
+    ("whisper", PICTURES, {"chunk_length": 7}, "does not belong"),
+    ("whisper", PICTURES, {"sampling_rate": 8000}, "does not belong"),
+    ("vit", PICTURES, {"crop_size": {"height": 60_000, "width": 60_000}}, f"The {PICTURES} of vit cannot be right"),
+    ("qwen3_vl", "video_preprocessor_config.json", {"size": {"shortest_edge": 10**8}}, "The video_.* cannot be right"),
+]
+
+
 @pytest.mark.attack("models")
-@pytest.mark.parametrize(
-    ("fields", "why"),
-    [
-        ({"model_type": None}, "does not say what kind"),
-        ({"model_type": "never-heard-of"}, "does not know"),
-        ({"model_type": ["bert"]}, "does not know"),
-        ({"model_type": "mine", "auto_map": {"AutoModel": "code.MyModel"}}, "never run here"),
-        ({"quantization_config": {"quant_method": "gptq"}}, r"quantised \(gptq\)"),
-        ({"num_attention_heads": 5}, "cannot be loaded"),
-        ({"num_attention_heads": "many"}, "cannot be loaded"),
-        ({"hidden_size": -1}, "cannot be loaded"),
-        ({"model_type": "mamba", "architectures": ["MambaForCausalLM"]}, "no attention|cannot be loaded"),
-        ({"model_type": "resnet"}, "no attention"),
-        ({"model_type": "swin"}, "windows or joins its patches"),
-        ({"model_type": "siglip2"}, "takes a picture and a text together"),
-        ({"model_type": "wav2vec2"}, "neither a text nor a picture by itself, nor a sound"),
-    ],
-)
-def test_configs_that_describe_nothing_for_us(
-    fields: dict[str, object], why: str, copy: Tiny, refused: Refused
+@pytest.mark.parametrize(("family", "file", "fields", "why"), SPOILED)
+def test_a_file_that_describes_nothing_for_us(
+    family: str, file: str, fields: dict[str, Any], why: str, copy: Tiny, refused: Refused
 ) -> None:
-    refused(change(copy("bert") / "config.json", **fields), why)
+    refused(change(copy(family) / file, **fields), why)
 
 
 @pytest.mark.attack("models")

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from tests.viz_core.hub.families import build
+from tests.viz_core.hub.families import build, hooks
 from viz_core.hub import HubError, HubModel, load_hub
 from viz_core.lab.circuits import MAX_PLACES, through_the_layers
 
@@ -50,9 +50,9 @@ def test_each_row_is_the_state_through_norm_and_head(family: str, tmp_path: Path
     model = load_hub(tmp_path, device="cpu")
     assert model.card.head == ("mask" if family.endswith("fills") else "words")
     run = model.run(TEXT, **({} if family.endswith("fills") else {"max_new_tokens": 0}))
-    listeners = hooks(model)
+    listeners = hooks(model.network)
     found = through_the_layers(model, run)
-    assert hooks(model) == listeners, "what listens sits on copies"
+    assert hooks(model.network) == listeners, "what listens sits on copies"
     assert found.residual < 1e-5
     assert len(found.tokens) == len(found.probabilities) == 3
     assert found.read == tuple(token.label for token in run.tokens)[-MAX_PLACES:]
@@ -70,10 +70,6 @@ def test_each_row_is_the_state_through_norm_and_head(family: str, tmp_path: Path
         followed = row.gather(-1, final_word[:, None])[:, 0]
         torch.testing.assert_close(torch.from_numpy(found.final_word[number]), followed)
     assert float((rows[0] - rows[-1]).abs().max()) > 1e-3, "rows that are all alike would prove nothing"
-
-
-def hooks(model: HubModel) -> int:
-    return sum(len(part._forward_hooks) + len(part._forward_pre_hooks) for part in model.engine.model.modules())
 
 
 @pytest.mark.parametrize("family", ["bert", "t5"])

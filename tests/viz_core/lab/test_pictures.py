@@ -21,7 +21,6 @@ from viz_core.lab.pictures import (
     token_in_layer,
     token_over_patches,
 )
-from viz_core.maps.distance import mean_attention_distance
 from viz_core.maps.rollout import attention_rollout
 from viz_core.models.vit import ViT
 from viz_core.pretrained import Classification, ImageClassifier, load_classifier
@@ -92,13 +91,6 @@ def test_heads_that_look_evenly_and_at_themselves() -> None:
     measured = heads_measured(model_with((3, 3)), run_of([torch.stack([itself, even])], (2, 2), 0))
     assert measured["entropy"][0].tolist() == pytest.approx([0.0, 2.0])
     assert measured["distance"][0].tolist() == pytest.approx([0.0, (3 + 3 + 3 * math.sqrt(2)) / 4])
-
-
-def test_heads_of_each_layer() -> None:
-    layers = random_layers(2, 3, 1 + 6)
-    measured = heads_measured(model_with((4, 4)), run_of(layers, (2, 3)))
-    assert measured["distance"].shape == measured["entropy"].shape == (2, 3)
-    torch.testing.assert_close(measured["distance"], mean_attention_distance(torch.stack(layers), (2, 3), (4, 4), 1))
 
 
 def test_what_is_refused() -> None:

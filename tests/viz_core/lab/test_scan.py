@@ -162,7 +162,7 @@ def test_induction_is_measured_on_random_tokens_that_repeat(tiny_model: TinyMode
 
 @pytest.mark.parametrize("vocabulary", [{"<unk>": 0, "dog": 1}, {"<unk>": 0, "a": 1, "<pad>": 2}])
 def test_a_vocabulary_with_few_words_is_scanned_with_the_induction_it_allows(
-    tiny_model: TinyModel, vocabulary: dict[str, int]
+    tiny_model: TinyModel, vocabulary: dict[str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = tiny_model("gpt2")
     engine: Any = model.engine
@@ -174,10 +174,6 @@ def test_a_vocabulary_with_few_words_is_scanned_with_the_induction_it_allows(
     other = replace(other, engine=replace(engine, tokenizer=tokenizer))
     assert len(read_repeats(other)) == (16 if "a" in vocabulary else 0)
     assert ("induction" in scan(other, ["dog a dog"]).kinds["decoder-self"].values) == ("a" in vocabulary)
-
-
-def test_a_model_of_few_tokens_cannot_repeat_any(tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch) -> None:
-    model = tiny_model("gpt2")
     monkeypatch.setattr(type(model.engine), "max_positions", lambda *_: 3)
     assert read_repeats(model) == []
 
@@ -194,6 +190,8 @@ def test_worth_is_what_switching_a_head_off_costs() -> None:
     model = load_hub("writer-en", device="cpu")
     kind = scan(model, TEXTS[:2], worth=1).kinds["decoder-self"]
     assert np.isnan(kind.values["worth"][1]).all()
+    assert np.isfinite(kind.summary("worth").mean).all()
+    assert np.isnan(kind.summary("worth").low).all(), "one text has no interval"
     run = model.run(TEXTS[0], max_new_tokens=0)
     without = without_heads(model, run, (("decoder.1.self", 2),))
     assert without.perplexity is not None
@@ -283,13 +281,6 @@ def test_nothing_to_scan_is_refused(tiny_model: TinyModel) -> None:
         scan(tiny_model("bert"), [])
     with pytest.raises(ValueError, match="batch of at least 1"):
         scan(tiny_model("bert"), TEXTS, batch=0)
-
-
-def test_one_text_has_no_interval() -> None:
-    summary = scan(load_hub("writer-en", device="cpu"), TEXTS[:1]).kinds["decoder-self"].summary("entropy")
-    assert np.isfinite(summary.mean).all()
-    assert np.isnan(summary.low).all()
-    assert np.isnan(summary.high).all()
 
 
 @pytest.mark.parametrize("family", ["bert", "mistral"])
