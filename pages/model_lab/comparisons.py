@@ -9,14 +9,15 @@ import streamlit as st
 
 from pages.model_lab.figures import beside_figure, distances_figure
 from pages.model_lab.inputs import run
-from pages.model_lab.models import hub_maps, hub_run, report_errors
+from pages.model_lab.models import errors_reported
 from pages.model_lab.result import before_writing
 from serving.requests.hub import HubModelSpec, HubRequest
 from ui.blocks.heads_off import head_switches, name_heads
 from ui.blocks.translation import choose_token
 from ui.blocks.two_sentences import Experiment, draw_experiment, read_sentences
 from ui.chapter.chapter import Chapter
-from ui.compute.models import evaluate, evaluate_model
+from ui.compute import models
+from ui.compute.models import evaluate, evaluate_model, map_groups
 from ui.compute.slots import compute_cached
 from ui.text.head_names import HeadNames, head_link
 from ui.text.markdown import escape
@@ -65,7 +66,7 @@ def maps_without(
     chapter: Chapter, request: HubRequest, off: tuple[str, ...], heads: HeadsOff, contribution_kind: ContributionKind
 ) -> tuple[tuple[MapGroup, ...], tuple[str, str]]:
     """The maps of a run without these heads, to compare with, and what both runs are."""
-    maps = hub_maps(replace(request, off=heads), current_language(), contribution_kind)
+    maps = map_groups(replace(request, off=heads), "model-lab", current_language(), contribution_kind)
     return maps, (chapter.common("with-all"), f"− {name_heads(off)}")
 
 
@@ -124,8 +125,9 @@ def maps_of_other(
 ) -> tuple[tuple[MapGroup, ...], tuple[str, ...]]:
     """The other input's maps, and the kinds that cannot be subtracted from the first's; none where the kinds differ."""
     if request.model == other.model:
-        return hub_maps(other, language, contribution_kind), ()
-    second = hub_maps(other, language, contribution_kind if evaluate(other, shows_contributions) else "")
+        return map_groups(other, "model-lab", language, contribution_kind), ()
+    shown = contribution_kind if evaluate(other, shows_contributions) else ""
+    second = map_groups(other, "model-lab", language, shown)
     if len(second) == len(groups) == 1 and second[0].id != groups[0].id:  # one is causal, the other is not
         return (replace(second[0], id=groups[0].id),), (groups[0].id,)
     if [group.id for group in second] != [group.id for group in groups]:
@@ -160,7 +162,10 @@ def _listed(chapter: Chapter, kind: KindCompared, label: str) -> None:
 
 def _compared(request: HubRequest, other: HubRequest) -> tuple[KindCompared, ...]:
     return compute_cached(
-        lambda: compare_heads(hub_run(request), hub_run(other)), compare_heads, (request, other), "measuring"
+        lambda: compare_heads(models.run(request, "hub_run"), models.run(other, "hub_run")),
+        compare_heads,
+        (request, other),
+        "measuring",
     )
 
 
@@ -187,4 +192,5 @@ def two_sentences(chapter: Chapter, card: HubCard, model: HubModelSpec) -> None:
             lambda count: evaluate_model(model, circuit, sentences, count),
         )
 
-    report_errors(chapter, lambda: draw_experiment(chapter, experiment()))
+    with errors_reported(chapter):
+        draw_experiment(chapter, experiment())

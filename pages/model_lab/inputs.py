@@ -9,11 +9,12 @@ from typing import Any
 
 import streamlit as st
 
-from pages.model_lab.models import choose_second_model, hub_run, load, read_one_text_each_way, report_errors
+from pages.model_lab.models import choose_second_model, errors_reported, load, read_one_text_each_way
 from serving.requests.hub import HubModelSpec, HubRequest
 from serving.requests.lab import HubOffer
 from serving.requests.request import Picture, SoundInput, VideoInput
 from ui.chapter.chapter import Chapter
+from ui.compute import models
 from ui.compute.pictures import read_picture, sample_picture
 from ui.compute.recordings import read_sound, read_video, sample_sound, sample_video
 from ui.text.errors import explain
@@ -211,7 +212,9 @@ def input_names(chapter: Chapter, first: HubRequest, second: HubRequest) -> tupl
 
 def run(chapter: Chapter, request: HubRequest) -> HubRun | None:
     """One recorded run, or None after an error message."""
-    return report_errors(chapter, lambda: hub_run(request))
+    with errors_reported(chapter):
+        return models.run(request, "hub_run")
+    return None
 
 
 def _writing(chapter: Chapter, control: InputControl) -> dict[str, Any]:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
 import streamlit as st
 
-from serving.requests.hub import HubModelSpec, HubRequest
+from serving.requests.hub import HubModelSpec
 from serving.requests.lab import HubOffer
 from ui.chapter.chapter import Chapter
-from ui.compute.models import local_model_kinds, local_models, map_groups, run, runner, typed_sources
+from ui.compute.models import local_model_kinds, local_models, runner, typed_sources
 from ui.compute.slots import load_or_stop
 from ui.streamlit_internals.script_run import joining_run
 from ui.text.errors import explain, first_line
@@ -21,12 +22,10 @@ from ui.text.model_card import licence_of, named_model, title_of
 from ui.text.numbers import half_width
 from ui.text.terms import device_name
 from ui.text.words import Words
-from viz_core.hub import HubCard, HubError, HubRun, check_name, check_revision, human_bytes
+from viz_core.hub import HubCard, HubError, check_name, check_revision, human_bytes
 from viz_core.hub.kinds import ModelKind, kind_named
 from viz_core.lab.runs import read_card
-from viz_core.maps.contributions import ContributionKind
 from viz_core.trace.coverage import group_uncovered, ranges
-from viz_core.view.map_group import MapGroup
 
 Result = TypeVar("Result")
 _BLINK = 0.4  # seconds; shorter work shows nothing
@@ -89,20 +88,6 @@ def hub_card(model: HubModelSpec, progress: Progress) -> HubCard:
     """
     runner().load(model, progress)
     return runner().evaluate_model(model, read_card)
-
-
-def hub_run(request: HubRequest) -> HubRun:
-    """A run with its trace.
-
-    Raises:
-        HubError: if this is not an input for this model.
-    """
-    return run(request, "hub_run")
-
-
-def hub_maps(request: HubRequest, language: str, contribution_kind: ContributionKind = "") -> tuple[MapGroup, ...]:
-    """The maps of a run as an attention view shows them."""
-    return map_groups(request, "model-lab", language, contribution_kind)
 
 
 def choose_model(chapter: Chapter, offer: HubOffer) -> HubModelSpec | None:
@@ -194,7 +179,9 @@ def _as_typed(chapter: Chapter, model: HubModelSpec, here: Collection[str]) -> H
     if not model.name:
         st.caption(chapter.words("no-name"))
         return None
-    checked = report_errors(chapter, lambda: HubModelSpec(check_name(model.name), check_revision(model.revision) or ""))
+    checked = None
+    with errors_reported(chapter):
+        checked = HubModelSpec(check_name(model.name), check_revision(model.revision) or "")
     if checked is None:
         return None
     if checked.name in here and not checked.revision:
@@ -206,9 +193,9 @@ def load(chapter: Chapter, model: HubModelSpec) -> HubCard | None:
     """The loaded model's card; None after an error message."""
     progress = Progress()
     label = chapter.words("loading", model=escape(title_of(model.name)))
-    return report_errors(
-        chapter, lambda: load_or_stop(lambda: with_progress(label, lambda: hub_card(model, progress), progress))
-    )
+    with errors_reported(chapter):
+        return load_or_stop(lambda: with_progress(label, lambda: hub_card(model, progress), progress))
+    return None
 
 
 def _go_ahead(chapter: Chapter, model: HubModelSpec) -> bool:
@@ -224,17 +211,17 @@ def _go_ahead(chapter: Chapter, model: HubModelSpec) -> bool:
     return True
 
 
-def report_errors(chapter: Chapter, work: Callable[[], Result]) -> Result | None:
-    """The result of `work`, or None after an error message."""
+@contextmanager
+def errors_reported(chapter: Chapter) -> Iterator[None]:
+    """Show a message in place of an error that a reader can do something about."""
     try:
-        return work()
+        yield
     except HubError as error:
         st.warning(explain(error), icon=":material/edit:")
     except ValueError as error:  # an absent device; the message names those there are
         st.error(explain(error), icon=":material/memory:")
     except (MemoryError, RuntimeError) as error:  # torch's own, when memory runs out in the middle
         st.error(chapter.words("failed", reason=first_line(error)), icon=":material/memory:")
-    return None
 
 
 def model_card(chapter: Chapter, card: HubCard) -> None:

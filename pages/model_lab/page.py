@@ -15,7 +15,7 @@ from pages.model_lab.comparisons import (
 )
 from pages.model_lab.inputs import input_names, read_inputs, read_second_inputs, run
 from pages.model_lab.media import in_picture, show_similarity, speech
-from pages.model_lab.models import choose_model, hub_maps, load, model_card
+from pages.model_lab.models import choose_model, load, model_card
 from pages.model_lab.parts import positions, sinks
 from pages.model_lab.result import (
     checked_maps,
@@ -31,7 +31,7 @@ from serving.requests.lab import hub_offer
 from ui.blocks.heads_off import head_buttons, heads_menu, toggle_head
 from ui.blocks.score_products import open_pair, score_products
 from ui.chapter.chapter import Chapter
-from ui.compute.models import evaluate, evaluate_model
+from ui.compute.models import evaluate, evaluate_model, map_groups
 from ui.text.words import current_language
 from ui.widgets.view_link import open_map, open_tokens
 from viz_core.hub.attention import attention_forward
@@ -69,13 +69,13 @@ with main:
 
 language = current_language()
 with waiting:
-    groups = hub_maps(request, language)
+    groups = map_groups(request, "model-lab", language)
 with menu():
     heads, off = choose_heads_off(chapter, card, request)
     contribution_kind = chapter.contributions_choice() if evaluate(request, shows_contributions) else ""
     other = read_second_inputs(chapter, offer, card, request, result)
 with waiting:
-    shown = hub_maps(request, language, contribution_kind)
+    shown = map_groups(request, "model-lab", language, contribution_kind)
 without = heads.read(off)
 beside: tuple[str, ...] = ()
 with maps:
