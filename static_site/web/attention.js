@@ -55,14 +55,14 @@ const FORMULAS = {
     const marginal = Array.from({ length: columns }, (_, column) => mean(Array.from({ length: rows }, (_, row) => weights[row * columns + column])));
     return Math.max(0, marginal.reduce((sum, p) => sum + bits(p), 0) - mean(entropies));
   },
-  distance: ({ columns, seen }, _, weights) => (seen ? meanDistance(weights, columns, seen) : null),
+  distance: ({ columns, image }, _, weights) => (image ? meanDistance(weights, columns, image) : null),
 };
 const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.length;
 
 /** Mean weight on the target of a role (`Target` in viz_core/maps/head_measure.py); null where the map has none. */
-function targetMass({ offset, keys }, weights, { rows, columns, onItself, separators, seen }) {
-  if (offset !== null && (!onItself || (offset && (rows < 2 || seen)))) return null;
-  const first = seen && !seen.special ? [] : [0];
+function targetMass({ offset, keys }, weights, { rows, columns, onItself, separators, image }) {
+  if (offset !== null && (!onItself || (offset && (rows < 2 || image)))) return null;
+  const first = image && !image.special ? [] : [0];
   const places = offset === null ? (keys === "separators" ? separators : first) : [offset];
   if (!places.length) return null;
   let sum = 0;
@@ -78,12 +78,12 @@ function targetMass({ offset, keys }, weights, { rows, columns, onItself, separa
  * Measures of one map by name, those of `viz_core.maps.register` that apply to it.
  *
  * @param {{name: string, unit: string, target: {offset: number, keys: string}}[]} register
- * @param {{rows: number, columns: number, onItself: boolean, separators: number[], seen: {grid: number[], special: number}, rowsSumToOne: boolean}} info
+ * @param {{rows: number, columns: number, onItself: boolean, separators: number[], image: {grid: number[], special: number}, rowsSumToOne: boolean}} info
  */
 export function measureMap(register, weights, info) {
   const entropies = Array.from({ length: info.rows }, (_, row) => weights.subarray(row * info.columns, (row + 1) * info.columns).reduce((sum, w) => sum + bits(w), 0));
   const values = register.map(({ name, target }) => [name, target ? targetMass(target, weights, info) : FORMULAS[name]?.(info, entropies, weights)]);
-  return Object.fromEntries(values.filter(([, value]) => value != null));
+  return Object.fromEntries(values.filter(([, value]) => (value ?? null) !== null));
 }
 
 /** Mean distance from a patch to the patches it attends to, in patches (Dosovitskiy 2021, figure 7). */
@@ -108,7 +108,7 @@ function meanDistance(weights, columns, { grid: [height, width], special }) {
 export function measuresOf(register, info, map, hasErrors) {
   const known = measureMap(register, map, info);
   const maximum = {
-    entropy: Math.log2(Math.max(2, info.columns)), distance: info.seen && Math.hypot(...info.seen.grid),
+    entropy: Math.log2(Math.max(2, info.columns)), distance: info.image && Math.hypot(...info.image.grid),
     information: Math.log2(Math.max(2, Math.min(info.rows, info.columns))),
   };
   const has = ({ name, unit }) => name in known || (hasErrors && unit === "accuracy");

@@ -20,8 +20,8 @@ function groupsOf(found) {
     makeGroup({
       id, label: data.labels[id], queriesLabel: queries.label, keysLabel: keys.label,
       queryTokens: queries.tokens, keyTokens: keys.tokens, queryWords: queries.words, keyWords: keys.words,
-      onItself: id !== "cross", calls: found.calls[id], errors: id === "cross" ? data.errors : null,
-      made: { model: data.model, revision: data.revision, text: found.sourceText },
+      onItself: id !== "cross", calls: found.calls[id], alignmentErrors: id === "cross" ? data.errors : null,
+      provenance: { model: data.model, revision: data.revision, text: found.sourceText },
     }),
   );
 }

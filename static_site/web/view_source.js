@@ -14,13 +14,13 @@ const SEPARATOR = new RegExp(`^(?:${JSON.parse(document.getElementById("data").t
 /**
  * A kind of maps, as `MapGroup` is in Python.
  *
- * @param kind {id, label, queriesLabel, keysLabel, queryTokens, keyTokens, queryWords, keyWords, onItself, calls, errors, seen: {image, grid, special}, made}
+ * @param kind {id, label, queriesLabel, keysLabel, queryTokens, keyTokens, queryWords, keyWords, onItself, calls, alignmentErrors, image: {pixels, grid, special}, provenance}
  */
 export function makeGroup(kind) {
   const rows = kind.queryTokens.length;
   const columns = kind.keyTokens.length;
   const separators = kind.keyTokens.flatMap((token, i) => (SEPARATOR.test(token) ? [i] : []));
-  const info = { rows, columns, onItself: kind.onItself, separators, seen: kind.seen ?? null };
+  const info = { rows, columns, onItself: kind.onItself, separators, image: kind.image ?? null };
   const computed = kind.calls.map(() => null);
   /** All maps of a layer, computed when someone looks. */
   const weights = (layer) => (computed[layer] ??= attentionWeights(kind.calls[layer]));
@@ -29,7 +29,7 @@ export function makeGroup(kind) {
 }
 
 /** The header's description of a group. */
-const describe = ({ calls, info, errors, ...group }, measures) => ({
+const describe = ({ calls, info, alignmentErrors, ...group }, measures) => ({
   id: group.id,
   label: group.label,
   queries_label: group.queriesLabel,
@@ -38,11 +38,11 @@ const describe = ({ calls, info, errors, ...group }, measures) => ({
   key_tokens: group.keyTokens,
   query_words: group.queryWords ?? null,
   key_words: group.keyWords ?? null,
-  measures: measuresOf(measures, info, group.mapOf(0, 0), Boolean(errors)),
+  measures: measuresOf(measures, info, group.mapOf(0, 0), Boolean(alignmentErrors)),
   exact: Math.max(info.rows, info.columns) <= MAX_TOKENS,
-  seen: info.seen && { grid: info.seen.grid, special: info.seen.special },
+  image: info.image && { grid: info.image.grid, special: info.image.special },
   layers: calls.map(({ heads }, layer) => ({ number: layer + 1, heads })),
-  made: group.made,
+  provenance: group.provenance,
 });
 
 /** The answer to one request, {kind, shape, values, ...notes}, or null where there is none. */
@@ -53,7 +53,7 @@ function answer(groups, measures, request) {
   if (!group || place[0] !== "0") return null;
   const { rows, columns } = group.info;
   if (kind === "map" || kind === "measures") return ofMap(group, measures, kind, heads, how, unit);
-  if (kind === "image") return group.info.seen && { kind: "bytes", ...group.info.seen.image };
+  if (kind === "image") return group.info.image && { kind: "bytes", ...group.info.image.pixels };
   const layer = Number(rest[0]);
   const call = group.calls[layer];
   if (!call) return null;
@@ -114,8 +114,8 @@ function thumbnails(group, register, layer) {
   let size = null;
   for (let head = 0; head < group.calls[layer].heads; head += 1) {
     const map = group.mapOf(layer, head);
-    const [written, read] = group.errors?.map((side) => 1 - side[layer][head]) ?? [];
-    measures.push({ ...measureMap(register, map, group.info), ...(group.errors ? { written, read } : {}) });
+    const [written, read] = group.alignmentErrors?.map((side) => 1 - side[layer][head]) ?? [];
+    measures.push({ ...measureMap(register, map, group.info), ...(group.alignmentErrors ? { written, read } : {}) });
     const { height, width, most } = pooled(map, rows, columns, THUMBNAIL);
     size = [height, width];
     pictures.push(Uint8Array.from(most, (weight) => Math.round(255 * Math.sqrt(Math.min(1, weight)))));
@@ -192,7 +192,7 @@ function stateOf(groups, { head: place, pin, look }, first, allowed) {
   const given = (look || "").split("~").map((each) => [each.split("-", 1)[0], each.slice(each.indexOf("-") + 1)]);
   const display = { ...first };
   for (const [name, value] of given) if (Object.hasOwn(allowed, name) && new RegExp(`^(?:${allowed[name]})$`, "u").test(value)) display[name] = value;
-  if (display.mode === "picture" && !info.seen) display.mode = "map";
+  if (display.mode === "picture" && !info.image) display.mode = "map";
   const chosen = [...display.heads.matchAll(/(\d+)\.(\d+)/g)];
   if (!chosen.every(([, i, j]) => Number(j) < (calls[i]?.heads ?? 0))) display.heads = "one";
   return { group, layer: Number(layer), head: Number(head), pins: isPinned ? pins : [], display };

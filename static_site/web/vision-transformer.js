@@ -79,8 +79,8 @@ function groupOf({ calls, seen }, name) {
   const { grid: [rows, columns] } = data.models[name].sizes;
   const tokens = ["[CLS]", ...Array.from({ length: rows * columns }, (_, i) => `${Math.floor(i / columns) + 1}, ${(i % columns) + 1}`)];
   const labels = { label: data.labels.self, queriesLabel: data.labels.queries, keysLabel: data.labels.keys };
-  const made = { model: name, revision: data.models[name].revision, text: "" };
-  return makeGroup({ id: GROUP, ...labels, queryTokens: tokens, keyTokens: tokens, onItself: true, calls, seen: { image: seen, grid: [rows, columns], special: 1 }, made });
+  const provenance = { model: name, revision: data.models[name].revision, text: "" };
+  return makeGroup({ id: GROUP, ...labels, queryTokens: tokens, keyTokens: tokens, onItself: true, calls, image: { pixels: seen, grid: [rows, columns], special: 1 }, provenance });
 }
 
 /** The most likely label and its probability. */

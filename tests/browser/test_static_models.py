@@ -36,7 +36,7 @@ CLASSIFIED = packing("""async ([content, name, off]) => {
   const maps = calls.map((call) => attentionWeights(call));
   const [rows, columns] = [calls[0].queries.length / calls[0].heads / calls[0].size, maps[0].length];
   const info = { rows, columns: rows, onItself: true, separators: [] };
-  info.seen = { grid: [Math.sqrt(rows - 1), Math.sqrt(rows - 1)], special: 1 };
+  info.image = { grid: [Math.sqrt(rows - 1), Math.sqrt(rows - 1)], special: 1 };
   const measure = (map, head) => measureMap(register, map.subarray(head * rows * rows, (head + 1) * rows * rows), info);
   const measures = maps.map((map) => Array.from({ length: calls[0].heads }, (_, head) => measure(map, head)));
   return { pixels: pack(found.pixels), probabilities: found.probabilities, maps: maps.map(pack), measures };

@@ -151,11 +151,11 @@ def _describe(group: MapGroup) -> dict[str, Any]:
             for each in group.measures
         ],
         "exact": group.sent_whole,
-        "seen": group.image and {"grid": group.image.grid, "special": group.image.num_special},
+        "image": group.image and {"grid": group.image.grid, "special": group.image.num_special},
         "layers": [
             {"number": call.layer + 1, "heads": call.num_heads}
             | ({"rule": _RULES.get(call.rule, ""), "signed": True} if call.signed else {})
             for call in group.calls
         ],
-        "made": asdict(group.provenance),
+        "provenance": asdict(group.provenance),
     }

@@ -166,7 +166,7 @@ export const pooledBy = ({ queries, keys }) => (queries.size > 1 || keys.size > 
 function madeLines(/** @type {View} */ view, inputs = [...new Set(view.plots.map((plot) => plot.source.input).concat(comparedWith(view)?.input ?? 0))]) {
   const { words } = view;
   const lines = inputs.flatMap((input) => {
-    const { model, revision, text } = groupOf(view, input, view.state.group).made;
+    const { model, revision, text } = groupOf(view, input, view.state.group).provenance;
     const by = model && words.text(revision ? "made_by_revision" : "made_by", { model, revision });
     return [by, text && words.text("made_of", { text })];
   });

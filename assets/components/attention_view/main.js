@@ -97,7 +97,7 @@ function stateFits(/** @type {View} */ view) {
   const found = groupOf(view, 0, group);
   if (!found || !hasHead(found, layer, head)) return false;
   const counts = { query: found.query_tokens.length, key: found.key_tokens.length };
-  if (view.state.display.mode === "picture" && !found.seen) return false;
+  if (view.state.display.mode === "picture" && !found.image) return false;
   return pinsOf(view).every(({ axis, index }) => index < counts[axis]);
 }
 

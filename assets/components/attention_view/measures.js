@@ -115,7 +115,7 @@ export const filterNames = (/** @type {View} */ view) => [
 /** A word about a measure, "measure" its name or "about" what it says; of a picture its own where it has one. */
 export function measureWord(/** @type {View} */ view, kind, name) {
   const own = `${kind}_${name}_picture`;
-  return view.words.text(openGroup(view).seen && view.words.has(own) ? own : `${kind}_${name}`);
+  return view.words.text(openGroup(view).image && view.words.has(own) ? own : `${kind}_${name}`);
 }
 
 /** The number of a measure with its unit. */

@@ -38,7 +38,7 @@ function weightsOver(/** @type {View} */ view, source) {
 export function cellsOver(/** @type {View} */ view, source) {
   const { axis, units } = restingUnits(view);
   const axes = axesOf(view, source.input);
-  const { seen } = groupOf(view, source.input, source.group);
+  const { image } = groupOf(view, source.input, source.group);
   const first3 = units.slice(0, 3).map(axes[axis].nameInText).join(" + ");
   const name = () => (units.length > 3 ? `${first3} …` : first3);
   const first = () => units[0];
@@ -53,7 +53,7 @@ export function cellsOver(/** @type {View} */ view, source) {
   const shape = axis === "query" ? { rows: 1, columns: far.count, queries: own, keys: far } : { rows: far.count, columns: 1, queries: far, keys: own };
   const values = weights ?? new Float32Array(far.count);
   const grades = new Uint8Array(far.count).fill(weights ? EXACT : UNKNOWN);
-  return finishCells(view, { ...shape, values, grades, signed: false, seen, units, axis });
+  return finishCells(view, { ...shape, values, grades, signed: false, image, units, axis });
 }
 
 /** The largest weight on any patch: the end of the colour scale. */
@@ -77,7 +77,7 @@ function imageOf(/** @type {View} */ view, input, group) {
 
 /** Where the picture and the tokens without a place go. */
 export function layOutOver(cells, width, family) {
-  const { grid: [rows, columns], special } = cells.seen;
+  const { grid: [rows, columns], special } = cells.image;
   const room = Math.min(width, LARGEST_PICTURE) - 2;
   const exact = Math.min(room / columns, LARGEST_PICTURE / rows);
   const cell = exact >= SEPARATE ? Math.floor(exact) : exact;
@@ -162,7 +162,7 @@ export function drawOver(context, /** @type {View} */ view, { source, cells, lay
   const peak = peakOf(cells.values, special);
   const box = { x: layout.left, y: layout.top, width: layout.right - layout.left, height: layout.bottom - layout.top };
   const patches = cells.exact ? cells.values.subarray(special) : null;
-  paintField(context, imageOf(view, source.input, source.group), cells.seen.grid, patches, peak, paint, view.state.display.patches, box);
+  paintField(context, imageOf(view, source.input, source.group), cells.image.grid, patches, peak, paint, view.state.display.patches, box);
   context.textAlign = "left";
   context.textBaseline = "middle";
   for (const [token, chip] of layout.chips.entries()) {
@@ -196,7 +196,7 @@ export function drawOverMarks(context, /** @type {View} */ view, { cells, layout
 export function paintOverThumbnail(context, /** @type {View} */ view, layer, head, size) {
   const { group } = view.state;
   const source = { input: 0, group, heads: [[layer, head]], how: "mean" };
-  const { grid: [rows, columns], special } = openGroup(view).seen;
+  const { grid: [rows, columns], special } = openGroup(view).image;
   const weights = weightsOver(view, source);
   if (!weights) return false;
   const cell = size / Math.max(rows, columns);

@@ -150,7 +150,7 @@ export function zoomOf(/** @type {View} */ view) {
 export const pinsOf = (/** @type {View} */ view) => view.state.pins.map((pin) => ({ axis: pin[0] === "q" ? "query" : "key", index: Number(pin.slice(1)) }));
 
 /** Whether attention lies over a picture. */
-export const onPicture = (/** @type {View} */ view) => view.state.display.mode === "picture" && Boolean(openGroup(view).seen);
+export const onPicture = (/** @type {View} */ view) => view.state.display.mode === "picture" && Boolean(openGroup(view).image);
 
 /** By which rule a layer weighs keys; "" of signed maps from a file, which does not say. */
 export function ruleOf(/** @type {View} */ view, layer) {

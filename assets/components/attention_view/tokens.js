@@ -120,9 +120,9 @@ export function axesOf(/** @type {View} */ view, input = 0) {
 }
 
 /** How a patch of a picture is called in a sentence; its token is no more than two numbers. */
-function patchNames(/** @type {View} */ view, { seen }, tokens) {
-  if (!seen) return undefined;
-  const { special, grid: [, columns] } = seen;
+function patchNames(/** @type {View} */ view, { image }, tokens) {
+  if (!image) return undefined;
+  const { special, grid: [, columns] } = image;
   const place = (patch) => ({ row: Math.floor(patch / columns) + 1, column: (patch % columns) + 1 });
   return (unit) => (unit < special ? visible(tokens[unit]) : view.words.text("patch", place(unit - special)));
 }

@@ -80,7 +80,7 @@ export function renderTools(/** @type {View} */ view) {
   if (parts.filter !== parts.filter.getRootNode().activeElement) parts.filter.value = display.filter;
 
   const over = onPicture(view);
-  chooseDisplay(view, parts.mode, "mode", [...(openGroup(view).seen ? ["picture"] : []), "map", "links"]);
+  chooseDisplay(view, parts.mode, "mode", [...(openGroup(view).image ? ["picture"] : []), "map", "links"]);
   parts.patches.hidden = !over;
   chooseDisplay(view, parts.patches, "patches", ["exact", "smooth", "off"]);
   parts.nearer.hidden = parts.farther.hidden = over;

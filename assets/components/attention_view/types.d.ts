@@ -26,13 +26,13 @@ interface Display {
 interface ViewState { group: string; layer: number; head: number; pins: string[]; display: Display }
 
 interface Measure { name: string; unit: string; maximum: number; signed?: boolean }
-interface Seen { grid: [rows: number, columns: number]; special: number }
+interface MapImage { grid: [rows: number, columns: number]; special: number }
 /** A kind of maps, with the tokens of both sides and its layers. */
 interface Group {
   id: string; label: string; queries_label: string; keys_label: string; query_tokens: string[]; key_tokens: string[];
-  query_words: number[] | null; key_words: number[] | null; exact: boolean; measures: Measure[]; seen: Seen | null;
+  query_words: number[] | null; key_words: number[] | null; exact: boolean; measures: Measure[]; image: MapImage | null;
   layers: { number: number; heads: number; rule?: string; signed?: boolean }[];
-  made: { model: string; revision: string; text: string };
+  provenance: { model: string; revision: string; text: string };
 }
 interface Base { language: string; words: Record<string, string>; inputs: string[]; beside: string[]; groups: Group[][] }
 /** The answer to a request; numbers, and what its kind adds. */
@@ -80,7 +80,7 @@ interface Source { input: number; group: string; heads: Head[]; how: string; uni
 /** The cells of a part of a map, each with how well it is known. */
 interface Cells {
   rows: number; columns: number; queries: Side; keys: Side; values: Float32Array; grades: Uint8Array; exact?: boolean; signed?: boolean;
-  differs?: boolean; input?: number; alone?: Set<number>; seen?: Seen; units?: number[]; axis?: Axis;
+  differs?: boolean; input?: number; alone?: Set<number>; image?: MapImage; units?: number[]; axis?: Axis;
   weight?(row: number, column: number): number; write?(row: number, column: number): string;
 }
 interface Link { row: number; column: number; weight: number; head: number }
