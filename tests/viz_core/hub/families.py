@@ -328,6 +328,15 @@ def hooks(model: Any) -> int:
     return sum(len(part._forward_hooks) + len(part._forward_pre_hooks) for part in model.modules())
 
 
+@torch.no_grad()
+def zero_head(model: Any, site: str, head: int) -> None:
+    """Set the columns of a head, of four, in its layer's output projection to zero."""
+    projection = projection_of(model, site)
+    columns = projection.weight.T if type(projection).__name__ == "Conv1D" else projection.weight
+    width = columns.shape[1] // 4
+    columns[:, head * width : (head + 1) * width] = 0
+
+
 def projection_of(model: Any, site: str) -> Any:
     """The output projection of the layer at a site."""
     layer = next(module for module in model.modules() if site_of(module) == site)

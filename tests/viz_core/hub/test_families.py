@@ -27,7 +27,7 @@ from tests.viz_core.hub.families import (
     inputs_of,
     maps_of,
     output_of,
-    projection_of,
+    zero_head,
 )
 from tests.viz_core.hub.measured_table import ARCHITECTURES, measure, written_rows
 from tests.viz_core.hub.tiny_talkers import TWO_TOWERS
@@ -147,10 +147,7 @@ def test_a_head_that_is_off_is_its_columns_of_the_output_projection_at_zero(fami
     before = output_of(model(**inputs))
     with intervene({site: off(2)}):
         found = output_of(model(**inputs))
-    projection = projection_of(model, site)
-    columns = projection.weight.T if type(projection).__name__ == "Conv1D" else projection.weight
-    width = columns.shape[1] // 4
-    columns[:, 2 * width : 3 * width] = 0
+    zero_head(model, site, 2)
     torch.testing.assert_close(found, output_of(model(**inputs)), atol=1e-6, rtol=0)
     assert float((found - before).abs().max()) > 1e-3
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from tests.viz_core.hub.families import projection_of
+from tests.viz_core.hub.families import zero_head
 from viz_core.hub import HubModel
 from viz_core.lab.heads_off import perplexity, switchable, without_heads
 
@@ -24,11 +24,7 @@ def cut(model: HubModel, *heads: tuple[str, int]) -> Any:
     """A copy of the model with the columns of these heads at zero."""
     whole = copy.deepcopy(model.engine.model)
     for site, head in heads:
-        weight = projection_of(whole, site).weight
-        columns = weight.T if type(projection_of(whole, site)).__name__ == "Conv1D" else weight
-        width = columns.shape[1] // 4
-        with torch.no_grad():
-            columns[:, head * width : (head + 1) * width] = 0
+        zero_head(whole, site, head)
     return whole
 
 
