@@ -109,6 +109,7 @@ def test_a_chapter_is_added(tmp_path: Path) -> None:
         encoding="utf-8",
     )
     contract_tests(tmp_path, "tests/pages/softmax_temperature", "tests/ui/test_contents.py", "tests/test_structure.py")
+    contract_tests(tmp_path, "tests/pages/test_contract.py", "-k", name)
 
 
 def test_a_language_is_added(tmp_path: Path) -> None:

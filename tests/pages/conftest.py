@@ -8,16 +8,12 @@ from pathlib import Path
 import pytest
 import streamlit as st
 from huggingface_hub import constants
-from streamlit import config
 from streamlit.testing.v1 import AppTest
 
 from serving.compute.slots import reset_singletons
-from tests import app_test  # noqa: F401
-from tests.pages.reading import follow_link
 from tests.tiny_vit import COLOUR, GREY, write_tiny_vit
+from tests.visits import Visits, open_chapter
 from viz_core.pretrained import shipped
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 def forget_models() -> None:
@@ -67,20 +63,11 @@ def small_vision_models(vision_checkpoints: Path, monkeypatch: pytest.MonkeyPatc
 
 @pytest.fixture(scope="session")
 def open_page() -> Callable[..., AppTest]:
-    """open_page("transformer", **query_params): the app with that chapter open, run once without an exception.
+    """A page of a test's own, to change: see `open_chapter`."""
+    return open_chapter
 
-    All its sections are open, as with the switch "Open all", unless `open-all` is given.
-    """
 
-    def run(chapter: str, **query_params: str) -> AppTest:
-        app = AppTest.from_file(str(ROOT / "ui" / "app" / "main.py"), default_timeout=120)
-        for name, value in (({} if chapter == "home" else {"open-all": "true"}) | query_params).items():
-            app.query_params[name] = value
-        if chapter != "home":
-            follow_link(app, chapter)
-        config.set_option("client.showErrorDetails", "full")  # a page that fails says why
-        app.run()
-        assert not app.exception, [error.message for error in app.exception]
-        return app
-
-    return run
+@pytest.fixture(scope="session")
+def visits() -> Visits:
+    """Pages that are only read, each opened once."""
+    return Visits()

@@ -65,13 +65,13 @@ def figure_names(app: AppTest) -> list[str]:
     return [_name(proto.id, "figure") for proto in components(app, "chart")]
 
 
-def claim_names(app: AppTest) -> list[str]:
-    """The names of the claims shown, as in `claim.NAME` of the words, in reading order."""
+def claim_names(app: AppTest, failing: bool = False) -> list[str]:
+    """The names of the claims shown, or of those that fail, as in `claim.NAME` of the words, in reading order."""
     found: list[str] = []
 
     def walk(block: Any) -> None:
         for child in getattr(block, "children", {}).values():
-            if "-claim-" in (key := getattr(child.proto, "id", "")):
+            if "-claim-" in (key := getattr(child.proto, "id", "")) and key.endswith("-fails" if failing else ""):
                 found.append(_name(key, "claim"))
             walk(child)
 

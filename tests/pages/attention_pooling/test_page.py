@@ -163,3 +163,10 @@ def test_a_link_to_a_former_tab_opens_its_section(open_page: OpenPage) -> None:
     app = open_page(CHAPTER, **{"ap-section": LEARN, "open-all": "false"})
     assert "learn" in figure_names(app)
     assert "plane" not in figure_names(app)
+
+
+def test_a_width_unlike_the_other_turns_the_badge_of_a_round_kernel(open_page: OpenPage) -> None:
+    """Broken by the chapter's own sliders, beside which the page says why."""
+    app = open_page("attention-pooling", **{"ap-section": "In the plane", "ap-width-x": "1.5"})
+    assert [claim for claim, holds in badges(app).items() if not holds] == ["rotating both by 30° changes no weight"]
+    assert "directions differ, so a rotation changes the weights" in texts(app)

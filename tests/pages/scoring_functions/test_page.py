@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from streamlit.testing.v1 import AppTest
@@ -299,3 +300,10 @@ def test_nonsense_in_the_address_is_a_sentence(open_page: OpenPage, parameter: s
     app = open_page(CHAPTER, **{parameter: "<script>alert(1)</script> `x` $y$"})
     assert len(app.warning) == 1
     assert "\\<script" in app.warning[0].value  # shown, not obeyed
+
+
+def test_a_wrong_gradient_is_drawn(open_page: OpenPage) -> None:
+    key = load_words(CHAPTER, "en")("option.no-delta")
+    app = open_page("scoring-functions", **{"sf-section": "Masks", "sf-break-mask": key})
+    (_, (right, *_)), (_, (wrong, *_)) = (*charts(app, "gradient"), *charts(app, "broken-gradient"))
+    assert not np.array_equal(right["z"], wrong["z"])

@@ -1,11 +1,13 @@
-"""Links from before choices were moved or renamed open what they opened."""
+"""What an address or the environment asks for: former links, fractions for whole numbers, a device that is absent."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 from streamlit.testing.v1 import AppTest
+
+from serving.compute.slots import reset_singletons
 
 OpenPage = Callable[..., AppTest]
 
@@ -75,3 +77,61 @@ def test_a_link_to_a_section_that_was_dropped_opens_its_chapter(
     assert not app.exception
     assert not app.error
     assert not app.warning
+
+
+@pytest.fixture
+def nothing_cached() -> Iterator[None]:
+    reset_singletons()
+    yield
+    reset_singletons()
+
+
+@pytest.mark.parametrize(
+    ("chapter", "params", "device", "sentence"),
+    [
+        ("home", {}, "cuda:7", "ATLAS_DEVICE='cuda:7' is not on this machine"),
+        ("architectures", {"a-section": "Stopwatch"}, "cuda:7", "ATLAS_DEVICE='cuda:7'"),
+        ("sinusoidal-encoding", {"se-section": "On a sentence"}, "quantum", "ATLAS_DEVICE='quantum' is not a device"),
+        ("transformer", {}, "quantum", "ATLAS_DEVICE='quantum' is not a device"),
+    ],
+)
+@pytest.mark.usefixtures("nothing_cached")
+def test_an_absent_device_is_a_sentence(
+    open_page: OpenPage,
+    monkeypatch: pytest.MonkeyPatch,
+    chapter: str,
+    params: dict[str, str],
+    device: str,
+    sentence: str,
+) -> None:
+    monkeypatch.setenv("ATLAS_DEVICE", device)
+    app = open_page(chapter, **params)
+    assert any(sentence in error.value.replace("\\", "") for error in app.error)
+
+
+PARTS = [
+    ("relative-projection", {"rp-offset": "3.5"}, "Offset δ = 3.5", "use a whole number from −100 to 100. This is 3."),
+    ("relative-projection", {"rp-base": "99.9"}, "Base = 99.9", "use a whole number from 2 to 1,000,000. This is 99."),
+    ("relative-projection", {"rp-offset": "5.2"}, "Offset δ = 5.2", "to 100. This is 5."),  # cut to the default
+    ("sinusoidal-encoding", {"se-n": "59.5"}, "Positions n = 59.5", "use a whole number from 1 to 2,000. This is 59."),
+]
+
+
+@pytest.mark.parametrize(("chapter", "params", "named", "sentence"), PARTS)
+def test_a_part_where_a_whole_number_is_wanted_is_cut_off_visibly(
+    open_page: OpenPage, chapter: str, params: dict[str, str], named: str, sentence: str
+) -> None:
+    app = open_page(chapter, **params)
+    notes = [caption.value.replace("\\", "") for caption in app.caption if "The address asks for" in caption.value]
+    assert len(notes) == 1
+    assert named in notes[0]
+    assert notes[0].endswith(sentence)
+    app.run()
+    assert not [caption for caption in app.caption if "The address asks for" in caption.value]
+
+
+@pytest.mark.parametrize("value", ["7", "7.0", "-12"])
+def test_whole_numbers_need_no_note(open_page: OpenPage, value: str) -> None:
+    app = open_page("relative-projection", **{"rp-offset": value})
+    assert app.slider(key="rp-offset").value == int(float(value))
+    assert not [caption for caption in app.caption if "The address asks for" in caption.value]
