@@ -40,7 +40,7 @@ def check_norm_inputs(norm: nn.Module, norm_shape: tuple[int, ...], **named: Ten
             raise ValueError(f"{name}: expected {weight.dtype} as the norm's weights are, got {X.dtype}")
         check_device(**{name: X}, weights=weight)
     shapes = [tuple(X.shape) for X in named.values()]
-    if len(set(shapes)) > 1:
+    if any(shape != shapes[0] for shape in shapes):  # lengths may be symbols, which no set takes
         raise ValueError(f"expected {' and '.join(named)} of one shape, got {' and '.join(map(str, shapes))}")
 
 

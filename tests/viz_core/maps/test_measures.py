@@ -1,10 +1,12 @@
-import math
+"""Fingerfingerprints: by hand, against whole maps, and block by block."""
 
+from __future__ import annotations
+
+import math
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-
 from viz_core.maps.measures import (
     attention_entropy,
     diagonal_mass,
@@ -13,7 +15,19 @@ from viz_core.maps.measures import (
     target_mass,
     total_variation,
 )
-
+from viz_core.maps.distance import Patches, mean_attention_distance
+from viz_core.maps.fingerprints import measure_layer, row_sum_error
+from viz_core.maps.measures import (
+    attention_entropy,
+    combine_heads,
+    diagonal_mass,
+    key_mass,
+    offset_mass,
+    query_information,
+)
+from viz_core.trace import AttentionCall, attend, record, record_weights
+from itertools import product
+from viz_core.maps.distance import mean_attention_distance, uniform_attention_distance
 
 def test_entropy_of_rows_worked_by_hand():
     weights = torch.tensor(
@@ -45,10 +59,6 @@ def test_entropy_of_masked_and_certain_rows_is_a_positive_zero():
 def test_entropy_refuses_negative_weights_and_says_which():
     with pytest.raises(ValueError, match=r"none below 0, got -0\.5"):
         attention_entropy(torch.tensor([[1.5, -0.5]]))
-
-
-def test_entropy_of_no_queries_is_empty():
-    assert attention_entropy(torch.zeros(2, 0, 3)).shape == (2, 0)
 
 
 def test_diagonal_mass_worked_by_hand():
@@ -108,3 +118,165 @@ def test_total_variation_by_hand(shapes_unchecked: None) -> None:
     assert total_variation(torch.stack([one, other]), torch.stack([one, one])).tolist() == [0.0, pytest.approx(0.625)]
     with pytest.raises(ValueError, match=r"two maps of one size, got \(2, 2\) and \(2, 3\)"):
         total_variation(one, torch.zeros(2, 3))
+
+
+# MERGED: test_fingerprints: 
+def call_of(weights: torch.Tensor, site: str = "encoder.0.self") -> AttentionCall:
+    with record() as trace:
+        record_weights(weights[None], site)
+    return trace[site]
+
+
+def random_call(queries: int, keys: int, heads: int = 3, *, causal: bool = False) -> AttentionCall:
+    with record() as trace:
+        q, k = torch.randn(2, heads, queries, 8) * 2, torch.randn(2, heads, keys, 8)
+        attend(q, k, k, site="encoder.0.self", causal=causal)
+    return trace["encoder.0.self"]
+
+
+@pytest.mark.parametrize("block", [1, 2**9, 2**18])
+@pytest.mark.parametrize(("queries", "keys"), [(9, 9), (1, 1), (70, 70), (7, 5), (66, 70)])
+def test_blocks_measure_what_whole_maps_do(
+    block: int, queries: int, keys: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("viz_core.maps.fingerprints._BLOCK_WEIGHTS", block)
+    square = queries == keys
+    call = random_call(queries, keys, causal=square)
+    weights = call.weights()[1]
+    measured = measure_layer(call, row=1, on_itself=square, separators=(0, keys - 1) if keys > 1 else ())
+
+    def column(name: str) -> torch.Tensor:
+        return torch.tensor([fingerprint[name] for fingerprint in measured.fingerprints])
+
+    torch.testing.assert_close(measured.overview, call.overview(64)[1])
+    torch.testing.assert_close(column("entropy"), attention_entropy(weights).mean(dim=-1), atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(column("first"), key_mass(weights, [0]))
+    if keys > 1:
+        torch.testing.assert_close(column("separator"), key_mass(weights, [0, keys - 1]))
+    if square:
+        torch.testing.assert_close(column("diagonal"), diagonal_mass(weights))
+    else:
+        torch.testing.assert_close(column("information"), query_information(weights), atol=1e-5, rtol=1e-4)
+    if square and queries > 1:
+        torch.testing.assert_close(column("previous"), offset_mass(weights, -1))
+        torch.testing.assert_close(column("next"), offset_mass(weights, 1))
+
+
+@pytest.mark.parametrize("block", [1, 2**9, 2**18])
+@pytest.mark.parametrize("special", [0, 1, 3])
+def test_heads_over_a_picture_are_measured_by_how_far_they_look(
+    block: int, special: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("viz_core.maps.fingerprints._BLOCK_WEIGHTS", block)
+    tokens = special + 4 * 5
+    call = random_call(tokens, tokens)
+    fingerprints = measure_layer(call, patches=Patches((4, 5), special)).fingerprints
+    expected = mean_attention_distance(call.weights()[0], (4, 5), (1, 1), special)
+    assert [fingerprint["distance"] for fingerprint in fingerprints] == pytest.approx(expected.tolist(), abs=1e-5)
+    assert not any({"previous", "next"} & fingerprint.keys() for fingerprint in fingerprints)
+    assert all(("first" in fingerprint) == (special > 0) for fingerprint in fingerprints)
+
+
+def test_a_patch_that_looks_at_no_patch_has_no_distance() -> None:
+    weights = torch.zeros(2, 5, 5)
+    weights[0, :, 0] = 1  # everyone looks at the class token
+    weights[1, 1:, 0] = 1
+    weights[1, 1] = torch.tensor([0.5, 0, 0, 0, 0.5])  # one patch looks at the far corner
+    fingerprints = measure_layer(call_of(weights), patches=Patches((2, 2), 1)).fingerprints
+    assert [fingerprint["distance"] for fingerprint in fingerprints] == pytest.approx([0, math.sqrt(2)])
+
+
+def test_what_cannot_be_measured_is_refused() -> None:
+    with pytest.raises(ValueError, match="as many queries as keys, got 3 and 2"):
+        measure_layer(random_call(3, 2))
+    with pytest.raises(ValueError, match="1 special tokens and 2 x 2 patches, a side of 5"):
+        measure_layer(random_call(4, 4), patches=Patches((2, 2), 1))
+
+
+def test_offsets_key_mass_and_combinations_by_hand() -> None:
+    weights = torch.tensor([[0.5, 0.3, 0.2], [0.1, 0.6, 0.3], [0.4, 0.4, 0.2]])
+    assert offset_mass(weights, 0).item() == pytest.approx(1.3 / 3)
+    assert offset_mass(weights, -1).item() == pytest.approx((0.1 + 0.4) / 2)
+    assert offset_mass(weights, 2).item() == pytest.approx(0.2)
+    assert key_mass(weights, [0, 2, 2]).item() == pytest.approx((0.7 + 0.4 + 0.6) / 3)
+    both = torch.stack([weights, weights.flip(0)])
+    torch.testing.assert_close(combine_heads(both, "mean")[0], torch.tensor([0.45, 0.35, 0.2]))
+    torch.testing.assert_close(combine_heads(both, "max")[0], torch.tensor([0.5, 0.4, 0.2]))
+
+
+def test_wrong_arguments_are_refused_with_what_was_expected(shapes_unchecked: None) -> None:
+    with pytest.raises(ValueError, match="more than 3, got shape"):
+        offset_mass(torch.zeros(3, 3), 3)
+    with pytest.raises(ValueError, match="keys: expected 0 to 2, got \\[3\\]"):
+        key_mass(torch.zeros(2, 3), [3])
+    with pytest.raises(ValueError, match="at least one query"):
+        key_mass(torch.zeros(0, 3), [0])
+    with pytest.raises(ValueError, match="with a head"):
+        combine_heads(torch.zeros(0, 2, 2), "mean")
+    with pytest.raises(ValueError, match="'mean' or 'max', got 'sum'"):
+        combine_heads(torch.zeros(1, 2, 2), "sum")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("queries", "keys"), [(1, 1), (7, 5), (600, 600), (1100, 300)])
+@pytest.mark.parametrize("head", [0, 2])
+def test_one_wrong_row_of_one_head_is_noticed_wherever_it_is(queries: int, keys: int, head: int) -> None:
+    weights = torch.rand(3, queries, keys).softmax(dim=-1)
+    sound = call_of(weights, "decoder.0.cross")
+    found = measure_layer(sound, on_itself=False).row_error
+    assert found == pytest.approx(row_sum_error([sound]), abs=1e-7)
+    assert found < 1e-5
+    for row in {0, queries // 2, queries - 1}:
+        broken = weights.clone()
+        broken[head, row] *= 0.75
+        assert measure_layer(call_of(broken, "decoder.0.cross"), on_itself=False).row_error == pytest.approx(0.25)
+        broken[head, row, -1] = torch.nan
+        assert math.isnan(row_sum_error([sound, call_of(broken), sound]))
+
+
+def test_a_row_that_may_see_no_key_is_no_error() -> None:
+    weights = torch.tensor([[[0.0, 0.0], [0.25, 0.75]], [[1.0, 0.0], [0.5, 0.5]]])
+    assert measure_layer(call_of(weights)).row_error == 0.0
+
+
+# MERGED: test_distance: Attention distance against loops over patches, and the uniform baseline by hand.
+def test_against_loops() -> None:
+    weights = torch.randn(2, 3, 7, 7).softmax(dim=-1)
+    found = mean_attention_distance(weights, (2, 3), (4, 5))
+    places = [(4.0 * r, 5.0 * c) for r in range(2) for c in range(3)]
+    for layer, head in product(range(2), range(3)):
+        total = 0.0
+        for i in range(6):
+            w = [float(weights[layer, head, 1 + i, 1 + j]) for j in range(6)]
+            total += sum(w[j] * math.dist(places[i], places[j]) for j in range(6)) / sum(w)
+        assert found[layer, head] == pytest.approx(total / 6, abs=1e-5)
+
+
+def test_each_to_itself_is_zero_and_each_to_its_neighbour_one_patch() -> None:
+    itself = torch.eye(5)
+    assert mean_attention_distance(itself, (2, 2), (7, 7)) == 0
+    beside = torch.eye(5)[[0, 2, 1, 4, 3]]  # in a 2 x 2 grid: the other of the same row
+    assert mean_attention_distance(beside, (2, 2), (7, 3)) == 3
+
+
+def test_the_class_token_is_left_out() -> None:
+    weights = torch.zeros(3, 3)
+    weights[:, 0] = 0.9
+    weights[1, 2] = weights[2, 1] = 0.1  # all that is left goes one patch on
+    assert mean_attention_distance(weights, (1, 2), (4, 4)) == pytest.approx(4)
+    weights[2] = torch.tensor([1.0, 0.0, 0.0])  # and a patch that sees no patch does not count
+    assert mean_attention_distance(weights, (1, 2), (4, 4)) == pytest.approx(4)
+    assert mean_attention_distance(torch.tensor([[1.0, 0.0], [1.0, 0.0]]), (1, 1), (4, 4)) == 0
+
+
+def test_the_uniform_baseline() -> None:
+    # 2 x 2 patches of 1 pixel: to itself 0, two neighbours 1, the diagonal sqrt 2
+    assert uniform_attention_distance((2, 2), (1, 1)) == pytest.approx((2 + math.sqrt(2)) / 4)
+    uniform = torch.full((50, 50), 1 / 50)
+    assert mean_attention_distance(uniform, (7, 7), (4, 4)) == pytest.approx(uniform_attention_distance((7, 7), (4, 4)))
+
+
+def test_what_is_refused() -> None:
+    with pytest.raises(ValueError, match="1 special tokens and 2 x 2 patches, a side of 5, got maps of 4 x 4"):
+        mean_attention_distance(torch.zeros(4, 4), (2, 2), (1, 1))
+    with pytest.raises(ValueError, match="at least 1 x 1"):
+        uniform_attention_distance((0, 2), (1, 1))

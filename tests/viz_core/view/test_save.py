@@ -1,0 +1,309 @@
+"""The notebook that a view saves: valid, and as it says."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+import nbformat
+import pytest
+import torch
+from PIL import Image
+from tests.viz_core.view.attention_groups import make_group
+from viz_core import load, view
+from viz_core.trace import intervene, off
+from viz_core.view.components import view_words
+from viz_core.view.notebook import ViewHandle
+from viz_core.view.payload import View
+from viz_core.view.requests import Pin
+from viz_core.view.save import RunSource, saved_view
+from viz_core.view.state import DisplayOptions, ViewState
+import re
+from html import unescape
+from viz_core import load, load_hub, view
+from viz_core.hub import Sampling
+from viz_core.images.drawn import drawn_picture
+from viz_core.trace import intervene, knock_out, off
+import base64
+from benchmarks.view_bytes import decode_view
+from tests.viz_core.view.attention_groups import make_group, page_of
+from viz_core.hub import Token
+from viz_core.runtime.provenance import Provenance
+from viz_core.trace import attend, record
+from viz_core.view.components import WORD_NAMES, module_sources, read_component, view_words
+from viz_core.view.grouping import group_calls
+from viz_core.view.notebook import AttentionView
+from viz_core.view.state import ViewState
+
+START = ViewState("cross", 0, 0)
+RUN_SOURCE = RunSource("from viz_core import view\n\nrun = 1")
+
+
+def cells(state: ViewState, run_source: RunSource = RUN_SOURCE, language: str = "en", **words: str) -> list[str]:
+    view = View([make_group(5, 7)], view_words(language) | words, language=language)
+    book = nbformat.reads(
+        saved_view(view, state, ".ipynb", run_source=run_source, default=START).decode(), as_version=4
+    )
+    nbformat.validate(book)
+    return [cell.source for cell in book.cells]
+
+
+def test_it_says_what_it_is_and_opens_what_was_open() -> None:
+    text, run, display = cells(ViewState("cross", 1, 2, (Pin("query", 3), Pin("query", 4))))
+    assert text.startswith("# Attention, Layer 2, head 3\n")
+    assert run == RUN_SOURCE.code
+    assert display.splitlines() == [
+        "shown = view(run)",
+        "shown.open_head('decoder.1.cross', head=2, pins=['q3', 'q4'])",
+        "shown",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("display", "written"),
+    [
+        (DisplayOptions(), ""),
+        (DisplayOptions(palette="magma", zoom="0.0.2.2"), ", display={'palette': 'magma', 'zoom': '0.0.2.2'}"),
+        (DisplayOptions(compare="side", other="0.1.2"), ", display={'compare': 'side', 'other': '0.1.2'}"),
+        (DisplayOptions(scale="log", compare="side", other="1.1.2"), ", display={'scale': 'log'}"),
+    ],
+)
+def test_of_the_look_what_differs_comes_along(display: DisplayOptions, written: str) -> None:
+    assert (
+        cells(replace(START, display=display))[2].splitlines()[1]
+        == f"shown.open_head('decoder.0.cross', head=0{written})"
+    )
+
+
+def test_what_it_needs_and_its_language_are_said() -> None:
+    words = {"notebook_needs_picture": "Bring the picture."}
+    text, _, display = cells(START, RUN_SOURCE.then("more", ("picture",)), "pt-BR", **words)
+    assert text.endswith("Bring the picture.")
+    assert display.startswith("shown = view(run, language='pt-BR')")
+
+
+def opened(content: bytes) -> ViewHandle:
+    """What a notebook shows once its cells have run, one after the other."""
+    names: dict[str, Any] = {}
+    for cell in nbformat.reads(content.decode(), as_version=4).cells[1:]:
+        exec(cell.source, names)
+    shown: ViewHandle = names["shown"]
+    return shown
+
+
+def test_what_no_model_made_comes_along_as_it_was_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    tokens = ('"', "\\n", "{x}", "é", "\n")
+    group = make_group(5, 5, "self", query_tokens=tokens, key_tokens=tokens)
+    state = ViewState("self", 1, 2, (Pin("key", 3),))
+    shown = opened(saved_view(View([group], view_words()), state, ".ipynb", default=state))
+    assert (shown.site, shown.head, shown.pins) == ("decoder.1.self", 2, ("k3",))
+    assert shown.groups[0].query_tokens == shown.groups[0].key_tokens == tokens
+    for mine, theirs in zip(shown.groups[0].calls, group.calls, strict=True):
+        torch.testing.assert_close(mine.weights(), theirs.weights(), rtol=0, atol=0)
+    assert list(tmp_path.iterdir()) == [], "it leaves nothing beside itself"
+
+
+def translated() -> ViewHandle:
+    """With a head off: its maps are more than queries and keys."""
+    with intervene({"decoder.2.cross": off(0)}):
+        return view(load("transformer-en-fr", "cpu").translate("The cat is sleeping."))
+
+
+def classified() -> ViewHandle:
+    return view(load("vit-fashion-mnist", "cpu").classify(Image.new("L", (30, 20), 90)))
+
+
+def cross_alone() -> ViewHandle:
+    """The second row of a batch; nobody says what the other stack is called."""
+    maps = torch.rand(2, 3, 4, 5).softmax(-1)
+    return view((maps, maps.flip(0)), "a b c d".split(), "v w x y z".split(), row=1)
+
+
+@pytest.mark.parametrize("make", [translated, classified, cross_alone])
+def test_a_view_of_python_is_saved_as_a_notebook(make: Callable[[], ViewHandle], tmp_path: Path) -> None:
+    """Tokens of rows and columns, the head, pins and look of the second cross or self map; its numbers, to the bit."""
+    before = make()
+    before.open_head(before.groups[-1].calls[1].site, 0, ["q1", "q2"], {"palette": "cividis"})
+    before.save(tmp_path / "view.ipynb")
+    shown = opened((tmp_path / "view.ipynb").read_bytes())
+    assert (shown.site, shown.head, shown.pins) == (before.site, 0, ("q1", "q2"))
+    assert shown.display == replace(before.display, mode="map")
+    for mine, theirs in zip(shown.groups, before.groups, strict=True):
+        assert (mine.query_tokens, mine.key_tokens, mine.row) == (theirs.query_tokens, theirs.key_tokens, theirs.row)
+        for one, other in zip(mine.calls, theirs.calls, strict=True):
+            torch.testing.assert_close(one.weights(), other.weights(), rtol=0, atol=0)
+
+
+def test_a_recording_too_large_for_an_editor_stays_out(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="at most 16 MB, got 17 MB; viz_core.trace.save_trace keeps it"):
+        view(torch.zeros(17, 1, 512, 512)).save(tmp_path / "view.ipynb")
+
+
+@pytest.mark.attack("exports")
+def test_whatever_was_typed_stays_text() -> None:
+    """Quotes, line ends, half a character: the file is ASCII, and the code a literal."""
+    typed = "a\"b'c\n```\ud800é猫"
+    _, run, _ = cells(START, RunSource(f"run = {typed!r}"))
+    names: dict[str, str] = {}
+    exec(run, names)
+    assert names["run"] == typed
+    assert (
+        json.loads(saved_view(View([make_group(2, 2)], view_words()), START, ".ipynb", run_source=RUN_SOURCE))[
+            "nbformat"
+        ]
+        == 4
+    )
+
+
+# MERGED: test_live: A saved view whose model runs in the browser: its address says what the site sho
+BEAMS_DIFFER = "You've got a one-track mind."
+
+
+def address(handle: ViewHandle, folder: Path) -> str:
+    handle.save(folder / "x.html", live="https://example.org/atlas/")
+    found = re.search('src="https://example.org/atlas/([^"]*)"', (folder / "x.html").read_text(encoding="utf-8"))
+    assert found
+    return unescape(found[1])
+
+
+def test_the_address_holds_text_beam_heads_pins_and_look(tmp_path: Path) -> None:
+    translator = load("transformer-en-fr", device="cpu")
+    with intervene({"decoder.2.cross": off(1), "encoder.0.self": off(5)}):
+        handle = view(translator.translate("I am lost."), language="pt-BR")
+    handle.open_head("decoder.1.cross", 3, pins="q1", display={"mode": "links"})
+    expected = "text=I+am+lost.&beam=1&off=encoder-self.0.5_cross.2.1&head=cross.1.3&pin=q1&look=mode-links"
+    assert address(handle, tmp_path) == f"pt-BR/view.html#{expected}"
+    handle.save(tmp_path / "x.html", live=True)
+    assert 'src="site/pt-BR/view.html#' in (tmp_path / "x.html").read_text(encoding="utf-8")
+    greedy, beams = (translator.translate(BEAMS_DIFFER, beam=beam) for beam in (1, 4))
+    assert greedy.text != beams.text
+    assert "&beam=4&" in address(view(beams), tmp_path)
+
+
+def test_texts_and_sample_pictures_are_shown_anew(tmp_path: Path) -> None:
+    written = load_hub("writer-en", device="cpu", offline=True).run("Tom is", max_new_tokens=5)
+    assert address(written.view(), tmp_path) == "en/view-writer.html#text=Tom+is&new=5&head=decoder-self.2.0"
+    seen = load("vit-cifar10", device="cpu").classify(drawn_picture("cat"))
+    expected = "en/view-vision-transformer.html#model=vit-cifar10&sample=cat&head=encoder-self.4.0"
+    assert address(view(seen), tmp_path) == expected
+
+
+def test_what_the_site_does_not_show_is_refused(tmp_path: Path) -> None:
+    writer = load_hub("writer-en", device="cpu", offline=True)
+    with intervene({"decoder.1.cross": knock_out(2, query=1, key=0)}):
+        edited = load("transformer-en-fr", device="cpu").translate("I am lost.")
+    others = (
+        writer.run("Tom is", max_new_tokens=12, sampling=Sampling(1.5, seed=3)).view(),
+        view(load("vit-cifar10", device="cpu").classify(Image.new("RGB", (32, 32), "red"))),
+        view(edited),
+        view(edited.trace),
+    )
+    for handle in others:
+        with pytest.raises(ValueError, match="does not compute these maps"):
+            handle.save(tmp_path / "x.html", live=True)
+    with pytest.raises(ValueError, match="expected a name that ends in .html"):
+        view(edited).save(tmp_path / "x.ipynb", live=True)
+    assert not list(tmp_path.iterdir())
+
+
+# MERGED: test_page: The view as a file and in a notebook.
+def bytes_in(page: str) -> bytes:
+    return base64.b64decode(re.search(r'id="data">([^<]*)<', page)[1])
+
+
+def test_a_page_holds_every_map_and_asks_for_nothing():
+    group = make_group(5, 7)
+    page = page_of(View([group], view_words()), ViewState("cross", 1, 2))
+    decoded = decode_view(bytes_in(page))
+    assert decoded.header["offline"] is True
+    for layer in range(2):
+        for head in range(3):
+            sent = decoded.parts[f"map 0.cross:{layer}.{head}:mean:tokens"]
+            assert torch.equal(sent, group.calls[layer].weights(head=head)[0])
+    assert not re.findall(r"""(?:src|href)\s*=\s*["']?(?:https?:)?//""", page)
+    loads = re.findall(r"^import\b|import\s*\(.*|fetch\s*\(|@import", page, flags=re.MULTILINE)
+    assert loads == ["import(urlOf(entry));"]  # of a text in the page
+
+
+@pytest.mark.attack("exports")
+def test_hostile_titles_and_tokens_stay_text():
+    group = make_group(2, 2, "self", query_tokens=("</script><img src=x>", "b"))
+    page = page_of(View([group], view_words()), ViewState("self", 0, 0), title="</title><script>alert(1)</script>")
+    assert "<img" not in page
+    assert "<script>alert" not in page
+
+
+@pytest.mark.attack("exports")
+def test_where_the_same_view_opens_is_told_and_is_an_address_of_the_web():
+    view, state = View([make_group(2, 2, "self")], view_words()), ViewState("self", 0, 0)
+    page = page_of(view, state, link='https://atlas.example/t?head=a&pin="><img>')
+    assert page.count("https://atlas.example/t?head=a&amp;pin=&quot;&gt;&lt;img&gt;") == 3  # head and foot
+    assert "<img>" not in page
+    assert "<footer>" not in page_of(view, state)
+    with pytest.raises(ValueError, match="link: expected an address that begins with https"):
+        page_of(view, state, link="javascript:alert(1)")
+
+
+def test_the_page_is_headed_by_its_title_the_model_and_the_text():
+    made = Provenance("<b>small</b>", "", "He is calm.")
+    view, state = View([make_group(2, 2, "self", provenance=made)], view_words()), ViewState("self", 0, 0)
+    page = page_of(view, state, title="A page")
+    header = page.split("<header>")[1].split("</header>")[0]
+    assert header.startswith("<h1>A page</h1>")
+    assert "<title>A page · &lt;b&gt;small&lt;/b&gt;</title>" in page
+    assert "&lt;b&gt;small&lt;/b&gt;" in header
+    assert "He is calm." in header
+    assert "<header>" not in page_of(view, state)
+
+
+def test_maps_that_do_not_fit_stay_thumbnails():
+    page = page_of(View([make_group(5, 7)], view_words()), ViewState("cross", 0, 0), max_bytes=4 * 35)
+    parts = decode_view(bytes_in(page)).parts
+    # The first head fits; what an opening view is sent unasked comes as well.
+    assert {"picture 0 cross 0", "picture 0 cross 1", "map 0.cross:0.0:mean:tokens"} <= set(parts)
+
+
+def test_a_file_holds_the_measures_of_layers_of_all_heads_and_of_words():
+    group = make_group(3, 4, layers=2, heads=2, key_words=(0, 0, 1, 2))
+    other = make_group(3, 4, layers=2, heads=2, key_words=(0, 0, 1, 2))
+    page = page_of(View([group], view_words(), [other], ("a", "b")), ViewState("cross", 0, 0))
+    parts = {part["name"]: part for part in decode_view(bytes_in(page)).header["parts"]}
+    assert parts["measures 0.cross:0.0_0.1:max:tokens"]["measures"].keys() == {"first"}
+    assert {
+        *("measures 1.cross:0.0_0.1_1.0_1.1:mean:words", "measures 0.cross:1.1:mean:words", "change 0 cross 1"),
+        *("measures 0.cross:1.0_1.1:mean:tokens", "measures 1.cross:0.0_0.1:max:words"),
+    } <= parts.keys()
+
+
+def test_a_notebook_shows_the_page_in_a_frame_of_its_own(tmp_path: Path):
+    view = AttentionView([make_group(5, 7)])
+    view.height = 500
+    shown = view._repr_html_()
+    assert shown.startswith("<iframe srcdoc=")
+    assert "height: 500px" in shown
+    assert decode_view(bytes_in(unescape(shown))).header["state"]["group"] == "cross"
+    view.save(tmp_path / "view.html")
+    assert bytes_in((tmp_path / "view.html").read_text(encoding="utf-8")) == bytes_in(view.page())
+
+
+def test_any_site_and_any_tokens_can_be_shown():
+    """Sites with "/" and blanks (merged runs, names of one's own), and tokens of a Hugging Face model's run."""
+    x = torch.randn(1, 2, 2, 4)
+    with record() as trace:
+        attend(x, x, x, site="my run/block 0.0.self attention")
+    tokens = [Token(1, "The", "The"), Token(2, " cat", "·cat")]
+    (group,) = group_calls(trace, {"my run/block 0": tokens})
+    assert group.id == "0-self-attention"
+    assert group.query_tokens == group.key_tokens == ("The", "·cat")
+    assert AttentionView((group,))._repr_html_().startswith("<iframe srcdoc=")
+
+
+def test_every_word_that_the_scripts_name_is_there():
+    code = "".join(module_sources("attention_view").values())
+    named = set(re.findall(r'(?:words|view\.words)\.text\("(\w+)"', code))
+    named |= set(re.findall(r'data-(?:word|label)="(\w+)"', read_component("attention_view").markup))
+    assert len(named) > 40
+    assert named <= set(WORD_NAMES)
