@@ -35,7 +35,7 @@ ENTRIES = {
         "viz_core/maps/head_measures/entropy.py",
         {'"entropy"': '"example"', "order=0": "order=99"},
         {"attention-view": ("measure_", "about_")},
-        "tests/viz_core/maps/test_head_measures.py",
+        "tests/viz_core/maps/test_register.py",
     ),
 }
 

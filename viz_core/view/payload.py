@@ -66,12 +66,10 @@ def encode_view(
     *,
     turn: int = 0,
     known: bool = False,
-    words: bool = True,
     wants: Sequence[ViewRequest] = (),
     max_wants: int = MAX_WANTS,
     files: Mapping[FileRequest, bytes] | None = None,
     offers: Sequence[str] = (),
-    along: str | None = None,
     switches: Sequence[str] | None = None,
     offline: bool = False,
     message_id: str | None = None,
@@ -84,12 +82,10 @@ def encode_view(
         turn: how many moves of the reader `state` takes account of: a browser that has moved on
             since keeps its own state and takes only the parts.
         known: whether the browser holds the base of this view already.
-        words: whether a base has the words: a page of a flip book goes without.
         wants: what it asks for; what cannot be had is named in `missing`.
         max_wants: so many of them are answered.
         files: what was written for the file requests among them.
         offers: what can be saved with Python behind it: "page", "notebook", "link".
-        along: the key of the slider that a flip book of the view goes along with.
         switches: the heads that are off (`switch_names`); None where none can be switched.
         offline: whether nothing can be asked for later.
         message_id: of the message with the requests; two answers to the same requests must differ to be shown.
@@ -114,21 +110,20 @@ def encode_view(
         "offline": offline,
         "message_id": message_id,
         "offers": list(offers),
-        "along": along,
         "switches": switches,
         "parts": parts,
         "missing": [str(request) for request in requests if request not in answers],
     }
     if not known:
-        header["base"] = _base(view, words)
+        header["base"] = _base(view)
     return frame(header, sections)
 
 
-def _base(view: View, words: bool) -> dict[str, Any]:
+def _base(view: View) -> dict[str, Any]:
     both = (view.groups, view.second) if view.second else (view.groups,)
     return {
         "language": view.language,
-        **({"words": {name: view.words[name] for name in WORD_NAMES}} if words else {}),
+        "words": {name: view.words[name] for name in WORD_NAMES},
         "inputs": list(view.inputs),
         "beside": list(view.beside),
         "groups": [[_describe(group) for group in groups] for groups in both],

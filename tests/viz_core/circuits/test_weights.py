@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from tests.viz_core.circuits.hooked import HEADS, WIDTH, Layer, layers, made
 from tests.viz_core.hub.families import in_memory
-from tests.viz_core.maps.test_adapted_projections import adapted, quantised
+from tests.viz_core.maps.test_contribution_shares import adapted, quantised
 from viz_core.circuits import Circuit, direction_tokens, ov_circuit, qk_circuit
 from viz_core.hub import instrument
 from viz_core.models import EncoderDecoder, TransformerDecoder, TransformerEncoder

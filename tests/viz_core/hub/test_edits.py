@@ -15,7 +15,7 @@ from tests.viz_core.hub.families import (
     inputs_of,
     output_of,
 )
-from tests.viz_core.maps.test_adapted_projections import Lora
+from tests.viz_core.maps.test_contribution_shares import Lora
 from viz_core.hub import instrument
 from viz_core.maps.fingerprints import measure_layer
 from viz_core.trace import (

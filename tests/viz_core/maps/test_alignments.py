@@ -1,18 +1,20 @@
-"""Alignment: whose word a row is taken for."""
+"""Alignments of words and of sound, words of tokens, and maps between words."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+import numpy as np
 import pytest
 import torch
-from viz_core.maps.alignments import alignment, best_aligner
-from viz_core.trace import AttentionCall, record, record_weights
-from collections.abc import Iterator
-import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 from transformers.models.whisper.generation_whisper import _dynamic_time_warping, _median_filter
-from viz_core.maps.alignments import median_filter, token_starts, warping_path
+
+from viz_core.maps.alignments import alignment, best_aligner, median_filter, token_starts, warping_path
 from viz_core.maps.word_maps import is_word, merge_words, punctuation, separators, word_numbers
+from viz_core.trace import AttentionCall, record, record_weights
+
 
 def call_of(weights: torch.Tensor, site: str = "decoder.0.cross") -> AttentionCall:
     with record() as trace:
@@ -59,7 +61,6 @@ def test_what_cannot_be_aligned_is_refused(shapes_unchecked: None) -> None:
         best_aligner((), "read")
 
 
-# MERGED: test_time_warping: Dynamic time warping by hand, by trying every way, and as transformers has it.
 SIZES = st.tuples(st.integers(1, 8), st.integers(1, 20))
 # Small whole numbers: many ways cost the same.
 COSTS = st.tuples(st.integers(1, 4), st.integers(1, 5)).flatmap(
@@ -138,7 +139,6 @@ def test_no_head_token_or_key_or_an_even_width(shape: tuple[int, int, int], widt
         token_starts(torch.rand(shape), width)
 
 
-# MERGED: test_word_maps: Words of tokens: where they begin in every tokenizer's way of marking, and maps 
 @pytest.mark.parametrize(
     ("pieces", "numbers"),
     [

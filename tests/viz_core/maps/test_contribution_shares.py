@@ -1,36 +1,32 @@
-"""Maps of shares: against whole contributions, tile by tile, in our models and in those of Hugging Face."""
+"""Shares and lengths of contributions in our models and others: with adapters, gates, int8."""
 
 from __future__ import annotations
 
 import copy
+import warnings
+from pathlib import Path
 from typing import Any
+
 import pytest
 import torch
-from torch import nn
+import transformers
+from torch import Tensor, nn
+
+import viz_core.hub.attention
 from tests.viz_core.hub.families import in_memory, inputs_of, output_of, projection_of
 from viz_core.attention import MultiHeadAttention
-from viz_core.hub import instrument
-from viz_core.maps.contributions import contribution_norms, contribution_shares
-from viz_core.models import BlockOptions, Seq2SeqAttentionDecoder, TransformerEncoder
-from viz_core.models.anatomy import output_projection
-from viz_core.trace import AttentionCall, Trace, intervene, off, record, recording_values
-from viz_core.maps.contributions import contribution_lengths, contribution_norms
-import warnings
-from torch import Tensor, nn
-from tests.viz_core.hub.families import in_memory, inputs_of
-from viz_core.maps.contributions import contribution_norms, contribution_shares, contribution_sum
-from viz_core.trace import record
-from pathlib import Path
-import transformers
-import viz_core.hub.attention
 from viz_core.hub import instrument, restore
 from viz_core.maps.contributions import (
+    contribution_lengths,
     contribution_norms,
     contribution_shares,
     contribution_sum,
     contribution_vectors,
 )
-from viz_core.trace import AttentionCall, gate, intervene, load_trace, record, save_trace
+from viz_core.models import BlockOptions, Seq2SeqAttentionDecoder, TransformerEncoder
+from viz_core.models.anatomy import output_projection
+from viz_core.trace import AttentionCall, Trace, gate, intervene, load_trace, off, record, recording_values, save_trace
+
 
 def shares_of(call: AttentionCall, W_o: nn.Linear) -> torch.Tensor:
     norms = contribution_norms(call, W_o)
@@ -108,7 +104,6 @@ def test_what_cannot_be_told_is_refused() -> None:
         contribution_shares(bare, encoder)
 
 
-# MERGED: test_contribution_lengths: Lengths of contributions: one scale for the heads of all layers.
 def test_lengths_of_all_heads_and_layers_are_on_one_scale() -> None:
     encoder, trace = encoder_and_trace(num_key_heads=2)
     found = contribution_lengths(trace, encoder)
@@ -122,7 +117,6 @@ def test_lengths_of_all_heads_and_layers_are_on_one_scale() -> None:
     assert float(sums.std()) > 0.01, "of shares every row's sum is 1"
 
 
-# MERGED: test_adapted_projections: Models with LoRA, or quantised to int8, before or after `instrument`: contributi
 SITE = "decoder.1.self"
 
 
@@ -190,7 +184,6 @@ def test_int8(before: bool) -> None:
         contribution_shares(trace, model)
 
 
-# MERGED: test_gated_contributions: Contributions of layers that change what their heads write before it is projecte
 SIZES = {"vocab_size": 20, "hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 4, "head_dim": 8}
 GROUPED = {**SIZES, "num_key_value_heads": 2}
 GATED: dict[str, dict[str, Any]] = {

@@ -1,33 +1,31 @@
-"""Fingerfingerprints: by hand, against whole maps, and block by block."""
+"""Measures by hand, fingerprints block by block, and distances over patches."""
 
 from __future__ import annotations
 
 import math
+from itertools import product
+
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from viz_core.maps.measures import (
-    attention_entropy,
-    diagonal_mass,
-    induction_mass,
-    induction_targets,
-    target_mass,
-    total_variation,
-)
-from viz_core.maps.distance import Patches, mean_attention_distance
+
+from viz_core.maps.distance import Patches, mean_attention_distance, uniform_attention_distance
 from viz_core.maps.fingerprints import measure_layer, row_sum_error
 from viz_core.maps.measures import (
     attention_entropy,
     combine_heads,
     diagonal_mass,
+    induction_mass,
+    induction_targets,
     key_mass,
     offset_mass,
     query_information,
+    target_mass,
+    total_variation,
 )
 from viz_core.trace import AttentionCall, attend, record, record_weights
-from itertools import product
-from viz_core.maps.distance import mean_attention_distance, uniform_attention_distance
+
 
 def test_entropy_of_rows_worked_by_hand():
     weights = torch.tensor(
@@ -120,7 +118,6 @@ def test_total_variation_by_hand(shapes_unchecked: None) -> None:
         total_variation(one, torch.zeros(2, 3))
 
 
-# MERGED: test_fingerprints: 
 def call_of(weights: torch.Tensor, site: str = "encoder.0.self") -> AttentionCall:
     with record() as trace:
         record_weights(weights[None], site)
@@ -238,7 +235,6 @@ def test_a_row_that_may_see_no_key_is_no_error() -> None:
     assert measure_layer(call_of(weights)).row_error == 0.0
 
 
-# MERGED: test_distance: Attention distance against loops over patches, and the uniform baseline by hand.
 def test_against_loops() -> None:
     weights = torch.randn(2, 3, 7, 7).softmax(dim=-1)
     found = mean_attention_distance(weights, (2, 3), (4, 5))

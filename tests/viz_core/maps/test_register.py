@@ -1,22 +1,23 @@
-"""Roles of heads: each pattern has its own, by hand, against the measures that define them, and against chance."""
+"""Contract of every measure of heads in the register, and roles of heads, by hand and against chance."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
-from viz_core.maps.measures import diagonal_mass, induction_mass, key_mass, offset_mass
-from viz_core.maps.register import COLUMNS, OFFSETS, ROLES, RoleTargets, beyond_chance, role_masses
-from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
+
 from benchmarks.view_bytes import decode_view
 from tests.viz_core.trace.test_linear_rule import rule
 from tests.viz_core.view.attention_groups import make_group
 from viz_core.maps.distance import Patches
 from viz_core.maps.fingerprints import measure_layer, measure_maps
 from viz_core.maps.head_measure import MapBlock, MapInfo, Measure
-from viz_core.maps.register import MEASURES
+from viz_core.maps.measures import diagonal_mass, induction_mass, key_mass, offset_mass
+from viz_core.maps.register import COLUMNS, MEASURES, OFFSETS, ROLES, RoleTargets, beyond_chance, role_masses
 from viz_core.trace import AttentionCall, record, record_weights
 from viz_core.view.components import view_words
 from viz_core.view.payload import View, encode_view
@@ -107,7 +108,6 @@ def test_what_cannot_be_measured_is_refused(shapes_unchecked: None) -> None:
         role_masses(torch.zeros(1, 3, 3), RoleTargets.of([*"ab"], [*"ab"], on_itself=True))
 
 
-# MERGED: test_head_measures: Contract of every measure of heads in the register: a new file in `head_measures
 LANGUAGES = ("en", "pt-BR", "zh-TW")
 COMPUTED = [measure for measure in MEASURES.values() if measure.sums is not None]
 INFOS = (

@@ -1,17 +1,25 @@
-"""Rollout held against sums over every path through the layers, and against hand-worked maps."""
+"""Rollout against the sum over all paths, and relevance against finite differences."""
 
 from __future__ import annotations
 
 from itertools import pairwise, product
+
 import pytest
 import torch
+import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from viz_core.maps.rollout import attention_rollout, discard_smallest, rollout_by_layer
+
+from viz_core.maps.rollout import (
+    attention_rollout,
+    discard_smallest,
+    gradient_relevance,
+    relevance_maps,
+    rollout_by_layer,
+)
 from viz_core.models.vit import ViT
 from viz_core.trace import record
-import torch.nn.functional as F
-from viz_core.maps.rollout import gradient_relevance, relevance_maps
+
 
 def maps(layers: int, heads: int, n: int, seed: int = 0) -> list[torch.Tensor]:
     generator = torch.Generator().manual_seed(seed)
@@ -103,7 +111,6 @@ def test_what_is_refused() -> None:
             attention_rollout(maps(1, 1, 2), discard_ratio=ratio)
 
 
-# MERGED: test_relevance: Gradient relevance held against finite differences through a forward pass writte
 def forward_with(
     model: ViT, X: torch.Tensor, changed: dict[int, torch.Tensor]
 ) -> tuple[torch.Tensor, list[torch.Tensor]]:

@@ -1,17 +1,19 @@
-"""Parts of maps against whole ones: heads combined, words merged, tiles pooled."""
+"""Groups of maps: thumbnails, fingerprints, and parts of maps against whole ones."""
 
 import importlib.util
+
 import pytest
 import torch
+import torch.nn.functional as F
+
+from tests.viz_core.trace.test_linear_rule import rule
 from tests.viz_core.view.attention_groups import make_group
 from viz_core.maps.fingerprints import measure_layer
-from viz_core.trace import attend, record, record_weights
-import torch.nn.functional as F
-from tests.viz_core.trace.test_linear_rule import rule
 from viz_core.maps.word_maps import merge_words
-from viz_core.trace import AttentionCall
+from viz_core.trace import AttentionCall, attend, record, record_weights
 from viz_core.view.computed_maps import ComputedMaps
 from viz_core.view.requests import KeysRequest, MapRequest, PartError, RowsRequest
+
 
 def test_thumbnails_are_the_overview_in_eight_bits():
     group = make_group(80, 70)
@@ -99,7 +101,6 @@ def test_rows_are_held_to_their_sum_in_every_layer():
     assert all(broken.has_picture(layer) for layer in range(4))  # what was read for it is the grid's
 
 
-# MERGED: test_computed_maps: 
 WORDS = {"query_words": (0, 0, 1, 2, 2), "key_words": (0, 1, 1, 1, 2, 3, 3)}
 
 

@@ -1,4 +1,4 @@
-"""The open map as a figure: its cells are the weights' colours, its tokens stand beside them."""
+"""The open map as a figure: its cells are the weights' colours, its tokens and caption stand beside them."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import re
 import xml.etree.ElementTree as ET
 from dataclasses import replace
 from pathlib import Path
+
 import cairosvg
 import matplotlib
 import numpy as np
 import pytest
 import torch
 from PIL import Image
+
 from tests.viz_core.view.attention_groups import make_group
 from viz_core import view
 from viz_core.runtime.assets import Provenance
@@ -21,8 +23,7 @@ from viz_core.view.notebook import AttentionView
 from viz_core.view.payload import View
 from viz_core.view.requests import Pin
 from viz_core.view.state import DisplayOptions, ViewState
-from viz_core.view.visible_map import visible_map
-from viz_core.view.visible_map import fill, lines, panels
+from viz_core.view.visible_map import fill, lines, panels, visible_map
 
 START = ViewState("cross", 1, 2)
 PIECES = {"query_words": (0, 1, 1, 2, 3), "key_words": (0, 0, 1, 2, 3, 4, 5)}
@@ -225,7 +226,6 @@ def test_a_part_and_a_long_map() -> None:
     assert pooled.weights[2, 2] == weights[4, 6]
 
 
-# MERGED: test_visible_map: What a figure says of itself: names in a row and words by their number, as the l
 @pytest.mark.parametrize(
     ("language", "title", "heads"),
     [

@@ -135,13 +135,6 @@ def test_the_header_says_what_is_open_and_what_things_are_called(view):
     assert group["query_tokens"] == ["q0", "q1", "q2", "q3", "q4"]
 
 
-def test_fingerprints_come_with_their_picture(view):
-    parts = {part["name"]: part for part in decode_view(encode_view(view, START)).header["parts"]}
-    sent = parts["picture 0 cross 1"]["measures"]
-    for numbers, fingerprint in zip(sent, view.groups[1].picture(1).fingerprints, strict=True):
-        assert numbers == pytest.approx(fingerprint, abs=1e-6)
-
-
 def test_a_second_input_can_be_asked_for(view):
     second = (make_group(3, 3, "self", layers=1), make_group(4, 6))
     both = View(view.groups, WORDS, second, ("one", "two"))
@@ -172,10 +165,6 @@ def test_weights_that_are_no_numbers_do_not_break_the_header():
     measures = decoded.header["parts"][0]["measures"][0]
     assert measures["entropy"] is None
     assert decoded.parts["picture 0 self 0"].sum() == 0
-
-
-def test_the_same_view_is_the_same_bytes(view):
-    assert encode_view(view, START) == encode_view(view, START)
 
 
 def test_a_twelve_by_twelve_model_stays_below_its_budget():

@@ -1,14 +1,15 @@
-"""Tokens of two texts that stand for each other, and the difference of two maps over them."""
+"""Requests and their one spelling, and tokens of two texts that are matched."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from viz_core.view.responses import changed_attention, joined_names, match_tokens, subtract_matched
-from dataclasses import replace
+
 from viz_core.view.requests import (
     ChangeRequest,
     FileRequest,
@@ -25,6 +26,7 @@ from viz_core.view.requests import (
     UnknownRequest,
     read_request,
 )
+from viz_core.view.responses import changed_attention, joined_names, match_tokens, subtract_matched
 
 TEXTS = st.lists(st.sampled_from("abc"), max_size=6)
 
@@ -74,7 +76,6 @@ def test_change_is_total_variation_over_the_rows_that_both_have() -> None:
     assert changed_attention(first, second, [(0, None)], columns) is None
 
 
-# MERGED: test_requests: Requests and their one spelling.
 HEADS = MapRequest(((2, 5), (2, 6)))
 WORDS = MapRequest(((0, 1), (11, 0)), "max", words=True)
 

@@ -1,41 +1,35 @@
-"""The notebook that a view saves: valid, and as it says."""
+"""The view as a file: a page, a notebook, a page whose model runs in the browser."""
 
 from __future__ import annotations
 
+import base64
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
+from html import unescape
 from pathlib import Path
 from typing import Any
+
 import nbformat
 import pytest
 import torch
 from PIL import Image
-from tests.viz_core.view.attention_groups import make_group
-from viz_core import load, view
-from viz_core.trace import intervene, off
-from viz_core.view.components import view_words
-from viz_core.view.notebook import ViewHandle
+
+from benchmarks.view_bytes import decode_view
+from tests.viz_core.view.attention_groups import make_group, page_of
+from viz_core import load, load_hub, view
+from viz_core.hub import Sampling, Token
+from viz_core.images.samples import drawn_picture
+from viz_core.runtime.assets import Provenance
+from viz_core.trace import attend, intervene, knock_out, off, record
+from viz_core.view.components import WORD_NAMES, module_sources, read_component, view_words
+from viz_core.view.grouping import group_calls
+from viz_core.view.notebook import AttentionView, ViewHandle
 from viz_core.view.payload import View
 from viz_core.view.requests import Pin
 from viz_core.view.save import RunSource, saved_view
 from viz_core.view.state import DisplayOptions, ViewState
-import re
-from html import unescape
-from viz_core import load, load_hub, view
-from viz_core.hub import Sampling
-from viz_core.images.drawn import drawn_picture
-from viz_core.trace import intervene, knock_out, off
-import base64
-from benchmarks.view_bytes import decode_view
-from tests.viz_core.view.attention_groups import make_group, page_of
-from viz_core.hub import Token
-from viz_core.runtime.provenance import Provenance
-from viz_core.trace import attend, record
-from viz_core.view.components import WORD_NAMES, module_sources, read_component, view_words
-from viz_core.view.grouping import group_calls
-from viz_core.view.notebook import AttentionView
-from viz_core.view.state import ViewState
 
 START = ViewState("cross", 0, 0)
 RUN_SOURCE = RunSource("from viz_core import view\n\nrun = 1")
@@ -158,7 +152,6 @@ def test_whatever_was_typed_stays_text() -> None:
     )
 
 
-# MERGED: test_live: A saved view whose model runs in the browser: its address says what the site sho
 BEAMS_DIFFER = "You've got a one-track mind."
 
 
@@ -209,7 +202,6 @@ def test_what_the_site_does_not_show_is_refused(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-# MERGED: test_page: The view as a file and in a notebook.
 def bytes_in(page: str) -> bytes:
     return base64.b64decode(re.search(r'id="data">([^<]*)<', page)[1])
 

@@ -1,22 +1,23 @@
-"""A translation's maps as groups, and which head opens first."""
+"""Results of shipped models as groups: a translation, and attention over a picture on the wire."""
 
 from __future__ import annotations
 
-import pytest
-from viz_core.pretrained import Translation, load
-from viz_core.view.shipped import aligning_head, translation_groups
 from dataclasses import replace
 from typing import Any
+
 import numpy as np
+import pytest
 import torch
+
 from benchmarks.view_bytes import decode_view
 from tests.viz_core.view.attention_groups import make_group, read_requests
+from viz_core.pretrained import Translation, load
 from viz_core.view.components import view_words
 from viz_core.view.map_group import MapGroup, MapPicture
 from viz_core.view.payload import View, encode_view
 from viz_core.view.requests import Pin
 from viz_core.view.responses import every_request
-from viz_core.view.shipped import token_names
+from viz_core.view.shipped import aligning_head, token_names, translation_groups
 from viz_core.view.state import DisplayOptions, ViewState, read_message
 
 LABELS = {name: name.title() for name in ("encoder-self", "decoder-self", "cross", "english", "french", "written")}
@@ -53,7 +54,6 @@ def test_the_first_head_opened_aligns_the_words(translation: Translation) -> Non
     assert attended["lit"] == "bed"
 
 
-# MERGED: test_picture: Attention over a picture: what crosses the wire for it.
 START = ViewState("self", 1, 2, display=DisplayOptions(mode="picture"))
 
 

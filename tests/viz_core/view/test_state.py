@@ -1,16 +1,17 @@
-"""What is open, read and set from Python by site, head and pins."""
+"""What is open: read from messages of a browser, and read and set from Python by site, head and pins."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+
 import pytest
+
 from tests.viz_core.view.attention_groups import make_group
-from viz_core.view.requests import Pin
-from viz_core.view.state import DisplayOptions, ViewState, read_message
 from viz_core.trace import AttentionCall
 from viz_core.view.map_group import MapGroup
 from viz_core.view.notebook import AttentionView
-from viz_core.view.state import DisplayOptions, ViewState, reopened, site_of_state
+from viz_core.view.requests import Pin
+from viz_core.view.state import DisplayOptions, ViewState, read_message, reopened, site_of_state
 
 DEFAULT = ViewState("cross", 1, 2, (Pin("query", 0),))
 
@@ -58,7 +59,6 @@ def test_a_message_keeps_its_head_where_its_look_is_none(groups, display):
     assert read_message(message, groups, DEFAULT) == ViewState("cross", 0, 2)
 
 
-# MERGED: test_open_state: 
 def renamed(group: MapGroup, kind: str, heads: int) -> MapGroup:
     """The group with sites of its own: "decoder.LAYER.KIND"."""
     calls = tuple(AttentionCall(f"decoder.{layer}.{kind}", call.source) for layer, call in enumerate(group.calls))

@@ -1,15 +1,21 @@
-"""The widget without a browser: what it answers to what a browser says, and its traits."""
+"""The widget without a browser and in a kernel: what it answers to what a browser says, and its traits."""
 
 from __future__ import annotations
 
 import base64
 import io
 import re
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
+
 import numpy as np
 import pytest
 import torch
+from jupyter_client.blocking.client import BlockingKernelClient
+from jupyter_client.manager import start_new_kernel
 from PIL import Image
+
 from benchmarks.view_bytes import DecodedView, decode_view
 from tests.viz_core.view.attention_groups import make_group
 from tests.viz_core.view.test_state import GROUPS
@@ -18,10 +24,7 @@ from viz_core.view import view
 from viz_core.view.notebook import AttentionView
 from viz_core.view.state import DisplayOptions, ViewState
 from viz_core.view.widget import AttentionWidget
-from collections.abc import Iterator
-from pathlib import Path
-from jupyter_client.blocking.client import BlockingKernelClient
-from jupyter_client.manager import start_new_kernel
+
 
 class Browser:
     """Who speaks with a widget as its script does, and keeps what it is sent."""
@@ -213,7 +216,6 @@ def test_without_scripts_a_notebook_shows_the_maps_as_a_picture() -> None:
     np.testing.assert_array_equal(cells[:5, 9:16], 255 - thumbnails[1].numpy())
 
 
-# MERGED: test_in_a_kernel: The widget in a kernel, spoken to over its wire as a notebook's page does: what 
 ROOT = Path(__file__).resolve().parents[3]
 SHOW = """
 import torch
