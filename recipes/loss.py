@@ -14,7 +14,7 @@ from torch.overrides import TorchFunctionMode
 
 from viz_core.runtime.device import fast_precision
 from viz_core.trace import attention_weights
-from viz_core.trace.pooling import pooled
+from viz_core.trace.outputs import pooled
 
 _CHUNK = 512  # rows of logits at a time: 512 x 8,000 float32 are 16 MB, which stays in a processor's cache
 

@@ -3,8 +3,15 @@
 import torch
 from torch import Tensor, nn
 
-from viz_core.trace.arguments import can_be_read, check_axes, check_device, check_integers, check_like, check_tensors
-from viz_core.trace.tensors import is_autocast_on
+from viz_core.trace.arguments import (
+    can_be_read,
+    check_axes,
+    check_device,
+    check_integers,
+    check_like,
+    check_tensors,
+    is_autocast_on,
+)
 
 
 def check_width(name: str, X: Tensor, projection: nn.Linear) -> None:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from viz_core.models.anatomy import output_projection
 from viz_core.runtime.device import float64_device
 from viz_core.trace import AttentionCall, Trace, head_outputs, site_of
-from viz_core.trace.layers import find_layers
+from viz_core.trace.states import find_layers
 
 Name: TypeAlias = tuple[str, int | None, int | None]
 """What a part is, its layer and its head."""

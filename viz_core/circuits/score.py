@@ -13,7 +13,7 @@ from viz_core.circuits.probes import Probe, linear_parts
 from viz_core.maps.score_products import score_products
 from viz_core.trace import Trace
 from viz_core.trace.arguments import index_range
-from viz_core.trace.padding import text_positions
+from viz_core.trace.weights import text_positions
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,7 @@ from viz_core.runtime.hooks import may_end
 from viz_core.trace import Edit, Trace, head_outputs, intervene, record
 from viz_core.trace.edits import HeadOutput, QueryPositions
 from viz_core.trace.output_edits import StateEdit
-from viz_core.trace.padding import text_positions
+from viz_core.trace.weights import text_positions
 
 CELLS = 16  # runs in one batch
 

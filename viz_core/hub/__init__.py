@@ -22,7 +22,7 @@ from viz_core.hub.store import HubError, check_name, check_revision, human_bytes
 from viz_core.hub.store.files import LocalModel, local_models
 from viz_core.hub.vision import HubVision
 from viz_core.hub.word_timestamps import TimedWord, word_times
-from viz_core.trace.coverage import LayerCoverage
+from viz_core.trace.sites import LayerCoverage
 
 __all__ = [
     "ATTENTION_IMPLEMENTATION",

@@ -15,14 +15,13 @@ from torch.utils.hooks import RemovableHandle
 from viz_core.hub.transformers_internals import mask_functions
 from viz_core.runtime.hooks import may_end
 from viz_core.trace import attend, site_of
-from viz_core.trace.after_attention import on_output, on_projected
-from viz_core.trace.difference import attend_difference
 from viz_core.trace.intervene import is_editing, refuse_edits
-from viz_core.trace.padding import allowed_keys
+from viz_core.trace.outputs import on_output, on_projected
+from viz_core.trace.signed_rules import attend_difference
 from viz_core.trace.sites import projections
 from viz_core.trace.trace import current_trace
 from viz_core.trace.weight_edits import GivenWeights
-from viz_core.trace.weights import Bias, Mask
+from viz_core.trace.weights import Bias, Mask, allowed_keys
 
 ATTENTION_IMPLEMENTATION = "attention-atlas"
 """The name under which transformers finds our attention: `attn_implementation=ATTENTION_IMPLEMENTATION`."""

@@ -19,14 +19,13 @@ from viz_core.hub.attention import ATTENTION_IMPLEMENTATION, WITH_EAGER_MASKS
 from viz_core.hub.transformers_internals import CALLS_INTERFACE, has_rule, supports_fused
 from viz_core.torch_internals.refusals import in_graph, is_transformed
 from viz_core.trace import find_sites, site_of
-from viz_core.trace.coverage import LayerCoverage, cover_layers
 from viz_core.trace.intervene import refuse_edits
-from viz_core.trace.padding import TokenMask, allowed_keys
-from viz_core.trace.sites import is_linear_attention
+from viz_core.trace.sites import LayerCoverage, cover_layers, is_linear_attention
 from viz_core.trace.source import Direct, Source
 from viz_core.trace.torch_layers import LayerTracker, TrackedLayer, spans_all_keys
 from viz_core.trace.torch_mode import RecordingMode
 from viz_core.trace.trace import Trace, current_trace
+from viz_core.trace.weights import TokenMask, allowed_keys
 
 _ATTENDS = re.compile(
     r"oftmax\(|\bscaled_dot_product_attention\(|\bmulti_head_attention_forward\(|\bshifted_window_attention\("

@@ -31,9 +31,8 @@ from viz_core.hub.transformers_internals import (
 )
 from viz_core.runtime.packages import require
 from viz_core.trace import find_sites, name_site, site_of
-from viz_core.trace.coverage import cover_layers, describe_uncovered
-from viz_core.trace.layers import add_state_hooks
-from viz_core.trace.sites import is_linear_attention
+from viz_core.trace.sites import cover_layers, describe_uncovered, is_linear_attention
+from viz_core.trace.states import add_state_hooks
 
 
 def instrument(model: nn.Module) -> tuple[str, ...]:

@@ -23,9 +23,9 @@ from viz_core.hub.transformers_internals import (
     rules_of,
 )
 from viz_core.trace import site_of
-from viz_core.trace.after_attention import on_output
-from viz_core.trace.apply_rule import finish_rule
 from viz_core.trace.intervene import edits_at, is_editing
+from viz_core.trace.outputs import on_output
+from viz_core.trace.signed_rules import finish_rule
 from viz_core.trace.trace import current_trace
 
 

@@ -18,7 +18,7 @@ from viz_core.hub.store.files import SHIPPED_FOLDER, LocalModel, ModelFiles
 from viz_core.runtime.assets import Provenance
 from viz_core.runtime.device import describe_device
 from viz_core.trace import Trace, recording_values
-from viz_core.trace.coverage import LayerCoverage
+from viz_core.trace.sites import LayerCoverage
 
 
 @dataclass(frozen=True, kw_only=True)

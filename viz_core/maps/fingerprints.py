@@ -14,7 +14,7 @@ from viz_core.runtime.device import parallel_map
 from viz_core.runtime.hooks import may_end
 from viz_core.trace import AttentionCall
 from viz_core.trace.arguments import index_range
-from viz_core.trace.thumbnail import max_pooled
+from viz_core.trace.call import max_pooled
 
 
 def row_sum_error(trace: Iterable[AttentionCall], most: int | None = None) -> float:

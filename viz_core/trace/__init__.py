@@ -5,12 +5,22 @@ from viz_core.trace.call import AttentionCall
 from viz_core.trace.edits import Edit
 from viz_core.trace.files import load_trace, save_trace
 from viz_core.trace.intervene import intervene
-from viz_core.trace.layers import name_sites
-from viz_core.trace.output_edits import HeadsOff, gate, mean, off, patch_state, switched_off, zero
-from viz_core.trace.patching import head_outputs, mean_outputs, patch
+from viz_core.trace.output_edits import (
+    HeadsOff,
+    gate,
+    head_outputs,
+    mean,
+    mean_outputs,
+    off,
+    patch,
+    patch_state,
+    switched_off,
+    zero,
+)
 from viz_core.trace.record import no_recording, record, record_weights, recording_values
 from viz_core.trace.sites import find_sites, name_site, site_of, stack_of
 from viz_core.trace.source import Source
+from viz_core.trace.states import name_sites
 from viz_core.trace.trace import Trace
 from viz_core.trace.weight_edits import knock_out, pattern, sharpen, uniform, window
 from viz_core.trace.weights import attention_weights

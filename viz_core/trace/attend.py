@@ -13,16 +13,14 @@ from jaxtyping import Float
 from torch import Tensor
 
 from viz_core.torch_internals.refusals import refuse_transformed
-from viz_core.trace.arguments import check_number, check_scores, check_values
+from viz_core.trace.arguments import cast_inputs, check_number, check_scores, check_values, with_gradient
 from viz_core.trace.intervene import edits_at, is_editing, without_edits
-from viz_core.trace.padding import TokenMask, allowed_keys
-from viz_core.trace.pooling import edited_output, pooled, pooled_in_blocks
+from viz_core.trace.outputs import edited_output, pooled, pooled_in_blocks
 from viz_core.trace.record import no_recording
 from viz_core.trace.source import Direct, Projected, stored
 from viz_core.trace.states import on_attention
-from viz_core.trace.tensors import cast_inputs, with_gradient
 from viz_core.trace.trace import Trace, current_trace
-from viz_core.trace.weights import Bias, Mask, causal_mask
+from viz_core.trace.weights import Bias, Mask, TokenMask, allowed_keys, causal_mask
 
 
 def attend(

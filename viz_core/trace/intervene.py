@@ -11,13 +11,13 @@ from torch import nn
 
 from viz_core.torch_internals.refusals import in_graph, refuse_checkpoint, without_graphs
 from viz_core.trace.arguments import described
-from viz_core.trace.context import set_in_block
 from viz_core.trace.edits import Edit, Edits, Positions, QueryPositions
 from viz_core.trace.output_edits import StateEdit
-from viz_core.trace.padding import TokenMask, text_positions
 from viz_core.trace.source import Projected
 from viz_core.trace.torch_edits import EditingMode
 from viz_core.trace.torch_layers import edits_of_call, tracker_for
+from viz_core.trace.trace import set_in_block
+from viz_core.trace.weights import TokenMask, text_positions
 
 
 @contextmanager

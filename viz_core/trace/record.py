@@ -12,13 +12,12 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from viz_core.trace.arguments import check_axes, check_device, check_tensors
-from viz_core.trace.context import set_in_block
 from viz_core.trace.intervene import refuse_edits
-from viz_core.trace.padding import TokenMask, check_token_mask
 from viz_core.trace.source import Direct
 from viz_core.trace.torch_layers import tracker_for
 from viz_core.trace.torch_mode import RecordingMode
-from viz_core.trace.trace import Trace, current_trace, recorder
+from viz_core.trace.trace import Trace, current_trace, recorder, set_in_block
+from viz_core.trace.weights import TokenMask, check_token_mask
 
 _stores_values: ContextVar[bool] = ContextVar("stores_values", default=False)
 

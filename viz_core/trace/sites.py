@@ -1,12 +1,13 @@
-"""Names of attention layers, set once, when a model is built or loaded.
+"""Names of attention layers, set once, when a model is built or loaded, and which layers a recording covers.
 
-A layer does not know its model. The code that builds a model calls `layers.name_sites`, for models of this library and
+A layer does not know its model. The code that builds a model calls `states.name_sites`, for models of this library and
 of Hugging Face alike; a layer without a name is "attention.N" in a trace.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from torch import nn
@@ -34,7 +35,7 @@ def find_sites(model: nn.Module, stack: str | None = None) -> dict[nn.Module, st
     block 5 of stage 2). torch's own decoders are recognised by their class.
 
     Args:
-        stack: as in `layers.name_sites`.
+        stack: as in `states.name_sites`.
 
     Raises:
         ValueError: if model is not an nn.Module.
@@ -163,3 +164,164 @@ def stack_of(path: str, stack: str | None = None) -> str:
     # A language model within another is a decoder, unless it has an encoder of its own.
     is_decoder = "decoder" in parts or ("language_model" in parts and "encoder" not in parts)
     return stack or ("decoder" if is_decoder else "encoder")
+
+
+_MIXER = re.compile(
+    r"Mamba|SSM|Mixer(?!Block|Output)|DeltaNet|ShortConv|RecurrentBlock|Rglru|Lightning|LinearAttention|Retention"
+    r"|TimeMix|Rwkv|RWKV|xLSTM|FourierTransform|Hyena|TalkingHeadAttn|GPSA|HSMSSD|FocalModulation|LambdaLayer"
+    r"|^(MixerBlock|ResBlock|SpatialGatingBlock|Sequencer2dBlock|GatedConvBlock)$"
+)
+"""Classes that mix tokens without a softmax over keys, or change its weights after it."""
+
+_CHANNELS = re.compile(r"MambaMixer|Rglru|RecurrentBlock|ShortConv|^Rwkv")
+"""Classes whose weights of earlier tokens differ from channel to channel."""
+
+_REASONS = {
+    "parts": "{module} weighs parts of the keys in code of its own, or none.",
+    "mixer": "{module} mixes tokens by a rule of its own; it has no map that is recorded.",
+    "channels": "{module} weighs earlier tokens separately in each channel, so a head has no single map.",
+    "none": "No attention is known in {module}.",
+    "outside": "{module} is in none of the lists of layers.",
+}
+
+
+@dataclass(frozen=True)
+class LayerCoverage:
+    """One layer of a model, or one of several parts of it that mix tokens.
+
+    Attributes:
+        stack: the path of its list of layers, "language_model.layers".
+        layer: its number within its stack, from 0; None outside all lists.
+        site: the name under which it is recorded; None where it is not.
+        module: the class of what mixes tokens, or of the layer if nothing known does.
+        code: "" where it is recorded, else the reason: "parts", "mixer", "channels", "none" or
+            "outside".
+    """
+
+    stack: str
+    layer: int | None
+    site: str | None
+    module: str
+    code: str = ""
+
+    @property
+    def reason(self) -> str:
+        """Why it is not recorded, a sentence; empty where it is."""
+        return _REASONS[self.code].format(module=self.module) if self.code else ""
+
+
+def cover_layers(
+    model: nn.Module, sites: Mapping[nn.Module, str], hidden: AbstractSet[str]
+) -> tuple[LayerCoverage, ...]:
+    """Return a row for each layer of a model, and for each part of it that mixes tokens: its site, or the reason.
+
+    A stack is a list of modules of which some attend or mix tokens otherwise, or a list of such lists (the stages of
+    hierarchical models). Attention outside all stacks, as that of a pooling head, has a row of its own.
+
+    Args:
+        sites: of its attention layers.
+        hidden: those that cannot be recorded, or were not.
+    """
+    rows, known = list[LayerCoverage](), {part for layer in sites for part in layer.modules()}
+    for path, layers in _stacks(model, "", sites):
+        for number, layer in enumerate(layers):
+            rows += (LayerCoverage(path, number, *found) for found in _covered(layer, sites, hidden))
+            known |= set(layer.modules())
+    for path, module in model.named_modules():
+        if module not in known and path and is_attention(module):
+            known |= set(module.modules())
+            rows.append(LayerCoverage("", None, None, f"{type(module).__name__} at {path}", "outside"))
+    return tuple(rows)
+
+
+def group_uncovered(rows: Iterable[LayerCoverage]) -> dict[LayerCoverage, list[int]]:
+    """Return the numbers of the layers that have no map for the same reason, by the first row of each reason."""
+    groups: dict[tuple[str, str], tuple[LayerCoverage, list[int]]] = {}
+    for row in rows:
+        if row.code:
+            _, numbers = groups.setdefault((row.stack, row.reason), (row, []))
+            numbers += [] if row.layer is None else [row.layer]
+    return dict(groups.values())
+
+
+def describe_uncovered(rows: Iterable[LayerCoverage]) -> str:
+    """Return what is not recorded as one text: the layers of each stack with the same reason together."""
+    found = []
+    for row, numbers in group_uncovered(rows).items():
+        where = f"layers {ranges(numbers)} of {row.stack or 'the list'}: " if numbers else ""
+        found.append(where + row.reason.rstrip("."))
+    return "; ".join(found)
+
+
+def _covered(
+    layer: nn.Module, sites: Mapping[nn.Module, str], hidden: AbstractSet[str]
+) -> Iterator[tuple[str | None, str, str]]:
+    """Yield site, class and code of each part of a layer that mixes tokens; one row for a layer without any."""
+    found = {sites[module]: type(module).__name__ for module in layer.modules() if module in sites}
+    for site, attention in found.items():
+        yield (None, attention, _code_of(attention, "parts")) if site in hidden else (site, attention, "")
+    mixers = dict.fromkeys(type(module).__name__ for module in _mixers(layer, sites))
+    for mixer in mixers:
+        yield None, mixer, _code_of(mixer, "mixer")
+    if not found and not mixers:
+        yield None, type(layer).__name__, "none"
+
+
+def _code_of(module: str, other: str) -> str:
+    return "channels" if _CHANNELS.search(module) else "mixer" if LINEAR.search(module) else other
+
+
+def _mixers(module: nn.Module, sites: Mapping[nn.Module, str]) -> list[nn.Module]:
+    """Return the innermost modules that mix tokens in another way than attention."""
+    if module in sites:
+        return []
+    found = [mixer for child in module.children() for mixer in _mixers(child, sites)]
+    return found or ([module] if _is_mixer(module) and not any(part in sites for part in module.modules()) else [])
+
+
+def _is_mixer(module: nn.Module) -> bool:
+    name = type(module).__name__
+    return _MIXER.search(name) is not None and "Norm" not in name and not isinstance(module, nn.ModuleList)
+
+
+def _stacks(module: nn.Module, path: str, sites: Mapping[nn.Module, str]) -> Iterator[tuple[str, list[nn.Module]]]:
+    """Yield the outermost lists of layers with their paths; the blocks of all stages as one list."""
+    if module in sites or not _mixes(module, sites):
+        return
+    if not isinstance(module, nn.ModuleList | nn.Sequential):
+        for name, child in module.named_children():
+            yield from _stacks(child, f"{path}.{name}" if path else name, sites)
+        return
+    entries = list(module.children())
+    blocks = [] if any(entry in sites for entry in entries) else [_blocks(entry, sites) for entry in entries]
+    if any(blocks):
+        entries = [block for entry, own in zip(entries, blocks, strict=True) for block in own or [entry]]
+    yield path, entries
+
+
+def _mixes(module: nn.Module, sites: Mapping[nn.Module, str]) -> bool:
+    return any(part in sites or _is_mixer(part) for part in module.modules())
+
+
+def _blocks(stage: nn.Module, sites: Mapping[nn.Module, str]) -> list[nn.Module]:
+    """Return the blocks of a stage, those of its lists and what else in it mixes tokens; none if it has no lists."""
+    parts = [stage] if isinstance(stage, nn.ModuleList | nn.Sequential) else list(stage.children())
+    blocks, has_lists = list[nn.Module](), False
+    for part in parts:
+        entries = list(part.children()) if isinstance(part, nn.ModuleList | nn.Sequential) else []
+        if any(_mixes(entry, sites) for entry in entries) and not any(entry in sites for entry in entries):
+            blocks, has_lists = blocks + entries, True
+        elif _mixes(part, sites):
+            blocks.append(part)
+    return blocks if has_lists else []
+
+
+def ranges(numbers: Iterable[int]) -> str:
+    """Return numbers as ranges: "0 to 2, 4"."""
+    ranges: list[list[int]] = []
+    for number in dict.fromkeys(numbers):
+        if ranges and number == ranges[-1][-1] + 1:
+            ranges[-1].append(number)
+        else:
+            ranges.append([number])
+    return ", ".join(f"{each[0]} to {each[-1]}" if len(each) > 1 else f"{each[0]}" for each in ranges)

@@ -17,9 +17,8 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from viz_core.torch_internals.function_modes import native_multi_head_attention, transformer_encoder_layer
-from viz_core.trace.arguments import with_four_axes
+from viz_core.trace.arguments import cast_inputs, materialized, with_four_axes
 from viz_core.trace.source import Projected, stored
-from viz_core.trace.tensors import cast_inputs, materialized
 from viz_core.trace.weights import Bias, Mask
 
 

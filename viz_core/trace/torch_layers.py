@@ -12,9 +12,8 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from viz_core.trace.coverage import cover_layers, describe_uncovered
 from viz_core.trace.edits import Edits
-from viz_core.trace.sites import find_sites, projections, site_of
+from viz_core.trace.sites import cover_layers, describe_uncovered, find_sites, projections, site_of
 
 SOFTMAXES: frozenset[Callable[..., Any]] = frozenset({F.softmax, torch.softmax, Tensor.softmax})
 

@@ -10,14 +10,12 @@ import torch
 import torch.nn.functional as F
 
 from viz_core.torch_internals.function_modes import FastPathMode, without_modes
-from viz_core.trace.after_attention import on_output, on_projected
-from viz_core.trace.arguments import with_four_axes
+from viz_core.trace.arguments import with_four_axes, with_gradient
 from viz_core.trace.intervene import is_editing, refuse_edits
-from viz_core.trace.pooling import edited_output
+from viz_core.trace.outputs import edited_output, on_output, on_projected
 from viz_core.trace.source import Direct, Source
-from viz_core.trace.tensors import with_gradient
 from viz_core.trace.torch_calls import READERS, read_call
-from viz_core.trace.torch_graph import attend_in_graph
+from viz_core.trace.torch_edits import attend_in_graph
 from viz_core.trace.torch_layers import (
     PRODUCTS,
     SOFTMAXES,

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -15,10 +15,21 @@ from torch.overrides import TorchFunctionMode
 from viz_core.torch_internals.refusals import in_graph, refuse_second_run, refuse_transformed, without_graphs
 from viz_core.trace.arguments import index_range
 from viz_core.trace.call import AttentionCall, token_span
-from viz_core.trace.context import set_in_block
-from viz_core.trace.padding import TokenMask
-from viz_core.trace.source import Direct, Projected, Source, StoredTensors
-from viz_core.trace.stitched import Stitched, are_decoding_steps, share_keys
+from viz_core.trace.source import Direct, Projected, Source, Stitched, StoredTensors, are_decoding_steps, share_keys
+from viz_core.trace.weights import TokenMask
+
+Value = TypeVar("Value")
+
+
+@contextmanager
+def set_in_block(variable: ContextVar[Value], value: Value) -> Iterator[None]:
+    """Set a context variable in this block, for this thread or task alone."""
+    token = variable.set(value)
+    try:
+        yield
+    finally:
+        variable.reset(token)
+
 
 EMPTY_TRACE_HINT = (
     "record() sees a model of transformers after instrument(model), and plain PyTorch with record(torch_calls=model)"

@@ -17,7 +17,7 @@ from viz_core.maps.measures import combine_heads, weight_shares
 from viz_core.maps.word_maps import merge_words
 from viz_core.runtime.hooks import may_end
 from viz_core.trace import AttentionCall
-from viz_core.trace.thumbnail import larger_of
+from viz_core.trace.call import larger_of
 from viz_core.view.requests import (
     KeysRequest,
     LayerPicture,

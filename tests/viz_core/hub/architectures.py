@@ -14,7 +14,7 @@ import transformers
 from torch import nn
 
 from viz_core.hub import coverage
-from viz_core.trace.coverage import LayerCoverage, describe_uncovered
+from viz_core.trace.sites import LayerCoverage, describe_uncovered
 
 TABLE = Path(__file__).resolve().parents[3] / "docs" / "architectures.md"
 

@@ -29,13 +29,13 @@ from viz_core.trace import (
     off,
     patch,
     pattern,
-    pooling,
     record,
     sharpen,
     uniform,
     window,
 )
-from viz_core.trace.pooling import pooled
+from viz_core.trace import outputs as pooling
+from viz_core.trace.outputs import pooled
 
 HEAD = 1
 
