@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from tests.viz_core.positional.scheme_cases import HEAD_DIM, HEADS, LENGTH, SCHEMES, bias_by_loops
+from tests.viz_core.positional.test_scheme import HEAD_DIM, HEADS, LENGTH, SCHEMES, bias_by_loops
 from viz_core.attention import MultiHeadAttention
 from viz_core.models import BlockOptions, GatedFFN, TransformerEncoder
 from viz_core.positional import ALiBi, Rotary, T5RelativeBias

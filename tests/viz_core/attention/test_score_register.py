@@ -7,10 +7,14 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from viz_core.attention import masked_softmax
+from viz_core.attention.scores import batch_product, dot_scores, general_scores, scaled_dot_scores
 from viz_core.attention.scores.additive import make_additive
+from viz_core.attention.scores.cosine import COSINE, CosineScale, cosine_scores
 from viz_core.attention.scores.function import ScoreCost, ScoreSizes, ScoreWidths, ScoringFunction
 from viz_core.attention.scores.register import BY_NAME, FUNCTIONS
 
@@ -176,3 +180,95 @@ def test_what_is_learned_follows_its_seed_and_not_torchs(function: ScoringFuncti
 def test_the_additive_layer_needs_a_hidden_unit() -> None:
     with pytest.raises(ValueError, match="num_hiddens: expected at least 1, got 0"):
         make_additive(ScoreWidths(4, 3, 0))
+
+
+def test_scores_by_loops_and_their_cost() -> None:
+    queries, keys = torch.randn(2, 3, 5), torch.randn(2, 4, 5)
+    made = 0
+
+    def times(x: float, y: float) -> float:
+        nonlocal made
+        made += 1
+        return x * y
+
+    def direction(vector: list[float]) -> list[float]:
+        inverse = 1 / math.sqrt(math.fsum(times(x, x) for x in vector))
+        return [times(x, inverse) for x in vector]
+
+    expected = []
+    for Q, K in zip(queries.tolist(), keys.tolist(), strict=True):
+        Q, K = [direction(q) for q in Q], [direction(k) for k in K]
+        expected.append([[times(10.0, math.fsum(map(times, q, k))) for k in K] for q in Q])
+    scores = COSINE.scores(CosineScale(), queries, keys)
+    torch.testing.assert_close(scores, torch.tensor(expected), atol=1e-4, rtol=0)
+    assert COSINE.cost(ScoreSizes(2, 3, 4, ScoreWidths(5, 5, 9))) == (1, made)
+
+
+def test_lengths_do_not_count_and_zeros_score_0() -> None:
+    queries, keys = torch.randn(1, 3, 6), torch.randn(1, 4, 6)
+    scores = cosine_scores(queries, keys)
+    assert scores.abs().max() <= 1 + 1e-6
+    torch.testing.assert_close(cosine_scores(7 * queries, 0.01 * keys), scores)
+    for dtype in (torch.float32, torch.float16):
+        assert not cosine_scores(torch.zeros(1, 2, 6, dtype=dtype), keys.to(dtype)).any()
+
+
+@pytest.mark.parametrize(("log_scale", "scale"), [(math.log(10), 10), (0, 1), (50, 100)])
+def test_the_scale_is_at_most_100(log_scale: float, scale: float) -> None:
+    learned = CosineScale()
+    with torch.no_grad():
+        learned.log_scale.fill_(log_scale)
+    assert learned().item() == pytest.approx(scale, rel=1e-5)
+
+
+def test_the_books_shapes() -> None:
+    assert batch_product(torch.ones(2, 3, 4), torch.ones(2, 4, 6)).shape == (2, 3, 6)
+    assert torch.equal(batch_product(torch.ones(2, 3, 4), torch.ones(2, 4, 6)), torch.full((2, 3, 6), 4.0))
+
+
+@settings(max_examples=30)
+@given(*[st.integers(1, 4)] * 4)
+def test_a_product_is_its_sums(b: int, n: int, m: int, p: int) -> None:
+    X, Y = torch.randn(b, n, m, dtype=torch.float64), torch.randn(b, m, p, dtype=torch.float64)
+    Z = batch_product(X, Y)
+    for s in range(b):
+        for i in range(n):
+            for j in range(p):
+                assert float(Z[s, i, j]) == pytest.approx(sum(float(X[s, i, k] * Y[s, k, j]) for k in range(m)))
+
+
+def test_scores_worked_by_hand() -> None:
+    queries, keys = (
+        torch.tensor([[[1.0, 2.0, 0.0, -1.0]]]),
+        torch.tensor([[[3.0, 0.5, 9.0, 1.0], [0.0, 0.0, 5.0, 0.0]]]),
+    )
+    assert dot_scores(queries, keys).tolist() == [[[3.0, 0.0]]]
+    assert scaled_dot_scores(queries, keys).tolist() == [[[1.5, 0.0]]]
+
+
+def test_general_worked_by_hand_where_widths_differ() -> None:
+    """q = (1, 2), k = (1, 0, -1), M k = (-2, -2): q . (M k) = -6."""
+    M = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    assert general_scores(torch.tensor([[[1.0, 2.0]]]), torch.tensor([[[1.0, 0.0, -1.0]]]), M).tolist() == [[[-6.0]]]
+
+
+@settings(max_examples=20)
+@given(st.integers(1, 20), st.integers(1, 20))
+def test_general_is_its_double_sum(query_size: int, key_size: int) -> None:
+    queries, keys, M = torch.randn(2, 2, query_size), torch.randn(2, 3, key_size), torch.randn(query_size, key_size)
+    expected = torch.einsum("bid,de,bje->bij", queries.double(), M.double(), keys.double())
+    torch.testing.assert_close(general_scores(queries, keys, M).double(), expected, atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.usefixtures("shapes_unchecked")
+def test_refuses_what_does_not_fit() -> None:
+    with pytest.raises(ValueError, match="expected as many columns in X as rows in Y, got 4 and 5"):
+        batch_product(torch.zeros(2, 3, 4), torch.zeros(2, 5, 6))
+    with pytest.raises(ValueError, match="expected batches of one size, got 2 and 1"):
+        batch_product(torch.zeros(2, 3, 4), torch.zeros(1, 4, 6))
+    with pytest.raises(ValueError, match=r"expected two batches of matrices, got shapes \(3, 4\) and \(4, 6\)"):
+        batch_product(torch.zeros(3, 4), torch.zeros(4, 6))
+    with pytest.raises(ValueError, match="expected queries and keys of one width, got 20 and 2"):
+        scaled_dot_scores(torch.zeros(2, 1, 20), torch.zeros(2, 10, 2))
+    with pytest.raises(ValueError, match=r"M: expected shape \(20, 2\), got \(2, 20\)"):
+        general_scores(torch.zeros(2, 1, 20), torch.zeros(2, 10, 2), torch.zeros(2, 20))

@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch import nn
 
+from tests.viz_core.models.test_transformer import copy_attention, copy_rest
 from tests.viz_core.models.transformer_cases import BLOCKS, FFN, HEADS, SIZES, VOCAB, WIDTH, random_ids, shaken
-from tests.viz_core.models.transformer_parity import copy_attention, copy_rest
 from viz_core.models import (
     BlockOptions,
     EncoderDecoder,

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from tests.viz_core.positional.scheme_cases import HEAD_DIM, HEADS, LENGTH, SCHEMES, bias_by_loops
 from viz_core.positional import (
     AbsolutePositionEmbedding1d,
     ALiBi,
@@ -19,8 +19,55 @@ from viz_core.positional import (
     RelativePositionEmbedding2d,
     Rotary,
     T5RelativeBias,
+    relative_positions,
 )
 from viz_core.positional.scheme import scheme_of
+
+HEADS, HEAD_DIM, LENGTH = 4, 6, 9
+
+SCHEMES: dict[str, Callable[[], PositionScheme]] = {
+    "none": PositionScheme,
+    "rotary": Rotary,
+    "rotary-half-split": lambda: Rotary(50.0, interleaved=False),
+    "alibi": ALiBi,
+    "t5": lambda: T5RelativeBias(HEADS, num_buckets=8, max_distance=6),
+    "t5-decoder": lambda: T5RelativeBias(HEADS, num_buckets=5, max_distance=6, bidirectional=False),
+    "relative": lambda: RelativePositionEmbedding1d(LENGTH, HEAD_DIM),
+    "relative-by-head": lambda: RelativePositionEmbedding1d(LENGTH, HEAD_DIM, HEADS),
+    "shaw": lambda: RelativePositionEmbedding1d(LENGTH, HEAD_DIM, max_distance=2),
+    "absolute": lambda: AbsolutePositionEmbedding1d(LENGTH, HEAD_DIM),
+}
+
+
+@torch.no_grad()
+def bias_by_loops(scheme: PositionScheme, queries: Tensor, num_keys: int) -> Tensor:
+    """(batch, heads, queries, keys) in float64; queries are the last of the keys, already turned."""
+    batch, heads, num_queries, d = queries.shape
+    out = torch.zeros(batch, heads, num_queries, num_keys, dtype=torch.float64)
+    for h in range(heads):
+        for i in range(num_queries):
+            for j in range(num_keys):
+                offset = j - (num_keys - num_queries + i)
+                out[:, h, i, j] = _entry(scheme, queries[:, h, i].double(), h, heads, j, offset, d)
+    return out
+
+
+def _entry(scheme: PositionScheme, q: Tensor, h: int, heads: int, j: int, offset: int, d: int) -> Tensor | float:
+    if isinstance(scheme, ALiBi):  # a number of heads that is a power of two
+        return -(2.0 ** (-8 * (h + 1) / heads)) * abs(offset)
+    if isinstance(scheme, T5RelativeBias):
+        from transformers.models.t5.modeling_t5 import T5Attention  # seconds, and few who import the schemes need it
+
+        sizes = (scheme.bidirectional, scheme.num_buckets, scheme.max_distance)
+        bucket = T5Attention._relative_position_bucket(torch.tensor([offset]), *sizes)
+        return float(scheme.relative_attention_bias.weight[int(bucket), h])
+    if isinstance(scheme, AbsolutePositionEmbedding1d):
+        return q @ scheme.weight[j].double() / math.sqrt(d)
+    if isinstance(scheme, RelativePositionEmbedding1d):
+        table = scheme.weight if scheme.weight.dim() == 2 else scheme.weight[h]
+        reach = (len(table) - 1) // 2
+        return q @ table[max(-reach, min(reach, offset)) + reach].double() / math.sqrt(d)
+    return 0.0
 
 
 @pytest.mark.parametrize("name", SCHEMES)
@@ -120,3 +167,24 @@ def test_positions_add_no_parameters_but_their_own() -> None:
     assert [name for name, _ in T5RelativeBias(2).named_parameters()] == ["relative_attention_bias.weight"]
     bias: Tensor = T5RelativeBias(2).bias(torch.zeros(1, 2, 1, 3), 4)
     bias.sum().backward()  # they are learned
+
+
+def test_by_hand() -> None:
+    assert relative_positions(3, 3).tolist() == [[0, 1, 2], [-1, 0, 1], [-2, -1, 0]]
+    assert relative_positions(2, 4).tolist() == [[-2, -1, 0, 1], [-3, -2, -1, 0]]
+    assert relative_positions(1, 1).tolist() == [[0]]
+
+
+@settings(max_examples=20)
+@given(num_queries=st.integers(1, 8), cached=st.integers(0, 8))
+def test_by_loops(num_queries: int, cached: int) -> None:
+    num_keys = num_queries + cached
+    expected = [[j - (cached + i) for j in range(num_keys)] for i in range(num_queries)]
+    assert relative_positions(num_queries, num_keys).tolist() == expected
+
+
+def test_refuses_impossible_sizes() -> None:
+    with pytest.raises(ValueError, match="num_queries: expected at least 1, got 0"):
+        relative_positions(0, 3)
+    with pytest.raises(ValueError, match="num_keys: expected at least num_queries=3, got 2"):
+        relative_positions(3, 2)

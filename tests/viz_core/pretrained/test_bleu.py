@@ -9,7 +9,10 @@ import sacrebleu
 from hypothesis import given
 from hypothesis import strategies as st
 
+from viz_core.pretrained import MAX_CHARACTERS
 from viz_core.pretrained.bleu import book_bleu, book_sentence_bleu, corpus_bleu, sentence_bleu
+from viz_core.pretrained.samples import held_out, sentence, sentences
+from viz_core.pretrained.tokenization import clean
 
 tokens = st.lists(st.sampled_from("abcd"), max_size=8)
 
@@ -147,3 +150,34 @@ def test_sentence_bleu_is_sacrebleus(i: int) -> None:
     expected = sacrebleu.sentence_bleu(HYPOTHESES[i], REFERENCES[i]).score
     assert sentence_bleu(HYPOTHESES[i], REFERENCES[i]) == pytest.approx(expected)
     assert sentence_bleu(REFERENCES[i][1], REFERENCES[i]) == pytest.approx(100)
+
+
+def test_the_books_sentences_come_first_with_its_references() -> None:
+    first = [(sample.english, sample.references) for sample in sentences()[:4]]
+    assert first == [
+        ("Go.", ("Va !",)),
+        ("I lost.", ("J'ai perdu.",)),
+        ("He's calm.", ("Il est calme.",)),
+        ("I'm home.", ("Je suis chez moi.",)),
+    ]
+
+
+def test_every_sample_can_be_asked_for_and_compared() -> None:
+    samples = sentences()
+    assert len({sample.id for sample in samples}) == len(samples) > 4
+    for sample in samples:
+        assert sample.id.isidentifier()
+        assert 0 < len(sample.english) <= MAX_CHARACTERS
+        assert sample.references
+        for text in (sample.english, *sample.references):
+            assert clean(text) == text
+
+
+def test_a_sample_by_its_name() -> None:
+    assert sentence("cat") == next(sample.english for sample in sentences() if sample.id == "cat")
+
+
+def test_held_out_sentences_are_two_hundred_with_references() -> None:
+    samples = held_out()
+    assert len({sample.english for sample in samples}) == len(samples) == 200
+    assert all(sample.references and all(sample.references) for sample in samples)

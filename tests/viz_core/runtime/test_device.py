@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
+import sys
+import threading
+from types import SimpleNamespace
 
 import pytest
 import torch
 
-from viz_core.runtime.device import available_devices, best_device, describe_device, find_device
+from viz_core.runtime.device import (
+    available_devices,
+    best_device,
+    describe_device,
+    find_device,
+    parallel_map,
+    return_freed_memory,
+    reuse_freed_memory,
+)
+from viz_core.runtime.hooks import interruptible, may_end
 
 
 @pytest.fixture
@@ -76,3 +89,75 @@ def test_descriptions(machine: pytest.MonkeyPatch) -> None:
     assert describe_device(torch.device("mps")) == "Apple GPU"
     machine.setattr(os, "cpu_count", lambda: 2)
     assert describe_device(torch.device("cpu")) == "CPU, 2 cores"
+
+
+def test_linux_is_asked_to_keep_blocks_and_map_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    options: dict[int, int] = {}
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setattr(ctypes, "CDLL", lambda _: SimpleNamespace(mallopt=options.__setitem__))
+    reuse_freed_memory()
+    # M_MMAP_MAX, M_TRIM_THRESHOLD and M_TOP_PAD of malloc.h
+    assert options == {-4: 0, -1: 2**31 - 1, -2: 256 * 2**20}
+
+
+def test_linux_is_asked_to_map_large_blocks_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    options: dict[int, int] = {}
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setattr(ctypes, "CDLL", lambda _: SimpleNamespace(mallopt=options.__setitem__))
+    return_freed_memory()
+    assert options == {-3: 2**20}  # M_MMAP_THRESHOLD
+
+
+def test_elsewhere_nothing_is_touched(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "darwin")
+    monkeypatch.setattr(ctypes, "CDLL", lambda _: pytest.fail("no library should be opened"))
+    reuse_freed_memory()
+
+
+def test_a_c_library_without_the_call_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setattr(ctypes, "CDLL", lambda _: SimpleNamespace())
+    reuse_freed_memory()
+
+    def missing(name: str) -> None:
+        raise OSError(name)
+
+    monkeypatch.setattr(ctypes, "CDLL", missing)
+    reuse_freed_memory()
+
+
+@pytest.fixture(params=[1, 4])
+def cores(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    monkeypatch.setattr("os.cpu_count", lambda: request.param * torch.get_num_threads())
+    return int(request.param)
+
+
+def test_results_come_in_the_order_of_the_items(cores: int) -> None:
+    met = threading.Barrier(cores, timeout=60)  # nobody goes on until as many as there are cores have begun
+
+    def work(item: int) -> tuple[int, str]:
+        met.wait()
+        return item * item, threading.current_thread().name
+
+    results, names = zip(*parallel_map(work, range(4)), strict=True)
+    assert results == (0, 1, 4, 9)
+    assert len(set(names)) == cores
+
+
+def test_what_one_raises_is_raised(cores: int) -> None:
+    with pytest.raises(ZeroDivisionError):
+        parallel_map(lambda item: 1 / item, [2, 1, 0])
+
+
+def test_whoever_asked_may_end_it(cores: int) -> None:
+    """The check of the asker's context runs in every thread."""
+
+    class EndedError(Exception):
+        pass
+
+    def check() -> None:
+        raise EndedError
+
+    with interruptible(check), pytest.raises(EndedError):
+        parallel_map(lambda _: may_end(), range(3))
+    parallel_map(lambda _: may_end(), range(3))

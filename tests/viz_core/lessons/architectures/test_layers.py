@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 from einops import rearrange
 from torch import Tensor
+from torch.utils.flop_counter import FlopCounterMode
 
-from viz_core.lessons.architectures.costs import ARCHITECTURES, LayerSizes
+from viz_core.lessons.architectures.cheaper import (
+    first_head_weights,
+    fresh_layers,
+    pooled_residual,
+    shuffled_residual,
+    signal_strength,
+    timed_call,
+)
+from viz_core.lessons.architectures.costs import ARCHITECTURES, LayerSizes, crossover, layer_cost, path_length
 from viz_core.lessons.architectures.layers import (
     Convolution,
     Recurrent,
@@ -72,3 +83,116 @@ def test_every_name_builds_its_layer() -> None:
     assert kinds == [SelfAttention, Recurrent, Convolution, Convolution, RestrictedSelfAttention]
     assert build_layer("dilated", LayerSizes(5, 8, 3, 2), depth=2).conv.dilation == (9,)
     assert build_layer("attention", LayerSizes(5, 8, 3, 2), num_heads=4).attention.num_heads == 4
+
+
+def test_the_published_table_with_numbers() -> None:
+    """n = 100, d = 512, k = 4, r = 25, by hand."""
+    rows = {name: layer_cost(name, LayerSizes(100, 512, 4, 25)) for name in ARCHITECTURES}
+    assert {name: row.order for name, row in rows.items()} == {
+        "attention": 5_120_000,
+        "recurrent": 26_214_400,
+        "convolution": 104_857_600,
+        "dilated": 104_857_600,
+        "restricted": 1_280_000,
+    }
+    assert [row.sequential for row in rows.values()] == [1, 100, 1, 1, 1]
+    assert [rows[name].path for name in ("attention", "recurrent", "convolution", "restricted")] == [1, 100, 25, 4]
+    assert rows["dilated"].path == pytest.approx(math.log(100) / math.log(4))
+    assert rows["attention"].counted == 2 * 5_120_000 + 4 * 26_214_400
+
+
+@pytest.mark.parametrize("name", ["attention", "recurrent", "convolution", "dilated"])
+@pytest.mark.parametrize(("n", "d", "k"), [(1, 8, 1), (13, 8, 3), (16, 12, 5)])
+def test_counted_is_what_torch_counts(name: str, n: int, d: int, k: int) -> None:
+    sizes = LayerSizes(n, d, k, 4)
+    with torch.device("meta"):
+        layer, X = build_layer(name, sizes), torch.empty(1, n, d)
+    with torch.no_grad(), FlopCounterMode(display=False) as counter:
+        layer(X)
+    assert counter.get_total_flops() == 2 * layer_cost(name, sizes).counted  # it counts multiplications and additions
+
+
+def test_a_window_wider_than_the_text_is_the_whole_text() -> None:
+    sizes = LayerSizes(10, 64, 3, 999)
+    restricted, full = layer_cost("restricted", sizes), layer_cost("attention", sizes)
+    assert (restricted.order, restricted.counted, restricted.path) == (full.order, full.counted, 1)
+    assert layer_cost("convolution", LayerSizes(5, 8, 9, 1)).path == 1
+
+
+@pytest.mark.parametrize("name", ["convolution", "dilated"])
+def test_a_kernel_of_one_joins_nothing_but_a_lone_token(name: str) -> None:
+    assert math.isinf(layer_cost(name, LayerSizes(2, 8, 1, 4)).path)
+    assert layer_cost(name, LayerSizes(1, 8, 1, 4)).path == 1
+
+
+def test_costs_meet_at_the_crossover() -> None:
+    sizes = LayerSizes(7, 64, 3, 20)
+    for name, n in {"recurrent": 64, "convolution": 192, "dilated": 192, "restricted": 20}.items():
+        assert crossover(name, sizes) == n
+        here = LayerSizes(n, 64, 3, 20)
+        assert layer_cost(name, here).order == layer_cost("attention", here).order
+    before = LayerSizes(63, 64, 3, 20)
+    assert layer_cost("attention", before).order < layer_cost("recurrent", before).order
+
+
+@pytest.mark.parametrize("name", ["convolution", "dilated", "restricted"])
+@pytest.mark.parametrize(("first", "last"), [(0, 12), (3, 9), (5, 6)])
+@pytest.mark.parametrize("window", [2, 3, 5])
+def test_a_signal_arrives_in_the_layer_the_formula_names(name: str, first: int, last: int, window: int) -> None:
+    sizes = LayerSizes(13, 4, window, window)
+    length = int(path_length(name, first, last, sizes))
+    assert signal_strength(name, first, last, sizes, length) > 0
+    if length > 1:
+        assert signal_strength(name, first, last, sizes, length - 1) == 0
+
+
+def test_one_layer_of_attention_or_recurrence_is_enough() -> None:
+    sizes = LayerSizes(13, 4, 3, 3)
+    assert signal_strength("attention", 0, 12, sizes, 1) > 0
+    assert signal_strength("recurrent", 0, 12, sizes, 1) > 0
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_no_signal_goes_back(name: str) -> None:
+    assert signal_strength(name, 12, 0, LayerSizes(13, 4, 3, 3), 12) == 0
+
+
+def test_a_window_of_one_brings_nothing() -> None:
+    for name in ("convolution", "dilated", "restricted"):
+        assert signal_strength(name, 0, 1, LayerSizes(4, 4, 1, 1), 4) == 0
+
+
+def test_global_random_numbers_are_left_alone() -> None:
+    torch.manual_seed(5)
+    wanted = torch.rand(1)
+    torch.manual_seed(5)
+    signal_strength("convolution", 0, 1, LayerSizes(4, 4, 2, 2), 1)
+    assert torch.equal(torch.rand(1), wanted)
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_only_self_attention_is_blind_to_order(name: str) -> None:
+    X, order = torch.randn(9, 8), torch.tensor([3, 0, 8, 1, 2, 7, 6, 5, 4])
+    layer = build_layer(name, LayerSizes(9, 8, 3, 3), depth=1)
+    residual, pooled = shuffled_residual(layer, X, order), pooled_residual(layer, X, order)
+    if name == "attention":
+        assert max(residual, pooled) < 1e-6
+    else:
+        assert residual > 1e-3
+    assert shuffled_residual(layer, X, torch.arange(9)) == 0
+
+
+def test_fresh_layers_are_the_same_each_time() -> None:
+    first, again = fresh_layers(8), fresh_layers(8)
+    assert set(first) == set(ARCHITECTURES)
+    X = torch.randn(1, 5, 8)
+    for name, layer in first.items():
+        assert torch.equal(layer(X), again[name](X))
+    weights = first_head_weights(first["attention"], X[0])
+    assert weights.shape == (5, 5)
+    torch.testing.assert_close(weights.sum(dim=1), torch.ones(5))
+
+
+def test_a_timed_call_runs_one_layer() -> None:
+    output = timed_call("attention", 6, LayerSizes(6, 8, 3, 4), 4, torch.device("cpu"))()
+    assert output.shape == (1, 6, 8)  # type: ignore[attr-defined]

@@ -6,20 +6,36 @@ import math
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
 
-from viz_core.attention.kernel_pooling import KERNELS, nadaraya_watson, with_width
+from viz_core.attention.kernel_pooling import KERNELS, boxcar, gaussian, nadaraya_watson, with_width
+from viz_core.lessons.attention_pooling.broken import product_weights, signed_weights, unguarded_weights
 from viz_core.lessons.attention_pooling.curve_fit import (
     Fit,
     book_curve,
+    descend_width,
+    errors_by_rate,
     even_queries,
     gaussian_pooling_as_attention,
     kernel_curves,
+    learn_width,
+    leave_one_out,
     mean_squared_distance,
     noisy_points,
     range_excess,
     search_width,
+    shrinking_width,
     sum_error,
     true_best_width,
+)
+from viz_core.lessons.attention_pooling.in_the_plane import (
+    label_densities,
+    labelled_points,
+    left_out_right,
+    shares,
+    transformed_error,
 )
 
 
@@ -74,3 +90,170 @@ def test_the_width_closest_to_the_truth_is_found() -> None:
     x, y = noisy_points(30, 0.5, 1)
     fit, _ = nadaraya_watson(x, y, even_queries(251), with_width(KERNELS["gaussian"], best))
     assert mean_squared_distance(fit, even_queries(251)) == pytest.approx(float(true_errors.nan_to_num(9).min()))
+
+
+def test_densities_of_two_labels_by_hand() -> None:
+    """One point each at distance 0 and 2 from the query, width 1: (1, e^-2) / (2 * 2 pi)."""
+    points = torch.tensor([[0.0, 0.0], [2.0, 0.0]], dtype=torch.float64)
+    found = label_densities(points, torch.tensor([0, 1]), torch.zeros(1, 2, dtype=torch.float64), 1.0)
+    assert found[0].tolist() == pytest.approx([1 / (4 * math.pi), math.exp(-2) / (4 * math.pi)])
+
+
+def test_densities_make_one_over_labels_and_plane() -> None:
+    points, labels = torch.randn(9, 2, dtype=torch.float64), torch.arange(9) % 3
+    axis = torch.linspace(-8, 8, 161, dtype=torch.float64)
+    found = label_densities(points, labels, torch.cartesian_prod(axis, axis), 0.5)
+    assert float(found.sum() * 0.1**2) == pytest.approx(1, abs=1e-6)
+
+
+def test_descent_ends_where_the_search_does() -> None:
+    points = noisy_points(40, 1.0, 3)
+    widths = torch.logspace(-1.5, 0.5, 40, dtype=torch.float64)
+    searched = learn_width(*points, gaussian(), widths)
+    found = descend_width(*points, left_out=True)
+    assert found.width == pytest.approx(searched.best, rel=1e-3)
+    assert found.error == pytest.approx(searched.error, rel=1e-6)
+
+
+def test_points_that_answer_for_themselves_are_nearly_learned_by_heart() -> None:
+    with_own, without_own = (descend_width(*noisy_points(40, 1.0, 3), left_out=left_out) for left_out in (False, True))
+    assert with_own.error < 0.1 * without_own.error
+
+
+def test_the_rate_of_the_chapter_is_its_shrinking_width() -> None:
+    rate = errors_by_rate((0.2,), 20, 100, draws=2)[0.2]
+    assert rate.width == pytest.approx(100**-0.2)
+    assert rate.within == pytest.approx(100 * 2 * rate.width / 5)
+
+
+def test_without_noise_the_squared_bias_grows_as_the_fourth_power_of_the_width() -> None:
+    """Away from the ends: on all of [0, 5] windows with points on one side only would make it the third."""
+    first, second = (errors_by_rate((0.0,), n, 20_000, noise=0.0, draws=4)[0.0] for n in (412, 13_169))
+    slope = math.log(first.error / second.error) / math.log(first.width / second.width)
+    assert slope == pytest.approx(4, abs=0.2)
+
+
+def test_shares_of_two_points_by_hand() -> None:
+    points, labels = torch.tensor([[0.0, 0.0], [2.0, 0.0]], dtype=torch.float64), torch.tensor([0, 1])
+    queries = torch.tensor([[0.0, 0.0], [1.0, 5.0]], dtype=torch.float64)
+    share = 1 / (1 + math.exp(-0.5 * 4))
+    found = shares(points, labels, queries, (1.0, 3.0))
+    assert found.flatten().tolist() == pytest.approx([share, 1 - share, 0.5, 0.5])
+    assert float(shares(points, labels, queries, (2.0, 3.0))[0, 0]) == pytest.approx(1 / (1 + math.exp(-0.5)))
+
+
+def test_what_moves_change() -> None:
+    points, _ = labelled_points()
+    assert transformed_error(points, (0.5, 0.5), 30, (3, -1)) < 1e-9
+    assert transformed_error(points, (0.5, 0.2), 0, (3, -1)) < 1e-9
+    assert transformed_error(points, (0.5, 0.2), 30, (0, 0)) > 0.1
+
+
+def test_points_left_out() -> None:
+    points, labels = labelled_points(4)
+    assert labels.bincount().tolist() == [4, 4, 4]
+    assert left_out_right(points, labels, (0.5, 0.5)) >= 0.75
+    far = torch.tensor([[0.0, 0.0], [9.0, 0.0], [9.1, 0.0]], dtype=torch.float64)
+    assert left_out_right(far, torch.tensor([0, 1, 1]), (1, 1)) == pytest.approx(2 / 3)
+
+
+def test_more_data_and_a_shrinking_width() -> None:
+    rates = errors_by_rate((0.2, 0.0), 32, 2000, draws=3)
+    assert rates[0.2].error < rates[0.0].error
+    assert rates[0.0].width == shrinking_width(32) == pytest.approx(0.5)
+
+
+def test_pooling_done_wrong_is_wrong() -> None:
+    x, y = noisy_points(40, 1.0, 3)
+    queries = torch.linspace(0, 5, 51, dtype=torch.float64)
+    assert unguarded_weights(x, queries, 0.02).isnan().any()
+    right = nadaraya_watson(x, y, queries, with_width(boxcar, 9.0))[1]
+    torch.testing.assert_close(unguarded_weights(x, queries, 9.0), right)
+    assert float((signed_weights(x, queries, 0.5) @ y).abs().max()) > float(y.abs().max())
+    kernel = gaussian(0.2)
+    residuals = y - nadaraya_watson(x, y, x, kernel)[0]
+    own = nadaraya_watson(x, y, x, kernel)[1].diagonal()
+    torch.testing.assert_close((1 - own) * leave_one_out(x, y, kernel), residuals)
+    biased = gaussian_pooling_as_attention(x, y, queries, 0.5, key_term=False)
+    torch.testing.assert_close(biased, product_weights(x, queries, 0.5) @ y)
+    assert float((biased - nadaraya_watson(x, y, queries, gaussian(0.5))[0]).abs().max()) > 0.1
+
+
+GRID = torch.logspace(-1.7, 1, 28, dtype=torch.float64)
+
+
+def by_refits(x: Tensor, y: Tensor, kernel) -> list[float]:
+    """Fit again without each point."""
+    errors = []
+    for i in range(len(x)):
+        rest = torch.arange(len(x)) != i
+        y_hat, _ = nadaraya_watson(x[rest], y[rest], x[i : i + 1], kernel)
+        errors.append(float(y[i] - y_hat))
+    return errors
+
+
+@settings(max_examples=40)
+@given(
+    n=st.integers(2, 12),
+    seed=st.integers(0, 99),
+    name=st.sampled_from(sorted(KERNELS)),
+    width=st.sampled_from([0.05, 0.5, 3.0]),
+)
+def test_against_refits(n: int, seed: int, name: str, width: float) -> None:
+    x, y = noisy_points(n, 1.0, seed)
+    kernel = with_width(KERNELS[name], width)
+    refits = torch.tensor(by_refits(x, y, kernel), dtype=torch.float64)
+    torch.testing.assert_close(leave_one_out(x, y, kernel), refits, equal_nan=True, rtol=1e-9, atol=1e-9)
+
+
+def test_three_points_by_hand() -> None:
+    x = torch.tensor([0.0, 1.0, 3.0], dtype=torch.float64)
+    y = torch.tensor([1.0, 2.0, 6.0], dtype=torch.float64)
+    errors = leave_one_out(x, y, boxcar)
+    assert errors[:2].tolist() == [-1, 1]
+    assert errors[2].isnan()  # no other key within 1
+    assert leave_one_out(x, y, with_width(boxcar, 2)).tolist() == [-1, -1.5, 4]
+
+
+def test_the_learned_width_beats_every_width_tried() -> None:
+    x, y = noisy_points(40, 1.0, 3)
+    search = learn_width(x, y, gaussian(), GRID)
+    fine = torch.logspace(-1.5, 0.5, 400, dtype=torch.float64)
+    errors = [float(leave_one_out(x, y, gaussian(float(w))).square().mean()) for w in fine]
+    assert search.error <= min(errors) + 1e-6
+    assert search.best == pytest.approx(float(fine[errors.index(min(errors))]), rel=0.02)
+    again = float(leave_one_out(x, y, gaussian(search.best)).square().mean())
+    assert search.error == pytest.approx(again, abs=1e-12)
+    assert search.error <= float(search.errors.min())
+
+
+def test_more_noise_asks_for_a_wider_kernel() -> None:
+    best = [learn_width(*noisy_points(100, noise, 1), gaussian(), GRID).best for noise in (0.05, 1.0)]
+    assert best[0] < best[1]
+
+
+def test_widths_that_leave_a_point_alone_are_not_compared() -> None:
+    x, y = noisy_points(12, 1.0, 5)
+    search = learn_width(x, y, boxcar, GRID)
+    gap = max(
+        min(float((x[i] - x[j]).abs()) for j in range(len(x)) if j != i) for i in range(len(x))
+    )  # the loneliest point's distance to its neighbour
+    assert search.errors.isnan().tolist() == [float(width) < gap for width in GRID]
+    assert search.best >= gap
+    assert math.isfinite(search.error)
+
+
+@pytest.mark.parametrize("place", [0, -1])
+def test_a_minimum_at_the_end_of_the_grid(place: int) -> None:
+    x, y = noisy_points(40, 1.0, 3)
+    grid = torch.tensor([0.5, 0.8, 1.5] if place == 0 else [0.1, 0.15, 0.2], dtype=torch.float64)
+    search = learn_width(x, y, gaussian(), grid)
+    assert search.best == pytest.approx(float(grid[place]), rel=1e-3)
+
+
+def test_refuses(shapes_unchecked: None) -> None:
+    far = torch.tensor([0.0, 100.0], dtype=torch.float64)
+    with pytest.raises(ValueError, match="every point has a neighbour, got up to 10"):
+        learn_width(far, far, boxcar, GRID)
+    with pytest.raises(ValueError, match="width: expected a positive number"):
+        learn_width(far, far, boxcar, torch.zeros(2, dtype=torch.float64))

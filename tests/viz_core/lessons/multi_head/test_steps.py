@@ -10,18 +10,33 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
+from torch.utils.flop_counter import FlopCounterMode
 
 from viz_core.attention import MultiHeadAttention
 from viz_core.lessons.multi_head import steps as steps_module
-from viz_core.lessons.multi_head.broken import residuals
+from viz_core.lessons.multi_head.book_examples import (
+    book_toy,
+    divisors,
+    is_separator,
+    mean_ranges,
+    multi_head_cost,
+    uniform_range,
+)
+from viz_core.lessons.multi_head.broken import ERRORS, residuals, variant
 from viz_core.lessons.multi_head.steps import (
     fresh_layer,
     multi_head_steps,
     random_tokens,
+    resize_width,
     rounding_bound,
     torch_multi_head,
+    trained_input,
+    trained_layer,
     walk_residual,
 )
+from viz_core.pretrained import TextError, Translator, load
+from viz_core.pretrained.samples import sentence
+from viz_core.trace import record
 
 
 @settings(max_examples=25)
@@ -123,3 +138,160 @@ def test_rounding_stays_within_its_bound_and_the_bound_stays_small(width: int, h
     bound = rounding_bound(steps)
     assert max(*residuals(layer, steps), walk_residual(layer, steps)) <= bound
     assert bound < 1e-3 * float(steps.output.abs().max())
+
+
+@pytest.mark.parametrize(("width", "heads"), [(64, 8), (256, 4), (512, 64)])
+@pytest.mark.parametrize("sharpness", [1.0, 3.0])
+def test_fresh_scores_are_as_sharp_as_asked(width: int, heads: int, sharpness: float) -> None:
+    steps = multi_head_steps(fresh_layer(width, heads, sharpness), random_tokens(64, width).X[None])
+    assert float(steps.scores.std()) == pytest.approx(sharpness, rel=0.15)
+    assert float(steps.values.std()) == pytest.approx(1, rel=0.1)
+
+
+def test_the_seed_decides() -> None:
+    same, again, other = (fresh_layer(8, 2, seed=seed).W_q.weight for seed in (1, 1, 2))
+    assert torch.equal(same, again)
+    assert not torch.equal(same, other)
+    assert not torch.equal(random_tokens(4, 8, 1).X, random_tokens(4, 8, 2).X)
+    assert random_tokens(3, 8).labels == ("0", "1", "2")
+
+
+def test_another_width_keeps_products_on_average() -> None:
+    X = torch.randn(40, 256)
+    assert resize_width(X, 256) is X
+    for width in (64, 512):
+        Y = resize_width(X, width)
+        assert Y.shape == (40, width)
+        assert torch.equal(Y, resize_width(X, width))
+        assert float(Y.std()) == pytest.approx(float(X.std()), rel=0.1)
+        cosines = torch.nn.functional.cosine_similarity(Y[:20] + Y[20:], Y[:20], dim=1)
+        assert float(cosines.mean()) == pytest.approx(0.5**0.5, abs=0.06)  # a vector and one half made of it
+
+
+@pytest.mark.parametrize("block", [0, 1])
+def test_a_trained_layer_sees_and_does_what_it_does_in_the_model(translator: Translator, block: int) -> None:
+    text = "The cat is on the bed."
+    tokens = trained_input(translator, text, block, 64)
+    ids = translator.encode(text)
+    assert tokens.labels == translator.readable_tokens(ids)
+    with record() as trace:
+        translator.model.encoder(torch.tensor([ids]))
+    layer = trained_layer(translator, block, 4)
+    steps = multi_head_steps(layer, tokens.X[None])
+    torch.testing.assert_close(steps.weights, trace[f"encoder.{block}.self"].weights(), atol=1e-6, rtol=0)
+    assert (steps.call.site, steps.call.layer) == (f"encoder.{block}.self", block)  # as the model calls it
+
+
+def test_cut_anew_it_is_the_same_matrices(translator: Translator) -> None:
+    two, eight = trained_layer(translator, 0, 2), trained_layer(translator, 0, 8)
+    X = trained_input(translator, "She reads a book.", 0, 64).X[None]
+    assert torch.equal(multi_head_steps(two, X).queries, multi_head_steps(eight, X).queries)
+    assert not torch.allclose(two(X, X, X), eight(X, X, X))
+    with pytest.raises(ValueError, match="num_heads: expected a divisor of num_hiddens=32, got 5"):
+        trained_layer(translator, 0, 5)
+
+
+def test_long_texts_are_cut_and_say_so(translator: Translator) -> None:
+    tokens = trained_input(translator, "The cat is on the bed. " * 5, 0, 8)
+    assert (len(tokens.labels), tokens.X.shape[0]) == (8, 8)
+    assert tokens.total > 8
+
+
+def test_wrong_arguments_say_what_was_expected(translator: Translator) -> None:
+    with pytest.raises(TextError):
+        trained_input(translator, "  ", 0, 8)
+    with pytest.raises(ValueError, match="num_hiddens: expected at least 1, got 0"):
+        fresh_layer(0, 1)
+
+
+def test_by_hand() -> None:
+    """d = 64, n = 10: 4 d^2 = 16,384, 4 n d^2 = 163,840, 2 n^2 d = 12,800, h n^2 = 800."""
+    cost = multi_head_cost(10, 64, 8)
+    assert (cost.parameters, cost.projections, cost.products, cost.weights) == (16_384, 163_840, 12_800, 800)
+    assert cost.multiplications == 176_640
+
+
+@pytest.mark.parametrize("heads", [1, 2, 4, 8])
+def test_torch_counts_the_same(heads: int) -> None:
+    with torch.device("meta"):
+        layer, X = MultiHeadAttention(16, heads), torch.empty(1, 5, 16)
+    with torch.no_grad(), FlopCounterMode(display=False) as counter:
+        layer(X, X, X)
+    cost = multi_head_cost(5, 16, heads)
+    assert counter.get_total_flops() == 2 * cost.multiplications  # it counts multiplications and additions
+    assert sum(p.numel() for p in layer.parameters()) == cost.parameters
+
+
+@given(st.integers(1, 40), st.integers(1, 200), st.data())
+def test_only_the_weights_depend_on_the_heads(n: int, d: int, data: st.DataObject) -> None:
+    heads = data.draw(st.sampled_from(divisors(d)))
+    one, many = multi_head_cost(n, d, 1), multi_head_cost(n, d, heads)
+    assert (one.parameters, one.multiplications) == (many.parameters, many.multiplications)
+    assert many.weights == heads * one.weights
+
+
+def test_divisors() -> None:
+    assert divisors(1) == [1]
+    assert divisors(64) == [1, 2, 4, 8, 16, 32, 64]
+    assert divisors(100) == [1, 2, 4, 5, 10, 20, 25, 50, 100]
+    assert divisors(97) == [1, 97]
+
+
+def test_ones_share_the_weight_among_the_words_of_each_sentence() -> None:
+    toy = book_toy()
+    assert toy.output.shape == (2, 4, 100)
+    assert toy.weights.shape == (2, 5, 4, 6)
+    assert toy.weights[0, 2, 1].tolist() == pytest.approx([1 / 3] * 3 + [0] * 3)
+    assert toy.weights[1, 4, 3].tolist() == pytest.approx([0.5, 0.5, 0, 0, 0, 0])
+    assert toy.parameters == 4 * 100 * 100
+
+
+def test_three_widths_may_differ() -> None:
+    toy = book_toy(20, 7, 3, ones=False)
+    assert toy.output.shape == (2, 4, 100)
+    assert toy.parameters == 100 * (20 + 7 + 3 + 100)
+    assert not toy.weights[0, :, :, 3:].any()
+    assert float(toy.weights[0, 0].std(dim=0).max()) > 0.01  # queries differ in what they look at
+
+
+def test_ranges_by_hand() -> None:
+    diagonal, even = torch.eye(5), torch.full((5, 5), 0.2)
+    first = torch.zeros(5, 5).index_fill(1, torch.tensor([0]), 1.0)
+    assert mean_ranges(torch.stack([diagonal, even, first])).tolist() == pytest.approx([0, uniform_range(range(5)), 2])
+    assert uniform_range(range(5)) == pytest.approx(1.6)
+
+
+def test_ranges_without_separators_leave_them_out_as_queries_and_as_keys() -> None:
+    """Half of every row on the full stop: with it the head looks far, among words alone at itself."""
+    weights = torch.eye(4) / 2
+    weights[:, 3] += 0.5
+    assert float(mean_ranges(weights[None])[0]) == pytest.approx((1.5 + 1 + 0.5) / 4)
+    assert float(mean_ranges(weights[None], [0, 1, 2])[0]) == 0
+    assert uniform_range([0, 1, 3]) == pytest.approx((1 + 3 + 2) * 2 / 9)
+    tokens = ["The", "children", "'", "s", "<eos>", ".", "9"]
+    assert [token for token in tokens if is_separator(token)] == ["'", "<eos>", "."]
+
+
+def test_among_words_most_heads_look_nearer_than_a_uniform_head() -> None:
+    """Over all tokens 7 of 8 look farther: most of their weight is on the full stop and <eos>."""
+    translator = load("transformer-en-fr", device="cpu")
+    tokens = trained_input(translator, sentence("cat"), 2, 64)
+    weights = multi_head_steps(trained_layer(translator, 2, 8), tokens.X[None]).weights[0]
+    words = [place for place, token in enumerate(tokens.labels) if not is_separator(token)]
+    separators = sorted(set(range(len(tokens.labels))) - set(words))
+    assert int((mean_ranges(weights) > uniform_range(range(len(tokens.labels)))).sum()) == 7
+    assert int((mean_ranges(weights, words) < uniform_range(words)).sum()) == 7
+    assert float(weights[..., separators].sum(dim=-1).mean(dim=-1).min()) > 0.4
+
+
+def test_done_wrong() -> None:
+    layer, one = fresh_layer(16, 4, 2.0), fresh_layer(16, 1, 2.0)
+    X = random_tokens(6, 16).X[None]
+    steps, alone = multi_head_steps(layer, X), multi_head_steps(one, X)
+    assert max(residuals(layer, steps)) < 1e-5
+    for error in ERRORS:
+        assert min(residuals(layer, steps, error)) > 1e-2, error
+    assert max(residuals(one, alone, "wrong-root")) < 1e-5  # one head is as wide as the layer
+    assert max(residuals(one, alone, "dealt-out")) < 1e-5
+    sums = variant(layer, steps, "undivided").weights.sum(dim=-1)
+    assert float((sums - 1).abs().max()) > 0.1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 
 import pytest
 import torch
@@ -11,16 +12,28 @@ from hypothesis import strategies as st
 
 from viz_core.lessons.queries_keys_values.lookup import (
     BOOK_DATABASE,
+    CASES,
     approximate_lookup,
     beginning_distance,
+    cases_met,
+    copy_error,
+    edit_distance,
+    edit_table,
     embed_words,
     exact_lookup,
     first_weights,
     identity_error,
+    identity_lookup,
     letter_features,
     similarity,
+    smallest_gradient,
     soft_lookup,
+    top_lookup,
+    two_keys,
+    undivided,
     uniform_error,
+    weights_of_case,
+    without_exponential,
 )
 from viz_core.trace import record
 
@@ -113,3 +126,165 @@ def test_misspelled_names_still_find_their_keys_or_nothing_is_said() -> None:
     assert first_weights(wanted, [*KEYS, "Lipten"], 0.2) is None  # no misspelling here
     assert first_weights(wanted, [key for key in KEYS if key != "Li"], 0.2) is None
     assert first_weights({"Liptons": "Li"}, KEYS, 0.2) is None  # Lipton is nearer
+
+
+words = st.text(alphabet="abc", max_size=5)
+
+
+@cache
+def by_recursion(a: str, b: str) -> int:
+    """Levenshtein's definition, without a table."""
+    if not a or not b:
+        return len(a) + len(b)
+    if a[0] == b[0]:
+        return by_recursion(a[1:], b[1:])
+    return 1 + min(by_recursion(a[1:], b), by_recursion(a, b[1:]), by_recursion(a[1:], b[1:]))
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "edits"),
+    [
+        ("kitten", "sitting", 3),
+        ("Saturday", "Sunday", 3),
+        ("Li", "Lipton", 4),
+        ("Li", "Hu", 2),
+        ("", "abc", 3),
+        ("", "", 0),
+    ],
+)
+def test_known_distances(a: str, b: str, edits: int) -> None:
+    assert edit_distance(a, b) == edits
+
+
+def test_the_table_by_hand() -> None:
+    assert edit_table("Li", "Lip") == [[0, 1, 2, 3], [1, 0, 1, 2], [2, 1, 0, 1]]
+
+
+@given(a=words, b=words)
+def test_against_recursion(a: str, b: str) -> None:
+    assert edit_distance(a, b) == by_recursion(a, b)
+
+
+@given(a=words, b=words, c=words)
+def test_is_a_distance(a: str, b: str, c: str) -> None:
+    assert (edit_distance(a, b) == 0) == (a == b)
+    assert edit_distance(a, b) == edit_distance(b, a)
+    assert edit_distance(a, c) <= edit_distance(a, b) + edit_distance(b, c)
+
+
+@given(query=words, key=words)
+def test_the_best_beginning(query: str, key: str) -> None:
+    assert beginning_distance(query, key) == min(edit_distance(query, key[:j]) for j in range(len(key) + 1))
+    assert (beginning_distance(query, key) == 0) == key.startswith(query)
+
+
+def test_two_keys_by_hand() -> None:
+    soft, hard, slope = two_keys(torch.tensor([-1.0, 0.0, math.log(3)], dtype=torch.float64), 1.0)
+    assert soft.tolist() == pytest.approx([1 / (1 + math.e), 0.5, 0.75])
+    assert hard.tolist() == [0, 0, 1]
+    assert slope.tolist()[1:] == pytest.approx([0.25, 3 / 16])
+
+
+@pytest.mark.parametrize("temperature", [0.1, 2.0])
+def test_the_slope_is_that_of_the_curve(temperature: float) -> None:
+    gaps = torch.linspace(-1, 1, 9, dtype=torch.float64)
+    step = 1e-6
+    above, below = (two_keys(gaps + sign * step, temperature)[0] for sign in (1, -1))
+    assert two_keys(gaps, temperature)[2].tolist() == pytest.approx(((above - below) / (2 * step)).tolist(), rel=1e-6)
+
+
+def test_the_smallest_gradient_is_that_of_autograd() -> None:
+    keys = ["Zhang", "Lipton", "Li"]
+    scores = similarity(["Li"], keys)[0].requires_grad_()
+    jacobian = torch.autograd.functional.jacobian(lambda s: (s / 0.2).softmax(dim=0), scores)
+    assert smallest_gradient("Li", keys, 0.2) == pytest.approx(float(jacobian.diagonal().min()), rel=1e-9)
+
+
+def test_a_gradient_too_small_to_use_is_not_rounded_to_nothing() -> None:
+    assert 0 < smallest_gradient("Li", ["Li", "Hu"], 0.01) < 1e-30
+    assert smallest_gradient("Li", ["Li"], 0.2) == 0  # one key has all of it, whatever its score
+
+
+@pytest.mark.parametrize("size", [1, 10, 20])
+def test_keys_that_share_nothing_find_themselves(size: int) -> None:
+    weights = identity_lookup(size, 0.5)
+    own = math.exp(2) / (math.exp(2) + size - 1)
+    assert weights.diagonal().tolist() == pytest.approx([own] * size)
+    assert float((identity_lookup(size, 0.05) - torch.eye(size)).abs().max()) < 1e-7
+
+
+def test_the_best_keys_first() -> None:
+    keys = ["Hu", "Lipton", "Li", "Li"]
+    assert [place for place, _ in top_lookup("Li", keys, 3)] == [2, 3, 1]
+    assert [place for place, _ in top_lookup("Li", keys, 9)] == [2, 3, 1, 0]
+    assert top_lookup("Li", keys, 1)[0][1] == pytest.approx(1)
+    assert top_lookup("Li", [], 2) == []
+
+
+def test_undivided_weights_are_in_the_same_ratios() -> None:
+    raw, weights = undivided(["Li"], ["Li", "Hu"], 0.5)[0], soft_lookup(["Li"], ["Li", "Hu"], 0.5)[0]
+    assert (raw / raw.sum()).tolist() == pytest.approx(weights.tolist())
+    assert float(raw.sum()) > 1
+
+
+def test_without_an_exponential_the_temperature_cancels() -> None:
+    given = [without_exponential(["Li"], ["Li", "Lipton", "Hu"], temperature)[0] for temperature in (0.1, 10.0)]
+    torch.testing.assert_close(*given)
+    assert given[0].tolist()[2] == 0
+    assert without_exponential(["q"], ["Li"], 1.0).isnan().all(), "0/0"
+
+
+def f64(*values: float) -> torch.Tensor:
+    return torch.tensor(values, dtype=torch.float64)
+
+
+@pytest.mark.parametrize(
+    ("case", "expected"),
+    [
+        ("free", [-1, 3, 1]),
+        ("non-negative", [0, 3, 1]),
+        ("convex", [0, 0.75, 0.25]),
+        ("one-hot", [0, 1, 0]),
+        ("uniform", [1 / 3, 1 / 3, 1 / 3]),
+    ],
+)
+def test_by_hand(case: str, expected: list[float]) -> None:
+    raw = f64(-1, 3, 1)
+    torch.testing.assert_close(weights_of_case(raw, case), f64(*expected))
+    assert raw.tolist() == [-1, 3, 1]
+
+
+@given(raw=st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=6), case=st.sampled_from(CASES))
+def test_what_a_case_makes_is_that_case(raw: list[float], case: str) -> None:
+    if case == "convex" and max(raw) <= 0:
+        with pytest.raises(ValueError, match="at least one positive weight, got none"):
+            weights_of_case(f64(*raw), case)
+    else:
+        assert case in cases_met(weights_of_case(f64(*raw), case))
+
+
+def test_cases_met() -> None:
+    assert cases_met(f64(-1, 2)) == ("free",)
+    assert cases_met(f64(1, 2)) == ("free", "non-negative")
+    assert cases_met(f64(0.2, 0.8)) == ("free", "non-negative", "convex")
+    assert cases_met(f64(0, 1)) == ("free", "non-negative", "convex", "one-hot")
+    assert cases_met(f64(0.5, 0.5)) == ("free", "non-negative", "convex", "uniform")
+    assert cases_met(f64(1)) == CASES
+
+
+def test_the_first_of_equals_takes_it_all() -> None:
+    assert weights_of_case(f64(2, 5, 5), "one-hot").tolist() == [0, 1, 0]
+
+
+def test_huge_weights_still_sum_to_one() -> None:
+    assert weights_of_case(f64(1e308, 1e308), "convex").tolist() == [0.5, 0.5]
+
+
+def test_refuses() -> None:
+    for bad in (f64(), f64(1, math.nan), f64(math.inf)):
+        with pytest.raises(ValueError, match="at least one finite number"):
+            weights_of_case(bad, "free")
+
+
+def test_copying_by_the_identity_is_exact() -> None:
+    assert copy_error(torch.tensor([0.2, -3.0, 1e9], dtype=torch.float64)) == 0
