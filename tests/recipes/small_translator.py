@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-import pytest
 import torch
 from tokenizers import Tokenizer
 
-from recipes import loop
 from recipes.loop import RunOptions
 from recipes.sentence_pairs import Pair, Split
 from recipes.translation import TranslationConfig, TranslationState, train_translation
@@ -33,14 +30,6 @@ CONFIG = TranslationConfig(
     patience=1000,
 )
 SHORT = replace(CONFIG, epochs=3)
-
-
-@pytest.fixture(autouse=True, scope="module")
-def memory_left_alone() -> Iterator[None]:
-    """How this process manages memory is not for a test to change."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(loop, "reuse_freed_memory", lambda: None)
-        yield
 
 
 def build(vocab_size: int) -> EncoderDecoder:

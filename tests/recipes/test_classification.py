@@ -1,187 +1,220 @@
-"""A classifier from pictures to a checkpoint that loads: it learns, can be killed and resumed, and says what it is."""
+"""The loop behind a classifier and its pictures: resumed, ended early, averaged, held out, augmented."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 import torch
-from PIL import Image
-from safetensors.torch import load as load_tensors
 
-from recipes import loop
-from recipes.__main__ import main
-from recipes.classifiers import CLASSIFIERS
-from recipes.picture_sets import FASHION_MNIST, PictureSplit
-from recipes.reliability import calibration_bins
-from tests.recipes.bars import CONFIG, NAME, SMALL, bars
-from viz_core.lab.pictures import token_over_patches
-from viz_core.maps.rollout import attention_rollout, gradient_relevance
-from viz_core.pretrained import CheckpointError, load, load_classifier, load_translator
-from viz_core.trace import record
-
-pytestmark = pytest.mark.usefixtures("on_the_cpu")
-
-
-class Shipped(NamedTuple):
-    out: Path
-    split: PictureSplit
-
-
-@pytest.fixture(scope="module")
-def shipped(tmp_path_factory: pytest.TempPathFactory) -> Shipped:
-    """A checkpoint as the command writes it, of a small model that learned to tell bars apart."""
-    out = tmp_path_factory.mktemp("checkpoints") / NAME
-    split = PictureSplit(bars(860, 0), bars(200, 1))
-    data = replace(FASHION_MNIST, load=lambda _: split)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("ATLAS_DEVICE", "cpu")
-        patch.setattr(loop, "reuse_freed_memory", lambda: None)
-        spec = replace(CLASSIFIERS[NAME], data=data, architecture=SMALL, cpu_config=CONFIG)
-        patch.setitem(CLASSIFIERS, NAME, spec)
-        assert main([NAME, "--data", "unused", "--out", str(out)]) == 0
-    return Shipped(out, split)
-
-
-def read(shipped: Shipped, file: str) -> dict:
-    return json.loads((shipped.out / file).read_text(encoding="utf-8"))
-
-
-# From the command to the model
-
-
-def test_it_learned(shipped: Shipped) -> None:
-    curve = read(shipped, "training.json")["curve"]
-    assert [point["epoch"] for point in curve] == [float(i) for i in range(1, 9)]
-    assert curve[-1]["train_loss"] < 0.6 * curve[0]["train_loss"]
-    assert curve[-1]["validation_accuracy"] > 90
-    assert read(shipped, "config.json")["scores"]["accuracy"] > 90
-
-
-def test_the_score_is_that_of_the_files_asked_as_a_visitor_asks(shipped: Shipped) -> None:
-    """Test pictures as PIL pictures through `classify`: the same answers as the script's own evaluation."""
-    classifier = load_classifier(NAME, device="cpu", folder=shipped.out.parent)
-    right, counts = 0, torch.zeros(10, 10, dtype=torch.long)
-    for pixels, label in zip(*shipped.split.test, strict=True):
-        result = classifier.classify(Image.fromarray(pixels[0].numpy()))
-        right += result.label == classifier.labels[label]
-        counts[label, classifier.labels.index(result.label)] += 1
-    assert classifier.card.scores == {"accuracy": round(100 * right / 200, 2)}
-    assert read(shipped, "training.json")["confusion"] == counts.tolist()
-
-
-def test_what_a_classification_says(shipped: Shipped) -> None:
-    classifier = load_classifier(NAME, device="cpu", folder=shipped.out.parent)
-    result = classifier.classify(Image.effect_noise((90, 50), 80).convert("RGBA"))
-    assert result.grid == (4, 4)
-    assert result.trace.sites == ("encoder.0.self", "encoder.1.self")
-    assert result.prepared.pixels.shape == (1, 1, 8, 8)
-    chances = list(result.probabilities.values())
-    assert result.label == next(iter(result.probabilities))
-    assert chances == sorted(chances, reverse=True)
-    assert sum(chances) == pytest.approx(1, abs=1e-5)
-    assert set(result.probabilities) == set(classifier.labels) == set(FASHION_MNIST.labels)
-    assert token_over_patches(classifier, result, 0).shape == (2, 2, 4, 4)
-    layers = [call.weights()[0] for call in result.trace]
-    assert attention_rollout(layers).sum(dim=-1).tolist() == pytest.approx([1.0] * 17, abs=1e-5)
-
-
-def test_relevance_of_a_label(shipped: Shipped) -> None:
-    classifier = load_classifier(NAME, device="cpu", folder=shipped.out.parent)
-    prepared = classifier.prepare(Image.fromarray(shipped.split.test.pixels[0, 0].numpy()))
-    found = classifier.relevance(prepared, "bag")
-    X = prepared.pixels
-    weights = [call.weights()[0] for call in classifier.classify_prepared(prepared).trace]
-    with record(differentiable=True) as trace:
-        logit = classifier.model(X)[0, classifier.labels.index("bag")]
-    gradients = torch.autograd.grad(logit, [call.graph_weights for call in trace])
-    torch.testing.assert_close(found, gradient_relevance(weights, [g[0] for g in gradients]), atol=1e-5, rtol=1e-4)
-    with pytest.raises(ValueError, match="label: expected one of T-shirt/top"):
-        classifier.relevance(prepared, "hat")
-
-
-def test_without_positions_the_answer_differs_and_nothing_is_kept(shipped: Shipped) -> None:
-    classifier = load_classifier(NAME, device="cpu", folder=shipped.out.parent)
-    prepared = classifier.prepare(Image.fromarray(shipped.split.test.pixels[3, 0].numpy()))
-    before = classifier.classify_prepared(prepared).probabilities
-    assert classifier.classify_prepared(prepared, positions=False).probabilities != before
-    assert classifier.classify_prepared(prepared).probabilities == before
-
-
-def test_files_and_card(shipped: Shipped) -> None:
-    files = sorted(path.name for path in shipped.out.iterdir())
-    names = ["card.md", "config.json", "familiarity.safetensors", "last.pt", "model.safetensors", "training.json"]
-    assert files == names
-    stored = load_tensors((shipped.out / "model.safetensors").read_bytes())
-    assert all(tensor.dtype == torch.float16 for tensor in stored.values())
-    config = read(shipped, "config.json")
-    assert config["task"] == "classification"
-    assert config["parameters"] == sum(tensor.numel() for tensor in stored.values())
-    card = (shipped.out / "card.md").read_text(encoding="utf-8")
-    for expected_text in (
-        f"{config['scores']['accuracy']:.2f}% of 200 test pictures",
-        "MIT, Copyright (c) 2017 Zalando SE",
-        "860 training pictures, 60 of them held out",
-        "8.0 epochs in 0:00:",
-        "The length of the run was fixed before its first step,\nand these pictures were scored after its last",
-        "| num_heads | 2 |",
-        "| average | 0.9 |",
-        "grey pictures of 8 x 8 pixels",
-        "## Limits",
-    ):
-        assert expected_text in card, expected_text
-    assert card.count("## Calibration\n") == 1
-
-
-def test_how_sure_and_how_far_are_those_of_the_files_asked_as_a_visitor_asks(shipped: Shipped) -> None:
-    training = read(shipped, "training.json")
-    classifier = load_classifier(NAME, device="cpu", folder=shipped.out.parent)
-    found = [classifier.classify(Image.fromarray(pixels[0].numpy())) for pixels in shipped.split.test.pixels]
-    expected_text = torch.tensor([each.probabilities[each.label] for each in found])
-    names = [classifier.labels[label] for label in shipped.split.test.labels]
-    right = torch.tensor([each.label == name for each, name in zip(found, names, strict=True)])
-    for recorded, expected in zip(training["calibration"]["bins"], calibration_bins(expected_text, right), strict=True):
-        assert recorded == pytest.approx(expected, abs=1e-4)
-    assert training["calibration"]["pictures"] == 200
-    distances = [each.distance for each in found if each.distance is not None]
-    assert len(distances) == 200
-    assert sum(not each.is_unfamiliar for each in distances) == 190  # 95%
-    assert set(training["familiarity"]["strange"]) == {"noise", "one colour", "one red pixel"}
-
-
-def test_one_load_for_both_tasks_and_a_sentence_for_the_wrong_one(shipped: Shipped, checkpoints: Path) -> None:
-    assert load(NAME, device="cpu", folder=shipped.out.parent).card.name == NAME
-    with pytest.raises(CheckpointError, match="does not translate: its task is classification"):
-        load_translator(NAME, device="cpu", folder=shipped.out.parent)
-    with pytest.raises(CheckpointError, match="does not classify pictures: its task is translation"):
-        load_classifier("tiny-en-fr", device="cpu", folder=checkpoints)
-
-
-@pytest.mark.parametrize(
-    ("change", "expected_text"),
-    [
-        ({"labels": ["a", "b"]}, "expected 10 different labels"),
-        ({"labels": ["a"] * 10}, "expected 10 different labels"),
-        ({"pixels": {}}, "does not say how pictures are prepared"),
-        ({"pixels": {"form": "garment", "mean": [0.5] * 3, "std": [1] * 3}}, "expected 1 channels, got 3"),
-        ({"model": {**SMALL, "architecture": "cnn"}}, "known architecture, got 'cnn'; those known: vit"),
-        ({"model": {**SMALL, "patch_size": 3}}, "does not describe this architecture: expected a picture"),
-        ({"model": {**SMALL, "num_hiddens": 26}}, "has the wrong shape"),
-        ({"task": "singing"}, "names no known task: 'singing'"),
-        ({"sha256": "0" * 64}, "its SHA-256 differs"),
-    ],
+from recipes import classification as loop
+from recipes.classification import (
+    ClassifierConfig,
+    Views,
+    accuracy,
+    hold_out,
+    mix,
+    predict,
+    random_views,
+    soft_targets,
+    train_classifier,
 )
-def test_a_broken_checkpoint_says_so(shipped: Shipped, tmp_path: Path, change: dict, expected_text: str) -> None:
-    (tmp_path / NAME).mkdir()
-    for file in ("config.json", "model.safetensors"):
-        (tmp_path / NAME / file).write_bytes((shipped.out / file).read_bytes())
-    config = {**read(shipped, "config.json"), **change}
-    (tmp_path / NAME / "config.json").write_text(json.dumps(config), encoding="utf-8")
-    with pytest.raises(CheckpointError, match=expected_text):
-        load(NAME, device="cpu", folder=tmp_path)
+from recipes.classifiers import measure, when_it_ended
+from recipes.loop import RunOptions, TrainingState
+from recipes.picture_sets import Pictures
+from tests.recipes.bars import CONFIG, CPU, SMALL, bars
+from viz_core.models import ViT
+from viz_core.pretrained import build_classification_model
 
 
-# The loop
+def train(
+    out: Path, config: ClassifierConfig, resume: bool = False, minutes: float | None = None
+) -> tuple[ViT, TrainingState]:
+    pictures, run = bars(160, 2), RunOptions(out, CPU, minutes, resume)
+    return train_classifier(
+        lambda: build_classification_model(SMALL), pictures, measure(pictures, "garment"), config, run
+    )
+
+
+def test_a_resumed_run_ends_where_an_unbroken_one_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = replace(CONFIG, epochs=3, batch_size=25, save_minutes=0.0)
+    whole, state = train(tmp_path / "whole", config)
+
+    class KilledError(Exception):
+        pass
+
+    steps = iter(range(100))
+
+    def killed(*arguments: object) -> torch.Tensor:
+        if next(steps) == 5:  # within the second epoch of four batches
+            raise KilledError
+        return real(*arguments)  # type: ignore[arg-type]
+
+    real = loop.logits
+    monkeypatch.setattr(loop, "logits", killed)
+    with pytest.raises(KilledError):
+        train(tmp_path / "broken", config)
+    monkeypatch.setattr(loop, "logits", real)
+    again, resumed = train(tmp_path / "broken", config, resume=True)
+    # The loss of the broken epoch is the mean of the batches that were left.
+    names = ("epoch", "validation_loss", "validation_accuracy")
+    assert [[p[k] for k in names] for p in resumed.curve] == [[p[k] for k in names] for p in state.curve]
+    for name, parameter in whole.named_parameters():
+        assert torch.equal(again.get_parameter(name), parameter), name
+    assert resumed.lengths == state.lengths == [{"updates": 0, "epochs": 3, "minutes": None}]
+
+
+def test_the_card_says_whether_the_length_was_fixed_beforehand() -> None:
+    state, older = TrainingState(), TrainingState(updates=100)  # a run that began before lengths were kept
+    for _ in range(2):  # begun, and resumed as it was
+        state.set_length(40, None)
+        state.updates += 100
+        assert "no choice was made by them" in when_it_ended(state.lengths)
+    state.set_length(60, 98.5)
+    older.set_length(40, None)
+    for run, lengths_text in ((state, "(to 40 epochs, then to 60 epochs or 98.5 minutes)"), (older, "(to 40 epochs)")):
+        assert f"The length of the run was changed on its way {lengths_text}:\nthese" in when_it_ended(run.lengths)
+
+
+def test_minutes_end_it_early_with_a_whole_curve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A clock that a step moves on by a second: of 1,000 epochs of four steps, a tenth of a minute is six steps."""
+    now = [0.0]
+    monkeypatch.setattr("recipes.files.time.monotonic", lambda: now[0])
+
+    def tick(*arguments: object) -> torch.Tensor:
+        now[0] += 1
+        return real(*arguments)  # type: ignore[arg-type]
+
+    real = loop.logits
+    monkeypatch.setattr(loop, "logits", tick)
+    _, state = train(tmp_path, replace(CONFIG, epochs=1000, batch_size=25), minutes=0.1)
+    assert [point["epoch"] for point in state.curve] == [1.0, 1.5]
+    assert state.elapsed == 6
+    assert json.loads(json.dumps(state.curve, allow_nan=False))
+
+
+def test_the_weights_are_an_average_that_lags_behind(tmp_path: Path) -> None:
+    model, _ = train(tmp_path, replace(CONFIG, epochs=1))
+    last = torch.load(tmp_path / "last.pt", weights_only=True)["model"]
+    assert any(not torch.equal(last[name], p) for name, p in model.named_parameters())
+    assert not model.training
+
+
+def test_what_is_held_out_is_not_trained_on() -> None:
+    n = 100
+    pictures = Pictures(torch.arange(n, dtype=torch.uint8).reshape(n, 1, 1, 1), torch.arange(n))
+    train_part, held_out = hold_out(pictures, replace(CONFIG, held_out=30))
+    assert len(held_out.labels) == 30
+    assert sorted([*train_part.labels.tolist(), *held_out.labels.tolist()]) == list(range(n))
+    assert torch.equal(train_part.pixels.flatten().long(), train_part.labels)
+    again = hold_out(pictures, replace(CONFIG, held_out=30, epochs=99))[1]
+    assert torch.equal(again.labels, held_out.labels)
+    with pytest.raises(ValueError, match="expected more than 100 pictures to train on and to hold out, got 100"):
+        hold_out(pictures, replace(CONFIG, held_out=100))
+
+
+def test_by_hand() -> None:
+    log_p = torch.tensor([[0.7, 0.3], [0.2, 0.8], [0.6, 0.4], [0.9, 0.1]]).log()
+    assert accuracy(log_p, torch.tensor([0, 1, 1, 0])) == 75
+    assert [CONFIG.side(p) for p in (0.0, 0.49, 0.5, 1.0)] == [6, 6, 8, 8]
+    pixels = torch.tensor([0, 255, 255, 0], dtype=torch.uint8).reshape(1, 1, 2, 2)
+    found = measure(Pictures(pixels, torch.tensor([0])), "garment")
+    assert (found.mean, found.std, found.size) == ((0.5,), (0.5774,), (2, 2))
+    smoothed = [[0.05, 0.85, 0.05, 0.05], [0.05, 0.05, 0.05, 0.85]]
+    torch.testing.assert_close(soft_targets(torch.tensor([1, 3]), 4, 0.2), torch.tensor(smoothed))
+
+
+def test_predictions_do_not_depend_on_the_batch() -> None:
+    model, pictures = build_classification_model(SMALL), bars(7, 3)
+    preparation = measure(pictures, "garment")
+    torch.testing.assert_close(
+        predict(model, pictures, preparation, rows=2), predict(model, pictures, preparation), atol=1e-5, rtol=0
+    )
+
+
+# Views and mixtures
+
+STILL = Views(shift=0, zoom=0, turn=0, mirror=False, brightness=0, cover=0)
+
+
+def seeded(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def view(X: torch.Tensor, side: int | None = None, **changes: float) -> torch.Tensor:
+    views = Views(**{**STILL.__dict__, **changes})  # type: ignore[arg-type]
+    return random_views(X, side or X.shape[-1], views, seeded())
+
+
+def test_without_changes_a_view_is_the_picture_and_half_the_side_averages_four_pixels() -> None:
+    X = torch.randn(3, 2, 8, 8)
+    torch.testing.assert_close(view(X), X, atol=1e-5, rtol=0)
+    torch.testing.assert_close(view(X, side=4), torch.nn.functional.avg_pool2d(X, 2), atol=1e-5, rtol=0)
+
+
+def test_mirrored_or_not_and_both_happen() -> None:
+    X = torch.randn(1, 1, 6, 6).expand(40, -1, -1, -1)
+    found = view(X, mirror=True)
+    flipped = [torch.allclose(f, X[0].flip(-1), atol=1e-5) for f in found]
+    own_share = [torch.allclose(f, X[0], atol=1e-5) for f in found]
+    assert all(a != b for a, b in zip(flipped, own_share, strict=True))
+    assert 10 < sum(flipped) < 30
+
+
+def test_a_shift_moves_by_no_more_than_its_limit() -> None:
+    X = torch.zeros(50, 1, 20, 20)
+    X[:, :, 10, 10] = 1.0
+    found = view(X, shift=0.2)
+    where = (found * torch.arange(20.0)).sum(dim=(1, 2, 3)) / found.sum(dim=(1, 2, 3))
+    assert (where - 10).abs().max() <= 4.01  # 0.2 of 20 pixels
+    assert (where - 10).abs().max() > 3
+    assert where.min() < 8 < 12 < where.max()
+
+
+def test_a_turn_keeps_the_middle_and_a_zoom_the_level() -> None:
+    X = torch.rand(20, 1, 9, 9)
+    torch.testing.assert_close(view(X, turn=90.0)[..., 4, 4], X[..., 4, 4], atol=1e-5, rtol=0)
+    level = torch.full((5, 3, 8, 8), 0.7)
+    torch.testing.assert_close(view(level, zoom=0.5, turn=45, shift=0.5), level)
+
+
+def test_light_changes_pictures_apart_and_leaves_grey_grey() -> None:
+    X = torch.randn(1, 1, 8, 8).expand(6, 3, -1, -1)
+    found = view(X, brightness=0.3)
+    torch.testing.assert_close(found[:, 0], found[:, 2], atol=1e-5, rtol=0)
+    assert (found[0] - found[1]).abs().max() > 0.01
+
+
+def test_a_cover_is_one_square_of_zeros() -> None:
+    X = torch.ones(30, 2, 16, 16)
+    hidden = view(X, cover=0.25) == 0
+    assert torch.equal(hidden[:, 0], hidden[:, 1])
+    counts = hidden[:, 0].sum(dim=(1, 2))
+    assert counts.max() == 16
+    assert counts.min() >= 4  # a quarter of it where it lies in a corner
+
+
+def test_a_view_is_the_same_for_a_seed() -> None:
+    X, views = torch.randn(4, 3, 8, 8), Views(brightness=0.2)
+    assert torch.equal(random_views(X, 8, views, seeded(3)), random_views(X, 8, views, seeded(3)))
+    assert not torch.equal(random_views(X, 8, views, seeded(3)), random_views(X, 8, views, seeded(4)))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_labels_are_mixed_as_pixels_are(seed: int) -> None:
+    """Pictures of one level each: what is left of a picture is the share of its own label."""
+    X = torch.tensor([0.0, 1.0, 4.0])[:, None, None, None].expand(3, 1, 10, 10)
+    mixed, targets = mix(X, torch.eye(3), seeded(seed))
+    for i in range(3):
+        own, other = X[i].mean(), X[i - 1].mean()
+        share = targets[i, i]
+        torch.testing.assert_close(mixed[i].mean(), share * own + (1 - share) * other, atol=1e-4, rtol=0)
+        assert targets[i].sum() == pytest.approx(1)
+
+
+def test_both_ways_of_mixing_happen() -> None:
+    X = torch.tensor([0.0, 1.0])[:, None, None, None].expand(2, 1, 10, 10)
+    levels = {mix(X, torch.eye(2), seeded(seed))[0][0].unique().numel() for seed in range(20)}
+    assert levels == {1, 2}  # blended: one level everywhere; pasted: two

@@ -32,6 +32,8 @@ from viz_core.pretrained.decoding import beam_search
 TRAIN = [Pair("I am 30.", "J'ai 30 ans."), Pair("Tom is here.", "Tom est ici."), Pair("Go.", "Va !")]
 TEST = [Pair("She has 12 cats.", "Elle a 12 chats."), Pair("Tom is away.", "Tom est parti."), Pair("Hi.", "Salut !")]
 SPLIT = Split(TRAIN, [], TEST)
+CATS = Case("numbers", "…", "Elle a 7 432 chats à 5 h.", ("7", "432"))
+TWO = Case("names", "…", "…", ("Zorb", "Anka"))
 
 
 def test_cases_hold_what_no_training_pair_does() -> None:
@@ -52,25 +54,19 @@ def test_cases_hold_what_no_training_pair_does() -> None:
 
 
 @pytest.mark.parametrize(
-    ("french", "right"),
+    ("case", "french", "right"),
     [
-        ("Elle a 7 432 chats à 5 h.", True),
-        ("Elle a 7432 chats à 5 h.", True),
-        ("Elle a 7 423 chats à 5 h.", False),
-        ("Elle a 7 432 chats.", False),
-        ("Elle a 7 432 chats à 5 h 1.", False),
+        (CATS, "Elle a 7432 chats à 5 h.", True),
+        (CATS, "Elle a 7 423 chats à 5 h.", False),
+        (CATS, "Elle a 7 432 chats.", False),
+        (CATS, "Elle a 7 432 chats à 5 h 1.", False),
+        (TWO, "d'Anka et Zorb.", True),
+        (TWO, "Zorba et Anka", False),
+        (TWO, "zorb Anka", False),
     ],
 )
-def test_numbers_are_right_by_their_digits(french: str, right: bool) -> None:
-    assert Case("numbers", "…", "Elle a 7 432 chats à 5 h.", ("7", "432")).is_right(french) is right
-
-
-@pytest.mark.parametrize(
-    ("french", "right"),
-    [("d'Anka et Zorb.", True), ("Zorb, Anka", True), ("Zorba et Anka", False), ("zorb Anka", False)],
-)
-def test_names_are_right_as_whole_words(french: str, right: bool) -> None:
-    assert Case("names", "…", "…", ("Zorb", "Anka")).is_right(french) is right
+def test_numbers_are_right_by_their_digits_and_names_as_whole_words(case: Case, french: str, right: bool) -> None:
+    assert case.is_right(french) is right
 
 
 def test_percentages_are_of_the_sentences_of_a_kind(translator: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,20 +92,17 @@ def test_percentages_are_of_the_sentences_of_a_kind(translator: Translator, monk
 
 
 def test_the_command_writes_beside_the_checkpoint(
-    checkpoints: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    checkpoints: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name = next(path.name for path in checkpoints.iterdir())
     shutil.copytree(checkpoints / name, tmp_path / name)
     monkeypatch.setattr(copying, "split_pairs", lambda _: SPLIT)
     monkeypatch.setattr(copying, "load_pairs", lambda _: [])
     monkeypatch.setattr(copying, "copying_cases", lambda split: copying_cases(split, per_kind=3))
-    arguments = ["copying", name, "--data", "nowhere", "--checkpoints", str(tmp_path)]
-    assert main(arguments) == 0
+    assert main(["copying", name, "--data", "nowhere", "--checkpoints", str(tmp_path)]) == 0
     training = json.loads((tmp_path / name / "training.json").read_text(encoding="utf-8"))
     assert training["copying"]["numbers"]["sentences"] == training["copying"]["names"]["sentences"] == 3
     assert (tmp_path / name / "card.md").read_text(encoding="utf-8").count("## Copying\n") == 1
-    assert main(["copying", "nobody", *arguments[2:]]) == 1
-    assert "copying of nobody cannot be measured" in capsys.readouterr().err
 
 
 ORDINARY = frozenset({"excuse", "mars", "the", "new"})
@@ -212,13 +205,6 @@ def test_nothing_to_vary_and_nothing_left_to_put_in() -> None:
     found = vary(Pair("At 2:30.", "À 2 h 30."), ORDINARY, mix, avoid=hours)
     assert found is not None
     assert found.pair.english.startswith("At 2:")
-    pair = Pair("Tom is 30.", "Tom a 30 ans.")
-    only_names = vary(pair, ORDINARY, mix, numbers=False)
-    only_numbers = vary(pair, ORDINARY, mix, names=False)
-    assert only_names is not None
-    assert only_numbers is not None
-    assert "30" in only_names.pair.english
-    assert "Tom" in only_numbers.pair.french
 
 
 @given(st.integers(0, 2**32), st.booleans())

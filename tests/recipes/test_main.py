@@ -13,8 +13,7 @@ import pytest
 import torch
 
 from recipes import __main__ as command
-from recipes import loop
-from recipes.__main__ import main
+from recipes.__main__ import MEASURES, main
 from recipes.loop import RunOptions
 from recipes.translators import TRANSLATORS
 from viz_core.pretrained import build_translation_model, load
@@ -32,28 +31,11 @@ SMALL = {
 SMALL_GRU = {"embed_size": 16, "num_hiddens": 16, "num_layers": 2, "dropout": 0.1}
 
 
-@pytest.fixture(autouse=True)
-def on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ATLAS_DEVICE", "cpu")
-    monkeypatch.setattr(loop, "reuse_freed_memory", lambda: None)
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> Path:
-    """200 sentences, 7 of which fall to validation and 5 to test."""
-    folder = tmp_path / "data"
-    folder.mkdir()
-    lines = [f"I have {n} cats.\tJ'ai {n} chats.\tCC-BY" for n in range(200)]
-    (folder / "fra.txt").write_text("\n".join(lines), encoding="utf-8")
-    return folder
-
-
 def test_from_sentence_pairs_to_a_model_that_loads(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    config = replace(
-        TRANSLATORS[NAME].config, vary_pairs=False
-    )  # each of these pairs has a number: there would be many
+    # each of these pairs has a number: there would be many varied ones
+    config = replace(TRANSLATORS[NAME].config, vary_pairs=False)
     monkeypatch.setitem(TRANSLATORS, NAME, replace(TRANSLATORS[NAME], architecture=SMALL, config=config))
     out = tmp_path / "checkpoints" / NAME
     arguments = [NAME, "--data", str(data), "--out", str(out), "--epochs", "2"]
@@ -73,10 +55,8 @@ def test_from_sentence_pairs_to_a_model_that_loads(
     assert load(NAME, device="cpu", folder=out.parent).card.config["sha256"] == before
 
 
-@pytest.mark.parametrize(
-    ("name", "megabytes"), [("transformer-en-fr", 16), ("bahdanau-en-fr", 8), ("seq2seq-en-fr", 8)]
-)
-def test_each_design_fits_its_size_and_shares_the_split(name: str, megabytes: int) -> None:
+@pytest.mark.parametrize(("name", "megabytes"), [(NAME, 16), ("bahdanau-en-fr", 8), ("seq2seq-en-fr", 8)])
+def test_each_architecture_fits_its_size_and_shares_the_split(name: str, megabytes: int) -> None:
     spec = TRANSLATORS[name]
     with torch.device("meta"):
         model = build_translation_model({"vocab_size": spec.config.vocab_size, **spec.architecture})
@@ -116,45 +96,47 @@ def no_network(*_: object, **__: object) -> None:
     raise URLError("no network here")
 
 
-def test_no_data_and_no_network(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_reasons_not_to_train_are_sentences(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(urllib.request, "urlopen", no_network)
-    assert main([NAME, "--data", str(tmp_path / "none"), "--out", str(tmp_path / "out")]) == 1
-    expected = capsys.readouterr()
-    assert "cannot be fetched: no network here; put it there yourself, as " in expected.err
-    assert expected.err.endswith("none/fra-eng.zip\n")
-    assert "downloading http://" in expected.out
+    folder, out = tmp_path / "other", str(tmp_path / "out")
+
+    def reason(where: Path, *more: str) -> str:
+        assert main([NAME, "--data", str(where), "--out", out, *more]) == 1
+        return capsys.readouterr().err
+
+    error = reason(folder)
+    assert "cannot be fetched: no network here; put it there yourself, as " in error
+    assert error.endswith("other/fra-eng.zip\n")
+    assert not Path(out).exists()
+    folder.mkdir()
+    (folder / "fra-eng.zip").write_bytes(b"not the archive")
+    error = reason(folder)
+    assert error.startswith("cannot train transformer-en-fr: fra-eng.zip: expected SHA-1 94646ad1")
+    assert error.endswith("delete the file and try again\n")
+    (folder / "fra.txt").write_text("no pair here\n", encoding="utf-8")
+    assert "expected sentence pairs to train on and to validate with, got 0 and 0" in reason(folder)
+    assert "nothing to resume from" in reason(data, "--resume")
+    monkeypatch.setenv("ATLAS_DEVICE", "mps:9")
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
+    assert "ATLAS_DEVICE='mps:9' is not on this machine; it has" in reason(data)
+
+
+@pytest.mark.parametrize("name", ["vit-fashion-mnist", "vit-cifar10"])
+def test_no_pictures_and_no_network(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(urllib.request, "urlopen", no_network)
+    assert main([name, "--data", str(tmp_path / "none"), "--out", str(tmp_path / "out")]) == 1
+    assert capsys.readouterr().err.startswith(f"cannot train {name}: ")
     assert not (tmp_path / "out").exists()
 
 
-def test_a_wrong_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(urllib.request, "urlopen", no_network)
-    (tmp_path / "fra-eng.zip").write_bytes(b"not the archive")
-    assert main([NAME, "--data", str(tmp_path), "--out", str(tmp_path / "out")]) == 1
-    error = capsys.readouterr().err
-    assert error.startswith("cannot train transformer-en-fr: fra-eng.zip: expected SHA-1 94646ad1")
-    assert error.endswith("delete the file and try again\n")
-
-
-def test_nothing_to_resume(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([NAME, "--data", str(data), "--out", str(tmp_path / "out"), "--resume"]) == 1
-    assert "nothing to resume from" in capsys.readouterr().err
-
-
-def test_data_without_a_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "fra.txt").write_text("no pair here\n", encoding="utf-8")
-    assert main([NAME, "--data", str(tmp_path), "--out", str(tmp_path / "out")]) == 1
-    assert "expected sentence pairs to train on and to validate with, got 0 and 0" in capsys.readouterr().err
-
-
-def test_an_absent_device(
-    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("ATLAS_DEVICE", "mps:9")
-    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
-    assert main([NAME, "--data", str(data), "--out", str(tmp_path / "out")]) == 1
-    assert "ATLAS_DEVICE='mps:9' is not on this machine; it has" in capsys.readouterr().err
+@pytest.mark.parametrize("command", MEASURES)
+def test_only_a_model_that_ships_is_measured(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([command, "nobody", "--data", str(tmp_path)]) == 1
+    assert f"{command} of nobody cannot be measured: There is no model 'nobody'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -163,6 +145,7 @@ def test_an_absent_device(
         ([], ""),
         (["another-model", "--data", "d", "--out", "o"], ""),
         ([NAME, "--out", "o"], ""),
+        (["copying", NAME], "--data is required"),
         ([NAME, "--data", "d", "--out", "o", "--epochs", "0"], "--epochs: expected at least 1, got 0"),
         ([NAME, "--data", "d", "--out", "o", "--epochs", "-3"], "--epochs: expected at least 1, got -3"),
         ([NAME, "--data", __file__, "--out", "o"], f"--data: expected a folder, got the file {__file__}"),

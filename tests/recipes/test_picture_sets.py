@@ -7,7 +7,6 @@ import hashlib
 import io
 import tarfile
 import urllib.request
-from http.client import IncompleteRead
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +15,6 @@ import torch
 from PIL import Image
 
 from recipes import picture_sets
-from recipes.files import fetch
 from recipes.picture_sets import CIFAR_LABELS, load_cifar10, load_fashion_mnist, read_idx
 
 
@@ -74,13 +72,9 @@ def test_fashion_mnist_is_fetched_once_and_read(
     again = load_fashion_mnist(tmp_path / "new")
     assert len(requested) == 4
     assert torch.equal(again.train.pixels, split.train.pixels)
-
-
-def test_another_file_is_refused(fashion: dict[str, bytes], tmp_path: Path) -> None:
-    for name, content in fashion.items():
-        (tmp_path / name).write_bytes(content)
-    with pytest.raises(ValueError, match="train-images-idx3-ubyte.gz: expected MD5 8d4fb7e6c6"):
-        load_fashion_mnist(tmp_path)
+    (tmp_path / "new" / "t10k-labels-idx1-ubyte.gz").write_bytes(b"other")
+    with pytest.raises(ValueError, match="t10k-labels-idx1-ubyte.gz: expected MD5"):
+        load_fashion_mnist(tmp_path / "new")
 
 
 @pytest.mark.parametrize(
@@ -141,16 +135,3 @@ def test_cifar10_from_a_copy_as_jpeg(tmp_path: Path) -> None:
     (tmp_path / "cifar10-jpg.tar.xz").write_bytes(archive({"train/plane/1.jpg": b""}, "w:xz"))
     with pytest.raises(ValueError, match="expected pictures train/LABEL/NAME.jpg"):
         load_cifar10(tmp_path)
-
-
-def test_a_download_that_breaks_off_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def urlopen(url: str, timeout: float) -> io.BytesIO:
-        raise IncompleteRead(b"half")
-
-    monkeypatch.setattr(urllib.request, "urlopen", urlopen)
-    with pytest.raises(OSError, match="http://x/y broke off"):
-        fetch("http://x/y", tmp_path / "a" / "y", "0", "md5")
-    served(monkeypatch, {"y": b"other"})
-    with pytest.raises(ValueError, match="y: expected SHA-256 0, got"):
-        fetch("http://x/y", tmp_path / "a" / "y", "0", "sha256")
-    assert not (tmp_path / "a").exists()

@@ -36,10 +36,6 @@ def test_every_picture_is_in_one_bin_that_it_fits(pictures: list[tuple[float, bo
     assert all(each["start"] - 1e-6 <= each["confidence"] <= each["stop"] + 1e-6 for each in bins)
     assert sum(each["pictures"] * each["accuracy"] for each in bins) == pytest.approx(int(correct.sum()))
     assert 0 <= expected_calibration_error(bins) <= 1
-    # with one bin it is how far the mean probability is from the share that is correct
-    (all_of_them,) = calibration_bins(confidence, correct, 1)
-    off = abs(float(confidence.double().mean()) - float(correct.double().mean()))
-    assert expected_calibration_error([all_of_them]) == pytest.approx(off, abs=1e-6)
 
 
 def test_what_is_no_probability_is_refused() -> None:
@@ -50,14 +46,6 @@ def test_what_is_no_probability_is_refused() -> None:
         calibration_bins(torch.tensor([0.5]), torch.tensor([True]), 0)
     with pytest.raises(ValueError, match="at least one, got none"):
         expected_calibration_error([])
-
-
-def test_distances_by_hand() -> None:
-    known = fit_familiarity(torch.tensor([[1.0, 0.0], [-1.0, 0.0], [0.0, 2.0], [0.0, -2.0]]), ridge=0)
-    # mean 0, variances 1/2 and 2: sqrt(x^2 / 0.5 + y^2 / 2)
-    torch.testing.assert_close(
-        known.distances(torch.tensor([[1.0, 0.0], [0.0, 2.0], [1.0, 2.0]])), torch.tensor([2.0, 2.0, 4.0]).sqrt()
-    )
 
 
 def test_distances_are_mahalanobis_and_do_not_depend_on_the_axes() -> None:

@@ -6,6 +6,8 @@ import gzip
 import hashlib
 import http.client
 import io
+import json
+import shutil
 import urllib.request
 import zipfile
 from pathlib import Path
@@ -16,7 +18,17 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
 from recipes import sentence_pairs
-from recipes.sentence_pairs import HELD_OUT_PERCENT, Pair, group_references, load_pairs, split_pairs, train_tokenizer
+from recipes.__main__ import main
+from recipes.sentence_pairs import (
+    HELD_OUT_PERCENT,
+    Pair,
+    as_json,
+    count_words,
+    group_references,
+    load_pairs,
+    split_pairs,
+    train_tokenizer,
+)
 from tests.tiny_translator import CORPUS, TOKENIZER
 from viz_core.maps.word_maps import word_numbers
 from viz_core.pretrained.samples import held_out
@@ -29,8 +41,8 @@ from viz_core.pretrained.tokenization import (
     SpecialTokens,
     clean,
     special_tokens,
-    token_id,
 )
+from viz_core.pretrained.word_counts import FEW, WordCounts, word_counts
 
 TEXT = (
     "Go.\tVa\u202f!\tCC-BY 2.0 (France) Attribution: tatoeba.org\n"
@@ -42,17 +54,6 @@ TEXT = (
     "Wow!\tÇa alors\u00a0!\n"
 )
 PAIRS = [Pair("Go.", "Va !"), Pair("I'm home.", "Je suis chez moi."), Pair("Wow!", "Ça alors !")]
-
-
-@pytest.fixture
-def archive(monkeypatch: pytest.MonkeyPatch) -> bytes:
-    """A small archive that passes for the published one."""
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as opened:
-        opened.writestr("fra-eng/fra.txt", TEXT)
-        opened.writestr("fra-eng/_about.txt", "about")
-    monkeypatch.setattr(sentence_pairs, "ARCHIVE_SHA1", hashlib.sha1(buffer.getvalue()).hexdigest())
-    return buffer.getvalue()
 
 
 def answer(monkeypatch: pytest.MonkeyPatch, content: bytes | Exception) -> list[str]:
@@ -72,22 +73,26 @@ def answer(monkeypatch: pytest.MonkeyPatch, content: bytes | Exception) -> list[
 # Reading
 
 
-def test_reads_plain_text(tmp_path: Path) -> None:
+def test_reads_text_as_it_is_or_packed(tmp_path: Path) -> None:
     (tmp_path / "fra.txt").write_text(TEXT, encoding="utf-8")
     assert load_pairs(tmp_path) == PAIRS
-
-
-def test_reads_packed_text(tmp_path: Path) -> None:
-    (tmp_path / "fra.txt.gz").write_bytes(gzip.compress(TEXT.encode()))
+    (tmp_path / "fra.txt").unlink()
+    packed = gzip.compress(TEXT.encode())
+    (tmp_path / "fra.txt.gz").write_bytes(packed)
     assert load_pairs(tmp_path) == PAIRS
+    for keep in (15, 40):
+        (tmp_path / "fra.txt.gz").write_bytes(packed[:keep])
+        with pytest.raises(ValueError, match=r"fra.txt.gz cannot be read, it may be cut short"):
+            load_pairs(tmp_path)
 
 
-def test_reads_the_archive(tmp_path: Path, archive: bytes) -> None:
-    (tmp_path / "fra-eng.zip").write_bytes(archive)
-    assert load_pairs(tmp_path) == PAIRS
-
-
-def test_fetches_the_archive_once(tmp_path: Path, archive: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fetches_the_archive_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as opened:
+        opened.writestr("fra-eng/fra.txt", TEXT)
+        opened.writestr("fra-eng/_about.txt", "about")
+    archive = buffer.getvalue()
+    monkeypatch.setattr(sentence_pairs, "ARCHIVE_SHA1", hashlib.sha1(archive).hexdigest())
     requested = answer(monkeypatch, archive)
     folder = tmp_path / "new" / "folder"
     assert load_pairs(folder) == PAIRS
@@ -102,29 +107,12 @@ def test_another_archive_is_refused_and_not_kept(tmp_path: Path, monkeypatch: py
     expected = f"expected SHA-1 94646ad1522d915e7b0f9296181140edcf86a4f5, got {wrong}"
     with pytest.raises(ValueError, match=expected):
         load_pairs(tmp_path)
-    assert list(tmp_path.iterdir()) == []
-    (tmp_path / "fra-eng.zip").write_bytes(b"something else")
-    with pytest.raises(ValueError, match=f"{expected}; delete the file and try again"):
-        load_pairs(tmp_path)
-
-
-def test_no_data_and_no_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    answer(monkeypatch, OSError("no route to host"))
-    with pytest.raises(OSError, match="no route to host"):
-        load_pairs(tmp_path)
-
-
-def test_a_download_that_breaks_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     answer(monkeypatch, http.client.IncompleteRead(b"half"))
     with pytest.raises(OSError, match="fra-eng.zip broke off: IncompleteRead"):
         load_pairs(tmp_path)
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("keep", [15, 40])
-def test_packed_text_cut_short(tmp_path: Path, keep: int) -> None:
-    (tmp_path / "fra.txt.gz").write_bytes(gzip.compress(TEXT.encode())[:keep])
-    with pytest.raises(ValueError, match=r"fra.txt.gz cannot be read, it may be cut short"):
+    (tmp_path / "fra-eng.zip").write_bytes(b"something else")
+    with pytest.raises(ValueError, match=f"{expected}; delete the file and try again"):
         load_pairs(tmp_path)
 
 
@@ -148,10 +136,9 @@ def test_all_translations_of_a_sentence_stand_together(rows: list[tuple[str, str
     pairs = [Pair(*row) for row in rows]
     split = split_pairs(pairs)
     assert sorted([*split.train, *split.validation, *split.test]) == sorted(pairs)
-    sides = [{pair.english.casefold() for pair in part} for part in split]
-    assert not sides[0] & sides[1]
-    assert not sides[0] & sides[2]
-    assert not sides[1] & sides[2]
+    one, two, three = ({pair.english.casefold() for pair in part} for part in split)
+    assert one.isdisjoint(two | three)
+    assert two.isdisjoint(three)
 
 
 def test_about_two_percent_on_each_held_out_side() -> None:
@@ -160,7 +147,6 @@ def test_about_two_percent_on_each_held_out_side() -> None:
     assert len(split.validation) / len(pairs) == pytest.approx(0.02, abs=0.003)
     assert len(split.test) / len(pairs) == pytest.approx(0.02, abs=0.003)
     assert len(split.train) + len(split.validation) + len(split.test) == len(pairs)
-    assert split_pairs(pairs) == split
     assert split_pairs(pairs[::-1]).test == split.test[::-1]
 
 
@@ -203,19 +189,6 @@ def test_pieces_are_words_as_people_see_them(tokenizer: Tokenizer, text: str, pi
     assert [piece for piece, _ in tokenizer.pre_tokenizer.pre_tokenize_str(text)] == pieces
 
 
-def test_no_token_crosses_a_piece(tokenizer: Tokenizer) -> None:
-    for pair in CORPUS:
-        for text in pair:
-            pieces = [piece for piece, _ in tokenizer.pre_tokenizer.pre_tokenize_str(text)]
-            tokens = tokenizer.encode(text).tokens
-            assert "".join(tokens) == "".join(pieces)
-            for piece in pieces:
-                taken = ""
-                while len(taken) < len(piece):
-                    taken += tokens.pop(0)
-                assert taken == piece
-
-
 def test_frequent_pieces_are_one_token() -> None:
     tokenizer = train_tokenizer(["J'ai perdu.", "I'm home.", "I don't know."] * 3, vocab_size=500)
     assert tokenizer.encode("J'ai perdu.").tokens == ["▁J'", "ai", "▁perdu", "."]
@@ -224,14 +197,6 @@ def test_frequent_pieces_are_one_token() -> None:
 
 
 # There and back
-
-
-def test_known_text_comes_back(tokenizer: Tokenizer) -> None:
-    for pair in CORPUS:
-        for text in pair:
-            ids = tokenizer.encode(clean(text)).ids
-            assert tokenizer.decode(ids) == text
-            assert tokenizer.token_to_id(UNK) not in ids
 
 
 @settings(max_examples=200)
@@ -266,27 +231,19 @@ def test_any_text_comes_back_from_bytes(spelling: Tokenizer, text: str) -> None:
     assert spelling.token_to_id(UNK) not in ids
 
 
-def test_digits_are_single_tokens_wherever_they_stand(spelling: Tokenizer) -> None:
+def test_digits_are_single_tokens_and_unseen_letters_bytes(spelling: Tokenizer) -> None:
     assert spelling.encode("I 3,407").tokens == ["▁I", "▁", "3", ",", "4", "0", "7"]
-    digits = [token for token in spelling.get_vocab() if any(c.isdigit() for c in token) and token[0] != "<"]
-    assert sorted(digits) == list("0123456789")
-
-
-def test_an_unseen_name_is_spelled_out(spelling: Tokenizer) -> None:
-    tokens = spelling.encode("Žižek").tokens
-    assert "".join(tokens) == "▁<0xC5><0xBD>i<0xC5><0xBE>ek"
-    assert spelling.decode(spelling.encode("Žižek 猫!").ids) == "Žižek 猫!"
-    assert word_numbers(tokens) == (0,) * len(tokens)
-    assert "<0xC5>" not in spelling.encode("<0xC5>").tokens, "what is typed is text like any other"
-
-
-def test_bytes_are_added_to_the_vocabulary_size(spelling: Tokenizer) -> None:
     vocab = spelling.get_vocab()
+    digits = [token for token in vocab if any(c.isdigit() for c in token) and token[0] != "<"]
+    assert sorted(digits) == list("0123456789")
     assert {f"<0x{byte:02X}>" for byte in range(256)} <= vocab.keys()
-    assert 256 < spelling.get_vocab_size() <= 300 + 256 + 11
+    assert 256 < len(vocab) <= 300 + 256 + 11
     assert sorted(vocab.values()) == list(range(len(vocab)))
     assert [spelling.id_to_token(i) for i in range(4)] == [PAD, BOS, EOS, UNK]
-    assert Tokenizer.from_str(spelling.to_str()).get_vocab() == vocab
+    tokens = spelling.encode("Žižek").tokens
+    assert "".join(tokens) == "▁<0xC5><0xBD>i<0xC5><0xBE>ek"
+    assert word_numbers(tokens) == (0,) * len(tokens)
+    assert "<0xC5>" not in spelling.encode("<0xC5>").tokens, "what is typed is text like any other"
 
 
 # The vocabulary
@@ -295,24 +252,37 @@ def test_bytes_are_added_to_the_vocabulary_size(spelling: Tokenizer) -> None:
 def test_the_first_ids_have_a_meaning(tokenizer: Tokenizer) -> None:
     assert [tokenizer.id_to_token(i) for i in range(4)] == [PAD, BOS, EOS, UNK] == ["<pad>", "<bos>", "<eos>", "<unk>"]
     assert special_tokens(tokenizer) == SpecialTokens(pad=0, bos=1, eos=2)
-    assert token_id(tokenizer, UNK) == 3
+    assert tokenizer.get_vocab() == Tokenizer.from_file(str(TOKENIZER)).get_vocab()  # that of the tests' translator
 
 
-def test_vocabulary_size_is_a_bound_and_training_repeats() -> None:
+def test_vocabulary_size_is_a_bound_and_a_pair_seen_once_is_not_worth_a_token() -> None:
     texts = ["the cat sat on the mat", "the dog sat on the log"] * 2
-    small, large = train_tokenizer(texts, 25), train_tokenizer(texts, 500)
-    assert small.get_vocab_size() == 25
-    assert small.get_vocab_size() < large.get_vocab_size() < 500
-    assert train_tokenizer(texts, 500).to_str() == large.to_str()
-    # a pair seen once is not worth a token
+    assert train_tokenizer(texts, 25).get_vocab_size() == 25 < train_tokenizer(texts, 500).get_vocab_size() < 500
     assert "▁cat" not in train_tokenizer(["the cat sat", "the dog ran"], 500).get_vocab()
 
 
-def test_the_tiny_translator_has_this_vocabulary(tokenizer: Tokenizer) -> None:
-    assert tokenizer.get_vocab() == Tokenizer.from_file(str(TOKENIZER)).get_vocab()
+# Counting words
 
 
-def test_a_saved_tokenizer_splits_alike(tokenizer: Tokenizer) -> None:
-    again = Tokenizer.from_str(tokenizer.to_str())
-    for _, french in CORPUS:
-        assert again.encode(french).ids == tokenizer.encode(french).ids
+def test_words_are_counted_over_the_training_pairs_alone(checkpoints: Path, tmp_path: Path) -> None:
+    name = next(path.name for path in checkpoints.iterdir())
+    shutil.copytree(checkpoints / name, tmp_path / name)
+    # "I fell." is a sentence of the test split, for ever; "Go." and "Hi." are trained on
+    lines = ["Go.\tVa !", "Go.\tAllez !", "Hi.\tSalut !", "I fell.\tJe suis tombé."]
+    (tmp_path / "fra.txt").write_text("\n".join(lines), encoding="utf-8")
+    for _ in range(2):  # a second count takes the place of the first
+        assert main(["word-counts", name, "--data", str(tmp_path), "--checkpoints", str(tmp_path)]) == 0
+    counts = word_counts(name, tmp_path)
+    assert counts is not None
+    assert (counts.sentences, counts.counts) == (2, {"Go": 1, "Hi": 1})
+    training = json.loads((tmp_path / name / "training.json").read_text(encoding="utf-8"))
+    assert training["words"] == {"sentences": 2, "different": 2, "hardly_seen": 2}
+    assert (tmp_path / name / "card.md").read_text(encoding="utf-8").count("## Words\n") == 1
+
+
+def test_sentences_are_counted_not_words_and_what_is_written_is_read() -> None:
+    counts = count_words(["a cat, a cat", "A cat", *["a dog"] * (FEW + 3)])
+    assert counts.sentences == FEW + 5
+    assert counts.counts == {"a": FEW, "cat": 2, "A": 1, "dog": FEW}
+    for each in (counts, count_words(["un été", "1984", "Tom's"]), count_words([])):
+        assert WordCounts.from_json(as_json(each)) == each

@@ -11,10 +11,8 @@ import torch
 
 from recipes.sentence_pairs import Pair
 from recipes.spread import clip_scores, score_range, spread_penalty, token_penalty
-from tests.recipes.small_translator import CONFIG, build, memory_left_alone, train
+from tests.recipes.small_translator import CONFIG, build, train
 from viz_core.trace import record
-
-__all__ = ["memory_left_alone"]
 
 
 def test_uniform_attention_costs_nothing_and_a_column_what_the_formula_says() -> None:

@@ -1,9 +1,11 @@
-"""The training loop really learns, stops early, keeps its best, and follows the loss it says it does."""
+"""The training loop learns, stops early, keeps its best weights, and resumes a killed run bit for bit."""
 
 from __future__ import annotations
 
 import json
+import re
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,58 +16,81 @@ import torch.nn.functional as F
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from recipes import translation as loop
-from recipes.batches import collate, encode_pairs, translate_all
-from recipes.sentence_pairs import Pair
-from recipes.translation import batch_loss, mean_loss
-from tests.recipes.small_translator import CONFIG, CPU, Trained, build, memory_left_alone, train
+from recipes import translation
+from recipes.batches import Example, collate, encode_pairs, translate_all
+from recipes.files import Clock
+from recipes.loop import RunOptions
+from recipes.sentence_pairs import Pair, Split
+from recipes.translation import batch_loss, mean_loss, train_translation
+from tests.recipes.small_translator import CONFIG, CPU, SHORT, Trained, build, train
 from viz_core.models import EncoderDecoder
+from viz_core.pretrained import ModelCard, TextError, Translator
 from viz_core.pretrained.bleu import corpus_bleu
-from viz_core.pretrained.decoding import beam_search, greedy_search
+from viz_core.pretrained.decoding import greedy_search
 
-__all__ = ["memory_left_alone"]
+
+@pytest.fixture(scope="module")
+def overfitted(pairs: list[Pair], tmp_path_factory: pytest.TempPathFactory) -> Trained:
+    return train(pairs, tmp_path_factory.mktemp("overfitted"), CONFIG)
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(pairs: list[Pair], tmp_path_factory: pytest.TempPathFactory) -> Trained:
+    return train(pairs, tmp_path_factory.mktemp("uninterrupted"), SHORT)
 
 
 # Learning
 
 
-@pytest.fixture(scope="module")
-def overfitted(pairs: list[Pair], tmp_path_factory: pytest.TempPathFactory, memory_left_alone: None) -> Trained:
-    return train(pairs, tmp_path_factory.mktemp("overfitted"), CONFIG)
-
-
-@pytest.mark.parametrize("search", [greedy_search, beam_search])
-def test_learns_32_pairs_by_heart(overfitted: Trained, pairs: list[Pair], search: Any) -> None:
-    sentences = [pair.english for pair in pairs]
-    texts = translate_all(overfitted.model, overfitted.tokenizer, sentences, search, CPU)
+def test_it_learns_32_pairs_by_heart(overfitted: Trained, pairs: list[Pair]) -> None:
+    model, tokenizer, state, out = overfitted
+    texts = translate_all(model, tokenizer, [pair.english for pair in pairs], greedy_search, CPU)
     assert corpus_bleu(texts, [[pair.french] for pair in pairs]) > 90
-
-
-def test_the_loss_falls(overfitted: Trained) -> None:
-    curve = overfitted.state.curve
-    assert [point["epoch"] for point in curve] == list(range(1, 46))
-    losses = [point["validation_loss"] for point in curve]
-    assert losses[0] > 4
-    assert losses[-1] < 0.2
+    assert [point["epoch"] for point in state.curve] == list(range(1, 46))
+    losses = [point["validation_loss"] for point in state.curve]
+    assert losses[-1] < 0.2 < 4 < losses[0]
     assert losses[20] < losses[5] < losses[0]
-    assert curve[-1]["train_loss"] < 0.2 * curve[0]["train_loss"]
-    assert overfitted.state.best_loss == pytest.approx(min(losses), abs=1e-4)
+    assert state.curve[-1]["train_loss"] < 0.2 * state.curve[0]["train_loss"]
+    assert state.best_loss == pytest.approx(min(losses), abs=1e-4)
+    assert not model.training
+    best = torch.load(out / "best.pt", weights_only=True)
+    assert all(torch.equal(best[name], tensor) for name, tensor in model.state_dict().items())
+    assert Tokenizer.from_file(str(out / "tokenizer.json")).get_vocab() == tokenizer.get_vocab()
+    assert sorted(path.name for path in out.iterdir()) == ["best.pt", "last.pt", "tokenizer.json"]
 
 
-def test_the_model_comes_back_ready_with_its_best_weights(overfitted: Trained) -> None:
-    assert not overfitted.model.training
-    best = torch.load(overfitted.out / "best.pt", weights_only=True)
-    assert all(torch.equal(best[name], tensor) for name, tensor in overfitted.model.state_dict().items())
-    stored = Tokenizer.from_file(str(overfitted.out / "tokenizer.json"))
-    assert stored.get_vocab() == overfitted.tokenizer.get_vocab()
-    assert sorted(path.name for path in overfitted.out.iterdir()) == ["best.pt", "last.pt", "tokenizer.json"]
+def test_a_vocabulary_of_bytes_and_varied_pairs_from_the_same_loop(
+    pairs: list[Pair], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each epoch sees other numbers beside the pairs as they are; what was never seen is spelled."""
+    seen: list[list[str]] = []
+
+    def watched(tokenizer: Tokenizer, chosen: Sequence[Pair], most: int) -> list[Example]:
+        seen.append([pair.english for pair in chosen])
+        return encode_pairs(tokenizer, chosen, most)
+
+    monkeypatch.setattr(translation, "encode_pairs", watched)
+    run = train(pairs, tmp_path, replace(CONFIG, epochs=2, byte_fallback=True, vary_pairs=True, vocab_size=200))
+    _, _, first, second = seen  # to train on, to validate with, and more in each of two epochs
+    assert first != second
+    for more in (first, second):
+        assert len([text for text in more if re.match(r"I bought \d+ apples\.", text)]) == 24
+        assert len([text for text in more if re.match(r"I have \d+ brothers\.", text)]) == 2
+        assert len([text for text in more if re.fullmatch(r"[\d, ]+", text)]) == 26  # as many rows as sentences
+        assert len(more) == 52
+    assert run.tokenizer.encode("Zoé 47").tokens[-3:] == ["▁", "4", "7"]
+    assert run.model.encoder.embedding.num_embeddings == run.tokenizer.get_vocab_size() > 400
+    translator = Translator(ModelCard("spells", "", "translation", {}, {}, "", "", {}), run.model, run.tokenizer, CPU)
+    assert translator.encode("I \u732b")[-4:-1] == run.tokenizer.encode("\u732b").ids[1:]
+    with pytest.raises(TextError, match="knows no word or sign"):
+        translator.encode("\u732b")  # letters spelled by their bytes are not known by that
 
 
 # Stopping, and which weights are kept
 
 
 def test_patience_ends_training_and_the_best_weights_are_kept(
-    pairs: list[Pair], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    pairs: list[Pair], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     losses = iter([3.0, 1.0, 2.0, 1.5, 9.0])
     snapshots: list[Tensor] = []
@@ -74,12 +99,15 @@ def test_patience_ends_training_and_the_best_weights_are_kept(
         snapshots.append(model.encoder.embedding.weight.detach().clone())
         return next(losses)
 
-    monkeypatch.setattr(loop, "mean_loss", scripted)
+    monkeypatch.setattr(translation, "mean_loss", scripted)
     run = train(pairs, tmp_path, replace(CONFIG, epochs=50, patience=2))
     assert [point["validation_loss"] for point in run.state.curve] == [3.0, 1.0, 2.0, 1.5]
     assert run.state.best_loss == 1.0
     assert torch.equal(run.model.encoder.embedding.weight, snapshots[1])
     assert not torch.equal(snapshots[1], snapshots[3])
+    printed = [json.loads(line) for line in capsys.readouterr().out.splitlines() if line.startswith("{")]
+    assert printed == run.state.curve
+    assert printed[0].keys() == {"epoch", "train_loss", "validation_loss", "validation_bleu"}
 
 
 def test_minutes_end_training_in_the_middle_of_an_epoch(
@@ -88,16 +116,16 @@ def test_minutes_end_training_in_the_middle_of_an_epoch(
     """On a clock that moves ten seconds a step, a minute is six steps: an epoch and a half."""
     now = 0.0
     rates: list[float] = []
-    step = loop.Optimizers.step
+    step = translation.Optimizers.step
 
-    def timed(self: loop.Optimizers, rate: float) -> None:
+    def timed(self: translation.Optimizers, rate: float) -> None:
         nonlocal now
         now += 10
         rates.append(rate)
         step(self, rate)
 
     monkeypatch.setattr(time, "monotonic", lambda: now)
-    monkeypatch.setattr(loop.Optimizers, "step", timed)
+    monkeypatch.setattr(translation.Optimizers, "step", timed)
     run = train(pairs, tmp_path, replace(CONFIG, epochs=1000), minutes=1)
     assert [point["epoch"] for point in run.state.curve] == [1.0, 1.5]
     assert run.state.elapsed == torch.load(tmp_path / "last.pt", weights_only=True)["state"]["elapsed"] == 60
@@ -108,66 +136,177 @@ def test_minutes_end_training_in_the_middle_of_an_epoch(
 # The losses
 
 
-def gradient_norm(model: EncoderDecoder) -> float:
-    return float(torch.stack([p.grad.norm() for p in model.parameters() if p.grad is not None]).norm())
-
-
 def test_each_step_follows_the_clipped_gradient_of_the_mean_loss(
     pairs: list[Pair], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     norms: list[float] = []
 
-    class Watching(loop.Optimizers):
+    def norm(model: EncoderDecoder) -> float:
+        return float(torch.stack([p.grad.norm() for p in model.parameters() if p.grad is not None]).norm())
+
+    class Watching(translation.Optimizers):
         def __init__(self, model: EncoderDecoder, *rates: float) -> None:
             super().__init__(model, *rates)
             self.model = model
 
         def step(self, rate: float) -> None:
-            norms.append(gradient_norm(self.model))
+            norms.append(norm(self.model))
             super().step(rate)
 
-    monkeypatch.setattr(loop, "Optimizers", Watching)
+    monkeypatch.setattr(translation, "Optimizers", Watching)
     run = train(pairs, tmp_path / "free", replace(CONFIG, epochs=1, clip_norm=1e9))
     examples = encode_pairs(run.tokenizer, pairs, 100)
     torch.manual_seed(CONFIG.seed)
     model = build(run.tokenizer.get_vocab_size())  # as it was before its first step
-    plan = loop.plan_batches(examples, CONFIG.batch_tokens, seed=CONFIG.seed)[0]
+    plan = translation.plan_batches(examples, CONFIG.batch_tokens, seed=CONFIG.seed)[0]
     loss, count = batch_loss(model, collate([examples[i] for i in plan], 0), 0, CONFIG.label_smoothing)
     (loss / count).backward()
-    assert norms[0] == pytest.approx(gradient_norm(model), rel=1e-3)
+    assert norms[0] == pytest.approx(norm(model), rel=1e-3)
 
     norms.clear()
     train(pairs, tmp_path / "clipped", replace(CONFIG, epochs=1, clip_norm=0.01))
     assert norms == pytest.approx([0.01] * len(norms), rel=1e-3)
 
 
-def test_batch_loss_is_that_of_the_real_target_tokens(overfitted: Trained, pairs: list[Pair]) -> None:
-    model, tokenizer = overfitted.model, overfitted.tokenizer
-    batch = collate(encode_pairs(tokenizer, pairs[:6], 100), pad=0)
+def test_losses_are_of_the_real_target_tokens_however_they_are_batched(overfitted: Trained, pairs: list[Pair]) -> None:
+    examples = encode_pairs(overfitted.tokenizer, pairs, 100)
+    batch = collate(examples[:6], pad=0)
+    wanted = batch.target[:, 1:]
     for smoothing in (0.0, 0.1):
-        loss, count = batch_loss(model, batch, 0, smoothing)
-        wanted = batch.target[:, 1:]
+        loss, count = batch_loss(overfitted.model, batch, 0, smoothing)
         assert count == int((wanted != 0).sum())
-        logits = model(batch.source, batch.target[:, :-1], batch.valid_lens).flatten(0, 1)
+        logits = overfitted.model(batch.source, batch.target[:, :-1], batch.valid_lens).flatten(0, 1)
         expected = F.cross_entropy(
             logits, wanted.flatten(), ignore_index=0, reduction="none", label_smoothing=smoothing
         )[wanted.flatten() != 0].sum()
         torch.testing.assert_close(loss, expected, atol=0.1, rtol=0.05)  # its products are in bfloat16
-
-
-def test_mean_loss_does_not_depend_on_how_examples_are_batched(overfitted: Trained, pairs: list[Pair]) -> None:
-    model = build(overfitted.tokenizer.get_vocab_size())  # an untrained one, whose loss is large
-    examples = encode_pairs(overfitted.tokenizer, pairs, 100)
-    losses = [mean_loss(model, examples, tokens, 0, CPU) for tokens in (1, 100, 10_000)]
+    untrained = build(overfitted.tokenizer.get_vocab_size())  # whose loss is large
+    losses = [mean_loss(untrained, examples, tokens, 0, CPU) for tokens in (1, 100, 10_000)]
     assert losses == pytest.approx([losses[0]] * 3, rel=5e-3)
     assert mean_loss(overfitted.model, examples, 256, 0, CPU) == pytest.approx(overfitted.state.best_loss, rel=0.05)
-    assert mean_loss(model, [], 256, 0, CPU) == 0.0
+    assert mean_loss(untrained, [], 256, 0, CPU) == 0.0
 
 
-def test_the_curve_is_printed_as_it_grows(
-    pairs: list[Pair], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+# Resuming
+
+
+class Killed(BaseException):
+    """What no except clause of the loop catches."""
+
+
+@pytest.mark.parametrize("after", [1, 4, 6])
+def test_a_killed_run_ends_where_an_uninterrupted_one_does(
+    after: int, uninterrupted: Trained, pairs: list[Pair], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = train(pairs, tmp_path, replace(CONFIG, epochs=1))
-    printed = [json.loads(line) for line in capsys.readouterr().out.splitlines() if line.startswith("{")]
-    assert printed == run.state.curve
-    assert printed[0].keys() == {"epoch", "train_loss", "validation_loss", "validation_bleu"}
+    """Saved after each batch, killed in the middle or between epochs: bit for bit the same weights."""
+    config = replace(SHORT, save_minutes=0.0)
+    done, real = 0, translation.batch_loss
+
+    def dying(*arguments: Any, **options: Any) -> tuple[Tensor, int]:
+        nonlocal done
+        if arguments[0].training:
+            done += 1
+            if done > after:
+                raise Killed
+        return real(*arguments, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(translation, "batch_loss", dying)
+        with pytest.raises(Killed):
+            train(pairs, tmp_path, config)
+    torch.manual_seed(99)  # another process has other random numbers
+    resumed = train(pairs, tmp_path, config, resume=True)
+    for name, tensor in uninterrupted.model.state_dict().items():
+        assert torch.equal(resumed.model.state_dict()[name], tensor), name
+    losses = [[point["validation_loss"] for point in run.state.curve] for run in (resumed, uninterrupted)]
+    assert losses[0] == losses[1]
+    assert resumed.state.epoch == uninterrupted.state.epoch == 3
+    assert resumed.state.updates == uninterrupted.state.updates > 3
+
+
+def test_the_seed_decides_the_weights_and_each_epoch_is_mixed_anew(
+    uninterrupted: Trained, pairs: list[Pair], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plans: list[list[list[int]]] = []
+    plan_batches = translation.plan_batches
+
+    def watched(*arguments: Any, **options: Any) -> list[list[int]]:
+        plans.append(plan_batches(*arguments, **options))
+        return plans[-1]
+
+    monkeypatch.setattr(translation, "plan_batches", watched)
+    torch.manual_seed(99)  # whatever was drawn before
+    again = train(pairs, tmp_path / "again", SHORT)
+    assert len(plans) == 3
+    assert plans[0] != plans[1] != plans[2] != plans[0]
+    other = train(pairs, tmp_path / "other", replace(SHORT, epochs=1, seed=1))
+    weights = [run.model.state_dict()["decoder.blks.block0.ffn.dense1.weight"] for run in (uninterrupted, again, other)]
+    assert torch.equal(weights[0], weights[1])
+    assert not torch.equal(weights[0], weights[2])
+
+
+def test_a_finished_run_trains_no_more_or_goes_further_and_a_kill_while_saving_leaves_its_file_whole(
+    pairs: list[Pair], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(ValueError, match=r"nothing to resume from: .*last.pt does not exist"):
+        train(pairs, tmp_path, SHORT, resume=True)
+    once = replace(CONFIG, epochs=1)
+    first = train(pairs, tmp_path, once)
+    again = train(pairs, tmp_path, once, resume=True)
+    assert again.state.curve == first.state.curve
+    assert torch.equal(again.model.encoder.embedding.weight, first.model.encoder.embedding.weight)
+    before = (tmp_path / "last.pt").read_bytes()
+
+    def half(content: object, path: Path) -> None:
+        Path(path).write_bytes(b"half")
+        if Path(path).name != "best.pt":
+            raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(torch, "save", half)
+        with pytest.raises(Killed):
+            train(pairs, tmp_path, replace(CONFIG, epochs=2, save_minutes=0.0), resume=True)
+    assert (tmp_path / "last.pt").read_bytes() == before
+    further = train(pairs, tmp_path, replace(CONFIG, epochs=2), resume=True)
+    assert [point["epoch"] for point in further.state.curve] == [1, 2]
+    assert further.state.curve[0] == first.state.curve[0]
+    assert further.state.elapsed > first.state.elapsed
+
+
+@pytest.mark.parametrize(("train_part", "validation", "counts"), [(0, 2, "0 and 2"), (2, 0, "2 and 0")])
+def test_there_must_be_pairs(train_part: int, validation: int, counts: str, tmp_path: Path) -> None:
+    pairs = [Pair("Go.", "Va !"), Pair("Hi.", "Salut !")]
+    split = Split(pairs[:train_part], pairs[:validation], [])
+    with pytest.raises(ValueError, match=f"expected sentence pairs to train on and to validate with, got {counts}"):
+        train_translation(build, split, SHORT, RunOptions(tmp_path, CPU))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_clock_goes_on_follows_the_larger_budget_and_prints_every_five_seconds(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now = 1000.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    limited = Clock(epochs=8, minutes=2, elapsed=30)
+    assert [limited.progress(0), limited.progress(4)] == [0.25, 0.5]
+    clock = Clock(epochs=4, minutes=None)
+    for _ in range(12):
+        now += 1
+        clock.line(1.0, loss=2.5, per_second=6543.2)
+    assert capsys.readouterr().out.splitlines() == [
+        "epoch   1.00   25.0%  loss 2.500  6,543 tokens/s  0:00:15 left",
+        "epoch   1.00   25.0%  loss 2.500  6,543 tokens/s  0:00:30 left",
+    ]
+    now += 48
+    assert limited.elapsed == 90
+    assert limited.progress(4) == 0.75
+    now += 3633
+    assert limited.progress(0) == 1
+    assert [clock.progress(done) for done in (0, 1, 3.5, 4, 9)] == [0, 0.25, 0.875, 1, 1]
+    clock.line(0.0, loss=9.0, per_second=1.0)
+    clock.line(1.0, loss=9.0, per_second=1.0)
+    now += 5
+    clock.line(1.0, loss=9.0, per_second=1.0)
+    before, later = capsys.readouterr().out.splitlines()
+    assert before.endswith(" 0:00:00 left")  # without progress there is no estimate
+    assert later.endswith(" 3:04:54 left")
