@@ -31,6 +31,7 @@ from recipes.sentence_pairs import (
 )
 from tests.tiny_translator import CORPUS, TOKENIZER
 from viz_core.maps.word_maps import word_numbers
+from viz_core.pretrained.familiarity import FEW, WordCounts, word_counts
 from viz_core.pretrained.samples import held_out
 from viz_core.pretrained.tokenization import (
     BOS,
@@ -42,7 +43,6 @@ from viz_core.pretrained.tokenization import (
     clean,
     special_tokens,
 )
-from viz_core.pretrained.word_counts import FEW, WordCounts, word_counts
 
 TEXT = (
     "Go.\tVa\u202f!\tCC-BY 2.0 (France) Attribution: tatoeba.org\n"
