@@ -7,7 +7,6 @@ import re
 from pathlib import Path
 
 import pytest
-from pydantic import ValidationError
 
 from serving.settings import Settings, bounds, hosted_settings, settings, table, validated_settings
 
@@ -42,6 +41,8 @@ def test_strangers_have_limits(monkeypatch: pytest.MonkeyPatch, name: str, value
 def test_lists_are_written_as_people_write_them(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ATLAS_MODELS", " bert , org/gpt2,,")
     monkeypatch.setenv("ATLAS_MODEL_FOLDERS", os.pathsep.join(["/one", "", "/two"]))
+    monkeypatch.setenv("ATLAS_METRICS", "[::1]:9501")
+    monkeypatch.setenv("ATLAS_FRAME_ANCESTORS", "https://huggingface.co https://*.hf.space")
     read = settings()
     assert read.models == ("bert", "org/gpt2")
     assert read.model_folders == (Path("/one"), Path("/two"))
@@ -52,16 +53,6 @@ NUMBERS = [
     for name, field in Settings.model_fields.items()
     if str(field.annotation) in {"<class 'int'>", "<class 'float'>", "int | None"}
 ]
-NONSENSE = ("many", "-1", "nan", "inf", "1e999", "0x10", "1,5", "1; rm -rf /", "\N{ARABIC-INDIC DIGIT ONE}x")
-
-
-@pytest.mark.attack("settings")
-@pytest.mark.parametrize("value", NONSENSE)
-@pytest.mark.parametrize("name", NUMBERS)
-def test_nonsense_is_refused_at_the_start_by_name(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
-    monkeypatch.setenv(f"ATLAS_{name.upper()}", value)
-    with pytest.raises(SystemExit, match=f"^ATLAS_{name.upper()}: [A-Z].*"):
-        validated_settings()
 
 
 @pytest.mark.attack("settings")
@@ -74,6 +65,7 @@ def test_nonsense_is_refused_at_the_start_by_name(monkeypatch: pytest.MonkeyPatc
         ("ATLAS_METRICS", "0.0.0.0:0"),
         ("ATLAS_MODEL_FOLDERS", "/"),
         ("ATLAS_MODEL_FOLDERS", "/usr/.."),
+        ("ATLAS_RUNNER", "elsewhere"),
         ("ATLAS_FRAME_ANCESTORS", "*"),
         ("ATLAS_FRAME_ANCESTORS", "https://a.example https:"),
         ("ATLAS_FRAME_ANCESTORS", "https://*"),
@@ -116,33 +108,6 @@ def test_all_that_is_wrong_is_named_at_once(monkeypatch: pytest.MonkeyPatch) -> 
     assert [line.partition(":")[0] for line in lines] == ["ATLAS_SLOTS", "ATLAS_FRAME_ANCESTORS", "ATLAS_METRICS"]
 
 
-def test_what_can_be_starts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ATLAS_METRICS", "[::1]:9501")
-    monkeypatch.setenv("ATLAS_FRAME_ANCESTORS", "https://huggingface.co https://*.hf.space")
-    assert validated_settings().frame_ancestors.endswith("space")
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("slots", "0"),
-        ("slots", "many"),
-        ("queue", "-1"),
-        ("wait_seconds", "0"),
-        ("max_picture_mb", "11"),
-        ("max_sound_seconds", "31"),
-        ("max_megapixels", "41"),
-        ("runner", "elsewhere"),
-        ("threads", "0"),
-        ("max_tokens", "0"),
-    ],
-)
-def test_what_cannot_be_is_refused_by_name(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
-    monkeypatch.setenv(f"ATLAS_{name.upper()}", value)
-    with pytest.raises(ValidationError, match=name):
-        settings()
-
-
 @pytest.mark.attack("settings")
 @pytest.mark.parametrize("name", NUMBERS)
 def test_every_number_has_both_bounds_and_they_are_documented(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
@@ -150,17 +115,12 @@ def test_every_number_has_both_bounds_and_they_are_documented(monkeypatch: pytes
     found = re.fullmatch(r"(above )?([\d,.]+) to ([\d,]+)", bounds(name))
     assert found
     low, high = float(found[2].replace(",", "")), float(found[3].replace(",", ""))
-    for value in (low if found[1] else low - 1, high + 1):
-        monkeypatch.setenv(f"ATLAS_{name.upper()}", f"{value:.0f}")
+    for value in (f"{low if found[1] else low - 1:.0f}", f"{high + 1:.0f}", "nan", "1; rm -rf /"):
+        monkeypatch.setenv(f"ATLAS_{name.upper()}", value)
         with pytest.raises(SystemExit, match=f"ATLAS_{name.upper()}: "):
             validated_settings()
     monkeypatch.setenv(f"ATLAS_{name.upper()}", f"{high:.0f}")
     assert getattr(validated_settings(), name) == high
-
-
-def test_settings_do_not_change_under_way() -> None:
-    with pytest.raises(ValidationError, match="frozen"):
-        settings().slots = 9  # type: ignore[misc]
 
 
 def test_the_documentation_lists_every_setting() -> None:

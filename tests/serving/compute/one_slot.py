@@ -1,4 +1,4 @@
-"""A page for test_leaving.py: with ?stay it computes until it is stopped, else it answers at once."""
+"""A page for test_stopping.py: with ?stay it computes until it is stopped, else it answers at once."""
 
 import streamlit as st
 

@@ -1,14 +1,19 @@
-"""Slots: never more at once than there are, first come first served, and nothing for a visitor who has left."""
+"""Slots: never more at once than there are, first come first served; and singletons of a process."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+import streamlit as st
 
+from serving.compute import slots as singletons
 from serving.compute.slots import LEASE, AbandonedError, BusyError, Job, OutOfTimeError, Slots, in_slot
+from ui.compute import models
+from ui.compute import slots as compute
 from viz_core.runtime.hooks import may_end
 
 TIMEOUT = 60.0  # a deadlock fails the test, and does not hang it
@@ -269,3 +274,51 @@ def test_an_observer_is_told_how_long_it_took(build: Callable[..., Slots], clock
     over(second)
     assert ("worked", "first", 2.0, "done") in notes.events
     assert ("waited", "second", 2.0) in notes.events
+
+
+def test_many_who_ask_at_once_get_the_same() -> None:
+    made: list[object] = []
+    together = threading.Barrier(8)
+
+    @singletons.singleton
+    def thing() -> object:
+        made.append(object())
+        return made[-1]
+
+    def create(_number: int) -> object:
+        together.wait(60)
+        return thing()
+
+    with ThreadPoolExecutor(8) as threads:
+        assert set(threads.map(create, range(8))) == set(made)
+    assert len(made) == 1
+
+
+def test_what_failed_is_tried_again() -> None:
+    tries: list[int] = []
+
+    @singletons.singleton
+    def late() -> str:
+        tries.append(1)
+        if len(tries) == 1:
+            raise ValueError("not yet")
+        return "here"
+
+    with pytest.raises(ValueError, match="not yet"):
+        late()
+    assert late() == late() == "here"
+    assert len(tries) == 2
+
+
+@pytest.mark.attack("messages")
+def test_no_visitor_can_empty_them() -> None:
+    """A message of Streamlit's protocol empties its caches, for all sessions."""
+    before = [get() for get in (compute.metrics, compute.slots, compute.results, models.registry, models.runner)]
+    threads = threading.active_count()
+    for _ in range(3):
+        st.cache_data.clear()
+        st.cache_resource.clear()
+    assert [
+        get() for get in (compute.metrics, compute.slots, compute.results, models.registry, models.runner)
+    ] == before
+    assert threading.active_count() == threads

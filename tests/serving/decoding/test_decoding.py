@@ -19,6 +19,7 @@ from serving.decoding.files import decode_picture, decode_preview, decode_sound,
 from serving.requests.request import Picture
 from tests.viz_core.bounded import bounded
 from tests.viz_core.images.hostile_pictures import GOOD, encode, phone_photo, quarters
+from tests.viz_core.images.test_open_image import BLUE, GREEN, RED, WHITE, corners, similar
 from tests.viz_core.images.test_video import COLOURS, animation, still
 from ui.compute.recordings import read_video
 from viz_core.images.open_image import PictureError, as_rgb, open_picture
@@ -200,3 +201,17 @@ def test_settings_of_the_server_are_not_in_the_process(monkeypatch: pytest.Monke
 def test_what_fails_otherwise_is_no_result(function: Callable[..., bytes]) -> None:
     with pytest.raises(LimitError):
         run_limited(function, b"x", ("no", "numbers"))
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_a_preview_of_anything_is_small_and_in_colour(name: str) -> None:
+    content, (width, height) = GOOD[name]
+    small = preview(open_picture(content), 16)
+    assert small.mode == "RGB"
+    assert max(small.size) == min(16, max(width, height))
+    if name == "rotated photo":
+        assert all(map(similar, corners(small), (RED, GREEN, BLUE, WHITE)))
+
+
+def test_a_preview_of_a_thread_is_thick_enough_to_be_made_smaller() -> None:
+    assert preview(open_picture(GOOD["30,000 x 2"][0]), 512).size == (512, 8)

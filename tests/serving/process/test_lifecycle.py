@@ -1,23 +1,75 @@
-"""Health, readiness, metrics and a stop that cuts nobody short."""
+"""Health, readiness, metrics and a stop that cuts nobody short; how late the event loop is."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import signal
 import threading
+import time
+import urllib.error
 import urllib.request
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
 from benchmarks.serving import free_port
 from serving.compute.slots import BusyError, Slots
-from serving.metrics import Metrics
-from serving.process.lifecycle import ServerLifecycle
+from serving.metrics import Metrics, operations_served
+from serving.process import background, lifecycle
+from serving.process.background import background_lifespan, start_background_work
+from serving.process.lifecycle import LoopMonitor, ServerLifecycle
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def monitor() -> tuple[LoopMonitor, Clock]:
+    clock = Clock()
+    return LoopMonitor(clock), clock
+
+
+def wait(made: LoopMonitor, clock: Clock, *lags: float) -> None:
+    """Let the loop come round so many times, each time as late as this."""
+    for lag in lags:
+        clock.now += 0.1 + lag
+        made.beat()
+
+
+def test_a_loop_that_is_in_time_has_no_lag() -> None:
+    made, clock = monitor()
+    wait(made, clock, 0, 0, 0)
+    assert made.longest_lag() < 1e-9
+
+
+def test_a_delay_is_seen_while_it_lasts() -> None:
+    made, clock = monitor()
+    wait(made, clock, 0)
+    clock.now += 5
+    assert abs(made.busy_seconds() - 4.9) < 1e-9
+    assert made.longest_lag() == made.busy_seconds()
+
+
+def test_the_longest_of_a_minute_is_reported_and_then_the_next() -> None:
+    made, clock = monitor()
+    wait(made, clock, 3, 0, 1, 0)
+    assert abs(made.longest_lag() - 3) < 1e-9
+    wait(made, clock, *[0.0] * 590)
+    assert abs(made.longest_lag() - 1) < 1e-9
+    wait(made, clock, *[0.0] * 40)
+    assert made.longest_lag() < 1e-9
+
 
 TIMEOUT = 60.0
 
@@ -178,3 +230,77 @@ def test_a_second_signal_stops_at_once() -> None:
         go.set()
         signal.signal(signal.SIGTERM, before)
     assert stopped
+
+
+def answer(url: str) -> tuple[int, str]:
+    try:
+        with urllib.request.urlopen(url, timeout=TIMEOUT) as response:
+            return response.status, response.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "[::1]"])
+def test_checks_are_answered_by_path(host: str) -> None:
+    address = f"{host}:{free_port()}"
+    checks = {"/healthz": lambda: (True, "ok"), "/readyz": lambda: (False, "not ready")}
+    with operations_served(address, CollectorRegistry(), checks):
+        assert answer(f"http://{address}/healthz") == (200, "ok")
+        assert answer(f"http://{address}/readyz") == (503, "not ready")
+        assert answer(f"http://{address}/metrics")[0] == 200
+
+
+def test_without_an_address_nothing_is_served() -> None:
+    with operations_served("", CollectorRegistry(), {}):
+        pass
+
+
+@pytest.mark.attack("connections")
+def test_health_answers_while_the_event_loop_is_busy(monkeypatch: pytest.MonkeyPatch) -> None:
+    address = f"127.0.0.1:{free_port()}"
+    metrics = Metrics()
+    slots = Slots(1, 4, TIMEOUT, metrics)
+    operations = ServerLifecycle(lambda: None, lambda: slots, lambda: metrics, TIMEOUT, metrics_address=address)
+
+    async def run() -> tuple[list[tuple[int, str]], str]:
+        async with operations.lifespan(None):
+            while not operations.ready:
+                await asyncio.sleep(0.01)
+            with ThreadPoolExecutor(1) as client:
+                busy = [client.submit(answer, f"http://{address}/healthz").result()]  # waits, and the loop with it
+                monkeypatch.setattr(lifecycle, "_STUCK", 0.01)
+                time.sleep(0.2)
+                busy.append(client.submit(answer, f"http://{address}/healthz").result())
+                return busy, client.submit(answer, f"http://{address}/metrics").result()[1]
+
+    busy, text = asyncio.run(run())
+    assert busy == [(200, "ok"), (503, "the event loop does not answer")]
+    lag = next(line for line in text.splitlines() if line.startswith("atlas_event_loop_lag_seconds "))
+    assert float(lag.split()[1]) >= 0.1
+
+
+def test_the_server_is_up_while_the_work_goes_on_and_after_it_failed(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(background, "_started", threading.Event())  # pages of other tests have been served already
+    up, done = threading.Event(), threading.Event()
+
+    def work() -> None:
+        assert up.wait(60)
+        done.set()
+        raise ValueError("nothing to import")
+
+    async def serve() -> None:
+        async with background_lifespan(work, timeout=60)(None):
+            assert not done.is_set()
+            up.set()
+            assert not done.wait(0.1)  # no visitor has come yet
+            start_background_work()
+            for thread in threading.enumerate():
+                if thread.name == "background":
+                    thread.join(60)
+
+    with caplog.at_level(logging.WARNING, logger="atlas"):
+        asyncio.run(serve())
+    assert done.is_set()
+    assert [record.msg["event"] for record in caplog.records] == ["background work failed"]

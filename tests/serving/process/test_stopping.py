@@ -1,4 +1,4 @@
-"""A whole hosted server with its worker is told to stop while it computes: it ends soon, and leaves nothing behind."""
+"""Real servers: who leaves frees the slot, and a server that is told to stop leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -6,17 +6,48 @@ import asyncio
 import json
 import signal
 import subprocess
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 import psutil
 import pytest
 
-from benchmarks.serving import HOSTED, start, wait_until_healthy
+from benchmarks.serving import HOSTED, running, start, wait_until_healthy
 from benchmarks.visitors import visit
 from ui.text.words import ENGLISH, load_words
 
 TIMEOUT = 300.0
+
+
+async def until(true: Callable[[], bool]) -> None:
+    async with asyncio.timeout(TIMEOUT):
+        while not true():
+            await asyncio.sleep(0.05)
+
+
+async def leave_and_be_followed(url: str) -> tuple[list[str], list[str]]:
+    """Someone computes without end; someone else waits; the first closes the window. What the second was shown."""
+    async with visit(url, TIMEOUT) as second:
+        async with visit(url, TIMEOUT) as first:
+            computing = asyncio.create_task(first.open("", stay="1"))
+            await until(lambda: any("Computing" in text for text in first.shown.texts))
+            waiting = asyncio.create_task(second.open(""))
+            await until(lambda: bool(second.shown.alerts))
+            assert not waiting.done()
+            computing.cancel()
+        async with asyncio.timeout(TIMEOUT):
+            shown = await waiting
+    return shown.alerts, shown.texts
+
+
+@pytest.mark.attack("disorder")
+def test_whoever_leaves_frees_the_slot(tmp_path: Path) -> None:
+    settings = {"ATLAS_SLOTS": "1"}
+    with running(tmp_path, "tests/serving/compute/one_slot.py", settings) as server:
+        alerts, texts = asyncio.run(leave_and_be_followed(server.url))
+    assert "number 1 in the queue" in alerts[0]
+    assert texts[-1] == "served"
 
 
 async def request_and_stop(url: str, server: subprocess.Popen[bytes]) -> None:

@@ -1,4 +1,4 @@
-"""What the app was asked, as a notebook that asks the same: it runs, and opens the same head with the same pins."""
+"""What the app was asked, as a notebook that asks the same; and the shipped models where the hub's are asked for."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.notebooks import printed, run_notebook, shows
 from tests.viz_core.images.test_video import animation
 from ui.text.words import load_words
 from viz_core import view
-from viz_core.hub import Sampling
+from viz_core.hub import HubError, HubVision, Sampling
 from viz_core.hub.runs.run import RunInputs
 from viz_core.images.open_image import as_rgb
 from viz_core.images.samples import GARMENTS, drawn_picture
@@ -153,3 +153,11 @@ def test_pictures_of_any_mode_come_along(mode: str) -> None:
     names: dict[str, Any] = {}
     exec(run_source.code, names)
     assert names["image"].tobytes() == as_rgb(image).tobytes()
+
+
+def test_the_vision_chapter_gets_the_classifier_itself() -> None:
+    shown = HubVisionSpec(HubModelSpec("vit-fashion-mnist")).load(None)
+    assert not isinstance(shown, HubVision)
+    assert shown.labels[:1] == ("T-shirt/top",)
+    with pytest.raises(HubError, match="takes a text, not a picture"):
+        HubVisionSpec(HubModelSpec("transformer-en-fr")).load(None)

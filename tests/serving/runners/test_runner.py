@@ -1,4 +1,4 @@
-"""One way to ask a translator, here or elsewhere: the same answers, and no trace on the way."""
+"""One way to run models, here or in another process: the same results, no trace on the way, the host's limits."""
 
 from __future__ import annotations
 
@@ -6,73 +6,140 @@ from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from PIL import Image
+from torch import Tensor
 
 from benchmarks.view_bytes import decode_view
 from serving.compute.cache import LRUCache
-from serving.requests.models import ShippedTranslator
-from serving.requests.shipped import TranslationRequest
+from serving.requests.hub import HubModelSpec, HubRequest, HubVisionSpec
+from serving.requests.lab import local_model_names
+from serving.requests.models import ModelRegistry, NoModel, ShippedClassifier, ShippedTranslator
+from serving.requests.request import TONES, ContributionRequest, PayloadMissingError, Picture, RunRequest, SoundInput
+from serving.requests.shipped import ClassificationRequest, TranslationRequest
 from serving.runners.remote import ModelServer, RemoteRunner
 from serving.runners.runner import LocalRunner
 from tests.serving.runners.wire import Wire
+from tests.viz_core.hub.families import build_all
+from tests.viz_core.images.hostile_pictures import quarters
 from tests.viz_core.view.attention_groups import read_requests
+from viz_core.hub import HubError, HubModel, Sampling
+from viz_core.hub.runs.run import RunInputs
+from viz_core.images.samples import GARMENTS, drawn_picture
+from viz_core.lab.pictures import (
+    heads_measured,
+    label_relevance,
+    patch_positions,
+    picture_facts,
+    token_in_layer,
+    token_over_patches,
+)
+from viz_core.lab.runs import map_residuals, position_schemes, read_card
 from viz_core.lessons.transformer.layers import encoder_walk, future_leak, translation_residuals
-from viz_core.models.anatomy import Step
+from viz_core.lessons.vision_transformer.patches import patches_shuffled
 from viz_core.pretrained import CheckpointError, TextError, Translation, Translator
+from viz_core.sounds.sound import tone_sequence
 from viz_core.view.components import WORD_NAMES
 from viz_core.view.payload import View, encode_view
 from viz_core.view.shipped import aligning_head
+from viz_core.view.state import ViewState
 
+LABELS: dict[str, str] = defaultdict(lambda: "a label")
+WORDS = dict.fromkeys(WORD_NAMES, "a word")
 TINY = ShippedTranslator("tiny-en-fr")
 CALM = TranslationRequest(TINY, "The dog is in the house.")
-LABELS: dict[str, str] = defaultdict(lambda: "a label")
+GREY, LAB = ShippedClassifier("vit-fashion-mnist"), HubVisionSpec(HubModelSpec("vit", offline=True))
+CLASSIFIED = ClassificationRequest(GREY, Picture("sample", drawn_picture(GARMENTS[0])))
+KINDS = ("bert", "gpt2", "t5", "vit", "whisper")
+
+
+def lab(kind: str, text: str | None = None, **inputs: Any) -> HubRequest:
+    return HubRequest(HubModelSpec(kind, offline=True), RunInputs(text, **inputs))
+
+
+REQUESTS: dict[str, RunRequest[Any, Any]] = {
+    "translator": CALM,
+    "classifier": CLASSIFIED,
+    "lab classifier": ClassificationRequest(LAB, Picture("airplane", drawn_picture("airplane"))),
+    "bert": lab("bert", "The cat sat on the mat."),
+    "gpt2": lab("gpt2", "The cat sat on the mat.", max_new_tokens=4),
+    "t5": lab("t5", "The cat sat on the mat.", max_new_tokens=5),
+    "vit": lab("vit", image=Picture("quarters", quarters())),
+    "whisper": lab("whisper", sound=SoundInput(TONES, tone_sequence()), max_new_tokens=4),
+}
+RESULTS = (
+    "text target_ids source_tokens tokens decoder_tokens target_tokens complete labels grid probabilities num_special"
+).split()
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_all(KINDS, tmp_path_factory.mktemp("models"))
 
 
 @pytest.fixture
-def local(translator: Translator) -> LocalRunner:
-    return LocalRunner(lambda _model: translator, LRUCache(100, 2**24))
+def load(translator: Translator, folders: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
+    monkeypatch.setenv("ATLAS_MODEL_FOLDERS", str(folders))
+    monkeypatch.delenv("ATLAS_MODELS", raising=False)
+    registry = ModelRegistry()
+    return lambda model, *_: translator if model == TINY else registry(model)
 
 
 @pytest.fixture
-def wire(translator: Translator) -> Wire:
-    return Wire(ModelServer(lambda _model: translator, LRUCache(100, 2**24)))
+def local(load: Callable[..., Any]) -> LocalRunner:
+    return LocalRunner(load, LRUCache(100, 2**24))
 
 
-def test_a_translation_from_elsewhere_is_the_same_and_so_is_every_weight(
-    local: LocalRunner, remote: RemoteRunner
+@pytest.fixture
+def wire(load: Callable[..., Any]) -> Wire:
+    """To a machine of its own: what was asked here, it has not seen."""
+    return Wire(ModelServer(load, LRUCache(100, 2**24)))
+
+
+@pytest.fixture
+def remote(wire: Wire) -> RemoteRunner:
+    return RemoteRunner(wire, LRUCache(100, 2**24))
+
+
+every_request = pytest.mark.parametrize("wanted", REQUESTS.values(), ids=list(REQUESTS))
+
+
+@every_request
+def test_a_run_and_its_view_are_the_same_from_elsewhere(
+    local: LocalRunner, remote: RemoteRunner, wire: Wire, wanted: RunRequest[Any, Any]
 ) -> None:
-    here, there = local.run(CALM), remote.run(CALM)
-    assert (there.text, there.target_ids, there.source_tokens) == (here.text, here.target_ids, here.source_tokens)
-    assert there.trace.sites == here.trace.sites
+    here, there = local.run(wanted), remote.run(wanted)
+    found = [name for name in RESULTS if hasattr(here, name)]
+    assert {name: getattr(there, name) for name in found} == {name: getattr(here, name) for name in found}
+    assert len(found) >= 3
+    if isinstance(wanted, HubRequest):
+        assert there.output.is_meta, "logits stay"
+        assert there.output.shape == here.output.shape
     assert there.trace.nbytes == 0
-    for site in here.trace.sites:
-        assert torch.equal(there.trace[site].weights(), here.trace[site].weights())
-        tile = {"head": 1, "queries": slice(1, 3), "keys": slice(0, 2)}
-        assert torch.equal(there.trace[site].weights(**tile), here.trace[site].weights(**tile))
-        assert torch.equal(there.trace[site].overview(2), here.trace[site].overview(2))
+    assert there.trace.sites == here.trace.sites
+    some = {"head": 1, "queries": slice(1, 3), "keys": slice(0, 2)}
+    for call in here.trace:
+        other = there.trace[call.site]
+        assert torch.equal(other.weights(head=0), call.weights(head=0))
+        assert torch.equal(other.weights(**some), call.weights(**some))
+        assert torch.equal(other.overview(2), call.overview(2))
 
-
-def test_the_view_of_maps_elsewhere_is_byte_for_byte_that_of_maps_here(
-    local: LocalRunner, remote: RemoteRunner, wire: Wire
-) -> None:
-    words = dict.fromkeys(WORD_NAMES, "a word")
-    here, there = local.groups(CALM, LABELS), remote.groups(CALM, LABELS)
-    state = aligning_head(here)
-    assert aligning_head(there) == state
-    wants = ["map 0.cross:0.1_1.2:max:words", "tile 0.cross:0.0:mean:tokens 0 0 0 0"]
-    wants += ["token 0 cross 1 q0", "token 0 cross 0 k1", "picture 0 encoder-self 1", "map 0.cross:9.9:mean:tokens"]
-    one = decode_view(encode_view(View(here, words), state, wants=read_requests(*wants)))
-    other = decode_view(encode_view(View(there, words), state, wants=read_requests(*wants)))
-    assert one.parts.keys() == other.parts.keys()
-    assert len(one.parts) > len(wants)
+    groups, distant = local.groups(wanted, LABELS), remote.groups(wanted, LABELS)
+    state = ViewState(groups[0].id, 0, 0)
+    names = [f"picture 0 {group.id} {layer}" for group in groups for layer in range(len(group.calls))]
+    names += [f"map 0.{groups[0].id}:0.0_0.1:max:words", f"token 0 {groups[0].id} 0 k1", "map 0.none:9.9:mean:tokens"]
+    wants = read_requests(*names)
+    one, other_view = (decode_view(encode_view(View(maps, WORDS), state, wants=wants)) for maps in (groups, distant))
+    assert one.header["parts"] == other_view.header["parts"]
+    assert one.header["missing"] == other_view.header["missing"] == names[-1:]
+    assert set(names[:-1]) <= one.parts.keys()
     for name, part in one.parts.items():
-        assert torch.equal(part, other.parts[name]), name
-    assert one.header["parts"] == other.header["parts"]
-    assert [question for question, _ in wire.received].count("parts") == 1, "what one message asks crosses at once"
-    assert one.header["missing"] == other.header["missing"] == ["map 0.cross:9.9:mean:tokens"]
+        assert torch.equal(part, other_view.parts[name]), name
+    assert [method for method, _ in wire.received].count("parts") == 1, "what one message asks crosses at once"
 
 
 def test_heads_switched_off_elsewhere_are_those_of_the_request(
@@ -92,11 +159,10 @@ def test_heads_switched_off_elsewhere_are_those_of_the_request(
 
 
 def test_a_second_input_elsewhere_is_asked_for_by_its_own_sentence(local: LocalRunner, remote: RemoteRunner) -> None:
-    words = dict.fromkeys(WORD_NAMES, "a word")
     other = TranslationRequest(TINY, "She has a red car.")
     view = View(
         remote.groups(CALM, LABELS),
-        words,
+        WORDS,
         remote.groups(other, LABELS),
         ("one", "two"),
     )
@@ -105,30 +171,78 @@ def test_a_second_input_elsewhere_is_asked_for_by_its_own_sentence(local: LocalR
     assert torch.equal(sent, local.run(other).trace["decoder.1.cross"].weights(head=3)[0])
 
 
-def test_nothing_large_crosses(local: LocalRunner, remote: RemoteRunner, wire: Wire) -> None:
-    """The trace stays: what crosses for a first view of a long sentence is far less than its maps."""
-    long = TranslationRequest(TINY, " ".join(["The dog is in the house and the cat is on the bed."] * 12))
-    groups = remote.groups(long, LABELS)
-    for group in groups:
-        for layer in range(len(group.calls)):
-            group.picture(layer)
-    trace = local.run(long).trace
-    whole = sum(4 * call.num_heads * call.num_queries * call.num_keys for call in trace)
-    assert {question for question, _ in wire.received} == {"outline", "picture"}
-    assert sum(size for _, size in wire.received) < whole / 4
+def test_nothing_large_crosses(remote: RemoteRunner, wire: Wire) -> None:
+    """The trace and the logits stay: a first view of a long text takes far less than its maps."""
+    sentence = TranslationRequest(TINY, " ".join(["The dog is in the house and the cat is on the bed."] * 12))
+    for long in (sentence, lab("gpt2", "The cat sat on the mat. " * 8)):
+        wire.received.clear()
+        trace = remote.run(long).trace
+        for group in remote.groups(long, LABELS):
+            for layer in range(len(group.calls)):
+                group.picture(layer)
+        assert {method for method, _ in wire.received} == {"outline", "picture"}
+        whole = sum(4 * call.num_heads * call.num_queries * call.num_keys for call in trace)
+        assert sum(size for _, size in wire.received) < whole / 2
 
 
-@pytest.mark.parametrize("question", [translation_residuals, encoder_walk])
-def test_questions_are_answered_beside_the_model(
-    local: LocalRunner, remote: RemoteRunner, wire: Wire, question: Callable[[Translator, Translation], Any]
+FUNCTIONS: list[tuple[str, Callable[..., Any], tuple[Any, ...]]] = [
+    ("translator", translation_residuals, ()),
+    ("translator", encoder_walk, ()),
+    *((name, map_residuals, ()) for name in KINDS),
+    *((name, HubModel.next_words, (-1, 5, 0.7)) for name in ("gpt2", "t5")),
+    *(
+        (name, function, arguments)
+        for name in ("classifier", "lab classifier")
+        for function, arguments in (
+            (heads_measured, ()),
+            (patches_shuffled, (3,)),
+            (token_in_layer, (2, 1, "max", 0.3)),
+            (token_over_patches, (0,)),
+        )
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "function", "arguments"), FUNCTIONS)
+def test_functions_of_a_run_are_evaluated_beside_the_model(
+    local: LocalRunner,
+    remote: RemoteRunner,
+    wire: Wire,
+    name: str,
+    function: Callable[..., Any],
+    arguments: tuple[Any, ...],
 ) -> None:
-    torch.testing.assert_close(plain(remote.evaluate(CALM, question)), plain(local.evaluate(CALM, question)))
-    assert [question for question, _ in wire.received] == ["evaluate"]
+    wanted = REQUESTS[name]
+    there = plain(remote.evaluate(wanted, function, *arguments))
+    assert there == plain(local.evaluate(wanted, function, *arguments))
+    assert {method for method, _ in wire.received} <= {"evaluate"}
 
 
-def test_a_question_may_have_named_arguments(local: LocalRunner, remote: RemoteRunner) -> None:
-    for runner in (local, remote):
-        assert runner.evaluate(CALM, future_leak, step=1) == runner.evaluate(CALM, future_leak, 1) < 1e-5
+@pytest.mark.parametrize(
+    ("name", "function", "arguments"),
+    [
+        *((name, function, ()) for name in KINDS for function in (read_card, position_schemes)),
+        *((name, picture_facts, ()) for name in ("classifier", "lab classifier")),
+        *((name, patch_positions, ((3, 5),)) for name in ("classifier", "lab classifier")),
+    ],
+)
+def test_functions_of_a_model_are_evaluated_beside_it(
+    local: LocalRunner, remote: RemoteRunner, name: str, function: Callable[..., Any], arguments: tuple[Any, ...]
+) -> None:
+    model = REQUESTS[name].model
+    there = remote.evaluate_model(model, function, *arguments)
+    assert plain(there) == plain(local.evaluate_model(model, function, *arguments))
+
+
+def plain(value: Any) -> Any:
+    """A value as numbers and texts that can be compared."""
+    if isinstance(value, Tensor):
+        return value.tolist()
+    if isinstance(value, dict):
+        return {key: plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(one) for one in value]
+    return plain(vars(value)) if hasattr(value, "__dict__") else value if isinstance(value, float) else str(value)
 
 
 def longest(_translator: Translator, translation: Translation) -> int:
@@ -151,18 +265,6 @@ def test_a_question_without_a_name_is_refused_wherever_models_are(local: LocalRu
                 runner.evaluate_model(TINY, question)  # type: ignore[arg-type]
 
 
-def plain(answer: object) -> object:
-    """The answer as what `assert_close` compares: steps as their outputs."""
-    if isinstance(answer, Step):
-        return answer.output
-    return [plain(part) for part in answer] if isinstance(answer, tuple) else answer
-
-
-def test_what_is_wrong_with_a_text_is_told_as_it_is_here(remote: RemoteRunner) -> None:
-    with pytest.raises(TextError, match="nothing to translate yet"):
-        remote.run(TranslationRequest(TINY, "  "))
-
-
 def test_several_sentences_in_one_batch_become_what_each_becomes_alone(translator: Translator) -> None:
     texts = ["Go.", "She has a red car.", "Go.", "Where is the cat?", "I don't know."]
     sentences = [TranslationRequest(TINY, text) for text in texts]
@@ -183,47 +285,6 @@ def test_a_batch_may_mix_models_and_beams(translator: Translator) -> None:
     assert [one.text for one in made if isinstance(one, Translation)] == alone
 
 
-def test_one_bad_text_spoils_no_batch(local: LocalRunner) -> None:
-    good, bad = TranslationRequest(TINY, "Go."), TranslationRequest(TINY, "  ")
-    made = local.run_all([good, bad, good])
-    assert isinstance(made[1], TextError)
-    assert made[0] is made[2]
-    assert isinstance(made[0], Translation)
-    assert made[0].text == local.run(good).text
-
-
-def test_a_model_that_is_not_there_spoils_no_batch_of_others(translator: Translator) -> None:
-    def load(model: ShippedTranslator) -> Translator:
-        if model != TINY:
-            raise CheckpointError(f"There is no model {model.name!r}")
-        return translator
-
-    local = LocalRunner(load, LRUCache(100, 2**24))
-    made = local.run_all([TranslationRequest(ShippedTranslator("nothing"), "Go."), TranslationRequest(TINY, "Go.")])
-    assert isinstance(made[0], CheckpointError)
-    assert isinstance(made[1], Translation)
-    with pytest.raises(CheckpointError, match="no model 'nothing'"):
-        local.run(TranslationRequest(ShippedTranslator("nothing"), "Go."))
-
-
-def test_a_run_is_kept_once_and_found_again(local: LocalRunner, remote: RemoteRunner) -> None:
-    for runner in (local, remote):
-        assert runner.find(CALM) is None
-        run = runner.run(CALM)
-        assert runner.find(CALM) is run
-        assert runner.run(CALM) is run
-        runner.evaluate(CALM, longest)
-        runner.groups(CALM, LABELS)
-        assert len(runner._cache) == 1
-
-
-def test_what_was_run_crosses_once(remote: RemoteRunner, wire: Wire) -> None:
-    remote.run(CALM)
-    remote.run(CALM)
-    remote.groups(CALM, LABELS)
-    assert [question for question, _ in wire.received] == ["outline"]
-
-
 def test_a_sentence_is_cut_into_tokens_once(
     translator: Translator, local: LocalRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -237,3 +298,110 @@ def test_a_sentence_is_cut_into_tokens_once(
         for question in (translation_residuals, encoder_walk):
             local.evaluate(one, question)
     assert cut == ["The dog is in the house.", "Go.", "She has a red car."]
+
+
+def test_what_is_wrong_is_told_as_it_is_here(local: LocalRunner, remote: RemoteRunner) -> None:
+    reads = HubVisionSpec(HubModelSpec("bert", offline=True))
+    for runner in (local, remote):
+        assert runner.evaluate(CALM, future_leak, step=1) < 1e-5, "a named argument"
+        with pytest.raises(TextError, match="nothing to translate yet"):
+            runner.run(TranslationRequest(TINY, "  "))
+        with pytest.raises(HubError, match="takes a text, not a picture"):
+            runner.evaluate_model(reads, picture_facts)
+        with pytest.raises(HubError, match="takes a text, not a picture"):
+            runner.run(ClassificationRequest(reads, Picture("black", Image.new("RGB", (8, 8)))))
+
+
+def test_a_bad_text_or_a_missing_model_spoils_no_batch(translator: Translator) -> None:
+    def load(model: ShippedTranslator) -> Translator:
+        if model != TINY:
+            raise CheckpointError(f"There is no model {model.name!r}")
+        return translator
+
+    local = LocalRunner(load, LRUCache(100, 2**24))
+    good = TranslationRequest(TINY, "Go.")
+    missing = TranslationRequest(ShippedTranslator("nothing"), "Go.")
+    made = local.run_all([good, TranslationRequest(TINY, "  "), missing, good])
+    assert isinstance(made[0], Translation)
+    assert made[0] is made[3] is local.run(good)
+    assert isinstance(made[1], TextError)
+    assert isinstance(made[2], CheckpointError)
+    with pytest.raises(CheckpointError, match="no model 'nothing'"):
+        local.run(missing)
+
+
+def test_a_run_is_cached_once_and_crosses_once(local: LocalRunner, remote: RemoteRunner, wire: Wire) -> None:
+    for runner in (local, remote):
+        assert runner.find(CALM) is None
+        run = runner.run(CALM)
+        assert runner.find(CALM) is run
+        assert runner.run(CALM) is run
+        runner.groups(CALM, LABELS)
+        assert len(runner._cache) == 1
+    assert [method for method, _ in wire.received] == ["outline"]
+
+
+@pytest.mark.parametrize("name", ["classifier", "lab classifier"])
+def test_contributions_are_requested_like_weights(local: LocalRunner, remote: RemoteRunner, name: str) -> None:
+    wanted = REQUESTS[name]
+    carried = ContributionRequest(wanted)
+    here, there, weights = local.run(carried), remote.run(carried), local.run(wanted)
+    assert here.probabilities == there.probabilities == weights.probabilities
+    relevance = remote.evaluate(wanted, label_relevance, here.label)
+    assert torch.equal(relevance, local.evaluate(wanted, label_relevance, here.label))
+    assert float((relevance - torch.eye(len(relevance))).abs().max()) > 0
+    for site in here.trace.sites:
+        shares = here.trace[site].weights(head=1)
+        assert torch.equal(there.trace[site].weights(head=1), shares)
+        torch.testing.assert_close(shares.sum(dim=-1), torch.ones(shares.shape[:-1]))
+        assert not torch.allclose(shares, weights.trace[site].weights(head=1), atol=1e-3)
+
+
+def test_a_picture_is_sent_once(load: Callable[..., Any], local: LocalRunner, remote: RemoteRunner, wire: Wire) -> None:
+    """A digest stands for it, but where a machine does not know it yet."""
+    picture = Picture("noise", Image.effect_noise((64, 64), 100).convert("RGB"))
+    wanted = ClassificationRequest(LAB, picture)
+    remote.run(wanted)
+    remote.evaluate(wanted, heads_measured)
+    remote.groups(wanted, LABELS)[0].picture(1)
+    assert len([size for _, size in wire.sent if size > 3 * 64 * 64]) == 1
+    newcomer = RemoteRunner(Wire(ModelServer(load, LRUCache(100, 2**24))), LRUCache(100, 2**24))
+    assert plain(newcomer.evaluate(wanted, heads_measured)) == plain(remote.evaluate(wanted, heads_measured))
+    with pytest.raises(PayloadMissingError):
+        local.run(wanted.without_payload)
+    run = local.run(wanted)
+    assert local.run(wanted.without_payload) is run
+    black = Picture("black", Image.new("RGB", (64, 64)))
+    assert local.run(ClassificationRequest(LAB, black)).probabilities != run.probabilities
+
+
+def test_a_model_with_two_interfaces_is_loaded_once(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ATLAS_MODEL_FOLDERS", str(folders))
+    registry = ModelRegistry()
+    assert registry(LAB).hub is registry(LAB.hub)  # type: ignore[attr-defined]
+    assert LAB.affinity == LAB.hub.affinity
+
+
+def test_sampling_is_part_of_the_request(local: LocalRunner, remote: RemoteRunner) -> None:
+    texts = set()
+    for seed in (1, 2):
+        drawn = lab("gpt2", "The cat", max_new_tokens=8, sampling=Sampling(1.5, 0, 1.0, seed))
+        assert remote.run(drawn).text == local.run(drawn).text
+        texts.add(local.run(drawn).text)
+    assert len({*texts, local.run(lab("gpt2", "The cat", max_new_tokens=8)).text}) == 3
+
+
+def test_the_models_and_the_limits_are_those_of_the_machine_that_is_asked(
+    local: LocalRunner, remote: RemoteRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert set(KINDS) <= set(remote.evaluate_model(NoModel(), local_model_names))
+    monkeypatch.setenv("ATLAS_MAX_CHARACTERS", "20")
+    monkeypatch.setenv("ATLAS_MODEL_MEMORY_MB", "1")
+    for runner in (local, remote):
+        for texts in (("x" * 21, None), ("x", "x" * 21)):
+            with pytest.raises(HubError, match="21 characters; at most 20"):
+                runner.run(lab("bert", texts[0], text_pair=texts[1]))
+        with pytest.raises(HubError, match="nothing-of-the-kind"):
+            runner.load(HubModelSpec("nothing-of-the-kind", offline=True))
+        with pytest.raises(HubError):
+            runner.load(HubModelSpec("../../etc", folder="../../etc"))

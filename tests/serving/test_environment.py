@@ -1,0 +1,168 @@
+"""A home that can be read, options that Streamlit knows, and the cores and memory that a container has."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from pathlib import Path
+
+import pytest
+from streamlit import config
+
+from serving import settings
+from serving.environment import NONE, profile, replace_unusable_home, usable_cores, usable_memory
+from serving.settings import MAX_WORKERS, Settings, affordable_workers, hosted_settings
+
+
+@pytest.mark.parametrize("home", ["/dev/null", "/dev/null/below", "/" + "x" * 5000], ids=["a file", "below", "long"])
+def test_a_home_that_cannot_be_is_left(
+    home: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("HOME", home)
+    replace_unusable_home()
+    assert os.environ["HOME"] == NONE
+    assert "HOME: expected a readable folder" in caplog.text
+
+
+def test_secrets_that_nobody_can_read_are_no_reason_to_answer_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / ".streamlit" / "secrets.toml").mkdir(parents=True)
+    replace_unusable_home()
+    assert os.environ["HOME"] == NONE
+
+
+@pytest.mark.parametrize("home", ["", ".", "/proc/nowhere", "nonsense"])
+def test_a_home_without_secrets_stays(home: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", home)
+    replace_unusable_home()
+    assert os.environ["HOME"] == home
+
+
+DEVELOPMENT = Path(__file__).resolve().parents[2] / ".streamlit" / "config.toml"
+
+
+def test_streamlit_knows_every_option() -> None:
+    assert profile({})
+    assert set(profile({})) <= set(config._config_options_template)
+
+
+def test_strangers_see_no_details_and_send_little() -> None:
+    options = profile({})
+    assert options["client.showErrorDetails"] == "none"
+    assert options["client.toolbarMode"] == "viewer"
+    assert options["server.fileWatcherType"] == "none"
+    assert options["server.enableXsrfProtection"] is True
+    assert options["server.enableCORS"] is True
+    assert options["server.maxUploadSize"] <= 10
+    assert options["server.maxMessageSize"] <= 20
+
+
+def test_development_hides_details_too() -> None:
+    """A platform that starts app.py by itself reads config.toml alone."""
+    options = tomllib.loads(DEVELOPMENT.read_text(encoding="utf-8"))
+    assert options["client"]["showErrorDetails"] == "none"
+    assert options["server"]["maxUploadSize"] <= 10
+
+
+def test_the_environment_comes_first() -> None:
+    environment = {
+        "STREAMLIT_SERVER_PORT": "80",
+        "STREAMLIT_SERVER_ADDRESS": "127.0.0.1",
+        "STREAMLIT_SERVER_ENABLE_CORS": "false",
+        "STREAMLIT_SERVER_COOKIE_SECRET": "hidden",
+    }
+    names = {"server.port": "PORT", "server.address": "ADDRESS", "server.enableCORS": "ENABLE_CORS"}
+    variables = {name: f"STREAMLIT_SERVER_{variable}" for name, variable in names.items()}
+    wanted = {"server.port": 80, "server.address": "127.0.0.1", "server.enableCORS": False}
+    assert profile(variables, environment) == profile({}) | wanted
+
+
+@pytest.mark.attack("settings")
+@pytest.mark.parametrize(
+    ("name", "value", "needed"),
+    [
+        ("server.port", "many", "a whole number"),
+        ("server.port", "8501.5", "a whole number"),
+        ("server.port", "true", "a whole number"),
+        ("server.headless", "maybe", "true or false"),
+        ("server.headless", "1", "true or false"),
+        ("client.width", "nine", "a number"),
+    ],
+)
+def test_what_streamlit_cannot_take_is_refused_at_the_start_by_name(name: str, value: str, needed: str) -> None:
+    kinds = {"server.port": int, "server.headless": bool, "client.width": float}
+    with pytest.raises(SystemExit, match=f"^STREAMLIT_IT: expected {needed}, got "):
+        profile({name: "STREAMLIT_IT"}, {"STREAMLIT_IT": value}, kinds)
+
+
+@pytest.mark.parametrize(("name", "value"), [("server.headless", "False"), ("client.width", "3"), ("x.path", "3")])
+def test_what_it_can_take_passes(name: str, value: str) -> None:
+    kinds = {"server.headless": bool, "client.width": float, "x.path": str}
+    found = profile({name: "STREAMLIT_IT"}, {"STREAMLIT_IT": value}, kinds)
+    assert found[name] == {"False": False, "3": 3}[value]
+    assert profile({name: "STREAMLIT_IT"}, {"STREAMLIT_IT": ""}, kinds) == profile({}), "empty is as good as none"
+
+
+GB = 2**30
+
+
+@pytest.fixture(autouse=True)
+def machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _process: set(range(8)), raising=False)
+    sizes = {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 64 * GB // 4096}
+    monkeypatch.setattr(os, "sysconf", lambda name: sizes[name])
+
+
+V1_QUOTA, V1_PERIOD = "cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us"
+
+
+@pytest.mark.parametrize(
+    ("files", "cores"),
+    [
+        ({}, 8),
+        ({"cpu.max": "max 100000"}, 8),
+        ({"cpu.max": "250000 100000"}, 2),
+        ({"cpu.max": "50000 100000"}, 1),
+        ({"cpu.max": "?"}, 8),
+        ({V1_QUOTA: "-1\n", V1_PERIOD: "100000\n"}, 8),
+        ({V1_QUOTA: "300000\n", V1_PERIOD: "100000\n"}, 3),
+    ],
+)
+def test_a_quota_counts(tmp_path: Path, files: dict[str, str], cores: int) -> None:
+    (tmp_path / "cpu").mkdir()
+    for name, content in files.items():
+        (tmp_path / name).write_text(content)
+    assert usable_cores(tmp_path) == cores
+
+
+@pytest.mark.parametrize(
+    ("limit", "memory"),
+    [("max", 64 * GB), (str(4 * GB), 4 * GB), (str(2**50), 64 * GB), ("?", 64 * GB), (str(2**63 - 4096), 64 * GB)],
+)
+@pytest.mark.parametrize("name", ["memory.max", "memory/memory.limit_in_bytes"])
+def test_a_limit_of_memory_counts(tmp_path: Path, name: str, limit: str, memory: int) -> None:
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_text(limit + "\n")
+    assert usable_memory(tmp_path) == memory
+
+
+@pytest.mark.parametrize(("memory", "workers"), [(GB // 2, 1), (2 * GB, 1), (4 * GB, 4), (64 * GB, MAX_WORKERS)])
+def test_workers_fit_into_the_memory(monkeypatch: pytest.MonkeyPatch, memory: int, workers: int) -> None:
+    monkeypatch.setattr(settings, "usable_memory", lambda: memory)
+    monkeypatch.setattr(settings, "usable_cores", lambda: 8)
+    assert affordable_workers() == workers
+    assert Settings(hosted=True).workers == workers
+    assert Settings().workers == 0
+
+
+def test_workers_that_cannot_fit_do_not_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(settings, "usable_memory", lambda: 4 * GB)
+    monkeypatch.setenv("ATLAS_HOSTED", "1")
+    monkeypatch.setenv("ATLAS_WORKERS", "200")
+    with pytest.raises(SystemExit, match="200 workers need about 141,024 MB"):
+        hosted_settings()
+    monkeypatch.setenv("ATLAS_WORKERS", "2")
+    assert hosted_settings().workers == 2
