@@ -13,9 +13,11 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import Page, expect
 
+from benchmarks.serving import serve
 from tests.browser.attention_view.live_view import patch_place, weight_in
 from tests.browser.page_checks import expect_rest
-from tests.viz_core.hub.families import build_all
+from tests.viz_core.hub.fake_hub import FakeHub, serving
+from tests.viz_core.hub.families import build, build_all
 from tests.viz_core.images.hostile_pictures import encode, quarters
 from tests.viz_core.images.test_video import animation
 from viz_core.hub import HubVision, load_hub
@@ -88,25 +90,6 @@ def test_change_a_word_click_a_cell_and_read_the_changed_prediction(page: Page, 
     assert parse_qs(urlsplit(page.url).query)["ts-corrupted"] == [sentences.corrupted]
 
 
-def test_a_tiny_decoder_writes_and_its_next_words_follow_the_temperature(
-    page: Page, lab_url: str, folders: Path
-) -> None:
-    page.goto(f"{lab_url}?ml-model=gpt2&ml-start=The+cat&ml-new=4&ml-open-words=true")
-    next_words = page.locator('[class*="st-key-part-model-lab-next-words"]')
-    model = load_hub(folders / "gpt2", device="cpu")
-    run = model.run("The cat", max_new_tokens=4)
-    expect(
-        page.get_by_text(f"{len(run.tokens)} tokens · {sum(call.num_heads for call in run.trace)} maps")
-    ).to_be_visible(timeout=SLOW)
-    first = model.next_words(run, run.num_prompt_tokens - 1, 1)[0]
-    next_words.scroll_into_view_if_needed()
-    expect(page.get_by_text(f"probability {first.probability:.3f}")).to_be_visible()
-    page.goto(f"{lab_url}?ml-model=gpt2&ml-start=The+cat&ml-new=4&ml-warmth=3.0&ml-open-words=true")
-    warm = model.next_words(run, run.num_prompt_tokens - 1, 1, 3.0)[0]
-    next_words.scroll_into_view_if_needed()
-    expect(page.get_by_text(f"probability {warm.probability:.3f}")).to_be_visible(timeout=SLOW)
-
-
 def test_a_hybrid_shows_all_its_layers_in_order_each_with_its_kind(page: Page, lab_url: str, folders: Path) -> None:
     page.goto(f"{lab_url}?ml-model=qwen3_5_text&ml-start=The+cat&ml-new=2")
     run = load_hub(folders / "qwen3_5_text", device="cpu").run("The cat", max_new_tokens=2)
@@ -133,16 +116,6 @@ def test_a_hybrid_shows_all_its_layers_in_order_each_with_its_kind(page: Page, l
     expect(note).to_be_hidden()
     expect(prints.locator('[data-measure="entropy"]')).to_be_visible()
     expect(undefined).to_be_hidden()
-
-
-def test_a_path_for_a_name_gets_a_sentence_and_stays(page: Page, lab_url: str) -> None:
-    page.goto(f"{lab_url}?ml-source=hub")
-    box = page.get_by_label("Name on the Hub")
-    expect(box).to_be_visible(timeout=SLOW)
-    box.fill("../../etc/passwd")
-    box.press("Enter")
-    expect(page.get_by_text("is a path, not the name of a model")).to_be_visible()
-    expect(box).to_have_value("../../etc/passwd")
 
 
 def test_a_picture_in_the_lab_and_the_way_to_the_vision_chapter(page: Page, lab_url: str, folders: Path) -> None:
@@ -231,3 +204,27 @@ def test_a_question_about_a_video(page: Page, lab_url: str, folders: Path) -> No
     expect(page.get_by_text("Frame 4, 1.5 s")).to_be_visible(timeout=SLOW)
     sentence = re.compile(rf"most of it to frames {number}–{number + 1} \({max(shares):.1%}\)")
     expect(page.get_by_text(sentence)).to_be_visible(timeout=SLOW)
+
+
+def test_a_download_shows_how_far_it_is(page: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = tmp_path / "model"
+    model.mkdir()
+    build("gpt2", model)
+    fake = FakeHub()
+    fake.repos["someone/gpt"] = {file.name: file.read_bytes() for file in model.iterdir()}
+    fake.open.clear()
+    with serving(fake) as address:
+        monkeypatch.setenv("HF_ENDPOINT", address)
+        monkeypatch.setenv("HF_HOME", str(tmp_path / "cache"))
+        monkeypatch.setenv("HF_HUB_OFFLINE", "0")
+        with serve(tmp_path) as url:
+            page.goto(f"{url}/model-lab?ml-source=Type+a+name&ml-name=someone%2Fgpt&ml-start=The+cat&ml-new=2")
+            page.get_by_role("button", name="Download").click(timeout=SLOW)
+            expect(page.get_by_text("Loading someone/gpt")).to_be_visible(timeout=SLOW)
+            bar = page.get_by_role("progressbar")
+            expect(bar).to_be_visible(timeout=SLOW)
+            # Everything but the weights has come: some of the way, and not all of it.
+            expect(bar).to_have_attribute("aria-valuenow", re.compile("^[1-9][0-9]?$"), timeout=SLOW)
+            fake.open.set()
+            expect(page.get_by_text(re.compile("tokens · 8 maps"))).to_be_visible(timeout=SLOW)
+            expect(bar).to_have_count(0)

@@ -1,0 +1,185 @@
+"""Journeys through chapters of layers and models: heads, the attention decoder, learning, architectures."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.page_checks import chart, expect_rest
+from ui.text.words import load_words
+from viz_core.lessons.bahdanau.decoder_steps import decoder_steps
+from viz_core.pretrained import Translation, Translator, load
+
+
+def test_heads_that_do_not_fit_and_the_nearest_that_do(page: Page, app_url: str) -> None:
+    page.goto(app_url)
+    page.get_by_test_id("stSidebarNav").get_by_role("link", name="Multi-head attention", exact=True).click()
+    page.get_by_role("button", name="More").click()
+    page.get_by_role("radio", name="Fresh weights").click()
+    page.keyboard.press("Escape")
+    expect(page.get_by_text("the weights of all heads (8) equal those of torch")).to_be_visible()
+    heads = page.get_by_label("Heads h")
+    heads.fill("6")
+    heads.press("Enter")
+    expect(page.get_by_text("6 heads do not divide a width of 64")).to_be_visible()
+    expect(heads).to_have_value("6")
+    page.get_by_role("button", name="4 heads", exact=True).click()
+    expect(page.get_by_text("the weights of all heads (4) equal those of torch")).to_be_visible()
+    expect(heads).to_have_value("4")
+    expect(page).to_have_url(re.compile(r"mh-heads=4\b"))
+    # Every tensor in heads now says so.
+    page.get_by_text("Follow the shapes").click()
+    flow = chart(page, "flow")
+    expect(flow.get_by_text("(1, 4, 9, 16)").first).to_be_attached()
+
+
+WORDS = load_words("heads", "en")
+SLOW = 180_000
+LINES = 200
+
+
+def test_stop_keeps_what_is_scanned(page: Page, app_url: str) -> None:
+    page.goto(f"{app_url}/heads?hs-texts=own")
+    box = page.get_by_label(WORDS.label("own"), exact=True)
+    box.fill("\n".join(f"Tom saw cat {number}." for number in range(LINES)))
+    box.press("Control+Enter")
+    scan = page.get_by_role("button", name=WORDS("scan.text", count=LINES), exact=True)
+    scan.click(timeout=SLOW)
+    expect(page.get_by_text(re.compile(rf"^[1-9]\d* of {LINES}$"))).to_be_visible(timeout=SLOW)
+    page.locator(".st-key-hs-scan-stop button").click()
+    stopped = page.get_by_text(re.compile(rf"^Stopped after \d+ of {LINES}\."))
+    expect(stopped).to_be_visible(timeout=SLOW)
+    done = int(re.findall(r"\d+", stopped.inner_text())[0])
+    assert 0 < done < LINES
+    expect(page.locator(".st-key-figure-heads")).to_have_count(0)
+    scan.click()
+    expect(page.locator(".st-key-figure-heads [data-drawn]")).to_be_visible(timeout=SLOW)
+    expect(stopped).to_have_count(0)
+
+
+@pytest.fixture(scope="module")
+def translator() -> Translator:
+    return load("bahdanau-en-fr")
+
+
+@pytest.fixture(scope="module")
+def result(translator: Translator) -> Translation:
+    return translator.translate("Where did you buy this book?")
+
+
+def test_a_word_is_clicked_then_word_by_word(
+    page: Page, app_url: str, translator: Translator, result: Translation
+) -> None:
+    steps = decoder_steps(translator, result)
+    page.goto(f"{app_url}/bahdanau?b-text=Where+did+you+buy+this+book%3F")
+    page.locator(".st-key-b-step").get_by_role("radio").nth(3).click(force=True)
+    word = result.source_tokens[int(steps.weights[3].argmax())]
+    expect(page.get_by_text(f"At step 4 {word} has the largest weight, {steps.weights[3].max():.2f}")).to_be_visible()
+    page.wait_for_url("**b-step=4*")
+
+    page.get_by_role("button", name="Next word").click()
+    expect(page.get_by_text("At step 5 ")).to_be_visible()
+    page.wait_for_url("**b-step=5*")
+
+
+OWN = "learning?l-source=Train+one+now&l-steps=1600&l-width=32&l-longest=5"
+
+
+def test_train_stop_and_look_back(page: Page, app_url: str) -> None:
+    page.goto(f"{app_url}/{OWN}")
+    page.get_by_role("button", name="Train from the start").click()
+    expect(page.get_by_text(re.compile(r"seed 0, after [1-9]\d* updates"))).to_be_visible()  # a snapshot every 40
+    page.locator(".st-key-l-train-stop button").click()
+    expect(page.get_by_text(re.compile(r"Stopped after \d+ of 1600 updates"))).to_be_visible()
+    expect(page.locator("[data-testid=stApp][data-test-script-state=notRunning]")).to_be_attached()
+    label, line = page.locator("[data-part=tabs]"), page.locator(".st-key-l-step")
+    at_last = label.text_content()
+    line.get_by_role("slider").press("Home")
+    expect(label).to_have_text("After 0 updates")
+    expect(page.get_by_text("seed 0, after 0 updates")).to_be_visible()
+    expect(page).to_have_url(re.compile(r"l-step=0\b"))
+    expect(page.locator("[data-part=printName]")).to_have_text(re.compile(r"Layer \d, head \d"))
+    expect(page.locator("[data-part=prints]")).to_contain_text("entropy")
+    expect(page.get_by_role("button", name="Continue")).to_be_visible()
+    line.get_by_role("slider").press("End")
+    expect(label).to_have_text(at_last or "")
+
+
+def test_play_a_head_by_keyboard_and_by_click(page: Page, app_url: str) -> None:
+    page.goto(f"{app_url}/learning?l-open-play=true")
+    section = page.locator(".st-key-section-play")
+    yours = section.locator("tbody tr").first
+    expect(yours).to_contain_text("0 of 5")
+    key = section.locator(".st-key-l-play-2-key").get_by_role("radio", name=re.compile(r" 2$"))
+    key.focus()
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile(r"l-play-2=61\b"))
+    expect(yours).to_contain_text("1 of 5")
+    query = section.locator(".st-key-l-play-2-query").get_by_role("radio", name=re.compile(r" 8$"))
+    expect(query).to_be_checked()  # the next query, whose key is chosen next
+    plot = section.locator(".js-plotly-plot .nsewdrag").first
+    plot.scroll_into_view_if_needed()
+    box = plot.bounding_box()
+    assert box is not None
+    plot.click(position={"x": box["width"] * 2.5 / 13, "y": box["height"] * 7.5 / 11})  # 13 columns, 2 of them for text
+    expect(page).to_have_url(re.compile(r"l-play-2=6172\b"))
+    expect(yours).to_contain_text("2 of 5")
+    section.get_by_role("button", name="Undo").press("Enter")
+    expect(page).to_have_url(re.compile(r"l-play-2=61\b"))
+    page.reload()
+    expect(yours).to_contain_text("1 of 5")
+
+
+STOPWATCH = "architectures?a-section=Stopwatch&a-most=4096&a-width=256"
+
+
+def start(page: Page, url: str) -> None:
+    page.goto(url)
+    page.get_by_role("button", name="Start the stopwatch").click()
+    expect(page.get_by_text(re.compile(r"^\d+ of \d+ measured$"))).to_be_visible()
+
+
+def test_pick_two_tokens_and_read_the_paths(page: Page, app_url: str) -> None:
+    page.goto(app_url)
+    page.get_by_test_id("stSidebarNav").get_by_role("link", name="CNN, RNN or attention", exact=True).click()
+    page.get_by_text("All five layers, and their paths").click()
+    expect(page.get_by_text("Path from Cats to returned")).to_be_visible()
+    page.get_by_text("Cost by length").click()
+    chart(page, "curves")
+    words = page.get_by_role("combobox", name="To token")
+    words.scroll_into_view_if_needed()
+    expect_rest(page)  # a list closes when the page moves
+    words.focus()
+    page.keyboard.press("ArrowDown")
+    expect(page.get_by_role("option").first).to_be_visible()
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("Path from Cats to have")).to_be_visible()
+    expect(page).to_have_url(re.compile(r"a-to=11\b"))
+    network = chart(page, "network-convolution").locator(".nsewdrag").first
+    box = network.bounding_box()
+    assert box
+    page.mouse.click(box["x"] + box["width"] * 3.6 / 12.2, box["y"] + box["height"] - 8)  # the fourth token
+    expect(page).to_have_url(re.compile(r"a-from=4\b"))
+    expect(page.get_by_text("Path from saw to have")).to_be_visible()
+    row = page.get_by_role("row").filter(has_text="Convolution, contiguous (k = 3)")
+    expect(row.get_by_role("cell").last).to_have_text("4")
+
+
+def test_the_page_stays_alive_while_it_runs_and_it_stops_at_a_click_and_stays_stopped(page: Page, app_url: str) -> None:
+    start(page, f"{app_url}/{STOPWATCH}")
+    slider = page.locator('input[aria-label="Kernel k"]')
+    slider.focus()
+    slider.press("ArrowRight")
+    expect(page.get_by_text("Convolution, kernel 4")).to_be_visible()
+    page.locator(".st-key-a-stopwatch-stop button").click()
+    stopped = page.get_by_text(re.compile(r"Stopped after \d+ of 45: width 256, k = 3"))
+    expect(stopped).to_be_visible()
+    message = stopped.inner_text()
+    slider.focus()
+    slider.press("ArrowRight")
+    expect(page.get_by_text("Convolution, kernel 5")).to_be_visible()  # the page has run again
+    expect(stopped).to_have_text(message)
+    expect(page.get_by_role("button", name="Start the stopwatch")).to_be_enabled()
