@@ -1,9 +1,10 @@
-"""Maps in tiles and as thumbnails, whatever the size of a block."""
+"""Maps by any index, in tiles and as thumbnails, whatever the size of a block."""
 
 from __future__ import annotations
 
 import itertools
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -11,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from tests.viz_core.trace.attention_cases import CASES, B, H, Q, recorded
-from viz_core.trace import attend, record, record_weights
+from tests.viz_core.trace.attention_cases import CASES, H, recorded
+from viz_core.trace import AttentionCall, attend, record, record_weights
 from viz_core.trace import source as recorded_module
 
 
@@ -49,21 +50,6 @@ def test_any_slice_is_a_tile(case: str, head: int, start: int, stop: int, step: 
     queries, keys = slice(start, stop, step), slice(first, None, stride)
     tile = call.weights(head=head, queries=queries, keys=keys)
     torch.testing.assert_close(tile, call.weights()[:, head, queries, keys], atol=2e-7, rtol=0)
-
-
-def test_a_tile_is_normalised_over_all_keys() -> None:
-    call, _ = recorded("plain")
-    tile = call.weights(head=1, keys=slice(0, 4))
-    rest = call.weights(head=1, keys=slice(4, None))
-    assert tile.sum(-1).max() < 1
-    torch.testing.assert_close(tile.sum(-1) + rest.sum(-1), torch.ones(B, Q))
-
-
-@pytest.mark.parametrize("head", [H, -H - 1, 99])
-def test_there_is_no_such_head(head: int) -> None:
-    call, _ = recorded("plain")
-    with pytest.raises(IndexError, match=f"head: expected 0 to {H - 1}, got {head}"):
-        call.weights(head=head)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -133,3 +119,62 @@ def test_a_map_is_never_built_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     assert largest == 100 * 2 * 1000
     call.weights(head=0, queries=slice(0, 500))
     assert largest == 200 * 1 * 1000
+
+
+# A number drops its axis, slices and ranges keep it
+
+
+@pytest.fixture
+def small() -> AttentionCall:
+    q, k = torch.randn(2, 3, 5, 4), torch.randn(2, 3, 6, 4)
+    with record() as trace:
+        attend(q, k, k)
+    return trace["attention.0"]
+
+
+@pytest.mark.parametrize("number", [int, np.int64, np.uint8, torch.tensor], ids=["int", "int64", "uint8", "tensor"])
+def test_a_number_drops_its_axis(small: AttentionCall, number: type) -> None:
+    whole = small.weights()
+    assert torch.equal(small.weights(head=number(1)), whole[:, 1])
+    assert torch.equal(small.weights(queries=number(2)), whole[:, :, 2])
+    assert torch.equal(small.weights(keys=number(2)), whole[:, :, :, 2])
+    assert torch.equal(small.weights(number(0), number(4), number(5)), whole[:, 0, 4, 5])
+
+
+def test_from_the_end(small: AttentionCall) -> None:
+    whole = small.weights()
+    assert torch.equal(small.weights(-1, -2, -3), whole[:, -1, -2, -3])
+    assert torch.equal(small.weights(queries=slice(-2, None)), whole[:, :, -2:])
+
+
+def test_slices_and_ranges_keep_it(small: AttentionCall) -> None:
+    whole = small.weights()
+    assert torch.equal(small.weights(slice(1, 3), range(1, 5, 2), range(0, 6, 3)), whole[:, 1:3, 1:5:2, 0:6:3])
+    assert torch.equal(small.weights(queries=slice(None, None, 2)), whole[:, :, ::2])
+    assert torch.equal(small.weights(slice(0, 3, 2), keys=range(1, 6, 2)), whole[:, ::2, :, 1::2])
+    assert small.weights(range(1, 2), slice(2, 2)).shape == (2, 1, 0, 6)
+    assert small.weights(keys=range(0)).shape == (2, 3, 5, 0)
+
+
+@pytest.mark.parametrize(
+    ("indices", "message"),
+    [
+        ({"head": 3}, "head: expected 0 to 2, got 3"),
+        ({"head": -4}, "head: expected 0 to 2, got -4"),
+        ({"queries": 5}, "queries: expected 0 to 4, got 5"),
+        ({"keys": np.int64(6)}, "keys: expected 0 to 5, got 6"),
+        ({"keys": range(3, 8)}, "keys: expected places from 0 to 5"),
+        ({"queries": slice(None, None, -1)}, "queries: expected places in order, got step -1"),
+        ({"head": slice(2, 0, -1)}, "head: expected places in order, got step -1"),
+        ({"head": torch.tensor(1.0)}, "head: expected a number, a slice or a range, got Tensor"),
+        ({"keys": slice(0.5)}, "keys: expected a slice of whole numbers"),
+        ({"keys": slice(0, 3, 0)}, "keys: expected places in order, got step 0"),
+        ({"queries": 1.0}, "queries: expected a number, a slice or a range, got float"),
+        ({"queries": True}, "queries: expected a number, a slice or a range, got bool"),
+        ({"keys": [0, 1]}, "keys: expected a number, a slice or a range, got list"),
+    ],
+)
+@pytest.mark.usefixtures("shapes_unchecked")
+def test_wrong_indices_are_refused(small: AttentionCall, indices: dict[str, object], message: str) -> None:
+    with pytest.raises(IndexError, match=message):
+        small.weights(**indices)

@@ -27,6 +27,7 @@ from viz_core.trace import (
     mean,
     mean_outputs,
     off,
+    outputs,
     patch,
     pattern,
     record,
@@ -34,8 +35,8 @@ from viz_core.trace import (
     uniform,
     window,
 )
-from viz_core.trace import outputs as pooling
 from viz_core.trace.outputs import pooled
+from viz_core.trace.source import Projected
 
 HEAD = 1
 
@@ -169,7 +170,7 @@ def test_only_edited_heads_are_made_again(monkeypatch: pytest.MonkeyPatch, edits
         made.append(weights.shape[1])
         return pooled(weights, values, dropout)
 
-    monkeypatch.setattr(pooling, "pooled", counted)
+    monkeypatch.setattr(outputs, "pooled", counted)
     layer, X = MultiHeadAttention(12, 4), torch.randn(2, 5, 12)
     with intervene({"attention.0": edits}):
         layer(X, X, X)
@@ -247,12 +248,6 @@ def test_steps_with_a_cache_agree_with_the_recorded_pass(translator: Translator,
     assert any(one.log_probability != other.log_probability for one, other in zip(found, plain, strict=True))
 
 
-def test_a_knocked_out_pair_is_that_pair_of_the_map(translator: Translator) -> None:
-    with intervene({"decoder.1.cross": knock_out(2, query=3, key=1)}):
-        weights = translator.translate("The cat is on the bed.", max_new_tokens=8).trace["decoder.1.cross"].weights()[0]
-    assert (weights == 0).nonzero().tolist() == [[2, 3, 1]]
-
-
 def test_eight_threads_with_interventions_of_their_own(shapes_unchecked: None) -> None:
     """Unchecked, as it is called hundreds of times."""
     model, X = MultiHeadAttention(16, 4), torch.randn(1, 5, 16)
@@ -325,3 +320,26 @@ def recorded_call() -> Any:
     with record() as trace:
         attend(*tensors())
     return trace["attention.0"]
+
+
+@pytest.mark.parametrize("what", ["weights", "output"])
+def test_a_patch_computes_the_heads_that_are_patched_and_no_others(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    x, y = torch.randn(2, 1, 4, 5, 8)
+    with record(values=True) as trace:
+        attend(x, x, x, site="here")
+    computed: list[int] = []
+    rows = Projected.rows
+
+    def counted(self: Projected, heads: slice, queries: slice) -> Tensor:
+        computed.extend(range(heads.start, heads.stop))
+        return rows(self, heads, queries)
+
+    monkeypatch.setattr(Projected, "rows", counted)
+    edit = patch([1, 3], trace["here"], what)
+    assert computed == [1, 3]
+    for _ in range(3):
+        with intervene({"here": edit}):
+            attend(y, y, y, site="here")
+    again = computed[2:]
+    assert set(again) == {1, 3}, "the kernel gives the others"
+    assert len(again) == 6

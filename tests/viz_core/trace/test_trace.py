@@ -81,16 +81,6 @@ def test_runs_are_merged_under_their_names() -> None:
             Trace.merge(runs)  # type: ignore[arg-type]
 
 
-def test_runs_of_other_sizes_keep_them() -> None:
-    small, large = torch.randn(1, 2, 3, 4), torch.randn(3, 2, 7, 4)
-    traces = {}
-    for name, x in (("small", small), ("large", large)):
-        with record() as traces[name]:
-            attend(x, x, x, site="encoder.0.self")
-    shapes = [tuple(call.weights().shape) for call in Trace.merge(traces)]
-    assert shapes == [(1, 2, 3, 3), (3, 2, 7, 7)]
-
-
 @pytest.mark.parametrize("torch_calls", [False, True])
 def test_a_copy_made_within_the_block_is_what_was_recorded_so_far(torch_calls: bool) -> None:
     """By `copy` and on the way to another process; neither the block nor the thread goes with it."""
@@ -181,16 +171,6 @@ def test_a_change_in_place_is_noticed(changed: str) -> None:
         trace.to("cpu")
 
 
-def test_an_optimizers_step_is_noticed() -> None:
-    bias = torch.nn.Parameter(torch.randn(1, 1, 3, 3))
-    x = torch.randn(1, 1, 3, 2)
-    with record() as trace:
-        attend(x, x, x, bias=bias).sum().backward()
-    torch.optim.SGD([bias], lr=0.1).step()
-    with pytest.raises(ValueError, match="was changed in place"):
-        trace["attention.0"].overview()
-
-
 def test_a_cache_that_is_used_again_is_noticed() -> None:
     cache = torch.randn(1, 1, 4, 2)
     with record() as trace:
@@ -208,13 +188,6 @@ def test_a_copy_counts_its_own_changes() -> None:
     source = trace["attention.0"].source
     for copied in (copy.deepcopy(source), pickle.loads(pickle.dumps(source))):
         assert torch.equal(copied.rows(slice(0, 1), slice(0, 3)), source.rows(slice(0, 1), slice(0, 3)))
-
-
-def test_inference_mode_counts_nothing_and_still_records() -> None:
-    with torch.inference_mode(), record() as trace:
-        x = torch.randn(1, 1, 3, 2)
-        attend(x, x, x)
-    assert trace["attention.0"].weights().sum() == pytest.approx(3.0, abs=1e-5)
 
 
 @pytest.mark.usefixtures("shapes_unchecked")

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 import torch
-import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
@@ -68,14 +67,6 @@ def test_any_shape(
 def test_nothing_asked_is_nothing_found(heads: int, num_queries: int, num_keys: int) -> None:
     found = attention_weights(torch.ones(1, heads, num_queries, 5), torch.ones(1, heads, num_keys, 5), causal=True)
     assert found.shape == (1, heads, num_queries, num_keys)
-
-
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_half_precision_is_weighed_in_float32(dtype: torch.dtype) -> None:
-    queries, keys, _ = (t.to(dtype) for t in tensors(key_heads=2))
-    found = attention_weights(queries, keys)
-    assert found.dtype == torch.float32
-    torch.testing.assert_close(found.double(), brute_force(queries, keys), atol=1e-6, rtol=0)
 
 
 def test_a_number_that_is_none_is_not_hidden() -> None:
@@ -180,33 +171,3 @@ def test_a_causal_mask_of_some_rows_is_those_rows_of_it(num_queries: int, num_ke
 def test_the_softmax_of_a_row() -> None:
     scores = torch.tensor([[0.0, 0.0], [-torch.inf, 3.0], [-torch.inf, -torch.inf], [1000.0, 1000.0]])
     assert torch.equal(row_softmax(scores), torch.tensor([[0.5, 0.5], [0.0, 1.0], [0.0, 0.0], [0.5, 0.5]]))
-
-
-@pytest.mark.usefixtures("shapes_unchecked")
-@pytest.mark.parametrize(
-    ("queries", "keys", "options", "message"),
-    [
-        (
-            (3, 4),
-            (3, 4),
-            {},
-            r"expected queries and keys of shape \(batch, heads, n, width\), got",
-        ),
-        ((1, 1, 3, 4), (1, 1, 3, 5), {}, "expected queries and keys of one width, got 4 and 5"),
-        ((1, 3, 3, 4), (1, 2, 3, 4), {}, "expected key heads to divide query heads, got 2 and 3"),
-        ((1, 1, 3, 4), (1, 1, 3, 4), {"softcap": 0.0}, "softcap: expected a positive number, got 0.0"),
-        ((1, 1, 3, 4), (1, 1, 3, 4), {"mask": torch.zeros(3, 3)}, "mask: expected booleans.* got float32"),
-        ((1, 1, 3, 4), (1, 1, 5, 4), {"bias": torch.zeros(3, 3)}, r"bias: expected a shape .* \(1, 1, 3, 5\), got"),
-    ],
-)
-def test_refuses_what_does_not_fit(
-    queries: tuple[int, ...], keys: tuple[int, ...], options: dict[str, Any], message: str
-) -> None:
-    with pytest.raises(ValueError, match=message):
-        attention_weights(torch.zeros(queries), torch.zeros(keys), **options)
-
-
-def test_it_is_torchs_formula() -> None:
-    queries, keys, _ = tensors()
-    reference = F.scaled_dot_product_attention(queries, keys, torch.eye(K).expand(B, H, K, K), scale=0.4)
-    torch.testing.assert_close(attention_weights(queries, keys, scale=0.4), reference, atol=1e-6, rtol=0)
