@@ -18,8 +18,7 @@ from viz_core.lessons.relative_projection.proof import (
     rotation_spread,
     rounding_bound,
 )
-from viz_core.positional import sinusoidal as relative_projection
-from viz_core.positional import sinusoidal_rows
+from viz_core.positional import relative_projection, sinusoidal_rows
 
 chapter = Chapter("relative-projection")
 chapter.question()

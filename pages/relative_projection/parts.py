@@ -34,8 +34,7 @@ from viz_core.lessons.relative_projection.proof import (
     rounding_bound,
     transpose_residual,
 )
-from viz_core.positional import angular_frequencies, sinusoidal_rows, sinusoidal_table
-from viz_core.positional import sinusoidal as relative_projection
+from viz_core.positional import angular_frequencies, relative_projection, sinusoidal_rows, sinusoidal_table
 
 TYPES = {name: getattr(torch, name) for name in ("float64", "float32", "bfloat16", "float16")}
 _WIDTHS = (*range(4, 34, 2), 40, 48, 56, 64, 80, 96, 128, 192, 256, 384, 512)  # even: an odd one has a lone sine

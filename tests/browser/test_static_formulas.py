@@ -19,8 +19,7 @@ from ui.text.words import load_words
 from ui.widgets.sidebar import static_pages
 from viz_core.lessons.relative_projection import proof
 from viz_core.lessons.sinusoidal_encoding import properties
-from viz_core.positional import sinusoidal as relative_projection
-from viz_core.positional import sinusoidal_table
+from viz_core.positional import relative_projection, sinusoidal_table
 
 LANGUAGES = ("en", "pt-BR", "zh-TW")
 PAGES = ("sinusoidal-encoding", "relative-projection", "transformer", "writer", "vision-transformer")

@@ -11,7 +11,7 @@ from pages.relative_projection.figures import lift_zeros, matrix_figure, residua
 from ui.text.words import load_words
 from ui.widgets.figure_style import SIGNED_SCALE
 from viz_core.lessons.relative_projection.proof import projection_residual
-from viz_core.positional import sinusoidal as relative_projection
+from viz_core.positional import relative_projection
 
 LABELS = load_words("relative-projection", "en").group("figure")
 

@@ -11,8 +11,7 @@ import torch
 from pages.relative_projection.figures import arc, in_turns, pairs_figure, rotation_figure, shown_pairs
 from ui.text.words import load_words
 from ui.widgets.figure_style import KEYS, QUERIES
-from viz_core.positional import angular_frequencies, sinusoidal_table
-from viz_core.positional import sinusoidal as relative_projection
+from viz_core.positional import angular_frequencies, relative_projection, sinusoidal_table
 
 WORDS = load_words("relative-projection", "en")
 LABELS = WORDS.group("figure") | {"turn": WORDS("figure.turn", degrees="0.0", turns="0")}

@@ -37,6 +37,7 @@ from viz_core.trace import record
 
 LENGTH, HEAD_DIM = 8, WIDTH // HEADS
 OPTIONS: dict[str, dict[str, Any]] = {
+    "book": {},
     "rotary": {"positions": Rotary()},
     "rotary-half-split": {"positions": Rotary(100.0, interleaved=False)},
     "alibi": {"positions": ALiBi()},
@@ -82,7 +83,10 @@ def test_cached_steps_equal_one_pass(name: str, chunks: list[int]) -> None:
     torch.testing.assert_close(torch.cat(parts, dim=1), expected, atol=5e-5, rtol=0)
 
 
-@pytest.mark.parametrize("name", [name for name in OPTIONS if name not in ("none", "grouped", "softcap", "llama")])
+NO_DIFFERENCE = ("book", "none", "grouped", "softcap", "llama")
+
+
+@pytest.mark.parametrize("name", [name for name in OPTIONS if name not in NO_DIFFERENCE])
 def test_the_option_makes_a_difference(name: str) -> None:
     """From the same weights: what an option changes must be seen in the encoder's output."""
     options = OPTIONS[name]

@@ -38,38 +38,6 @@ def test_no_step_sees_a_later_one(training: bool) -> None:
         assert trace[f"decoder.{i}.self"].weights().triu(1).abs().max() == 0
 
 
-@pytest.mark.parametrize("chunks", [[1] * 7, [3, 4], [2, 1, 4], [6, 1], [1, 6]])
-def test_cached_steps_equal_one_pass(chunks: list[int]) -> None:
-    model = random_model()
-    source, target, lengths = random_ids(2, 5), random_ids(2, 7), torch.tensor([5, 2])
-    expected = model(source, target, lengths)
-    state = model.decoder.init_state(model.encoder(source, lengths), lengths)
-    parts, taken = [], 0
-    for chunk in target.split(chunks, dim=1):
-        assert state.num_steps == taken
-        logits, state = model.decoder(chunk, state)
-        parts.append(logits)
-        taken += chunk.shape[1]
-    assert state.num_steps == 7
-    torch.testing.assert_close(torch.cat(parts, dim=1), expected, atol=2e-5, rtol=0)
-
-
-def test_cached_steps_record_the_rows_of_the_whole_map() -> None:
-    model = random_model()
-    source, target = random_ids(1, 5), random_ids(1, 4)
-    with record() as whole:
-        model(source, target)
-    state = model.decoder.init_state(model.encoder(source))
-    with record() as steps:
-        for i in range(4):
-            _, state = model.decoder(target[:, i : i + 1], state)
-    for kind in ("self", "cross"):
-        full = whole[f"decoder.1.{kind}"].weights()
-        for i in range(4):
-            row = steps[f"decoder.1.{kind}" + (f"@{i + 1}" if i else "")].weights()
-            torch.testing.assert_close(row, full[:, :, i : i + 1, : row.shape[-1]], atol=1e-5, rtol=0)
-
-
 def test_positions_go_on_where_the_cache_ends() -> None:
     """A decoder whose blocks are silent shows its embedding and position alone."""
     decoder = TransformerDecoder(VOCAB, WIDTH, FFN, HEADS, 1, 0.0).eval()
@@ -171,14 +139,6 @@ def test_feed_forward_by_hand() -> None:
     # relu(1 - 2 + 0.5, -1 - 0.5 - 1) = (0, 0); relu(-4 + 2 + 0.5, 4 + 0.5 - 1) = (0, 3.5); relu(3.5, 0) = (3.5, 0)
     X = torch.tensor([[[1.0, -1.0], [-4.0, 1.0], [1.0, 1.0]]])
     torch.testing.assert_close(ffn(X), torch.tensor([[[0.25], [-10.25], [7.25]]]))
-
-
-def test_feed_forward_is_the_same_at_every_position() -> None:
-    """The book's example: 4 inputs, 8 outputs; equal inputs give equal outputs."""
-    output = PositionWiseFFN(4, 8, 4)(torch.ones(2, 3, 4))
-    assert output.shape == (2, 3, 8)
-    torch.testing.assert_close(output, output[:1, :1].expand(2, 3, 8))
-    assert PositionWiseFFN(5, 7).dense1.in_features == 7
 
 
 @pytest.mark.parametrize("use_bias", [False, True])

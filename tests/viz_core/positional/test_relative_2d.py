@@ -63,16 +63,6 @@ def test_only_the_two_tables_are_saved() -> None:
     assert shapes == {"rows.weight": (5, 3, 4), "columns.weight": (5, 5, 4)}
 
 
-def test_gradients() -> None:
-    embedding = RelativePositionEmbedding2d(2, 3, 2).double()
-    q = torch.randn(1, 2, 6, 2, dtype=torch.float64, requires_grad=True)
-    names, tables = zip(*embedding.named_parameters(), strict=True)
-    assert torch.autograd.gradcheck(
-        lambda q, *tables: torch.func.functional_call(embedding, dict(zip(names, tables, strict=True)), (q,)),
-        (q, *tables),
-    )
-
-
 def test_refuses_queries_that_do_not_fit() -> None:
     embedding = RelativePositionEmbedding2d(2, 3, 4, num_heads=2)
     for shape in ((1, 2, 5, 4), (1, 2, 6, 3), (1, 1, 6, 4)):

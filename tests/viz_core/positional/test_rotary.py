@@ -114,18 +114,6 @@ def test_products_depend_on_the_difference_alone(
     torch.testing.assert_close(turned(turned(q, m), -m), q, atol=1e-12, rtol=0)
 
 
-def test_products_of_different_distances_differ() -> None:
-    q, k = randn(1, 1, 6, 8), randn(1, 1, 1, 8, seed=1).expand(1, 1, 6, 8)
-    products = apply_rotary(q[:, :, :1].expand(1, 1, 6, 8), torch.zeros(6)) @ apply_rotary(k, torch.arange(6)).mT
-    assert products[0, 0, 0].unique().numel() == 6
-
-
-@pytest.mark.parametrize("interleaved", [True, False])
-def test_position_zero_changes_nothing(interleaved: bool) -> None:
-    x = randn(2, 2, 3, 6)
-    assert torch.equal(apply_rotary(x, torch.zeros(3, dtype=torch.long), interleaved=interleaved), x)
-
-
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
 def test_rounded_once_in_the_type_of_x_even_far_out(dtype: torch.dtype) -> None:
     x, positions = randn(1, 2, 3, 8).to(dtype), torch.tensor([0, 2049, 100_000])
@@ -134,12 +122,6 @@ def test_rounded_once_in_the_type_of_x_even_far_out(dtype: torch.dtype) -> None:
     exact = by_complex_numbers(x.double(), positions, 10000.0, interleaved=True)
     eps = torch.finfo(dtype).eps
     torch.testing.assert_close(out.double(), exact, atol=4 * eps if dtype == torch.float32 else 1e-6, rtol=eps)
-
-
-@pytest.mark.parametrize("interleaved", [True, False])
-def test_gradients(interleaved: bool) -> None:
-    x, positions = randn(1, 2, 3, 4).requires_grad_(), torch.tensor([-1.5, 0.0, 7.0])
-    assert torch.autograd.gradcheck(lambda x: apply_rotary(x, positions, interleaved=interleaved), x)
 
 
 def test_refuses_an_odd_width_and_a_bad_base() -> None:
@@ -154,9 +136,3 @@ def test_refuses_an_odd_width_and_a_bad_base() -> None:
 def test_refuses_positions_that_do_not_fit(shape: tuple[int, ...]) -> None:
     with pytest.raises(ValueError, match=r"positions: expected shape \(3,\) or \(2, 3\), got "):
         apply_rotary(torch.zeros(2, 1, 3, 4), torch.zeros(shape))
-
-
-@pytest.mark.usefixtures("shapes_unchecked")
-def test_refuses_queries_without_heads() -> None:
-    with pytest.raises(ValueError, match=r"x: expected \(batch, heads, n, d\) with an even d, got shape \(2, 3, 4\)"):
-        apply_rotary(torch.zeros(2, 3, 4), torch.arange(3))

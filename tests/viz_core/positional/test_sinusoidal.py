@@ -10,8 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from viz_core.positional import PositionalEncoding, angular_frequencies, apply_rotary, sinusoidal_table
-from viz_core.positional import sinusoidal as relative_projection
+from viz_core.positional import (
+    PositionalEncoding,
+    angular_frequencies,
+    apply_rotary,
+    relative_projection,
+    sinusoidal_table,
+)
 
 
 def entry(i: int, c: int, d: int, base: float = 10000.0) -> float:

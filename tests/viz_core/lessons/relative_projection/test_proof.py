@@ -18,8 +18,7 @@ from viz_core.lessons.relative_projection.proof import (
     rounding_bound,
     transpose_residual,
 )
-from viz_core.positional import sinusoidal as relative_projection
-from viz_core.positional import sinusoidal_rows
+from viz_core.positional import relative_projection, sinusoidal_rows
 
 TYPES = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
 even_widths = st.integers(1, 12).map(lambda pairs: 2 * pairs)
