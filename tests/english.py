@@ -51,8 +51,3 @@ def grammar_words(text: str) -> list[str]:
 def decimal_points(text: str) -> list[str]:
     """Numbers in the prose of a text that have a point before their decimals, where a language has a comma."""
     return _POINT.findall(prose(_NUMBERED.sub(" ", text)))
-
-
-def latin_words(text: str) -> list[str]:
-    """Words in Latin letters in the prose of a Chinese text, two letters long or more."""
-    return re.findall(r"(?<![A-Za-z'’-])[A-Za-z]{2,}", prose(text))

@@ -69,14 +69,6 @@ def test_lessons_are_alike_in_every_language(language: str) -> None:
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_the_teachers_page_names_every_lesson(language: str) -> None:
-    page = (TEACH / language / "index.md").read_text("utf-8")
-    for number in LESSONS:
-        title = re.split("[:：]", lesson(language, number).title, maxsplit=1)[1].strip()
-        assert f"[{title}](lesson-{number}.md)" in page
-
-
-@pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("number", LESSONS)
 def test_a_vote_has_the_answers_of_the_page(language: str, number: int) -> None:
     """Each in bold, the right one first; a question that is not on a page is in the lesson."""

@@ -47,20 +47,6 @@ def test_a_test_can_do_without() -> None:
     assert first_of(ROWS, COLUMNS).shape == (3,)
 
 
-def test_functions_within_functions_and_their_defaults() -> None:
-    def made(number: int):  # type: ignore[no-untyped-def]
-        @shape_checks.jaxtyped(typechecker=beartype.beartype)
-        def scaled(one: Float[Tensor, " rows"], by: int = number) -> Float[Tensor, " rows"]:
-            return one * by * number
-
-        return scaled
-
-    assert [float(made(number)(torch.ones(1))[0]) for number in (1, 2, 3)] == [1, 4, 9]
-    for number in (1, 2):
-        with pytest.raises(BeartypeCallHintViolation):
-            made(number)(ROWS)
-
-
 def test_methods_properties_and_dataclasses() -> None:
     check = shape_checks.jaxtyped(typechecker=beartype.beartype)
 

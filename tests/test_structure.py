@@ -31,18 +31,6 @@ def test_no_import_in_ui_goes_up() -> None:
         assert offenders(f"ui/{package}", *(f"ui.{above}" for above in UI_ORDER[place + 1 :])) == []
 
 
-def test_classes_of_a_chapter_have_no_base_of_ours() -> None:
-    """A chapter is composed: what it is made of are attributes, not base classes."""
-    bases = [
-        f"{path.name}: {node.name}({ast.unparse(base)})"
-        for path in sources("ui/chapter")
-        for node in ast.walk(tree(path))
-        if isinstance(node, ast.ClassDef)
-        for base in node.bases
-    ]
-    assert bases == []
-
-
 def test_streamlit_is_known_to_pages_and_what_they_share() -> None:
     assert len(sources("viz_core")) > 20
     for folder in ("viz_core", "serving", "recipes"):
@@ -111,10 +99,6 @@ def circles(needs: dict[str, set[str]]) -> set[str]:
             return set(needs)
         for each in free:
             del needs[each]
-
-
-def test_a_circle_is_found() -> None:
-    assert circles({"a": {"b"}, "b": {"c"}, "c": {"b", "d"}, "d": set()}) == {"b", "c"}
 
 
 def test_no_circle_of_folders() -> None:

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 import ui.text.words
-from tests.english import grammar_words, latin_words, prose
 from ui.text.missing import is_due, missing
 from ui.text.terms import load_terms
 from ui.text.words import ENGLISH, SHARED, TEXT, Words, languages, load_words
@@ -78,24 +77,6 @@ def test_what_a_language_lacks_is_named(spanish: Path) -> None:
     assert any(re.match("transformer.md: section exercise.* has other links", fault) for fault in faults)
     assert any(fault.startswith("errors.md: no section") for fault in faults)
     assert list(missing("xx")) == ["there is no folder assets/text/xx; there are en, es, zh-TW"]
-
-
-@translations
-def test_no_english_sentence_is_left(language: str) -> None:
-    found = {
-        (file, name): grammar_words(text)
-        for file in FILES
-        for name, text in texts(file, language).items()
-        if not name.startswith(("start.", "preset.", "stem"))  # for models, which read English; names of files
-    }
-    assert {place: words for place, words in found.items() if words} == {}
-
-
-def test_what_english_is_found() -> None:
-    assert grammar_words("O token `the` é “of” $is$ {the} até lá") == []
-    assert grammar_words("Isto is nada. The fim.") == ["is", "The"]
-    assert latin_words("頭 softmax 的 Query 和 `key`，「the cat」") == ["softmax", "Query"]
-    assert prose("[x](the) :material/the: *the cat* file.json").split() == ["[x", "·", "·", "·", "·"]
 
 
 @all_languages
@@ -181,21 +162,6 @@ def test_the_pages_keep_to_their_budget_of_words() -> None:
         for word in text.split()
     )
     assert count <= BUDGET
-
-
-@translations
-def test_a_readme_says_the_same_in_every_language(language: str) -> None:
-    """The same chapters, commands and code in the same order; settings stand in the English one alone."""
-    english, other = ((ROOT / name).read_text(encoding="utf-8") for name in ("README.md", f"README.{language}.md"))
-    assert len(re.findall("^## ", other, re.MULTILINE)) == len(re.findall("^## ", english, re.MULTILINE))
-    assert _commands(other) == _commands(english)
-
-
-def _commands(readme: str) -> list[str]:
-    """The first word of each line of its listings, without what comments say."""
-    listings = re.findall(r"^```\w*\n(.*?)^```", readme, re.DOTALL | re.MULTILINE)
-    lines = (line.partition("#")[0].split() for listing in listings for line in listing.splitlines())
-    return [words[0] for words in lines if words]
 
 
 def test_a_missing_section_names_its_file() -> None:

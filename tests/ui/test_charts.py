@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,8 +15,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from tests.charts import decode_chart
-from ui.widgets.chart import encode_chart, height_of
-from ui.widgets.heatmap import WORD_NAMES, Exact, Heatmap, encode_heatmap, signed_heatmap, to_pixels
+from ui.widgets.chart import encode_chart
+from ui.widgets.heatmap import WORD_NAMES, encode_heatmap, signed_heatmap, to_pixels
 from viz_core.view.components import unframe
 
 PLOTLYS_KINDS = {"i1": "int8", "u1": "uint8", "i2": "int16", "u2": "uint16", "i4": "int32", "u4": "uint32"}
@@ -91,42 +90,12 @@ def test_what_javascript_has_no_name_for(given: str, sent: str) -> None:
     assert decode_chart(encode_chart(figure))["data"][0]["y"].dtype == sent
 
 
-def test_numbers_take_the_room_they_take_in_memory() -> None:
-    def size(count: int) -> int:
-        return len(encode_chart(go.Figure(go.Scatter(y=np.zeros(count, dtype=np.float32)))))
-
-    assert size(5000) - size(1000) == 4 * 4000
-
-
 def test_gaps_are_null_in_lists_and_stay_nan_in_arrays() -> None:
     figure = go.Figure(go.Scatter(x=[1.0, float("nan"), float("inf")], y=np.array([np.nan, 1], dtype=np.float32)))
     (trace,) = decode_chart(encode_chart(figure))["data"]
     assert trace["x"] == [1.0, None, None]
     assert np.isnan(trace["y"][0])
     assert trace["y"][1] == 1
-
-
-def test_the_template_stays_behind_and_the_figure_keeps_it() -> None:
-    figure = go.Figure(go.Scatter(y=[1, 2]), layout={"template": "plotly_dark", "title": "t"})
-    assert "template" not in decode_chart(encode_chart(figure))["layout"]
-    assert figure.layout.template.layout.paper_bgcolor
-
-
-def test_what_is_said_about_it() -> None:
-    figure = go.Figure(layout={"height": 321})
-    assert decode_chart(encode_chart(figure, alt="<b>", bar=False))["about"] == {
-        "height": 321,
-        "alt": "<b>",
-        "bar": False,
-    }
-    assert height_of(go.Figure()) == 450
-
-
-def test_bytes_that_are_cut_short() -> None:
-    data = encode_chart(go.Figure(go.Scatter(y=np.zeros(9))))
-    for cut in (0, 3, 20, len(data) - 1):
-        with pytest.raises(ValueError, match="expected|buffer"):
-            decode_chart(data[:cut])
 
 
 def test_numbers_of_another_language() -> None:
@@ -176,25 +145,6 @@ def test_bytes_hold_pixels_exact_values_and_labels() -> None:
     assert header["colours"][5] == "#f7f7f7"  # zero has no colour
 
 
-def test_pixels_alone_are_known_to_be_inexact() -> None:
-    heatmap = Heatmap(np.zeros((2, 2), np.uint8), 0.0, 1.0, "row", "column", scale="Viridis")
-    header, _ = unframe(encode_heatmap(heatmap, WORDS))
-    assert header["exact"] is None
-    assert header["colours"][0] == "#440154"
-
-
 def test_a_map_of_zeros_still_has_a_scale() -> None:
     heatmap = signed_heatmap(torch.zeros(2, 2), "row", "column")
     assert (heatmap.low, heatmap.high) == (-1.0, 1.0)
-
-
-def test_maps_that_cannot_be_drawn_are_refused() -> None:
-    good = Heatmap(np.zeros((2, 3), np.uint8), 0.0, 1.0, "row", "column", Exact("cells", np.zeros((2, 3), np.float32)))
-    with pytest.raises(ValueError, match=r"at least one cell, got shape \(0, 3\)"):
-        replace(good, pixels=np.zeros((0, 3), np.uint8))
-    with pytest.raises(ValueError, match="row_labels: expected 2, got 1"):
-        replace(good, row_labels=("a",))
-    with pytest.raises(ValueError, match=r"low: expected below high=1.0, got 1.0"):
-        replace(good, low=1.0)
-    with pytest.raises(ValueError, match="got none for hint"):
-        encode_heatmap(good, {name: "" for name in WORD_NAMES if name != "hint"})

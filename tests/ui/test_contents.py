@@ -77,10 +77,3 @@ def test_an_unknown_section_is_refused(chapters_in: Path) -> None:
     write(chapters_in, "lost", "nowhere", 1)
     with pytest.raises(ValueError, match=r"section of lost: expected one of \('attention'.*got 'nowhere'"):
         all_chapters()
-
-
-def test_two_chapters_in_one_place_are_refused(chapters_in: Path) -> None:
-    write(chapters_in, "one", SECTIONS[0], 1)
-    write(chapters_in, "two", SECTIONS[0], 1)
-    with pytest.raises(ValueError, match="order of .*: expected one of its own"):
-        all_chapters()

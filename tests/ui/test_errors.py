@@ -13,7 +13,7 @@ import pytest
 
 from ui.text.errors import explain, first_line, translate_error
 from ui.text.markdown import unescape
-from ui.text.words import ENGLISH, TEXT, languages, sentences_of_errors
+from ui.text.words import ENGLISH, languages, sentences_of_errors
 from viz_core.hub import HubError
 from viz_core.pretrained import CheckpointError, TextError
 from viz_core.runtime.assets import AssetError
@@ -73,20 +73,6 @@ def sentences() -> frozenset[str]:
     return frozenset(found.union(_of_attributes(trees, classes)))
 
 
-def test_sentences_are_read_however_they_are_given() -> None:
-    code = """
-class OwnError(RefusalError, ValueError): "A class. As it is."
-TOO_LONG = "{name} is too long."
-def f(a): raise OwnError("No {a}.", a=a)
-def g(): raise OwnError(TOO_LONG if a else "It is short.")
-def h(error): raise OwnError(error.sentence, **error.values)
-"""
-    tree = ast.parse(code)
-    classes = _classes([tree])
-    assert classes == {"RefusalError", "OwnError"}
-    assert set(_sentences(tree, classes)) == {"No {a}.", "{name} is too long.", "It is short."}
-
-
 @pytest.mark.parametrize("language", OTHERS)
 def test_every_sentence_has_words(language: str) -> None:
     """And nothing is translated that nobody says any more."""
@@ -96,25 +82,6 @@ def test_every_sentence_has_words(language: str) -> None:
     for sentence, words in other.items():
         wanted = set(re.findall(r"\{(\w+)", sentence))
         assert set(re.findall(r"\{(\w+)\}", words)) == wanted, sentence
-
-
-def test_every_sentence_of_the_hub_ends_as_sentences_do() -> None:
-    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in CODE if "hub" in path.parts]
-    sentences = [sentence for tree in trees for sentence in _sentences(tree, {"HubError"})]
-    assert len(sentences) > 80
-    assert [sentence for sentence in sentences if not sentence.endswith((".", "?", "{detail}", "{revision}"))] == []
-
-
-def test_errors_have_no_english_file() -> None:
-    assert not (TEXT / ENGLISH / "errors.md").exists(), "English stands in code, once"
-
-
-def test_no_page_shows_an_error_in_english_alone() -> None:
-    """str(error) stands where errors are put into words, and nowhere else on the way to a page."""
-    shown = re.compile(r"str\((error|why)\)|\{(error|why)(!r)?\}")
-    places = [path for folder in ("pages", "ui") for path in sorted((ROOT / folder).rglob("*.py"))]
-    found = {path.relative_to(ROOT).as_posix() for path in places if shown.search(path.read_text(encoding="utf-8"))}
-    assert found == {"ui/text/errors.py"}
 
 
 @pytest.mark.parametrize(

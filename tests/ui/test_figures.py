@@ -2,54 +2,14 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-
 import numpy as np
-import plotly.graph_objects as go
 import pytest
 from PIL import Image
 from plotly.subplots import make_subplots
 
 from ui.blocks.diagram import Arrow, Box, attention_diagram, diagram
-from ui.blocks.figures import penalty_figure, residual_figure, slopes_figure, token_map
 from ui.blocks.over_picture import over_picture_figure, signed_image, weights_image
-from ui.widgets.figure_style import ACCENT, lay_out
-from viz_core.positional import alibi_slopes
-
-
-def test_alibi_slopes_and_penalties() -> None:
-    figure = slopes_figure(alibi_slopes(8).numpy(), 2, defaultdict(lambda: "label"))
-    assert figure.data[0].y.tolist() == [2.0**-i for i in range(1, 9)]
-    assert [i for i, colour in enumerate(figure.data[0].marker.color) if colour == ACCENT] == [2]
-    penalty = penalty_figure(np.array([[0.0, -2], [-2, 0]]), defaultdict(lambda: "label")).data[0]
-    assert (penalty.zmin, penalty.zmax) == (-2, 2)
-
-
-def test_residuals_say_their_number_even_where_log_has_none() -> None:
-    names = {"a": "A", "b": "B"}
-    bar = residual_figure({"a": 0.0, "b": 2.0}, 1e-3, "title", names).data[0]
-    assert bar.y == ("B", "A")
-    assert bar.text == ("2", "0")
-    assert bar.x[1] > 0
-    assert bar.marker.color[0] == ACCENT != bar.marker.color[1]
-
-
-ANY_LABELS: dict[str, str] = defaultdict(lambda: "label")
-
-
-@pytest.mark.parametrize(("shown", "limits"), [("added", (-4, 4)), ("scores", (-4, 4)), ("weights", (0, 1))])
-def test_the_map_has_its_scale_and_its_tokens(shown: str, limits: tuple[float, float]) -> None:
-    figure = token_map(np.eye(3), ["<b>", "b", "c"], shown, ANY_LABELS)
-    assert figure.data[0].z.tolist() == np.eye(3).tolist()
-    assert (figure.data[0].zmin, figure.data[0].zmax) == limits
-    assert figure.layout.xaxis.ticktext == figure.layout.yaxis.ticktext == ("&lt;b&gt;", "b", "c")
-
-
-def test_labels_that_would_run_into_each_other_are_left_out() -> None:
-    for count, text in ((32, True), (33, False)):
-        figure = token_map(np.eye(count), ["a"] * count, "weights", ANY_LABELS)
-        assert figure.layout.xaxis.showticklabels is text
-
+from ui.widgets.figure_style import lay_out
 
 DIAGRAM_LABELS = {f"diagram-{name}": name for name in ("query", "keys", "scores", "weights", "values", "output")}
 
@@ -80,34 +40,6 @@ def test_an_attention_from_query_to_output() -> None:
         attention_diagram("q", ["k", "l"], [1.0], ["v", "w"], "sum", DIAGRAM_LABELS)
 
 
-def test_as_if_told_bit_by_bit() -> None:
-    figure = go.Figure(go.Bar(y=[1, 2]))
-    figure.add_annotation(x=0, y=1, text="here")
-    figure_labels = go.Figure(figure)
-    lay_out(
-        figure,
-        "x",
-        "y",
-        300,
-        xaxis={"type": "log", "title": {"standoff": 4}},
-        yaxis={"range": [0, 1]},
-        margin={"t": 8},
-        legend={"y": 1.12},
-    )
-    figure_labels.update_layout(
-        height=300,
-        margin={"l": 10, "r": 10, "t": 8, "b": 10},
-        paper_bgcolor="rgba(0,0,0,0)",
-        plot_bgcolor="rgba(0,0,0,0)",
-        legend={"orientation": "h", "yanchor": "bottom", "y": 1.12, "x": 0},
-        hoverlabel={"namelength": -1},
-    )
-    ticks = {"automargin": True, "exponentformat": "none", "separatethousands": True}
-    figure_labels.update_xaxes(title="x", type="log", title_standoff=4, **ticks)
-    figure_labels.update_yaxes(title="y", range=[0, 1], **ticks)
-    assert figure.to_dict() == figure_labels.to_dict()
-
-
 def test_all_axes_of_subplots_keep_their_places() -> None:
     figure = make_subplots(cols=2)
     places = [figure.layout.xaxis.domain, figure.layout.xaxis2.domain]
@@ -119,12 +51,6 @@ def test_all_axes_of_subplots_keep_their_places() -> None:
         assert (axis.title.text, axis.dtick) == ("up", 1)
     figure.add_scatter(y=[1], row=1, col=2)  # it still knows its panels
     assert figure.data[0].xaxis == "x2"
-
-
-def test_what_it_is_told_stays_as_it_was() -> None:
-    label = {"title": {"standoff": 4}}
-    lay_out(go.Figure(), "x", "y", xaxis=label)
-    assert label == {"title": {"standoff": 4}}
 
 
 PICTURE_LABELS = {name: name for name in ("row", "column", "weight", "layer", "play", "pause")}

@@ -12,7 +12,7 @@ from tests.viz_core.view.attention_groups import make_group
 from ui.blocks import heads_off
 from ui.compute.heads import HeadImportance, HeadImportances, gradient_agreement
 from ui.text import head_names
-from ui.text.head_names import HeadNames, head_at, head_name, places_of
+from ui.text.head_names import HeadNames, head_at, places_of
 from ui.text.words import load_words
 from viz_core.pretrained.bleu import Difference
 from viz_core.view.components import view_words
@@ -89,11 +89,3 @@ def test_what_is_written_is_read(heads: set[tuple[str, int]]) -> None:
     assert len(names) <= len(heads)
     site, head = EVERY[-1]
     assert set(NAMES.read(NAMES.toggled(names, site, head))) == heads ^ {(site, head)}
-
-
-@pytest.mark.parametrize(("site", "head"), EVERY)
-def test_everything_but_one(site: str, head: int) -> None:
-    assert set(NAMES.read(NAMES.but(site, head, of_layer=False))) == set(EVERY) - {(site, head)}
-    layer = {each for each in EVERY if each[0] == site}
-    assert set(NAMES.read(NAMES.but(site, head, of_layer=True))) == layer - {(site, head)}
-    assert head_name(site, head) in NAMES.every

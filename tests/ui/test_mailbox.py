@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
-from streamlit.proto.RootContainer_pb2 import RootContainer
 
 from tests.ui.streamlit_messages import run_begins, run_ends
 from ui.app.middleware import refusals
@@ -233,12 +232,6 @@ def test_what_nothing_was_added_to_passes_as_it_came() -> None:
     data = run("one", width="1").SerializeToString() + b"\xf8\x7f\x01"  # a field nobody knows
     box.put(data)
     assert box.take() == data
-
-
-def test_a_notice_is_shown_beside_what_the_page_shows() -> None:
-    message = ForwardMsg.FromString(Mailbox.notice("Not here."))
-    assert list(message.metadata.delta_path) == [RootContainer.EVENT, 0], "where st.toast puts its words"
-    assert message.delta.new_element.toast.body == "Not here."
 
 
 def test_there_is_a_sentence_for_every_reason_and_a_socket_can_be_closed_with_it() -> None:

@@ -6,10 +6,8 @@ import gc
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
-from streamlit import config
 
 from serving.compute.cache import MISSING, LRUCache
 from serving.compute.slots import reset_singletons
@@ -27,7 +25,7 @@ from ui.compute.models import (
 )
 from ui.compute.slots import metrics, results
 from viz_core.lessons.transformer.layers import future_leak, translation_residuals
-from viz_core.pretrained import Translation, Translator, shipped
+from viz_core.pretrained import Translator, shipped
 
 TEXT = "The dog is in the house."
 
@@ -89,13 +87,6 @@ def test_a_sentence_is_cut_into_tokens_once(monkeypatch: pytest.MonkeyPatch) -> 
     assert cut == [TEXT]
 
 
-def test_what_is_found_takes_no_slot() -> None:
-    translation(sentence_request(TINY, TEXT))
-    for _ in range(3):
-        translation(sentence_request(TINY, TEXT))
-    assert 'atlas_computations_total{kind="translation",outcome="done"} 1.0' in metrics().text().decode()
-
-
 def test_answers_differ_by_their_arguments() -> None:
     request = sentence_request(TINY, TEXT)
     evaluate(request, future_leak, 1)
@@ -115,13 +106,6 @@ def test_what_is_wrong_is_told_and_nothing_is_kept() -> None:
     assert results().get(("run", sentence_request(TINY, " "))) is MISSING
 
 
-def test_types_are_those_of_the_question() -> None:
-    made: Translation = run(sentence_request(TINY, TEXT), "translation")
-    residuals: dict[str, float] = evaluate(sentence_request(TINY, TEXT), translation_residuals)
-    assert made.text
-    assert residuals["future"] == 0.0
-
-
 def test_garbage_is_collected_before_it_would_be_frozen(monkeypatch: pytest.MonkeyPatch) -> None:
     done: list[str] = []
     monkeypatch.setattr(garbage, "_num_modules", 0)
@@ -130,18 +114,3 @@ def test_garbage_is_collected_before_it_would_be_frozen(monkeypatch: pytest.Monk
     garbage.freeze_imported_modules()
     garbage.freeze_imported_modules()
     assert done == ["collect", "freeze"]
-
-
-def test_runs_are_collected_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
-    done: list[float] = []
-    clock = [1000.0]
-    monkeypatch.setattr(garbage, "_collected", 0.0)
-    monkeypatch.setattr(gc, "collect", lambda: done.append(clock[0]))
-    monkeypatch.setattr(garbage, "time", SimpleNamespace(monotonic=lambda: clock[0]))
-    for clock[0] in (1000.0, 1003.0, 1009.9, 1010.0, 1012.0, 1100.0):
-        garbage.collect_periodically()
-    assert done == [1000.0, 1010.0, 1100.0]
-
-
-def test_streamlit_leaves_it_to_us() -> None:
-    assert config.get_option("runner.postScriptGC") is False

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import ast
 import inspect
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from inspect import isfunction, signature
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ui.chapter.contents import all_chapters, folder, page_file
-from ui.chapter.exercises import NUMBERS
 from ui.text.words import ENGLISH, load_words
 from ui.widgets.predictions import TOP, Board, OnFigure, Truth, read_prediction
 
@@ -28,7 +25,6 @@ Count.
 > Two it is.
 > Always."""
 
-PREDICTION_METHODS = ("exercise", "draw_on_figure")
 PREDICTIONS = [
     (chapter, name)
     for chapter in all_chapters()[1:]
@@ -67,41 +63,6 @@ def test_a_wrong_answer_has_a_reply_of_its_own(chapter: str, name: str) -> None:
     assert len(set(replies)) == len(replies)
 
 
-@pytest.mark.parametrize("chapter", all_chapters()[1:])
-def test_every_chapter_asks_before_it_shows_and_again_at_its_end(chapter: str) -> None:
-    """At the end two questions of review.md: tests/ui/test_review.py."""
-    assert _predictions(page_file(chapter).parent)
-    assert {f"{chapter}.{number}" for number in NUMBERS} <= set(load_words("review", ENGLISH).sections)
-
-
-@pytest.mark.parametrize("chapter", all_chapters()[1:])
-def test_every_chapter_asks_before_it_proves(chapter: str) -> None:
-    """Once at its start: before its claims, and before the sections in which one looks further."""
-    path = page_file(chapter)
-    predicts = {*PREDICTION_METHODS, *_functions_that_predict(path.parent)}
-    calls = [node for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.Call)]
-    first = min(call.lineno for call in calls if _called(call) in predicts)
-    assert first < min(call.lineno for call in calls if _called(call) in ("claims", "tabs", "deeper"))
-
-
-def _functions_that_predict(folder: Path) -> set[str]:
-    """The functions of a chapter that put a question, or call one that does."""
-    defined = {
-        node.name: {_called(call) for call in ast.walk(node) if isinstance(call, ast.Call)}
-        for path in folder.glob("*.py")
-        for node in ast.parse(path.read_text("utf-8")).body
-        if isinstance(node, ast.FunctionDef)
-    }
-    found: set[str] = set()
-    while more := {name for name, calls in defined.items() if calls & {*PREDICTION_METHODS, *found}} - found:
-        found |= more
-    return found
-
-
-def _called(call: ast.Call) -> str:
-    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
-
-
 class RecordedChapter:
     """Stands in for a chapter and notes what it is asked to draw."""
 
@@ -131,10 +92,6 @@ def _sketches() -> Iterator[tuple[str, str, Board, Callable[[], Truth]]]:
 SKETCHES = list(_sketches())
 
 
-def test_chapters_ask_to_draw_curves_rows_and_stars() -> None:
-    assert {board.kind for _, _, board, _ in SKETCHES} == {"curve", "weights", "star"}
-
-
 @pytest.mark.parametrize(("chapter", "name", "board", "find"), SKETCHES, ids=[f"{s[0]}-{s[1]}" for s in SKETCHES])
 def test_who_draws_the_truth_is_right_and_each_mistake_is_known(
     chapter: str, name: str, board: Board, find: Callable[[], Truth]
@@ -148,19 +105,6 @@ def test_who_draws_the_truth_is_right_and_each_mistake_is_known(
         drawn = board.read("".join(f"{min(max(round(level), 0), TOP):02}" for level in levels))
         assert drawn is not None
         assert board.judge(drawn, truth.values, truth.mistakes) == mark
-
-
-def _predictions(folder: Path) -> list[str]:
-    """The predictions that a chapter's code asks for, by name."""
-    calls = (node for path in sorted(folder.glob("*.py")) for node in ast.walk(ast.parse(path.read_text("utf-8"))))
-    return [
-        str(call.args[0].value)
-        for call in calls
-        if isinstance(call, ast.Call)
-        and isinstance(call.func, ast.Attribute)
-        and call.func.attr in PREDICTION_METHODS
-        and isinstance(call.args[0], ast.Constant)
-    ]
 
 
 CURVE = Board("curve", (0.0, 1.0, 2.0), -1.0, 1.0)
@@ -186,10 +130,6 @@ def test_what_is_drawn_comes_back_as_it_was(levels: list[int]) -> None:
 @pytest.mark.parametrize("text", [None, "", "1234", "1234567", "12345x", "١٢٣٤٥٦", "00000\n", " 12345", "<script>"])
 def test_an_address_that_tells_no_drawing_is_none(text: str | None) -> None:
     assert CURVE.read(text) is None
-
-
-def test_a_row_without_weight_is_no_row() -> None:
-    assert ROW.read("000000") is None
 
 
 def test_distances_by_hand() -> None:

@@ -14,8 +14,8 @@ from streamlit.testing.v1 import AppTest
 from serving.uvicorn_internals import self_test as uvicorn_self_test
 from serving.uvicorn_internals.self_test import require_names
 from ui.app.local_middleware import local_middleware
-from ui.streamlit_internals import front_end, self_test
-from viz_core.runtime.packages import PrivateName, exists, missing
+from ui.streamlit_internals import self_test
+from viz_core.runtime.packages import PrivateName
 
 FOLDER = Path(self_test.__file__).parent
 
@@ -93,29 +93,6 @@ def test_a_page_is_sent_message_by_message_where_batches_do_not_work(
     app = AppTest.from_function(page).run()
     assert not app.exception
     assert app.markdown[0].value == str(there)
-
-
-def test_a_front_end_without_its_page_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(front_end, "_STATIC", tmp_path)
-    assert [name.feature for name in self_test.missing()] == ["front_end"]
-
-
-class Owner:
-    there = 1
-
-    def __init__(self) -> None:
-        self.set_here = 1
-
-
-@pytest.mark.parametrize(
-    ("attribute", "expected"),
-    [("Owner.there", True), ("Owner.set_here", True), ("Owner.gone", False), ("Gone.x", False)],
-)
-def test_a_name_exists_on_a_class_or_its_instances(attribute: str, expected: bool) -> None:
-    assert exists(f"{__name__}:{attribute}") is expected
-    assert not exists(f"no.such.module:{attribute}")
-    names = [PrivateName(f"{__name__}:{attribute}", "feature", "nothing")]
-    assert missing(names) == ([] if expected else names)
 
 
 def test_a_name_that_was_renamed_in_streamlit_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -81,13 +81,6 @@ def test_a_value_that_can_be_read_and_breaks_the_page_is_not_kept_either() -> No
     assert state["kept"] == "by the page"
 
 
-def test_a_forged_name_of_a_widget_is_forgotten_too() -> None:
-    state = window()
-    state._new_widget_state.set_widget_from_proto(WidgetState(id="x", int_value=1))
-    sessions.forget_widgets(state)
-    assert list(state) == ["kept"]
-
-
 def test_a_page_may_write_the_address_of_a_control_that_is_forgotten() -> None:
     """As it does where a sentence goes along: Streamlit refuses it for a control that is bound to the address."""
     state = window()
@@ -125,13 +118,6 @@ def test_where_all_hold_too_much_the_largest_begins_anew(there: dict[str, Simple
     assert [one.delta.new_element.toast.body for one in there["large"].sent] == ["zh-TW pt"]
     assert there["small"].sent == []
     assert sessions.limit_session_bytes(32 * MB, 6 * MB, _notice, LANGUAGE) == 0
-
-
-def test_what_was_read_counts_as_what_came(there: dict[str, SimpleNamespace]) -> None:
-    state = there["large"].session_state
-    state["text"] = "x" * MB
-    state._compact_state()
-    assert MB < sessions.session_bytes() < 1.1 * MB
 
 
 TOKEN = bytes(range(16))

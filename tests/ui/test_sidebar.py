@@ -111,11 +111,8 @@ def test_the_next_chapter_begins_with_what_was_typed_unless_its_address_says_oth
         f"bahdanau: {expected[0]}".strip(),
         f"transformer: {expected[1]}",
     ]
-
-
-def test_a_sentence_that_came_along_is_in_the_address() -> None:
-    app = opened_with(b_text="I lost.")
-    assert app.query_params["t-text"] in ("I lost.", ["I lost."])
+    if expected[0] == expected[1] != "Go.":
+        assert app.query_params["t-text"] in (expected[1], [expected[1]]), "a copied link shows the same"
 
 
 def left_at_once() -> None:

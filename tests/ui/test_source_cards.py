@@ -7,7 +7,7 @@ import re
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from ui.chapter.source_cards import as_printed, everything_printed, find_printed, in_language
+from ui.chapter.source_cards import as_printed, everything_printed, in_language
 from ui.text.words import ENGLISH, languages
 
 
@@ -50,43 +50,12 @@ def test_numbers_and_lists_are_those_of_the_language(values: str, english: str, 
     assert in_language(values, "pt-BR") == portuguese
 
 
-def test_as_many_numbers_as_were_printed() -> None:
-    with pytest.raises(ValueError, match="expected 2 numbers, as in '1, 2', got 3"):
-        as_printed("1, 2", [1, 2, 3])
-    with pytest.raises(KeyError, match="has no row 'nothing' of multi-head"):
-        find_printed("multi-head", "nothing")
-
-
 def test_a_quoted_sentence_is_translated_into_every_language() -> None:
     sentences = [row for row in everything_printed() if len(re.findall(r"\b[a-z]{2,}\b", row.quote)) >= 6]
     assert len(sentences) >= 10
     others = set(languages()) - {ENGLISH}
     assert {row.name: set(row.translations) for row in sentences} == {row.name: others for row in sentences}
     assert not [row.name for row in everything_printed() if row.translations and not row.quote]
-
-
-@pytest.mark.parametrize(
-    ("language", "shown"),
-    [("en", ""), ("pt-BR", "Tradução: “sem conexões residuais"), ("zh-TW", "中譯：「沒有殘差連接")],
-)
-def test_a_quote_stays_in_the_original_with_its_translation_below(language: str, shown: str) -> None:
-    def draw(language: str) -> None:
-        from ui.chapter.source_cards import draw_card, find_printed
-        from ui.text.words import load_words
-
-        words, common = load_words("position-embeddings", language), load_words("common", language)
-        draw_card(find_printed("position-embeddings", "rank"), None, words, common)
-
-    app = AppTest.from_function(draw, args=(language,)).run()
-    assert not app.exception
-    text = "\n".join(each.value for each in app.markdown)
-    assert "without skip connections" in text
-    assert shown in text
-
-
-def test_no_row_stands_there_twice() -> None:
-    names = [(row.chapter, row.name) for row in everything_printed()]
-    assert len(set(names)) == len(names)
 
 
 def _page() -> None:
