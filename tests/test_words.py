@@ -10,7 +10,7 @@ import pytest
 
 import ui.text.words
 from ui.text.missing import is_due, missing
-from ui.text.terms import load_terms
+from ui.text.translations import load_terms
 from ui.text.words import ENGLISH, SHARED, TEXT, Words, languages, load_words
 from viz_core.attention.scores.register import FUNCTIONS
 from viz_core.hub.kinds import KINDS

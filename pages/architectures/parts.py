@@ -23,9 +23,8 @@ from ui.blocks.translation import sentence_input
 from ui.chapter.chapter import Chapter
 from ui.compute.benchmark import Measurement, growth, measure
 from ui.compute.models import translator_or_none
-from ui.text.errors import explain
 from ui.text.markdown import escape
-from ui.text.terms import device_name
+from ui.text.translations import device_name, explain
 from viz_core.lessons.architectures.cheaper import (
     first_head_weights,
     fresh_layers,

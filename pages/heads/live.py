@@ -14,9 +14,9 @@ from ui.chapter.contents import page
 from ui.compute.heads import HeadScans, scanned_table
 from ui.compute.models import evaluate_model, local_model_kinds, local_models, typed_sources
 from ui.compute.slots import is_hosted, load_or_stop
-from ui.text.errors import explain, first_line
 from ui.text.markdown import escape
 from ui.text.model_card import title_of
+from ui.text.translations import explain, first_line
 from ui.text.words import load_words
 from viz_core.pretrained.samples import SETS, scan_inputs
 

@@ -14,10 +14,10 @@ from pages.heads.live import Model, Task, lab_model, own_task, scans_made, shipp
 from ui.chapter.chapter import Chapter
 from ui.compute.heads import PERCENTILES, HeadScans, HeadTable, Quoted, head_scans, scanned_models
 from ui.compute.models import evaluate_model, map_groups
-from ui.text.errors import explain
 from ui.text.head_names import head_place
 from ui.text.markdown import escape
 from ui.text.model_card import title_of
+from ui.text.translations import explain
 from ui.text.words import current_language, load_words
 from ui.widgets.attention_view import ViewState
 from viz_core.lessons.heads.uniform import uniform_masses

@@ -16,11 +16,10 @@ from ui.chapter.chapter import Chapter
 from ui.compute.models import local_model_kinds, local_models, runner, typed_sources
 from ui.compute.slots import load_or_stop
 from ui.streamlit_internals.script_run import joining_run
-from ui.text.errors import explain, first_line
 from ui.text.markdown import escape
 from ui.text.model_card import licence_of, named_model, title_of
 from ui.text.numbers import half_width
-from ui.text.terms import device_name
+from ui.text.translations import device_name, explain, first_line
 from ui.text.words import Words
 from viz_core.hub import HubCard, HubError, check_name, check_revision, human_bytes
 from viz_core.hub.kinds import ModelKind, kind_named

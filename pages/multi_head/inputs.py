@@ -13,7 +13,7 @@ from ui.blocks.translation import sentence_input
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate_model, translator, translator_or_none
 from ui.compute.slots import run_in_slot
-from ui.text.errors import explain
+from ui.text.translations import explain
 from viz_core.attention import MultiHeadAttention
 from viz_core.lessons.multi_head.book_examples import divisors
 from viz_core.lessons.multi_head.steps import (

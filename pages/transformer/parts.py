@@ -15,7 +15,7 @@ from ui.blocks.translation import alignment_picture
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate
 from ui.text.model_card import trained_for
-from ui.text.terms import device_name
+from ui.text.translations import device_name
 from viz_core.lessons.transformer.layers import (
     encoder_shapes,
     encoder_walk,

@@ -21,9 +21,9 @@ from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate_model, runner
 from ui.compute.pictures import LAB, classification, picture_model, read_picture, sample_picture
 from ui.compute.slots import load_or_stop
-from ui.text.errors import explain
 from ui.text.markdown import escape
 from ui.text.model_card import class_label
+from ui.text.translations import explain
 from ui.widgets.component import component
 from ui.widgets.inputs import picture_file
 from viz_core.images.open_image import PictureError

@@ -22,7 +22,7 @@ from ui.compute.models import evaluate, evaluate_model
 from ui.compute.pictures import classification, picture_maps, picture_preview
 from ui.text.markdown import escape
 from ui.text.model_card import class_label, trained_for
-from ui.text.terms import device_name
+from ui.text.translations import device_name
 from ui.text.words import current_language
 from ui.widgets.chart import named_parts
 from viz_core.lab.pictures import count_samples, right_statistics

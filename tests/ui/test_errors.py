@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from ui.text.errors import explain, first_line, translate_error
 from ui.text.markdown import unescape
+from ui.text.translations import explain, first_line, translate_error
 from ui.text.words import ENGLISH, languages, sentences_of_errors
 from viz_core.hub import HubError
 from viz_core.pretrained import CheckpointError, TextError

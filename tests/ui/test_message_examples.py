@@ -13,7 +13,7 @@ import pytest
 from pages.queries_keys_values.weights_plane import LARGEST, read_number
 from pages.scoring_functions.softmax import EXAMPLES, _in_language
 from pages.scoring_functions.typed_numbers import read_batches, read_lengths
-from ui.text.errors import translate_error
+from ui.text.translations import translate_error
 from ui.text.words import languages, load_words
 from viz_core.hub import HubError, check_name
 from viz_core.maps.register import MEASURES

@@ -16,7 +16,7 @@ from streamlit.runtime.state.session_state import SCRIPT_RUN_WITHOUT_ERRORS_KEY,
 from streamlit.web.server.starlette.starlette_app_utils import generate_xsrf_token_string
 
 from tests.attacks.forged import wrong_values
-from ui.app import error_page
+from ui.app.middleware import show_error
 from ui.streamlit_internals import script_run, sessions
 from ui.streamlit_internals.mailbox import Mailbox
 from ui.streamlit_internals.sessions import HEADER, browser_of, identify
@@ -62,11 +62,11 @@ def test_what_cannot_be_read_fails_once(what: str, monkeypatch: pytest.MonkeyPat
         with pytest.raises((TypeError, ValueError, AttributeError)) as failed:
             state._compact_state()
     monkeypatch.setattr(script_run, "session_state", lambda: state)
-    assert error_page.show_error(failed.value)
+    assert show_error(failed.value)
     state._compact_state()
     assert (state["kept"], WIDTH in state) == ("by the page", False)
     state[SCRIPT_RUN_WITHOUT_ERRORS_KEY] = False
-    assert error_page.show_error(failed.value)
+    assert show_error(failed.value)
     assert "kept" not in state, "where the next run fails too, it was not the controls"
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ui.text.markdown import escape, plain_text, unescape
-from ui.text.terms import load_terms, term_table, terms_in, translations
+from ui.text.translations import load_terms, term_table, terms_in, translations
 from ui.text.words import ENGLISH, Words, languages, load_words, streamlit_labels
 
 

@@ -1,10 +1,12 @@
-"""ASGI middleware of a public server: limits for each session and each address, and security headers."""
+"""A public server's ASGI middleware (limits of sessions and addresses, security headers) and its page of errors."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from urllib.parse import parse_qs
 
+import streamlit as st
 from starlette.middleware import Middleware
 from streamlit import config
 
@@ -23,6 +25,7 @@ from ui.streamlit_internals.sessions import (
     identify,
     limit_session_bytes,
     owner_of,
+    recover_from_error,
     trim_uploads,
     upload_bytes,
 )
@@ -36,9 +39,7 @@ def hosted_middleware(allowed: Settings) -> list[Middleware]:
     """ASGI middleware for a public server, the outermost first."""
     refused = refusals()
 
-    def mail() -> Mailbox:
-        return Mailbox(MessageLimits(allowed.max_downloads, allowed.max_message_kb * 2**10))
-
+    limits = MessageLimits(allowed.max_downloads, allowed.max_message_kb * 2**10)
     pages = "".join(map(index_page, all_pages()))
     bounds = GateLimits(
         allowed.max_visitors,
@@ -49,14 +50,16 @@ def hosted_middleware(allowed: Settings) -> list[Middleware]:
     )
     return [
         Middleware(SecurityHeaders, allowed.frame_ancestors, pages),
-        Middleware(WebSocketGate, bounds, mail, refused, public_sites(), identify),
+        Middleware(WebSocketGate, bounds, partial(Mailbox, limits), refused, public_sites(), identify),
         Middleware(
             UploadLimits,
             _UPLOADS_ON_THE_WAY,
             allowed.session_mb * 2**20,
             allowed.address_uploads_mb * 2**20,
             allowed.uploads_mb * 2**20,
-            StoredFiles(upload_bytes, trim_uploads, _is_owner),
+            StoredFiles(
+                upload_bytes, trim_uploads, lambda session, scope: owner_of(session) in (None, browser_of(scope))
+            ),
             refused,
         ),
     ]
@@ -68,11 +71,6 @@ def public_sites() -> Sites:
         hosts=lambda: config.get_option("server.allowedHosts") or None,
         origins=lambda: config.get_option("server.corsAllowedOrigins"),
     )
-
-
-def _is_owner(session: str, scope: Message) -> bool:
-    owner = owner_of(session)
-    return owner is None or owner == browser_of(scope)
 
 
 def session_cleanup(allowed: Settings) -> Callable[[], None]:
@@ -105,3 +103,11 @@ def _wanted(scope: Message) -> list[str]:
     accepted = dict(scope.get("headers", ())).get(b"accept-language", b"")[:_READ].decode("ascii", "replace")
     browsers = [part.partition(";")[0].strip() for part in accepted.split(",")]
     return [*parse_qs(query).get(LANGUAGE, []), *browsers]
+
+
+def show_error(error: Exception) -> bool:
+    """Count the failure and say that it is ours; return True, so that Streamlit shows nothing of its own."""
+    metrics().count_failure(type(error).__name__)
+    recover_from_error()
+    st.error(load_words("common")("failure"), icon=":material/error:")
+    return True

@@ -12,8 +12,7 @@ from serving.uvicorn_internals.limits import install_limits
 from serving.uvicorn_internals.self_test import missing as missing_in_uvicorn
 from serving.uvicorn_internals.self_test import require_names
 from ui.app import index_page
-from ui.app.error_page import show_error
-from ui.app.middleware import hosted_middleware, session_cleanup
+from ui.app.middleware import hosted_middleware, session_cleanup, show_error
 from ui.compute.slots import metrics, slots
 from ui.streamlit_internals.script_run import forbid_address_lookup
 from ui.streamlit_internals.self_test import missing as missing_in_streamlit

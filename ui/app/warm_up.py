@@ -39,7 +39,13 @@ def warm_up() -> None:
         runner().warm(request)
         picture_maps(request, ENGLISH)
     if settings().models:
-        _load_offered(settings().models)
+        from serving.requests.hub import HubModelSpec  # imports the hub's libraries: only where they are needed
+
+        for name in settings().models[: HubModelSpec.max_loaded]:
+            try:
+                runner().load(HubModelSpec(name))
+            except ValueError as error:
+                log.warning("a model of the lab could not be loaded", model=name, error=where(error))
 
 
 def load_first() -> None:
@@ -56,13 +62,3 @@ def load_later() -> None:
     from serving.requests.hub import bring_libraries
 
     bring_libraries()
-
-
-def _load_offered(names: tuple[str, ...]) -> None:
-    from serving.requests.hub import HubModelSpec  # imports the hub's libraries: only where they are needed
-
-    for name in names[: HubModelSpec.max_loaded]:
-        try:
-            runner().load(HubModelSpec(name))
-        except ValueError as error:
-            log.warning("a model of the lab could not be loaded", model=name, error=where(error))

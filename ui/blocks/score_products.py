@@ -15,9 +15,9 @@ from ui.blocks.heads_off import open_head
 from ui.chapter.chapter import Chapter
 from ui.chapter.claims import Claim
 from ui.compute.models import evaluate
-from ui.text.errors import explain
 from ui.text.head_names import head_name, head_place, head_title, layer_place
 from ui.text.markdown import after_label, escape, join_sentences, unescape
+from ui.text.translations import explain
 from ui.text.words import Words, load_words
 from ui.widgets.chart import draw_chart
 from ui.widgets.controls import Controls

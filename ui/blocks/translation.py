@@ -15,8 +15,8 @@ from serving.requests.shipped import TranslationRequest
 from ui.blocks.over_picture import weights_image
 from ui.chapter.chapter import Chapter
 from ui.compute.models import run, sentence_request, translation_maps
-from ui.text.errors import explain
 from ui.text.markdown import escape
+from ui.text.translations import explain
 from ui.text.words import ENGLISH, Words, current_language, load_words
 from ui.widgets.inputs import set_text, shared_text_input
 from viz_core.maps.contributions import ContributionKind

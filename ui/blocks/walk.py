@@ -63,7 +63,8 @@ def draw_walk(inputs: WalkInputs, restore: Callable[[WalkInputs], None], key: st
         st.query_params[place] = str(current)[:80]
     # What a link opens: later moves are the browser's own, and need no new data.
     opened = st.session_state.setdefault(f"{key}-opened", st.query_params.get(place, ""))
-    block = _block(state.get("block"), walk) or _block_of(opened, walk)
+    block = _block(state.get("block"), walk) or _block(".".join(opened.split("~")[0].split(".")[1:3]), walk)
+    block = block or (0, 0)  # of the place in the URL ("softmax.0.1.0.0~..."), else the first
     words = load_words("walk")
     links = walk_links(words)
     identity = hashlib.sha256(repr((inputs, edits, original)).encode())
@@ -172,8 +173,3 @@ def _block(name: object, walk: Walk) -> tuple[int, int] | None:
         return None
     stack, block = map(int, numbers)
     return (stack, block) if stack < len(walk.stacks) and block < len(walk.stacks[stack].blocks) else None
-
-
-def _block_of(place: str, walk: Walk) -> tuple[int, int]:
-    """Return the block of a place in the URL ("softmax.0.1.0.0~..."); the first for anything else."""
-    return _block(".".join(place.split("~")[0].split(".")[1:3]), walk) or (0, 0)

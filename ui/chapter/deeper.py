@@ -9,7 +9,7 @@ import streamlit as st
 from ui.chapter.contents import page
 from ui.chapter.exercises import draw_review
 from ui.chapter.parts import Parts
-from ui.text.terms import term_table
+from ui.text.translations import term_table
 from ui.text.words import Words, languages, load_words
 from ui.widgets.controls import Controls
 

@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, Literal
 
 import streamlit as st
@@ -89,7 +90,7 @@ class Exercises:
         prediction, key = read_prediction(self.words(f"exercise.{name}")), f"exercise-{name}"
         reason = ""
         if prediction.why and (self._explained or name) == name:
-            self._explained, reason, prediction = name, prediction.why, prediction.without_reason
+            self._explained, reason, prediction = name, prediction.why, replace(prediction, why="")
         label = self.common("exercise")
         if collapsed:
             with st.expander(

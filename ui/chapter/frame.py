@@ -15,9 +15,8 @@ import streamlit as st
 from serving.process.background import freeze_imported_modules
 from ui.chapter.contents import WALK_STAGES, all_chapters, chapter_entries, page
 from ui.chapter.tour import mount_tour, report_unknown_step
-from ui.text.errors import explain
 from ui.text.numbers import series
-from ui.text.terms import device_name, translations
+from ui.text.translations import device_name, explain, translations
 from ui.text.words import Words, load_words, streamlit_labels
 from ui.widgets.component import component
 from ui.widgets.query_param import follow_former_link

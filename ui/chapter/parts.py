@@ -16,7 +16,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from serving.logs import log, where
-from ui.text.errors import explain
+from ui.text.translations import explain
 from ui.widgets.component import component
 from ui.widgets.controls import Controls
 from viz_core.runtime.assets import AssetError

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator
 
 import ui.text.words
-from ui.text.terms import load_terms
+from ui.text.translations import load_terms
 from ui.text.words import ENGLISH, Words, languages
 
 _FORMULA = re.compile(r"\$\$.*?\$\$|\$.*?\$", re.DOTALL)

@@ -7,7 +7,7 @@ from typing import Any
 
 from ui.text.markdown import escape
 from ui.text.numbers import localised
-from ui.text.terms import device_name
+from ui.text.translations import device_name
 from ui.text.words import Words, load_words
 from viz_core.pretrained import ModelCard
 
@@ -56,6 +56,11 @@ def _translated(section: str, name: str, default: str) -> str:
 def model_card_text(card: ModelCard) -> str:
     """Return a shipped model's card as Markdown: what it is, its scores, data, training and limits."""
     words, record, model = load_words("model-card"), card.training, card.config["model"]
+    if card.task == "translation":
+        lowest = min(point["validation_loss"] for point in record["curve"])
+        end = {"updates": f"{record['updates']:,}", "loss": f"{lowest:.3f}"}
+    else:
+        end = {"accuracy": f"{record['curve'][-1]['validation_accuracy']:.1f}"}
     parts = [
         words(f"about.{model['architecture']}", **model),
         words("parameters", count=f"{card.config['parameters']:,}"),
@@ -66,20 +71,12 @@ def model_card_text(card: ModelCard) -> str:
             epochs=f"{record['curve'][-1]['epoch']:.1f}",
             time=trained_for(record["seconds"]),
             device=device_name(record["device"]),
-            **_end_of_training(card),
+            **end,
         ),
     ]
     if words.has(f"note.{card.name}") and "alignments" in record:
         parts.append(words(f"note.{card.name}", pairs=record["alignments"]["pairs"]))
     return "\n\n".join((*parts, words(f"limits.{card.task}")))
-
-
-def _end_of_training(card: ModelCard) -> dict[str, str]:
-    curve = card.training["curve"]
-    if card.task == "translation":
-        lowest = min(point["validation_loss"] for point in curve)
-        return {"updates": f"{card.training['updates']:,}", "loss": f"{lowest:.3f}"}
-    return {"accuracy": f"{curve[-1]['validation_accuracy']:.1f}"}
 
 
 def _translator(words: Words, card: ModelCard) -> Iterable[str]:

@@ -14,7 +14,6 @@ needs more than a second and 7 MB for a million cells. The header (see `framing`
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -129,7 +128,10 @@ def encode_heatmap(heatmap: Heatmap, words: Mapping[str, str], language: str = "
         "columns": columns,
         "low": heatmap.low,
         "high": heatmap.high,
-        "colours": _hex_stops(heatmap.scale),
+        "colours": [
+            c if c.startswith("#") else "#{:02x}{:02x}{:02x}".format(*map(int, unlabel_rgb(c)))
+            for _, c in get_colorscale(heatmap.scale)  # evenly spaced in the scales used here
+        ],
         "row_title": heatmap.row_title,
         "column_title": heatmap.column_title,
         "row_labels": heatmap.row_labels,
@@ -142,9 +144,3 @@ def encode_heatmap(heatmap: Heatmap, words: Mapping[str, str], language: str = "
         "exact": None if exact is None else {"kind": exact.kind, "offset": sections.add(exact.numbers)},
     }
     return frame(header, sections)
-
-
-def _hex_stops(scale: str) -> list[str]:
-    """The colours of a plotly scale, which are evenly spaced in those used here."""
-    colours = [colour for _, colour in get_colorscale(scale)]
-    return [c if re.match("#", c) else "#{:02x}{:02x}{:02x}".format(*map(int, unlabel_rgb(c))) for c in colours]

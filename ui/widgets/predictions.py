@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
@@ -169,11 +169,6 @@ class Prediction:
     question: str
     answers: tuple[Answer, ...]
     why: str
-
-    @property
-    def without_reason(self) -> Prediction:
-        """The same question and replies, whose reason is shown by itself."""
-        return replace(self, why="")
 
     def reply(self, common: Words, number: int, drawn: bool = False) -> str:
         """Return the full reply to an answer: right or wrong, its own reply, and the reason.

@@ -13,7 +13,7 @@ from torch import Tensor
 from viz_core.trace.edits import is_nonnegative
 from viz_core.view.map_group import MapGroup
 from viz_core.view.requests import read_pins
-from viz_core.view.state import DisplayOptions, ViewState, read_display
+from viz_core.view.state import ViewState, read_display
 
 
 @dataclass(frozen=True)
@@ -70,17 +70,13 @@ def write_link(state: ViewState, default: ViewState) -> ViewLink:
         default.head,
         default.pins,
     )
+    before = asdict(default.display)
+    display = [f"{name}-{value}" for name, value in asdict(state.display).items() if value != before[name]]
     return ViewLink(
         head if head_changed else None,
         ".".join(map(str, state.pins)) or None if head_changed else None,
-        _write_display(state.display, default.display),
+        "~".join(display) or None,
     )
-
-
-def _write_display(display: DisplayOptions, default: DisplayOptions) -> str | None:
-    before = asdict(default)
-    changed = [f"{name}-{value}" for name, value in asdict(display).items() if value != before[name]]
-    return "~".join(changed) or None
 
 
 @dataclass(frozen=True)
