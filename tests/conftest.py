@@ -23,7 +23,7 @@ gc.disable()
 _CHECK = "beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True, violation_type=TypeError))"
 shape_checks.install(("viz_core", "pages"), _CHECK)
 
-from tests.tiny_translator import TINY, write_tiny_translator  # noqa: E402
+from tests.tiny_models import TINY, write_tiny_translator  # noqa: E402
 from viz_core.pretrained import Translator, load  # noqa: E402
 
 # The tests' tensors are small: a second thread costs more than it brings, and sums keep their order on any machine.

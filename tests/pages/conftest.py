@@ -11,7 +11,7 @@ from huggingface_hub import constants
 from streamlit.testing.v1 import AppTest
 
 from serving.compute.slots import reset_singletons
-from tests.tiny_vit import COLOUR, GREY, write_tiny_vit
+from tests.tiny_models import COLOUR, GREY, write_tiny_vit
 from tests.visits import Visits, open_chapter
 from viz_core.pretrained import shipped
 

@@ -17,7 +17,7 @@ from serving.requests.models import ModelRegistry
 from serving.runners.remote import ModelServer, RemoteRunner
 from tests.pages.reading import alts, claims, texts
 from tests.serving.runners.wire import Wire
-from tests.tiny_vit import COLOUR, GREY, write_tiny_vit
+from tests.tiny_models import COLOUR, GREY, write_tiny_vit
 from tests.viz_core.hub.families import build_all
 from tests.viz_core.images.hostile_pictures import encode, quarters
 from viz_core.pretrained import shipped

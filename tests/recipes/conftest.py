@@ -9,7 +9,7 @@ import pytest
 
 from recipes import loop
 from recipes.sentence_pairs import Pair
-from tests.tiny_translator import CORPUS
+from tests.tiny_models import CORPUS
 
 
 @pytest.fixture(scope="session")

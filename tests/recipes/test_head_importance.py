@@ -18,7 +18,7 @@ from recipes.__main__ import main
 from recipes.head_importance import IMPORTANCE, MEANS, ClassifierSubject, TranslatorSubject
 from recipes.picture_sets import Pictures, PictureSplit
 from recipes.sentence_pairs import Pair, load_pairs, split_pairs
-from tests.tiny_translator import TINY
+from tests.tiny_models import TINY
 from ui.compute.heads import read_importance
 from viz_core.pretrained import Translator, load
 from viz_core.pretrained.bleu import bleu_of, bleu_statistics, corpus_bleu, paired_bootstrap, percentage_right

@@ -29,7 +29,7 @@ from recipes.sentence_pairs import (
     split_pairs,
     train_tokenizer,
 )
-from tests.tiny_translator import CORPUS, TOKENIZER
+from tests.tiny_models import CORPUS, TOKENIZER
 from viz_core.maps.word_maps import word_numbers
 from viz_core.pretrained.familiarity import FEW, WordCounts, word_counts
 from viz_core.pretrained.samples import held_out

@@ -12,7 +12,7 @@ import pytest
 from serving.compute.cache import MISSING, LRUCache
 from serving.compute.slots import reset_singletons
 from serving.process import background as garbage
-from tests.tiny_translator import TINY
+from tests.tiny_models import TINY
 from ui.compute.models import (
     evaluate,
     evaluate_model,

@@ -16,7 +16,7 @@ from streamlit.testing.v1 import AppTest
 
 from pages.vision_transformer.inputs import pin_of
 from tests.pages.reading import claim_names, claims, figures, texts
-from tests.tiny_vit import COLOUR, GREY, LABELS, write_tiny_vit
+from tests.tiny_models import COLOUR, GREY, LABELS, write_tiny_vit
 from tests.viz_core.images.hostile_pictures import BAD, GOOD, encode, quarters
 from viz_core.images.open_image import open_picture
 from viz_core.images.samples import SCENES, drawn_picture

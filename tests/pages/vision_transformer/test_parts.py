@@ -13,7 +13,7 @@ from streamlit.testing.v1 import AppTest
 
 from pages.vision_transformer.figures import filters_image, grid_figure, shuffled_picture, similarity_image
 from tests.pages.reading import drawn, figures, finding, number, one_line, stands, texts
-from tests.tiny_vit import GREY
+from tests.tiny_models import GREY
 from ui.compute.heads import head_importance
 from viz_core.images.samples import GARMENTS, SCENES, drawn_picture
 from viz_core.pretrained import ImageClassifier, load_classifier

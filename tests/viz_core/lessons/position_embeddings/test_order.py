@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.torch import save_file
 
-from tests.tiny_vit import GREY, write_tiny_vit
+from tests.tiny_models import GREY, write_tiny_vit
 from viz_core.lessons.position_embeddings.order import (
     offset_spread,
     order_changes,
