@@ -180,6 +180,17 @@ def test_a_cache_that_is_used_again_is_noticed() -> None:
         trace["attention.0"].weights()
 
 
+def test_keys_of_a_cache_that_was_written_to_are_copied() -> None:
+    x, cache = torch.randn(1, 1, 2, 2), torch.zeros(1, 1, 4, 2)
+    cache[:, :, :2] = torch.randn(1, 1, 2, 2)
+    with record(values=True) as trace:
+        attend(x, cache[:, :, :2], cache[:, :, :2])
+    before, values = trace["attention.0"].weights(), trace["attention.0"].values.clone()
+    cache.zero_()
+    assert torch.equal(trace["attention.0"].weights(), before)
+    assert torch.equal(trace["attention.0"].values, values)
+
+
 def test_a_copy_counts_its_own_changes() -> None:
     x = torch.randn(1, 1, 3, 2)
     x += 1  # counted before it was recorded
