@@ -38,14 +38,15 @@ COMMANDS = {
     "learning": task_recordings.main,
     "scan": scan.main,
     "head-scans": scan.scan_shipped,
-    "head-table": head_table.main,
 }
 MEASURES = {
     "head-importance": head_importance.measure_shipped,
     "alignments": alignments.measure_shipped,
     "copying": copying.measure_shipped,
     "word-counts": sentence_pairs.count_for_shipped,
+    "head-table": head_table.print_table,
 }
+WITHOUT_DATA = {"alignments", "head-table"}
 TRAINERS = {
     **{name: partial(translators.train, name) for name in translators.TRANSLATORS},
     **{name: partial(classifiers.train, name) for name in classifiers.CLASSIFIERS},
@@ -78,7 +79,7 @@ def _measure(command: str, given: Sequence[str]) -> int:
     parser.add_argument("--data", type=Path, help="folder with the data; fetched into it where lacking")
     parser.add_argument("--checkpoints", type=Path, default=CHECKPOINTS, help="folder in which the model's folder lies")
     chosen = parser.parse_args(given)
-    if chosen.data is None and command != "alignments":
+    if chosen.data is None and command not in WITHOUT_DATA:
         parser.error("--data is required")
     try:
         MEASURES[command](chosen.name, chosen.checkpoints, chosen.data)

@@ -6,9 +6,7 @@ the roles that a scan names; then BLEU and the alignment error of the best cross
 
 from __future__ import annotations
 
-import argparse
 import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -20,7 +18,7 @@ from jaxtyping import Float
 from viz_core.hub import HubModel
 from viz_core.hub.shipped import as_hub_model
 from viz_core.lab.scan import scan
-from viz_core.pretrained import CHECKPOINTS, Translator, load_translator
+from viz_core.pretrained import Translator, load_translator
 from viz_core.pretrained.samples import Sample, held_out, scan_inputs
 from viz_core.trace import record
 
@@ -28,24 +26,15 @@ WORDS = range(6, 13)  # of an English sentence that the shares are measured on
 MUCH = 0.5  # of a head's weight on a mark
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; return 0, or 1 with the reason on stderr."""
-    parser = argparse.ArgumentParser(prog="python -m recipes head-table", description=__doc__)
-    parser.add_argument("name", help="the model, a translator with self-attention")
-    parser.add_argument("--checkpoints", type=Path, default=CHECKPOINTS, help="folder in which the model's folder lies")
-    chosen = parser.parse_args(arguments)
-    try:
-        translator = load_translator(chosen.name, folder=chosen.checkpoints)
-        shares = mark_shares(translator, held_out())
-        if not shares:
-            raise ValueError("expected a model with self-attention, got one without")
-        roles = head_roles(as_hub_model(translator, translator.device), scan_inputs("narrow"))
-        print(table(shares, roles))
-        print(scores(chosen.checkpoints / chosen.name))
-    except (ValueError, OSError) as error:
-        print(f"cannot measure the heads of {chosen.name}: {error}", file=sys.stderr)
-        return 1
-    return 0
+def print_table(name: str, checkpoints: Path, _: Path | None) -> None:
+    """Print what each head of a translator with self-attention does, and its recorded scores."""
+    translator = load_translator(name, folder=checkpoints)
+    shares = mark_shares(translator, held_out())
+    if not shares:
+        raise ValueError("expected a model with self-attention, got one without")
+    roles = head_roles(as_hub_model(translator, translator.device), scan_inputs("narrow"))
+    print(table(shares, roles))
+    print(scores(checkpoints / name))
 
 
 @torch.inference_mode()

@@ -57,6 +57,7 @@ class Exported(NamedTuple):
     before: dict[str, torch.Tensor]  # the parameters as they were trained
     model: EncoderDecoder  # as the export left it
     split: Split
+    translated: list[list[str]]  # what was given to the model, a list a call
 
     def read(self, file: str) -> Any:
         return json.loads((self.out / file).read_text(encoding="utf-8"))
@@ -77,10 +78,18 @@ def exported(pairs: list[Pair], tmp_path_factory: pytest.TempPathFactory) -> Exp
         model.decoder.dense.bias[2] += 1.5  # some sentences end early, so that lengths and scores differ
     before = copy.deepcopy(dict(model.named_parameters()))
     state = TranslationState(epoch=2, updates=1234, elapsed=3723.4, curve=CURVE)
-    scores = export_translator(
-        NAME, "A test", "a model", config, model, tokenizer, split, state, TranslationConfig(epochs=7), out, CPU
-    )
-    return Exported(out, scores, before, model, split)
+    translated: list[list[str]] = []
+
+    def watched(*given: Any, **options: Any) -> list[str]:
+        translated.append(list(given[2]))
+        return translate_all(*given, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("recipes.export.translate_all", watched)
+        scores = export_translator(
+            NAME, "A test", "a model", config, model, tokenizer, split, state, TranslationConfig(epochs=7), out, CPU
+        )
+    return Exported(out, scores, before, model, split, translated)
 
 
 def test_the_folder_has_all_files_and_translates(exported: Exported) -> None:
@@ -121,6 +130,7 @@ def test_scores_equal_a_recomputation_from_the_files(exported: Exported) -> None
     assert references["Go."] == ["Va !", "Allez !"]
     sentences = list(references)
     lower = [english.lower() for english in references]
+    assert exported.translated[:3] == [sentences, sentences, lower]
     for key, search, texts, rows in (
         ("bleu_greedy", greedy_search, sentences, 128),
         ("bleu_beam_4", beam_search, sentences, 32),
