@@ -200,6 +200,7 @@ def test_without_a_check_any_site_may() -> None:
         (None, None),
         ("evil.example:8501", "foreign-host"),
         ("lab.example", "foreign-host"),
+        ("notmymachine", "foreign-host"),
         ("evil.example@localhost", "foreign-host"),
         ("localhost.evil.example", "foreign-host"),
         ("localhost:8501/x", "foreign-host"),
