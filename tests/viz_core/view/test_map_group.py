@@ -173,3 +173,11 @@ def test_weights_on_each_key_and_the_queries_that_give_them_most(monkeypatch: py
         assert torch.equal(found[:, 1].long(), shares.argmax(dim=1))
     (error,) = maps.parts([KeysRequest(2)])
     assert isinstance(error, PartError)
+
+
+def test_error_rates_of_alignments_are_shown_as_accuracies():
+    errors = tuple(((layer / 10, 0.25), (0.5, 0.75), (0.0, 1.0)) for layer in range(2))
+    group = make_group(5, 7, alignment_errors=errors)
+    for layer in range(2):
+        shown = [(head["written"], head["read"]) for head in group.picture(layer).fingerprints]
+        assert shown == [(1 - written, 1 - read) for written, read in errors[layer]]

@@ -235,3 +235,13 @@ def test_maps_whose_tokens_are_cut_otherwise_are_never_subtracted():
         assert decode_view(encode_view(view, state)).header["base"]["beside"] == list(beside)
     state = ViewState("self", 0, 0, display=DisplayOptions(compare="side", other="1.0.0"))
     assert len(panels(View((one,), WORDS, (other,), ("a", "b"), beside=("self",)), state)) == 2
+
+
+def test_heads_change_over_tokens_that_stand_for_each_other():
+    one, other = make_group(2, 3, query_tokens=("a", "b")), make_group(3, 3, query_tokens=("x", "a", "b"))
+    view = View([one], WORDS, [other], ("a", "b"))
+    decoded = decode_view(encode_view(view, START, wants=read_requests("change 0 cross 0")))
+    (found,) = (part["changes"] for part in decoded.header["parts"] if part["name"] == "change 0 cross 0")
+    own, theirs = (group.calls[0].weights()[0] for group in (one, other))
+    expected = (own - theirs[:, 1:]).abs().sum(dim=-1).mean(dim=-1) / 2
+    assert found == pytest.approx(expected.tolist(), abs=1e-6)
