@@ -1,10 +1,15 @@
-"""Attention function for Hugging Face models: registered once with transformers, computed by `attend`."""
+"""Attention of Hugging Face models, computed by `attend`: registered once with transformers.
+
+What single families need is here too: learned sinks, chosen keys, and the difference of two softmaxes.
+"""
 
 import itertools
 import warnings
 from collections.abc import Collection
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -15,10 +20,14 @@ from torch.utils.hooks import RemovableHandle
 from viz_core.hub.transformers_internals import mask_functions
 from viz_core.runtime.hooks import may_end
 from viz_core.trace import attend, site_of
-from viz_core.trace.intervene import is_editing, refuse_edits
+from viz_core.trace.arguments import snapshot
+from viz_core.trace.edits import Edits
+from viz_core.trace.intervene import edits_of, is_editing, refuse_edits, without_edits
+from viz_core.trace.output_edits import scales_output
 from viz_core.trace.outputs import on_output, on_projected
-from viz_core.trace.signed_rules import attend_difference
+from viz_core.trace.record import no_recording
 from viz_core.trace.sites import projections
+from viz_core.trace.source import Projected
 from viz_core.trace.trace import current_trace
 from viz_core.trace.weight_edits import GivenWeights
 from viz_core.trace.weights import Bias, Mask, allowed_keys
@@ -190,3 +199,93 @@ def _chosen(indices: Int[Tensor, "batch queries chosen"], num_keys: int) -> Bool
     """A mask of the keys that each query has chosen."""
     mask = torch.zeros(*indices.shape[:2], num_keys, dtype=torch.bool, device=indices.device)
     return mask.scatter(-1, indices.long(), True)[:, None]
+
+
+@dataclass(frozen=True, eq=False)
+class Difference(Projected):
+    """softmax(scale Q_1 K_1^T) - lambda softmax(scale Q_2 K_2^T) (Ye 2024, "Differential Transformer", equation 1).
+
+    Its queries are those of all first softmaxes, then those of all second ones; keys likewise.
+    """
+
+    values: Float[Tensor, "batch half_key_heads keys v"] | None = None
+    gate: Float[Tensor, "batch half_heads queries v"] | None = None
+    factor: float = 0.0  # lambda
+    signed: ClassVar[bool] = True
+    rule: ClassVar[str] = "difference of softmaxes"
+
+    @property
+    def shape(self) -> tuple[int, int, int, int]:
+        """Batch, heads (half as many as softmaxes), queries and keys."""
+        batch, softmaxes, num_queries, _ = self.queries.shape
+        return batch, softmaxes // 2, num_queries, self.keys.shape[2]
+
+    def rows(self, heads: slice, queries: slice) -> Float[Tensor, "batch some_heads rows keys"]:
+        """Return the difference of the two softmaxes of these heads and queries; zeros for heads that are off."""
+        half = self.shape[1]
+        first = self._weights(heads, queries, None)
+        rows = first - self.factor * self._weights(slice(heads.start + half, heads.stop + half), queries, None)
+        off = [self.edits is not None and self.edits.replaces_output(head) for head in range(half)[heads]]
+        return torch.where(torch.tensor(off, device=rows.device)[:, None, None], 0.0, rows)
+
+
+_first_half: ContextVar[tuple[Tensor, Tensor, Tensor] | None] = ContextVar("first_half", default=None)
+
+
+def attend_difference(
+    queries: Float[Tensor, "batch softmaxes queries d"],
+    keys: Float[Tensor, "batch key_softmaxes keys d"],
+    values: Float[Tensor, "batch key_softmaxes keys v"],
+    *,
+    factor: Tensor,
+    site: str | None,
+    **options: Any,
+) -> Float[Tensor, "batch softmaxes queries v"]:
+    """Return both softmaxes times one half of the values; their difference is recorded with the second half.
+
+    Heads are pairs of softmaxes, the first of one half of the queries with the first of the other. A layer calls this
+    for each half of its values, and takes factor times the second outputs off the first. ValueError if an edit of a
+    head is another than `off` or `gate`, or the recording is differentiable.
+
+    Args:
+        values: the same for both softmaxes of a head.
+        options: all those of `attend`.
+    """
+    trace = current_trace(site)
+    if trace is None and not is_editing():
+        return attend(queries, keys, values, site=site, **options)
+    if trace is not None and trace.differentiable:
+        raise ValueError(f"site {site!r}: expected no differentiable where softmaxes are subtracted, whose map is two")
+    mask, bias = (None if options[name] is None else options[name].detach() for name in ("mask", "bias"))
+    scale = queries.shape[-1] ** -0.5 if options["scale"] is None else options["scale"]
+    causal = options["causal"] and queries.shape[2] > 1
+    source = Difference(queries.detach(), snapshot(keys, queries), mask, bias, causal, scale, options["softcap"])
+    edits = edits_of(source, site)
+    if edits is not None and not all(map(scales_output, edits.edits)):
+        raise ValueError(f"site {site!r}: expected off or gate, by which differential attention can be edited")
+    with no_recording(), without_edits():
+        output = _edited(attend(queries, keys, values, **options), edits, factor)
+    if trace is None:
+        return output
+    first, second = output.detach().chunk(2, dim=1)
+    of_heads, own = first - factor.detach() * second, snapshot(values[:, : values.shape[1] // 2], queries)
+    before = _first_half.get()
+    if before is None or before[0] is not queries:
+        _first_half.set((queries, own, of_heads))
+        return output
+    _first_half.set(None)
+    both = torch.cat([before[1], own], dim=-1) if trace.values else None
+    trace.add(replace(source, values=both, edits=edits, factor=float(factor.detach())), site)
+    on_output(trace, torch.cat([before[2], of_heads], dim=-1))
+    return output
+
+
+def _edited(output: Tensor, edits: Edits | None, factor: Tensor) -> Float[Tensor, "batch softmaxes queries v"]:
+    """Return outputs of both softmaxes whose difference is that of the edited heads."""
+    if edits is None:
+        return output
+    first, second = (list(half.unbind(dim=1)) for half in output.chunk(2, dim=1))
+    for head in edits.edited_heads(len(first)):
+        first[head] = edits.edit_output(first[head] - factor * second[head], head)
+        second[head] = torch.zeros_like(second[head])
+    return torch.stack([*first, *second], dim=1)

@@ -62,7 +62,7 @@ def test_maps_and_outputs(model: Any, eager: tuple[list[Tensor], Tensor], tmp_pa
     real = MASK.bool()
     for call, expected in zip(trace, eager[0], strict=True):
         assert float(expected.min()) < -0.01, "maps without a negative weight would prove nothing"
-        assert float((call.weights() - expected).abs().amax(dim=(1, 3))[real].max()) < 1e-6
+        assert float((call.weights() - expected).abs().amax(dim=(1, 3))[real].max()) < 3e-6
     torch.testing.assert_close(logits[real], eager[1][real], atol=1e-5, rtol=0)
     call = trace[SITE]
     torch.testing.assert_close(head_outputs(call).transpose(1, 2)[real], written[0].transpose(1, 2)[real])
