@@ -275,3 +275,18 @@ def test_a_bias_beyond_the_range_of_half_precision_is_recorded_as_it_acted(dtype
     torch.testing.assert_close(output.float(), expected, atol=2e-2, rtol=1e-2)
     if dtype == torch.float16:
         assert not call.weights()[:, :, 1:].any()
+
+
+def test_a_text_of_a_causal_call_keeps_its_window() -> None:
+    """With a cache: three queries after four keys, each of which attends to two keys."""
+    queries, keys = torch.randn(2, HEADS, 3, WIDTH), torch.randn(2, HEADS, 7, WIDTH)
+    near = torch.arange(7) >= torch.arange(4, 7)[:, None] - 1
+    mask = torch.cat([near[None, None], near[None, None]])
+    with record() as trace:
+        attend(queries, keys, keys, mask=mask, causal=True, site=SITE)
+    call = trace[SITE]
+    own = call.text(1)
+    assert own.num_keys == 4
+    assert own.source.causal is False
+    torch.testing.assert_close(own.weights(), call.weights()[1:, :, :, 3:])
+    assert not own.weights()[0, :, -1, :2].any()
