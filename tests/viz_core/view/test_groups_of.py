@@ -80,7 +80,7 @@ def test_a_translation_by_a_model_without_attention() -> None:
 def test_a_picture_and_a_run_open_as_in_the_app(classification: Classification, run: HubRun) -> None:
     over = classification.view()
     assert over.groups[0].image is not None
-    assert over.display.mode == "picture"
+    assert (over.site, over.display.mode) == ("encoder.4.self", "picture")
     assert (over.groups[0].provenance.model, over.groups[0].provenance.text) == ("vit-fashion-mnist", "")
     shown = run.view()
     assert sides(shown)[0] == tuple(token.label for token in run.tokens)
