@@ -7,20 +7,17 @@ query, measures of heads without separators, the example of a filter.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
 import pytest
 import torch
-from streamlit.testing.v1 import AppTest
 
 from tests.pages.reading import charts, claims, one_line, texts
+from tests.visits import Visits
 from ui.chapter.source_cards import everything_printed
 from ui.text.words import load_words
 from viz_core.lessons.attention_pooling.curve_fit import errors_by_rate
 from viz_core.positional import apply_rotary
 from viz_core.positional.register import SCHEMES
-
-OpenPage = Callable[..., AppTest]
 
 # Cards whose values no source prints: they follow from its formula.
 FOLLOWS = {
@@ -37,10 +34,10 @@ def test_what_follows_from_a_formula_is_not_called_printed(chapter: str) -> None
     assert formulas >= FOLLOWS[chapter]
 
 
-def test_no_card_compares_a_published_number_with_itself(open_page: OpenPage) -> None:
+def test_no_card_compares_a_published_number_with_itself(visits: Visits) -> None:
     """BLEU by number of heads is a quotation: nothing is computed here."""
     (heads,) = [row for row in everything_printed() if (row.chapter, row.name) == ("multi-head", "heads")]
-    (card,) = [text.value for text in open_page("multi-head").markdown if f"`{heads.printed}`" in text.value]
+    (card,) = [text.value for text in visits("multi-head").markdown if f"`{heads.printed}`" in text.value]
     assert load_words("common", "en")("book.ours") not in card
 
 
@@ -67,9 +64,9 @@ def test_defined_at_any_length_does_not_mean_good_at_any_length() -> None:
 
 
 @pytest.mark.parametrize(("base", "d"), [("1", "32"), ("1", "64"), ("10000", "32")])
-def test_the_distance_of_the_closest_two_positions_names_them(open_page: OpenPage, base: str, d: str) -> None:
+def test_the_distance_of_the_closest_two_positions_names_them(visits: Visits, base: str, d: str) -> None:
     """At base 1 all pairs turn alike: more dimensions change no order of distances."""
-    app = open_page("sinusoidal-encoding", **{"se-base": base, "se-d": d, "se-n": "60"})
+    app = visits("sinusoidal-encoding", **{"se-base": base, "se-d": d, "se-n": "60"})
     (claim,) = [text for text in claims(app) if "rows differ" in text]
     omega = torch.tensor(float(base), dtype=torch.float64) ** (-2 * torch.arange(int(d) // 2) / int(d))
     offsets = torch.arange(1, 60, dtype=torch.float64)
@@ -104,12 +101,12 @@ def test_no_text_says_where_the_steps_of_the_encoder_are() -> None:
     assert not re.search(r"\b(above|below)\b", words("inside"))
 
 
-def test_layers_are_compared_as_they_are_drawn(open_page: OpenPage) -> None:
+def test_layers_are_compared_as_they_are_drawn(visits: Visits) -> None:
     """All five read earlier tokens only, self-attention too: no map has a path backwards."""
-    (_, traces), *_ = charts(open_page("architectures"), "pairs")
+    (_, traces), *_ = charts(visits("architectures"), "pairs")
     assert len(traces) == 5
     for trace in traces:
         n = len(trace["z"])
         assert torch.tensor(trace["z"])[torch.ones(n, n).tril(-1).bool()].isnan().all()
     assert "read earlier tokens only" in load_words("architectures", "en")("backwards")
-    assert "both sides" not in one_line(open_page("architectures"))
+    assert "both sides" not in one_line(visits("architectures"))

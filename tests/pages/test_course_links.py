@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
@@ -11,8 +10,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from tests.source_files import ROOT
+from tests.visits import Visits
 
-OpenPage = Callable[..., AppTest]
 TEACH = ROOT / "docs" / "teach"
 LINK = re.compile(r"\]\(http://localhost:8501/([^)\s]+)\)")
 PAGES = [*(TEACH / "en").glob("*.md")]
@@ -60,15 +59,15 @@ def expect_what_it_says(app: AppTest, params: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize("link", LINKS)
-def test_a_link_opens_what_it_says(open_page: OpenPage, link: str) -> None:
+def test_a_link_opens_what_it_says(visits: Visits, link: str) -> None:
     """Its figure or question is on the page, each of its controls is set, and nothing in it is refused."""
     chapter, params = parsed(link)
     assert params.pop("lang") == "en"
-    expect_what_it_says(open_page(chapter, **params, **{"open-all": "false"}), params)
+    expect_what_it_says(visits(chapter, **params, **{"open-all": "false"}), params)
 
 
-def test_a_link_to_nothing_is_found(open_page: OpenPage) -> None:
-    app = open_page("queries-keys-values", **{"open-all": "false"})
+def test_a_link_to_nothing_is_found(visits: Visits) -> None:
+    app = visits("queries-keys-values", **{"open-all": "false"})
     with pytest.raises(AssertionError):
         expect_what_it_says(app, {"present": "figure-nowhere"})
     with pytest.raises(AssertionError):

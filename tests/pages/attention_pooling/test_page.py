@@ -11,6 +11,7 @@ import torch
 from streamlit.testing.v1 import AppTest
 
 from tests.pages.reading import badges, claim_names, figure_names, figures, texts
+from tests.visits import Visits
 from viz_core.attention import nadaraya_watson
 from viz_core.attention.kernel_pooling import KERNELS, with_width
 from viz_core.lessons.attention_pooling.curve_fit import book_curve, learn_width, noisy_points
@@ -33,8 +34,8 @@ def answer(kernel: str, width: float, query: float, n: int = 40, noise: float = 
     return float(nadaraya_watson(x, y, queries, with_width(KERNELS[kernel], width))[0])
 
 
-def test_opens_with_numbers_of_the_library(open_page: OpenPage) -> None:
-    app = open_page(CHAPTER)
+def test_opens_with_numbers_of_the_library(visits: Visits) -> None:
+    app = visits(CHAPTER)
     page_text = texts(app)
     assert f"| estimate $hat y$ | {answer('gaussian', 0.5, 2.5):.4f} |" in page_text
     assert f"| true value $f(x)$ | {float(book_curve(torch.tensor([2.5]).double())):.4f} |" in page_text
@@ -86,11 +87,11 @@ def test_a_width_of_zero_is_a_sentence(open_page: OpenPage) -> None:
     assert "fit" in figure_names(app)
 
 
-def test_a_query_that_reaches_no_key_is_a_gap_with_a_note(open_page: OpenPage) -> None:
+def test_a_query_that_reaches_no_key_is_a_gap_with_a_note(visits: Visits) -> None:
     x, _ = noisy_points(40, 1.0, 3)
     steps = torch.arange(0, 5.01, 0.05, dtype=torch.float64)
     lonely = max(steps.tolist(), key=lambda q: float((x - q).abs().min()))
-    app = open_page(CHAPTER, **{"ap-kernel": "boxcar", "ap-width": "0.05", "ap-query": f"{lonely:.2f}"})
+    app = visits(CHAPTER, **{"ap-kernel": "boxcar", "ap-width": "0.05", "ap-query": f"{lonely:.2f}"})
     page_text = texts(app)
     assert "none: 0/0" in page_text
     assert "0 of 40" in page_text
@@ -101,20 +102,20 @@ def test_a_query_that_reaches_no_key_is_a_gap_with_a_note(open_page: OpenPage) -
 
 @pytest.mark.parametrize("n", [2, 200])
 @pytest.mark.parametrize("kernel", list(NAMES))
-def test_few_points_and_many(open_page: OpenPage, n: int, kernel: str) -> None:
-    app = open_page(CHAPTER, **{"ap-n": str(n), "ap-kernel": NAMES[kernel], "ap-width": "0.01", "ap-section": LEARN})
+def test_few_points_and_many(visits: Visits, n: int, kernel: str) -> None:
+    app = visits(CHAPTER, **{"ap-n": str(n), "ap-kernel": NAMES[kernel], "ap-width": "0.01", "ap-section": LEARN})
     assert all(badges(app).values())
 
 
-def test_four_widths_side_by_side(open_page: OpenPage) -> None:
-    app = open_page(CHAPTER)
+def test_four_widths_side_by_side(visits: Visits) -> None:
+    app = visits(CHAPTER)
     spec = figures(app, "widths")[0]
     titles = [note["text"] for note in spec["layout"]["annotations"]]
     assert titles == ["width 0.1", "width 0.2", "width 0.5", "width 1"]
 
 
-def test_five_kernels_side_by_side(open_page: OpenPage) -> None:
-    app = open_page(CHAPTER, **{"ap-section": "Five kernels"})
+def test_five_kernels_side_by_side(visits: Visits) -> None:
+    app = visits(CHAPTER, **{"ap-section": "Five kernels"})
     spec = figures(app, "every-kernel")[0]
     assert [note["text"] for note in spec["layout"]["annotations"]] == list(NAMES.values())
 
@@ -132,8 +133,8 @@ def test_the_learned_width_is_the_librarys_and_can_be_taken(open_page: OpenPage,
     assert f"| {answer(kernel, round(search.best, 2), 2.5):.4f} |" in texts(app)
 
 
-def test_the_constant_kernel_has_no_width_to_learn(open_page: OpenPage) -> None:
-    app = open_page(CHAPTER, **{"ap-section": LEARN, "ap-kernel": "constant"})
+def test_the_constant_kernel_has_no_width_to_learn(visits: Visits) -> None:
+    app = visits(CHAPTER, **{"ap-section": LEARN, "ap-kernel": "constant"})
     assert "has no width to learn" in texts(app)
     assert "learn" not in figure_names(app)
 
@@ -145,28 +146,28 @@ def test_the_exercises_answer_is_true() -> None:
     torch.testing.assert_close(y_hat, y[10:12])
 
 
-def test_a_negative_kernel_is_drawn_beside_the_intact_one(open_page: OpenPage) -> None:
-    app = open_page(CHAPTER, **{"ap-break": "negative kernel", "open-all": "false"})
+def test_a_negative_kernel_is_drawn_beside_the_intact_one(visits: Visits) -> None:
+    app = visits(CHAPTER, **{"ap-break": "negative kernel", "open-all": "false"})
     intact, broken = ([*each["data"]][1]["y"] for each in figures(app, "fit"))
     assert abs(broken).max() > 5 * abs(intact).max()
 
 
-def test_the_plane_counts_its_points_and_recommends_no_widths(open_page: OpenPage) -> None:
+def test_the_plane_counts_its_points_and_recommends_no_widths(visits: Visits) -> None:
     """Wide across and small up, as the clouds are, does worse: 38 of 42."""
-    page_text = texts(open_page(CHAPTER))
+    page_text = texts(visits(CHAPTER))
     assert "**40 of 42** points (95%) get their own label" in page_text
     assert "wide and flat" not in page_text
-    assert "**38 of 42**" in texts(open_page(CHAPTER, **{"ap-width-x": "1.0", "ap-width-y": "0.3"}))
+    assert "**38 of 42**" in texts(visits(CHAPTER, **{"ap-width-x": "1.0", "ap-width-y": "0.3"}))
 
 
-def test_a_link_to_a_former_tab_opens_its_section(open_page: OpenPage) -> None:
-    app = open_page(CHAPTER, **{"ap-section": LEARN, "open-all": "false"})
+def test_a_link_to_a_former_tab_opens_its_section(visits: Visits) -> None:
+    app = visits(CHAPTER, **{"ap-section": LEARN, "open-all": "false"})
     assert "learn" in figure_names(app)
     assert "plane" not in figure_names(app)
 
 
-def test_a_width_unlike_the_other_turns_the_badge_of_a_round_kernel(open_page: OpenPage) -> None:
+def test_a_width_unlike_the_other_turns_the_badge_of_a_round_kernel(visits: Visits) -> None:
     """Broken by the chapter's own sliders, beside which the page says why."""
-    app = open_page("attention-pooling", **{"ap-section": "In the plane", "ap-width-x": "1.5"})
+    app = visits("attention-pooling", **{"ap-section": "In the plane", "ap-width-x": "1.5"})
     assert [claim for claim, holds in badges(app).items() if not holds] == ["rotating both by 30° changes no weight"]
     assert "directions differ, so a rotation changes the weights" in texts(app)

@@ -11,6 +11,7 @@ import torch
 from streamlit.testing.v1 import AppTest
 
 from tests.pages.reading import drawn, finding, number, one_line, stands
+from tests.visits import Visits
 from viz_core.attention.kernel_pooling import KERNELS
 from viz_core.lessons.attention_pooling.curve_fit import learn_width, noisy_points
 
@@ -36,8 +37,8 @@ def opened(open_page: OpenPage, kernel: str, width: float, n: int, section: str)
         ("boxcar", 0.01, 2),
     ],
 )
-def test_of_the_fit_and_of_five_kernels(open_page: OpenPage, kernel: str, width: float, n: int) -> None:
-    app = opened(open_page, kernel, width, n, "Five kernels")
+def test_of_the_fit_and_of_five_kernels(visits: Visits, kernel: str, width: float, n: int) -> None:
+    app = opened(visits, kernel, width, n, "Five kernels")
     truth, fit = drawn(app, "fit")[:2]
     errors = np.square(fit["y"] - truth["y"].astype(float))
     if finding(app, "The fit's mean squared error", "There is no fit"):
@@ -58,8 +59,8 @@ def test_of_the_fit_and_of_five_kernels(open_page: OpenPage, kernel: str, width:
 
 
 @pytest.mark.parametrize(("kernel", "n"), [("Gaussian", 40), ("constant", 40), ("boxcar", 2)])
-def test_of_four_widths(open_page: OpenPage, kernel: str, n: int) -> None:
-    app = opened(open_page, kernel, 0.5, n, "Four widths")
+def test_of_four_widths(visits: Visits, kernel: str, n: int) -> None:
+    app = opened(visits, kernel, 0.5, n, "Four widths")
     error = number(app, "against the true curve is")
     assert f"width 0.5: {error:.3f}" in one_line(app)
 

@@ -11,6 +11,7 @@ from streamlit.testing.v1 import AppTest
 
 from benchmarks.view_bytes import decode_view
 from tests.pages.reading import badges, claim_names, components, findings, printed, texts
+from tests.visits import Visits
 from viz_core.lessons.bahdanau.decoder_steps import decoder_steps
 from viz_core.pretrained import Translation, Translator, load
 from viz_core.pretrained.samples import opening
@@ -29,21 +30,21 @@ def sample(translator: Translator) -> Translation:
     return translator.translate(SAMPLE)
 
 
-def test_the_sample_is_translated_and_both_models_have_their_cards(open_page: OpenPage) -> None:
+def test_the_sample_is_translated_and_both_models_have_their_cards(visits: Visits) -> None:
     names = ("seq2seq-en-fr", "bahdanau-en-fr")
-    shown = texts(open_page("bahdanau", **{f"b-card-{name}": "true" for name in names}))
+    shown = texts(visits("bahdanau", **{f"b-card-{name}": "true" for name in names}))
     assert f"## {load('bahdanau-en-fr').translate(SAMPLE).text}" in shown
     for name in names:
         assert f"{load(name).card.scores['bleu_greedy']:.1f} with greedy search" in shown
 
 
-def test_it_opens_on_what_attention_gets_right_and_the_plain_model_loses(open_page: OpenPage) -> None:
+def test_it_opens_on_what_attention_gets_right_and_the_plain_model_loses(visits: Visits) -> None:
     """Recorded sentences; here both models are asked anew."""
     sample = opening()
     assert load("bahdanau-en-fr").translate(sample.english).text in sample.references
     plain = load("seq2seq-en-fr").translate(sample.english).text
     assert plain not in sample.references
-    app = open_page("bahdanau")
+    app = visits("bahdanau")
     sentences = [each for each in findings(app) if "it is aligned best" in each.replace("\n", " ")]
     assert [plain in each for each in sentences] == [True]
     agree = {"(4, 7, 10)", "(4, 7, 16)", "(4, 16)", "0.658"}
@@ -63,18 +64,18 @@ def test_each_step_says_where_it_looks(open_page: OpenPage, translator: Translat
         assert chosen.startswith(sample.target_tokens[step - 1])
 
 
-def test_claims_hold(open_page: OpenPage) -> None:
-    app = open_page("bahdanau", **{"b-text": "Where did you buy this book?"})
+def test_claims_hold(visits: Visits) -> None:
+    app = visits("bahdanau", **{"b-text": "Where did you buy this book?"})
     assert set(claim_names(app)) >= {"rows", "formula", "contexts", "bottleneck"}
     assert all(badges(app).values())
 
 
-def test_the_map_shows_what_words_bring_in_place_of_weights(open_page: OpenPage, translator: Translator) -> None:
+def test_the_map_shows_what_words_bring_in_place_of_weights(visits: Visits, translator: Translator) -> None:
     result = translator.translate("Go.")
     steps = decoder_steps(translator, result)
     source, _, valid_lens = translator.teacher_forced(result.source_ids, result.target_ids)
     added = steps.weights * translator.model.encoder(source, valid_lens).outputs[0].detach().norm(dim=-1)
-    app = open_page("bahdanau", **{"b-text": "Go.", "b-quantity": "contributions"})
+    app = visits("bahdanau", **{"b-text": "Go.", "b-quantity": "contributions"})
     shown = decode_view(components(app, "attention_view")[0].bytes)
     (found,) = [part for name, part in shown.parts.items() if name.startswith("map")]
     np.testing.assert_allclose(found, added / added.sum(dim=-1, keepdim=True), atol=1e-5)

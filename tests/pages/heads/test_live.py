@@ -15,6 +15,7 @@ from streamlit.testing.v1 import AppTest
 from pages.heads import live
 from serving.requests.lab import text_beside
 from tests.pages.reading import drawn, figure_names, texts
+from tests.visits import Visits
 from tests.viz_core.hub.families import build_all
 from ui.compute.models import evaluate_model
 from ui.text.words import load_words
@@ -123,8 +124,8 @@ def test_pictures_are_scanned_with_texts(
     assert "QK circuit: this model's layers do not allow it" in texts(app), "a vision tower reads no tokens"
 
 
-def test_a_speech_model_says_why_it_is_not_scanned(open_page: OpenPage) -> None:
-    app = open_lab(open_page, "whisper")
+def test_a_speech_model_says_why_it_is_not_scanned(visits: Visits) -> None:
+    app = open_lab(visits, "whisper")
     assert not app.exception
     assert WORDS("no-sounds", model="whisper") in texts(app)
     assert "ml-model=whisper" in [link.proto.query_string for link in app.get("page_link")]

@@ -12,6 +12,7 @@ from streamlit.testing.v1 import AppTest
 from pages.heads.plot import all_heads
 from recipes.scan import MODELS
 from tests.pages.reading import claims, drawn, figure_names, stands, texts
+from tests.visits import Visits
 from ui.compute.heads import FOLDER, HeadScans, HeadTable, head_scans, scanned_models
 from ui.text.words import load_words
 from viz_core.hub import load_hub
@@ -24,8 +25,8 @@ CHAPTER = "heads"
 WORDS = load_words(CHAPTER, "en")
 
 
-def test_every_head_is_a_point(open_page: OpenPage) -> None:
-    app = open_page(CHAPTER)
+def test_every_head_is_a_point(visits: Visits) -> None:
+    app = visits(CHAPTER)
     table = head_scans("writer-en").tables["narrow", "decoder-self"]
     for axis, measure in (("x", "previous"), ("y", "worth")):
         points = np.concatenate([trace[axis] for trace in drawn(app, "heads")])
@@ -35,8 +36,8 @@ def test_every_head_is_a_point(open_page: OpenPage) -> None:
     assert f"layer {best[0] + 1}, head {best[1] + 1}** is chosen" in texts(app)
 
 
-def test_an_address_opens_a_head_and_its_card(open_page: OpenPage) -> None:
-    app = open_page(CHAPTER, **{"hs-model": "transformer-en-fr", "head": "decoder-cross.1.2", "hs-open-card": "true"})
+def test_an_address_opens_a_head_and_its_card(visits: Visits) -> None:
+    app = visits(CHAPTER, **{"hs-model": "transformer-en-fr", "head": "decoder-cross.1.2", "hs-open-card": "true"})
     assert not app.exception
     table = head_scans("transformer-en-fr").tables["narrow", "decoder-cross"]
     place = table.heads.index((1, 2))
@@ -67,16 +68,16 @@ def test_a_head_is_chosen_from_the_list(open_page: OpenPage) -> None:
     assert app.query_params["head"] == "decoder-self.3.1"
 
 
-def test_measures_that_no_head_shares_have_no_point(open_page: OpenPage) -> None:
+def test_measures_that_no_head_shares_have_no_point(visits: Visits) -> None:
     measures = {"hs-x": "previous", "hs-y": "information"}  # of self-attention, of cross-attention
-    app = open_page(CHAPTER, **{"hs-model": "transformer-en-fr", "open-all": "false", **measures})
+    app = visits(CHAPTER, **{"hs-model": "transformer-en-fr", "open-all": "false", **measures})
     assert not app.exception
     assert "heads" not in figure_names(app)
     assert WORDS("no-kind") in texts(app)
 
 
-def test_worth_has_an_interval_on_both_sets(open_page: OpenPage) -> None:
-    app = open_page(CHAPTER, **{"hs-texts": "broad", "hs-open-sets": "true"})
+def test_worth_has_an_interval_on_both_sets(visits: Visits) -> None:
+    app = visits(CHAPTER, **{"hs-texts": "broad", "hs-open-sets": "true"})
     assert not app.exception
     table = head_scans("writer-en").tables["broad", "decoder-self"]
     points = drawn(app, "heads")
@@ -88,8 +89,8 @@ def test_worth_has_an_interval_on_both_sets(open_page: OpenPage) -> None:
     assert np.isfinite([*sets["error_x"]["array"], *sets["error_y"]["arrayminus"]]).all()
 
 
-def test_narrow_and_broad_texts_are_drawn_side_by_side(open_page: OpenPage) -> None:
-    app = open_page(CHAPTER, **{"hs-y": "entropy", "hs-open-sets": "true", "hs-open-table": "true"})
+def test_narrow_and_broad_texts_are_drawn_side_by_side(visits: Visits) -> None:
+    app = visits(CHAPTER, **{"hs-y": "entropy", "hs-open-sets": "true", "hs-open-table": "true"})
     narrow, broad = (head_scans("writer-en").tables[name, "decoder-self"] for name in SETS)
     points = drawn(app, "sets")[0]
     np.testing.assert_allclose(points["x"], narrow.part("entropy", "mean"), rtol=1e-5)
@@ -127,8 +128,8 @@ def test_a_table_holds_what_its_command_measures() -> None:
 
 
 @pytest.mark.parametrize("model", ["vit-fashion-mnist", "vit-cifar10"])
-def test_heads_of_a_vision_model_are_scanned_on_pictures(open_page: OpenPage, model: str) -> None:
-    app = open_page(CHAPTER, **{"hs-model": model})
+def test_heads_of_a_vision_model_are_scanned_on_pictures(visits: Visits, model: str) -> None:
+    app = visits(CHAPTER, **{"hs-model": model})
     assert not app.exception
     table = head_scans(model).tables["narrow", "encoder-self"]
     assert set(table.measures) == {"diagonal", "first", "entropy", "distance", "worth"}, "no neighbours, no words"
@@ -152,9 +153,9 @@ def test_a_head_is_named_by_its_layer_and_linked_by_the_place_of_its_map() -> No
 
 @pytest.mark.parametrize("model", ["writer-en", "reader-en", "transformer-en-fr"])
 @pytest.mark.parametrize(("x", "y"), [("entropy", "first"), ("punctuation", "same-word")])
-def test_of_the_points(open_page: OpenPage, model: str, x: str, y: str) -> None:
+def test_of_the_points(visits: Visits, model: str, x: str, y: str) -> None:
     """As many points as it counts, each in its interval."""
-    app = open_page(CHAPTER, **{"hs-model": model, "hs-x": x, "hs-y": y, "open-all": "false"})
+    app = visits(CHAPTER, **{"hs-model": model, "hs-x": x, "hs-y": y, "open-all": "false"})
     stands(app)
     points = drawn(app, "heads")
     tables = [table for (name, _), table in head_scans(model).tables.items() if name == "narrow"]
@@ -166,8 +167,8 @@ def test_of_the_points(open_page: OpenPage, model: str, x: str, y: str) -> None:
             assert np.nanmin(lengths) >= -1e-6
 
 
-def test_of_a_card_with_all_sections_open(open_page: OpenPage) -> None:
-    app = open_page(CHAPTER, **{"hs-model": "reader-en", "hs-y": "next", "head": "encoder-self.0.0"})
+def test_of_a_card_with_all_sections_open(visits: Visits) -> None:
+    app = visits(CHAPTER, **{"hs-model": "reader-en", "hs-y": "next", "head": "encoder-self.0.0"})
     stands(app)
     table = head_scans("reader-en").tables["narrow", "encoder-self"]
     role = table.role_of(table.heads.index((0, 0)))
@@ -176,8 +177,8 @@ def test_of_a_card_with_all_sections_open(open_page: OpenPage) -> None:
     assert "OV circuit: this model's layers do not allow it" in texts(app)  # more than a norm before its words
 
 
-def test_chance_left_in_moves_every_point_of_a_role(open_page: OpenPage) -> None:
-    app = open_page(CHAPTER, **{"hs-break": WORDS("option.no-chance"), "hs-y": "first"})
+def test_chance_left_in_moves_every_point_of_a_role(visits: Visits) -> None:
+    app = visits(CHAPTER, **{"hs-break": WORDS("option.no-chance"), "hs-y": "first"})
     table = head_scans("writer-en").tables["narrow", "decoder-self"]
     points = np.concatenate([trace["y"] for trace in drawn(app, "heads-raw")])
     np.testing.assert_allclose(np.sort(points), np.sort(table.part("first", "mean")), rtol=1e-5)

@@ -13,6 +13,7 @@ from streamlit.testing.v1 import AppTest
 
 from pages.home.draw import chapter_picture, small_walk
 from pages.home.gallery import PICTURES
+from tests.visits import Visits
 from ui.blocks.small_walk import FILES
 from ui.chapter.contents import all_chapters
 from viz_core.pretrained import available
@@ -22,8 +23,8 @@ ROOT = PICTURES.parents[1]
 OpenPage = Callable[..., AppTest]
 
 
-def test_every_chapter_that_exists_has_a_picture_and_a_line(open_page: OpenPage) -> None:
-    app = open_page("home")
+def test_every_chapter_that_exists_has_a_picture_and_a_line(visits: Visits) -> None:
+    app = visits("home")
     found = all_chapters()[1:]
     assert "transformer" in found
     assert len(app.get("image")) == len(found)
@@ -45,6 +46,7 @@ def test_on_a_fresh_server_nobody_waits_for_torch() -> None:
     code = """
 import sys
 from streamlit.testing.v1 import AppTest
+from tests.visits import Visits
 app = AppTest.from_file("ui/app/main.py", default_timeout=60).run()
 assert not app.exception and len(app.get("image")) > 10
 print({"torch", "pandas", "transformers"} & set(sys.modules), app.sidebar.markdown[0].value)
@@ -54,8 +56,8 @@ print({"torch", "pandas", "transformers"} & set(sys.modules), app.sidebar.markdo
     assert "Looking for a device" in run.stdout
 
 
-def test_models_are_listed_with_their_scores(open_page: OpenPage) -> None:
-    app = open_page("home")
+def test_models_are_listed_with_their_scores(visits: Visits) -> None:
+    app = visits("home")
     for card in available():
         line = next(m.value for m in app.markdown if card.title in m.value)
         score = card.scores.get("accuracy")

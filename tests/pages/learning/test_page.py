@@ -15,6 +15,7 @@ from pages.learning.runs import RECORDED, OwnRun
 from recipes.task_recordings import FILMS, SEEDS
 from serving.settings import Settings
 from tests.pages.reading import badges, components, drawn, figures, one_line, texts
+from tests.visits import Visits
 from ui.compute.slots import time_limit
 from ui.text.markdown import unescape
 from viz_core.runtime.assets import reading
@@ -32,8 +33,8 @@ def maps(app: AppTest, place: int = 0) -> np.ndarray:
     return np.stack([part for name, part in sorted(view.parts.items()) if name.startswith("map")])
 
 
-def test_it_opens_on_a_recorded_run_and_every_head_of_its_last_step(open_page: OpenPage) -> None:
-    app = open_page(CHAPTER)
+def test_it_opens_on_a_recorded_run_and_every_head_of_its_last_step(visits: Visits) -> None:
+    app = visits(CHAPTER)
     film = load_film(RECORDED / "repeat-two-layers-0.npz")
     assert f"after **{film.shots[-1]}** updates: **{film.held_out[-1]:.0%}**" in texts(app)
     weights = film.maps[-1].astype(np.float32)
@@ -47,9 +48,9 @@ def test_it_opens_on_a_recorded_run_and_every_head_of_its_last_step(open_page: O
     assert marks == {("line", 400, 400), ("rect", film.shots[jump], film.shots[jump + 1])}
 
 
-def test_no_button_of_a_chart_covers_its_legend(open_page: OpenPage) -> None:
+def test_no_button_of_a_chart_covers_its_legend(visits: Visits) -> None:
     """The buttons to enlarge and to save it are above the plot, on the right."""
-    app = open_page(CHAPTER)
+    app = visits(CHAPTER)
     for name in ("together", "curve", "heads", "reach"):
         legend = figures(app, name)[0]["layout"]["legend"]
         assert legend["y"] < 0, name
@@ -68,8 +69,8 @@ def test_the_time_line_goes_back_to_any_shot(open_page: OpenPage) -> None:
     assert len(drawn(app, "heads")) == film.plan.shape.num_layers * film.plan.shape.num_heads
 
 
-def test_maps_show_what_keys_bring_in_place_of_weights(open_page: OpenPage) -> None:
-    app = open_page(CHAPTER, **{"l-quantity": "contributions", "l-beside": "repeat, one layer", "l-step": "200"})
+def test_maps_show_what_keys_bring_in_place_of_weights(visits: Visits) -> None:
+    app = visits(CHAPTER, **{"l-quantity": "contributions", "l-beside": "repeat, one layer", "l-step": "200"})
     for place, name in enumerate(("repeat-two-layers-0", "repeat-one-layer-0")):
         film = load_film(RECORDED / f"{name}.npz")
         shot = film.shots.index(200)
@@ -80,18 +81,18 @@ def test_maps_show_what_keys_bring_in_place_of_weights(open_page: OpenPage) -> N
     assert "that its head adds to a query" in texts(app)
 
 
-def test_lengths_are_on_one_scale_for_all_steps(open_page: OpenPage) -> None:
+def test_lengths_are_on_one_scale_for_all_steps(visits: Visits) -> None:
     film = load_film(RECORDED / "repeat-two-layers-0.npz")
     unit = float(film.lengths.max())
     for step in (0, 200):
-        app = open_page(CHAPTER, **{"l-quantity": "lengths", "l-step": str(step)})
+        app = visits(CHAPTER, **{"l-quantity": "lengths", "l-step": str(step)})
         shot = film.shots.index(step)
         added = film.maps[shot].astype(np.float32) * film.lengths[shot].astype(np.float32)[:, :, None]
         np.testing.assert_allclose(maps(app).reshape(added.shape), added / unit, atol=2e-3)
 
 
-def test_two_runs_side_by_side_are_at_the_same_step(open_page: OpenPage) -> None:
-    app = open_page(CHAPTER, **{"l-beside": "repeat, two layers", "l-other-seed": "2", "l-step": "100"})
+def test_two_runs_side_by_side_are_at_the_same_step(visits: Visits) -> None:
+    app = visits(CHAPTER, **{"l-beside": "repeat, two layers", "l-other-seed": "2", "l-step": "100"})
     assert "**repeat, two layers, seed 0**, seed 0, after **100**" in texts(app)
     other = load_film(RECORDED / "repeat-two-layers-2.npz")
     shot = other.shots.index(100)
@@ -159,14 +160,14 @@ def test_the_open_head_does_not_change_while_a_run_goes_on() -> None:
     assert later.opens_with == first
 
 
-def test_an_older_link_to_a_run_opens_its_section(open_page: OpenPage) -> None:
-    assert "l-step" not in {slider.key for slider in open_page(CHAPTER, **{"open-all": "false"}).slider}
-    app = open_page(CHAPTER, **{"open-all": "false", "l-run": "repeat, one layer", "l-step": "30"})
+def test_an_older_link_to_a_run_opens_its_section(visits: Visits) -> None:
+    assert "l-step" not in {slider.key for slider in visits(CHAPTER, **{"open-all": "false"}).slider}
+    app = visits(CHAPTER, **{"open-all": "false", "l-run": "repeat, one layer", "l-step": "30"})
     assert app.slider(key="l-step").value == 30
 
 
-def test_the_slider_moves_every_map_and_the_curve_of_the_main_figure(open_page: OpenPage) -> None:
-    app = open_page(CHAPTER, **{"open-all": "false", "l-update": "100"})
+def test_the_slider_moves_every_map_and_the_curve_of_the_main_figure(visits: Visits) -> None:
+    app = visits(CHAPTER, **{"open-all": "false", "l-update": "100"})
     film = load_film(RECORDED / "repeat-two-layers-0.npz")
     shot = film.shots.index(100)
     shown = np.stack([trace["z"] for trace in drawn(app, "every-head")])

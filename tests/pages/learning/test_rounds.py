@@ -30,6 +30,7 @@ from pages.learning.rounds import (
     write_moves,
 )
 from tests.pages.reading import drawn, one_line
+from tests.visits import Visits
 from viz_core.lessons.learning.runs import PERIOD, weights_of
 from viz_core.runtime.assets import AssetError
 from viz_core.tasks.generating import LETTERS
@@ -190,8 +191,8 @@ def test_a_reader_builds_a_circuit(open_page: OpenPage) -> None:
     assert table(app, 1)[0] == f"| yours | {same.loss:.2f} | {same.right} of 5 |"
 
 
-def test_a_link_holds_a_round(open_page: OpenPage) -> None:
-    app = open_page(CHAPTER, **{"l-player": "1", "l-play-1": "10213243", "l-play-seed": "7"})
+def test_a_link_holds_a_round(visits: Visits) -> None:
+    app = visits(CHAPTER, **{"l-player": "1", "l-play-1": "10213243", "l-play-seed": "7"})
     made = outcome(7, (-1, 0, 1, 2, 3, *(-1,) * 6), TRAINED)
     assert table(app, 0)[0] == f"| yours | {made.loss:.2f} | {made.right} of 5 |"
 

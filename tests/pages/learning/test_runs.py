@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from functools import cache
 
 import numpy as np
 import pytest
 import torch
 from jaxtyping import Float
-from streamlit.testing.v1 import AppTest
 
 from pages.learning.figures import Jump, largest_jump, published_order, read_reaches, reversed_pairs, strongest_head
 from pages.learning.parts import LEAST_INDUCTION
 from pages.learning.runs import RECORDED
 from recipes.task_recordings import SEEDS
 from tests.pages.reading import finding, findings, one_line, stands
+from tests.visits import Visits
 from ui.text.words import load_words
 from ui.widgets.predictions import read_prediction
 from viz_core.lessons.learning.runs import head_measures
@@ -25,7 +24,6 @@ from viz_core.tasks import Shape, TaskTransformer
 from viz_core.tasks.film import Film, load_film
 from viz_core.trace import attention_weights, record
 
-OpenPage = Callable[..., AppTest]
 CHAPTER = "learning"
 TWO_LAYERS = "repeat-two-layers"
 
@@ -89,8 +87,8 @@ def past_and_within() -> dict[str, tuple[np.ndarray, np.ndarray]]:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_of_when_head_and_accuracy_change(open_page: OpenPage, seed: int) -> None:
-    app = open_page(CHAPTER, **{"l-seed": str(seed)})
+def test_of_when_head_and_accuracy_change(visits: Visits, seed: int) -> None:
+    app = visits(CHAPTER, **{"l-seed": str(seed)})
     stands(app)
     each = film(TWO_LAYERS, seed)
     measured = head_measures(each)["induction"]
@@ -114,8 +112,8 @@ def test_of_heads_that_change_together(seed: int) -> None:
     assert all(80 <= end <= 150 for end in ends)
 
 
-def test_of_orders_past_the_length(open_page: OpenPage) -> None:
-    app, found = open_page(CHAPTER), past_and_within()
+def test_of_orders_past_the_length(visits: Visits) -> None:
+    app, found = visits(CHAPTER), past_and_within()
     order = sorted(found, key=lambda name: -found[name][0].mean())
     names = {"alibi": "ALiBi", "t5": "T5"}
     page_text = one_line(app)

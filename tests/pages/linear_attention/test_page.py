@@ -10,6 +10,7 @@ import torch
 from streamlit.testing.v1 import AppTest
 
 from tests.pages.reading import badges, claim_names, drawn, figure_names, number, stands
+from tests.visits import Visits
 from ui.blocks.training import LiveTraining
 from ui.text.words import load_words
 from viz_core.lessons.linear_attention.layers import all_forms, draw_stream
@@ -21,8 +22,8 @@ WORDS = load_words(CHAPTER, "en")
 RULES = {name: load_words(CHAPTER, "en")(f"option.{name}") for name in ("sum", "decay", "delta")}
 
 
-def test_opens_with_numbers_of_the_library(open_page: OpenPage) -> None:
-    app = open_page(CHAPTER)
+def test_opens_with_numbers_of_the_library(visits: Visits) -> None:
+    app = visits(CHAPTER)
     stream = draw_stream(2)
     operator = stream.operator("delta", 0.9)
     np.testing.assert_allclose(drawn(app, "map")[0]["z"], operator.map()[0, 0].float().numpy())
@@ -33,8 +34,8 @@ def test_opens_with_numbers_of_the_library(open_page: OpenPage) -> None:
 
 
 @pytest.mark.parametrize("rule", ["sum", "decay"])
-def test_only_the_delta_rule_has_a_removal_to_leave_out(open_page: OpenPage, rule: str) -> None:
-    app = open_page(CHAPTER, **{"la-rule": WORDS(f"option.{rule}")})
+def test_only_the_delta_rule_has_a_removal_to_leave_out(visits: Visits, rule: str) -> None:
+    app = visits(CHAPTER, **{"la-rule": WORDS(f"option.{rule}")})
     assert "la-break" not in [control.key for control in app.segmented_control]
     assert not app.exception
 
@@ -88,9 +89,9 @@ def test_the_slider_moves_the_state(open_page: OpenPage) -> None:
 
 
 @pytest.mark.parametrize(("rule", "time", "seed"), [("sum", 12, 2), ("decay", 1, 0), ("delta", 16, 7)])
-def test_of_the_row(open_page: OpenPage, rule: str, time: int, seed: int) -> None:
+def test_of_the_row(visits: Visits, rule: str, time: int, seed: int) -> None:
     """The three numbers add up to the row that is drawn, and the state has as many numbers as it says."""
-    app = open_page(CHAPTER, **{"la-rule": RULES[rule], "la-time": str(time), "la-seed": str(seed)})
+    app = visits(CHAPTER, **{"la-rule": RULES[rule], "la-time": str(time), "la-seed": str(seed)})
     stands(app)
     row = drawn(app, "map")[0]["z"][time - 1]
     written = [number(app, words) for words in ("weight", "on its last value,", "on earlier values,")]
@@ -99,9 +100,9 @@ def test_of_the_row(open_page: OpenPage, rule: str, time: int, seed: int) -> Non
     assert number(app, f"The state after token {time}:") == drawn(app, "state")[0]["z"].size
 
 
-def test_of_the_map_without_erasing(open_page: OpenPage) -> None:
+def test_of_the_map_without_erasing(visits: Visits) -> None:
     option = load_words(CHAPTER, "en")("option.no-removal")
-    app = open_page(CHAPTER, **{"la-break": option})
+    app = visits(CHAPTER, **{"la-break": option})
     intact, broken = drawn(app, "map")[0]["z"], drawn(app, "map-broken")[0]["z"]
     assert np.abs(intact - broken).max() > 0.1
     error = next(text for text in (m.value for m in app.markdown) if text.startswith(":red["))
@@ -112,9 +113,9 @@ def test_of_the_map_without_erasing(open_page: OpenPage) -> None:
     assert number(app, "a = 0.6$ it is") == 27
 
 
-def test_of_what_states_return(open_page: OpenPage) -> None:
+def test_of_what_states_return(visits: Visits) -> None:
     """Orthogonal keys: the delta rule's bars are 0; a sum's are not where a letter was written twice."""
-    app = open_page(CHAPTER, **{"la-orthogonal": "true", "la-time": "16"})
+    app = visits(CHAPTER, **{"la-orthogonal": "true", "la-time": "16"})
     added, erased = (trace["y"] for trace in drawn(app, "errors"))
     assert np.abs(erased).max() < 1e-6
     assert added.max() > 0.5

@@ -13,6 +13,7 @@ from streamlit.testing.v1 import AppTest
 
 from pages.position_embeddings import sections
 from tests.pages.reading import charts, drawn, finding, number, one_line, stands
+from tests.visits import Visits
 from viz_core.lessons.position_embeddings.scheme_parts import STAGES, offsets_of, skew_stages
 from viz_core.pretrained import available
 
@@ -32,9 +33,9 @@ def opened(open_page: OpenPage, **parameters: object) -> AppTest:
 
 @pytest.mark.parametrize("shown", ["what positions add", "scores", "weights"])
 @pytest.mark.parametrize("source", ["sentence", "one word", "picture"])
-def test_of_all_schemes_side_by_side(open_page: OpenPage, source: str, shown: str) -> None:
+def test_of_all_schemes_side_by_side(visits: Visits, source: str, shown: str) -> None:
     """The maps named are those with one value along each diagonal, and no others."""
-    app = opened(open_page, source=source, show=shown)
+    app = opened(visits, source=source, show=shown)
     striped = []
     for alt, traces in charts(app, "small"):
         values = traces[0]["z"]
@@ -50,9 +51,9 @@ def test_of_all_schemes_side_by_side(open_page: OpenPage, source: str, shown: st
 
 @pytest.mark.parametrize("scheme", ["Learned", None])
 @pytest.mark.parametrize(("source", "task"), [("sentence", "translation"), ("picture", "classification")])
-def test_of_what_is_trained(open_page: OpenPage, source: str, task: str, scheme: str | None) -> None:
+def test_of_what_is_trained(visits: Visits, source: str, task: str, scheme: str | None) -> None:
     """Models ship, so the page names the one that has learned what is shown, with a link to its chapter."""
-    app = opened(open_page, source=source, **({"section": CLOSER, "scheme": scheme} if scheme else {}))
+    app = opened(visits, source=source, **({"section": CLOSER, "scheme": scheme} if scheme else {}))
     assert any(
         re.search(f"shipped (picture )?model {re.escape(card.title)}", one_line(app)) for card in available(task=task)
     )
@@ -69,8 +70,8 @@ def test_without_models_nothing_is_trained(no_checkpoints: object, open_page: Op
 
 
 @pytest.mark.parametrize(("m", "n", "d", "base"), [(0, 100, 64, 10_000), (8, 3, 4, 2), (50, 0, 128, 1_000_000)])
-def test_of_rotary(open_page: OpenPage, m: int, n: int, d: int, base: int) -> None:
-    app = opened(open_page, section=CLOSER, scheme="Rotary", m=m, key_position=n, d=d, base=base)
+def test_of_rotary(visits: Visits, m: int, n: int, d: int, base: int) -> None:
+    app = opened(visits, section=CLOSER, scheme="Rotary", m=m, key_position=n, d=d, base=base)
     (products,) = drawn(app, "decay")
     sizes, distance = np.abs(products["y"]), np.abs(products["x"])
     close, far = (sizes[(distance >= low) & (distance <= high)].mean() for low, high in ((1, 50), (151, 200)))
@@ -78,9 +79,9 @@ def test_of_rotary(open_page: OpenPage, m: int, n: int, d: int, base: int) -> No
 
 
 @pytest.mark.parametrize(("both", "buckets", "most"), [("true", 32, 128), ("false", 32, 128), ("true", 64, 256)])
-def test_of_t5(open_page: OpenPage, both: str, buckets: int, most: int) -> None:
+def test_of_t5(visits: Visits, both: str, buckets: int, most: int) -> None:
     """`max_distance` is not the largest distance told apart: at T5's 128 the last bucket begins at 91."""
-    app = opened(open_page, section=CLOSER, scheme="T5 buckets", bidirectional=both, buckets=buckets, max_distance=most)
+    app = opened(visits, section=CLOSER, scheme="T5 buckets", bidirectional=both, buckets=buckets, max_distance=most)
     before, after = drawn(app, "buckets")
     last = number(app, "the last bucket begins at **")
     assert last == min(-before["x"][before["y"] == max(before["y"])])
@@ -91,15 +92,15 @@ def test_of_t5(open_page: OpenPage, both: str, buckets: int, most: int) -> None:
 
 
 @pytest.mark.parametrize(("heads", "head"), [(8, 1), (1, 1), (16, 16)])
-def test_of_alibi(open_page: OpenPage, heads: int, head: int) -> None:
-    app = opened(open_page, section=CLOSER, scheme="ALiBi", alibi_heads=heads, alibi_head=head)
+def test_of_alibi(visits: Visits, heads: int, head: int) -> None:
+    app = opened(visits, section=CLOSER, scheme="ALiBi", alibi_heads=heads, alibi_head=head)
     slope = -drawn(app, "penalty")[0]["z"][0, 1]
     assert math.exp(-slope * number(app, "this head's weight halves every")) == pytest.approx(0.5, abs=0.01)
 
 
 @pytest.mark.parametrize(("heads", "per_head"), [(8, "false"), (1, "false"), (8, "true")])
-def test_of_costs(open_page: OpenPage, heads: int, per_head: str) -> None:
-    app = opened(open_page, section="Cost and reach", cost_heads=heads, per_head=per_head)
+def test_of_costs(visits: Visits, heads: int, per_head: str) -> None:
+    app = opened(visits, section="Cost and reach", cost_heads=heads, per_head=per_head)
     parameters = dict(zip(app.dataframe[0].value["scheme"], app.dataframe[0].value["parameters"], strict=True))
     assert parameters["Relative, 1-D"] == (2 * 256 - 1) * 256 // heads * (heads if per_head == "true" else 1)
 

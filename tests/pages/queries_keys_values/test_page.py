@@ -11,6 +11,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from tests.pages.reading import badges, claim_names, drawn, figure_names, figures, one_line, texts
+from tests.visits import Visits
 from viz_core.lessons.queries_keys_values.lookup import BOOK_DATABASE, letter_features, soft_lookup
 
 OpenPage = Callable[..., AppTest]
@@ -25,8 +26,8 @@ def rows(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def test_opens_with_the_books_answers(open_page: OpenPage) -> None:
-    app = open_page(CHAPTER)
+def test_opens_with_the_books_answers(visits: Visits) -> None:
+    app = visits(CHAPTER)
     page_text = texts(app)
     assert ":orange[Li] → :green[**Mu**]" in page_text
     assert ":orange[Lipton] → :green[**Zachary**] · edits: 0" in page_text
@@ -67,14 +68,14 @@ def test_temperature_from_one_hot_to_average(open_page: OpenPage, temperature: f
     assert all(badges(app).values())
 
 
-def test_a_table_in_the_address_is_shown_and_asked(open_page: OpenPage) -> None:
-    app = open_page(CHAPTER, **{"qkv-names": rows([["Ada", "Lovelace"], ["Alan", "Turing"]]), "qkv-query": "Ada"})
+def test_a_table_in_the_address_is_shown_and_asked(visits: Visits) -> None:
+    app = visits(CHAPTER, **{"qkv-names": rows([["Ada", "Lovelace"], ["Alan", "Turing"]]), "qkv-query": "Ada"})
     assert ":orange[Ada] → :green[**Lovelace**]" in texts(app)
     assert app.query_params["qkv-names"] == '[["Ada","Lovelace"],["Alan","Turing"]]'
 
 
-def test_a_key_that_stands_twice(open_page: OpenPage) -> None:
-    app = open_page(CHAPTER, **{"qkv-names": rows([*NAMES, ["Li", "Fei-Fei"]])})
+def test_a_key_that_stands_twice(visits: Visits) -> None:
+    app = visits(CHAPTER, **{"qkv-names": rows([*NAMES, ["Li", "Fei-Fei"]])})
     page_text = texts(app)
     assert "The key Li is in the table 2 times." in page_text
     assert ":green[**Mu**]" in page_text
@@ -83,9 +84,9 @@ def test_a_key_that_stands_twice(open_page: OpenPage) -> None:
     assert badges(app)["at T = 0.01 every key gives itself all the weight"] is False
 
 
-def test_rows_that_cannot_be_asked_are_named_and_kept(open_page: OpenPage) -> None:
+def test_rows_that_cannot_be_asked_are_named_and_kept(visits: Visits) -> None:
     table = [*NAMES, ["", "Nobody"], [" ", "Blank"], ["Z" * 61, "Long"], ["Noname", ""]]
-    app = open_page(CHAPTER, **{"qkv-names": rows(table), "qkv-query": "Noname"})
+    app = visits(CHAPTER, **{"qkv-names": rows(table), "qkv-query": "Noname"})
     page_text = texts(app)
     assert "The value Nobody has no key" in page_text
     assert "The value Blank has no key" in page_text
@@ -95,8 +96,8 @@ def test_rows_that_cannot_be_asked_are_named_and_kept(open_page: OpenPage) -> No
 
 
 @pytest.mark.parametrize("table", [[], [["", "Nobody"]]])
-def test_a_table_without_a_key(open_page: OpenPage, table: list[list[str]]) -> None:
-    app = open_page(CHAPTER, **{"qkv-names": rows(table)})
+def test_a_table_without_a_key(visits: Visits, table: list[list[str]]) -> None:
+    app = visits(CHAPTER, **{"qkv-names": rows(table)})
     assert "The table has no key yet" in texts(app)
     assert "plane" in figure_names(app)
     assert not LOOKUP & set(figure_names(app))
@@ -128,11 +129,9 @@ def test_a_query_that_cannot_be_asked(open_page: OpenPage, query: str, sentence:
         ("uniform", "0.333, 0.333, 0.333", "(0.667, 0.667)", "any, non-negative, convex, uniform"),
     ],
 )
-def test_what_each_case_makes_of_the_same_weights(
-    open_page: OpenPage, case: str, used: str, output: str, met: str
-) -> None:
+def test_what_each_case_makes_of_the_same_weights(visits: Visits, case: str, used: str, output: str, met: str) -> None:
     table = [["1", "0", "-1/2"], ["0", "1", "0,5"], ["1", "1", "1"]]
-    app = open_page(CHAPTER, **{"qkv-values": rows(table), "qkv-case": case})
+    app = visits(CHAPTER, **{"qkv-values": rows(table), "qkv-case": case})
     page_text = texts(app)
     assert f"| weights used | {used} |" in page_text
     assert f"| output | {output} |" in page_text
@@ -143,9 +142,9 @@ def test_what_each_case_makes_of_the_same_weights(
     assert set(claim_names(app)) & {"cone", "hull", "one-hot", "mean"} == by_case.get(case, set())
 
 
-def test_cells_that_are_no_numbers_are_named_and_kept(open_page: OpenPage) -> None:
+def test_cells_that_are_no_numbers_are_named_and_kept(visits: Visits) -> None:
     table = [["1", "zwei", "0.5"], ["", "1", "1e9"]]
-    app = open_page(CHAPTER, **{"qkv-values": rows(table)})
+    app = visits(CHAPTER, **{"qkv-values": rows(table)})
     page_text = texts(app)
     assert "The y of v1 is “zwei”" in page_text
     assert "The x of v2 is blank" in page_text
@@ -162,8 +161,8 @@ def test_convex_weights_of_nothing(open_page: OpenPage) -> None:
     assert "| output | (1.500, 1.500) |" in texts(app)
 
 
-def test_no_values_at_all(open_page: OpenPage) -> None:
-    app = open_page(CHAPTER, **{"qkv-values": "[]", "qkv-names": "[]"})
+def test_no_values_at_all(visits: Visits) -> None:
+    app = visits(CHAPTER, **{"qkv-values": "[]", "qkv-names": "[]"})
     assert "There is no value yet" in texts(app)
     assert not figures(app)
 
@@ -172,37 +171,37 @@ def test_the_exercises_answer_is_true() -> None:
     assert float(soft_lookup(["Li"], KEYS, 1e9)[0, 4]) == pytest.approx(1 / 6)
 
 
-def test_the_text_counts_what_the_vectors_count(open_page: OpenPage) -> None:
+def test_the_text_counts_what_the_vectors_count(visits: Visits) -> None:
     """Letters and pairs alone would give Li 0.885 of its own query; with the ends of words it is 0.898."""
-    page_text = " ".join(texts(open_page(CHAPTER)).split())
+    page_text = " ".join(texts(visits(CHAPTER)).split())
     assert "counts its letters and pairs of neighbouring letters, start and end included" in page_text
     assert "*Li* has l, i, li, l at the start, and i at the end." in page_text
     assert letter_features("Li").keys() == {"l", "i", "li", "^l", "i$"}
     assert f"{float(soft_lookup(['Li'], [key for key, _ in BOOK_DATABASE], 0.2)[0, 2]):.3f}" == "0.898"
 
 
-def test_the_broken_formula_is_drawn_beside_the_intact_one(open_page: OpenPage) -> None:
-    app = open_page(CHAPTER, **{"qkv-break": "no exponential", "open-all": "false"})
+def test_the_broken_formula_is_drawn_beside_the_intact_one(visits: Visits) -> None:
+    app = visits(CHAPTER, **{"qkv-break": "no exponential", "open-all": "false"})
     intact, broken = figures(app)
     assert float(broken["data"][0]["text"][2]) == pytest.approx(0.6, abs=0.2)
     assert intact["data"][0]["text"][2] == "0.898"
     assert broken["data"][0]["text"][0] == "0.000", "a key that shares no letter"
 
 
-def test_the_negative_weights_of_the_plane(open_page: OpenPage) -> None:
-    app = open_page(CHAPTER, **{"qkv-break-plane": "negative weights"})
+def test_the_negative_weights_of_the_plane(visits: Visits) -> None:
+    app = visits(CHAPTER, **{"qkv-break-plane": "negative weights"})
     failed = [claim for claim, holds in badges(app).items() if not holds]
     assert failed == ["the output is in the cone of the values", "the output is in the convex hull of the values"]
 
 
-def test_nothing_tells_the_weights_while_they_are_drawn(open_page: OpenPage) -> None:
-    page_text = texts(open_page(CHAPTER, **{"qkv-guess-warm-drawn": "true"}))
+def test_nothing_tells_the_weights_while_they_are_drawn(visits: Visits) -> None:
+    page_text = texts(visits(CHAPTER, **{"qkv-guess-warm-drawn": "true"}))
     assert "0.513" not in page_text
     assert "0.382" not in page_text
 
 
-def test_one_key_has_a_weight_of_1_and_no_slope(open_page: OpenPage) -> None:
-    page_text = texts(open_page(CHAPTER, **{"qkv-names": rows([["Li", "Mu"]])}))
+def test_one_key_has_a_weight_of_1_and_no_slope(visits: Visits) -> None:
+    page_text = texts(visits(CHAPTER, **{"qkv-names": rows([["Li", "Mu"]])}))
     assert "With one key the weight is always 1, the slope 0." in page_text
     assert "smallest slope" not in page_text
 

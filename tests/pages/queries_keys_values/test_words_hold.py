@@ -6,15 +6,13 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Callable
 from itertools import pairwise
 
 import pytest
-from streamlit.testing.v1 import AppTest
 
 from tests.pages.reading import drawn, finding, number, one_line, stands
+from tests.visits import Visits
 
-OpenPage = Callable[..., AppTest]
 CHAPTER = "queries-keys-values"
 
 
@@ -29,9 +27,9 @@ def likeness(a: str, b: str) -> float:
 @pytest.mark.parametrize(
     "names", [None, [["Li", "Mu"], ["Liptons", "x"]], [["Lipton", "Z"], ["Li", "Mu"], ["li", "no"]]]
 )
-def test_of_misspelled_names(open_page: OpenPage, names: list[list[str]] | None, temperature: str) -> None:
+def test_of_misspelled_names(visits: Visits, names: list[list[str]] | None, temperature: str) -> None:
     params = {} if names is None else {"qkv-names": json.dumps(names)}
-    app = open_page(CHAPTER, **{"qkv-temperature": temperature}, **params)
+    app = visits(CHAPTER, **{"qkv-temperature": temperature}, **params)
     stands(app, "every key gives itself all the weight")  # Li and li do not
     keys = [row[0] for row in app.dataframe[0].value.values.tolist()]
     first = []
@@ -48,10 +46,10 @@ def test_of_misspelled_names(open_page: OpenPage, names: list[list[str]] | None,
 
 
 @pytest.mark.parametrize("weight", [-1.0, -0.05, 0.4])
-def test_of_the_plane(open_page: OpenPage, weight: float) -> None:
+def test_of_the_plane(visits: Visits, weight: float) -> None:
     """A weight below zero need not leave the cone, and the page says how far from it the star is."""
     values = json.dumps([["1", "0", "0.5"], ["0", "1", "0.5"], ["1", "1", str(weight)]])
-    app = open_page(CHAPTER, **{"qkv-values": values, "qkv-case": "any"})
+    app = visits(CHAPTER, **{"qkv-values": values, "qkv-case": "any"})
     stands(app)
     x = y = 0.5 + weight
     assert number(app, "from the convex hull and") == pytest.approx(0 if x >= 0 else math.hypot(x, y), abs=6e-4)
@@ -59,6 +57,6 @@ def test_of_the_plane(open_page: OpenPage, weight: float) -> None:
     assert (number(app, "up to the star,") == 0) == inside
 
 
-def test_of_weights(open_page: OpenPage) -> None:
-    app = open_page(CHAPTER, **{"qkv-temperature": "0.01"})
+def test_of_weights(visits: Visits) -> None:
+    app = visits(CHAPTER, **{"qkv-temperature": "0.01"})
     assert (drawn(app, "weights")[0]["x"] > 0).all()  # no key is ever quite out

@@ -10,6 +10,7 @@ import torch
 from streamlit.testing.v1 import AppTest
 
 from tests.pages.reading import claim_names, figure_names, marks
+from tests.visits import Visits
 from ui.text.numbers import localised
 from viz_core.lessons.relative_projection.proof import projection_residual, proof_lines, transpose_residual
 from viz_core.positional import angular_frequencies, sinusoidal_rows
@@ -32,8 +33,8 @@ def pair(position: int, j: int, d: int) -> str:
     return f"({sine:.4f}, {cosine:.4f})"
 
 
-def test_opens_with_numbers_of_the_library(open_page: OpenPage) -> None:
-    app = open_page(CHAPTER)
+def test_opens_with_numbers_of_the_library(visits: Visits) -> None:
+    app = visits(CHAPTER)
     assert f"| {pair(3, 3, 32)} |" in texts(app)
     assert f"| {pair(8, 3, 32)} |" in texts(app)
     assert f"| {2 * math.pi / float(angular_frequencies(32)[3]):,.2f} positions |" in texts(app)
@@ -60,8 +61,8 @@ def test_offset_and_position_move_the_hands_and_the_proof(open_page: OpenPage, o
     assert all(holds for holds, _ in marks(app).values())
 
 
-def test_the_proof_fills_in_what_the_library_proves(open_page: OpenPage) -> None:
-    app = open_page(CHAPTER, **{"rp-offset": "7", "rp-position": "20", "rp-pair": "2", "rp-type": "float32"})
+def test_the_proof_fills_in_what_the_library_proves(visits: Visits) -> None:
+    app = visits(CHAPTER, **{"rp-offset": "7", "rp-position": "20", "rp-pair": "2", "rp-type": "float32"})
     lines = proof_lines(7, 20, 2, 32, dtype=torch.float32)
     for line, words in zip(lines, ("equals entries 4 and 5", "equals line 1", "equals line 2", "row 27"), strict=True):
         assert badge(app, words) == (True, localised(f"{line.residual:.2g}", "en"))
@@ -91,8 +92,8 @@ def test_a_narrower_encoding_says_that_the_pair_is_gone(open_page: OpenPage) -> 
 
 
 @pytest.mark.parametrize("name", TYPES)
-def test_each_number_type_has_its_residual(open_page: OpenPage, name: str) -> None:
-    app = open_page(CHAPTER, **{"rp-type": name})
+def test_each_number_type_has_its_residual(visits: Visits, name: str) -> None:
+    app = visits(CHAPTER, **{"rp-type": name})
     dtype = getattr(torch, name)
     residual = float(projection_residual(5, 32, torch.arange(1000), dtype=dtype).max())
     assert badge(app, "for all 1,000 positions") == (True, localised(f"{residual:.2g}", "en"))
@@ -101,14 +102,14 @@ def test_each_number_type_has_its_residual(open_page: OpenPage, name: str) -> No
 
 
 @pytest.mark.parametrize("width", ["4", "512"])
-def test_the_narrowest_and_the_widest_encoding(open_page: OpenPage, width: str) -> None:
-    app = open_page(CHAPTER, **{"rp-width": width, "rp-offset": "-100"})
+def test_the_narrowest_and_the_widest_encoding(visits: Visits, width: str) -> None:
+    app = visits(CHAPTER, **{"rp-width": width, "rp-offset": "-100"})
     assert set(figure_names(app)) >= {"rotation", "pairs", "matrix", "residual"}
     assert f"of {width}. Red" in texts(app)
 
 
-def test_the_exercises_answer_is_true(open_page: OpenPage) -> None:
+def test_the_exercises_answer_is_true(visits: Visits) -> None:
     """44 positions are almost seven wavelengths of pair 0, and the page shows its block as the identity."""
-    app = open_page(CHAPTER, **{"rp-offset": "44", "rp-pair": "0"})
+    app = visits(CHAPTER, **{"rp-offset": "44", "rp-pair": "0"})
     assert "= 7.003 turns |" in texts(app)  # not 7: it is almost a whole number
     assert "0.9998 & 0.0177" in texts(app).replace("  ", " ")

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
-from streamlit.testing.v1 import AppTest
 
 from tests.pages.reading import drawn, finding, stands
+from tests.visits import Visits
 
-OpenPage = Callable[..., AppTest]
 CHAPTER = "relative-projection"
 
 
 @pytest.mark.parametrize("kind", ["float64", "float32", "bfloat16", "float16"])
 @pytest.mark.parametrize(("offset", "width"), [(0, 32), (-100, 4), (44, 512)])
-def test_of_rounding(open_page: OpenPage, kind: str, offset: int, width: int) -> None:
+def test_of_rounding(visits: Visits, kind: str, offset: int, width: int) -> None:
     params = {"rp-type": kind, "rp-offset": str(offset), "rp-width": str(width)}
-    app = open_page(CHAPTER, **params)
+    app = visits(CHAPTER, **params)
     stands(app)
     points, line = drawn(app, "residual")
     above = bool((points["customdata"] > line["y"][0]).any())

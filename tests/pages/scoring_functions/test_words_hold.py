@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from itertools import product
 
 import numpy as np
 import pytest
-from streamlit.testing.v1 import AppTest
 
 from tests.pages.reading import charts, drawn, finding, number, one_line, stands
+from tests.visits import Visits
 
-OpenPage = Callable[..., AppTest]
 CHAPTER = "scoring-functions"
 
 
 @pytest.mark.parametrize(("d", "keys", "seed"), [(64, 16, 0), (1, 16, 0), (4, 64, 7), (1024, 2, 3), (16, 1, 0)])
-def test_of_the_division(open_page: OpenPage, d: int, keys: int, seed: int) -> None:
-    app = open_page(CHAPTER, **{"sf-d": str(d), "sf-keys": str(keys), "sf-seed": str(seed)})
+def test_of_the_division(visits: Visits, d: int, keys: int, seed: int) -> None:
+    app = visits(CHAPTER, **{"sf-d": str(d), "sf-keys": str(keys), "sf-seed": str(seed)})
     stands(app)
     *_, plain, scaled = (trace for trace in drawn(app, "sharpness") if "fill" not in trace)
     place = list(plain["x"]).index(d)
@@ -33,9 +31,9 @@ def test_of_the_division(open_page: OpenPage, d: int, keys: int, seed: int) -> N
 
 
 @pytest.mark.parametrize(("lengths", "x", "count"), [("as drawn", 1, 6), ("all alike", -2, 12), ("as drawn", 0, 1)])
-def test_of_the_gaussian(open_page: OpenPage, lengths: str, x: int, count: int) -> None:
+def test_of_the_gaussian(visits: Visits, lengths: str, x: int, count: int) -> None:
     parameters = {"sf-lengths-of-keys": lengths, "sf-x": str(x), "sf-count": str(count)}
-    app = open_page(CHAPTER, **{"sf-section": "The Gaussian, taken apart"}, **parameters)
+    app = visits(CHAPTER, **{"sf-section": "The Gaussian, taken apart"}, **parameters)
     stands(app)
     whole, without, alone = (bars["y"] for bars in drawn(app, "kept"))
     assert whole == pytest.approx(without, abs=1e-5)
@@ -50,10 +48,10 @@ def test_of_the_gaussian(open_page: OpenPage, lengths: str, x: int, count: int) 
     ("scene", "steps", "seed"),
     [*product(("alike", "keys turned"), (0, 300), (0, 5)), ("20 against 2", 0, 0), ("20 against 2", 300, 0)],
 )
-def test_of_the_functions_compared(open_page: OpenPage, scene: str, steps: int, seed: int) -> None:
+def test_of_the_functions_compared(visits: Visits, scene: str, steps: int, seed: int) -> None:
     """A query has found its key where the largest weight of its row is on the diagonal."""
     parameters = {"sf-scene": scene, "sf-steps": str(steps), "sf-draw": str(seed)}
-    app = open_page(CHAPTER, **{"sf-section": "Functions compared"}, **parameters)
+    app = visits(CHAPTER, **{"sf-section": "Functions compared"}, **parameters)
     stands(app)
     found = {}
     for alt, traces in charts(app, "scores"):

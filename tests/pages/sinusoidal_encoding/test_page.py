@@ -10,6 +10,7 @@ import torch
 from streamlit.testing.v1 import AppTest
 
 from tests.pages.reading import claim_names, claims, components, figures, heatmap, texts
+from tests.visits import Visits
 from ui.text.numbers import localised
 from viz_core.lessons.sinusoidal_encoding.properties import nearest_rows, offset_error, similarity_by_offset
 from viz_core.positional import sinusoidal_table
@@ -28,8 +29,8 @@ def as_bytes(table: torch.Tensor) -> np.ndarray:
     return ((table.double() + 1) * 127.5).round().numpy().astype(np.uint8)
 
 
-def test_it_opens_on_the_books_table(open_page: OpenPage) -> None:
-    app = open_page(CHAPTER)
+def test_it_opens_on_the_books_table(visits: Visits) -> None:
+    app = visits(CHAPTER)
     header, pixels = heatmap(app)
     P = sinusoidal_table(60, 32, dtype=torch.float64)
     assert np.array_equal(pixels, as_bytes(P))
@@ -59,22 +60,22 @@ def test_each_control_moves_the_table(open_page: OpenPage, name: str, value: int
     assert all("material/check" in claim for claim in claims(app))
 
 
-def test_the_widest_and_longest_table_has_its_longest_wavelength(open_page: OpenPage) -> None:
-    app = open_page(CHAPTER, **{"se-d": "512", "se-n": "2000"})
+def test_the_widest_and_longest_table_has_its_longest_wavelength(visits: Visits) -> None:
+    app = visits(CHAPTER, **{"se-d": "512", "se-n": "2000"})
     assert "60,611.48" in claims(app)[1]
     assert "from 64 positions" in claims(app)[2]
     data = components(app, "heatmap")[0].bytes
     assert len(data) < 1_100_000
 
 
-def test_an_odd_width_states_what_holds(open_page: OpenPage) -> None:
-    app = open_page(CHAPTER, **{"se-d": "33"})
+def test_an_odd_width_states_what_holds(visits: Visits) -> None:
+    app = visits(CHAPTER, **{"se-d": "33"})
     assert "squared length 16 + sin²" in claims(app)[0]
     assert "the other 32 columns" in texts(app)
 
 
-def test_one_position_has_one_claim_and_says_why(open_page: OpenPage) -> None:
-    app = open_page(CHAPTER, **{"se-n": "1"})
+def test_one_position_has_one_claim_and_says_why(visits: Visits) -> None:
+    app = visits(CHAPTER, **{"se-n": "1"})
     assert claim_names(app) == ["norm"]
     assert "other checks need n of 2 or more" in texts(app)
 
@@ -94,8 +95,8 @@ def test_columns_can_be_chosen_and_outlive_a_narrow_table(open_page: OpenPage) -
     assert "Choose up to" in texts(app)
 
 
-def test_similarity_has_the_published_numbers(open_page: OpenPage) -> None:
-    app = open_page(CHAPTER, **{"open-all": "false", "se-section": "Similarity"})
+def test_similarity_has_the_published_numbers(visits: Visits) -> None:
+    app = visits(CHAPTER, **{"open-all": "false", "se-section": "Similarity"})
     curve = next(iter(curves(app).values()))
     assert curve[[1, 2, 5, 10, 20, 59]] == pytest.approx(
         [15.3136, 13.7301, 11.7774, 10.0589, 10.4709, 7.4392], abs=5e-5
@@ -108,18 +109,18 @@ def test_similarity_has_the_published_numbers(open_page: OpenPage) -> None:
     assert header["high"] == pytest.approx(16)
 
 
-def test_a_long_table_says_that_the_map_shows_its_beginning(open_page: OpenPage) -> None:
-    app = open_page(CHAPTER, **{"open-all": "false", "se-section": "Similarity", "se-n": "2000"})
+def test_a_long_table_says_that_the_map_shows_its_beginning(visits: Visits) -> None:
+    app = visits(CHAPTER, **{"open-all": "false", "se-section": "Similarity", "se-n": "2000"})
     assert "first 256 of 2,000 positions" in texts(app)
     assert len(next(iter(curves(app).values()))) == 2000
 
 
-def test_the_binary_code_says_where_the_table_is_too_slow(open_page: OpenPage) -> None:
+def test_the_binary_code_says_where_the_table_is_too_slow(visits: Visits) -> None:
     assert "no column has that speed" not in texts(
-        open_page(CHAPTER, **{"open-all": "false", "se-section": "Binary code"})
+        visits(CHAPTER, **{"open-all": "false", "se-section": "Binary code"})
     )
     assert "no column has that speed" in texts(
-        open_page(CHAPTER, **{"open-all": "false", "se-section": "Binary code", "se-d": "2"})
+        visits(CHAPTER, **{"open-all": "false", "se-section": "Binary code", "se-d": "2"})
     )
 
 
@@ -134,7 +135,7 @@ def test_the_exercise_reveals_numbers_that_are_true(open_page: OpenPage) -> None
     assert f"its cosine is {printed[0]} at 10 and {printed[1]} at 20" in texts(app)
 
 
-def test_the_code_is_sent_once_a_reader_opens_it(open_page: OpenPage) -> None:
-    assert not open_page("sinusoidal-encoding").code
-    sources = [block.value for block in open_page("sinusoidal-encoding", **{"se-code": "true"}).code]
+def test_the_code_is_sent_once_a_reader_opens_it(visits: Visits) -> None:
+    assert not visits("sinusoidal-encoding").code
+    sources = [block.value for block in visits("sinusoidal-encoding", **{"se-code": "true"}).code]
     assert any(source.startswith("def sinusoidal_table(") for source in sources)

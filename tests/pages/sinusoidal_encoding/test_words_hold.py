@@ -9,6 +9,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from tests.pages.reading import charts, components, drawn, figures, finding, heatmap, number, one_line, stands
+from tests.visits import Visits
 from viz_core.view.components import unframe
 
 OpenPage = Callable[..., AppTest]
@@ -38,8 +39,8 @@ def exact_values(app: AppTest, place: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize(("n", "d", "base"), TABLES)
-def test_of_the_table_and_the_binary_code(open_page: OpenPage, n: int, d: int, base: int) -> None:
-    app = opened(open_page, "Binary code", n, d, base)
+def test_of_the_table_and_the_binary_code(visits: Visits, n: int, d: int, base: int) -> None:
+    app = opened(visits, "Binary code", n, d, base)
     _, (_, columns) = charts(app, "code")[0]
     gaps = np.isnan(columns["z"]).any()
     assert gaps == ("no column has that speed" in one_line(app))
@@ -49,8 +50,8 @@ def test_of_the_table_and_the_binary_code(open_page: OpenPage, n: int, d: int, b
 
 
 @pytest.mark.parametrize(("n", "d", "base"), TABLES)
-def test_of_similarity(open_page: OpenPage, n: int, d: int, base: int) -> None:
-    app = opened(open_page, "Similarity", n, d, base)
+def test_of_similarity(visits: Visits, n: int, d: int, base: int) -> None:
+    app = opened(visits, "Similarity", n, d, base)
     values, (header, pixels) = exact_values(app, 1), heatmap(app, 1)
     assert (pixels.min(), pixels.max()) == (0, 255), "no part of the colour scale is for values that do not occur"
     assert header["high"] == pytest.approx(values.diagonal().max(), rel=1e-6)
@@ -63,9 +64,9 @@ def test_of_similarity(open_page: OpenPage, n: int, d: int, base: int) -> None:
         assert rises == 0
 
 
-def test_with_an_odd_width_the_badge_names_the_columns_it_measures(open_page: OpenPage) -> None:
+def test_with_an_odd_width_the_badge_names_the_columns_it_measures(visits: Visits) -> None:
     """Over whole rows, of one offset, similarity differs by 1: the badge is about the two columns that are a pair."""
-    app = opened(open_page, "Similarity", 2000, 3, 10_000)
+    app = opened(visits, "Similarity", 2000, 3, 10_000)
     assert "in the 2 paired columns similarity depends only on the offset" in one_line(app)
     assert number(app, "in whole rows it differs by up to") == pytest.approx(1.0, abs=0.01)
-    assert "bit, the lowest first" in str(figures(opened(open_page, "Binary code", 8, 4, 100))[0]["layout"])
+    assert "bit, the lowest first" in str(figures(opened(visits, "Binary code", 8, 4, 100))[0]["layout"])

@@ -12,6 +12,7 @@ from streamlit.testing.v1 import AppTest
 
 from serving.compute.slots import reset_singletons
 from tests.pages.reading import claim_names, drawn, figures, finding, number, one_line, stands, texts
+from tests.visits import Visits
 from ui.text.numbers import localised
 from ui.text.words import load_words
 from viz_core.pretrained import CHECKPOINTS, Translator, load, load_translator, shipped
@@ -38,8 +39,8 @@ def broken_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
     reset_singletons()
 
 
-def test_something_is_there_before_anything_is_typed(open_page: OpenPage, translator: Translator) -> None:
-    app = open_page("transformer")
+def test_something_is_there_before_anything_is_typed(visits: Visits, translator: Translator) -> None:
+    app = visits("transformer")
     result = translator.translate("The black cat is sleeping on my bed.")
     assert f"## {result.text}" in texts(app)
     assert f"−{-result.log_probability:.2f}" in texts(app)
@@ -54,8 +55,8 @@ def test_a_sentence_typed_is_translated(open_page: OpenPage, translator: Transla
         assert f"## {translator.translate(text).text}" in texts(app)
 
 
-def test_beam_search_is_used_when_asked_for(open_page: OpenPage, translator: Translator) -> None:
-    app = open_page("transformer", **{"t-text": "Where did you buy this book?", "t-search": "beam 4"})
+def test_beam_search_is_used_when_asked_for(visits: Visits, translator: Translator) -> None:
+    app = visits("transformer", **{"t-text": "Where did you buy this book?", "t-search": "beam 4"})
     result = translator.translate("Where did you buy this book?", beam=4)
     assert f"## {result.text}" in texts(app)
     assert any(caption.value.startswith("beam 4") for caption in app.caption)
@@ -70,8 +71,8 @@ def test_presets_come_with_the_books_bleu_and_sacrebleu(open_page: OpenPage, tra
     assert f"**{sentence_bleu(result.text, [reference]):.1f}**" in texts(app)
 
 
-def test_claims_hold_and_show_their_residual(open_page: OpenPage, translator: Translator) -> None:
-    app = open_page("transformer", **{"t-text": "Go."})
+def test_claims_hold_and_show_their_residual(visits: Visits, translator: Translator) -> None:
+    app = visits("transformer", **{"t-text": "Go."})
     claims = [m.value for m in app.markdown if m.value.startswith((":green[", ":orange["))]
     assert set(claim_names(app)) >= {"rows", "future", "leak", "cache", "walk", "twin"}
     assert all("material/check" in claim for claim in claims)
@@ -80,8 +81,8 @@ def test_claims_hold_and_show_their_residual(open_page: OpenPage, translator: Tr
     assert any(f"`{shown}`" in claim for claim in claims)
 
 
-def test_training_says_what_lower_case_costs(open_page: OpenPage, translator: Translator) -> None:
-    app = open_page("transformer", **{"t-text": "Go.", "t-section": "How it was trained"})
+def test_training_says_what_lower_case_costs(visits: Visits, translator: Translator) -> None:
+    app = visits("transformer", **{"t-text": "Go.", "t-section": "How it was trained"})
     card = translator.card
     assert f"**{card.scores['bleu_lower_case']:.1f}**" in texts(app)
     for english, french in card.training["book_strings"].items():
@@ -122,25 +123,25 @@ def test_a_missing_file_is_a_sentence(broken_checkpoint: Path, open_page: OpenPa
     assert "lacks its file model.safetensors" in texts(app)
 
 
-def test_the_models_card_is_sent_once_it_is_opened(open_page: OpenPage) -> None:
+def test_the_models_card_is_sent_once_it_is_opened(visits: Visits) -> None:
     section = {"t-text": "Go.", "t-section": "How it was trained"}
     limits = load_words("model-card")("limits.translation")
-    assert limits not in texts(open_page("transformer", **section))
-    assert limits in texts(open_page("transformer", **section, **{"t-card": "true"}))
+    assert limits not in texts(visits("transformer", **section))
+    assert limits in texts(visits("transformer", **section, **{"t-card": "true"}))
 
 
 @pytest.mark.parametrize("text", ["Go.", "The black cat is sleeping on my bed."])
-def test_of_lengths_through_the_encoder(open_page: OpenPage, text: str) -> None:
-    app = open_page("transformer", **{"t-text": text, "t-section": "Inside the encoder"})
+def test_of_lengths_through_the_encoder(visits: Visits, text: str) -> None:
+    app = visits("transformer", **{"t-text": text, "t-section": "Inside the encoder"})
     stands(app)
     main = drawn(app, "depth")[0]["y"]  # embedding, scaled, with its position, then after each normalisation
     assert number(app, "takes the embedding's length from") == pytest.approx(main[0], abs=0.06)
     assert number(app, "with its position a token has length") == pytest.approx(main[2], abs=0.06)
 
 
-def test_of_the_tree_of_beam_search(open_page: OpenPage) -> None:
+def test_of_the_tree_of_beam_search(visits: Visits) -> None:
     """Beam search could be chosen, and no beam was shown."""
-    app = open_page("transformer", **{"t-text": "Go."})
+    app = visits("transformer", **{"t-text": "Go."})
     stands(app)
     assert finding(app, "The beam keeps greedy search's words until step 5", "Both searches find the same")
     assert "| beam | Mon frère a poli l'argent. | -4.65 | -1.99 |" in one_line(app)
@@ -149,13 +150,13 @@ def test_of_the_tree_of_beam_search(open_page: OpenPage) -> None:
     assert "poursui<br>−6.00" in nodes["pruned"]["text"]
     assert "&lt;eos&gt;<br>−4.65" in nodes["ended"]["text"]
     assert len(nodes["kept"]["text"]) + len(nodes["ended"]["text"]) == 9 * 4
-    own = open_page("transformer", **{"t-text": "Go.", "t-tree": "own"})
+    own = visits("transformer", **{"t-text": "Go.", "t-tree": "own"})
     assert not finding(own, "The beam keeps greedy", "Both searches find the same")
 
 
-def test_of_one_value_that_would_flatten_all_others(open_page: OpenPage) -> None:
+def test_of_one_value_that_would_flatten_all_others(visits: Visits) -> None:
     """Lengths from 1.4 to 405 are drawn on a logarithmic axis."""
-    app = open_page("transformer", **{"t-section": "Inside the encoder"})
+    app = visits("transformer", **{"t-section": "Inside the encoder"})
     layout = figures(app, "depth")[0]["layout"]
     lengths = [length for trace in drawn(app, "depth") for length in trace["y"]]
     assert max(lengths) > 100 * min(lengths)
@@ -163,9 +164,9 @@ def test_of_one_value_that_would_flatten_all_others(open_page: OpenPage) -> None
     assert min(layout["yaxis"]["tickvals"]) < 2 < 100 < max(layout["yaxis"]["tickvals"])
 
 
-def test_of_heads_that_moved_a_logit(open_page: OpenPage) -> None:
+def test_of_heads_that_moved_a_logit(visits: Visits) -> None:
     """The answer was the feed-forward net or the bias, among sixty unsorted bars."""
-    app = open_page("transformer", **{"t-text": "I'm home.", "t-section": "Through the layers"})
+    app = visits("transformer", **{"t-text": "I'm home.", "t-section": "Through the layers"})
     stands(app)
     bars = drawn(app, "split")[0]
     assert list(bars["x"]) == sorted(bars["x"], reverse=True)
@@ -179,9 +180,9 @@ def test_of_heads_that_moved_a_logit(open_page: OpenPage) -> None:
     assert number(app, "mean probability") < 20 < 80 < number(app, "layer 3 raises it to")
 
 
-def test_of_heads_that_align(open_page: OpenPage) -> None:
+def test_of_heads_that_align(visits: Visits) -> None:
     """A head that looks at the source of the word just read was said to pair the words."""
-    app = open_page("transformer", **{"t-text": "Go.", "t-section": "How it was trained"})
+    app = visits("transformer", **{"t-text": "Go.", "t-section": "How it was trained"})
     stands(app)
     measured = load("transformer-en-fr").card.training["alignments"]
     best = {}

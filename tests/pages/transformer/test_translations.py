@@ -15,6 +15,7 @@ from benchmarks.view_bytes import decode_view
 from pages.transformer.decoding import percent, table_of_words
 from pages.transformer.heads import words_changed
 from tests.pages.reading import badges, components, drawn, finding, number, stands, texts
+from tests.visits import Visits
 from ui.compute.heads import HeadImportance, HeadImportances, head_importance
 from ui.text.words import ENGLISH, load_words
 from viz_core.maps.alignments import best_aligner
@@ -212,9 +213,9 @@ def test_a_model_that_nobody_measured_says_how(open_page: OpenPage, monkeypatch:
     [("cross.2.5", "decoder.2.cross", 5, -1), ("decoder-self.1.0", "decoder.1.self", 0, 0)],
 )
 def test_weights_beside_what_they_carry(
-    open_page: OpenPage, translator: Translator, head: str, site: str, number_of_head: int, mark: int
+    visits: Visits, translator: Translator, head: str, site: str, number_of_head: int, mark: int
 ) -> None:
-    app = open_page("transformer", **{"t-text": TEXT, "head": head, "t-section": "Weights and what they carry"})
+    app = visits("transformer", **{"t-text": TEXT, "head": head, "t-section": "Weights and what they carry"})
     stands(app)
     result = translator.translate(TEXT)
     with record(values=True) as trace:
@@ -245,15 +246,15 @@ def test_weights_beside_what_they_carry(
     assert rests == (weights_of_mark - shares_of_mark >= 0.01)
 
 
-def test_vectors_of_one_length_leave_the_mark_no_place_to_rest(open_page: OpenPage) -> None:
+def test_vectors_of_one_length_leave_the_mark_no_place_to_rest(visits: Visits) -> None:
     parameters = {"t-text": TEXT, "t-break-contributions": "vectors of one length"}
-    app = open_page("transformer", **parameters)
+    app = visits("transformer", **parameters)
     failed = [claim for claim, holds in badges(app).items() if not holds]
     assert ["more weight than length" in claim for claim in failed] == [True]
 
 
-def test_the_view_shows_what_keys_bring_in_place_of_weights(open_page: OpenPage, translator: Translator) -> None:
-    app = open_page("transformer", **{"t-text": "Go.", "head": "cross.2.2", "t-quantity": "contributions"})
+def test_the_view_shows_what_keys_bring_in_place_of_weights(visits: Visits, translator: Translator) -> None:
+    app = visits("transformer", **{"t-text": "Go.", "head": "cross.2.2", "t-quantity": "contributions"})
     stands(app)
     result = translator.translate("Go.")
     with record(values=True) as trace:
@@ -268,9 +269,9 @@ def test_the_view_shows_what_keys_bring_in_place_of_weights(open_page: OpenPage,
     assert "that its head adds to a query" in texts(app)
 
 
-def test_the_view_shows_lengths_on_one_scale(open_page: OpenPage, translator: Translator) -> None:
+def test_the_view_shows_lengths_on_one_scale(visits: Visits, translator: Translator) -> None:
     """Shares of a row hide that some rows get much less than others."""
-    app = open_page("transformer", **{"t-text": "Go.", "head": "cross.2.2", "t-quantity": "lengths"})
+    app = visits("transformer", **{"t-text": "Go.", "head": "cross.2.2", "t-quantity": "lengths"})
     stands(app)
     result = translator.translate("Go.")
     with record(values=True) as trace:

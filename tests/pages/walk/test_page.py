@@ -9,6 +9,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from tests.pages.reading import components, texts
+from tests.visits import Visits
 from viz_core.view.components import unframe
 
 OpenPage = Callable[..., AppTest]
@@ -27,8 +28,8 @@ def header(app: AppTest) -> dict[str, Any]:
         ("picture", ["encoder"], "ankle boot"),
     ],
 )
-def test_each_model_walks(open_page: OpenPage, kind: str, stacks: list[str], written: str | None) -> None:
-    sent = header(open_page("walk", **{"w-model": kind}))
+def test_each_model_walks(visits: Visits, kind: str, stacks: list[str], written: str | None) -> None:
+    sent = header(visits("walk", **{"w-model": kind}))
     assert [stack["name"] for stack in sent["stacks"]] == stacks
     chosen = [choice["chosen"] for choice in sent["choices"]]
     assert written is None or written in chosen
@@ -36,8 +37,8 @@ def test_each_model_walks(open_page: OpenPage, kind: str, stacks: list[str], wri
     assert all(choice["before"] is None for choice in sent["choices"])
 
 
-def test_edits_of_a_link_are_made_and_compared(open_page: OpenPage) -> None:
-    sent = header(open_page("walk", **{"walk-edits": "off_decoder.0.self_0~hide_decoder.1.self_3_0"}))
+def test_edits_of_a_link_are_made_and_compared(visits: Visits) -> None:
+    sent = header(visits("walk", **{"walk-edits": "off_decoder.0.self_0~hide_decoder.1.self_3_0"}))
     assert sent["edits"] == [["off", "decoder.0.self", "0"], ["hide", "decoder.1.self", "3", "0"]]
     assert sent["choices"][0]["before"]["chosen"]
 
@@ -53,14 +54,14 @@ def test_edits_of_a_link_are_made_and_compared(open_page: OpenPage) -> None:
         "hide_decoder.0.self_9999_0",
     ],
 )
-def test_edits_that_cannot_be_made_are_left_out(open_page: OpenPage, edits: str) -> None:
-    sent = header(open_page("walk", **{"walk-edits": edits}))
+def test_edits_that_cannot_be_made_are_left_out(visits: Visits, edits: str) -> None:
+    sent = header(visits("walk", **{"walk-edits": edits}))
     assert sent["edits"] == []
 
 
 @pytest.mark.parametrize("place", ["softmax.0.2.0.0~1~2~~stage", "softmax.0.99.0.0~~~~", "x", "....~", "softmax.0.-1"])
-def test_a_place_opens_its_block_or_the_first(open_page: OpenPage, place: str) -> None:
-    sent = header(open_page("walk", **{"walk-at": place}))
+def test_a_place_opens_its_block_or_the_first(visits: Visits, place: str) -> None:
+    sent = header(visits("walk", **{"walk-at": place}))
     assert sent["block"] == ([0, 2] if ".2." in place else [0, 0])
     assert sent["state"] == place
 
@@ -78,8 +79,8 @@ def test_the_text_before_the_last_change_is_compared(open_page: OpenPage) -> Non
     assert " ".join(header(app)["outcomes"]["before"]["text"][1:]) == "The little boy", "nothing was read between"
 
 
-def test_a_temperature_is_compared_with_none(open_page: OpenPage) -> None:
-    plain, cold = header(open_page("walk")), header(open_page("walk", **{"w-temperature": "0.5"}))
+def test_a_temperature_is_compared_with_none(visits: Visits) -> None:
+    plain, cold = header(visits("walk")), header(visits("walk", **{"w-temperature": "0.5"}))
     assert cold["outcomes"]["before"]["words"] == [
         [choice["chosen"], max(choice["probabilities"])] for choice in plain["choices"]
     ]
@@ -88,13 +89,13 @@ def test_a_temperature_is_compared_with_none(open_page: OpenPage) -> None:
 
 
 @pytest.mark.parametrize("was", ["", "The little girl", "a " * 9_999])
-def test_a_text_of_a_link_that_cannot_be_compared_is_left_out(open_page: OpenPage, was: str) -> None:
-    app = open_page("walk", **{"walk-was": was})
+def test_a_text_of_a_link_that_cannot_be_compared_is_left_out(visits: Visits, was: str) -> None:
+    app = visits("walk", **{"walk-was": was})
     assert header(app)["outcomes"] is None
     assert "walk-was" not in app.query_params
 
 
-def test_an_empty_text_is_explained(open_page: OpenPage) -> None:
-    app = open_page("walk", **{"w-model": "translator", "w-text": " "})
+def test_an_empty_text_is_explained(visits: Visits) -> None:
+    app = visits("walk", **{"w-model": "translator", "w-text": " "})
     assert not components(app, "walk")
     assert "There is nothing to translate" in texts(app)
