@@ -1,15 +1,21 @@
-"""Hulls and cones by hand, and against sampled weights."""
+"""Weights in the plane: hulls and cones by hand and against sampled weights, the figure, numbers as they are typed."""
 
 from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pages.queries_keys_values.figures import cone_arcs, convex_hull, distance_to_cone, distance_to_hull
+from pages.queries_keys_values.figures import cone_arcs, convex_hull, distance_to_cone, distance_to_hull, weights_figure
+from pages.queries_keys_values.plane_figures import plane_figure
+from pages.queries_keys_values.weights_plane import read_number
+from ui.text.words import load_words
+from ui.widgets.figure_style import KEYS, QUERIES, VALUES
+from viz_core.lessons.queries_keys_values.lookup import CASES, soft_lookup
 
 PI = math.pi
 points = st.lists(st.tuples(st.integers(-4, 4), st.integers(-4, 4)), min_size=1, max_size=6)
@@ -108,3 +114,97 @@ def test_distances_by_hand() -> None:
 def test_no_points_have_no_hull() -> None:
     with pytest.raises(ValueError, match="points: expected at least one, got none"):
         convex_hull(torch.empty(0, 2))
+
+
+LABELS = load_words("queries-keys-values", "en").group("figure")
+POINTS = np.array([[0.0, 2.0], [2.0, 2.0], [2.0, 0.0]])
+WEIGHTS = np.array([0.5, 0.25, 0.25])
+
+
+def traces(points: np.ndarray, weights: np.ndarray, case: str) -> dict:
+    return {trace.name: trace for trace in plane_figure(points, weights, case, LABELS).data}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_output_is_the_last_of_the_steps(case: str) -> None:
+    drawn = traces(POINTS, WEIGHTS, case)
+    output, steps = drawn[LABELS["output"]], drawn[LABELS["steps"]]
+    assert (output.x[0], output.y[0]) == (1.0, 1.5)
+    assert list(zip(steps.x.tolist(), steps.y.tolist(), strict=True)) == [(0, 0), (0, 1), (0.5, 1.5), (1, 1.5)]
+    assert output.marker.color == QUERIES
+    assert drawn[LABELS["values"]].marker.color == VALUES
+    assert LABELS[case] in drawn
+
+
+def test_the_hull_closes() -> None:
+    hull = traces(POINTS, WEIGHTS, "convex")[LABELS["convex"]]
+    corners = list(zip(hull.x.tolist(), hull.y.tolist(), strict=True))
+    assert corners[0] == corners[-1]
+    assert set(corners) == {(0, 2), (2, 2), (2, 0)}
+    assert hull.fill == "toself"
+
+
+def test_the_cone_starts_at_the_origin_and_leaves_the_picture() -> None:
+    figure = plane_figure(POINTS, WEIGHTS, "non-negative", LABELS)
+    cone = figure.data[0]
+    assert (cone.x[0], cone.y[0]) == (0, 0)
+    assert cone.x.min() >= 0
+    assert cone.y.min() >= -1e-6
+    assert cone.x.max() > figure.layout.xaxis.range[1]
+    assert cone.y.max() > figure.layout.yaxis.range[1]
+
+
+def test_a_line_of_values_spans_a_line() -> None:
+    on_a_line = np.array([[1.0, 1.0], [2.0, 2.0]])
+    rays = [t for t in plane_figure(on_a_line, np.array([1.0, 0.0]), "free", LABELS).data if t.name == LABELS["free"]]
+    assert len(rays) == 2
+    for ray in rays:
+        np.testing.assert_allclose(ray.x, ray.y, rtol=1e-5, atol=1e-5)
+        assert ray.fill is None
+
+
+def test_the_mean_and_the_values_are_places() -> None:
+    mean = traces(POINTS, WEIGHTS, "uniform")[LABELS["uniform"]]
+    np.testing.assert_allclose([mean.x[0], mean.y[0]], [4 / 3, 4 / 3], rtol=1e-6)
+    assert len(traces(POINTS, WEIGHTS, "one-hot")[LABELS["one-hot"]].x) == 3
+
+
+def test_one_value_at_the_origin_still_has_a_picture() -> None:
+    for case in CASES:
+        figure = plane_figure(np.zeros((1, 2)), np.ones(1), case, LABELS)
+        assert figure.layout.xaxis.range[0] < 0 < figure.layout.xaxis.range[1]
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("0.25", 0.25),
+        (" 3 ", 3),
+        ("0,25", 0.25),
+        ("−1", -1),
+        ("1/4", 0.25),
+        ("-1/4", -0.25),
+        ("1e2", 100),
+        ("1e7", None),
+        ("abc", None),
+        ("", None),
+        ("1/0", None),
+        ("1/2/3", None),
+        ("nan", None),
+        ("inf", None),
+        ("inf/inf", None),
+    ],
+)
+def test_numbers_as_they_are_typed(text: str, value: float | None) -> None:
+    assert read_number(text, 1e6) == value
+
+
+def test_a_bar_for_every_key_even_where_keys_are_alike() -> None:
+    weights = soft_lookup(["Li"], ["Li", "Li", "<b>"], 0.2)[0].numpy()
+    figure = weights_figure(weights, [("Li", "Mu"), ("Li", "Ma"), ("<b>", "x" * 40)], LABELS)
+    bars = figure.data[0]
+    np.testing.assert_allclose(bars.x, weights, rtol=1e-6)
+    assert bars.x.dtype == np.float32
+    assert bars.marker.color == KEYS
+    assert list(figure.layout.yaxis.ticktext) == ["Li → Mu", "Li → Ma", "&lt;b&gt; → xxxxxxxxxxxxxxx…"]
+    assert bars.customdata[2].endswith("x" * 40)

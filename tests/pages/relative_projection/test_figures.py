@@ -1,17 +1,28 @@
-"""The relative projection's figures show the library's numbers."""
+"""Figures of the rotation: clock hands, blocks and residuals show the numbers of the library."""
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 import plotly.graph_objects as go
 import pytest
 import torch
 
-from pages.relative_projection.figures import lift_zeros, matrix_figure, residual_figure
+from pages.relative_projection.figures import (
+    arc,
+    in_turns,
+    lift_zeros,
+    matrix_figure,
+    pairs_figure,
+    residual_figure,
+    rotation_figure,
+    shown_pairs,
+)
 from ui.text.words import load_words
-from ui.widgets.figure_style import SIGNED_SCALE
+from ui.widgets.figure_style import KEYS, QUERIES, SIGNED_SCALE
 from viz_core.lessons.relative_projection.proof import projection_residual
-from viz_core.positional import relative_projection
+from viz_core.positional import angular_frequencies, relative_projection, sinusoidal_table
 
 LABELS = load_words("relative-projection", "en").group("figure")
 
@@ -59,3 +70,86 @@ def test_zeros_are_lifted_below_everything_else() -> None:
     assert floor == pytest.approx(1e-10)
     np.testing.assert_allclose(lifted, [1e-10, 3e-9, 1.0], rtol=1e-6)
     assert np.isnan(lift_zeros(np.array([np.nan, 1.0]))[0][0])
+
+
+WORDS = load_words("relative-projection", "en")
+ROTATION_LABELS = WORDS.group("figure") | {"turn": WORDS("figure.turn", degrees="0.0", turns="0")}
+
+
+@pytest.fixture
+def hands() -> np.ndarray:
+    """(positions, pairs, 2) of a table of width 8."""
+    return sinusoidal_table(40, 8).unflatten(1, (-1, 2)).numpy()
+
+
+def test_hands_and_ring_are_rows_of_the_table(hands: np.ndarray) -> None:
+    projected = (
+        (relative_projection(5, 8).float() @ torch.from_numpy(hands[3].flatten())).unflatten(0, (-1, 2))[1].numpy()
+    )
+    turn = float(5 * angular_frequencies(8)[1])
+    figure = rotation_figure(hands[3:9, 1], projected, turn, 3, 1, ROTATION_LABELS)
+    tips = {
+        trace.line.color: (trace.x[-1], trace.y[-1]) for trace in figure.data if trace.line.color in (QUERIES, KEYS)
+    }
+    assert tips[QUERIES] == pytest.approx(hands[3, 1])
+    assert tips[KEYS] == pytest.approx(hands[8, 1])
+    ring = next(trace for trace in figure.data if trace.name == "M p<sub>3</sub>")
+    assert (ring.x[0], ring.y[0]) == pytest.approx(hands[8, 1], abs=1e-6)
+    assert figure.layout.xaxis.title.text == "dimension 2: sine"
+    assert figure.layout.yaxis.title.text == "dimension 3: cosine"
+    assert figure.layout.yaxis.scaleanchor == "x"
+
+
+def test_going_back_counts_positions_down(hands: np.ndarray) -> None:
+    figure = rotation_figure(hands[9:5:-1, 0], hands[6, 0], -3.0, 9, 0, ROTATION_LABELS)
+    between = next(trace for trace in figure.data if trace.name == ROTATION_LABELS["between"])
+    assert between.customdata.tolist() == [9, 8, 7, 6]
+    assert [note.text for note in figure.layout.annotations] == ["<b>p<sub>9</sub></b>", "<b>p<sub>6</sub></b>"]
+
+
+def test_no_offset_draws_both_hands_and_no_arrow(hands: np.ndarray) -> None:
+    figure = rotation_figure(hands[4:5, 2], hands[4, 2], 0.0, 4, 2, ROTATION_LABELS)
+    turn = next(trace for trace in figure.data if trace.name == "rotation: 0.0° = 0 turns")
+    assert max(turn.marker.size) == 0
+    first, second = figure.layout.annotations
+    assert math.dist((first.x, first.y), (second.x, second.y)) > 0.3  # their names do not cover each other
+
+
+@pytest.mark.parametrize("turn", [0.0, 0.3, -2.0, 6.0, 20.0, -100.0])
+def test_an_arc_runs_from_one_hand_to_the_other(turn: float) -> None:
+    points = arc(np.array([math.sin(0.7), math.cos(0.7)]), turn)
+    radius = np.linalg.norm(points, axis=1)
+    expected = [math.sin(0.7 + turn), math.cos(0.7 + turn)]
+    np.testing.assert_allclose(points[0] / radius[0], [math.sin(0.7), math.cos(0.7)], atol=1e-6)
+    np.testing.assert_allclose(points[-1] / radius[-1], expected, atol=1e-5)
+    assert radius.max() < 1
+    assert (np.diff(radius) > -1e-6).all()
+
+
+def test_every_pair_is_drawn_with_its_angle(hands: np.ndarray) -> None:
+    turns = (5 * angular_frequencies(8)).numpy()
+    figure = pairs_figure(hands[3], hands[8], turns, range(4), 2, ROTATION_LABELS)
+    names = next(trace for trace in figure.data if trace.mode == "text")
+    assert list(names.text) == ["0", "1", "2", "3"]
+    np.testing.assert_allclose(names.customdata, np.degrees(turns), rtol=1e-6)
+    for name, row in ((ROTATION_LABELS["from"], hands[3]), (ROTATION_LABELS["to"], hands[8])):
+        trace = next(trace for trace in figure.data if trace.name == name)
+        drawn = np.stack([trace.x, trace.y], axis=1).reshape(4, 3, 2)  # centre, tip, gap
+        np.testing.assert_allclose(drawn[:, 1] - drawn[:, 0], row, atol=1e-6)
+
+
+def test_at_most_36_pairs_with_the_fastest_the_slowest_and_the_chosen() -> None:
+    assert shown_pairs(16, 3) == list(range(16))
+    for chosen in (0, 1, 100, 254, 255):
+        shown = shown_pairs(256, chosen)
+        assert len(set(shown)) == 36
+        assert shown == sorted(shown)
+        assert chosen in shown
+        assert shown[0] <= 1
+        assert shown[-1] >= 254
+
+
+def test_nearly_seven_turns_are_told_from_seven() -> None:
+    assert in_turns(44.0) == "7.003"  # the first pair, at offset 44
+    assert in_turns(14 * math.pi) == "7.000"
+    assert in_turns(-0.25 * math.pi) == "−0.125"

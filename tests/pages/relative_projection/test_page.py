@@ -9,7 +9,7 @@ import pytest
 import torch
 from streamlit.testing.v1 import AppTest
 
-from tests.pages.reading import claim_names, figure_names, marks
+from tests.pages.reading import claim_names, drawn, figure_names, finding, marks, stands
 from tests.visits import Visits
 from ui.text.numbers import localised
 from viz_core.lessons.relative_projection.proof import projection_residual, proof_lines, transpose_residual
@@ -113,3 +113,14 @@ def test_the_exercises_answer_is_true(visits: Visits) -> None:
     app = visits(CHAPTER, **{"rp-offset": "44", "rp-pair": "0"})
     assert "= 7.003 turns |" in texts(app)  # not 7: it is almost a whole number
     assert "0.9998 & 0.0177" in texts(app).replace("  ", " ")
+
+
+@pytest.mark.parametrize("kind", ["float64", "float32", "bfloat16", "float16"])
+@pytest.mark.parametrize(("offset", "width"), [(0, 32), (-100, 4), (44, 512)])
+def test_of_rounding(visits: Visits, kind: str, offset: int, width: int) -> None:
+    params = {"rp-type": kind, "rp-offset": str(offset), "rp-width": str(width)}
+    app = visits(CHAPTER, **params)
+    stands(app)
+    points, line = drawn(app, "residual")
+    above = bool((points["customdata"] > line["y"][0]).any())
+    assert finding(app, "No point is above the line", "Points are above the line") is not above

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from pages.scoring_functions.figures import mask_figure, plane_figure, softmax_figure, terms_figure
+from pages.scoring_functions.figures import mask_figure, number_grid, plane_figure, softmax_figure, terms_figure
 from pages.scoring_functions.scaling_figures import histogram_figure, sharpness_figure, spread_figure
 from ui.text.words import load_words
 from viz_core.lessons.scoring_functions.mask_variants import MASK_VARIANTS, run_variant
@@ -87,3 +87,24 @@ def test_the_plane_and_the_weights() -> None:
     assert len(lines) == 2
     bars = softmax_figure({"gaussian": weights, "dot": weights[::-1]}, LABELS).data
     np.testing.assert_allclose(bars[1].y, [0.2, 0.8], rtol=1e-6)
+
+
+def test_a_grid_of_numbers_with_masked_cells() -> None:
+    values = np.array([[0.25, 0.75, 0.0], [-0.0001, 1.0, np.nan]], dtype=np.float32)
+    shown = np.array([[True, True, False], [True, True, True]])
+    figure = number_grid(values, ["a", "b"], ["1", "2", "3"], "key", "query", shown=shown)
+    cells, masked = figure.data
+    assert cells.z.dtype == np.float32
+    np.testing.assert_array_equal(np.isnan(cells.z), [[False, False, True], [False, False, True]])
+    assert [list(row) for row in cells.text] == [["0.250", "0.750", ""], ["0.000", "1.000", ""]]  # no minus zero
+    assert [list(row) for row in masked.text] == [["", "", "0"], ["", "", ""]]  # NaN is not a zero
+    assert (cells.zmin, cells.zmax) == (0, 1)
+    assert list(figure.layout.yaxis.range) == [1.5, -0.5]  # first row on top
+    assert figure.layout.xaxis.title.text == "key"
+
+
+def test_signed_values_are_coloured_around_zero() -> None:
+    figure = number_grid(np.array([[-2.0, 1.0]], dtype=np.float32), ["a"], ["1", "2"], "", "", limit=2.0)
+    (cells,) = figure.data
+    assert (cells.zmin, cells.zmax) == (-2.0, 2.0)
+    assert list(cells.text[0]) == ["−2.000", "1.000"]
