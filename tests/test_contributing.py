@@ -97,7 +97,8 @@ def test_a_chapter_is_added(tmp_path: Path) -> None:
         if language != "en":
             shutil.copy(text / "en" / f"{name}.md", text / language)
         add_words(tmp_path, language, "home", {f"teaser.{name}": "Temperature", f"alt.{name}": "Bars"})
-        question = "**Temperature** What does it do?\n- [x] It scales\n- [ ] Nothing\n  > It scales."
+        wrong = "".join(f"- [ ] {answer}\n  > It scales.\n" for answer in ("Nothing", "It shifts"))
+        question = f"**Temperature** What does it do?\n- [x] It scales\n{wrong}> The weights change."
         add_words(tmp_path, language, "review", {f"{name}.{number}": question for number in (1, 2)})
     tests = tmp_path / "tests" / "pages" / "softmax_temperature"
     tests.mkdir()
