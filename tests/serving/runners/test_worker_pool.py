@@ -301,25 +301,32 @@ def test_sentences_that_wait_are_translated_together(batches: Batches) -> None:
     assert len(found) == 19
 
 
-def test_a_batch_goes_on_as_long_as_one_wants_it(batches: Batches) -> None:
+def test_a_batch_goes_on_as_long_as_one_wants_it(batches: Batches, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker_pool, "_STEP", 0.02)
     one, found = ThreadWorker(), dict[str, Any]()
-    lost = threading.Event()
+    gone = {name: threading.Event() for name in ("first", "lost")}
 
-    def check() -> None:
-        if lost.is_set():
-            raise AbandonedError("test")
+    def leaving(name: str) -> Callable[[], None]:
+        def check() -> None:
+            if gone[name].is_set():
+                raise AbandonedError(name)
 
-    first = ask(one, "first", found, check)
+        return check
+
+    first = ask(one, "first", found, leaving("first"))
     assert batches.begun.wait(60)
-    both = [ask(one, "lost", found, check), ask(one, "wanted", found)]
+    lost, wanted = ask(one, "lost", found, leaving("lost")), ask(one, "wanted", found)
     eventually(lambda: len(one._waiting) == 2)
     batches.begun.clear()
-    lost.set()  # the first ends: nobody waits for it
+    gone["first"].set()  # nobody waits for it, so it ends
     first.join(60)
     assert batches.begun.wait(60)
+    gone["lost"].set()
+    lost.join(60)
+    time.sleep(0.3)  # many looks at who still waits
     batches.go_on.set()
-    for thread in both:
-        thread.join(60)
+    wanted.join(60)
+    assert batches.batches == [1, 2]
     assert found["wanted"] == "wanted"
     assert isinstance(found["first"], AbandonedError)
     assert isinstance(found["lost"], AbandonedError)
