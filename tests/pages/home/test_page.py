@@ -46,7 +46,6 @@ def test_on_a_fresh_server_nobody_waits_for_torch() -> None:
     code = """
 import sys
 from streamlit.testing.v1 import AppTest
-from tests.visits import Visits
 app = AppTest.from_file("ui/app/main.py", default_timeout=60).run()
 assert not app.exception and len(app.get("image")) > 10
 print({"torch", "pandas", "transformers"} & set(sys.modules), app.sidebar.markdown[0].value)
