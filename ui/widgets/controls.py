@@ -51,7 +51,6 @@ class Controls:
         """Draw a number input; return its number, an integer if `low` is one."""
         widget: Callable[..., float] = partial(st.number_input, min_value=low, max_value=high, value=default, step=step)
         if is_infinite(st.query_params.get(self.key(name))):  # Streamlit fails at infinity where it expects an integer
-            del st.query_params[self.key(name)]
             widget = partial(_without_binding, widget)
         return self._bound(name, widget, allowed=(low, high))
 
@@ -309,6 +308,7 @@ class Controls:
 
 
 def _without_binding(widget: Callable[..., float], label: str, *, key: str, bind: str) -> float:  # noqa: ARG001
+    del st.query_params[key]
     return widget(label, key=key)
 
 
