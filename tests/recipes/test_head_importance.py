@@ -89,6 +89,8 @@ def test_every_head_is_weighed_and_a_stopped_run_goes_on(
     assert unfinished.heads[2].without is None
     assert main(command) == 0
     assert len(calls) == 4 + 1 + 2 * 4 - 2
+    closed = [call["encoder.0.self"][0].heads for call in calls[-4:]]  # each head alone: the others are off
+    assert closed == [(1, 2, 3), (0, 2, 3), (0, 1, 3), (0, 1, 2)]
     assert "8/8" not in capsys.readouterr().out, "two were done before"
     found = read_importance(mine / TINY, card)
     assert found is not None

@@ -30,7 +30,7 @@ class StoppedError(Exception):
     """The process ends."""
 
 
-@pytest.mark.parametrize("stop", [1, 4])
+@pytest.mark.parametrize("stop", [1, 5])
 def test_an_interrupted_scan_goes_on_and_equals_an_uninterrupted_one(
     model: HubModel, tmp_path: Path, stop: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
