@@ -17,8 +17,8 @@ from static_site.model_pages import ModelPage, add_model, common_data
 from static_site.pages import Words, plain_text, read_words
 from static_site.translator_graph import gated, projections
 from viz_core.attention.multi_head import MultiHeadAttention
+from viz_core.images.drawn import FOLDER, GARMENTS, SCENES
 from viz_core.images.open_image import MAX_BYTES, MAX_PIXELS
-from viz_core.images.samples import FOLDER, GARMENTS, SCENES
 from viz_core.models.vit import ViT, ViTBlock
 from viz_core.pretrained import ImageClassifier, load
 from viz_core.view.components import group_labels, read_component

@@ -17,8 +17,8 @@ from playwright.sync_api import Page, expect
 from benchmarks.static_site import packing, unpack, wait_until_ready
 from tests.browser.accessibility import check_everyone_can_use_it, check_first_visit, check_it_fits
 from ui.widgets.walk import encode_walk
+from viz_core.images.drawn import drawn_picture
 from viz_core.images.open_image import open_picture
-from viz_core.images.samples import drawn_picture
 from viz_core.lab.walk import walk_translation
 from viz_core.lab.walk_records import Edits, Walk
 from viz_core.pretrained import ImageClassifier, Translator, load

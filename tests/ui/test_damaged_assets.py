@@ -21,8 +21,7 @@ from ui.chapter import source_cards as book
 from ui.chapter import tour
 from ui.text.markdown import unescape
 from viz_core.hub import HubError, load_hub
-from viz_core.images import samples as drawn
-from viz_core.images import samples as fashion_mnist
+from viz_core.images import drawn, fashion_mnist
 from viz_core.pretrained import samples
 from viz_core.runtime.assets import ASSETS, AssetError, reading
 from viz_core.view import components

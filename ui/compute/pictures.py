@@ -13,8 +13,8 @@ from serving.requests.request import Picture
 from serving.requests.shipped import ClassificationRequest
 from ui.compute.models import lab_vision_model, map_groups, run
 from ui.compute.slots import cached
+from viz_core.images.drawn import drawn_picture
 from viz_core.images.open_image import PictureError
-from viz_core.images.samples import drawn_picture
 from viz_core.maps.contributions import ContributionKind
 from viz_core.pretrained import Classification
 from viz_core.pretrained.picture_model import PictureModel

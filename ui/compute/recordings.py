@@ -10,8 +10,8 @@ from io import BytesIO
 from serving.decoding.files import check_bytes, decode_sound
 from serving.requests.request import TONES, SoundInput, VideoInput
 from ui.compute.slots import cached
+from viz_core.images.drawn import drawn_picture
 from viz_core.images.open_image import PictureError
-from viz_core.images.samples import drawn_picture
 from viz_core.sounds.open_sound import SoundError
 from viz_core.sounds.sound import Sound, tone_sequence
 

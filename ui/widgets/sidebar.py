@@ -19,7 +19,7 @@ from ui.text.words import (
     preferred_language,
 )
 from ui.widgets.component import component
-from viz_core.images.samples import GARMENTS, SCENES
+from viz_core.images.drawn import GARMENTS, SCENES
 from viz_core.pretrained.samples import sentence
 
 _SELECT = "language-switch"

@@ -11,7 +11,8 @@ from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor
 
-from viz_core.images.samples import GARMENTS, SCENES, drawn_picture, shipped_pictures
+from viz_core.images.drawn import GARMENTS, SCENES, drawn_picture
+from viz_core.images.fashion_mnist import shipped_pictures
 from viz_core.maps.distance import check_tokens, mean_attention_distance
 from viz_core.maps.measures import attention_entropy
 from viz_core.maps.rollout import HeadFusion, attention_rollout, fuse_heads

@@ -1,13 +1,10 @@
-"""Sample sentences with reference translations, and the texts and pictures of scans of heads."""
+"""Sample sentences with reference translations."""
 
 import json
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from PIL import Image
-
-from viz_core.images.samples import GARMENTS, SCENES, drawn_picture, shipped_pictures
 from viz_core.runtime.assets import ASSETS, reading
 
 _SENTENCES = ASSETS / "samples" / "sentences.json"
@@ -60,38 +57,3 @@ def _read(path: Path) -> tuple[Sample, ...]:
 def sentence(sample_id: str) -> str:
     """Return the English of a sample."""
     return {sample.id: sample.english for sample in sentences()}[sample_id]
-
-
-SETS = ("narrow", "broad")
-_NARROW = 120
-_BROAD = ASSETS / "heads" / "broad.txt"
-
-
-def scan_inputs(which: str, pictures: bool = False) -> tuple[str, ...]:
-    """Return texts, or names of pictures for `scan_picture`.
-
-    Narrow texts are held-out sentences as the shipped models were trained on; broad ones are passages of this project's
-    README, licence, guide and code, as they were when they were chosen. Narrow pictures are test pictures of
-    Fashion-MNIST; broad ones are drawn garments and scenes.
-
-    Args:
-        which: one of `SETS`.
-
-    Raises:
-        ValueError: if it is another.
-    """
-    if which not in SETS:
-        raise ValueError(f"which: expected one of {', '.join(SETS)}, got {which!r}")
-    if pictures:
-        return tuple(f"test-{i}" for i in range(_NARROW)) if which == "narrow" else (*GARMENTS, *SCENES)
-    if which == "narrow":
-        return tuple(sample.english for sample in held_out()[:_NARROW])
-    with reading(_BROAD):
-        return tuple(_BROAD.read_text(encoding="utf-8").splitlines())
-
-
-def scan_picture(name: str) -> Image.Image:
-    """Return the picture of this name."""
-    if name.startswith("test-"):
-        return Image.fromarray(shipped_pictures()[0][int(name.removeprefix("test-")), 0].numpy())
-    return drawn_picture(name)

@@ -24,7 +24,7 @@ from tests.browser.page_checks import (
 )
 from ui.chapter.contents import all_pages, chapter_entries
 from ui.text.words import Words, languages, load_words
-from viz_core.images.samples import drawn_picture
+from viz_core.images.drawn import drawn_picture
 from viz_core.pretrained import load_classifier
 
 Seen = Callable[[Page, Words], None]

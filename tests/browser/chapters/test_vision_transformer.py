@@ -15,8 +15,8 @@ from tests.browser.attention_view.live_view import patch_place
 from tests.browser.chapters.over_the_picture import GRID, click_patch, expect_read, stage_of
 from tests.browser.page_checks import chart
 from tests.viz_core.images.hostile_pictures import encode
+from viz_core.images.drawn import drawn_picture
 from viz_core.images.open_image import open_picture
-from viz_core.images.samples import drawn_picture
 from viz_core.pretrained import ImageClassifier, load_classifier
 
 

@@ -18,8 +18,8 @@ from tests.pages.reading import alts, claim_names, claims, texts
 from tests.viz_core.images.hostile_pictures import encode, quarters
 from ui.text.words import load_words
 from viz_core.hub import HubRun, HubVision, PatchGrid, load_hub
+from viz_core.images.drawn import drawn_picture
 from viz_core.images.open_image import open_picture
-from viz_core.images.samples import drawn_picture
 from viz_core.lab.sinks import picture_rows
 from viz_core.trace import Trace
 

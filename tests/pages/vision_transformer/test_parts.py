@@ -15,7 +15,7 @@ from pages.vision_transformer.figures import filters_image, grid_figure, shuffle
 from tests.pages.reading import drawn, figures, finding, number, one_line, stands, texts
 from tests.tiny_models import GREY
 from ui.compute.heads import head_importance
-from viz_core.images.samples import GARMENTS, SCENES, drawn_picture
+from viz_core.images.drawn import GARMENTS, SCENES, drawn_picture
 from viz_core.pretrained import ImageClassifier, load_classifier
 from viz_core.trace import intervene, off
 

@@ -38,7 +38,7 @@ from tests.pages.reading import claims, follow_link, texts
 from tests.serving.ray.conftest import Pool
 from tests.serving.ray.process_model import ProcessModel, process
 from viz_core.hub.runs.run import RunInputs
-from viz_core.images.samples import GARMENTS, SCENES, drawn_picture
+from viz_core.images.drawn import GARMENTS, SCENES, drawn_picture
 from viz_core.pretrained import TextError, load_translator
 from viz_core.runtime.hooks import may_end
 from viz_core.view.shipped import aligning_head

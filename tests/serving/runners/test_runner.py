@@ -29,7 +29,7 @@ from tests.viz_core.images.hostile_pictures import quarters
 from tests.viz_core.view.attention_groups import read_requests
 from viz_core.hub import HubError, HubModel, Sampling
 from viz_core.hub.runs.run import RunInputs
-from viz_core.images.samples import GARMENTS, drawn_picture
+from viz_core.images.drawn import GARMENTS, drawn_picture
 from viz_core.lab.pictures import (
     heads_measured,
     label_relevance,

@@ -44,7 +44,7 @@ from viz_core.circuits import (  # noqa: E402
     qk_circuit,
 )
 from viz_core.hub import instrument, load_hub  # noqa: E402
-from viz_core.images.samples import drawn_picture  # noqa: E402
+from viz_core.images.drawn import drawn_picture  # noqa: E402
 from viz_core.maps.contributions import contribution_norms, contribution_sum  # noqa: E402
 from viz_core.maps.fingerprints import measure_layer  # noqa: E402
 from viz_core.models import (  # noqa: E402

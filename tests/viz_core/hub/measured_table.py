@@ -29,7 +29,7 @@ from tests.viz_core.hub.families import (
 from tests.viz_core.hub.test_linear_attention import IDS, MASK, Spy
 from viz_core.hub import instrument, load_hub
 from viz_core.hub.runs.run import layers_apart
-from viz_core.images.samples import drawn_picture
+from viz_core.images.drawn import drawn_picture
 from viz_core.images.video import Video
 from viz_core.trace import record
 

@@ -19,7 +19,7 @@ from viz_core.hub.kinds.base import Feature
 from viz_core.hub.runs.run import PAYLOADS, RunInputs
 from viz_core.hub.shipped import shipped_names
 from viz_core.hub.store.files import SHIPPED_FOLDER
-from viz_core.images.samples import drawn_picture
+from viz_core.images.drawn import drawn_picture
 from viz_core.images.video import Video
 from viz_core.lab.heads_off import switchable, without_heads
 from viz_core.pretrained import load_classifier, load_translator

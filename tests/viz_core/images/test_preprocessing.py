@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from tests.viz_core.images.hostile_pictures import GOOD
+from viz_core.images.drawn import FOLDER, GARMENTS, SCENES, drawn_picture
 from viz_core.images.open_image import as_rgb, open_picture
 from viz_core.images.preprocessing import Preparation
-from viz_core.images.samples import FOLDER, GARMENTS, SCENES, drawn_picture
 from viz_core.pretrained import load_classifier
 
 GARMENT = Preparation((28, 28), "garment", [0.25], [0.5])

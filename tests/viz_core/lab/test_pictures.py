@@ -12,7 +12,7 @@ import pytest
 import torch
 from PIL import Image
 
-from viz_core.images.samples import SCENES, drawn_picture
+from viz_core.images.drawn import SCENES, drawn_picture
 from viz_core.lab.pictures import (
     count_samples,
     heads_measured,

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from viz_core.hub import HubError, Sampling, load_hub
-from viz_core.images.samples import drawn_picture
+from viz_core.images.drawn import drawn_picture
 from viz_core.lab.walk import walk_picture, walk_translation, walk_writing
 from viz_core.lab.walk_records import Edits, Walk, walk_edits
 from viz_core.pretrained import TextError, load

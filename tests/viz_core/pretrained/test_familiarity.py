@@ -11,7 +11,7 @@ import torch
 from PIL import Image
 from safetensors.torch import save_file
 
-from viz_core.images.samples import GARMENTS, drawn_picture
+from viz_core.images.drawn import GARMENTS, drawn_picture
 from viz_core.pretrained import CHECKPOINTS, CheckpointError, load_classifier
 from viz_core.pretrained.familiarity import COUNTS, FEW, FILE, Familiarity, WordCounts, word_counts, words_of
 

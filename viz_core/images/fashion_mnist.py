@@ -1,4 +1,4 @@
-"""Pictures that ship: drawn samples, and some of the test split of Fashion-MNIST, under its licence (MIT)."""
+"""Pictures of the test split of Fashion-MNIST that ship, under its licence (MIT)."""
 
 import json
 from functools import cache
@@ -25,19 +25,3 @@ def shipped_pictures() -> tuple[UInt8[Tensor, "n 1 side side"], tuple[int, ...]]
         sheet = torch.from_numpy(np.array(Image.open(drawn)))
         pictures = sheet.unfold(0, side, side).unfold(1, side, side).flatten(0, 1)
         return pictures[:, None].contiguous(), labels
-
-
-FOLDER = ASSETS / "samples" / "drawn"
-
-GARMENTS = ("ankle-boot", "t-shirt", "trouser", "dress", "pullover", "bag", "sneaker", "sandal")
-"""Garments on a shop's white background: one for several labels of Fashion-MNIST."""
-
-SCENES = ("airplane", "ship", "automobile", "truck", "frog", "cat")
-"""Small scenes, each with an object that CIFAR-10 has a label for."""
-
-
-def drawn_picture(name: str) -> Image.Image:
-    """Return one of `GARMENTS` or `SCENES`, 256 x 256 pixels. AssetError if its file is missing or damaged."""
-    path = FOLDER / f"{name}.png"
-    with reading(path), Image.open(path) as image:
-        return image.convert("RGB")
