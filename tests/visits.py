@@ -116,12 +116,12 @@ class Cases:
     Attributes:
         hostile: addresses that ask for what cannot be shown.
         breaks: the controls that break a formula.
-        broken_elsewhere: claims that other tests of the chapter break.
+        other_broken: claims that other tests of the chapter break.
     """
 
     hostile: tuple[Hostile, ...]
     breaks: tuple[Break, ...]
-    broken_elsewhere: frozenset[str]
+    other_broken: frozenset[str]
 
 
 def cases(chapter: str) -> Cases:

@@ -49,13 +49,13 @@ def test_what_cannot_be_shown_falls_back_and_is_named(visits: Visits, chapter: s
     notes = [caption.value.replace("\\", "") for caption in app.caption]
     notes = [note for note in notes if "The address asks for" in note or "The address names" in note]
     controls = words.front["controls"]
-    asked = [(controls.get(name.partition(f"{words.prefix}-")[2]), value) for name, value in case.ask.items()]
-    of_view = [label for label, _ in asked].count(None) - ("tour" in case.ask)
+    requested = [(controls.get(name.partition(f"{words.prefix}-")[2]), value) for name, value in case.ask.items()]
+    of_view = [label for label, _ in requested].count(None) - ("tour" in case.ask)
     if "tour" in case.ask:
         assert sum(f"step {case.ask['tour']} of the tour" in note for note in notes) == 1
-    assert len(notes) == len(asked) - max(0, of_view - 1), notes  # those of the attention view share one
+    assert len(notes) == len(requested) - max(0, of_view - 1), notes  # those of the attention view share one
     assert sum(NO_SUCH_HEAD in note for note in notes) == (of_view > 0)
-    for label, value in asked:
+    for label, value in requested:
         if label is not None:
             assert sum(f"{label} = {value}" in note for note in notes) == 1, (label, notes)
     assert not app.error
@@ -83,7 +83,7 @@ def test_a_broken_setting_fails_its_claims_and_says_why(open_page: OpenPage, cha
 @pytest.mark.parametrize("chapter", CHAPTERS)
 def test_every_claim_has_a_setting_that_breaks_it_or_a_sentence_why_none_does(chapter: str) -> None:
     words, of = load_words(chapter, ENGLISH), cases(chapter)
-    broken = of.broken_elsewhere.union(*(failing for case in of.breaks for failing in case.fails.values()))
+    broken = of.other_broken.union(*(failing for case in of.breaks for failing in case.fails.values()))
     found = {name.removeprefix("claim.") for name in words.sections if name.startswith("claim.")}
     assert found >= broken
     assert found - broken == {name for name in found if words.has(f"unbroken.{name}")}

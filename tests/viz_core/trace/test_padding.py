@@ -280,8 +280,8 @@ def test_a_bias_beyond_the_range_of_half_precision_is_recorded_as_it_acted(dtype
 def test_a_text_of_a_causal_call_keeps_its_window() -> None:
     """With a cache: three queries after four keys, each of which attends to two keys."""
     queries, keys = torch.randn(2, HEADS, 3, WIDTH), torch.randn(2, HEADS, 7, WIDTH)
-    near = torch.arange(7) >= torch.arange(4, 7)[:, None] - 1
-    mask = torch.cat([near[None, None], near[None, None]])
+    visible = torch.arange(7) >= torch.arange(4, 7)[:, None] - 1
+    mask = torch.cat([visible[None, None], visible[None, None]])
     with record() as trace:
         attend(queries, keys, keys, mask=mask, causal=True, site=SITE)
     call = trace[SITE]
