@@ -189,3 +189,11 @@ def test_an_address_that_is_none_is_refused(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "the address begins with" in done.stderr
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_teachers_page_names_every_lesson(language: str) -> None:
+    page = (TEACH / language / "index.md").read_text("utf-8")
+    for number in LESSONS:
+        title = re.split("[:：]", lesson(language, number).title, maxsplit=1)[1].strip()
+        assert f"[{title}](lesson-{number}.md)" in page

@@ -1,10 +1,12 @@
-"""Everything public of the library has a docstring."""
+"""The library tells of itself: everything public has a docstring, and what refuses an argument says so in it."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
 from typing import NamedTuple, TypeAlias
+
+import pytest
 
 from tests.source_files import ROOT, sources, tree
 
@@ -17,6 +19,12 @@ class Public(NamedTuple):
     place: str
     node: ast.ClassDef | Function
     owner: ast.ClassDef | None
+
+    def says(self) -> str:
+        """Its docstring; what is raised as a class is made may stand in the class's."""
+        own = ast.get_docstring(self.node) or ""
+        made = self.owner is not None and self.node.name in ("__init__", "__post_init__")
+        return own + (ast.get_docstring(self.owner) or "" if self.owner and made else "")
 
 
 def sets_a_property(node: Function) -> bool:
@@ -38,6 +46,15 @@ def public() -> Iterator[Public]:
 
 EVERYTHING = list(public())
 
+# Packages whose functions take arguments from outside this project.
+PUBLIC_EDGE = ("attention", "positional", "models", "maps", "trace", "pretrained", "images", "sounds")
+
+# Checks of what a signature says already: a type, a shape, the width of a layer's input. No docstring repeats it.
+OF_THE_SIGNATURE = {
+    *("check_tensors", "check_axes", "check_device", "check_integers", "check_like"),
+    *("check_width", "check_features", "check_tokens", "check_queries"),
+}
+
 
 CLASSES = [each.node for each in EVERYTHING if isinstance(each.node, ast.ClassDef)]
 
@@ -48,6 +65,32 @@ def is_inherited(each: Public) -> bool:
     owners = [node for node in CLASSES if node.name in bases]
     documented = {inner.name for base in owners for inner in base.body if isinstance(inner, Function)}
     return each.node.name in documented or any(is_inherited(Public(each.place, each.node, base)) for base in owners)
+
+
+def is_public_edge(each: Public) -> bool:
+    return each.place.removeprefix("viz_core/").startswith(PUBLIC_EDGE)
+
+
+def own(node: ast.AST) -> Iterator[ast.AST]:
+    """A function's own statements and expressions, not those of functions within it."""
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(child, Function | ast.Lambda | ast.ClassDef):
+            yield child
+            yield from own(child)
+
+
+def raised(node: ast.AST) -> set[str]:
+    """The exceptions that a function raises by its own hand; "an error" where it calls a check of more than a type."""
+    found: set[str] = set()
+    for inner in own(node):
+        if isinstance(inner, ast.Raise) and isinstance(inner.exc, ast.Call):
+            name = ast.unparse(inner.exc.func).split(".")[-1]
+            found.add(name if name[0].isupper() else "an error")  # else a function that makes one
+        elif isinstance(inner, ast.Call):
+            name = ast.unparse(inner.func).split(".")[-1]
+            if name.startswith(("check_", "_check")) and name not in OF_THE_SIGNATURE:
+                found.add("an error")
+    return found - {"NotImplementedError"}  # a method that is each subclass's own
 
 
 def test_everything_public_has_a_docstring() -> None:
@@ -61,3 +104,44 @@ def test_everything_public_has_a_docstring() -> None:
         and not is_inherited(each)
     ]
     assert bare == []
+
+
+def test_what_raises_says_so() -> None:
+    silent = [
+        f"{each.place} raises {', '.join(sorted(kinds))}"
+        for each in EVERYTHING
+        if isinstance(each.node, Function)
+        and is_public_edge(each)
+        and (kinds := raised(each.node))
+        and "Error" not in each.says()
+    ]
+    assert silent == []
+
+
+def test_what_is_raised_is_named() -> None:
+    wrong = [
+        f"{each.place} raises {kind}"
+        for each in EVERYTHING
+        if isinstance(each.node, Function)
+        for kind in raised(each.node) - {"an error"}
+        if "Raises:" in each.says() and f"{kind}:" not in each.says().split("Raises:", 1)[1]
+    ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize(
+    ("code", "kinds"),
+    [
+        ("def f(x):\n  if x: raise ValueError('x')", {"ValueError"}),
+        ("def f(x):\n  raise errors.HubError('x') from None", {"HubError"}),
+        ("def f(x):\n  check_number(0, 1, x=x)", {"an error"}),
+        ("def f(x):\n  check_width(x)\n  self._check(x)", {"an error"}),
+        ("def f(x):\n  check_tensors(x=x)\n  check_axes('n d', x=x)", set()),
+        ("def f(x):\n  raise _too_many(x)", {"an error"}),
+        ("def f(x):\n  def g():\n    raise ValueError('x')\n  return g", set()),
+        ("def f(x):\n  try: g()\n  except OSError: raise", set()),
+        ("def f(x):\n  raise NotImplementedError(x)", set()),
+    ],
+)
+def test_the_rule_about_raising_sees_what_raises(code: str, kinds: set[str]) -> None:
+    assert raised(ast.parse(code).body[0]) == kinds

@@ -15,6 +15,7 @@ from tests.pages.test_code import CHAPTERS, shown_code
 from tests.source_files import ROOT
 from ui.chapter.chapter import reference_address
 from ui.text.words import languages
+from viz_core.runtime.assets import ASSETS
 
 APP = "https://atlas.example"
 
@@ -67,3 +68,14 @@ def test_links_of_the_course_lead_to_the_app(site: Path) -> None:
         assert f'href="{APP}/queries-keys-values?lang={language}' in html
         assert 'href="http://localhost:8501' not in html
         assert 'href="lesson-6.html"' in html
+
+
+def test_without_a_site_code_has_no_links(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ATLAS_DOCS", raising=False)
+    assert {reference_address(function) for chapter in CHAPTERS for function in shown_code(chapter)} == {None}
+
+
+def test_model_cards_and_pictures_are_part_of_it(site: Path) -> None:
+    for card in ASSETS.glob("checkpoints/*/card.md"):
+        assert (site / "models" / f"{card.parent.name}.html").is_file()
+    assert (site / "assets" / "transformer.png").is_file()

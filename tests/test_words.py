@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import ui.text.words
+from tests.english import grammar_words
 from ui.text.missing import is_due, missing
 from ui.text.translations import load_terms
 from ui.text.words import ENGLISH, SHARED, TEXT, Words, languages, load_words
@@ -187,3 +188,29 @@ def test_another_language_falls_back_to_english(tmp_path: Path, monkeypatch: pyt
     assert words.has("option.c")
     assert "option.c" not in words.sections
     assert load_words("x", ENGLISH)("option.c") == "c in en"
+
+
+@translations
+def test_no_english_sentence_is_left(language: str) -> None:
+    found = {
+        (file, name): grammar_words(text)
+        for file in FILES
+        for name, text in texts(file, language).items()
+        if not name.startswith(("start.", "preset.", "stem"))  # for models, which read English; names of files
+    }
+    assert {place: words for place, words in found.items() if words} == {}
+
+
+@translations
+def test_a_readme_says_the_same_in_every_language(language: str) -> None:
+    """The same chapters, commands and code in the same order; settings stand in the English one alone."""
+    english, other = ((ROOT / name).read_text(encoding="utf-8") for name in ("README.md", f"README.{language}.md"))
+    assert len(re.findall("^## ", other, re.MULTILINE)) == len(re.findall("^## ", english, re.MULTILINE))
+    assert _commands(other) == _commands(english)
+
+
+def _commands(readme: str) -> list[str]:
+    """The first word of each line of its listings, without what comments say."""
+    listings = re.findall(r"^```\w*\n(.*?)^```", readme, re.DOTALL | re.MULTILINE)
+    lines = (line.partition("#")[0].split() for listing in listings for line in listing.splitlines())
+    return [words[0] for words in lines if words]

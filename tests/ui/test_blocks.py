@@ -19,7 +19,7 @@ from ui.blocks.training import SLICE, Training
 from ui.compute.benchmark import Measurement, growth, measure, one_thread
 from ui.compute.heads import HeadImportance, HeadImportances, gradient_agreement
 from ui.text import head_names
-from ui.text.head_names import HeadNames, head_at, places_of
+from ui.text.head_names import HeadNames, head_at, head_name, places_of
 from ui.text.words import load_words
 from viz_core.pretrained.bleu import Difference
 from viz_core.runtime.hooks import interruptible
@@ -285,3 +285,50 @@ def test_what_is_written_is_read(heads: set[tuple[str, int]]) -> None:
     assert len(names) <= len(heads)
     site, head = EVERY[-1]
     assert set(NAMES.read(NAMES.toggled(names, site, head))) == heads ^ {(site, head)}
+
+
+@pytest.mark.parametrize(("site", "head"), EVERY)
+def test_everything_but_one(site: str, head: int) -> None:
+    assert set(NAMES.read(NAMES.but(site, head, of_layer=False))) == set(EVERY) - {(site, head)}
+    layer = {each for each in EVERY if each[0] == site}
+    assert set(NAMES.read(NAMES.but(site, head, of_layer=True))) == layer - {(site, head)}
+    assert head_name(site, head) in NAMES.every
+
+
+def test_a_series_that_ends_early_is_finished_too() -> None:
+    run = StepwiseRun(series(1), {}, 5)
+    run.step()
+    run.step()
+    assert (len(run.measurements), run.state) == (1, "finished")
+
+
+def test_a_finished_run_stays_finished() -> None:
+    run = StepwiseRun(series(1), {}, 1)
+    run.step()
+    run.stop()
+    assert run.state == "finished"
+
+
+def test_three_repeats_at_least_however_long_they_take() -> None:
+    clock, costs = Clock(), iter([9.0, 0.9, 0.8, 0.7, 0.1])
+    (found,) = measure(("a",), (1,), costing(clock, lambda _name, _n: next(costs)), clock=clock)
+    assert (found.seconds, found.slowest) == (pytest.approx(0.7), pytest.approx(0.9))
+
+
+def test_nothing_runs_between_the_steps() -> None:
+    clock, calls = Clock(), []
+    prepare = costing(clock, lambda name, n: calls.append((name, n)) or 0.1)
+    series = measure(("a",), (1, 2, 3), prepare, clock=clock)
+    assert calls == []
+    next(series)
+    assert {n for _, n in calls} == {1}
+    series.close()
+    assert {n for _, n in calls} == {1}
+
+
+@pytest.mark.parametrize("limits", [{"max_seconds": 0}, {"total_seconds": -1}])
+def test_limits_must_be_positive(limits: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match="expected limits above 0 seconds"):
+        next(measure(("a",), (1,), lambda _name, _n: lambda: None, **limits))
+    with pytest.raises(ValueError, match="lengths: expected at least 1 each, got 0"):
+        next(measure(("a",), (0, 1), lambda _name, _n: lambda: None))

@@ -7,6 +7,7 @@ import csv
 import io
 import json
 import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,8 +23,8 @@ from tests.charts import decode_chart
 from tests.viz_core.hostile_texts import FORMULAS, MARKUP
 from ui.chapter.downloads import archive, array_csv, html_page, listing, table_csv
 from ui.text.words import stem_of
-from ui.widgets.chart import encode_chart
-from ui.widgets.heatmap import WORD_NAMES, encode_heatmap, signed_heatmap, to_pixels
+from ui.widgets.chart import encode_chart, height_of
+from ui.widgets.heatmap import WORD_NAMES, Exact, Heatmap, encode_heatmap, signed_heatmap, to_pixels
 from viz_core.view.components import unframe
 
 PLOTLYS_KINDS = {"i1": "int8", "u1": "uint8", "i2": "int16", "u2": "uint16", "i4": "int32", "u4": "uint32"}
@@ -222,3 +223,72 @@ def test_a_chapters_figure_says_it_and_does_nothing(text: str) -> None:
 @pytest.mark.parametrize("text", [*MARKUP, *FORMULAS])
 def test_a_files_name_is_letters_and_hyphens(text: str) -> None:
     assert re.fullmatch(r"[a-z0-9-]*", stem_of(text))
+
+
+def test_numbers_take_the_room_they_take_in_memory() -> None:
+    def size(count: int) -> int:
+        return len(encode_chart(go.Figure(go.Scatter(y=np.zeros(count, dtype=np.float32)))))
+
+    assert size(5000) - size(1000) == 4 * 4000
+
+
+def test_the_template_stays_behind_and_the_figure_keeps_it() -> None:
+    figure = go.Figure(go.Scatter(y=[1, 2]), layout={"template": "plotly_dark", "title": "t"})
+    assert "template" not in decode_chart(encode_chart(figure))["layout"]
+    assert figure.layout.template.layout.paper_bgcolor
+
+
+def test_what_is_said_about_it() -> None:
+    figure = go.Figure(layout={"height": 321})
+    assert decode_chart(encode_chart(figure, alt="<b>", bar=False))["about"] == {
+        "height": 321,
+        "alt": "<b>",
+        "bar": False,
+    }
+    assert height_of(go.Figure()) == 450
+
+
+def test_bytes_that_are_cut_short() -> None:
+    data = encode_chart(go.Figure(go.Scatter(y=np.zeros(9))))
+    for cut in (0, 3, 20, len(data) - 1):
+        with pytest.raises(ValueError, match="expected|buffer"):
+            decode_chart(data[:cut])
+
+
+def test_pixels_alone_are_known_to_be_inexact() -> None:
+    heatmap = Heatmap(np.zeros((2, 2), np.uint8), 0.0, 1.0, "row", "column", scale="Viridis")
+    header, _ = unframe(encode_heatmap(heatmap, WORDS))
+    assert header["exact"] is None
+    assert header["colours"][0] == "#440154"
+
+
+def test_maps_that_cannot_be_drawn_are_refused() -> None:
+    good = Heatmap(np.zeros((2, 3), np.uint8), 0.0, 1.0, "row", "column", Exact("cells", np.zeros((2, 3), np.float32)))
+    with pytest.raises(ValueError, match=r"at least one cell, got shape \(0, 3\)"):
+        replace(good, pixels=np.zeros((0, 3), np.uint8))
+    with pytest.raises(ValueError, match="row_labels: expected 2, got 1"):
+        replace(good, row_labels=("a",))
+    with pytest.raises(ValueError, match=r"low: expected below high=1.0, got 1.0"):
+        replace(good, low=1.0)
+    with pytest.raises(ValueError, match="got none for hint"):
+        encode_heatmap(good, {name: "" for name in WORD_NAMES if name != "hint"})
+
+
+def test_rows_and_columns_are_named() -> None:
+    made = array_csv(np.array([[1.0, 0.0], [0.25, 0.75]]), "weight: down, across", ("a", 'b"'), ("x,", "y"))
+    assert read(made) == [["weight: down, across", "x,", "y"], ["a", "1.0", "0.0"], ['b"', "0.25", "0.75"]]
+
+
+def test_a_figure_s_page_names_its_language() -> None:
+    made = html_page(go.Figure(go.Bar(x=["a"], y=[1.5])), "título", "pt-BR").decode()
+    assert '<html lang="pt-BR">' in made
+    assert "<title>título</title>" in made
+
+
+def test_what_a_spreadsheet_would_run_is_text() -> None:
+    made = read(array_csv(np.array([[1.0, 2.0]]), "corner", ("=1+1",), ("@a", "-1.5")))
+    assert made == [["corner", "'@a", "-1.5"], ["'=1+1", "1.0", "2.0"]]
+    frame = pd.DataFrame({"token": ["=cmd|' /C calc'!A0", "-", "+x", "a=b"], "weight": [-1.0, 0.5, 0.25, 1.0]})
+    cells = read(table_csv(frame))
+    assert [row[0] for row in cells[1:]] == ["'=cmd|' /C calc'!A0", "'-", "'+x", "a=b"]
+    assert [row[1] for row in cells[1:]] == ["-1.0", "0.5", "0.25", "1.0"]

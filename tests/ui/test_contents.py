@@ -161,3 +161,48 @@ def test_questions_come_again_at_the_start_of_the_third_chapter_after() -> None:
     assert [chapter_to_repeat(chapter) for chapter in CHAPTERS[:LATER]] == [None] * LATER
     assert [chapter_to_repeat(chapter) for chapter in CHAPTERS[LATER:]] == CHAPTERS[:-LATER]
     assert chapter_to_repeat("walk") is None
+
+
+def test_two_chapters_in_one_place_are_refused(chapters_in: Path) -> None:
+    write(chapters_in, "one", SECTIONS[0], 1)
+    write(chapters_in, "two", SECTIONS[0], 1)
+    with pytest.raises(ValueError, match="order of .*: expected one of its own"):
+        all_chapters()
+
+
+def test_the_right_answer_is_at_no_fixed_place() -> None:
+    places = [
+        [answer.mark for answer in question(chapter, number, ENGLISH).answers].index("x")
+        for chapter in CHAPTERS
+        for number in NUMBERS
+    ]
+    assert max(places.count(place) for place in set(places)) < len(places) / 2
+
+
+def test_a_question_begins_with_its_idea() -> None:
+    assert idea_of("**Mask** How?") == "Mask"
+    with pytest.raises(ValueError, match="idea in bold"):
+        idea_of("How?")
+
+
+A_MINUTE = {"en": 228, "pt-BR": 181, "zh-TW": 255}
+
+
+TEN_MINUTES = 10 * 60
+
+
+SECONDS_PER_STEP = 20  # left for exploring, at least
+
+
+def test_the_right_answer_is_not_always_in_one_place() -> None:
+    places = [[answer.mark for answer in step.question("en").answers].index("x") for step in steps()]
+    assert max(places.count(place) for place in set(places)) <= 11
+
+
+@pytest.mark.parametrize("language", languages())
+def test_in_ten_minutes_there_is_time_to_read_and_more_to_try(language: str) -> None:
+    questions = [step.question(language) for step in steps()]
+    texts = [text for each in questions for text in (each.question, each.why, *(one.text for one in each.answers))]
+    unit = r"[\u4e00-\u9fff]|[\w.-]+" if language == "zh-TW" else r"\S+"
+    reading = 60 * sum(len(re.findall(unit, each)) for each in texts) / A_MINUTE[language]
+    assert reading + SECONDS_PER_STEP * len(steps()) <= TEN_MINUTES

@@ -143,3 +143,11 @@ def test_an_error_comes_whole_through_a_pipe() -> None:
     come = pickle.loads(pickle.dumps(sent))
     assert type(come) is HubError
     assert (str(come), come.sentence, come.values) == ("a is here: 1,000 of 'b'", sent.sentence, sent.values)
+
+
+def test_no_page_shows_an_error_in_english_alone() -> None:
+    """str(error) stands where errors are put into words, and nowhere else on the way to a page."""
+    shown = re.compile(r"str\((error|why)\)|\{(error|why)(!r)?\}")
+    places = [path for folder in ("pages", "ui") for path in sorted((ROOT / folder).rglob("*.py"))]
+    found = {path.relative_to(ROOT).as_posix() for path in places if shown.search(path.read_text(encoding="utf-8"))}
+    assert found == {"ui/text/translations.py"}

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
+import plotly.graph_objects as go
 import pytest
 from PIL import Image
 from plotly.subplots import make_subplots
 
 from ui.blocks.diagram import Arrow, Box, attention_diagram, diagram
+from ui.blocks.figures import penalty_figure, residual_figure, slopes_figure, token_map
 from ui.blocks.over_picture import over_picture_figure, signed_image, weights_image
-from ui.widgets.figure_style import lay_out
+from ui.widgets.figure_style import ACCENT, lay_out
+from viz_core.positional import alibi_slopes
 from viz_core.view import components as theme
 
 DIAGRAM_LABELS = {f"diagram-{name}": name for name in ("query", "keys", "scores", "weights", "values", "output")}
@@ -130,3 +134,52 @@ def test_a_view_without_the_app_has_the_apps_colours(mode: str, css: str) -> Non
     assert colours["background"] == THEMES[mode]["backgroundColor"]
     assert colours["primary"] == THEMES[mode]["primaryColor"]
     assert ",".join(THEMES[mode]["chartCategoricalColors"][:2]) in css
+
+
+def test_alibi_slopes_and_penalties() -> None:
+    figure = slopes_figure(alibi_slopes(8).numpy(), 2, defaultdict(lambda: "label"))
+    assert figure.data[0].y.tolist() == [2.0**-i for i in range(1, 9)]
+    assert [i for i, colour in enumerate(figure.data[0].marker.color) if colour == ACCENT] == [2]
+    penalty = penalty_figure(np.array([[0.0, -2], [-2, 0]]), defaultdict(lambda: "label")).data[0]
+    assert (penalty.zmin, penalty.zmax) == (-2, 2)
+
+
+def test_residuals_say_their_number_even_where_log_has_none() -> None:
+    names = {"a": "A", "b": "B"}
+    bar = residual_figure({"a": 0.0, "b": 2.0}, 1e-3, "title", names).data[0]
+    assert bar.y == ("B", "A")
+    assert bar.text == ("2", "0")
+    assert bar.x[1] > 0
+    assert bar.marker.color[0] == ACCENT != bar.marker.color[1]
+
+
+ANY_LABELS: dict[str, str] = defaultdict(lambda: "label")
+
+
+@pytest.mark.parametrize(("shown", "limits"), [("added", (-4, 4)), ("scores", (-4, 4)), ("weights", (0, 1))])
+def test_the_map_has_its_scale_and_its_tokens(shown: str, limits: tuple[float, float]) -> None:
+    figure = token_map(np.eye(3), ["<b>", "b", "c"], shown, ANY_LABELS)
+    assert figure.data[0].z.tolist() == np.eye(3).tolist()
+    assert (figure.data[0].zmin, figure.data[0].zmax) == limits
+    assert figure.layout.xaxis.ticktext == figure.layout.yaxis.ticktext == ("&lt;b&gt;", "b", "c")
+
+
+def test_labels_that_would_run_into_each_other_are_left_out() -> None:
+    for count, text in ((32, True), (33, False)):
+        figure = token_map(np.eye(count), ["a"] * count, "weights", ANY_LABELS)
+        assert figure.layout.xaxis.showticklabels is text
+
+
+def test_what_it_is_told_stays_as_it_was() -> None:
+    label = {"title": {"standoff": 4}}
+    lay_out(go.Figure(), "x", "y", xaxis=label)
+    assert label == {"title": {"standoff": 4}}
+
+
+def test_code_is_readable_by_day_and_by_night() -> None:
+    css = (ROOT / "assets/components/app.css").read_text("utf-8")
+    pairs = re.findall(r"\.token.*? \{ color: light-dark\((#\w{6}), (#\w{6})\); \}", css)
+    assert len(pairs) == 5
+    for pair in pairs:
+        for colour, mode in zip(pair, ("light", "dark"), strict=True):
+            assert contrast(colour, THEMES[mode]["codeBackgroundColor"]) >= 4.5, colour

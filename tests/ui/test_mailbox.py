@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from streamlit.proto.RootContainer_pb2 import RootContainer
 
 from tests.ui.streamlit_messages import run_begins, run_ends
 from ui.app.middleware import refusals
@@ -301,3 +302,9 @@ def test_whatever_comes_in_any_order(sent: list[BackMsg | None]) -> None:
         assert states(requested).items() <= states(last).items()
         assert last.rerun_script.page_name == requested.rerun_script.page_name
     assert box.take() is None
+
+
+def test_a_notice_is_shown_beside_what_the_page_shows() -> None:
+    message = ForwardMsg.FromString(Mailbox.notice("Not here."))
+    assert list(message.metadata.delta_path) == [RootContainer.EVENT, 0], "where st.toast puts its words"
+    assert message.delta.new_element.toast.body == "Not here."

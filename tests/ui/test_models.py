@@ -6,8 +6,10 @@ import gc
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from streamlit import config
 
 from serving.compute.cache import MISSING, LRUCache
 from serving.compute.slots import reset_singletons
@@ -114,3 +116,25 @@ def test_garbage_is_collected_before_it_would_be_frozen(monkeypatch: pytest.Monk
     garbage.freeze_imported_modules()
     garbage.freeze_imported_modules()
     assert done == ["collect", "freeze"]
+
+
+def test_what_is_found_takes_no_slot() -> None:
+    translation(sentence_request(TINY, TEXT))
+    for _ in range(3):
+        translation(sentence_request(TINY, TEXT))
+    assert 'atlas_computations_total{kind="translation",outcome="done"} 1.0' in metrics().text().decode()
+
+
+def test_runs_are_collected_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[float] = []
+    clock = [1000.0]
+    monkeypatch.setattr(garbage, "_collected", 0.0)
+    monkeypatch.setattr(gc, "collect", lambda: done.append(clock[0]))
+    monkeypatch.setattr(garbage, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    for clock[0] in (1000.0, 1003.0, 1009.9, 1010.0, 1012.0, 1100.0):
+        garbage.collect_periodically()
+    assert done == [1000.0, 1010.0, 1100.0]
+
+
+def test_streamlit_leaves_it_to_us() -> None:
+    assert config.get_option("runner.postScriptGC") is False

@@ -10,7 +10,8 @@ from streamlit.testing.v1 import AppTest
 
 from tests.pages.reading import badges, components
 from ui.chapter.parts import _message
-from ui.chapter.source_cards import as_printed, everything_printed, in_language
+from ui.chapter.source_cards import as_printed, everything_printed, find_printed, in_language
+from ui.text import translations
 from ui.text.numbers import localised
 from ui.text.words import ENGLISH, languages, load_words
 from viz_core.images.drawn import GARMENTS, SCENES
@@ -251,3 +252,57 @@ def test_each_class_and_each_sample_has_a_name(language: str) -> None:
         assert {label: named[label] for label in labels} == {label: label for label in labels}
     else:
         assert not {label for label in labels if named[label] == label}
+
+
+@pytest.mark.parametrize("language", [language for language in languages() if language != ENGLISH])
+@pytest.mark.parametrize("name", CARDS)
+def test_a_translated_card_has_no_english_sentence(name: str, language: str) -> None:
+    english, text = load_words("model-card", ENGLISH), _text(name, language)
+    sentences = [each for section in english.sections.values() for each in re.findall(r"[^.{}|]{12,}", section)]
+    assert len(sentences) > 30
+    assert not [each for each in sentences if each.strip() in text]
+
+
+def test_cards_type_no_number_by_hand() -> None:
+    """But for the years of papers, the beam and the format of the weights."""
+    for language in languages():
+        for name, section in load_words("model-card", language).sections.items():
+            plain = re.sub(r"\{\w+\}|\b(?:19|20)\d\d\b|float16|CIFAR-10", "", section)
+            assert re.findall(r"\d+", plain) in ([], ["4"]), (language, name)
+
+
+@pytest.mark.parametrize(("language", "cores"), [("en", "CPU, 2 cores"), ("pt-BR", "CPU, 2 núcleos")])
+def test_cores_are_counted_in_the_readers_language(monkeypatch: pytest.MonkeyPatch, language: str, cores: str) -> None:
+    monkeypatch.setattr(translations, "load_words", lambda name: load_words(name, language))
+    assert [translations.device_name(each) for each in ("CPU, 2 cores", "NVIDIA H200")] == [cores, "NVIDIA H200"]
+
+
+def test_as_many_numbers_as_were_printed() -> None:
+    with pytest.raises(ValueError, match="expected 2 numbers, as in '1, 2', got 3"):
+        as_printed("1, 2", [1, 2, 3])
+    with pytest.raises(KeyError, match="has no row 'nothing' of multi-head"):
+        find_printed("multi-head", "nothing")
+
+
+@pytest.mark.parametrize(
+    ("language", "shown"),
+    [("en", ""), ("pt-BR", "Tradução: “sem conexões residuais"), ("zh-TW", "中譯：「沒有殘差連接")],
+)
+def test_a_quote_stays_in_the_original_with_its_translation_below(language: str, shown: str) -> None:
+    def draw(language: str) -> None:
+        from ui.chapter.source_cards import draw_card, find_printed
+        from ui.text.words import load_words
+
+        words, common = load_words("position-embeddings", language), load_words("common", language)
+        draw_card(find_printed("position-embeddings", "rank"), None, words, common)
+
+    app = AppTest.from_function(draw, args=(language,)).run()
+    assert not app.exception
+    text = "\n".join(each.value for each in app.markdown)
+    assert "without skip connections" in text
+    assert shown in text
+
+
+def test_no_row_stands_there_twice() -> None:
+    names = [(row.chapter, row.name) for row in everything_printed()]
+    assert len(set(names)) == len(names)

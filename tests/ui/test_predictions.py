@@ -146,3 +146,7 @@ def test_a_guess_is_right_or_a_mistake_or_neither() -> None:
     assert ROW.judge(np.array([0.1, 0.0, 0.9]), truth, mistakes) == "other"
     assert ROW.judge(np.array([0.7, 0.3, 0.0]), truth, mistakes) == " ", "as near to the one as to the other"
     assert ROW.judge(np.array([0.0, 1.0, 0.0]), truth, {}) == " "
+
+
+def test_a_row_without_weight_is_no_row() -> None:
+    assert ROW.read("000000") is None

@@ -155,3 +155,17 @@ def test_nobody_names_their_browser_themselves(name: bytes) -> None:
 def test_without_a_valid_cookie_each_handshake_is_somebody_else(sent: str) -> None:
     assert browser_of(scope(sent)) is None
     assert header(identify(scope(sent))) != header(identify(scope(sent)))
+
+
+def test_a_forged_name_of_a_widget_is_forgotten_too() -> None:
+    state = window()
+    state._new_widget_state.set_widget_from_proto(WidgetState(id="x", int_value=1))
+    sessions.forget_widgets(state)
+    assert list(state) == ["kept"]
+
+
+def test_what_was_read_counts_as_what_came(there: dict[str, SimpleNamespace]) -> None:
+    state = there["large"].session_state
+    state["text"] = "x" * MB
+    state._compact_state()
+    assert MB < sessions.session_bytes() < 1.1 * MB

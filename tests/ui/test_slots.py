@@ -191,3 +191,23 @@ def test_what_is_kept_stays_within_its_bytes(host: Callable[..., None]) -> None:
         assert len(large(number)) == 100_000 + number
     assert 0 < compute.results().nbytes <= 2**20
     assert len(compute.results()) == 10
+
+
+def test_an_answer_comes_through_a_slot(host: Callable[..., None]) -> None:
+    host(slots=1)
+    app = AppTest.from_function(page).run()
+    assert [element.value for element in app.markdown] == ["HE IS CALM."]
+    assert not app.warning
+    assert 'atlas_computations_total{kind="shout",outcome="done"} 1.0' in compute.metrics().text().decode()
+
+
+def test_threads_are_those_of_the_settings(host: Callable[..., None]) -> None:
+    import torch
+
+    before = torch.get_num_threads()
+    try:
+        host(threads=2)
+        compute.slots()
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)

@@ -17,10 +17,10 @@ from streamlit.web.server.server_util import is_url_from_allowed_origins
 from serving.uvicorn_internals import self_test as uvicorn_self_test
 from serving.uvicorn_internals.self_test import require_names
 from ui.app.local_middleware import local_middleware
-from ui.streamlit_internals import self_test
+from ui.streamlit_internals import front_end, self_test
 from ui.streamlit_internals.batched_messages import MessageBatch
 from ui.streamlit_internals.script_run import forbid_address_lookup
-from viz_core.runtime.packages import PrivateName
+from viz_core.runtime.packages import PrivateName, exists, missing
 
 FOLDER = Path(self_test.__file__).parent
 
@@ -222,3 +222,26 @@ def test_a_foreign_origin_is_refused_without_a_request(monkeypatch: pytest.Monke
     forbid_address_lookup()
     assert not is_url_from_allowed_origins("https://evil.example")
     assert requests == []
+
+
+def test_a_front_end_without_its_page_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(front_end, "_STATIC", tmp_path)
+    assert [name.feature for name in self_test.missing()] == ["front_end"]
+
+
+class Owner:
+    there = 1
+
+    def __init__(self) -> None:
+        self.set_here = 1
+
+
+@pytest.mark.parametrize(
+    ("attribute", "expected"),
+    [("Owner.there", True), ("Owner.set_here", True), ("Owner.gone", False), ("Gone.x", False)],
+)
+def test_a_name_exists_on_a_class_or_its_instances(attribute: str, expected: bool) -> None:
+    assert exists(f"{__name__}:{attribute}") is expected
+    assert not exists(f"no.such.module:{attribute}")
+    names = [PrivateName(f"{__name__}:{attribute}", "feature", "nothing")]
+    assert missing(names) == ([] if expected else names)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
+import streamlit
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -226,3 +228,17 @@ def test_each_is_translated_with_its_parts(language: str) -> None:
     for english, text in labels.items():
         assert text != english or english == "{label}: {name}"
         assert sorted(re.findall(r"\{\w+\}", text)) == sorted(re.findall(r"\{\w+\}", english)), english
+
+
+SCRIPTS = Path(streamlit.__file__).parent / "static" / "static" / "js"
+
+
+_FILLED = re.compile(r": |\{\w+\}| • |(?<= to )apply$|Ctrl|⌘")
+
+
+def test_streamlit_writes_each_of_them() -> None:
+    scripts = "\n".join(path.read_text(encoding="utf-8") for path in SCRIPTS.glob("*.js"))
+    labels = load_words("common", ENGLISH).group("streamlit")
+    pieces = {part for label in labels.values() for part in _FILLED.split(label) if part.strip(" +")}
+    assert len(pieces) > 40
+    assert sorted(part for part in pieces if part not in scripts) == []

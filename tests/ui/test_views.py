@@ -247,3 +247,11 @@ def test_outcomes_hold_every_word_before_and_after_a_change() -> None:
         highest = [float(choice.distribution.max()) for choice in walk.choices]
         assert shares == pytest.approx(highest), "greedy: the chosen word is the likeliest"
     assert unframe(encoded("translator"))[0]["outcomes"] is None
+
+
+def test_another_beginning_is_compared_at_its_first_word_and_as_long_as_both_write_the_same() -> None:
+    plain, other = walk_of("writer"), walk_writing(load_hub("writer-en", offline=True), "The old little boy")
+    written = [walk.stacks[0].tokens[walk.num_given :] for walk in (plain, other)]
+    for step in range(4):
+        assert other.follows(plain, step) is (written[0][:step] == written[1][:step])
+    assert other.follows(plain, 0)
