@@ -13,7 +13,7 @@ import sentencepiece
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import Regex, Tokenizer, models, pre_tokenizers
-from transformers import AutoTokenizer
+from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from tests.viz_core.hub.conftest import change
 from viz_core.hub import HubError, HubModel, load_hub
@@ -216,6 +216,15 @@ def test_a_pattern_of_a_tokenizer(what: str, copy: Tiny, refused: Refused) -> No
 
 def test_a_pattern_by_which_it_normalizes(copy: Tiny, refused: Refused) -> None:
     assert "takes too long" in refused(split_by(copy("bert"), "normalizer", r"(\d+)+$"))
+
+
+def test_a_pattern_from_another_file(copy: Tiny, refused: Refused, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a tokenizer.json, as of a tekken.json, what transformers made of it is tried."""
+    path = split_by(copy("bert"), "pre_tokenizer", PATTERNS["doubles with every letter"])
+    made = PreTrainedTokenizerFast(tokenizer_file=str(path / "tokenizer.json"))
+    (path / "tokenizer.json").rename(path / "vocab.json")
+    monkeypatch.setattr(AutoTokenizer, "from_pretrained", lambda *_, **__: made)
+    assert "takes too long" in refused(path)
 
 
 def test_what_no_trial_found_is_a_sentence_all_the_same(copy: Tiny) -> None:

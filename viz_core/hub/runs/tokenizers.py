@@ -141,6 +141,9 @@ def load_tokenizer(place: LocalModel, network: Any) -> tuple[Any, TextInput]:
         raise too_long
     with panics_in_words(too_long):
         tokenizer = AutoTokenizer.from_pretrained(place.path, **SAFE)
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    if not file.is_file() and backend is not None and not _ends(backend.to_str().encode()):
+        raise too_long  # a pattern from another file, such as tekken.json
     return tokenizer, TextInput(tokenizer, network.get_input_embeddings().num_embeddings)
 
 
