@@ -166,7 +166,7 @@ def test_the_chapters_of_the_shipped_models(
         ({"ml-source": "A folder here", "ml-folder": "../../etc"}, "../../etc"),
     ],
 )
-def test_what_is_wrong_is_told_as_it_is_here(
+def test_errors_are_those_of_this_process(
     open_page: OpenPage, remote_models: Callable[[], Wire], parameters: dict[str, str], sentence: str
 ) -> None:
     local = texts(open_page("model-lab", **parameters))

@@ -82,7 +82,7 @@ def test_temperature_from_one_hot_to_average(open_page: OpenPage, temperature: f
     assert all(badges(app).values())
 
 
-def test_a_table_in_the_address_is_shown_and_asked(visits: Visits) -> None:
+def test_a_table_in_the_address_is_shown_and_queried(visits: Visits) -> None:
     app = visits(CHAPTER, **{"qkv-names": rows([["Ada", "Lovelace"], ["Alan", "Turing"]]), "qkv-query": "Ada"})
     assert ":orange[Ada] → :green[**Lovelace**]" in texts(app)
     assert app.query_params["qkv-names"] == '[["Ada","Lovelace"],["Alan","Turing"]]'
@@ -98,7 +98,7 @@ def test_a_key_that_stands_twice(visits: Visits) -> None:
     assert badges(app)["at T = 0.01 every key gives itself all the weight"] is False
 
 
-def test_rows_that_cannot_be_asked_are_named_and_kept(visits: Visits) -> None:
+def test_rows_that_cannot_be_queries_are_named_and_kept(visits: Visits) -> None:
     table = [*NAMES, ["", "Nobody"], [" ", "Blank"], ["Z" * 61, "Long"], ["Noname", ""]]
     app = visits(CHAPTER, **{"qkv-names": rows(table), "qkv-query": "Noname"})
     page_text = texts(app)

@@ -149,7 +149,7 @@ def test_at_most_36_pairs_with_the_fastest_the_slowest_and_the_chosen() -> None:
         assert shown[-1] >= 254
 
 
-def test_nearly_seven_turns_are_told_from_seven() -> None:
+def test_nearly_seven_turns_differ_from_seven() -> None:
     assert in_turns(44.0) == "7.003"  # the first pair, at offset 44
     assert in_turns(14 * math.pi) == "7.000"
     assert in_turns(-0.25 * math.pi) == "−0.125"

@@ -101,7 +101,7 @@ def test_examples_fill_the_boxes(open_page: OpenPage, name: str) -> None:
     assert "= (2, 2, 4)" in texts(app)
 
 
-def test_a_row_that_may_see_nothing_is_said_and_holds(visits: Visits) -> None:
+def test_a_row_that_may_see_nothing_is_named_and_holds(visits: Visits) -> None:
     app = visits(CHAPTER, **MASK | {"sf-lengths": "0 4; 2 0"})
     assert "batch 1, query 1, batch 2, query 2: every key is masked" in app.info[0].value
     assert "0.0000, 0.0000, 0.0000, 0.0000" in figures_alt(app)

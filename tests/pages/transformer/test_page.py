@@ -55,7 +55,7 @@ def test_a_sentence_typed_is_translated(open_page: OpenPage, translator: Transla
         assert f"## {translator.translate(text).text}" in texts(app)
 
 
-def test_beam_search_is_used_when_asked_for(visits: Visits, translator: Translator) -> None:
+def test_beam_search_is_used_when_requested(visits: Visits, translator: Translator) -> None:
     app = visits("transformer", **{"t-text": "Where did you buy this book?", "t-search": "beam 4"})
     result = translator.translate("Where did you buy this book?", beam=4)
     assert f"## {result.text}" in texts(app)
@@ -164,7 +164,7 @@ def test_of_one_value_that_would_flatten_all_others(visits: Visits) -> None:
     assert min(layout["yaxis"]["tickvals"]) < 2 < 100 < max(layout["yaxis"]["tickvals"])
 
 
-def test_of_heads_that_moved_a_logit(visits: Visits) -> None:
+def test_heads_that_moved_a_logit_are_named(visits: Visits) -> None:
     """The answer was the feed-forward net or the bias, among sixty unsorted bars."""
     app = visits("transformer", **{"t-text": "I'm home.", "t-section": "Through the layers"})
     stands(app)

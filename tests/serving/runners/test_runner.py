@@ -300,7 +300,7 @@ def test_a_sentence_is_cut_into_tokens_once(
     assert cut == ["The dog is in the house.", "Go.", "She has a red car."]
 
 
-def test_what_is_wrong_is_told_as_it_is_here(local: LocalRunner, remote: RemoteRunner) -> None:
+def test_errors_are_those_of_this_process(local: LocalRunner, remote: RemoteRunner) -> None:
     reads = HubVisionSpec(HubModelSpec("bert", offline=True))
     for runner in (local, remote):
         assert runner.evaluate(CALM, future_leak, step=1) < 1e-5, "a named argument"
@@ -391,7 +391,7 @@ def test_sampling_is_part_of_the_request(local: LocalRunner, remote: RemoteRunne
     assert len({*texts, local.run(lab("gpt2", "The cat", max_new_tokens=8)).text}) == 3
 
 
-def test_the_models_and_the_limits_are_those_of_the_machine_that_is_asked(
+def test_models_and_limits_are_those_of_the_requested_machine(
     local: LocalRunner, remote: RemoteRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert set(KINDS) <= set(remote.evaluate_model(NoModel(), local_model_names))

@@ -87,7 +87,7 @@ UNSPOKEN: list[dict[str, Any]] = [
 ]
 
 
-def test_who_can_be_told_nothing_is_offered_nothing() -> None:
+def test_nothing_is_offered_where_nothing_can_be_shown() -> None:
     for config in UNSPOKEN:
         named = SimpleNamespace(**config)
         assert (languages_of(named, 50), tasks_of(named, 50)) == ((), ())

@@ -148,6 +148,18 @@ def test_several_edits_of_a_head_are_applied_in_order() -> None:
     torch.testing.assert_close(trace["attention.0"].weights().double(), normalised(weights), atol=1e-6, rtol=0)
 
 
+def test_the_edits_of_an_outer_block_come_first() -> None:
+    """In the other order the pattern would give the knocked-out key its weight back."""
+    queries, keys, values = tensors()
+    outer, inner = (intervene({"attention.0": edit}) for edit in (uniform(0), knock_out(0, key=1)))
+    with record() as trace, outer, inner:
+        attend(queries, keys, values)
+    weights = trace["attention.0"].weights()[:, 0]
+    others = weights[..., torch.arange(weights.shape[-1]) != 1]
+    assert not weights[..., 1].any()
+    torch.testing.assert_close(others, torch.full_like(others, 1 / others.shape[-1]))
+
+
 @pytest.mark.parametrize("bias", [False, True])
 @pytest.mark.parametrize("key_heads", [1, 2, 4])
 def test_off_is_a_head_s_columns_of_the_output_projection_at_zero(bias: bool, key_heads: int) -> None:

@@ -190,6 +190,15 @@ def test_masks_say_where_the_padding_is() -> None:
     assert plain.text(0) is plain
 
 
+def test_queries_of_cross_attention_are_the_tokens_of_the_self_attention_before() -> None:
+    targets = torch.arange(5) < torch.tensor([3, 5])[:, None]
+    queries, keys = torch.randn(2, HEADS, 5, WIDTH), torch.randn(2, HEADS, 7, WIDTH)
+    with record() as trace:
+        attend(queries, queries, queries, mask=targets[:, None, None], site="decoder.0.self")
+        attend(queries, keys, keys, site="decoder.0.cross")
+    assert torch.equal(trace["decoder.0.cross"].query_mask, targets)
+
+
 def test_the_model_s_own_lengths_are_known_on_both_sides() -> None:
     encoder = TransformerEncoder(11, 8, 16, 2, 2, 0.0).eval()
     decoder = TransformerDecoder(11, 8, 16, 2, 2, 0.0).eval()

@@ -81,6 +81,12 @@ def test_a_run_depends_on_its_plan_alone_however_it_is_cut() -> None:
     assert list(RecallRun(RecallPlan(steps=1, seed=3)).advance()) != losses[:1]
 
 
+def test_the_learning_rate_falls_to_zero_in_a_line() -> None:
+    run = RecallRun(RecallPlan(steps=4))
+    rates = [run.optimizer.param_groups[0]["lr"] for _ in run.advance()]
+    assert rates == pytest.approx([0.02, 0.015, 0.01, 0.005])
+
+
 def test_an_update_can_be_interrupted() -> None:
     run = RecallRun(RecallPlan(steps=3))
 

@@ -142,7 +142,7 @@ def test_rounding_stays_within_its_bound_and_the_bound_stays_small(width: int, h
 
 @pytest.mark.parametrize(("width", "heads"), [(64, 8), (256, 4), (512, 64)])
 @pytest.mark.parametrize("sharpness", [1.0, 3.0])
-def test_fresh_scores_are_as_sharp_as_asked(width: int, heads: int, sharpness: float) -> None:
+def test_fresh_scores_are_as_sharp_as_requested(width: int, heads: int, sharpness: float) -> None:
     steps = multi_head_steps(fresh_layer(width, heads, sharpness), random_tokens(64, width).X[None])
     assert float(steps.scores.std()) == pytest.approx(sharpness, rel=0.15)
     assert float(steps.values.std()) == pytest.approx(1, rel=0.1)
