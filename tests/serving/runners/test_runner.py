@@ -41,7 +41,7 @@ from viz_core.lab.pictures import (
 from viz_core.lab.runs import map_residuals, position_schemes, read_card
 from viz_core.lessons.transformer.layers import encoder_walk, future_leak, translation_residuals
 from viz_core.lessons.vision_transformer.patches import patches_shuffled
-from viz_core.pretrained import CheckpointError, TextError, Translation, Translator
+from viz_core.pretrained import TextError, Translation, Translator
 from viz_core.sounds.sound import tone_sequence
 from viz_core.view.components import WORD_NAMES
 from viz_core.view.payload import View, encode_view
@@ -265,41 +265,6 @@ def test_a_question_without_a_name_is_refused_wherever_models_are(local: LocalRu
                 runner.evaluate_model(TINY, question)  # type: ignore[arg-type]
 
 
-def test_several_sentences_in_one_batch_become_what_each_becomes_alone(translator: Translator) -> None:
-    texts = ["Go.", "She has a red car.", "Go.", "Where is the cat?", "I don't know."]
-    sentences = [TranslationRequest(TINY, text) for text in texts]
-    together = LocalRunner(lambda _model: translator, LRUCache(100, 2**24)).run_all(sentences)
-    for text, made in zip(texts, together, strict=True):
-        assert isinstance(made, Translation)
-        alone = translator.translate(text)
-        assert (made.text, made.target_ids, made.complete) == (alone.text, alone.target_ids, alone.complete)
-        assert made.log_probability == pytest.approx(alone.log_probability, abs=1e-6)
-        for call in alone.trace:
-            torch.testing.assert_close(made.trace[call.site].weights(), call.weights(), rtol=0, atol=1e-6)
-
-
-def test_a_batch_may_mix_models_and_beams(translator: Translator) -> None:
-    sentences = [TranslationRequest(ShippedTranslator(model), "Go.", beam) for model in ("a", "b") for beam in (1, 4)]
-    made = LocalRunner(lambda _model: translator, LRUCache(100, 2**24)).run_all(sentences)
-    alone = [translator.translate("Go.", beam=one.beam).text for one in sentences]
-    assert [one.text for one in made if isinstance(one, Translation)] == alone
-
-
-def test_a_sentence_is_cut_into_tokens_once(
-    translator: Translator, local: LocalRunner, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Whatever is asked about it: the translation, alone or in a batch, its maps, its claims, its steps."""
-    encode, cut = translator.tokenizer.encode, list[str]()
-    monkeypatch.setattr(translator.tokenizer, "encode", lambda text: cut.append(text) or encode(text))
-    local.run_all([CALM, TranslationRequest(TINY, "Go."), TranslationRequest(TINY, " "), CALM])
-    for one in (CALM, TranslationRequest(TINY, "She has a red car.", 4)):
-        local.run(one)
-        local.groups(one, LABELS)
-        for question in (translation_residuals, encoder_walk):
-            local.evaluate(one, question)
-    assert cut == ["The dog is in the house.", "Go.", "She has a red car."]
-
-
 def test_errors_are_those_of_this_process(local: LocalRunner, remote: RemoteRunner) -> None:
     reads = HubVisionSpec(HubModelSpec("bert", offline=True))
     for runner in (local, remote):
@@ -310,24 +275,6 @@ def test_errors_are_those_of_this_process(local: LocalRunner, remote: RemoteRunn
             runner.evaluate_model(reads, picture_facts)
         with pytest.raises(HubError, match="takes a text, not a picture"):
             runner.run(ClassificationRequest(reads, Picture("black", Image.new("RGB", (8, 8)))))
-
-
-def test_a_bad_text_or_a_missing_model_spoils_no_batch(translator: Translator) -> None:
-    def load(model: ShippedTranslator) -> Translator:
-        if model != TINY:
-            raise CheckpointError(f"There is no model {model.name!r}")
-        return translator
-
-    local = LocalRunner(load, LRUCache(100, 2**24))
-    good = TranslationRequest(TINY, "Go.")
-    missing = TranslationRequest(ShippedTranslator("nothing"), "Go.")
-    made = local.run_all([good, TranslationRequest(TINY, "  "), missing, good])
-    assert isinstance(made[0], Translation)
-    assert made[0] is made[3] is local.run(good)
-    assert isinstance(made[1], TextError)
-    assert isinstance(made[2], CheckpointError)
-    with pytest.raises(CheckpointError, match="no model 'nothing'"):
-        local.run(missing)
 
 
 def test_a_run_is_cached_once_and_crosses_once(local: LocalRunner, remote: RemoteRunner, wire: Wire) -> None:

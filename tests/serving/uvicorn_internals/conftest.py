@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
 from serving.uvicorn_internals import limits as connections
@@ -15,3 +17,10 @@ def short_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Limits, "body_seconds", 0.3)
     monkeypatch.setattr(Limits, "slow_seconds", 0.2)
     monkeypatch.setattr(Limits, "message_bytes", 2**16)
+
+
+@pytest.fixture
+def counted(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    reasons: Counter[str] = Counter()
+    monkeypatch.setattr(Limits, "count", lambda why: reasons.update([why]))
+    return reasons

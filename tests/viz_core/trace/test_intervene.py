@@ -149,15 +149,15 @@ def test_several_edits_of_a_head_are_applied_in_order() -> None:
 
 
 def test_the_edits_of_an_outer_block_come_first() -> None:
-    """In the other order the pattern would give the knocked-out key its weight back."""
+    """In the other order the pattern would take the place of the sharpened rows."""
     queries, keys, values = tensors()
-    outer, inner = (intervene({"attention.0": edit}) for edit in (uniform(0), knock_out(0, key=1)))
+    given = torch.zeros(queries.shape[2], keys.shape[2])
+    given[:, :2] = torch.tensor([0.8, 0.2])
+    outer, inner = (intervene({"attention.0": edit}) for edit in (pattern(0, given), sharpen(0, 0.5)))
     with record() as trace, outer, inner:
         attend(queries, keys, values)
-    weights = trace["attention.0"].weights()[:, 0]
-    others = weights[..., torch.arange(weights.shape[-1]) != 1]
-    assert not weights[..., 1].any()
-    torch.testing.assert_close(others, torch.full_like(others, 1 / others.shape[-1]))
+    row = torch.tensor([0.8, 0.2]).square()
+    torch.testing.assert_close(trace["attention.0"].weights()[0, 0, 0, :2], row / row.sum())
 
 
 @pytest.mark.parametrize("bias", [False, True])
