@@ -6,12 +6,8 @@
 # Seen: each query attends to all keys, without a warning. The window counts only where there is another limit: with
 # is_causal=True, with a mask that is True everywhere, or with lengths of queries or keys.
 # Output (keys that each of four queries sees): alone [4 4 4 4], causal [1 2 2 2], true mask [1 2 2 2].
-set -euo pipefail
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-python3 -m venv "$folder/env"
-"$folder/env/bin/pip" install --quiet --disable-pip-version-check jax==0.8.1 numpy==2.4.6
-"$folder/env/bin/python" - <<'PY'
+source "$(dirname "$0")/environment.sh"
+in_environment jax==0.8.1 numpy==2.4.6 <<'PY'
 import jax
 import jax.numpy as jnp
 import numpy as np

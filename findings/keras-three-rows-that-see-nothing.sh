@@ -6,12 +6,8 @@
 # Seen: MultiHeadAttention and GroupQueryAttention return scores of zero there (a row that does not sum to 1), while
 # layers.Attention and ops.dot_product_attention return a mean over all keys, masked ones included.
 # Output: MultiHeadAttention 0, GroupedQueryAttention 0, Attention 0.2, ops 0.2 for each of five keys.
-set -euo pipefail
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-python3 -m venv "$folder/env"
-"$folder/env/bin/pip" install --quiet --disable-pip-version-check keras==3.12.0 jax==0.10.2 numpy==2.4.6
-"$folder/env/bin/python" - <<'PY'
+source "$(dirname "$0")/environment.sh"
+in_environment keras==3.12.0 jax==0.10.2 numpy==2.4.6 <<'PY'
 import os
 
 os.environ["KERAS_BACKEND"] = "jax"

@@ -6,44 +6,10 @@
 # Seen: the runtime does; the reference returns softcap tanh(s / softcap) of it. The attention itself agrees. A test that
 # compares scores of a runtime with the reference fails although nothing is wrong with the map.
 # Output: largest difference from q k / sqrt(d) with softcap 1: runtime 0.000, reference above 0.1.
-set -euo pipefail
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-python3 -m venv "$folder/env"
-"$folder/env/bin/pip" install --quiet --disable-pip-version-check onnx==1.23.2 onnxruntime==1.32.0 numpy==2.4.6
-"$folder/env/bin/python" - <<'PY'
+source "$(dirname "$0")/environment.sh"
+in_environment onnx==1.23.2 onnxruntime==1.32.0 numpy==2.4.6 <<'PY'
 import numpy as np
-import onnx
-import onnxruntime
-from onnx import TensorProto, helper
-from onnx.reference import ReferenceEvaluator
-
-onnxruntime.set_default_logger_severity(4)
-rng = np.random.default_rng(0)
-
-
-def model(opset, inputs, outputs=("Y",), **attributes):
-    node = helper.make_node("Attention", list(inputs), list(outputs), **attributes)
-    kinds = {name: TensorProto.BOOL if name == "allowed" else TensorProto.FLOAT for name in inputs}
-    infos = [helper.make_tensor_value_info(name, kind, None) for name, kind in kinds.items()]
-    results = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs if name]
-    graph = helper.make_graph([node], "attention", infos, results)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
-
-
-def reference(proto, feeds):
-    return ReferenceEvaluator(proto).run(None, feeds)
-
-
-def runtime(proto, feeds):
-    session = onnxruntime.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"])
-    return session.run(None, feeds)
-
-
-def tensors(num_queries, num_keys):
-    queries, keys = (rng.normal(size=(1, 1, n, 8)).astype(np.float32) for n in (num_queries, num_keys))
-    return {"Q": queries, "K": keys, "V": np.eye(num_keys, 8, dtype=np.float32)[None, None]}
-
+from onnx_attention import model, reference, runtime, tensors
 
 for opset in (23, 24):
     feeds = tensors(3, 3)

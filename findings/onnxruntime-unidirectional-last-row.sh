@@ -2,16 +2,12 @@
 # onnxruntime's MultiHeadAttention (com.microsoft): with unidirectional=1 the last query sees every key.
 #
 # Version: onnxruntime 1.32.0, CPU. Run 2026-11-28.
-# Guess: with three queries and five keys query i sees keys 0 to i (upper left), or 0 to i + 2 (lower right).
-# Seen: neither. All rows but the last stand at the upper left; the last row is not masked at all. With as many queries
+# Guess: with fewer queries than keys, query i sees keys 0 to i (upper left).
+# Seen: all rows but the last stand at the upper left; the last row is not masked at all. With as many queries
 # as keys this cannot be noticed, as the last row sees all keys anyway.
 # Output (keys seen by each of three queries): [1 2 5].
-set -euo pipefail
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-python3 -m venv "$folder/env"
-"$folder/env/bin/pip" install --quiet --disable-pip-version-check onnx==1.23.2 onnxruntime==1.32.0 numpy==2.4.6
-"$folder/env/bin/python" - <<'PY'
+source "$(dirname "$0")/environment.sh"
+in_environment onnx==1.23.2 onnxruntime==1.32.0 numpy==2.4.6 <<'PY'
 import numpy as np
 import onnxruntime
 from onnx import TensorProto, helper
