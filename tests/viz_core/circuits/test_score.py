@@ -261,6 +261,7 @@ PACKAGES = Path(sys.prefix) / "lens"
 DOCUMENT = (ROOT / "docs" / "peers.md").read_text("utf-8")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("package", "tasks"),
     [("transformer_lens", "tests.viz_core.circuits.peer_tasks"), ("bertviz", "tests.viz_core.view.bertviz_tasks")],
