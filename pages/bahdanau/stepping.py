@@ -121,6 +121,8 @@ def _choice(chapter: Chapter, steps: DecoderSteps, step: int, result: Translatio
         written=escape(result.target_tokens[step]),
         summary=[f"{escape(word)} {p:.2f}" for word, (_, p) in zip(readable, top, strict=True)],
     )
+    if written != ids[0]:
+        chapter.text("less-probable")
 
 
 def _next(key: str, first: int, last: int) -> None:

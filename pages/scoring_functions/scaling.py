@@ -22,7 +22,7 @@ def scaling(chapter: Chapter) -> None:
     controls = chapter.controls
     chapter.text("scaling")
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        d = controls.select_slider("d", WIDTHS, 64)
+        d = controls.select_slider("d", WIDTHS, 512)
         num_keys = int(controls.slider("keys", 1, 64, 16))
         with controls.more():
             seed = int(controls.number("seed", 0, 999, 0))

@@ -6,15 +6,20 @@ query, measures of heads without separators, the example of a filter.
 
 from __future__ import annotations
 
+import math
 import re
 
 import pytest
 import torch
 
+from pages.bahdanau.parts import alike
+from pages.learning.figures import read_reaches
+from pages.learning.parts import measured
 from tests.pages.reading import charts, claims, one_line, texts
 from tests.visits import Visits
 from ui.chapter.source_cards import everything_printed
 from ui.text.words import load_words
+from viz_core.lessons.architectures.costs import LayerSizes, path_length
 from viz_core.lessons.attention_pooling.curve_fit import errors_by_rate
 from viz_core.positional import apply_rotary
 from viz_core.positional.register import SCHEMES
@@ -110,3 +115,31 @@ def test_layers_are_compared_as_they_are_drawn(visits: Visits) -> None:
         assert torch.tensor(trace["z"])[torch.ones(n, n).tril(-1).bool()].isnan().all()
     assert "read earlier tokens only" in load_words("architectures", "en")("backwards")
     assert "both sides" not in one_line(visits("architectures"))
+
+
+def test_which_positions_extrapolate() -> None:
+    """At three times the longest trained length, as the takeaway of learning and its review question say."""
+    accuracy = {scheme: float(reach.mean[-1]) for scheme, reach in read_reaches(measured()).items()}
+    assert min(accuracy["alibi"], accuracy["relative"]) > 0.8
+    assert max(accuracy["learned"], accuracy["rotary"]) < 0.4
+
+
+@pytest.mark.parametrize("distance", [1, 2, 11, 100])
+def test_the_path_through_a_convolution_is_counted(distance: int) -> None:
+    """ceil(D / (k - 1)) layers, by following which tokens each layer sees; not D / k."""
+    for k in (2, 3, 5):
+        seen, layers = 1, 0
+        while seen <= distance:
+            seen, layers = seen + k - 1, layers + 1
+        sizes = LayerSizes(n=distance + 1, d=8, k=k, r=2)
+        assert path_length("convolution", 0, distance, sizes) == layers == math.ceil(distance / (k - 1))
+
+
+def test_attention_translates_better_at_every_length() -> None:
+    assert all(each.difference.low > 0 for each in alike().bins.values())
+
+
+def test_the_division_helps_where_its_section_opens(visits: Visits) -> None:
+    words = load_words("scoring-functions", "en")
+    app = visits("scoring-functions", **{"sf-section": words("section.scaling")})
+    assert words("finding.gradient", d=512) in texts(app)

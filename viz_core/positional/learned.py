@@ -82,7 +82,7 @@ class AbsolutePositionEmbedding1d(nn.Module, PositionScheme):
 LEARNED = SchemeEntry(
     "learned",
     order=2,
-    formula=r"(x_i + p_i)^\top W_q W_k^\top (x_j + p_j)",
+    formula=r"(x_i + p_i)^\top W_q^\top W_k (x_j + p_j)",
     enters="input",
     depends_on="position",
     extrapolates=False,

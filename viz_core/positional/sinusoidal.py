@@ -104,7 +104,7 @@ class PositionalEncoding(nn.Module):
 SINUSOIDAL = SchemeEntry(
     "sinusoidal",
     order=1,
-    formula=r"(x_i + p_i)^\top W_q W_k^\top (x_j + p_j)",
+    formula=r"(x_i + p_i)^\top W_q^\top W_k (x_j + p_j)",
     enters="input",
     depends_on="position",
     extrapolates=True,
