@@ -15,10 +15,10 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, Playwright, sync_playwright
 from playwright.sync_api import Error as BrowserError
+from playwright.sync_api import TimeoutError as Late
 
-from benchmarks.browsing import Late, chromium, visit
 from benchmarks.report import Row
-from benchmarks.serving import ROOT, free_port, serve
+from benchmarks.serving import ROOT, chromium, free_port, serve, visit
 
 SIZES = (32, 128, 512, 1024, 4096)
 PEER_SIZES = (32, 128, 512)
@@ -95,10 +95,10 @@ def rows_of(n: int, ours: Case, peers: Mapping[str, Case]) -> list[Row]:
     for name, peer in (peers or {"": Case()}).items():
         note = ours.note or peer.note
         rows += [
-            Row(f"{about}: open", "s", ours.open, name, peer.open, opened, headline=bool(peers) and n > 128, note=note),
-            Row(f"{about}: open another head", "s", ours.switch, name, peer.switch, headline=n >= 128, note=note),
+            Row(f"{about}: open", "s", ours.open, name, peer.open, opened, note=note),
+            Row(f"{about}: open another head", "s", ours.switch, name, peer.switch, note=note),
             Row(f"{about}: on the wire", "MB", ours.wire, name, peer.wire, WIRE_TARGETS.get(n), note=note),
-            Row(f"{about}: HTML of the page", "MB", ours.html, name, peer.html, headline=n == 128, note=note),
+            Row(f"{about}: HTML of the page", "MB", ours.html, name, peer.html, note=note),
             Row(f"{about}: elements of the page", "nodes", ours.elements, name, peer.elements, note=note),
         ]
     if n in LAYER_TARGETS:

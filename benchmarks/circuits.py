@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from benchmarks.report import Row
-from benchmarks.sampling import in_turns, milliseconds, stopwatch
+from benchmarks.sampling import in_turns, milliseconds
 from viz_core.circuits import patch_sweep
 from viz_core.hub import instrument
 from viz_core.trace import record
@@ -21,14 +21,14 @@ AT_ONCE = 16  # cells in one batch, by hooks as in the library
 TARGET = 1.2  # times plain hooks
 
 
-def measure(device: str = "cpu", layers: int = 12, n: int = 40, samples: int = 5) -> list[Row]:
+def measure(layers: int = 12, n: int = 40, samples: int = 5) -> list[Row]:
     """Seconds of a sweep, layers by positions, and of a pass with states; both ways in turns, results compared.
 
     Raises:
         RuntimeError: if the two give different results.
     """
-    model, plain = gpt2(layers, device)
-    clean, corrupted = (torch.randint(3, 1000, (1, n), device=device) for _ in range(2))
+    model, plain = gpt2(layers)
+    clean, corrupted = (torch.randint(3, 1000, (1, n)) for _ in range(2))
 
     def ours() -> Tensor:
         return patch_sweep(model, {"input_ids": clean}, {"input_ids": corrupted}, metric)
@@ -36,7 +36,7 @@ def measure(device: str = "cpu", layers: int = 12, n: int = 40, samples: int = 5
     sweeps = {"ours": ours, "hooks": lambda: swept(plain, clean, corrupted)}
     if not torch.allclose(sweeps["ours"](), sweeps["hooks"](), atol=1e-3, rtol=1e-3):
         raise RuntimeError("the sweep and that of plain hooks differ")
-    times = in_turns(sweeps, stopwatch(device), samples=samples, fewest=3, max_seconds=120.0)
+    times = in_turns(sweeps, samples=samples, fewest=3, max_seconds=120.0)
     passes = milliseconds(
         in_turns(
             {
@@ -44,7 +44,6 @@ def measure(device: str = "cpu", layers: int = 12, n: int = 40, samples: int = 5
                 "hooks": lambda: seen(plain, clean),
                 "plain": lambda: plain(clean),
             },
-            stopwatch(device),
             samples=4 * samples,
         )
     )
@@ -57,13 +56,13 @@ def measure(device: str = "cpu", layers: int = 12, n: int = 40, samples: int = 5
     ]
 
 
-def gpt2(layers: int, device: str) -> tuple[Any, Any]:
+def gpt2(layers: int) -> tuple[Any, Any]:
     """A GPT-2 of width 256 and 8 heads with random weights: one for `record`, one for hooks."""
     from transformers import GPT2Config, GPT2LMHeadModel
 
     torch.manual_seed(0)
     config = GPT2Config(n_layer=layers, n_head=8, n_embd=256, vocab_size=1000, bos_token_id=1, eos_token_id=1)
-    plain = GPT2LMHeadModel(config).eval().requires_grad_(False).to(device)
+    plain = GPT2LMHeadModel(config).eval().requires_grad_(False)
     model = copy.deepcopy(plain)
     instrument(model)
     return model, plain
@@ -100,8 +99,8 @@ def swept(plain: Any, clean: Tensor, corrupted: Tensor) -> Tensor:
     states, n, rows = seen(plain, clean), clean.shape[1], []
     for layer in range(len(plain.transformer.h)):
         row = []
-        for places in torch.arange(n, device=clean.device).split(AT_ONCE):
-            batch, value = torch.arange(len(places), device=clean.device), states[layer, ""][0]
+        for places in torch.arange(n).split(AT_ONCE):
+            batch, value = torch.arange(len(places)), states[layer, ""][0]
 
             def replaced(x: Tensor, batch: Tensor = batch, places: Tensor = places, value: Tensor = value) -> Tensor:
                 x = x.clone()
@@ -112,7 +111,7 @@ def swept(plain: Any, clean: Tensor, corrupted: Tensor) -> Tensor:
                 logits = plain(corrupted.expand(len(places), -1)).logits
             row += [metric(each[None]) for each in logits]
         rows.append(torch.stack(row))
-    return torch.stack(rows).cpu()
+    return torch.stack(rows)
 
 
 @contextmanager

@@ -18,8 +18,9 @@ from pathlib import Path
 
 import torch
 
-from benchmarks import readme
-from benchmarks.report import Row, save, text_table
+from benchmarks import report
+from benchmarks.__main__ import PARTS
+from benchmarks.report import Row
 from benchmarks.sampling import MB, Tree
 from benchmarks.serving import HOSTED, running
 from benchmarks.view_bytes import decode_view
@@ -166,10 +167,10 @@ def load_rows(count: int, answers: Sequence[Answer], mistakes: int, spent: Spent
     if spent.cpu_seconds is not None:
         rows.append(Row(f"{about}: processor's time for one", "s", (spent.cpu_seconds / len(answers),), target=CPU))
         cores = spent.cpu_seconds / spent.seconds
-        rows.append(Row(f"{about}: cores kept busy by the server", "cores", (cores,), headline=True))
+        rows.append(Row(f"{about}: cores kept busy by the server", "cores", (cores,)))
     if spent.memory is not None:
         before, after = spent.memory
-        rows.append(Row(f"{about}: memory of the server", "MB", (after,), "before", (before,), headline=True))
+        rows.append(Row(f"{about}: memory of the server", "MB", (after,), "before", (before,)))
     return rows
 
 
@@ -186,12 +187,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     checked = {answer: answer.error or wrong(answer, model) for answer in answers}
     mistakes = sum(answer.error is None and found is not None for answer, found in checked.items())
     rows = load_rows(options.visitors, answers, mistakes, spent)
-    print(text_table(rows))
+    print(report.table(rows))
     for problem in [found for found in checked.values() if found][:10]:
         print(f"  {problem}")
     if options.url is None:
-        save("load", rows)
-        readme.write()
+        report.save("load", rows)
+        report.write(PARTS)
     if not all(row.met for row in rows if row.target == 0):
         raise SystemExit(1)
 

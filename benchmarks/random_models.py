@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -14,6 +12,7 @@ from viz_core.models.encoder_decoder import EncoderDecoder
 from viz_core.pretrained import build_translation_model
 from viz_core.trace import Trace, attend, name_sites, record
 
+LAYERS, HEADS = 6, 12
 # How a forward pass is run: ours, transformers' fused attention, and transformers' attention that gives its maps.
 WAYS = {"record": ATTENTION_IMPLEMENTATION, "fused": "sdpa", "eager": "eager"}
 
@@ -21,40 +20,22 @@ TRANSLATOR = {"vocab_size": 8000, "num_hiddens": 256, "ffn_num_hiddens": 1024, "
 PAD, BOS = 0, 1
 
 
-def bert(way: str, device: str = "cpu", *, layers: int = 6, width: int = 384, heads: int = 12) -> Any:
-    """A BERT for up to 16,384 tokens, the same weights whichever way its attention runs."""
+def bert(way: str) -> Any:
+    """A BERT for up to 4,096 tokens, the same weights whichever way its attention runs."""
     from transformers import AutoModel, BertConfig
 
     register()
     torch.manual_seed(0)
     config = BertConfig(
-        hidden_size=width,
-        num_hidden_layers=layers,
-        num_attention_heads=heads,
-        intermediate_size=4 * width,
-        max_position_embeddings=16384,
+        hidden_size=384,
+        num_hidden_layers=LAYERS,
+        num_attention_heads=HEADS,
+        intermediate_size=1536,
+        max_position_embeddings=4096,
     )
-    model = AutoModel.from_config(config, attn_implementation=WAYS[way]).eval().requires_grad_(False).to(device)
+    model = AutoModel.from_config(config, attn_implementation=WAYS[way]).eval().requires_grad_(False)
     name_sites(model, "encoder")
     return model
-
-
-def save_bert(folder: Path, words: Sequence[str] = ()) -> None:
-    """The same on disk in hub layout, with a tokenizer that takes every word for one token; it knows these."""
-    from tokenizers import Tokenizer, models, pre_tokenizers, processors
-    from transformers import PreTrainedTokenizerFast
-
-    folder.mkdir(parents=True)
-    bert("record").save_pretrained(folder)
-    names = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
-    known = {name: place for place, name in enumerate((*names, *words))}
-    tokenizer = Tokenizer(models.WordLevel(known, unk_token="[UNK]"))
-    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
-    )
-    special = dict(zip(("pad_token", "unk_token", "cls_token", "sep_token"), names, strict=True))
-    PreTrainedTokenizerFast(tokenizer_object=tokenizer, **special).save_pretrained(folder)
 
 
 @torch.inference_mode()
@@ -69,29 +50,30 @@ def forward(way: str, model: Any, tokens: Tensor) -> Any:
     return model(tokens).last_hidden_state
 
 
-def random_tokens(n: int, device: str = "cpu", vocabulary: int = 8000) -> Tensor:
+def random_tokens(n: int) -> Tensor:
     """(1, n) token ids, none of them special."""
-    return torch.randint(3, vocabulary, (1, n), generator=torch.Generator().manual_seed(n)).to(device)
+    return torch.randint(3, 8000, (1, n), generator=torch.Generator().manual_seed(n))
 
 
 @torch.inference_mode()
-def random_trace(n: int, *, layers: int = 12, heads: int = 12, width: int = 64) -> Trace:
-    """What a model of so many heads leaves behind: random queries and keys, recorded by `attend`."""
+def random_trace(n: int) -> Trace:
+    """What a model of 12 layers of 12 heads leaves behind: random queries and keys, recorded by `attend`."""
     generator = torch.Generator().manual_seed(n)
     with record() as trace:
-        for layer in range(layers):
-            queries, keys = torch.randn(2, 1, heads, n, width, generator=generator)
+        for layer in range(12):
+            queries, keys = torch.randn(2, 1, 12, n, 64, generator=generator)
             attend(queries, keys, keys, site=f"encoder.{layer}.self")
     return trace
 
 
-def our_translator(device: str = "cpu") -> EncoderDecoder:
+def our_translator() -> EncoderDecoder:
+    """Return a Transformer of three blocks of 256 on each side."""
     torch.manual_seed(0)
     model = build_translation_model({"architecture": "transformer", "dropout": 0.0, **TRANSLATOR})
-    return model.eval().requires_grad_(False).to(device)
+    return model.eval().requires_grad_(False)
 
 
-def marian(device: str = "cpu") -> Any:
+def marian() -> Any:
     """Marian in the size of our translator. No token ends its sentences, so that all have the length asked for."""
     from transformers import MarianConfig, MarianMTModel
 
@@ -116,4 +98,4 @@ def marian(device: str = "cpu") -> Any:
         eos_token_id=None,
         forced_eos_token_id=None,
     )
-    return MarianMTModel(config).eval().requires_grad_(False).to(device)
+    return MarianMTModel(config).eval().requires_grad_(False)

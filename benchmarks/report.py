@@ -1,4 +1,4 @@
-"""What a benchmark reports, and how it is kept."""
+"""What a benchmark reports, how it is kept, and the tables of README.md and docs/benchmarks.md."""
 
 from __future__ import annotations
 
@@ -7,12 +7,25 @@ import os
 import platform
 import statistics
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-RESULTS = Path(__file__).resolve().parent / "results"
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "benchmarks" / "results"
+BEGIN, END = "<!-- benchmarks: written by `make bench` -->", "<!-- end of benchmarks -->"
+README = ROOT / "README.md"
+DOCUMENT = ROOT / "docs" / "benchmarks.md"
+HIGHLIGHTS = (
+    ("forward and record, 2,048 tokens", "eager output_attentions"),
+    ("stored for viewing, 2,048 tokens", "eager output_attentions"),
+    ("12 x 12 heads, 128 tokens: open", "BertViz model_view"),
+    ("12 x 12 heads, 128 tokens: on the wire", "BertViz model_view"),
+    ("sinusoid heatmap 2,000 x 512, slider to paint", "plotly Heatmap"),
+    ("100 visitors at once, 300 answers: 95% of sentences to maps", ""),
+)
+"""The rows that the README shows: quantity and peer."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +40,6 @@ class Row:
         peer: its samples; none where there was no number, and `note` says why.
         target: our median must not be above it.
         relative: the target counts in medians of the peer, not in units.
-        headline: listed first in docs/benchmarks.md, with the rows that have a target.
         note: why a number is missing.
     """
 
@@ -38,91 +50,45 @@ class Row:
     peer: tuple[float, ...] = ()
     target: float | None = None
     relative: bool = False
-    headline: bool = False
     note: str = ""
-
-    def __post_init__(self) -> None:
-        if self.relative and (self.target is None or not self.peer_name):
-            raise ValueError(f"{self.what}: a relative target needs a target and a peer")
-
-    @property
-    def median(self) -> float | None:
-        return statistics.median(self.ours) if self.ours else None
-
-    @property
-    def peer_median(self) -> float | None:
-        return statistics.median(self.peer) if self.peer else None
 
     @property
     def ratio(self) -> float | None:
         """How many times our median the peer's is; None where either is missing or ours is 0."""
-        if self.peer_median is None or not self.median:
-            return None
-        return self.peer_median / self.median
+        ours = statistics.median(self.ours) if self.ours else 0.0
+        return statistics.median(self.peer) / ours if self.peer and ours else None
 
     @property
     def met(self) -> bool | None:
         """Whether the target was met; None where there is none. What has no number did not meet it."""
         if self.target is None:
             return None
-        limit = self.target if not self.relative else self._times_peer(self.target)
-        return self.median is not None and limit is not None and self.median <= limit
-
-    def _times_peer(self, factor: float) -> float | None:
-        return None if self.peer_median is None else factor * self.peer_median
-
-
-@dataclass(frozen=True)
-class Result:
-    """The rows of one part, and where and when they were measured."""
-
-    part: str
-    date: str
-    machine: dict[str, Any]
-    rows: tuple[Row, ...]
+        if not self.ours or (self.relative and not self.peer):
+            return False
+        limit = self.target * (statistics.median(self.peer) if self.relative else 1)
+        return statistics.median(self.ours) <= limit
 
 
-def save(part: str, rows: Sequence[Row], device: str = "cpu", folder: Path | None = None) -> Path:
-    """Every sample, with the machine and the date, as PART.json; PART-cuda.json where it ran on a GPU."""
-    folder = folder or RESULTS
-    derived = ("median", "peer_median", "ratio", "met")
+def save(part: str, rows: Sequence[Row]) -> None:
+    """Write every sample, with the machine and the date, as PART.json."""
     content = {
-        "part": part,
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "machine": machine(device),
-        "rows": [asdict(row) | {name: getattr(row, name) for name in derived} for row in rows],
+        "machine": machine(),
+        "rows": [asdict(row) for row in rows],
     }
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / (f"{part}.json" if device == "cpu" else f"{part}-{device}.json")
-    path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-    return path
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    (RESULTS / f"{part}.json").write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
 
-def read(path: Path) -> Result:
-    """A saved result; what can be worked out again is not read."""
-    content = json.loads(path.read_text(encoding="utf-8"))
-    names = {field.name for field in fields(Row)}
-    rows = []
-    for stored in content["rows"]:
-        known = {name: value for name, value in stored.items() if name in names}
-        rows.append(Row(**known | {"ours": tuple(stored["ours"]), "peer": tuple(stored["peer"])}))
-    return Result(content.get("part", path.stem), content["date"], content["machine"], tuple(rows))
-
-
-def machine(device: str = "cpu") -> dict[str, Any]:
+def machine() -> dict[str, Any]:
     """What the numbers depend on. A load near the number of cores says that something else was running."""
-    found = {
+    return {
         "system": platform.platform(terse=True),
         "python": platform.python_version(),
         "processor": _processor(),
         "cores": os.cpu_count(),
         "load": round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None,
     }
-    if device == "cuda":
-        import torch
-
-        found["gpu"] = torch.cuda.get_device_name()
-    return found
 
 
 def _processor() -> str:
@@ -131,54 +97,62 @@ def _processor() -> str:
     return next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), platform.machine())
 
 
-HEAD = ("what", "ours", "peer", "peer / ours", "target", "met")
-
-
-def text_table(rows: Sequence[Row]) -> str:
-    """Medians, spreads (smallest to largest), ratio, target and whether it was met, in aligned columns."""
-    lines = [HEAD, *(_cells(row) for row in rows)]
-    widths = [max(len(line[i]) for line in lines) for i in range(len(HEAD))]
-    printed = [
-        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
+def write(parts: Sequence[str]) -> None:
+    """Write the tables of README.md and docs/benchmarks.md from what is saved of these parts, and of the load."""
+    text = [
+        "# Benchmarks",
+        "`make bench` measures the app and its peers side by side in one run, in about 20 minutes on two cores;\n"
+        '`make bench ONLY="recording map_queries"` runs some of it, `make load` sends 100 visitors at once.\n'
+        "Both write this page. Cells show the median, with the smallest and largest sample in brackets.\n"
+        "Smaller is better.",
     ]
-    return "\n".join([printed[0], "-" * len(printed[0]), *printed[1:]])
+    rows: dict[tuple[str, str], Row] = {}
+    for part in (*parts, "load"):
+        path = RESULTS / f"{part}.json"
+        if not path.is_file():
+            continue
+        saved = json.loads(path.read_text(encoding="utf-8"))
+        own = [Row(**row) for row in saved["rows"]]
+        rows |= {(row.what, row.peer_name): row for row in own}
+        place = saved["machine"]
+        where = f"{place['processor']}, {place['cores']} cores, Python {place['python']}, {saved['date'][:10]}:"
+        text += [f"## {part.replace('_', ' ').capitalize()}", where, table(own)]
+    DOCUMENT.write_text("\n\n".join(text) + "\n", encoding="utf-8")
+    before, rest = README.read_text(encoding="utf-8").split(BEGIN)
+    shown = table([rows[name] for name in HIGHLIGHTS if name in rows])
+    README.write_text(f"{before}{BEGIN}\n{shown}\n{END}{rest.split(END)[1]}", encoding="utf-8")
 
 
-def markdown_table(rows: Sequence[Row]) -> str:
-    """The same as a Markdown table."""
-    lines = [HEAD, ("---", "---", "---", "--:", "---", "---"), *(_cells(row) for row in rows)]
+def table(rows: Sequence[Row]) -> str:
+    """Return medians, spreads (smallest to largest), ratio, target and whether it was met, as a Markdown table."""
+    head = ("what", "ours", "peer", "peer / ours", "target", "met")
+    lines = [head, ("---", "---", "---", "--:", "---", "---"), *(_cells(row) for row in rows)]
     return "\n".join(f"| {' | '.join(cell.replace('|', '/') for cell in line)} |" for line in lines)
 
 
 def _cells(row: Row) -> tuple[str, ...]:
-    ours = _spread(row.ours, row.unit) or row.note
     peer = _spread(row.peer, row.unit) or (row.note if row.ours else "")
+    limit = "" if row.target is None else f"<= {row.target:g} {f'x {row.peer_name}' if row.relative else row.unit}"
     return (
         row.what,
-        ours,
+        _spread(row.ours, row.unit) or row.note,
         f"{row.peer_name}: {peer}" if row.peer_name else peer,
-        "" if row.ratio is None else number(row.ratio),
-        _target(row),
+        "" if row.ratio is None else _number(row.ratio),
+        limit,
         {None: "", True: "yes", False: "NO"}[row.met],
     )
-
-
-def number(value: float) -> str:
-    """Three digits that count, and no more than a reader needs: 1,234, 12.3, 1.23, 0.123."""
-    if abs(value) >= 100:
-        return f"{value:,.0f}"
-    return f"{value:.3g}" if value else "0"
 
 
 def _spread(samples: Sequence[float], unit: str) -> str:
     if not samples:
         return ""
-    median = f"{number(statistics.median(samples))} {unit}"
-    low, high = number(min(samples)), number(max(samples))
+    median = f"{_number(statistics.median(samples))} {unit}"
+    low, high = _number(min(samples)), _number(max(samples))
     return median if low == high else f"{median} ({low} to {high})"
 
 
-def _target(row: Row) -> str:
-    if row.target is None:
-        return ""
-    return f"<= {row.target:g} x {row.peer_name}" if row.relative else f"<= {row.target:g} {row.unit}"
+def _number(value: float) -> str:
+    """Three digits that count, and no more than a reader needs: 1,234, 12.3, 1.23, 0.123."""
+    if abs(value) >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.3g}" if value else "0"

@@ -8,9 +8,8 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, sync_playwright
 
-from benchmarks.browsing import chromium, visit
 from benchmarks.report import Row
-from benchmarks.serving import serve
+from benchmarks.serving import chromium, serve, visit
 
 SIZES = ((60, 32, 0.15, None), (2000, 512, 0.25, 1.2))  # positions, dimensions, seconds allowed, MB allowed
 SAMPLES = 11

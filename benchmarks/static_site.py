@@ -17,9 +17,8 @@ from typing import Any
 import numpy as np
 from playwright.sync_api import Page, sync_playwright
 
-from benchmarks.browsing import chromium
 from benchmarks.report import Row
-from benchmarks.serving import ROOT
+from benchmarks.serving import ROOT, chromium
 from viz_core.hub import HubModel, HubRun, load_hub
 from viz_core.pretrained import Translation, Translator, load
 from viz_core.pretrained.samples import held_out
@@ -112,9 +111,9 @@ def measure(sentences: int = 200) -> list[Row]:
     per_token = tuple(one["time"] / len(one["target"]) for one in found)
     writer = load_hub("writer-en", device="cpu", offline=True)
     return [
-        Row("site: the model's arrival to the first translation", "s", tuple(firsts), target=FIRST, headline=True),
-        Row("site: a token of a translation in the browser", "ms", per_token, target=TOKEN, headline=True),
-        Row("site: sent at the first visit to the translator", "MB", (loaded,), target=VISIT, headline=True),
+        Row("site: the model's arrival to the first translation", "s", tuple(firsts), target=FIRST),
+        Row("site: a token of a translation in the browser", "ms", per_token, target=TOKEN),
+        Row("site: sent at the first visit to the translator", "MB", (loaded,), target=VISIT),
         Row(f"site: of {len(texts)} held-out translations, other than Python's", "sentences", (different,), target=0),
         Row("site: largest difference of a weight from Python's", "weight", (max(maps),), target=MAPS),
         *_writer_rows(writer, starts, written),

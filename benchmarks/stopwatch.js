@@ -24,13 +24,6 @@ window.atlas = {
     });
   },
 
-  /** The same from the next move of the pointer. */
-  fromMove(there) {
-    return new Promise((resolve) => {
-      addEventListener("pointermove", () => resolve(this.until(() => {}, there)), { once: true, capture: true });
-    });
-  },
-
   /** Do it, and note when `count()` first reached each of `marks`. */
   async reaching(act, count, marks) {
     const start = performance.now();

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from benchmarks.random_models import BOS, PAD, marian, our_translator, random_tokens
 from benchmarks.report import Row
-from benchmarks.sampling import in_turns, milliseconds, stopwatch
+from benchmarks.sampling import in_turns, milliseconds
 from viz_core.models.encoder_decoder import EncoderDecoder
 from viz_core.pretrained.decoding import greedy_search
 from viz_core.pretrained.tokenization import SpecialTokens
@@ -20,44 +20,44 @@ QUICK = {"sizes": (4,), "samples": 1}
 NEVER = -1  # no token has this number: every sentence gets the length asked for
 
 
-def measure(device: str = "cpu", sizes: Sequence[int] = SIZES, samples: int = 9) -> list[Row]:
+def measure(sizes: Sequence[int] = SIZES, samples: int = 9) -> list[Row]:
     """Milliseconds a sentence, greedily, three blocks of 256 on each side; random weights of one size."""
-    ours, peer = our_translator(device), marian(device)
+    ours, peer = our_translator(), marian()
     rows = []
     for n in sizes:
-        source = random_tokens(n, device)
+        source = random_tokens(n)
         calls = {
             "cache": lambda source=source: with_cache(ours, source),
             "no cache": lambda source=source: without_cache(ours, source),
             "generate": lambda source=source: by_generate(peer, source),
         }
-        times = milliseconds(in_turns(calls, stopwatch(device), samples=samples, max_seconds=25))
-        what, shown = f"translate {n} tokens into {n}", n == SIZES[1]
+        times = milliseconds(in_turns(calls, samples=samples, max_seconds=25))
+        what = f"translate {n} tokens into {n}"
         rows += [
-            Row(what, "ms", times["cache"], "ours without a cache", times["no cache"], headline=shown),
-            Row(what, "ms", times["cache"], "transformers generate", times["generate"], headline=shown),
+            Row(what, "ms", times["cache"], "ours without a cache", times["no cache"]),
+            Row(what, "ms", times["cache"], "transformers generate", times["generate"]),
         ]
     return rows
 
 
 def with_cache(model: EncoderDecoder, source: Tensor) -> Tensor:
     """(1, n) tokens, as the app translates."""
-    lens = torch.tensor([source.shape[1]], device=source.device)
+    lens = torch.tensor([source.shape[1]])
     return torch.tensor(greedy_search(model, source, lens, SpecialTokens(PAD, BOS, NEVER), source.shape[1]))
 
 
 @torch.inference_mode()
 def without_cache(model: EncoderDecoder, source: Tensor) -> Tensor:
     """The same tokens, all steps so far computed again at each step."""
-    lens = torch.tensor([source.shape[1]], device=source.device)
+    lens = torch.tensor([source.shape[1]])
     memory = model.encoder(source, lens)
-    written = torch.full((1, 1), BOS, device=source.device)
+    written = torch.full((1, 1), BOS)
     for _ in range(source.shape[1]):
         states, _ = model.decoder.hidden(written, model.decoder.init_state(memory, lens))
         logits = model.decoder.dense(states[:, -1])
         logits[:, [PAD, BOS]] = -torch.inf
         written = torch.cat([written, logits.argmax(dim=-1, keepdim=True)], dim=1)
-    return written[:, 1:].cpu()
+    return written[:, 1:]
 
 
 def by_generate(model: Any, source: Tensor) -> Tensor:
@@ -70,4 +70,4 @@ def by_generate(model: Any, source: Tensor) -> Tensor:
         num_beams=1,
         use_cache=True,
     )
-    return written[:, 1:].cpu()
+    return written[:, 1:]

@@ -1,4 +1,4 @@
-"""Every chapter on a warm server: opened by someone new, gone to within the app, gone back to.
+"""A server's start to its first page, and every chapter on a warm one: opened by someone new, gone to, gone back to.
 
 Beside an empty app, and one of Streamlit's own parts alone that has what no chapter can do without.
 """
@@ -7,25 +7,26 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from benchmarks import visitors
-from benchmarks.browsing import Visitor, chromium, visit
 from benchmarks.report import Row
-from benchmarks.serving import running
-from benchmarks.starting import EMPTY
+from benchmarks.serving import Visitor, chromium, running, visit
 from ui.chapter.contents import all_chapters
 from ui.text.words import ENGLISH, load_words
 
 QUICK = {"samples": 1, "chapters": ("sinusoidal-encoding",)}
 QUIET = 1.0  # seconds in which nothing on the page changes
 TIMEOUT = 120.0
+EMPTY = "benchmarks/peers/empty.py"
 FURNISHED = "benchmarks/peers/furnished.py"
 _EMPTY = "an empty app, settled"
 _FURNISHED = "Streamlit's title, words, contents of 14 and 6 controls alone: a visit, settled"
+START = 5.0  # seconds
 SETTLED, FIRST_PICTURE, GOING, GOING_BACK = 1.6, 1.3, 1.5, 1.0  # times an empty app's; seconds
 
 
@@ -41,6 +42,7 @@ def measure(samples: int = 2, chapters: Sequence[str] | None = None) -> list[Row
     with tempfile.TemporaryDirectory() as log, running(Path(log), "app.py") as server:
         asyncio.run(_answer_once(server.url, chapters))
         with sync_playwright() as playwright, chromium(playwright) as browser:
+            starts = tuple(_started(browser) for _ in range(samples))
             empty = _peer(browser, EMPTY, "an empty app", samples)
             furnished = _peer(browser, FURNISHED, "a furnished app", samples)
             times = {name: _visits(browser, server.url, name, samples) for name in chapters}
@@ -50,8 +52,9 @@ def measure(samples: int = 2, chapters: Sequence[str] | None = None) -> list[Row
     going = {name: tuple(walk[name][0] for walk in walks) for name in chapters if name != "home"}
     back = {name: tuple(walk[name][1] for walk in walks) for name in chapters if name != "home"}
     return [
+        Row("home: server start to first picture", "s", starts, target=START),
         *_rows("a visit, settled", opened, empty, SETTLED),
-        Row(_FURNISHED, "s", furnished, _EMPTY, empty, headline=True),
+        Row(_FURNISHED, "s", furnished, _EMPTY, empty),
         *_rows("a visit, first picture", pictured, empty, FIRST_PICTURE),
         *_rows("going there, settled", going, (), GOING),
         *_rows("going back, settled", back, (), GOING_BACK),
@@ -83,6 +86,13 @@ def _peer(browser: Browser, script: str, name: str, samples: int) -> tuple[float
         found = tuple(_opened(browser, server.url)[1] for _ in range(samples + 1))
     _tell(name, found)
     return found
+
+
+def _started(browser: Browser) -> float:
+    """Seconds from the start of a server to the first picture of its home page."""
+    begun = time.perf_counter()
+    with tempfile.TemporaryDirectory() as log, running(Path(log), "app.py") as server:
+        return time.perf_counter() - begun + _opened(browser, server.url)[0]
 
 
 def _visits(browser: Browser, url: str, chapter: str, samples: int) -> list[tuple[float, float]]:

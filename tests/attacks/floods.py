@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import re
 import shutil
 import statistics
@@ -21,9 +20,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import psutil
 from streamlit.proto.BackMsg_pb2 import BackMsg
 
-from benchmarks.sampling import MB, resident
+from benchmarks.sampling import MB
 from benchmarks.serving import HOSTED, Server, free_port, running
 from benchmarks.visitors import visit
 from tests.attacks.forged import page_run, state
@@ -58,15 +58,9 @@ class State:
 
     @classmethod
     def of(cls, pid: int) -> State:
-        process = Path(f"/proc/{pid}")
-        threads = next(line for line in (process / "status").read_text().splitlines() if line.startswith("Threads"))
-        times = (process / "stat").read_text().rpartition(")")[2].split()[11:13]
-        return cls(
-            resident(pid) / MB,
-            int(threads.split()[1]),
-            len(list((process / "fd").iterdir())),
-            sum(map(int, times)) / os.sysconf("SC_CLK_TCK"),
-        )
+        process = psutil.Process(pid)
+        times = process.cpu_times()
+        return cls(process.memory_info().rss / MB, process.num_threads(), process.num_fds(), times.user + times.system)
 
 
 def frame(opcode: int, data: bytes = b"", last: bool = True) -> bytes:

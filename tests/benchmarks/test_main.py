@@ -1,100 +1,69 @@
-"""Which parts run where, and what is kept."""
+"""Which parts run, and what is kept."""
 
 from __future__ import annotations
 
 import importlib
 import inspect
-from pathlib import Path
 from types import ModuleType
 
 import pytest
-import torch
 
 from benchmarks import __main__ as command
+from benchmarks import report
 from benchmarks.report import Row
-
-
-@pytest.fixture
-def saved(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What would be written, and where."""
-    names: list[str] = []
-    monkeypatch.setattr(command, "save", lambda part, _rows, device: names.append(f"{part} {device}"))
-    monkeypatch.setattr(command.readme, "write", lambda: names.append("tables"))
-    monkeypatch.setattr(command, "in_own_process", lambda call: call())  # what is patched here is not patched there
-    return names
-
-
-def part(monkeypatch: pytest.MonkeyPatch, name: str, measure: object) -> None:
-    module = ModuleType(name)
-    module.measure = measure  # type: ignore[attr-defined]
-    module.QUICK = {"sizes": (1,)}  # type: ignore[attr-defined]
-    real = importlib.import_module
-    monkeypatch.setattr(importlib, "import_module", lambda n: module if n == f"benchmarks.{name}" else real(n))
 
 
 @pytest.mark.parametrize("name", command.PARTS)
 def test_every_part_can_be_measured_and_tried_out(name: str) -> None:
     module = importlib.import_module(f"benchmarks.{name}")
     assert set(module.QUICK) <= set(inspect.signature(module.measure).parameters)
-    assert (Path(command.__file__).parent / f"{name}.py").is_file()
 
 
-def test_a_wrong_name_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def fails() -> list[Row]:
+    raise RuntimeError("this benchmark needs Chromium, and found none")
+
+
+def interrupted() -> list[Row]:
+    raise KeyboardInterrupt
+
+
+def test_what_was_measured_is_kept_and_the_rest_is_told(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    measures = {
+        "map_queries": lambda sizes=(7,): [Row(f"look {sizes[0]}", "s", (1.0,))],
+        "visiting": interrupted,
+        "circuits": fails,
+    }
+    real = importlib.import_module
+    for name, measure in measures.items():
+        module = ModuleType(name)
+        module.measure, module.QUICK = measure, {"sizes": (1,)} if name == "map_queries" else {}  # type: ignore[attr-defined]
+        measures[name] = module  # type: ignore[assignment]
+    monkeypatch.setattr(importlib, "import_module", lambda n: measures.get(n.removeprefix("benchmarks.")) or real(n))
+    saved: list[str] = []
+    monkeypatch.setattr(report, "save", lambda part, _: saved.append(part))
+    monkeypatch.setattr(report, "write", lambda _: saved.append("tables"))
+    with pytest.raises(SystemExit, match="not measured: circuits"):
+        command.main(["visiting", "circuits", "map_queries"])
+    shown = capsys.readouterr().out
+    assert saved == ["map_queries", "tables"]
+    assert all(part in shown for part in ("look 7", "what was saved before stays", "found none"))
+    command.main(["map_queries", "--quick"])
+    assert saved == ["map_queries", "tables"]
+    assert "look 1" in capsys.readouterr().out
     with pytest.raises(SystemExit):
         command.main(["nothing"])
     assert "there is no benchmark nothing; there are recording" in capsys.readouterr().err
 
 
-def test_a_gpu_is_used_by_the_parts_that_can(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    assert command.devices("recording") == ["cpu"]
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    assert command.devices("recording") == ["cpu", "cuda"]
-    assert command.devices("recording", "cuda") == ["cuda"]
-    assert command.devices("starting") == ["cpu"]
-    assert command.devices("starting", "cuda") == []
-
-
-def test_what_was_measured_is_kept_and_shown(
-    monkeypatch: pytest.MonkeyPatch, saved: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    part(monkeypatch, "map_queries", lambda sizes=(7,): [Row(f"look {sizes[0]}", "s", (1.0,))])
-    command.main(["map_queries"])
-    assert saved == ["map_queries cpu", "tables"]
-    assert "look 7" in capsys.readouterr().out
-
-
-def test_a_try_out_keeps_nothing(
-    monkeypatch: pytest.MonkeyPatch, saved: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    part(monkeypatch, "map_queries", lambda sizes=(7,): [Row(f"look {sizes[0]}", "s", (1.0,))])
-    command.main(["map_queries", "--quick"])
-    assert saved == []
-    assert "look 1" in capsys.readouterr().out
-
-
-def test_an_interrupted_part_leaves_what_was_saved_and_the_next_runs(
-    monkeypatch: pytest.MonkeyPatch, saved: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    def interrupted() -> list[Row]:
-        raise KeyboardInterrupt
-
-    part(monkeypatch, "starting", interrupted)
-    part(monkeypatch, "map_queries", lambda: [Row("look", "s", (1.0,))])
-    command.main(["starting", "map_queries"])
-    assert saved == ["map_queries cpu", "tables"]
-    assert "what was saved before stays" in capsys.readouterr().out
-
-
-def test_a_part_that_fails_is_told_at_the_end(
-    monkeypatch: pytest.MonkeyPatch, saved: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    def fails() -> list[Row]:
-        raise RuntimeError("this benchmark needs Chromium, and found none")
-
-    part(monkeypatch, "starting", fails)
-    part(monkeypatch, "map_queries", lambda: [Row("look", "s", (1.0,))])
-    with pytest.raises(SystemExit, match="not measured: starting"):
-        command.main(["starting", "map_queries"])
-    assert saved == ["map_queries cpu", "tables"]
-    assert "needs Chromium, and found none" in capsys.readouterr().out
+def test_a_target_counts_in_units_or_in_the_peers_and_what_has_no_number_missed_it() -> None:
+    some, none = (2.0,), ()
+    rows = {
+        "| look | 2 s (1 to 4) |  |  |  |  |": Row("look", "s", (1.0, 2.0, 4.0)),
+        "| look | 2 s |  |  | <= 1 s | NO |": Row("look", "s", (2.0,), target=1),
+        "| look | 2 s | it: 1,234 s | 617 | <= 1.5 x it | yes |": Row("look", "s", some, "it", (1234.0,), 1.5, True),
+        "| look | too long | it: 2 s |  | <= 1 x it | NO |": Row("look", "s", none, "it", some, 1, True, "too long"),
+        "| look | 2 s | it: 16 GB |  | <= 1 x it | NO |": Row("look", "s", some, "it", none, 1, True, "16 GB"),
+    }
+    assert report.table(list(rows.values())).splitlines()[2:] == list(rows)
