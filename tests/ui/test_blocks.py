@@ -75,27 +75,26 @@ def test_cut_short_it_goes_on_where_it_was_and_ends_as_if_never_stopped() -> Non
 
 
 def series(count: int) -> Iterator[Measurement]:
-    for n in range(1, count + 1):
-        yield Measurement("a", n, 0.1)
+    return iter([Measurement("a", n, 0.1) for n in range(1, count + 1)])
 
 
-def test_a_step_is_one_measurement_and_the_last_ends_it() -> None:
-    run = StepwiseRun(series(3), {}, 3)
-    run.step()
-    assert ([m.n for m in run.measurements], run.state) == ([1], "running")
-    run.step()
-    run.step()
-    assert ([m.n for m in run.measurements], run.state) == ([1, 2, 3], "finished")
-    run.step()
-    assert len(run.measurements) == 3
-
-
-def test_after_a_stop_nothing_is_measured() -> None:
-    run = StepwiseRun(series(3), {}, 3)
-    run.step()
-    run.stop()
-    run.step()
-    assert (len(run.measurements), run.state) == (1, "stopped")
+@pytest.mark.parametrize(
+    ("count", "total", "actions", "measured", "state"),
+    [
+        (3, 3, "step", [1], "running"),
+        (3, 3, "step step step step", [1, 2, 3], "finished"),
+        (3, 3, "step stop step", [1], "stopped"),
+        (3, 3, "step stop resume step step", [1, 2, 3], "finished"),
+        (3, 3, "step step step resume", [1, 2, 3], "finished"),
+        (1, 5, "step step", [1], "finished"),  # the series ends early
+        (1, 1, "step stop", [1], "finished"),
+    ],
+)
+def test_a_run_goes_on_step_by_step(count: int, total: int, actions: str, measured: list[int], state: str) -> None:
+    run = StepwiseRun(series(count), {}, total)
+    for action in actions.split():
+        getattr(run, action)()
+    assert ([m.n for m in run.measurements], run.state) == (measured, state)
 
 
 def test_a_second_rerun_does_not_disturb_the_first() -> None:
@@ -127,93 +126,88 @@ def test_who_leaves_has_stopped_it(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(run.measurements) == 1
 
 
-def test_what_was_stopped_can_be_taken_up_again_and_what_is_finished_cannot() -> None:
-    run = StepwiseRun(series(3), {}, 3)
-    run.step()
-    run.stop()
-    run.resume()
-    run.step()
-    run.step()
-    assert ([m.n for m in run.measurements], run.state) == ([1, 2, 3], "finished")
-    run.resume()
-    assert run.state == "finished"
-
-
 class Clock:
     """Time that passes only where a call says so."""
 
-    def __init__(self) -> None:
-        self.now = 0.0
+    now = 0.0
 
     def __call__(self) -> float:
         return self.now
 
+    def costing(self, seconds: Callable[[str, int], float]) -> Callable[[str, int], Callable[[], object]]:
+        """Return what prepares calls that take so many seconds."""
 
-def costing(clock: Clock, seconds: Callable[[str, int], float]) -> Callable[[str, int], Callable[[], object]]:
-    def prepare(name: str, n: int) -> Callable[[], object]:
-        def call() -> None:
-            clock.now += seconds(name, n)
+        def pass_by(name: str, n: int) -> None:
+            self.now += seconds(name, n)
 
-        return call
-
-    return prepare
+        return lambda name, n: lambda: pass_by(name, n)
 
 
 def test_short_lengths_first_and_every_name_at_each() -> None:
     clock = Clock()
-    prepare = costing(clock, lambda name, n: n * (2 if name == "b" else 1) / 1000)
+    prepare = clock.costing(lambda name, n: n * (2 if name == "b" else 1) / 1000)
     found = list(measure(("a", "b"), (20, 10), prepare, clock=clock))
     assert [(m.name, m.n) for m in found] == [("a", 10), ("b", 10), ("a", 20), ("b", 20)]
     assert [m.seconds for m in found] == pytest.approx([0.01, 0.02, 0.02, 0.04])
 
 
-def test_the_fastest_of_the_repeats_and_not_the_first_call() -> None:
-    clock, costs = Clock(), iter([0.001, 0.02, 0.01, 0.015, 0.03, 0.002])
-    prepare = costing(clock, lambda _name, _n: next(costs))
-    (found,) = measure(("a",), (1,), prepare, clock=clock)
-    # 0.001 warms up; with 0.03 the repeats have taken more than the 0.05 s they may
-    assert found.seconds == pytest.approx(0.01)
-    assert found.slowest == pytest.approx(0.03)
+@pytest.mark.parametrize(
+    ("costs", "fastest", "slowest"),
+    [
+        # 0.001 warms up; with 0.03 the repeats have taken more than the 0.05 s they may
+        ([0.001, 0.02, 0.01, 0.015, 0.03, 0.002], 0.01, 0.03),
+        ([9.0, 0.9, 0.8, 0.7, 0.1], 0.7, 0.9),  # three at least, however long they take
+    ],
+)
+def test_the_fastest_of_the_repeats_and_not_the_first_call(costs: list[float], fastest: float, slowest: float) -> None:
+    clock, left = Clock(), iter(costs)
+    (found,) = measure(("a",), (1,), clock.costing(lambda _name, _n: next(left)), clock=clock)
+    assert (found.seconds, found.slowest) == (pytest.approx(fastest), pytest.approx(slowest))
 
 
 def test_what_would_take_too_long_is_left_out_and_the_rest_goes_on() -> None:
     clock = Clock()
-    prepare = costing(clock, lambda name, n: (n / 100) ** 2 if name == "slow" else 0.001)
+    prepare = clock.costing(lambda name, n: (n / 100) ** 2 if name == "slow" else 0.001)
     found = list(measure(("slow", "quick"), (10, 100, 200, 400), prepare, clock=clock, max_seconds=3))
-    slow = {m.n: m.seconds for m in found if m.name == "slow"}
-    assert slow[10] == pytest.approx(0.01)
-    assert slow[100] == pytest.approx(1.0)
-    assert slow[200] is None  # 4 s foreseen
-    assert slow[400] is None
+    slow = [m.seconds for m in found if m.name == "slow"]
+    assert slow == [pytest.approx(0.01), pytest.approx(1.0), None, None]  # 4 s foreseen
     assert all(m.seconds is not None for m in found if m.name == "quick")
 
 
-def test_it_ends_when_the_time_is_spent() -> None:
-    clock = Clock()
-    prepare = costing(clock, lambda _name, _n: 0.4)
-    found = list(measure(("a",), range(1, 50), prepare, clock=clock, max_seconds=99, total_seconds=2.0))
-    assert len(found) == 2  # each takes a warm-up and three repeats: 1.6 s
+def test_it_ends_when_the_time_is_spent_and_nothing_runs_between_the_steps() -> None:
+    clock, calls = Clock(), []
+    prepare = clock.costing(lambda _name, n: calls.append(n) or 0.4)
+    found = measure(("a",), range(1, 50), prepare, clock=clock, max_seconds=99, total_seconds=2.0)
+    assert calls == []
+    next(found)
+    assert set(calls) == {1}
+    assert len(list(found)) == 1  # each takes a warm-up and three repeats: 1.6 s
+    assert set(calls) == {1, 2}
 
 
 def test_one_thread_inside_and_as_before_outside() -> None:
-    before = torch.get_num_threads()
-    inside: list[int] = []
-    series = measure(("a",), (1, 2), lambda _name, _n: lambda: inside.append(torch.get_num_threads()))
-    next(series)
-    assert set(inside) == {1}
-    assert torch.get_num_threads() == before
+    before, inside = torch.get_num_threads(), list[int]()
+    next(measure(("a",), (1, 2), lambda _name, _n: lambda: inside.append(torch.get_num_threads())))
+    assert (set(inside), torch.get_num_threads()) == ({1}, before)
     with pytest.raises(RuntimeError), one_thread():
         raise RuntimeError
     assert torch.get_num_threads() == before
 
 
-def test_growth_is_per_doubling() -> None:
-    assert growth(Measurement("a", 100, 1.0), Measurement("a", 200, 4.0)) == pytest.approx(4)
-    assert growth(Measurement("a", 100, 1.0), Measurement("a", 800, 8.0)) == pytest.approx(2)
-    with pytest.raises(ValueError, match="expected two measured lengths"):
-        growth(Measurement("a", 100, 1.0), Measurement("a", 200, None))
-    with pytest.raises(ValueError, match="expected two measured lengths"):
-        growth(Measurement("a", 100, 1.0), Measurement("a", 100, 2.0))
+def test_growth_is_per_doubling_and_what_cannot_be_measured_is_refused() -> None:
+    first = Measurement("a", 100, 1.0)
+    assert growth(first, Measurement("a", 200, 4.0)) == pytest.approx(4)
+    assert growth(first, Measurement("a", 800, 8.0)) == pytest.approx(2)
+    for other in (Measurement("a", 200, None), Measurement("a", 100, 2.0)):
+        with pytest.raises(ValueError, match="expected two measured lengths"):
+            growth(first, other)
+    for lengths, limits, message in (
+        ((1,), {"max_seconds": 0}, "expected limits above 0 seconds"),
+        ((1,), {"total_seconds": -1}, "expected limits above 0 seconds"),
+        ((0, 1), {}, "lengths: expected at least 1 each, got 0"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            next(measure(("a",), lengths, lambda _name, _n: lambda: None, **limits))
 
 
 @pytest.mark.parametrize(
@@ -289,46 +283,6 @@ def test_what_is_written_is_read(heads: set[tuple[str, int]]) -> None:
 
 @pytest.mark.parametrize(("site", "head"), EVERY)
 def test_everything_but_one(site: str, head: int) -> None:
-    assert set(NAMES.read(NAMES.but(site, head, of_layer=False))) == set(EVERY) - {(site, head)}
-    layer = {each for each in EVERY if each[0] == site}
-    assert set(NAMES.read(NAMES.but(site, head, of_layer=True))) == layer - {(site, head)}
+    for of_layer, others in ((False, EVERY), (True, [each for each in EVERY if each[0] == site])):
+        assert set(NAMES.read(NAMES.but(site, head, of_layer=of_layer))) == set(others) - {(site, head)}
     assert head_name(site, head) in NAMES.every
-
-
-def test_a_series_that_ends_early_is_finished_too() -> None:
-    run = StepwiseRun(series(1), {}, 5)
-    run.step()
-    run.step()
-    assert (len(run.measurements), run.state) == (1, "finished")
-
-
-def test_a_finished_run_stays_finished() -> None:
-    run = StepwiseRun(series(1), {}, 1)
-    run.step()
-    run.stop()
-    assert run.state == "finished"
-
-
-def test_three_repeats_at_least_however_long_they_take() -> None:
-    clock, costs = Clock(), iter([9.0, 0.9, 0.8, 0.7, 0.1])
-    (found,) = measure(("a",), (1,), costing(clock, lambda _name, _n: next(costs)), clock=clock)
-    assert (found.seconds, found.slowest) == (pytest.approx(0.7), pytest.approx(0.9))
-
-
-def test_nothing_runs_between_the_steps() -> None:
-    clock, calls = Clock(), []
-    prepare = costing(clock, lambda name, n: calls.append((name, n)) or 0.1)
-    series = measure(("a",), (1, 2, 3), prepare, clock=clock)
-    assert calls == []
-    next(series)
-    assert {n for _, n in calls} == {1}
-    series.close()
-    assert {n for _, n in calls} == {1}
-
-
-@pytest.mark.parametrize("limits", [{"max_seconds": 0}, {"total_seconds": -1}])
-def test_limits_must_be_positive(limits: dict[str, float]) -> None:
-    with pytest.raises(ValueError, match="expected limits above 0 seconds"):
-        next(measure(("a",), (1,), lambda _name, _n: lambda: None, **limits))
-    with pytest.raises(ValueError, match="lengths: expected at least 1 each, got 0"):
-        next(measure(("a",), (0, 1), lambda _name, _n: lambda: None))

@@ -78,9 +78,19 @@ def test_a_chapter_is_found_by_its_folder_in_its_place(chapters_in: Path) -> Non
     assert all_chapters() == ["home", "first", "second", "the-last"]
 
 
-def test_an_unknown_section_is_refused(chapters_in: Path) -> None:
-    write(chapters_in, "lost", "nowhere", 1)
-    with pytest.raises(ValueError, match=r"section of lost: expected one of \('attention'.*got 'nowhere'"):
+@pytest.mark.parametrize(
+    ("second", "message"),
+    [
+        (("lost", "nowhere", 1), r"section of lost: expected one of \('attention'.*got 'nowhere'"),
+        (("two", SECTIONS[0], 1), "order of .*: expected one of its own"),
+    ],
+)
+def test_a_chapter_without_a_place_of_its_own_is_refused(
+    chapters_in: Path, second: tuple[str, str, int], message: str
+) -> None:
+    write(chapters_in, "one", SECTIONS[0], 1)
+    write(chapters_in, *second)
+    with pytest.raises(ValueError, match=message):
         all_chapters()
 
 
@@ -128,15 +138,11 @@ def test_each_step_asks_one_question_and_says_one_short_thing_in_every_language(
 
 
 @pytest.mark.parametrize("value", ["0", "99", "abc", "1e9", "-1", "1.0", " 1", "01", "", "²", "٣", None])
-def test_what_is_no_step_is_none(value: str | None) -> None:
-    assert requested_step(steps()[0].chapter, value) is None
-
-
-def test_a_step_is_one_of_its_own_chapter_alone() -> None:
+def test_a_step_is_one_of_its_own_chapter_alone(value: str | None) -> None:
     first, last = steps()[0], steps()[-1]
+    assert requested_step(first.chapter, value) is None
     assert requested_step(first.chapter, "1") == first
-    assert requested_step(last.chapter, "1") is None
-    assert requested_step("home", "1") is None
+    assert requested_step(last.chapter, "1") is requested_step("home", "1") is None
 
 
 CHAPTERS = all_chapters()[1:]
@@ -155,6 +161,9 @@ def test_every_chapter_has_two_questions_whose_wrong_answers_have_replies(chapte
         assert len(found.answers) > 2
         assert all(bool(answer.reply) == (answer.mark != "x") for answer in found.answers)
         assert idea_of(found.question)
+    assert idea_of("**Mask** How?") == "Mask"
+    with pytest.raises(ValueError, match="idea in bold"):
+        idea_of("How?")
 
 
 def test_questions_come_again_at_the_start_of_the_third_chapter_after() -> None:
@@ -163,46 +172,8 @@ def test_questions_come_again_at_the_start_of_the_third_chapter_after() -> None:
     assert chapter_to_repeat("walk") is None
 
 
-def test_two_chapters_in_one_place_are_refused(chapters_in: Path) -> None:
-    write(chapters_in, "one", SECTIONS[0], 1)
-    write(chapters_in, "two", SECTIONS[0], 1)
-    with pytest.raises(ValueError, match="order of .*: expected one of its own"):
-        all_chapters()
-
-
 def test_the_right_answer_is_at_no_fixed_place() -> None:
-    places = [
-        [answer.mark for answer in question(chapter, number, ENGLISH).answers].index("x")
-        for chapter in CHAPTERS
-        for number in NUMBERS
-    ]
-    assert max(places.count(place) for place in set(places)) < len(places) / 2
-
-
-def test_a_question_begins_with_its_idea() -> None:
-    assert idea_of("**Mask** How?") == "Mask"
-    with pytest.raises(ValueError, match="idea in bold"):
-        idea_of("How?")
-
-
-A_MINUTE = {"en": 228, "pt-BR": 181, "zh-TW": 255}
-
-
-TEN_MINUTES = 10 * 60
-
-
-SECONDS_PER_STEP = 20  # left for exploring, at least
-
-
-def test_the_right_answer_is_not_always_in_one_place() -> None:
-    places = [[answer.mark for answer in step.question("en").answers].index("x") for step in steps()]
-    assert max(places.count(place) for place in set(places)) <= 11
-
-
-@pytest.mark.parametrize("language", languages())
-def test_in_ten_minutes_there_is_time_to_read_and_more_to_try(language: str) -> None:
-    questions = [step.question(language) for step in steps()]
-    texts = [text for each in questions for text in (each.question, each.why, *(one.text for one in each.answers))]
-    unit = r"[\u4e00-\u9fff]|[\w.-]+" if language == "zh-TW" else r"\S+"
-    reading = 60 * sum(len(re.findall(unit, each)) for each in texts) / A_MINUTE[language]
-    assert reading + SECONDS_PER_STEP * len(steps()) <= TEN_MINUTES
+    asked = [question(chapter, number, ENGLISH) for chapter in CHAPTERS for number in NUMBERS]
+    for questions, most in ((asked, (len(asked) - 1) // 2), ([step.question("en") for step in steps()], 11)):
+        places = [[answer.mark for answer in each.answers].index("x") for each in questions]
+        assert max(places.count(place) for place in set(places)) <= most

@@ -72,18 +72,16 @@ def test_the_script_of_its_picture_is_among_them(chapter: str, pictures: tuple[s
     assert ours == [scripts.script(name).address for name in (*OF_CHAPTERS, *pictures, *plotly)]
 
 
-def test_home_names_its_own(client: TestClient) -> None:
+def test_home_names_its_own_and_is_where_the_app_is_served(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     named = named_in(client.get("/").text)
     assert {scripts.script(name).address for name in ("history", "tour", "seen")} < set(named)
     assert any("/ImageList." in name for name in named)
     assert not any("/Slider." in name or "plotly" in name for name in named)
-
-
-def test_home_is_where_the_app_is_served(monkeypatch: pytest.MonkeyPatch) -> None:
+    strangers = ("/home", "/nobody", "/transformer/x", "/a-transformer")  # Streamlit's to answer
+    assert [client.get(path).status_code for path in strangers] == [404] * 4
     monkeypatch.setattr(index_page.st, "get_option", {"server.baseUrlPath": "/class/2/"}.__getitem__)
     client = TestClient(Starlette(routes=index_page.routes()))
-    assert client.get("/class/2/").status_code == 200
-    assert client.get("/").status_code == 404
+    assert [client.get(path).status_code for path in ("/class/2/", "/")] == [200, 404]
 
 
 def test_the_scripts_that_stand_in_them_may_run_where_strangers_visit() -> None:
@@ -132,16 +130,16 @@ def test_the_names_of_this_machine_and_what_is_set(options: dict[str, object]) -
     assert local_middleware._trusted_origins() == ["https://atlas.example"]
 
 
-def test_a_public_app_answers_to_any_name(options: dict[str, object], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ATLAS_HOSTED", "1")
+@pytest.mark.parametrize("reason", ["it is public", "Streamlit's own check is off"])
+def test_an_app_that_answers_to_any_name(
+    options: dict[str, object], monkeypatch: pytest.MonkeyPatch, reason: str
+) -> None:
+    if reason == "it is public":
+        monkeypatch.setenv("ATLAS_HOSTED", "1")
+    else:
+        options["server.enableCORS"] = False
     assert local_middleware._own_names() is None
-    assert local_middleware._trusted_origins() is not None
-
-
-def test_who_turns_streamlits_check_off_turns_this_off(options: dict[str, object]) -> None:
-    options["server.enableCORS"] = False
-    assert local_middleware._own_names() is None
-    assert local_middleware._trusted_origins() is None
+    assert (local_middleware._trusted_origins() is None) is (reason != "it is public")
 
 
 @pytest.fixture(autouse=True)
@@ -166,11 +164,6 @@ def test_the_lab_models_that_are_offered_are_loaded_and_one_that_is_missing_stop
     for task, spec in (("translation", ShippedTranslator), ("classification", ShippedClassifier)):
         assert all(spec(card.name) in registry() for card in available(task=task))
     assert len(results()) >= len(available())
-
-
-@pytest.mark.parametrize("path", ["/home", "/nobody", "/transformer/x", "/a-transformer"])
-def test_all_else_is_streamlits_to_answer(client: TestClient, path: str) -> None:
-    assert client.get(path).status_code == 404
 
 
 def test_the_labs_library_comes_once_the_first_pages_have_gone_out(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -35,9 +35,10 @@ def run(fragment: str = "", page: str = "transformer", /, **values: str) -> Back
     return message
 
 
-def click(key: str) -> BackMsg:
+def click(*keys: str, size: int = 0) -> BackMsg:
     message = run()
-    message.rerun_script.widget_states.widgets.add(id=key, trigger_value=True)
+    for key in keys:
+        message.rerun_script.widget_states.widgets.add(id=key, json_trigger_value="x" * size)
     return message
 
 
@@ -74,24 +75,39 @@ def states(message: BackMsg) -> dict[str, object]:
 
 
 UNADDRESSED = {
-    "clear_cache": BackMsg(clear_cache=True),
-    "set_run_on_save": BackMsg(set_run_on_save=True),
-    "load_git_info": BackMsg(load_git_info=True),
-    "debug_disconnect_websocket": BackMsg(debug_disconnect_websocket=True),
-    "debug_shutdown_runtime": BackMsg(debug_shutdown_runtime=True),
     "empty": BackMsg(),
+    "a backend operation without a payload": BackMsg(),
+    "install_skills": BackMsg(),
+    "dismiss_skills_nudge": BackMsg(),
 }
-for _payload in ("install_skills", "dismiss_skills_nudge"):
-    UNADDRESSED[_payload] = BackMsg()
-    getattr(UNADDRESSED[_payload].backend_operation_request, _payload).SetInParent()
-UNADDRESSED["a backend operation without a payload"] = BackMsg()
+NO_KINDS = tuple(UNADDRESSED)
 UNADDRESSED["a backend operation without a payload"].backend_operation_request.request_id = "1"
+for _payload in ("install_skills", "dismiss_skills_nudge"):
+    getattr(UNADDRESSED[_payload].backend_operation_request, _payload).SetInParent()
+for _kind in (
+    "clear_cache",
+    "set_run_on_save",
+    "load_git_info",
+    "debug_disconnect_websocket",
+    "debug_shutdown_runtime",
+):
+    UNADDRESSED[_kind] = BackMsg(**{_kind: True})
+TOO_LARGE = {
+    "a text of 2 MB": run(text="x" * 2 * MAX),
+    "30,000 widgets": run(**{f"w{number}": "" for number in range(30_000)}),
+    "100,000 parameters in the address": BackMsg(),
+    "addresses for 100,000 files": files("1", 100_000),
+    "addresses for 21 files": files("1", 21),
+}
+TOO_LARGE["100,000 parameters in the address"].rerun_script.query_string = "a&" * 100_000
+REFUSED = {name: (message, "not-offered") for name, message in UNADDRESSED.items()}
+REFUSED |= {name: (message, "too-large") for name, message in TOO_LARGE.items()}
 
 
-@pytest.mark.parametrize("message", UNADDRESSED.values(), ids=list(UNADDRESSED))
-def test_dropped(message: BackMsg) -> None:
+@pytest.mark.parametrize(("message", "why"), REFUSED.values(), ids=list(REFUSED))
+def test_what_does_not_pass(message: BackMsg, why: str) -> None:
     box = mailbox()
-    assert put(box, message) == ["not-offered"]
+    assert put(box, message) == [why]
     assert box.take() is None
     assert not box.page_requested
 
@@ -99,29 +115,8 @@ def test_dropped(message: BackMsg) -> None:
 def test_every_message_of_the_protocol_is_either_offered_or_dropped() -> None:
     """A new version of Streamlit may bring more: somebody has to say what becomes of it."""
     offered = {"rerun_script", "stop_script", "app_heartbeat", "file_urls_request", "backend_operation_request"}
-    assert {field.name for field in BackMsg.DESCRIPTOR.oneofs_by_name["type"].fields} == offered | set(UNADDRESSED) - {
-        "empty",
-        "install_skills",
-        "dismiss_skills_nudge",
-        "a backend operation without a payload",
-    }
-
-
-TOO_LARGE = {
-    "a text of 2 MB": run(text="x" * 2 * MAX),
-    "100,000 widgets": run(**{f"w{number}": "" for number in range(30_000)}),
-    "100,000 parameters in the address": BackMsg(),
-    "addresses for 100,000 files": files("1", 100_000),
-    "addresses for 21 files": files("1", 21),
-}
-TOO_LARGE["100,000 parameters in the address"].rerun_script.query_string = "a&" * 100_000
-
-
-@pytest.mark.parametrize("message", TOO_LARGE.values(), ids=list(TOO_LARGE))
-def test_too_large(message: BackMsg) -> None:
-    box = mailbox()
-    assert put(box, message) == ["too-large"]
-    assert box.take() is None
+    kinds = {field.name for field in BackMsg.DESCRIPTOR.oneofs_by_name["type"].fields}
+    assert kinds == offered | UNADDRESSED.keys() - set(NO_KINDS)
 
 
 @pytest.mark.parametrize("data", [b"\x5a\xff\xff\xff\xff\x07", bytes(range(256)), b"\x0a", b"\xff" * 1000])
@@ -130,10 +125,12 @@ def test_no_message(data: bytes) -> None:
         mailbox().put(data)
 
 
-def test_a_slider_that_is_drawn_leaves_its_last_state_alone() -> None:
+def test_a_slider_that_is_drawn_leaves_its_last_state_alone_and_no_click_is_lost() -> None:
     box = mailbox()
     put(box, *[run(width=str(number)) for number in range(1000)])
     assert [states(message) for message in taken(box)] == [{"width": "999"}]
+    put(box, run(width="1"), click("again"), run(width="2"), click("other"), run(width="3"))
+    assert [states(message) for message in taken(box)] == [{"width": "3", "again": "", "other": ""}]
 
 
 @pytest.mark.parametrize(("fragment", "back"), [("a part", True), ("", False)])
@@ -146,50 +143,28 @@ def test_a_part_that_is_requested_right_after_back_leaves_it_a_way_back(fragment
     assert (message.rerun_script.fragment_id, message.rerun_script.is_history_navigation) == ("", back)
 
 
-def test_no_click_is_lost() -> None:
+def test_clicks_that_wait_are_no_more_than_a_person_makes_and_no_larger_than_a_message() -> None:
     box = mailbox()
-    put(box, run(width="1"), click("again"), run(width="2"), click("other"), run(width="3"))
-    assert [states(message) for message in taken(box)] == [{"width": "3", "again": True, "other": True}]
-
-
-def clicks(*keys: str, size: int = 0) -> BackMsg:
-    message = run()
-    for key in keys:
-        message.rerun_script.widget_states.widgets.add(id=key, json_trigger_value="x" * size)
-    return message
-
-
-def widgets(box: Mailbox) -> list[int]:
-    """How many states the server gets with each request."""
-    return [len(message.rerun_script.widget_states.widgets) for message in taken(box)]
-
-
-def test_requests_of_a_thousand_clicks_each_do_not_add_up() -> None:
-    box = mailbox()
-    flood = [clicks(*[f"{number}-{key}" for key in range(900)]) for number in range(50)]
-    reasons = put(box, *flood)
+    reasons = put(box, *[click(*[f"{number}-{key}" for key in range(900)]) for number in range(50)])
     assert set(reasons[1:]) == {"too-many-messages"}
-    assert widgets(box) == [900 + 100], "its own, and the last hundred before it"
-
-
-def test_clicks_that_wait_are_no_larger_than_a_message() -> None:
-    box = mailbox()
-    reasons = put(box, *[clicks(str(number), size=MAX // 4) for number in range(20)])
-    assert set(reasons[:3]) == {None}
-    assert set(reasons[4:]) == {"too-many-messages"}
+    (message,) = taken(box)
+    assert len(states(message)) == 900 + 100, "its own, and the last hundred before it"
+    reasons = put(box, *[click(str(number), size=MAX // 4) for number in range(20)])
+    assert (set(reasons[:3]), set(reasons[4:])) == ({None}, {"too-many-messages"})
     (message,) = taken(box)
     assert MAX // 2 < message.ByteSize() <= MAX
 
 
 def test_a_request_waits_until_the_run_before_it_has_begun() -> None:
-    """What Streamlit gets before, it merges without a bound."""
+    """What Streamlit gets before, it merges without a bound. What nothing was added to passes as it came."""
     box = mailbox()
-    put(box, run(width="1"))
-    assert box.take() is not None
+    data = run(width="1").SerializeToString() + b"\xf8\x7f\x01"  # a field nobody knows
+    box.put(data)
+    assert box.take() == data
     put(box, run(width="2"), click("again"))
     assert box.take() is None
     box.sent(run_begins())
-    assert [states(message) for message in taken(box)] == [{"again": True}]
+    assert [states(message) for message in taken(box)] == [{"again": ""}]
 
 
 def test_runs_of_fragments_wait_beside_each_other_until_the_whole_page_runs() -> None:
@@ -228,23 +203,10 @@ def test_no_more_than_a_few_messages_wait() -> None:
     assert len(taken(box)) == 33
 
 
-def test_what_nothing_was_added_to_passes_as_it_came() -> None:
-    box = mailbox()
-    data = run("one", width="1").SerializeToString() + b"\xf8\x7f\x01"  # a field nobody knows
-    box.put(data)
-    assert box.take() == data
-
-
 def test_there_is_a_sentence_for_every_reason_and_a_socket_can_be_closed_with_it() -> None:
     sentence = refusals().sentence
-    files = (
-        "serving/http/websocket_gate.py",
-        "serving/http/upload_limits.py",
-        "serving/http/access.py",
-        "ui/streamlit_internals/mailbox.py",
-    )
-    sources = [ROOT / file for file in files]
-    code = "".join(source.read_text(encoding="utf-8") for source in sources)
+    files = [ROOT / "serving/http" / f"{name}.py" for name in ("websocket_gate", "upload_limits", "access")]
+    code = "".join(file.read_text("utf-8") for file in (*files, ROOT / "ui/streamlit_internals/mailbox.py"))
     named = set(re.findall(r'"(too-[a-z-]+|no-space|not-offered|foreign-[a-z]+)"', code))
     assert len(named) == 11
     for language in languages():
@@ -252,6 +214,9 @@ def test_there_is_a_sentence_for_every_reason_and_a_socket_can_be_closed_with_it
         assert all(sentence(why, scope)[-1] in ".。" for why in named)
         closed = [sentence(why, scope) for why in ("silent", "nonsense", "text")]
         assert all(len(sentence.encode()) <= 123 for sentence in closed)  # RFC 6455, section 5.5
+    notice = ForwardMsg.FromString(Mailbox.notice("Not here."))
+    assert list(notice.metadata.delta_path) == [RootContainer.EVENT, 0], "where st.toast puts its words"
+    assert notice.delta.new_element.toast.body == "Not here."
 
 
 @pytest.mark.parametrize(
@@ -302,9 +267,3 @@ def test_whatever_comes_in_any_order(sent: list[BackMsg | None]) -> None:
         assert states(requested).items() <= states(last).items()
         assert last.rerun_script.page_name == requested.rerun_script.page_name
     assert box.take() is None
-
-
-def test_a_notice_is_shown_beside_what_the_page_shows() -> None:
-    message = ForwardMsg.FromString(Mailbox.notice("Not here."))
-    assert list(message.metadata.delta_path) == [RootContainer.EVENT, 0], "where st.toast puts its words"
-    assert message.delta.new_element.toast.body == "Not here."

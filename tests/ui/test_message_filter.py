@@ -84,13 +84,6 @@ def test_what_a_click_has_set_stays_though_the_next_request_is_older(browser: Br
     assert browser.sends(choice="some", text="typed") == {"choice": "some", "text": "typed", "click": False}
 
 
-def test_a_request_that_is_older_than_the_callback_does_not_undo_it(browser: Browser) -> None:
-    """Its widget states are left out although the callback of the click before it has not run yet."""
-    browser.passes(choice="all", text="", click=True)
-    (widget,) = browser.passes(choice="all", text="typed").rerun_script.widget_states.widgets
-    assert widget.string_value == "typed"
-
-
 @pytest.mark.parametrize("ends", [True, False])
 def test_what_was_set_is_moved_back_by_the_reader(browser: Browser, ends: bool) -> None:
     """A browser sends the same as before the click: nothing else is new in its request, so this is."""
@@ -121,14 +114,23 @@ def test_a_control_that_the_page_lacked_for_a_while_comes_back_as_the_browser_sh
     assert browser.sends(choice="all", text="typed") == {"choice": "all", "text": "typed"}
 
 
+def test_what_passes_of_a_single_request(browser: Browser) -> None:
+    """What is older than a callback is left out before it has run; a forged value is left for its run to refuse."""
+    browser.passes(choice="all", text="", click=True)
+    (widget,) = browser.passes(choice="all", text="typed").rerun_script.widget_states.widgets
+    assert widget.string_value == "typed"
+    assert not browser.filter.pass_on(request("page", "a part that was"))
+    forged = WidgetState(id="$$ID-0123-choice", json_value="{")
+    message = request("page", "", forged)
+    assert browser.filter.pass_on(message)
+    assert list(message.rerun_script.widget_states.widgets) == [forged]
+    # A session forgets, with the page that was left, every widget that the first request for another does not name.
+    assert len(browser.passes("another page", choice="all", text="more").rerun_script.widget_states.widgets) == 2
+
+
 def test_a_value_whose_run_was_replaced_before_it_read_it_is_not_lost(browser: Browser) -> None:
     browser.passes(choice="some", text="")
     assert browser.sends(choice="some", text="typed") == {"choice": "some", "text": "typed"}
-
-
-def test_the_first_request_for_a_page_passes_whole(browser: Browser) -> None:
-    """A session forgets, with the page that was left, every widget that it does not name."""
-    assert len(browser.passes("another page", choice="all", text="typed").rerun_script.widget_states.widgets) == 2
 
 
 @pytest.mark.parametrize(
@@ -148,17 +150,6 @@ def test_what_a_control_says_in_the_request_of_a_part_runs_the_whole_page(
     assert browser.passes("page", "a part", **values).rerun_script.fragment_id == fragment
 
 
-def test_a_part_that_the_page_no_longer_has_is_not_requested(browser: Browser) -> None:
-    assert not browser.filter.pass_on(request("page", "a part that was"))
-
-
-def test_a_forged_value_is_left_for_its_run_to_refuse(browser: Browser) -> None:
-    forged = WidgetState(id="$$ID-0123-choice", json_value="{")
-    message = request("page", "", forged)
-    assert browser.filter.pass_on(message)
-    assert list(message.rerun_script.widget_states.widgets) == [forged]
-
-
 def test_a_run_is_in_progress_from_its_request_until_its_own_end() -> None:
     of_browser = MessageFilter(lambda _name: None)
     assert not of_browser.busy
@@ -174,20 +165,21 @@ def test_a_run_is_in_progress_from_its_request_until_its_own_end() -> None:
     assert not of_browser.busy
 
 
-def heartbeat() -> BackMsg:
-    return BackMsg(app_heartbeat=True)
+PART, HEARTBEAT = request("one", "part"), BackMsg(app_heartbeat=True)
 
 
-FOLLOWED_A_LINK = [request(""), request("one", "part"), request("two"), request("one", "part"), request("two", "other")]
-RETURNED = [request("one"), request("two"), request("one"), request("one", "part"), heartbeat(), request("two", "x")]
-VISITS = [
-    pytest.param(FOLLOWED_A_LINK, [3], id="a link is followed while a part asks"),
-    pytest.param(RETURNED, [5], id="back again"),
-    pytest.param([request("one", "part"), request("two", "other")], [], id="nobody has requested a page"),
-]
-
-
-@pytest.mark.parametrize(("sent", "late"), VISITS)
+@pytest.mark.parametrize(
+    ("sent", "late"),
+    [
+        pytest.param(
+            [request(""), PART, request("two"), PART, request("two", "other")], [3], id="a link while a part asks"
+        ),
+        pytest.param(
+            [request("one"), request("two"), request("one"), PART, HEARTBEAT, request("two", "x")], [5], id="back again"
+        ),
+        pytest.param([PART, request("two", "other")], [], id="nobody has requested a page"),
+    ],
+)
 def test_only_a_part_of_a_page_that_was_left_is_too_late(sent: list[BackMsg], late: list[int]) -> None:
     box, passed = Mailbox(), []
     for message in sent:
@@ -196,22 +188,15 @@ def test_only_a_part_of_a_page_that_was_left_is_too_late(sent: list[BackMsg], la
         box.sent(run_begins())
         box.sent(run_ends())
     assert passed == [None if n in late else message.SerializeToString() for n, message in enumerate(sent)]
-
-
-def test_a_link_that_waits_to_be_followed_there_still_is() -> None:
-    """Of requests that wait the last counts: not the one of the page that was left."""
-    box = Mailbox()
-    for message in (request("one", "part"), request("two"), request("one", "part")):
+    for message in (PART, link := request("two"), PART):  # of requests that wait the last counts
         assert box.put(message.SerializeToString()) is None
-    link, nothing = box.take(), box.take()
-    assert nothing is None
-    assert link == request("two").SerializeToString()
+    assert (box.take(), box.take()) == (link.SerializeToString(), None)
 
 
 def test_on_ones_own_machine_requests_pass_through_the_same_filter() -> None:
     """And all else passes as it came."""
     (gate,) = local_middleware()
-    came = [request("one"), request("two"), request("one", "part"), BackMsg(clear_cache=True), heartbeat()]
+    came = [request("one"), request("two"), PART, BackMsg(clear_cache=True), HEARTBEAT]
     passed: list[bytes] = []
 
     async def app(_scope: Scope, receive: Receive, send: Send) -> None:

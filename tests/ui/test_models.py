@@ -52,7 +52,10 @@ def title(model: Translator) -> str:
     return model.card.title
 
 
-def test_whatever_is_asked_about_a_sentence_its_run_is_kept_once() -> None:
+def test_whatever_is_asked_about_a_sentence_it_is_cut_and_run_and_kept_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    tokenizer, cut = translator(TINY).tokenizer, list[str]()
+    encode = tokenizer.encode
+    monkeypatch.setattr(tokenizer, "encode", lambda text: cut.append(text) or encode(text))
     first = translation(sentence_request(TINY, TEXT))
     assert len(results()) == 1
     maps = translation_maps(sentence_request(TINY, TEXT), "en")
@@ -61,11 +64,11 @@ def test_whatever_is_asked_about_a_sentence_its_run_is_kept_once() -> None:
     assert translation_maps(sentence_request(TINY, TEXT), "en") is maps
     assert evaluate(sentence_request(TINY, TEXT), translation_residuals) is residuals
     assert maps[0].calls[0] in list(first.trace)
-    assert {name: len(values) for name, values in values_by_type(results()).items()} == {
-        "Translation": 1,
-        "tuple": 1,
-        "dict": 1,
-    }
+    counts = {name: len(values) for name, values in values_by_type(results()).items()}
+    assert counts == {"Translation": 1, "tuple": 1, "dict": 1}
+    assert cut == [TEXT]
+    text = metrics().text().decode()
+    assert 'atlas_computations_total{kind="translation",outcome="done"} 1.0' in text, "what is found takes no slot"
 
 
 def test_the_maps_alone_keep_the_run_as_well() -> None:
@@ -76,17 +79,6 @@ def test_the_maps_alone_keep_the_run_as_well() -> None:
     text = metrics().text().decode()
     assert 'kind="translation"' not in text
     assert 'atlas_computations_total{kind="maps",outcome="done"} 1.0' in text
-
-
-def test_a_sentence_is_cut_into_tokens_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    tokenizer, cut = translator(TINY).tokenizer, list[str]()
-    encode = tokenizer.encode
-    monkeypatch.setattr(tokenizer, "encode", lambda text: cut.append(text) or encode(text))
-    translation(sentence_request(TINY, TEXT))
-    translation_maps(sentence_request(TINY, TEXT), "en")
-    evaluate(sentence_request(TINY, TEXT), translation_residuals)
-    evaluate(sentence_request(TINY, TEXT), future_leak, 1)
-    assert cut == [TEXT]
 
 
 def test_answers_differ_by_their_arguments() -> None:
@@ -108,33 +100,18 @@ def test_what_is_wrong_is_told_and_nothing_is_kept() -> None:
     assert results().get(("run", sentence_request(TINY, " "))) is MISSING
 
 
-def test_garbage_is_collected_before_it_would_be_frozen(monkeypatch: pytest.MonkeyPatch) -> None:
-    done: list[str] = []
+def test_garbage_is_collected_before_it_would_be_frozen_and_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[object] = []
+    clock = [0.0]
     monkeypatch.setattr(garbage, "_num_modules", 0)
-    monkeypatch.setattr(gc, "collect", lambda: done.append("collect"))
-    monkeypatch.setattr(gc, "freeze", lambda: done.append("freeze"))
-    garbage.freeze_imported_modules()
-    garbage.freeze_imported_modules()
-    assert done == ["collect", "freeze"]
-
-
-def test_what_is_found_takes_no_slot() -> None:
-    translation(sentence_request(TINY, TEXT))
-    for _ in range(3):
-        translation(sentence_request(TINY, TEXT))
-    assert 'atlas_computations_total{kind="translation",outcome="done"} 1.0' in metrics().text().decode()
-
-
-def test_runs_are_collected_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
-    done: list[float] = []
-    clock = [1000.0]
     monkeypatch.setattr(garbage, "_collected", 0.0)
-    monkeypatch.setattr(gc, "collect", lambda: done.append(clock[0]))
     monkeypatch.setattr(garbage, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    monkeypatch.setattr(gc, "collect", lambda: done.append(clock[0]))
+    monkeypatch.setattr(gc, "freeze", lambda: done.append("freeze"))
+    for _ in range(2):
+        garbage.freeze_imported_modules()
+    assert done == [0.0, "freeze"]
     for clock[0] in (1000.0, 1003.0, 1009.9, 1010.0, 1012.0, 1100.0):
         garbage.collect_periodically()
-    assert done == [1000.0, 1010.0, 1100.0]
-
-
-def test_streamlit_leaves_it_to_us() -> None:
-    assert config.get_option("runner.postScriptGC") is False
+    assert done[2:] == [1000.0, 1010.0, 1100.0]
+    assert config.get_option("runner.postScriptGC") is False, "Streamlit leaves it to us"

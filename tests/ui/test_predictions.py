@@ -41,12 +41,9 @@ def test_a_prediction_is_read_as_it_is_written() -> None:
         ("x", "two", ""),
     ]
     assert read.why == "Two it is.\nAlways."
-
-
-@pytest.mark.parametrize("text", ["Why?\n- [ ] a\n> b", "Why?\n- [x] a\n- [x] b"])
-def test_just_one_answer_is_right(text: str) -> None:
-    with pytest.raises(ValueError, match="exactly one right answer"):
-        read_prediction(text)
+    for text in ("Why?\n- [ ] a\n> b", "Why?\n- [x] a\n- [x] b"):
+        with pytest.raises(ValueError, match="exactly one right answer"):
+            read_prediction(text)
 
 
 @pytest.mark.parametrize(("chapter", "name"), PREDICTIONS)
@@ -112,24 +109,19 @@ ROW = Board("weights", names=("a", "b", "c"))
 STAR = Board("star", (0.0, 4.0), 0.0, 3.0)
 
 
-def test_levels_are_shares_of_the_picture() -> None:
+@given(st.lists(st.integers(0, 99), min_size=3, max_size=3))
+def test_levels_are_shares_of_the_picture_and_come_back(levels: list[int]) -> None:
+    read = CURVE.read("".join(f"{level:02}" for level in levels))
+    assert read is not None
+    assert CURVE.levels(read) == levels
     assert CURVE.read("009933") == pytest.approx([-1, 1, -1 / 3])
     assert ROW.read("102030") == pytest.approx([1 / 6, 1 / 3, 1 / 2])
     assert STAR.read("9933") == pytest.approx([4, 1])
     assert STAR.levels(np.array([4.0, 1.0])) == [99, 33]
     assert ROW.levels(np.array([0.5, 0.5, 0.0])) == [0.5, 0.5, 0]
-
-
-@given(st.lists(st.integers(0, 99), min_size=3, max_size=3))
-def test_what_is_drawn_comes_back_as_it_was(levels: list[int]) -> None:
-    read = CURVE.read("".join(f"{level:02}" for level in levels))
-    assert read is not None
-    assert CURVE.levels(read) == levels
-
-
-@pytest.mark.parametrize("text", [None, "", "1234", "1234567", "12345x", "١٢٣٤٥٦", "00000\n", " 12345", "<script>"])
-def test_an_address_that_tells_no_drawing_is_none(text: str | None) -> None:
-    assert CURVE.read(text) is None
+    for text in (None, "", "1234", "1234567", "12345x", "١٢٣٤٥٦", "00000\n", " 12345", "<script>"):
+        assert CURVE.read(text) is None
+    assert ROW.read("000000") is None
 
 
 def test_distances_by_hand() -> None:
@@ -138,15 +130,17 @@ def test_distances_by_hand() -> None:
     assert STAR.distance(np.array([0.0, 0.0]), np.array([3.0, 4.0])) == 5
 
 
-def test_a_guess_is_right_or_a_mistake_or_neither() -> None:
+@pytest.mark.parametrize(
+    ("guess", "mark"),
+    [
+        ([0.6, 0.4, 0.0], "x"),
+        ([0.9, 0.1, 0.0], "one"),
+        ([0.1, 0.0, 0.9], "other"),
+        ([0.7, 0.3, 0.0], " "),  # as near to the one as to the truth
+    ],
+)
+def test_a_guess_is_right_or_a_mistake_or_neither(guess: list[float], mark: str) -> None:
     truth = np.array([0.5, 0.5, 0.0])
     mistakes = {"one": np.array([1.0, 0.0, 0.0]), "other": np.array([0.0, 0.0, 1.0])}
-    assert ROW.judge(np.array([0.6, 0.4, 0.0]), truth, mistakes) == "x"
-    assert ROW.judge(np.array([0.9, 0.1, 0.0]), truth, mistakes) == "one"
-    assert ROW.judge(np.array([0.1, 0.0, 0.9]), truth, mistakes) == "other"
-    assert ROW.judge(np.array([0.7, 0.3, 0.0]), truth, mistakes) == " ", "as near to the one as to the other"
+    assert ROW.judge(np.array(guess), truth, mistakes) == mark
     assert ROW.judge(np.array([0.0, 1.0, 0.0]), truth, {}) == " "
-
-
-def test_a_row_without_weight_is_no_row() -> None:
-    assert ROW.read("000000") is None

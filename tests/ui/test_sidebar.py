@@ -40,6 +40,8 @@ def test_the_address_says_it_and_the_switch_shows_it() -> None:
     switch = app.selectbox(key="language-switch")
     assert (switch.value, switch.label, switch.options) == ("pt-BR", "Idioma", ["English", "Português (Brasil)"])
     assert app.query_params["lang"] == "pt-BR"
+    captions = [caption.value for caption in opened("en", lang="tlh").sidebar.caption]
+    assert "The Atlas is not available in tlh yet; here is English." in captions
 
 
 @pytest.mark.parametrize(
@@ -63,12 +65,6 @@ def test_a_choice_goes_into_the_address_and_along_to_other_pages() -> None:
     app.selectbox(key="language-switch").set_value("en").run()
     assert app.title[0].value == load_words("home", "en").title
     assert "lang" not in app.query_params
-
-
-def test_what_is_not_spoken_is_told() -> None:
-    app = opened("en", lang="tlh")
-    captions = [caption.value for caption in app.sidebar.caption]
-    assert "The Atlas is not available in tlh yet; here is English." in captions
 
 
 def page() -> None:

@@ -72,14 +72,13 @@ def test_where_too_many_ask_one_is_told_to_try_again_and_loses_nothing(host: Cal
     assert [element.value for element in app.markdown] == ["SHE IS LATE."]
     assert not app.warning
     assert not app.button
-    assert 'atlas_refusals_total{kind="shout"} 2.0' in compute.metrics().text().decode()
-
-
-def test_whoever_waits_too_long_is_told_so(host: Callable[..., None]) -> None:
+    counted = compute.metrics().text().decode()
+    assert 'atlas_refusals_total{kind="shout"} 2.0' in counted
+    assert 'atlas_computations_total{kind="shout",outcome="done"} 1.0' in counted
     host(slots=1, queue=5, wait_seconds="0.001")
     occupied = Occupied()
     app = AppTest.from_function(page, default_timeout=TIMEOUT).run()
-    assert "The server is busy" in app.warning[0].value
+    assert "The server is busy" in app.warning[0].value, "who waits too long is told so too"
     occupied.free()
 
 
@@ -117,18 +116,29 @@ def test_a_file_is_made_in_its_turn_and_in_time(host: Callable[..., None]) -> No
     assert 'atlas_refusals_total{kind="download"} 1.0' in compute.metrics().text().decode()
 
 
-def test_the_same_is_computed_once_for_everybody(host: Callable[..., None]) -> None:
-    host(slots=1)
+def test_the_same_is_computed_once_for_everybody_and_an_error_is_not_kept(host: Callable[..., None]) -> None:
+    """With one slot and no queue, a result that is made of another would wait for itself."""
+    host(slots=1, queue=0)
     calls: list[str] = []
 
     @compute.cached()
     def shout(text: str) -> str:
         calls.append(text)
+        if text == "bad":
+            raise ValueError(f"no {text}")
         return text.upper()
 
+    @compute.cached()
+    def louder(text: str) -> str:
+        return shout(text) + "!"
+
     assert (shout("a"), shout(text="a"), shout("b")) == ("A", "A", "B")
-    assert calls == ["a", "b"]
-    assert len(compute.results()) == 2
+    assert (calls, len(compute.results())) == (["a", "b"], 2)
+    assert (louder("c"), len(compute.results())) == ("C!", 4)
+    for _ in range(2):
+        with pytest.raises(ValueError, match="no bad"):
+            shout("bad")
+    assert calls == ["a", "b", "c", "bad", "bad"]
 
 
 def test_a_photo_is_no_part_of_what_is_kept_about_it(host: Callable[..., None]) -> None:
@@ -149,37 +159,6 @@ def test_a_photo_is_no_part_of_what_is_kept_about_it(host: Callable[..., None]) 
     assert compute.results().nbytes < 10_000
 
 
-def test_an_error_is_told_and_not_kept(host: Callable[..., None]) -> None:
-    host(slots=1)
-    calls = []
-
-    @compute.cached()
-    def fail(text: str) -> str:
-        calls.append(text)
-        raise ValueError(f"no {text}")
-
-    for _ in range(2):
-        with pytest.raises(ValueError, match="no a"):
-            fail("a")
-    assert calls == ["a", "a"]
-
-
-def test_what_asks_for_something_else_needs_no_second_slot(host: Callable[..., None]) -> None:
-    """With one slot, a result that is made of another would wait for itself."""
-    host(slots=1, queue=0)
-
-    @compute.cached()
-    def inner(text: str) -> str:
-        return text.upper()
-
-    @compute.cached()
-    def outer(text: str) -> str:
-        return inner(text) + "!"
-
-    assert outer("a") == "A!"
-    assert len(compute.results()) == 2
-
-
 def test_what_is_kept_stays_within_its_bytes(host: Callable[..., None]) -> None:
     host(slots=1, cache_mb=1)
 
@@ -191,14 +170,6 @@ def test_what_is_kept_stays_within_its_bytes(host: Callable[..., None]) -> None:
         assert len(large(number)) == 100_000 + number
     assert 0 < compute.results().nbytes <= 2**20
     assert len(compute.results()) == 10
-
-
-def test_an_answer_comes_through_a_slot(host: Callable[..., None]) -> None:
-    host(slots=1)
-    app = AppTest.from_function(page).run()
-    assert [element.value for element in app.markdown] == ["HE IS CALM."]
-    assert not app.warning
-    assert 'atlas_computations_total{kind="shout",outcome="done"} 1.0' in compute.metrics().text().decode()
 
 
 def test_threads_are_those_of_the_settings(host: Callable[..., None]) -> None:

@@ -33,11 +33,6 @@ def fresh_answers() -> Iterator[None]:
     self_test.missing.cache_clear()
 
 
-def test_the_installed_versions_have_all() -> None:
-    assert self_test.missing() == ()
-    assert uvicorn_self_test.missing() == []
-
-
 def test_every_private_name_that_is_used_is_in_the_table() -> None:
     """And every name of the table is used by the module that it is for."""
     listed = {name.path.rpartition(".")[2].rpartition(":")[2] for name in self_test.PRIVATE_NAMES}
@@ -60,13 +55,22 @@ def test_every_private_name_that_is_used_is_in_the_table() -> None:
         assert name.path.rpartition(".")[2].rpartition(":")[2] in sources[name.feature], name
 
 
-def test_a_name_that_is_gone_is_named_with_what_does_not_work(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_name_that_is_gone_is_named_with_what_does_not_work(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert self_test.missing() == ()
+    assert uvicorn_self_test.missing() == []
+    self_test.missing.cache_clear()
+    monkeypatch.setattr(front_end, "_STATIC", tmp_path)
     monkeypatch.delattr(AppSession, "has_fragment")
-    (gone,) = self_test.missing()
-    assert gone.path.endswith("AppSession.has_fragment")
-    assert "part of a page" in gone.without
-    assert not self_test.works("message_filter")
-    assert self_test.works("sessions")
+    monkeypatch.delattr(ScriptRunner, "_maybe_handle_execution_control_request")
+    gone = {name.feature: name for name in self_test.missing()}
+    assert gone.keys() == {"message_filter", "batched_messages", "front_end"}
+    assert gone["message_filter"].path.endswith("AppSession.has_fragment")
+    assert "part of a page" in gone["message_filter"].without
+    assert [self_test.works(feature) for feature in ("message_filter", "batched_messages", "sessions")] == [
+        False,
+        False,
+        True,
+    ]
     assert local_middleware() == [], "requests reach Streamlit as they came"
 
 
@@ -74,38 +78,6 @@ def test_a_public_server_does_not_start_without_it() -> None:
     require_names([])
     with pytest.raises(SystemExit, match="lack private names.*\n.*nowhere:name: nothing works"):
         require_names([PrivateName("nowhere:name", "feature", "nothing works")])
-
-
-def page_without_batches() -> None:
-    import streamlit as st
-
-    from ui.streamlit_internals.batched_messages import MessageBatch, batched_messages
-    from ui.streamlit_internals.script_run import get_script_run_ctx
-
-    with batched_messages():
-        run = get_script_run_ctx()
-        assert run is not None
-        st.write(str(isinstance(run._enqueue, MessageBatch)))
-
-
-@pytest.mark.parametrize("there", [True, False])
-def test_a_page_is_sent_message_by_message_where_batches_do_not_work(
-    monkeypatch: pytest.MonkeyPatch, there: bool
-) -> None:
-    if not there:
-        monkeypatch.setattr(self_test, "works", lambda feature: feature != "batched_messages")
-        monkeypatch.setattr("ui.streamlit_internals.batched_messages.works", self_test.works)
-    app = AppTest.from_function(page_without_batches).run()
-    assert not app.exception
-    assert app.markdown[0].value == str(there)
-
-
-def test_a_name_that_was_renamed_in_streamlit_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    method = ScriptRunner._maybe_handle_execution_control_request
-    monkeypatch.delattr(ScriptRunner, "_maybe_handle_execution_control_request")
-    monkeypatch.setattr(ScriptRunner, "handle_execution_control_request", method, raising=False)
-    assert [name.feature for name in self_test.missing()] == ["batched_messages"]
-    assert not self_test.works("batched_messages")
 
 
 class Line:
@@ -165,12 +137,14 @@ def page() -> None:
     sizes = []
     try:
         with batched_messages():
-            assert isinstance(run._enqueue, MessageBatch)
-            run._enqueue._clock = lambda: 0.0
+            assert isinstance(run._enqueue, MessageBatch) is not st.session_state.get("unbatched", False)
+            if isinstance(run._enqueue, MessageBatch):
+                run._enqueue._clock = lambda: 0.0
             st.write("first")
-            sizes.append(len(run._enqueue))
-            flush_messages()
-            sizes.append(len(run._enqueue))
+            if isinstance(run._enqueue, MessageBatch):
+                sizes.append(len(run._enqueue))
+                flush_messages()
+                sizes.append(len(run._enqueue))
             st.write("second")
             st.session_state.sizes = sizes
             if st.session_state.get("stops"):
@@ -180,14 +154,18 @@ def page() -> None:
     st.write("third")
 
 
+@pytest.mark.parametrize("batches", [True, False])
 @pytest.mark.parametrize("stops", [False, True])
-def test_a_page_sends_all_of_it_by_its_end_whichever_way_it_ends(stops: bool) -> None:
+def test_a_page_sends_all_of_it_by_its_end_whichever_way_it_ends(
+    stops: bool, batches: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ui.streamlit_internals.batched_messages.works", lambda _feature: batches)
     app = AppTest.from_function(page)
-    app.session_state.stops = stops
+    app.session_state.stops, app.session_state.unbatched = stops, not batches
     app.run()
     assert not app.exception
     assert [element.value for element in app.markdown] == ["first", "second", *(() if stops else ("third",))]
-    assert app.session_state.sizes == [1, 0]
+    assert app.session_state.sizes == ([1, 0] if batches else [])
 
 
 def _page() -> None:
@@ -222,11 +200,6 @@ def test_a_foreign_origin_is_refused_without_a_request(monkeypatch: pytest.Monke
     forbid_address_lookup()
     assert not is_url_from_allowed_origins("https://evil.example")
     assert requests == []
-
-
-def test_a_front_end_without_its_page_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(front_end, "_STATIC", tmp_path)
-    assert [name.feature for name in self_test.missing()] == ["front_end"]
 
 
 class Owner:

@@ -57,46 +57,34 @@ def test_a_link_brings_its_state_back(groups, state):
 def test_links_say_what_differs_from_the_default():
     state = ViewState("cross", 0, 1, (Pin("query", 3), Pin("query", 1)), DisplayOptions(scale="log", sort="entropy"))
     assert write_link(state, DEFAULT) == ViewLink("cross.0.1", "q3.q1", "scale-log~sort-entropy")
-    assert write_link(replace(DEFAULT, display=DisplayOptions(mode="links")), DEFAULT) == ViewLink(
-        None, None, "mode-links"
-    )
+    links = replace(DEFAULT, display=DisplayOptions(mode="links"))
+    assert write_link(links, DEFAULT) == ViewLink(None, None, "mode-links")
     assert write_link(DEFAULT, DEFAULT) == ViewLink()
 
 
+BAD_HEADS = (
+    *("", "cross", "cross.1", "cross.1.2.3", "cross.2.0", "cross.0.3", "cross.-1.0", "self.0.0", "Cross.0.0"),
+    *("<script>", "cross.0.0\n", "cross.٠.٠", "../../etc", "cross.1e0.0", "cross.99999999999999999999.0"),
+)
+BAD_PINS = ("", "q", "q4", "k5", "v0", "q-1", "q٣", "<b>", "q1 ", "q9999999", "q1.k1", "q1.", "q1.q9")
+BAD_LOOKS = (
+    *("", "x", "mode-pictures", "heads-5.5", "other-7.1.1", "zoom-1", "zoom-1.2.3.-4", "sort-<b>", "unknown-links"),
+    *("filter-" + "a" * 41, "mode-links\n", "links-w2", "links-k999", "heads-" + "0.1_" * 99, "patches-blurred"),
+)
+
+
 @pytest.mark.parametrize(
-    "head",
+    ("link", "state", "understood"),
     [
-        *("", "cross", "cross.1", "cross.1.2.3", "cross.2.0", "cross.0.3", "cross.-1.0", "self.0.0", "Cross.0.0"),
-        *("<script>", "cross.0.0\n", "cross.٠.٠", "../../etc", "cross.1e0.0", "cross.99999999999999999999.0"),
+        *((ViewLink(head), DEFAULT, False) for head in BAD_HEADS),
+        *((ViewLink("cross.0.1", pin), ViewState("cross", 0, 1), False) for pin in BAD_PINS),
+        *((ViewLink(display=look), DEFAULT, False) for look in BAD_LOOKS),
+        (ViewLink(display="mode-links~"), replace(DEFAULT, display=DisplayOptions(mode="links")), True),
+        (ViewLink(pin="k3"), replace(DEFAULT, pins=(Pin("key", 3),)), True),
     ],
 )
-def test_hostile_and_absent_heads_give_the_default_and_say_so(groups, head):
-    assert read_link(ViewLink(head), groups, DEFAULT) == (DEFAULT, False)
-
-
-@pytest.mark.parametrize(
-    "pin", ["", "q", "q4", "k5", "v0", "q-1", "q٣", "<b>", "q1 ", "q9999999", "q1.k1", "q1.", ".".join(["q1", "q9"])]
-)
-def test_a_bad_pin_leaves_the_head_and_says_so(groups, pin):
-    assert read_link(ViewLink("cross.0.1", pin), groups, DEFAULT) == (ViewState("cross", 0, 1), False)
-
-
-@pytest.mark.parametrize(
-    "display",
-    [
-        *("", "x", "mode-pictures", "mode-links~", "heads-5.5", "other-7.1.1", "zoom-1", "zoom-1.2.3.-4", "sort-<b>"),
-        *("filter-" + "a" * 41, "mode-links\n", "unknown-links", "links-w2", "links-k999", "heads-" + "0.1_" * 99),
-    ],
-)
-def test_a_bad_look_is_told_unless_it_is_good_in_part(groups, display):
-    state, understood = read_link(ViewLink(display=display), groups, DEFAULT)
-    assert state.display in (DisplayOptions(), DisplayOptions(mode="links"))
-    assert understood == (display == "mode-links~")
-    assert state.pins == DEFAULT.pins
-
-
-def test_a_pin_alone_pins_on_the_default_head(groups):
-    assert read_link(ViewLink(pin="k3"), groups, DEFAULT) == (replace(DEFAULT, pins=(Pin("key", 3),)), True)
+def test_a_link_of_anyone_gives_what_is_good_in_it_and_says_so(groups, link, state, understood):
+    assert read_link(link, groups, DEFAULT) == (state, understood)
 
 
 def test_only_groups_with_a_picture_are_opened_over_one():
@@ -183,44 +171,25 @@ def tolerance(described: dict[str, Any], values: np.ndarray) -> float:
 
 
 @pytest.mark.parametrize("kind", ["writer", "translator", "picture"])
-def test_every_number_sent_is_that_of_the_walk(kind: str) -> None:
+def test_every_number_sent_is_that_of_the_walk_and_what_is_sent_is_small(kind: str) -> None:
     walk = walk_of(kind)
     for s, stack in enumerate(walk.stacks):
         for b, block in enumerate(stack.blocks):
             header, start = unframe(data := encoded(kind, (s, b)))
+            assert len(data) <= MAX_BYTES
             assert header["block"] == [s, b]
             pairs = [(header[name], getattr(block, name)) for name in ("input", "neurons", "ffn", "output")]
             pairs.append((header["stacks"][s]["embedded"], stack.embedded))
             if stack.positions is not None:
                 pairs.append((header["stacks"][s]["positions"], stack.positions))
             for described, call in zip(header["attentions"], block.attentions, strict=True):
-                assert (described["site"], described["heads"], described["rows"]) == (
-                    call.site,
-                    *call.weights.shape[:2],
-                )
-                names = (
-                    "queries",
-                    "keys",
-                    "values",
-                    "scores",
-                    "weights",
-                    "outputs",
-                    "joined",
-                    "added",
-                    "state",
-                    "allowed",
-                )
+                sizes = (call.site, *call.weights.shape[:2])
+                assert (described["site"], described["heads"], described["rows"]) == sizes
+                names = "queries keys values scores weights outputs joined added state allowed".split()
                 pairs += [(described[name], getattr(call, name)) for name in names]
             for described, values in pairs:
                 exact = values.astype(np.float32)
                 assert np.abs(array(data, start, described) - exact).max() <= tolerance(described, exact)
-
-
-@pytest.mark.parametrize("kind", ["writer", "translator", "picture"])
-def test_what_is_sent_is_small(kind: str) -> None:
-    walk = walk_of(kind)
-    last = len(walk.stacks) - 1
-    assert max(len(encoded(kind, (s, 0))) for s in range(last + 1)) <= MAX_BYTES
 
 
 def test_choices_are_compared_only_after_the_same_text() -> None:

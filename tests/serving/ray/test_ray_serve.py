@@ -229,7 +229,7 @@ def test_a_question_is_taken_back_when_its_time_is_over(runner: RemoteRunner) ->
 
 def test_without_a_pool_a_question_ends_as_busy(runner: RemoteRunner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ray_serve, "APPLICATION", "not-there")
-    monkeypatch.setattr(ray_serve, "_PATIENCE", 0.5)
+    monkeypatch.setattr(ray_serve, "_TIMEOUT", 0.5)
     with pytest.raises(BusyError):
         ray_serve.on_serve("auto", LRUCache(8, 2**24)).run(TranslationRequest(MODEL, "Go."))
 
