@@ -20,9 +20,11 @@ from viz_core.hub.runs.run import Frame, HubRun, Label, Maps, NextWord
 from viz_core.hub.runs.token_text import Token
 from viz_core.hub.store import HubError, check_name, check_revision, human_bytes
 from viz_core.hub.store.files import LocalModel, local_models
+from viz_core.hub.verify import verify
 from viz_core.hub.vision import HubVision
 from viz_core.hub.word_timestamps import TimedWord, word_times
 from viz_core.trace.sites import LayerCoverage
+from viz_core.trace.verification import Verification
 
 __all__ = [
     "ATTENTION_IMPLEMENTATION",
@@ -42,6 +44,7 @@ __all__ = [
     "Sampling",
     "TimedWord",
     "Token",
+    "Verification",
     "check_name",
     "check_revision",
     "coverage",
@@ -51,5 +54,6 @@ __all__ = [
     "local_models",
     "register",
     "restore",
+    "verify",
     "word_times",
 ]

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
 from viz_core.hub.attention import ATTENTION_IMPLEMENTATION, WITH_EAGER_MASKS
-from viz_core.hub.transformers_internals import CALLS_INTERFACE, has_rule, supports_fused
+from viz_core.hub.transformers_internals import CALLS_INTERFACE, has_rule
 from viz_core.torch_internals.refusals import in_graph, is_transformed
 from viz_core.trace import find_sites, site_of
 from viz_core.trace.intervene import refuse_edits
@@ -90,20 +90,14 @@ def _code(layer: type[nn.Module], pattern: re.Pattern[str]) -> bool:
     return False
 
 
-def implementation_for(model: nn.Module) -> str:
-    """The name under which our attention is given the masks that a model relies on.
+def implementation_for(before: str | None) -> str:
+    """The name under which our attention is given the masks that a model had with its former attention.
 
-    To fused attention no mask means causal where a layer says so. Models that support it promise that, and it holds
-    where every layer is causal, as in Gemma 2. Others say nothing (Splinter), or read the masks in code of their own:
-    the experts of NLLB, the encoder of Pegasus X.
+    Eager masks are numbers to be added, or none where all is seen. To fused attention they are boolean, and no mask
+    means causal where a layer says so. Where a model reads its masks in code of its own, only those that it had do:
+    DeepSeek V4's compressed keys, the experts of NLLB, PaliGemma without types of tokens.
     """
-    from transformers import PreTrainedModel
-
-    attending = [part for part in model.modules() if isinstance(part, PreTrainedModel) and find_sites(part)]
-    layers = (layer for part in attending for layer in find_sites(part) if not is_linear_attention(layer))
-    causal = all(getattr(layer, "is_causal", False) for layer in layers)
-    fused = all(supports_fused(part) for part in attending)
-    return ATTENTION_IMPLEMENTATION if fused or causal else WITH_EAGER_MASKS
+    return WITH_EAGER_MASKS if before == "eager" else ATTENTION_IMPLEMENTATION
 
 
 Handles = tuple[RemovableHandle, RemovableHandle]
@@ -133,21 +127,31 @@ class _RecordedCall(RecordingMode):
     keeps_values = False  # what the layer does with them after is not followed
 
     def __init__(self, layer: nn.Module, trace: Trace, given: tuple[Any, ...]) -> None:
-        self.layer, self._found, self._given = layer, list[Source](), given
+        self.layer, self._found, self._given = layer, list[Source | None](), given
         self._site = site_of(layer)
         super().__init__(trace, LayerTracker(None, TrackedLayer(self._site, layer)))
 
-    def add(self, source: Source, site: str | None) -> None:  # noqa: ARG002
+    def add(self, source: Source, site: str | None) -> int:  # noqa: ARG002
         """Keep a part of the call until it is over."""
         self._found.append(source)
+        return len(self._found) - 1
+
+    def change(self, handle: int, **fields: Any) -> None:
+        """Change a part of the call."""
+        self._found[handle] = replace(self._found[handle], **fields)  # type: ignore[type-var]
+
+    def drop(self, handle: int) -> None:
+        """Take back a part of the call."""
+        self._found[handle] = None
 
     def finish(self) -> None:
         """Record whole maps; maps of several shapes are parts of one and are left out with a warning."""
-        if len({source.shape for source in self._found}) != 1:
+        found = [source for source in self._found if source is not None]
+        if len({source.shape for source in found}) != 1:
             name = type(self.layer).__name__
             warnings.warn(f"{self._site}: expected {name} to weigh all keys at once; it is not recorded", stacklevel=2)
             return
-        for source in self._found:
+        for source in found:
             if isinstance(source, Direct) and source.key_tokens is None:
                 source = replace(source, key_tokens=self._tokens(source))
             self._trace.add(source, self._site)

@@ -20,6 +20,7 @@ from viz_core.hub.custom_attention import (
     own_sites,
     remove_hooks,
 )
+from viz_core.hub.first_pass import LEFT_OUT, Check, after_pass, before_pass
 from viz_core.hub.kinds import recognise
 from viz_core.hub.linear_attention import watch_linear
 from viz_core.hub.store import HubError
@@ -35,7 +36,7 @@ from viz_core.trace.sites import cover_layers, describe_uncovered, is_linear_att
 from viz_core.trace.states import add_state_hooks
 
 
-def instrument(model: nn.Module) -> tuple[str, ...]:
+def instrument(model: nn.Module, *, verify: bool = True) -> tuple[str, ...]:
     """Make a loaded transformers model go through our attention, so that `record()` sees it; `restore` undoes it.
 
     The model computes what it did, with its own weights, whatever they are: fine-tuned, in training, quantised. It may
@@ -50,6 +51,11 @@ def instrument(model: nn.Module) -> tuple[str, ...]:
     Layers that compute attention in code of their own (BLOOM, DeBERTa, GPT-J) keep it, and are recorded at its softmax
     as whole maps, queries times keys, before dropout. No intervention reaches them.
 
+    Args:
+        verify: whether the first recorded pass is compared with the same pass of the model as it was, which takes it
+            twice as long: ValueError if recording would change its output. The trace says what was found
+            (`Trace.verification`), or that it was left out.
+
     Returns:
         The sites that a recording of it may have, named as by `load_hub`; the same for a model instrumented before.
 
@@ -60,7 +66,7 @@ def instrument(model: nn.Module) -> tuple[str, ...]:
         ImportError: if transformers is not installed, or another version than we know.
     """
     require("hub", "transformers")
-    parts: list[Any] = list(_outermost(model)) if isinstance(model, nn.Module) else []
+    parts: list[Any] = outermost_models(model) if isinstance(model, nn.Module) else []
     if not parts:
         raise ValueError(
             f"instrument: expected a model of transformers, got {type(model).__name__}; "
@@ -78,7 +84,7 @@ def instrument(model: nn.Module) -> tuple[str, ...]:
         )
     register()
     for part in parts:
-        watch_layers(part, {layer: sites[layer] for layer in part.modules() if layer in sites})
+        watch_layers(part, {layer: sites[layer] for layer in part.modules() if layer in sites}, verify)
     missing = describe_uncovered(row for part in parts for row in cover_layers(part, sites, frozenset(hidden)))
     if missing:
         warnings.warn(f"instrument: not recorded of {type(model).__name__}: {missing}", stacklevel=2)
@@ -92,7 +98,7 @@ def restore(model: nn.Module) -> None:
         ValueError: if the model is not instrumented.
     """
     with _changing:
-        parts = [part for part in _outermost(model) if hasattr(part, "attention_before")]
+        parts = [part for part in outermost_models(model) if hasattr(part, "attention_before")]
         if not parts:
             raise ValueError(f"restore: expected a model that was instrumented, got {type(model).__name__}")
         for part in parts:
@@ -107,7 +113,8 @@ class _Before:
     implementations: list[tuple[Any, str | None]]
     sites: list[tuple[nn.Module, str | None]]
     listening: list[tuple[nn.Module, Handles]]
-    watching: list[RemovableHandle]  # projections, and requests for maps
+    watching: list[RemovableHandle]  # projections, requests for maps, and first passes
+    checked: list[nn.Module]  # models whose first recorded pass is compared
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -118,10 +125,12 @@ _instrumented: WeakSet[Any] = WeakSet()
 _changing = threading.Lock()
 
 
-def watch_layers(part: Any, sites: Mapping[nn.Module, str]) -> None:
+def watch_layers(part: Any, sites: Mapping[nn.Module, str], verify: bool = True) -> None:
     """Set our attention in a model's configs, name its layers and hook what is recorded; store what they were, once."""
     with _changing:
         _watch(part, sites)
+        for model in part.attention_before.checked:
+            model.attention_check.report = None if verify else LEFT_OUT
 
 
 def _watch(part: Any, sites: Mapping[nn.Module, str]) -> None:
@@ -133,7 +142,7 @@ def _watch(part: Any, sites: Mapping[nn.Module, str]) -> None:
     models = {module: layers for module, layers in models.items() if layers}
     seen = {id(model.config) for model, layers in models.items() if any(sites[layer] not in own for layer in layers)}
     blind = {id(model.config) for model in models} - seen  # what these ask for, their own code may read
-    configs = [config for config in _configs(part) if id(config) not in blind]
+    configs = [config for config in configs_of(part) if id(config) not in blind]
     if not hasattr(part, "attention_before"):
         others = [other.attention_before for other in _instrumented]
         implementations = {id(config): was for other in others for config, was in other.implementations}
@@ -144,16 +153,22 @@ def _watch(part: Any, sites: Mapping[nn.Module, str]) -> None:
         watched += watch_linear(linear) + add_state_hooks(part, sites)
         if passing:
             watched.append(part.register_forward_pre_hook(warn_of_requested_maps, with_kwargs=True))
-        part.attention_before = _Before(
-            [(config, implementations.get(id(config), implementation(config))) for config in configs],
-            [(layer, names.get(layer, site_of(layer))) for layer in sites],
-            [(layer, handles_of.get(layer) or add_hooks(layer)) for layer in listened],
-            watched,
-        )
+        was = [(config, implementations.get(id(config), implementation(config))) for config in configs]
+        listening = [(layer, handles_of.get(layer) or add_hooks(layer)) for layer in listened]
+        checked = [model for model in models if not hasattr(model, "attention_check")]
+        hooks = {handle.id for handle in (*watched, *(handle for _, handles in listening for handle in handles))}
+        for model in checked:
+            parent = next((each for each in checked if each is not model and model in {*each.modules()}), None)
+            around = None if parent is None else parent.attention_check
+            model.attention_check = Check(was, frozenset(hooks), around)
+            watched.append(model.register_forward_pre_hook(before_pass, with_kwargs=True))
+            watched.append(model.register_forward_hook(after_pass, with_kwargs=True, always_call=True))
+        own_names = [(layer, names.get(layer, site_of(layer))) for layer in sites]
+        part.attention_before = _Before(was, own_names, listening, watched, checked)
     _instrumented.add(part)
-    name = implementation_for(part)
+    before = {id(config): name for config, name in part.attention_before.implementations}
     for config in configs:
-        set_implementation(config, name)
+        set_implementation(config, implementation_for(before[id(config)]))
     for layer, site in sites.items():
         name_site(layer, site)
 
@@ -170,6 +185,8 @@ def _leave(part: Any) -> None:
             remove_hooks(layer, handles)
     for handle in before.watching:
         handle.remove()
+    for model in before.checked:
+        del model.attention_check
     for config, name in before.implementations:
         if id(config) not in shared:
             set_implementation(config, name)
@@ -182,13 +199,16 @@ def _leave(part: Any) -> None:
             name_site(layer, site)
 
 
-def _outermost(module: nn.Module) -> Iterator[nn.Module]:
+def outermost_models(module: nn.Module) -> list[nn.Module]:
     """The model itself, or the models of transformers that lie within it, none within another."""
     if _is_model(module):
-        yield module
-    else:
-        for child in module.children():
-            yield from _outermost(child)
+        return [module]
+    return [model for child in module.children() for model in outermost_models(child)]
+
+
+def is_instrumented(model: nn.Module) -> bool:
+    """Whether `restore` would find something to put back."""
+    return any(hasattr(part, "attention_before") for part in outermost_models(model))
 
 
 def _is_model(module: nn.Module) -> bool:
@@ -206,7 +226,7 @@ def _stack(part: Any) -> str | None:
         return "decoder" if causal and all(causal) else None
 
 
-def _configs(part: Any) -> Iterator[Any]:
+def configs_of(part: Any) -> Iterator[Any]:
     """Every config of a model, its parts and its layers, each once."""
     seen: set[int] = set()
     waiting = [module.config for module in part.modules() if hasattr(module, "config")]

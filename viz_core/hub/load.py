@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from viz_core.hub.attention import register
-from viz_core.hub.custom_attention import implementation_for, own_sites
+from viz_core.hub.custom_attention import own_sites
 from viz_core.hub.instrument import watch_layers
 from viz_core.hub.kinds import recognise
 from viz_core.hub.model import HubModel, describe
@@ -133,7 +133,7 @@ def _build(
         config=config,
         dtype=dtype,
         use_safetensors=True,
-        attn_implementation="eager" if own_code else implementation_for(shape),
+        attn_implementation="eager" if own_code else None,
         output_loading_info=True,
         **SAFE,
     )

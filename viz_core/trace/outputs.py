@@ -8,6 +8,8 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
+from viz_core.torch_internals.function_modes import without_modes
+from viz_core.trace.call import AttentionCall
 from viz_core.trace.linear_rule import LinearRule
 from viz_core.trace.source import Direct, Projected, row_blocks
 from viz_core.trace.trace import Trace, last_site
@@ -55,10 +57,23 @@ def pooled(weights: Tensor, values: Tensor, dropout: float) -> Float[Tensor, "ba
 _written: ContextVar[tuple[Trace, str, Tensor] | None] = ContextVar("written", default=None)
 
 
-def on_output(trace: Trace | None, output: Float[Tensor, "batch heads queries v"]) -> None:
-    """Remember what the heads of the call recorded last have written, until it is projected."""
+def on_output(trace: Trace | None, output: Float[Tensor, "batch heads queries v"], site: str | None = None) -> None:
+    """Remember what the heads of a call, or of that recorded last, have written, until it is projected."""
     if trace is not None and trace.values:
-        _written.set((trace, last_site.get(), output) if last_site.get() in trace else None)
+        site = last_site.get() if site is None else site
+        site = site if site in trace else None
+        _written.set(None if site is None else (trace, site, output))
+        if site is not None and trace.value_errors is not None:
+            trace.value_errors[site] = value_error(trace[site], output)
+
+
+@torch.no_grad()
+def value_error(call: AttentionCall, output: Float[Tensor, "batch heads queries v"]) -> float:
+    """Return the largest difference of weights times values from outputs of heads, relative to the largest output."""
+    with without_modes():
+        expected = output.float().cpu()
+        found = pooled(call.weights(), call.values.float().cpu(), 0.0)
+    return float((found - expected).abs().max() / expected.abs().max().clamp(min=1e-30)) if output.numel() else 0.0
 
 
 def on_projected(trace: Trace | None, inputs: Tensor, is_known: bool = True) -> None:

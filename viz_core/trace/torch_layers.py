@@ -17,10 +17,6 @@ from viz_core.trace.sites import cover_layers, describe_uncovered, find_sites, p
 
 SOFTMAXES: frozenset[Callable[..., Any]] = frozenset({F.softmax, torch.softmax, Tensor.softmax})
 
-PRODUCTS: frozenset[Callable[..., Any]] = frozenset(
-    {torch.matmul, Tensor.matmul, Tensor.__matmul__, torch.bmm, Tensor.bmm}
-)
-
 _HEADS = "num_heads num_attention_heads num_attn_heads n_heads n_head nhead heads h".split()
 
 _PARTS = re.compile(
@@ -63,14 +59,6 @@ def softmax_weights(
     if result.dim() > 4 and result.shape[-3] in heads:  # windows of each picture: torchvision's MaxViT
         result = result.flatten(0, -4)
     return result if result.dim() == 4 and (not heads or result.shape[1] in heads) else None
-
-
-def values_of(factor: Tensor, shape: tuple[int, ...]) -> Float[Tensor, "batch heads keys v"] | None:
-    """Return what weights of this shape are multiplied by, as values; None if it does not fit."""
-    batch, heads, _, num_keys = shape
-    if factor.dim() < 3 or factor.shape[-2] != num_keys or factor.shape[:-2].numel() != batch * heads:
-        return None
-    return factor.reshape(batch, heads, num_keys, factor.shape[-1])
 
 
 edits_of_call: ContextVar[Edits | None] = ContextVar("edits_of_call", default=None)

@@ -17,15 +17,14 @@ from viz_core.trace.source import Direct, Source
 from viz_core.trace.torch_calls import READERS, read_call
 from viz_core.trace.torch_edits import attend_in_graph
 from viz_core.trace.torch_layers import (
-    PRODUCTS,
     SOFTMAXES,
     LayerTracker,
     TrackedLayer,
     edits_of_call,
     softmax_weights,
-    values_of,
 )
 from viz_core.trace.trace import Trace, current_trace, last_site
+from viz_core.trace.used_weights import Pending, factors_of, is_signed
 
 
 class RecordingMode(FastPathMode):
@@ -47,11 +46,27 @@ class RecordingMode(FastPathMode):
         self._trace, self._layers = trace, layers
         self._values = trace.values and self.keeps_values
 
-    def add(self, source: Source, site: str | None) -> None:
-        """Add a call, with the site of its layer or None; ValueError if an edit names one of given weights."""
+    def add(self, source: Source, site: str | None) -> Any:
+        """Add a call, with the site of its layer or None, and return what `change` and `drop` know it by.
+
+        ValueError if an edit names one of given weights.
+        """
         if isinstance(source, Direct):
             refuse_edits(site)
         self._trace.add(source, site)
+        return last_site.get()
+
+    def change(self, handle: Any, **fields: Any) -> None:
+        """Change what was added."""
+        self._trace.put(handle, replace(self._trace[handle].source, **fields))  # type: ignore[type-var]
+
+    def drop(self, handle: Any) -> None:
+        """Take back what was added."""
+        self._trace.drop(handle)
+
+    def __exit__(self, *error: object) -> None:
+        self.finish_layer()
+        super().__exit__(*error)
 
     def __torch_function__(self, func: Any, _types: Any, args: Any = (), kwargs: dict[str, Any] | None = None) -> Any:
         """Return the result of the call; if it was attention, add it to the recorder."""
@@ -61,9 +76,7 @@ class RecordingMode(FastPathMode):
         self._layers.follow((*args, *kwargs.values()))
         layer = self._layers.layer
         if layer.weighs_parts or (func not in READERS and not (layer.spans_all_keys and func in SOFTMAXES)):
-            if self._values:
-                return self._call_with_values(func, args, kwargs, layer)
-            return func(*args, **kwargs)
+            return self._other_call(func, args, kwargs, layer)
         _thread.in_call = True  # a call is recorded once, however many modes there are
         try:
             if self._trace.differentiable and func in READERS:
@@ -83,10 +96,13 @@ class RecordingMode(FastPathMode):
                     on_output(self._trace, output)
             elif (weights := softmax_weights(result, layer.heads, args, kwargs)) is not None:
                 weights = with_gradient(weights) if self._trace.differentiable else weights.detach()
-                self.add(Direct(weights), layer.site)
-                _thread.pending = (layer, weights.shape, result.shape) if self._values else None
                 if self._trace.differentiable:
-                    return weights.reshape(result.shape)  # so that the graph passes through what is recorded
+                    result = weights.reshape(result.shape)  # so that the graph passes through what is recorded
+                pending = self._pending(layer)
+                if pending is None:
+                    self.finish_layer()
+                    pending = _thread.pending = Pending(self, layer)
+                pending.add(self.add(Direct(weights), layer.site), weights.shape, result)
         return result
 
     def _call_in_graph(
@@ -99,26 +115,56 @@ class RecordingMode(FastPathMode):
             self.add(Direct(weights), layer.site)
         return result
 
-    def _call_with_values(
+    def _pending(self, layer: TrackedLayer) -> Pending | None:
+        pending: Pending | None = getattr(_thread, "pending", None)
+        return pending if pending is not None and pending.mode is self and pending.layer is layer else None
+
+    def _other_call(
         self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], layer: TrackedLayer
     ) -> Any:
         """Return the result of a call that is not attention; it may multiply weights by values, or project outputs."""
         if func in _LINEAR:
             with without_modes():
-                inputs, weight = args[_LINEAR[func] : _LINEAR[func] + 2]
-                if layer.projection is weight or self._layers.model is None:
-                    on_projected(self._trace, inputs, is_known=self._layers.model is not None)
+                pending = self._pending(layer)
+                if pending is not None and pending.candidate is not None:
+                    self.finish_layer()
+                if self._values:
+                    inputs, weight = args[_LINEAR[func] : _LINEAR[func] + 2]
+                    if layer.projection is weight or self._layers.model is None:
+                        on_projected(self._trace, inputs, is_known=self._layers.model is not None)
             return func(*args, **kwargs)
-        result, pending = func(*args, **kwargs), getattr(_thread, "pending", None)
-        if pending is not None and func in PRODUCTS and pending[0] is layer and args[0].shape == pending[2]:
-            _thread.pending = None
+        result, pending = func(*args, **kwargs), self._pending(layer)
+        if pending is not None:
             with without_modes():
-                values = values_of(args[1], pending[1])
-                source = self._trace[last_site.get()].source
-                if values is not None and isinstance(source, Direct):
-                    self._trace.put(last_site.get(), replace(source, values=values.detach()))
-                    on_output(self._trace, result.reshape(*pending[1][:3], -1))
+                for weights, values in factors_of(func, args):
+                    found = pending.find(weights, values, result)
+                    if found is not None and self._values and found.values is not None:
+                        self.change(found.handle, values=found.values.detach())
+                        on_output(self._trace, result.reshape(*found.shape[:3], -1))
         return result
+
+    def finish_layer(self) -> None:
+        """Record the weights that a layer multiplied its values by, where these are not the result of its softmax."""
+        pending: Pending | None = getattr(_thread, "pending", None)
+        if pending is None or pending.mode is not self:
+            return
+        _thread.pending = None
+        used = pending.candidate
+        if used is None or not pending.softmaxes:
+            return
+        with without_modes():
+            first, *others = (softmax.handle for softmax in pending.softmaxes)
+            for handle in others:  # parts of one map, such as a difference
+                self.drop(handle)
+            if self._trace.differentiable and not used.is_factor:
+                raise ValueError(
+                    f"{pending.layer.site}: expected no differentiable where weights change after a softmax"
+                )
+            weights = used.weights if self._trace.differentiable else used.weights.detach()
+            values = used.values.detach() if self._values and used.values is not None else None
+            self.change(first, weights=weights, values=values, signed=is_signed(weights))
+            if values is not None:
+                on_output(self._trace, used.result.reshape(*weights.shape[:3], -1), first)
 
     def warn_of_missing(self, sites: Iterable[str]) -> None:
         """Warn of the layers that ran and are not among the recorded sites."""
@@ -128,4 +174,4 @@ class RecordingMode(FastPathMode):
 
 
 _LINEAR = {F.linear: 0, torch.addmm: 1}  # where their inputs are, before the weight
-_thread = threading.local()  # whether it is within a recorded call, and which weights await their values
+_thread = threading.local()  # whether it is within a recorded call, and which weights await their values (`Pending`)

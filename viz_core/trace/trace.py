@@ -16,6 +16,7 @@ from viz_core.torch_internals.refusals import in_graph, refuse_second_run, refus
 from viz_core.trace.arguments import index_range
 from viz_core.trace.call import AttentionCall, token_span
 from viz_core.trace.source import Direct, Projected, Source, Stitched, StoredTensors, are_decoding_steps, share_keys
+from viz_core.trace.verification import Verification
 from viz_core.trace.weights import TokenMask
 
 Value = TypeVar("Value")
@@ -74,6 +75,8 @@ class Trace:
             norm that comes last; "STACK.I.residual" is the stream after the layer, "STACK.I.residual_attention" that
             after its attention; "STACK.I.neurons" the input of the last matrix of its feed-forward net, where its
             output is added as it is. Of a layer whose stream cannot be followed, "residual" alone is recorded.
+        verification: how the model's output with the recording compares with that without it, of transformers' models;
+            None of others.
 
     Raises:
         ValueError: if both differentiable and values are True.
@@ -88,6 +91,8 @@ class Trace:
         self.states = States()
         self.token_mask: dict[str | None, TokenMask] = {}
         self.torch_mode: TorchFunctionMode | None = None  # within its `record()` block
+        self.verification: Verification | None = None
+        self.value_errors: dict[str, float] | None = None  # of weights times values; measured if it is a dictionary
         self._calls: dict[str, AttentionCall] = {}
         self._unnamed = 0
 
@@ -142,10 +147,21 @@ class Trace:
             self._calls[name] = AttentionCall(name, source, self._self_attention(name, source))
             last_site.set(name)
 
+    def drop(self, site: str) -> None:
+        """Forget a call."""
+        with _adding:
+            del self._calls[site]
+
     def put(self, site: str, source: Source) -> None:
         """Replace what is stored of a call."""
         with _adding:
             self._calls[site] = replace(self._calls[site], source=source)
+
+    def discard(self) -> None:
+        """Forget all calls and states: they are not those of the model."""
+        with _adding:
+            self._calls.clear()
+            self.states.data.clear()
 
     def _self_attention(self, site: str, source: Source) -> AttentionCall | None:
         """Return the self-attention before a cross-attention, whose queries are those of the same tokens."""
@@ -164,6 +180,7 @@ class Trace:
             IndexError: if the batch has no such row.
         """
         alone = Trace(self.differentiable, self.values)
+        alone.verification = self.verification
         spans: dict[tuple[str, int], range] = {}
         batches: dict[str, set[int]] = {}
         for call in self:
@@ -185,6 +202,7 @@ class Trace:
         same keys. Other calls stay as they are. So it is with states.
         """
         found, families, states = Trace(), dict[str, list[Source]](), dict[str, list[Tensor]]()
+        found.verification = self.verification
         for call in self:
             families.setdefault(call.site.partition("@")[0], []).append(call.source)
         steps = {site.partition(".")[0]: len(family) for site, family in families.items() if are_decoding_steps(family)}
@@ -223,6 +241,7 @@ class Trace:
         Tensors that calls share, as one mask for all layers, are shared there too.
         """
         copied = Trace(self.differentiable, self.values)
+        copied.verification = self.verification
         copied.token_mask = {stack: tokens.to(device) for stack, tokens in self.token_mask.items()}
         copies: dict[Hashable, Tensor] = {}
         for call in self:
@@ -258,7 +277,8 @@ class Trace:
     def __repr__(self) -> str:
         if not self._calls:
             return f"Trace(0 attention calls: {EMPTY_TRACE_HINT})"
-        return f"Trace({len(self)} attention calls, {self.nbytes / 2**20:.1f} MB)"
+        verified = "" if self.verification is None else f", {self.verification}"
+        return f"Trace({len(self)} attention calls, {self.nbytes / 2**20:.1f} MB{verified})"
 
     def summary(self) -> str:
         """Return a line for each call: its site, heads, queries and keys."""

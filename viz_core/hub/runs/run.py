@@ -239,6 +239,7 @@ def layers_apart(trace: Trace) -> Trace:
         return trace
     numbers: dict[tuple[str, str], int] = {}
     apart = Trace()
+    apart.verification = trace.verification
     for call in trace:
         layer = numbers.setdefault((call.stack, call.kind), 0)
         apart.add(call.source, f"{call.stack}.{layer}.{call.kind}")

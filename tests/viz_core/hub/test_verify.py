@@ -1,0 +1,243 @@
+"""Recording leaves models as they were: the check of the first recorded pass, and the report on request."""
+
+import copy
+import sys
+import threading
+from typing import Any
+
+import pytest
+import torch
+import transformers
+from torch import Tensor, nn
+
+from tests.viz_core.hub.families import in_memory, inputs_of
+from viz_core.hub import instrument, restore, verify
+from viz_core.hub.attention import ATTENTION_IMPLEMENTATION
+from viz_core.trace import intervene, off, record
+
+IDS = torch.randint(3, 110, (2, 12), generator=torch.Generator().manual_seed(1))
+
+
+def deepseek_v4(dtype: torch.dtype = torch.float32) -> Any:
+    layers = ["sliding_attention", "compressed_sparse_attention", "heavily_compressed_attention"]
+    sizes = {"vocab_size": 120, "hidden_size": 32, "moe_intermediate_size": 16, "num_hidden_layers": 3}
+    sizes |= {"num_attention_heads": 4, "head_dim": 16, "q_lora_rank": 16, "n_routed_experts": 4, "o_groups": 2}
+    sizes |= {"num_experts_per_tok": 2, "o_lora_rank": 8, "index_n_heads": 2, "index_head_dim": 16, "index_topk": 2}
+    sizes |= {"sliding_window": 4, "hc_mult": 2, "partial_rotary_factor": 0.5, "pad_token_id": 0}
+    rates = {"compressed_sparse_attention": 2, "heavily_compressed_attention": 4}
+    config = transformers.DeepseekV4Config(
+        **sizes, layer_types=layers, compress_rates=rates, mlp_layer_types=["moe"] * 3
+    )
+    torch.manual_seed(0)
+    model = transformers.DeepseekV4Model(config).eval()
+    for weight in model.parameters():
+        if weight.dim() > 1:
+            nn.init.normal_(weight, std=0.2)
+    return model.to(dtype)
+
+
+@pytest.fixture
+def boolean_masks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give every model the masks of fused attention, whatever it had: what changed DeepSeek V4."""
+    monkeypatch.setattr(
+        sys.modules["viz_core.hub.instrument"], "implementation_for", lambda _before: ATTENTION_IMPLEMENTATION
+    )
+
+
+@pytest.mark.parametrize("padded", [False, True])
+def test_a_layer_that_computes_with_its_mask_is_given_the_one_it_had(padded: bool) -> None:
+    model = deepseek_v4()
+    mask = torch.ones_like(IDS)
+    mask[0, 10:] = 1 - padded
+    with torch.no_grad():
+        expected = model(IDS, attention_mask=mask, use_cache=False)[0]
+    instrument(model)
+    with torch.no_grad(), record() as trace:
+        found = model(IDS, attention_mask=mask, use_cache=False)[0]
+    torch.testing.assert_close(found[mask.bool()], expected[mask.bool()], atol=1e-5, rtol=0)
+    assert trace.verification is not None
+    assert 0 <= trace.verification.output_error < 1e-5
+
+
+@pytest.mark.usefixtures("boolean_masks")
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_changed_model_is_refused_each_time_and_nothing_is_shown(dtype: torch.dtype) -> None:
+    model = deepseek_v4(dtype)
+    instrument(model)
+    for _ in range(2):
+        with record() as trace, pytest.raises(ValueError, match=r"decoder\.1\.self, decoder\.2\.self"):
+            model(IDS, use_cache=False)
+        assert len(trace) == 0
+    restore(model)
+    assert not any(hasattr(part, "attention_check") for part in model.modules())
+    instrument(model, verify=False)
+    with record() as trace:
+        model(IDS, use_cache=False)
+    assert trace.verification is not None
+    assert "verify=False" in repr(trace)
+
+
+def test_only_the_first_pass_is_run_twice() -> None:
+    model = in_memory("llama")
+    calls = list[int]()
+    original = type(model.model.layers[0].mlp).forward
+
+    class Counting(type(model.model.layers[0].mlp)):  # type: ignore[misc]  # a copy of it counts too
+        def forward(self, x: Tensor) -> Tensor:
+            calls.append(1)
+            return original(self, x)  # type: ignore[no-any-return]
+
+    model.model.layers[0].mlp.__class__ = Counting
+    instrument(model)
+    model(**inputs_of(model))
+    assert len(calls) == 1  # nobody records
+    counts = []
+    for _ in range(3):
+        calls.clear()
+        with record() as trace:
+            model(**inputs_of(model))
+        counts.append(len(calls))
+        assert trace.verification is not None
+        assert trace.verification.output_error == 0
+    assert counts == [2, 1, 1]
+    with record() as trace:
+        copy.deepcopy(model)(**inputs_of(model))
+    assert trace.verification is not None
+
+
+@pytest.mark.parametrize("family", ["llama", "t5", "vit", "gpt-oss"])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("implementation", ["sdpa", "eager"])
+def test_rounding_is_no_alarm(family: str, dtype: torch.dtype, implementation: str) -> None:
+    model = in_memory(family).to(dtype)
+    inputs = {name: x.to(dtype) if x.is_floating_point() else x for name, x in inputs_of(model).items()}
+    if "input_ids" in inputs:
+        inputs["attention_mask"] = torch.ones_like(inputs["input_ids"])
+        inputs["attention_mask"][0, -3:] = 0
+    if model._supports_sdpa or implementation == "eager":
+        model.set_attn_implementation(implementation)
+    instrument(model)
+    with torch.no_grad(), record() as trace:
+        model(**inputs)
+    assert trace.verification is not None
+    assert trace.verification.output_error is not None
+
+
+def test_left_padding_with_a_cache_that_is_left_as_it_was() -> None:
+    model = in_memory("llama")
+    ids, mask = torch.randint(5, 90, (2, 7)), torch.ones(2, 7, dtype=torch.long)
+    mask[0, :3] = 0
+    cache = transformers.DynamicCache(config=model.config)
+    instrument(model)
+    with torch.no_grad(), record() as trace:
+        model(input_ids=ids, attention_mask=mask, past_key_values=cache)
+    assert trace.verification is not None
+    assert trace.verification.output_error is not None
+    assert cache.get_seq_length() == 7
+
+
+def test_passes_that_say_nothing_leave_the_check_to_the_next() -> None:
+    model = in_memory("bert", hidden_dropout_prob=0.5)
+    instrument(model)
+    with record() as trace:
+        model.train()(**inputs_of(model))
+    assert "training" in str(trace.verification)
+    model.eval()
+    with record() as trace, intervene({"encoder.0.self": off(1)}):
+        model(**inputs_of(model))
+    assert "edited" in str(trace.verification)
+    with record() as trace:
+        model(**inputs_of(model))
+    assert trace.verification is not None
+    assert trace.verification.output_error == 0
+
+
+def test_random_numbers_and_hooks_of_the_user_are_left_alone() -> None:
+    model, seen = in_memory("bert"), list[int]()
+    model.encoder.layer[0].register_forward_hook(lambda *_: seen.append(1))
+    model.encoder.layer[1].register_forward_hook(lambda _layer, _inputs, output: output * 2)
+    instrument(model)
+    torch.manual_seed(3)
+    expected = torch.rand(2)
+    torch.manual_seed(3)
+    with record() as trace:
+        model(**inputs_of(model))
+    assert torch.equal(torch.rand(2), expected)
+    assert trace.verification is not None
+    assert trace.verification.output_error is not None
+
+
+def test_an_encoder_and_a_decoder_that_generate_are_both_checked() -> None:
+    model = in_memory("t5")
+    instrument(model)
+    with torch.no_grad(), record() as trace:
+        model.generate(IDS[:, :6], max_new_tokens=3)
+    assert trace.verification is not None
+    assert trace.verification.output_error is not None
+    assert model.encoder.attention_check.report is not None
+    assert model.attention_check.report is not None
+
+
+def test_threads_that_share_a_model() -> None:
+    model, found = in_memory("bert"), list[str]()
+    instrument(model)
+
+    def work() -> None:
+        with torch.no_grad(), record() as trace:
+            model(**inputs_of(model))
+        found.append(str(trace.verification))
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == ["output unchanged to 0e+00"] * 4
+
+
+@pytest.mark.parametrize("family", ["llama", "bart", "gpt-oss", "albert", "deberta", "diffllama"])
+@pytest.mark.parametrize("is_instrumented", [False, True])
+def test_the_report_names_errors_of_output_maps_and_values(family: str, is_instrumented: bool) -> None:
+    model = in_memory(family)
+    if is_instrumented:
+        instrument(model)
+    state = {name: weight.clone() for name, weight in model.state_dict().items()}
+    report = verify(model, **inputs_of(model))
+    assert report.output_error is not None
+    assert report.output_error < 1e-5
+    if family != "diffllama":  # eager gives its two softmaxes
+        assert report.map_error is not None
+        assert report.map_error < 1e-5
+    if family != "deberta":  # its own code is recorded as maps alone
+        assert report.value_error is not None
+        assert report.value_error < 1e-5
+    assert hasattr(model, "attention_before") is is_instrumented
+    assert all(torch.equal(weight, state[name]) for name, weight in model.state_dict().items())
+
+
+def test_the_report_of_plain_pytorch_and_of_a_changed_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Layer(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.qkv, self.proj, self.num_heads = nn.Linear(32, 96), nn.Linear(32, 32), 4
+
+        def forward(self, x: Tensor) -> Tensor:
+            queries, keys, values = self.qkv(x).unflatten(-1, (3, 4, 8)).permute(2, 0, 3, 1, 4)
+            return self.proj((queries @ keys.mT / 8**0.5).softmax(-1).matmul(values).transpose(1, 2).flatten(2))  # type: ignore[no-any-return]
+
+    class OwnAttention(Layer):
+        pass
+
+    report = verify(nn.Sequential(OwnAttention(), OwnAttention()), torch.randn(2, 5, 32))
+    assert report.output_error == 0
+    assert set(report.value_errors) == {"encoder.0.self", "encoder.1.self"}
+    assert report.value_error is not None
+    assert report.value_error < 1e-6
+    monkeypatch.setattr(
+        sys.modules["viz_core.hub.instrument"], "implementation_for", lambda _before: ATTENTION_IMPLEMENTATION
+    )
+    changed = verify(deepseek_v4(), input_ids=IDS, use_cache=False)
+    assert changed.output_error is not None
+    assert changed.output_error > 0.1
+    with pytest.raises(ValueError, match="expected a model"):
+        verify("bert")

@@ -1,0 +1,130 @@
+"""A report on request: whether recording leaves a model as it was, and whether its maps are those that it uses."""
+
+import functools
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+from torch import Tensor, nn
+
+from viz_core.hub.custom_attention import coverage
+from viz_core.hub.first_pass import copied, same_randomness, shared_copy, token_masks, undisturbed
+from viz_core.hub.instrument import configs_of, instrument, is_instrumented, outermost_models, restore, watch_layers
+from viz_core.hub.transformers_internals import set_implementation
+from viz_core.trace import Trace, find_sites, record, site_of
+from viz_core.trace.sites import describe_uncovered
+from viz_core.trace.verification import Verification, output_error
+
+
+def verify(model: Any, /, *args: Any, **inputs: Any) -> Verification:
+    """Run a model with and without a recording, and compare outputs and maps; the model itself is not changed.
+
+    verify(model, **tokenizer("The cat sat.", return_tensors="pt"))
+
+    A model of transformers is run three times, in copies that share its weights: as it is (or was before `instrument`),
+    recorded, and with eager attention, whose maps are compared with those recorded. Plain PyTorch is run twice. In both
+    cases weights times values are compared with what the heads wrote: numbers from the layer's own kernel.
+
+    Args:
+        model: of `load_hub`, of transformers (instrumented or not), or of plain PyTorch.
+        args, inputs: of its forward pass. Give it a model in evaluation mode: dropout is random.
+
+    Returns:
+        The report; `print` it for a line. `map_errors` holds NaN for sites for which eager attention gives no map of
+        the same shape, as where it leaves out a sink.
+
+    Raises:
+        ValueError: if model is not a module or of `load_hub`.
+    """
+    stack = getattr(getattr(model, "engine", None), "stack", None)
+    network = getattr(model, "network", model)
+    if not isinstance(network, nn.Module):
+        raise ValueError(
+            f"verify: expected a model of load_hub, of transformers or of PyTorch, got {type(model).__name__}"
+        )
+    masks = token_masks(network, args, inputs)
+    if not _is_of_transformers(network):
+        return _verify_torch(network, args, inputs, masks)
+    with undisturbed():
+        expected = _restored(network)(*copied(args), **copied(inputs))
+    twin = _restored(network)
+    with same_randomness(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if stack is None:
+            instrument(twin, verify=False)
+        else:
+            watch_layers(twin, find_sites(twin, stack), verify=False)
+        trace, result = _recorded(twin, args, inputs, torch_calls=False)
+    with undisturbed():
+        errors = _map_errors(network, twin, trace, args, inputs)
+    missing = describe_uncovered(coverage(network, stack))
+    return _report(output_error(expected, result, masks), errors, trace, missing)
+
+
+def _is_of_transformers(network: nn.Module) -> bool:
+    try:
+        return bool(outermost_models(network))
+    except ImportError:
+        return False
+
+
+def _verify_torch(network: nn.Module, args: Any, inputs: dict[str, Any], masks: tuple[Tensor, ...]) -> Verification:
+    with undisturbed():
+        expected = network(*args, **inputs)
+    with same_randomness(), warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        trace, result = _recorded(network, args, inputs, torch_calls=network)
+    missing = "; ".join(str(each.message) for each in said if str(each.message).startswith("record:"))
+    return _report(output_error(expected, result, masks), {}, trace, missing)
+
+
+def _report(error: float | None, maps: Mapping[str, float], trace: Trace, missing: str) -> Verification:
+    reason = "the pass returns no tensor to compare" if error is None else ""
+    return Verification(error, maps, trace.value_errors or {}, (missing,) if missing else (), reason)
+
+
+def _recorded(network: nn.Module, args: Any, inputs: dict[str, Any], torch_calls: Any) -> tuple[Trace, Any]:
+    with record(values=True, torch_calls=torch_calls) as trace:
+        trace.value_errors = {}
+        return trace, network(*copied(args), **copied(inputs))
+
+
+def _restored(network: nn.Module) -> Any:
+    twin = shared_copy(network)[0]
+    if is_instrumented(twin):
+        restore(twin)
+    return twin
+
+
+def _map_errors(network: nn.Module, recorded: nn.Module, trace: Trace, args: Any, inputs: Any) -> dict[str, float]:
+    """Return the largest difference of each recorded map from that which eager attention returns."""
+    eager, maps = _restored(network), dict[str, list[list[Tensor]]]()
+    for model in outermost_models(eager):
+        for config in configs_of(model):
+            set_implementation(config, "eager")
+    for ours, layer in zip(recorded.modules(), eager.modules(), strict=True):
+        site = site_of(ours)
+        if site is not None and not any(site_of(part) is not None for part in [*ours.modules()][1:]):
+            layer.register_forward_hook(functools.partial(_keep_maps, maps.setdefault(site, [])))
+    try:
+        eager(*copied(args), **{**copied(inputs), "output_attentions": True})
+    except Exception:  # families without eager attention
+        return dict.fromkeys(trace.sites, float("nan"))
+    errors = {}
+    for call in trace:
+        site, _, number = call.site.partition("@")
+        calls = maps.get(site, [])
+        place = int(number or 1) - 1
+        weights, tokens = call.weights(), call.query_mask[:, None, :, None]
+        found = list[float]()
+        for each in calls[place] if place < len(calls) else ():
+            num_sinks = weights.shape[3] - each.shape[3]  # eager maps leave them out
+            if each.shape[:3] == weights.shape[:3] and num_sinks in (0, 1):
+                found.append(float(((weights[..., num_sinks:] - each.float().cpu()).abs() * tokens).max()))
+        errors[call.site] = min(found, default=float("nan"))
+    return errors
+
+
+def _keep_maps(found: list[list[Tensor]], _layer: nn.Module, _inputs: Any, output: Any) -> None:
+    parts = output if isinstance(output, tuple) else (output,)
+    found.append([part for part in parts if isinstance(part, Tensor) and part.dim() == 4 and part.is_floating_point()])
