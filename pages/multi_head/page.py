@@ -7,8 +7,7 @@ from pages.multi_head.parts import cost, flow, main_figure, open_head, ranges, t
 from ui.chapter.chapter import Chapter
 from viz_core.attention import DotProductAttention, MultiHeadAttention
 from viz_core.lessons.multi_head.book_examples import book_toy, mean_ranges, multi_head_cost
-from viz_core.lessons.multi_head.broken import ERRORS, variant
-from viz_core.lessons.multi_head.steps import multi_head_steps, torch_multi_head
+from viz_core.lessons.multi_head.steps import ERRORS, multi_head_steps, torch_multi_head, variant
 from viz_core.trace import attend, attention_weights
 
 

@@ -28,8 +28,7 @@ from viz_core.lessons.multi_head.book_examples import (
     multi_head_cost,
     uniform_range,
 )
-from viz_core.lessons.multi_head.broken import residuals, variant
-from viz_core.lessons.multi_head.steps import rounding_bound, walk_residual
+from viz_core.lessons.multi_head.steps import residuals, rounding_bound, variant, walk_residual
 from viz_core.maps.contributions import shares_of_call
 from viz_core.view.map_group import MapGroup
 from viz_core.view.save import RunSource

@@ -33,7 +33,6 @@ from ui.blocks.figures import penalty_figure, slopes_figure, token_map
 from ui.blocks.over_picture import signed_image
 from ui.chapter.chapter import Chapter
 from ui.widgets.chart import Point
-from viz_core.lessons.position_embeddings.broken import skew_of_left_padding, wrong_penalty
 from viz_core.lessons.position_embeddings.order import picture_tokens, table_offset_share
 from viz_core.lessons.position_embeddings.scheme_parts import (
     PUBLISHED_SLOPES,
@@ -48,8 +47,10 @@ from viz_core.lessons.position_embeddings.scheme_parts import (
     rotary_proofs,
     row_spread,
     skew_error,
+    skew_of_left_padding,
     skew_stages,
     slope_error,
+    wrong_penalty,
 )
 from viz_core.lessons.position_embeddings.shared_layer import SharedLayer
 from viz_core.positional import alibi_bias, alibi_slopes, relative_to_absolute

@@ -26,8 +26,7 @@ from ui.blocks.over_picture import signed_image
 from ui.chapter.chapter import Chapter
 from ui.widgets.figure_style import CATEGORIES
 from viz_core.lessons.sinusoidal_encoding import properties
-from viz_core.lessons.sinusoidal_encoding.broken import lone_sine, single_precision, without_cosines
-from viz_core.lessons.sinusoidal_encoding.properties import wavelengths
+from viz_core.lessons.sinusoidal_encoding.properties import lone_sine, single_precision, wavelengths, without_cosines
 from viz_core.positional import angular_frequencies, sinusoidal_table
 
 WIDEST = 512  # columns a table can have here

@@ -75,13 +75,6 @@ def test_a_gaussian_reaches_every_key_however_far() -> None:
     assert single.item() == 5
 
 
-def test_constant_pooling_is_the_mean() -> None:
-    x, y = noisy_points(17)
-    y_hat, weights = nadaraya_watson(x, y, f64(-100, 2, 100), constant)
-    torch.testing.assert_close(y_hat, y.mean().expand(3))
-    torch.testing.assert_close(weights, torch.full((3, 17), 1 / 17, dtype=torch.float64))
-
-
 def test_one_key_answers_everything_within_reach() -> None:
     for kernel in KERNELS.values():
         y_hat, weights = nadaraya_watson(f64(2), f64(7), f64(2.5), kernel)
@@ -102,16 +95,6 @@ def test_the_gaussian_is_dot_product_attention_with_a_bias(width: float) -> None
     torch.testing.assert_close(gaussian_pooling_as_attention(x, y, queries, width), y_hat, rtol=0, atol=1e-11)
     direct = torch.exp(-(((queries[:, None] - x) / width) ** 2) / 2)
     torch.testing.assert_close(weights, direct / direct.sum(dim=1, keepdim=True), rtol=1e-9, atol=1e-14)
-
-
-def test_wider_is_smoother() -> None:
-    """The book's four widths: the largest weight of any query falls as the width grows."""
-    x, y = noisy_points(40)
-    queries = torch.linspace(0, 5, 51, dtype=torch.float64)
-    largest = [
-        float(nadaraya_watson(x, y, queries, gaussian(w))[1].max(dim=1).values.mean()) for w in (0.1, 0.2, 0.5, 1)
-    ]
-    assert largest == sorted(largest, reverse=True)
 
 
 def test_the_recorder_hears_the_weights() -> None:
@@ -176,15 +159,6 @@ def test_keys_and_values_may_be_vectors() -> None:
         assert y_hat[i].tolist() == pytest.approx(mixed, abs=1e-5)
     _, far = nadaraya_watson(torch.tensor([[3.0, 4.0], [0.0, 0.0]]), torch.zeros(2), torch.zeros(1, 2), gaussian(5.0))
     assert far.tolist()[0] == pytest.approx([math.exp(-0.5) / (1 + math.exp(-0.5)), 1 / (1 + math.exp(-0.5))])
-
-
-def test_one_hot_values_classify() -> None:
-    """The label whose examples are near gets the weight; a query that reaches none has no answer."""
-    keys = torch.tensor([[0.0, 0.0], [0.1, 0.0], [2.0, 2.0]])
-    labels = torch.nn.functional.one_hot(torch.tensor([0, 0, 1]), 2).float()
-    shares, _ = nadaraya_watson(keys, labels, torch.tensor([[0.0, 0.1], [2.0, 1.9], [9.0, 9.0]]), boxcar)
-    assert shares[:2].tolist() == [[1.0, 0.0], [0.0, 1.0]]
-    assert shares[2].isnan().all()
 
 
 DISTANCES = torch.tensor([-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5], dtype=torch.float64)

@@ -67,23 +67,6 @@ def test_the_three_forms_agree(rule: Rule, n: int, size: int, seed: int) -> None
 
 
 @rules
-def test_one_hot_values_give_the_map(rule: Rule) -> None:
-    *given_, _ = inputs(7)
-    operator = rule(*given_)
-    one_hot = torch.eye(7, dtype=torch.float64).expand(2, 2, 7, 7)
-    torch.testing.assert_close(operator.recurrent(one_hot), operator.map())
-
-
-@rules
-def test_a_later_token_changes_no_earlier_output(rule: Rule) -> None:
-    *given_, values = inputs(8)
-    *other, other_values = inputs(8, seed=1)
-    mixed = [torch.cat([a[:, :, :5], b[:, :, 5:]], dim=2) for a, b in zip(given_, other, strict=True)]
-    changed = rule(*mixed).chunked(torch.cat([values[:, :, :5], other_values[:, :, 5:]], dim=2), 3)
-    torch.testing.assert_close(changed[:, :, :5], rule(*given_).recurrent(values)[:, :, :5])
-
-
-@rules
 def test_the_state_and_a_query_give_the_output(rule: Rule) -> None:
     *given_, values = inputs(6)
     operator = rule(*given_)

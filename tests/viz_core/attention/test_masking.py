@@ -59,20 +59,6 @@ def test_masked_scores_and_a_shift_of_all_do_not_matter(case: tuple[Tensor, Tens
     torch.testing.assert_close(masked_softmax(scores + shift, lengths), weights, atol=1e-5, rtol=0)
 
 
-def test_without_lengths_every_key_counts() -> None:
-    scores = torch.randn(2, 3, 5)
-    assert torch.equal(masked_softmax(scores), torch.softmax(scores, dim=-1))
-    assert torch.equal(masked_softmax(scores, torch.tensor([5, 5])), torch.softmax(scores, dim=-1))
-
-
-def test_a_length_for_each_query() -> None:
-    scores = torch.zeros(2, 2, 4)
-    weights = masked_softmax(scores, torch.tensor([[1, 3], [2, 4]]))
-    third = 1 / 3
-    expected = [[[1, 0, 0, 0], [third, third, third, 0]], [[0.5, 0.5, 0, 0], [0.25] * 4]]
-    torch.testing.assert_close(weights, torch.tensor(expected))
-
-
 @pytest.mark.filterwarnings("ignore:Anomaly Detection has been enabled")
 def test_an_empty_row_is_zeros_and_sends_back_no_gradient() -> None:
     scores = torch.randn(2, 3, 4, requires_grad=True)

@@ -7,12 +7,10 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from viz_core.attention import masked_softmax
-from viz_core.attention.scores import batch_product, dot_scores, general_scores, scaled_dot_scores
+from viz_core.attention.scores import batch_product, general_scores, scaled_dot_scores
 from viz_core.attention.scores.additive import make_additive
 from viz_core.attention.scores.cosine import CosineScale, cosine_scores
 from viz_core.attention.scores.function import ScoreCost, ScoreSizes, ScoreWidths, ScoringFunction
@@ -213,37 +211,6 @@ def test_the_scale_is_at_most_100(log_scale: float, scale: float) -> None:
     with torch.no_grad():
         learned.log_scale.fill_(log_scale)
     assert learned().item() == pytest.approx(scale, rel=1e-5)
-
-
-def test_the_books_shapes() -> None:
-    assert batch_product(torch.ones(2, 3, 4), torch.ones(2, 4, 6)).shape == (2, 3, 6)
-    assert torch.equal(batch_product(torch.ones(2, 3, 4), torch.ones(2, 4, 6)), torch.full((2, 3, 6), 4.0))
-
-
-@settings(max_examples=30)
-@given(*[st.integers(1, 4)] * 4)
-def test_a_product_is_its_sums(b: int, n: int, m: int, p: int) -> None:
-    X, Y = torch.randn(b, n, m, dtype=torch.float64), torch.randn(b, m, p, dtype=torch.float64)
-    Z = batch_product(X, Y)
-    for s in range(b):
-        for i in range(n):
-            for j in range(p):
-                assert float(Z[s, i, j]) == pytest.approx(sum(float(X[s, i, k] * Y[s, k, j]) for k in range(m)))
-
-
-def test_scores_worked_by_hand() -> None:
-    queries, keys = (
-        torch.tensor([[[1.0, 2.0, 0.0, -1.0]]]),
-        torch.tensor([[[3.0, 0.5, 9.0, 1.0], [0.0, 0.0, 5.0, 0.0]]]),
-    )
-    assert dot_scores(queries, keys).tolist() == [[[3.0, 0.0]]]
-    assert scaled_dot_scores(queries, keys).tolist() == [[[1.5, 0.0]]]
-
-
-def test_general_worked_by_hand_where_widths_differ() -> None:
-    """q = (1, 2), k = (1, 0, -1), M k = (-2, -2): q . (M k) = -6."""
-    M = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
-    assert general_scores(torch.tensor([[[1.0, 2.0]]]), torch.tensor([[[1.0, 0.0, -1.0]]]), M).tolist() == [[[-6.0]]]
 
 
 @pytest.mark.usefixtures("shapes_unchecked")

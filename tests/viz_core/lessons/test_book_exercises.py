@@ -19,7 +19,7 @@ from viz_core.lessons.architectures.cheaper import (
 from viz_core.lessons.position_embeddings.scheme_parts import GridTerms, column_major
 from viz_core.lessons.relative_projection.proof import projection_residual
 from viz_core.lessons.scoring_functions.score_contest import word_scores
-from viz_core.lessons.sinusoidal_encoding.broken import lone_sine, single_precision
+from viz_core.lessons.sinusoidal_encoding.properties import lone_sine, single_precision
 from viz_core.positional import sinusoidal_rows, sinusoidal_table
 from viz_core.trace import record
 

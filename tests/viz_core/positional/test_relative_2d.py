@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from viz_core.positional import RelativePositionEmbedding1d, RelativePositionEmbedding2d
+from viz_core.positional import RelativePositionEmbedding2d
 
 
 @settings(max_examples=40)
@@ -44,16 +44,6 @@ def test_two_by_three_grid_by_hand() -> None:
     scores = embedding(torch.ones(1, 1, 6, 1))[0, 0]
     assert scores[0].tolist() == [0, 1, 2, 10, 11, 12]
     assert scores[4].tolist() == [-11, -10, -9, -1, 0, 1]
-
-
-@pytest.mark.parametrize(("height", "width"), [(1, 5), (5, 1)])
-def test_a_line_is_the_1d_case_plus_a_constant_per_query(height: int, width: int) -> None:
-    grid = RelativePositionEmbedding2d(height, width, 3)
-    along, across = (grid.columns, grid.rows) if height == 1 else (grid.rows, grid.columns)
-    line = RelativePositionEmbedding1d(5, 3)
-    line.load_state_dict(along.state_dict(), strict=True)
-    q = torch.randn(2, 2, 5, 3)
-    torch.testing.assert_close(grid(q), line(q) + q @ across.weight.T)
 
 
 def test_only_the_two_tables_are_saved() -> None:

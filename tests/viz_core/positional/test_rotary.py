@@ -91,29 +91,6 @@ def test_half_split_is_llama(theta: float) -> None:
         torch.testing.assert_close(apply_rotary(x, positions, theta, interleaved=False), expected, atol=2e-5, rtol=0)
 
 
-def test_the_two_forms_differ_by_a_permutation_of_components() -> None:
-    x, positions = randn(1, 2, 5, 8), torch.arange(5)
-    evens_then_odds = torch.tensor([0, 2, 4, 6, 1, 3, 5, 7])
-    half_split = apply_rotary(x[..., evens_then_odds], positions, interleaved=False)
-    assert torch.equal(half_split, apply_rotary(x, positions)[..., evens_then_odds])
-
-
-@settings(max_examples=40)
-@given(m=places, n=places, shift=places, d=even_widths, interleaved=st.booleans(), seed=st.integers(0, 99))
-def test_products_depend_on_the_difference_alone(
-    m: float, n: float, shift: float, d: int, interleaved: bool, seed: int
-) -> None:
-    def turned(x: Tensor, position: float) -> Tensor:
-        return apply_rotary(x, torch.tensor([position], dtype=torch.float64), interleaved=interleaved)
-
-    q, k = randn(1, 1, 1, d, seed=seed), randn(1, 1, 1, d, seed=seed + 100)
-    product = (turned(q, m) * turned(k, n)).sum()
-    torch.testing.assert_close((turned(q, m + shift) * turned(k, n + shift)).sum(), product, atol=1e-10, rtol=0)
-    torch.testing.assert_close((turned(q, m - n) * k).sum(), product, atol=1e-10, rtol=0)
-    torch.testing.assert_close(turned(q, m).norm(), q.norm(), atol=1e-12, rtol=0)
-    torch.testing.assert_close(turned(turned(q, m), -m), q, atol=1e-12, rtol=0)
-
-
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
 def test_rounded_once_in_the_type_of_x_even_far_out(dtype: torch.dtype) -> None:
     x, positions = randn(1, 2, 3, 8).to(dtype), torch.tensor([0, 2049, 100_000])

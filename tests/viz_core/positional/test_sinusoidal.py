@@ -13,7 +13,6 @@ from torch import Tensor
 from viz_core.positional import (
     PositionalEncoding,
     angular_frequencies,
-    apply_rotary,
     relative_projection,
     sinusoidal_table,
 )
@@ -32,20 +31,6 @@ def test_published_rows() -> None:
         P[59, 6:10], torch.tensor([-0.875790, -0.482692, -0.373877, 0.927478]), atol=5e-7, rtol=0
     )
     torch.testing.assert_close(P.square().sum(dim=1), torch.full((60,), 16.0), atol=1e-5, rtol=0)
-
-
-@pytest.mark.parametrize(("d", "pair", "wavelength"), [(32, 3, 35.333), (32, 4, 62.832), (512, 255, 60611.0)])
-def test_published_wavelengths(d: int, pair: int, wavelength: float) -> None:
-    measured = 2 * math.pi / angular_frequencies(d)[pair].item()
-    assert measured == pytest.approx(wavelength, abs=0.5 if wavelength > 1000 else 5e-4)
-
-
-@pytest.mark.parametrize(
-    ("k", "similarity"), [(1, 15.3136), (2, 13.7301), (5, 11.7774), (10, 10.0589), (20, 10.4709), (59, 7.4392)]
-)
-def test_published_similarities(k: int, similarity: float) -> None:
-    P = sinusoidal_table(60, 32, dtype=torch.float64)
-    assert (P[0] @ P[k]).item() == pytest.approx(similarity, abs=5e-5)
 
 
 @settings(max_examples=40)
@@ -145,41 +130,10 @@ def test_blocks_on_the_diagonal_and_zeros_elsewhere() -> None:
             assert M[r, c].item() == pytest.approx(block[r % 2][c % 2] if r // 2 == c // 2 else 0.0, abs=1e-15)
 
 
-@pytest.mark.parametrize("offset", [-59, -7, 0, 1, 30, 59])
-def test_moves_every_position_of_the_book_table(offset: int) -> None:
-    P = sinusoidal_table(60, 32, dtype=torch.float64)
-    start, end = max(0, -offset), min(60, 60 - offset)
-    close(P[start:end] @ relative_projection(offset, 32).T, P[start + offset : end + offset], atol=1e-13)
-
-
 @settings(max_examples=40)
 @given(offset=offsets, position=st.floats(-1000, 1000), d=even_widths)
 def test_moves_positions_between_the_whole_ones_too(offset: float, position: float, d: int) -> None:
     close(relative_projection(offset, d) @ row(position, d), row(position + offset, d), atol=1e-10)
-
-
-@settings(max_examples=40)
-@given(a=offsets, b=offsets, d=even_widths)
-def test_steps_compose(a: float, b: float, d: int) -> None:
-    close(relative_projection(a, d) @ relative_projection(b, d), relative_projection(a + b, d))
-
-
-@settings(max_examples=40)
-@given(offset=offsets, d=even_widths)
-def test_transpose_is_inverse_is_the_way_back(offset: float, d: int) -> None:
-    M = relative_projection(offset, d)
-    close(M @ M.T, torch.eye(d, dtype=torch.float64))
-    close(M.T, relative_projection(-offset, d), atol=1e-15)
-    assert torch.linalg.det(M).item() == pytest.approx(1.0, abs=1e-12)
-
-
-def test_no_step_is_the_identity() -> None:
-    assert torch.equal(relative_projection(0, 8), torch.eye(8, dtype=torch.float64))
-
-
-def test_rotary_turns_the_other_way() -> None:
-    x = torch.randn(1, 1, 1, 10, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    close(apply_rotary(x, torch.tensor([-4.5]))[0, 0, 0], relative_projection(4.5, 10) @ x[0, 0, 0], atol=1e-14)
 
 
 def test_no_matrix_moves_the_lone_sine_of_an_odd_width() -> None:

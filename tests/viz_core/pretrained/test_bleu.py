@@ -6,15 +6,11 @@ import math
 
 import pytest
 import sacrebleu
-from hypothesis import given
-from hypothesis import strategies as st
 
 from viz_core.pretrained import MAX_CHARACTERS
 from viz_core.pretrained.bleu import book_bleu, book_sentence_bleu, corpus_bleu, sentence_bleu
 from viz_core.pretrained.samples import held_out, sentence, sentences
 from viz_core.pretrained.tokenization import clean
-
-tokens = st.lists(st.sampled_from("abcd"), max_size=8)
 
 
 @pytest.mark.parametrize(
@@ -65,17 +61,6 @@ def test_longer_n_grams_weigh_less() -> None:
     assert book_bleu(prediction, reference, k=4) == 0.0
 
 
-@given(tokens, tokens.filter(bool), st.integers(1, 4))
-def test_one_exactly_for_equal_sentences(prediction: list[str], reference: list[str], k: int) -> None:
-    score = book_bleu(prediction, reference, k)
-    assert 0 <= score <= 1
-    if prediction:
-        assert book_bleu(prediction, prediction, k) == 1
-    if score == 1:
-        assert prediction
-        assert sorted(prediction) == sorted(reference)
-
-
 @pytest.mark.parametrize("k", [0, -1])
 def test_k_is_positive(k: int) -> None:
     with pytest.raises(ValueError, match=f"k: expected at least 1, got {k}"):
@@ -104,11 +89,6 @@ def test_sentences_may_have_different_numbers_of_references() -> None:
     expected = sacrebleu.corpus_bleu(HYPOTHESES, [list(column) for column in zip(*repeated, strict=True)]).score
     assert corpus_bleu(HYPOTHESES, ragged) == pytest.approx(expected)
     assert corpus_bleu(HYPOTHESES, ragged) < corpus_bleu(HYPOTHESES, REFERENCES)
-
-
-def test_perfect_and_hopeless() -> None:
-    assert corpus_bleu(HYPOTHESES, [[h] for h in HYPOTHESES]) == pytest.approx(100)
-    assert corpus_bleu(["a b c d e f"], [["u v w x y z"]]) < 10
 
 
 def test_corpus_bleu_needs_references_for_each() -> None:

@@ -232,45 +232,6 @@ def test_candidates_are_those_of_the_search_on_plain_lists(beam: int, source: in
         width -= sum(each.in_beam and each.token == EOS for each in step)
 
 
-@pytest.mark.parametrize("beam", [1, 2, 3, 4])
-def test_a_narrow_beam_returns_a_real_sentence_no_better_than_the_best(beam: int) -> None:
-    sentences = set(every_sentence(5))
-    for source, found in enumerate(search_with(beam_search, scripted(noise), list(range(12)), 5, beam)):
-        assert tuple(found) in sentences
-        best = max(score(noise, source, s, 1.0) for s in sentences)
-        assert score(noise, source, tuple(found), 1.0) <= best + 1e-9
-
-
-def test_a_wider_beam_finds_what_greedy_misses() -> None:
-    """Word 3 looks best at first, but only word 4 leads to a likely end."""
-
-    def rule(source: int, prefix: tuple[int, ...]) -> list[float]:
-        likely = {(): {3: 0.6, 4: 0.4}, (3,): {EOS: 0.3, 3: 0.3, 4: 0.2, 5: 0.2}, (4,): {EOS: 0.98}}
-        p = likely.get(prefix, {EOS: 0.9})
-        return [0.0, 0.0, *(math.log(p.get(t, 0.005)) for t in WORDS)]
-
-    model = scripted(rule)
-    assert search_with(greedy_search, model, [0], 2) == [[3, EOS]]
-    assert search_with(beam_search, model, [0], 2, 1) == [[3, EOS]]
-    assert search_with(beam_search, model, [0], 2, 2) == [[4, EOS]]
-
-
-def test_length_penalty_weighs_long_against_short() -> None:
-    """Ending at once has log p = log 0.4 = -0.92; four words and an end log(0.6 x 0.7^4) = -1.94.
-
-    Divided by ((5 + |y|) / 6)^2, which is 1 for one token and 2.78 for five: -0.92 and -0.70.
-    """
-
-    def rule(source: int, prefix: tuple[int, ...]) -> list[float]:
-        likely, p = (3, 0.6) if not prefix else (3, 0.7) if len(prefix) < 4 else (EOS, 0.7)
-        other = EOS if not prefix else 5
-        return [0.0, 0.0, *(math.log({likely: p, other: 1 - p}.get(t, 1e-9)) for t in WORDS)]
-
-    model = scripted(rule)
-    assert search_with(beam_search, model, [0], 5, 3, 0.0) == [[EOS]]
-    assert search_with(beam_search, model, [0], 5, 3, 2.0) == [[3, 3, 3, 3, EOS]]
-
-
 @pytest.mark.parametrize("length_penalty", [0.0, 0.6, 1.0])
 @pytest.mark.parametrize("seed", range(8))
 def test_a_beam_of_one_is_greedy(seed: int, length_penalty: float) -> None:
@@ -329,9 +290,3 @@ def test_rows_of_a_batch_do_not_influence_each_other(seed: int) -> None:
         for row, n in enumerate(lengths.tolist()):
             alone = search(model, source[row : row + 1, :n], lengths[row : row + 1], SPECIAL, 10)
             assert alone == [together[row]]
-
-
-def test_beams_of_scripted_rows_do_not_mix() -> None:
-    together = search_with(beam_search, scripted(noise), list(range(10)), 5, 3)
-    assert together == [search_with(beam_search, scripted(noise), [source], 5, 3)[0] for source in range(10)]
-    assert len({tuple(s) for s in together}) > 1

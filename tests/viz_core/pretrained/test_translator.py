@@ -46,27 +46,6 @@ def test_tokens_and_maps_have_the_same_sides(translator: Translator, beam: int) 
     assert result.trace["decoder.1.self"].weights().triu(1).max() == 0
 
 
-@torch.no_grad()
-@pytest.mark.parametrize("beam", [1, 3])
-def test_log_probability_is_the_sum_over_single_steps(translator: Translator, beam: int) -> None:
-    result = translator.translate("Where is the dog?", max_new_tokens=9, beam=beam)
-    source = torch.tensor([result.source_ids])
-    total = 0.0
-    for i, token in enumerate(result.target_ids):
-        prefix = torch.tensor([[translator.special.bos, *result.target_ids[:i]]])
-        total += translator.model(source, prefix)[0, -1].log_softmax(-1)[token].item()
-    assert result.log_probability == pytest.approx(total, abs=1e-4)
-    assert result.log_probability < 0
-
-
-@torch.no_grad()
-def test_greedy_writes_the_likeliest_token_of_its_own_pass(translator: Translator) -> None:
-    result = translator.translate(SENTENCE)
-    logits = translator.model(torch.tensor([result.source_ids]), torch.tensor([[1, *result.target_ids[:-1]]]))[0]
-    logits[:, [0, 1]] = -math.inf
-    assert tuple(logits.argmax(-1).tolist()) == result.target_ids
-
-
 def test_the_trace_is_of_the_whole_translation_and_nothing_else(translator: Translator) -> None:
     one, two = translator.translate("Go."), translator.translate(SENTENCE)
     with torch.no_grad(), record() as again:
@@ -184,8 +163,9 @@ def test_texts_alone_are_those_of_the_recorded_translations(translator: Translat
     assert translator.translate_texts([]) == []
 
 
-def test_log_probabilities_are_the_terms_of_their_sum(translator: Translator) -> None:
-    result = translator.translate("The cat is on the bed.", max_new_tokens=6)
+@pytest.mark.parametrize("beam", [1, 3])
+def test_log_probabilities_are_the_terms_of_their_sum(translator: Translator, beam: int) -> None:
+    result = translator.translate("The cat is on the bed.", max_new_tokens=6, beam=beam)
     assert len(result.log_probabilities) == len(result.target_ids)
     assert sum(result.log_probabilities) == pytest.approx(result.log_probability, abs=1e-4)
     source, target, valid_lens = translator.teacher_forced(result.source_ids, result.target_ids)

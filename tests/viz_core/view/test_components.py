@@ -70,41 +70,6 @@ def test_every_module_is_used_by_a_component() -> None:
     assert used == {path.relative_to(COMPONENTS).as_posix() for path in COMPONENTS.rglob("*.js")}
 
 
-@pytest.mark.parametrize(
-    "code",
-    [
-        'import { a } from "./b.js";',
-        'import {\n  a,\n  c as d,\n} from "./b.js";',
-        'import * as all from "./b.js";',
-        'import one, { a } from "./b.js";',
-        'export { a } from "./b.js";',
-        'export {\n  a,\n} from "./b.js";',
-    ],
-)
-def test_imports_of_one_line_or_several_are_followed(code: str) -> None:
-    assert imports_of({"x/a.js": f"// First.\n\n{code}\nexport const n = 1;\n", "x/b.js": ""}, "x/a.js") == ["x/b.js"]
-
-
-@pytest.mark.parametrize(
-    "code",
-    [
-        'import "./b.js";',
-        "import { a } from './b.js';",
-        'import { a } from "./b.js"',
-        'import { a } from "./b.js"; // why',
-        '  import { a } from "./b.js";',
-        'const b = await import("./b.js");',
-        'import{ a } from "./b.js";',
-        'import {\n  a, // why\n} from "./b.js";',
-        'export { a } from "./b.js"',
-        'import { a } from "./absent.js";',
-    ],
-)
-def test_imports_that_the_loader_cannot_follow_are_refused(code: str) -> None:
-    with pytest.raises(ValueError, match=r"x/a\.js: expected imports"):
-        imports_of({"x/a.js": f"// First.\n{code}\nexport const n = 1;\n", "x/b.js": ""}, "x/a.js")
-
-
 def test_sources_may_stand_in_a_script_of_a_page() -> None:
     for name in {posixpath.dirname(entry) for entry in ENTRIES}:
         assert not re.search(r"</|<!--", read_component(name).show)
@@ -125,20 +90,3 @@ def lint(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
 def test_the_linter_has_nothing_to_say() -> None:
     result = lint(COMPONENTS)
     assert result.returncode == 0, result.stdout
-
-
-@pytest.mark.parametrize(
-    ("code", "rule"),
-    [
-        ("export default function () { return nobody; }", "no-undef"),
-        ('import { b } from "./b.js";\nexport default function () {}', "no-unused-vars"),
-        ("export default function () { const lost = 1; }", "no-unused-vars"),
-        ('import { c } from "./b.js";\nexport default function () { return c; }', "import(named)"),
-    ],
-)
-def test_the_linter_sees_what_must_not_be(tmp_path: Path, code: str, rule: str) -> None:
-    (tmp_path / "main.js").write_text(code, encoding="utf-8")
-    (tmp_path / "b.js").write_text("export const b = 1;", encoding="utf-8")
-    result = lint(tmp_path)
-    assert result.returncode != 0
-    assert rule in result.stdout

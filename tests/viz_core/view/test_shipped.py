@@ -17,7 +17,7 @@ from viz_core.view.map_group import MapGroup, MapPicture
 from viz_core.view.payload import View, encode_view
 from viz_core.view.requests import Pin
 from viz_core.view.responses import every_request
-from viz_core.view.shipped import aligning_head, token_names, translation_groups
+from viz_core.view.shipped import token_names, translation_groups
 from viz_core.view.state import DisplayOptions, ViewState, read_message
 
 LABELS = {name: name.title() for name in ("encoder-self", "decoder-self", "cross", "english", "french", "written")}
@@ -37,21 +37,6 @@ def test_every_kind_of_map_has_every_layer_and_its_own_tokens(translation: Trans
     assert (decoder.query_tokens, decoder.key_tokens) == (translation.target_tokens, translation.decoder_tokens)
     assert (cross.query_tokens, cross.key_tokens) == (translation.target_tokens, translation.source_tokens)
     assert decoder.key_tokens[0] == "<bos>"
-
-
-def test_the_first_head_opened_aligns_the_words(translation: Translation) -> None:
-    groups = translation_groups(translation, LABELS)
-    view = aligning_head(groups)
-    assert (view.group, view.layer) == ("cross", 2)
-    weights = translation.trace["decoder.2.cross"].weights(head=view.head)[0]
-    attended = {
-        french: translation.source_tokens[int(row.argmax())]
-        for french, row in zip(translation.target_tokens, weights, strict=True)
-    }
-    # French puts the colour behind the animal: the head follows the words, not the places.
-    assert attended["chat"] == "cat"
-    assert attended["noir"] == "black"
-    assert attended["lit"] == "bed"
 
 
 START = ViewState("self", 1, 2, display=DisplayOptions(mode="picture"))

@@ -23,7 +23,6 @@ from viz_core.lessons.architectures.layers import (
     Convolution,
     Recurrent,
     RestrictedSelfAttention,
-    SelfAttention,
     build_layer,
     window_mask,
 )
@@ -76,13 +75,6 @@ def test_recurrence_steps_from_state_to_state() -> None:
     for t, output in enumerate(layer(X)[0]):
         state = torch.tanh(rnn.weight_ih_l0 @ X[0, t] + rnn.bias_ih_l0 + rnn.weight_hh_l0 @ state + rnn.bias_hh_l0)
         torch.testing.assert_close(output, state, atol=1e-6, rtol=0)
-
-
-def test_every_name_builds_its_layer() -> None:
-    kinds = [type(build_layer(name, LayerSizes(5, 8, 3, 2), depth=2)) for name in ARCHITECTURES]
-    assert kinds == [SelfAttention, Recurrent, Convolution, Convolution, RestrictedSelfAttention]
-    assert build_layer("dilated", LayerSizes(5, 8, 3, 2), depth=2).conv.dilation == (9,)
-    assert build_layer("attention", LayerSizes(5, 8, 3, 2), num_heads=4).attention.num_heads == 4
 
 
 def test_the_published_table_with_numbers() -> None:

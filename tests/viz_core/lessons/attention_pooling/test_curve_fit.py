@@ -26,7 +26,6 @@ from viz_core.lessons.attention_pooling.curve_fit import (
     noisy_points,
     range_excess,
     search_width,
-    shrinking_width,
     sum_error,
     true_best_width,
 )
@@ -157,12 +156,6 @@ def test_points_left_out() -> None:
     assert left_out_right(far, torch.tensor([0, 1, 1]), (1, 1)) == pytest.approx(2 / 3)
 
 
-def test_more_data_and_a_shrinking_width() -> None:
-    rates = errors_by_rate((0.2, 0.0), 32, 2000, draws=3)
-    assert rates[0.2].error < rates[0.0].error
-    assert rates[0.0].width == shrinking_width(32) == pytest.approx(0.5)
-
-
 def test_pooling_done_wrong_is_wrong() -> None:
     x, y = noisy_points(40, 1.0, 3)
     queries = torch.linspace(0, 5, 51, dtype=torch.float64)
@@ -225,11 +218,6 @@ def test_the_learned_width_beats_every_width_tried() -> None:
     again = float(leave_one_out(x, y, gaussian(search.best)).square().mean())
     assert search.error == pytest.approx(again, abs=1e-12)
     assert search.error <= float(search.errors.min())
-
-
-def test_more_noise_asks_for_a_wider_kernel() -> None:
-    best = [learn_width(*noisy_points(100, noise, 1), gaussian(), GRID).best for noise in (0.05, 1.0)]
-    assert best[0] < best[1]
 
 
 def test_widths_that_leave_a_point_alone_are_not_compared() -> None:

@@ -18,7 +18,7 @@ from viz_core.lessons.relative_projection.proof import (
     rounding_bound,
     transpose_residual,
 )
-from viz_core.positional import relative_projection, sinusoidal_rows
+from viz_core.positional import relative_projection
 
 TYPES = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
 even_widths = st.integers(1, 12).map(lambda pairs: 2 * pairs)
@@ -92,21 +92,9 @@ def test_claims_hold_within_rounding(offset: int, second: int, d: int, dtype: to
     assert transpose_residual(offset, d, dtype=dtype) == 0
 
 
-def test_a_small_type_costs_more() -> None:
-    residuals = [projection_residual(5, 32, torch.arange(100), dtype=dtype).max() for dtype in TYPES]
-    float64, float32, bfloat16, float16 = residuals
-    assert float64 < float32 < float16 < bfloat16
-
-
 def test_rounding_bound_by_hand() -> None:
     assert rounding_bound(0, torch.float16) == 4 / 1024
     assert rounding_bound(4) == 8 * 2**-52
-
-
-def test_rows_at_any_position() -> None:
-    rows = sinusoidal_rows(torch.tensor([-1.5, 0.0, 2.0]), 3, 100.0, torch.float64)
-    expected = [[math.sin(p), math.cos(p), math.sin(p * 100 ** (-2 / 3))] for p in (-1.5, 0.0, 2.0)]
-    torch.testing.assert_close(rows, torch.tensor(expected, dtype=torch.float64))
 
 
 def test_refuses_odd_widths() -> None:

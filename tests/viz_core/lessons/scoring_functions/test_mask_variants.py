@@ -50,15 +50,11 @@ def test_the_published_row(name: str) -> None:
 
 
 def test_an_empty_row_is_zeros_even_or_nan() -> None:
-    zeros, even, nothing = (run(name, 0).weights for name in ("guarded-float32", "book-float32", "bare-float32"))
-    assert zeros is not None
-    assert even is not None
-    assert nothing is not None
-    assert zeros.tolist() == [0.0] * 4
-    assert even.tolist() == [0.25] * 4
-    assert nothing.isnan().all()
-    assert run("book-float32", 0).leak == 1.0
-    assert math.isnan(run("bare-float32", 0).leak)
+    rows = {name: run(f"{name}-float32", 0) for name in ("guarded", "book", "bare")}
+    expected = {"guarded": [0.0] * 4, "book": [0.25] * 4, "bare": [math.nan] * 4}
+    for name, row in rows.items():
+        torch.testing.assert_close(row.weights, torch.tensor(expected[name]), equal_nan=True)
+    assert (rows["book"].leak, math.isnan(rows["bare"].leak)) == (1.0, True)
 
 
 @pytest.mark.parametrize(("name", "writes"), [("book-float32", True), ("book-float16", True), ("bare-float32", False)])
@@ -98,12 +94,6 @@ def test_scores_past_the_range_of_float16_are_not_blamed_on_the_mask() -> None:
     assert run("guarded-float32", 2, scores).verdict == "fine"
 
 
-def test_a_single_key() -> None:
-    runs = run_all(torch.tensor([3.0]))
-    assert [r.verdict for r in runs["guarded-float32"]] == ["fine", "fine"]
-    assert runs["book-float32"][0].leak == 1.0
-
-
 def test_worked_by_hand() -> None:
     """Two equal scores: a (1 - a) = 1/4 on the key itself, -1/4 on the other, nothing behind the mask."""
     scores = torch.tensor([[[3.0, 3.0, 9.0]]])
@@ -124,17 +114,6 @@ def test_formula_and_differentiation_agree(queries: int, keys: int, key: int, le
     torch.testing.assert_close(gradient.sum(dim=-1), torch.zeros(2, queries), atol=1e-6, rtol=0)
     assert torch.equal(gradient[0, :, length:], torch.zeros(queries, keys - length))
     assert float(gradient.max()) <= 0.25 + 1e-6
-
-
-def test_finite_differences() -> None:
-    scores, lengths = torch.randn(1, 2, 4, dtype=torch.float64), torch.tensor([[3, 4]])
-    gradient = weight_gradient(scores, lengths, 1)
-    for i in range(2):
-        for j in range(4):
-            step = torch.zeros_like(scores)
-            step[0, i, j] = 1e-6
-            change = masked_softmax(scores + step, lengths)[0, i, 1] - masked_softmax(scores - step, lengths)[0, i, 1]
-            assert float(gradient[0, i, j]) == pytest.approx(float(change) / 2e-6, abs=1e-8)
 
 
 def test_it_works_where_gradients_are_off() -> None:

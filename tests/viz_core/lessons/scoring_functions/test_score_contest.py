@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import pytest
 import torch
-from torch import nn
 
-from viz_core.attention.scores.function import ScoreCost, ScoreWidths, ScoringFunction
 from viz_core.attention.scores.register import BY_NAME, FUNCTIONS
 from viz_core.lessons.scoring_functions.score_contest import (
     SCENES,
@@ -110,60 +107,7 @@ def test_the_same_numbers_again_whatever_torchs_own_seed() -> None:
     assert torch.equal(first, again)
 
 
-def test_learning_changes_no_scene() -> None:
-    scene = turned()
-    queries, keys = scene.queries.clone(), scene.keys.clone()
-    contest(scene, 4, 5)
-    assert torch.equal(scene.queries, queries)
-    assert torch.equal(scene.keys, keys)
-
-
-def test_refuses_what_cannot_be_learned() -> None:
-    with pytest.raises(ValueError, match="num_hiddens: expected at least 1, got 0"):
-        contest(turned(), 0, 0)
-
-
-def _two_projections(given: ScoreWidths, seed: int) -> nn.ParameterList:
-    generator = torch.Generator().manual_seed(seed)
-    return nn.ParameterList([torch.randn(given.num_hiddens, d, generator=generator) for d in given[:2]])
-
-
 # (W_q q)^T (W_k k): the dot product of two projections, as in a head of a Transformer.
-PROJECTED: ScoringFunction[nn.ParameterList] = ScoringFunction(
-    "projected",
-    99,
-    r"(W_q q)^\top W_k k",
-    lambda W, queries, keys: queries @ W[0].T @ (keys @ W[1].T).mT,
-    lambda s: ScoreCost(
-        s.widths.num_hiddens * (s.widths.query_size + s.widths.key_size),
-        s.batch * s.widths.num_hiddens * (s.queries * (s.widths.query_size + s.keys) + s.keys * s.widths.key_size),
-    ),
-    _two_projections,
-)
-
-
-def test_one_more_function_is_one_entry() -> None:
-    """6 queries of width 20, 6 keys of width 2, 3 hidden units."""
-    given = widths()
-    entries = contest(given, 3, 0, seed=5, functions=(*FUNCTIONS, PROJECTED))
-    assert list(entries) == [*BY_NAME, "projected"]
-    added = entries["projected"]
-    W_q, W_k = (W.detach() for W in _two_projections(ScoreWidths(20, 2, 3), 5))
-    assert added.scores is not None
-    for i, q in enumerate(given.queries[0]):
-        for j, k in enumerate(given.keys[0]):
-            assert float(added.scores[0, i, j]) == pytest.approx(float((W_q @ q) @ (W_k @ k)), rel=1e-4, abs=1e-4)
-    assert (added.parameters, added.multiplications) == (3 * 22, 3 * (120 + 12 + 36))
-    before = contest(given, 3, 0, seed=5)
-    assert all(entries[name].multiplications == entry.multiplications for name, entry in before.items())
-
-
-def test_one_more_function_learns_like_the_others_and_may_ask_for_one_width() -> None:
-    entries = contest(turned(), 8, 300, functions=(*FUNCTIONS, PROJECTED))
-    assert entries["projected"].found == 1.0
-    narrow = contest(widths(), 8, 0, functions=[replace(PROJECTED, one_width=True)])
-    assert narrow["projected"].scores is None
-    assert math.isnan(narrow["projected"].found)
 
 
 def test_the_weights_are_those_of_the_encoders_last_layer() -> None:

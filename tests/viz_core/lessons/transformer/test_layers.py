@@ -97,11 +97,6 @@ def test_a_change_at_the_first_step_has_nothing_before_it(translator: Translator
     assert claims.future_leak(translator, translation, 0) == 0.0
 
 
-@pytest.mark.parametrize("step", [-1, 8])
-def test_there_is_no_such_step(translator: Translator, translation: Translation, step: int) -> None:
-    assert len(translation.target_ids) == 8
-
-
 @pytest.mark.parametrize("beam", [1, 3])
 def test_a_cache_that_forgets_its_place_is_noticed(
     translator: Translator, monkeypatch: pytest.MonkeyPatch, beam: int
