@@ -99,13 +99,9 @@ _MODEL = "vit-fashion-mnist"
 
 @dataclass(frozen=True, eq=False)
 class PictureSamples:
-    """Pictures as a model takes them, and the number of each one's label.
+    """Pictures as a model takes them, and the number of each one's label."""
 
-    Attributes:
-        kind: "test" where they are of the test split, "drawn" where this project drew them.
-    """
-
-    kind: Literal["test", "drawn"]
+    kind: Literal["test", "drawn"]  # "test" where they are of the test split, "drawn" where this project drew them
     pixels: Float[Tensor, "n channels height width"]
     labels: tuple[int, ...]
 

@@ -20,16 +20,13 @@ _WRITTEN = 24  # tokens that an encoder-decoder writes, to find where its two tr
 
 @dataclass(frozen=True)
 class TwoSentences:
-    """Two sentences, and the words after them whose logits are compared; "" for the model's own choice.
-
-    Attributes:
-        max_characters, max_tokens: of each sentence; None for no limit but `MAX_TOKENS`.
-    """
+    """Two sentences, and the words after them whose logits are compared; "" for the model's own choice."""
 
     clean: str
     corrupted: str
     answer: str = ""
     other: str = ""
+    # max_characters, max_tokens: of each sentence; None for no limit but `MAX_TOKENS`
     max_characters: int | None = None
     max_tokens: int | None = None
 

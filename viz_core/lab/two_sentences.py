@@ -31,20 +31,15 @@ _LEAST_CHANGE = 1e-3  # logits
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """What two runs have in common, and what each predicts.
+    """What two runs have in common, and what each predicts."""
 
-    Attributes:
-        tokens: of each stack that reads them: pairs, of the first and the second sentence.
-        answers: the two words that are compared.
-        clean, corrupted: the difference of their logits, first minus second, after each sentence.
-        sweeps: what can be swept, by stack.
-    """
-
+    # of each stack that reads them: pairs, of the first and the second sentence
     tokens: dict[str, tuple[tuple[str, str], ...]]
-    answers: tuple[str, str]
+    answers: tuple[str, str]  # the two words that are compared
+    # clean, corrupted: the difference of their logits, first minus second, after each sentence
     clean: float
     corrupted: float
-    sweeps: dict[str, tuple[str, ...]]
+    sweeps: dict[str, tuple[str, ...]]  # what can be swept, by stack
 
     def recovered(self, difference: Any) -> Any:
         """Share of the change that a difference of logits has: 0 as after the second sentence, 1 as after the first."""
@@ -53,32 +48,21 @@ class Comparison:
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
-    """Next words of three runs: after the first sentence, after the second, and after the second with a cell patched.
+    """Next words of three runs: after the first sentence, the second, and the second with a cell patched."""
 
-    Attributes:
-        words: the likeliest of any of them, the likeliest after the patch first.
-        difference: of the two answers' logits after the patch.
-    """
-
-    words: tuple[str, ...]
+    words: tuple[str, ...]  # the likeliest of any of them, the likeliest after the patch first
     probabilities: Float[np.ndarray, "3 words"]
-    difference: float
+    difference: float  # of the two answers' logits after the patch
 
 
 @dataclass(frozen=True, eq=False)
 class CircuitFound:
-    """The heads that recover most, the paths between them, and what they do alone, as differences of logits.
+    """The heads that recover most, the paths between them, and what they do alone, as differences of logits."""
 
-    Attributes:
-        heads: the strongest first; all of them if the model has fewer.
-        alone: after the first sentence, with all other heads as after the second.
-        random: the same of random circuits with as many heads.
-    """
-
-    heads: tuple[Head, ...]
+    heads: tuple[Head, ...]  # the strongest first; all of them if the model has fewer
     edges: tuple[Edge, ...]
-    alone: float
-    random: Float[np.ndarray, " circuits"]
+    alone: float  # after the first sentence, with all other heads as after the second
+    random: Float[np.ndarray, " circuits"]  # the same of random circuits with as many heads
 
 
 @torch.inference_mode()

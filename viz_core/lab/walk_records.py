@@ -46,31 +46,21 @@ def walk_edits(edits: Edits) -> dict[str, list[Edit]]:
 
 @dataclass(frozen=True, eq=False)
 class Attention:
-    """One attention of a block.
+    """One attention of a block."""
 
-    Attributes:
-        site: as in a trace.
-        queries, keys, values: after projection, one matrix a head; there may be fewer heads of keys and values.
-        scores: (q . k) / sqrt(d) of every pair, as if nothing were masked.
-        allowed: False where a query may not attend to a key.
-        weights: softmax of the allowed scores of each row; zeros for a head that is switched off.
-        outputs: weights times values, of each head.
-        joined: the heads' outputs side by side, what W_o multiplies.
-        added: W_o times `joined`.
-        state: after the addition to the block's stream, and the norm if it comes last.
-    """
-
-    site: str
+    site: str  # as in a trace
+    # queries, keys, values: after projection, one matrix a head; there may be fewer heads of keys and values
     queries: Float[np.ndarray, "heads rows d"]
     keys: Float[np.ndarray, "key_heads columns d"]
     values: Float[np.ndarray, "key_heads columns v"]
-    scores: Float[np.ndarray, "heads rows columns"]
-    allowed: Bool[np.ndarray, "heads rows columns"]
+    scores: Float[np.ndarray, "heads rows columns"]  # (q . k) / sqrt(d) of every pair, as if nothing were masked
+    allowed: Bool[np.ndarray, "heads rows columns"]  # False where a query may not attend to a key
+    # softmax of the allowed scores of each row; zeros for a head that is switched off
     weights: Float[np.ndarray, "heads rows columns"]
-    outputs: Float[np.ndarray, "heads rows v"]
-    joined: Float[np.ndarray, "rows width"]
-    added: Float[np.ndarray, "rows width"]
-    state: Float[np.ndarray, "rows width"]
+    outputs: Float[np.ndarray, "heads rows v"]  # weights times values, of each head
+    joined: Float[np.ndarray, "rows width"]  # the heads' outputs side by side, what W_o multiplies
+    added: Float[np.ndarray, "rows width"]  # W_o times `joined`
+    state: Float[np.ndarray, "rows width"]  # after the addition to the block's stream, and the norm if it comes last
 
     @property
     def crosses(self) -> bool:
@@ -80,52 +70,37 @@ class Attention:
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """One layer: what enters, its attentions, the feed-forward net, and what leaves.
-
-    Attributes:
-        neurons: inside the feed-forward net, what its last matrix multiplies.
-        ffn: the output of the feed-forward net.
-        output: the stream after it.
-    """
+    """One layer: what enters, its attentions, the feed-forward net, and what leaves."""
 
     input: Float[np.ndarray, "rows width"]
     attentions: tuple[Attention, ...]
-    neurons: Float[np.ndarray, "rows hidden"]
-    ffn: Float[np.ndarray, "rows width"]
-    output: Float[np.ndarray, "rows width"]
+    neurons: Float[np.ndarray, "rows hidden"]  # inside the feed-forward net, what its last matrix multiplies
+    ffn: Float[np.ndarray, "rows width"]  # the output of the feed-forward net
+    output: Float[np.ndarray, "rows width"]  # the stream after it
 
 
 @dataclass(frozen=True, eq=False)
 class Stack:
-    """The layers of an encoder or a decoder, with what they read.
-
-    Attributes:
-        tokens: of each row.
-        embedded: one vector for each token, before positions.
-        positions: what is added to them; None where positions rotate queries and keys instead.
-    """
+    """The layers of an encoder or a decoder, with what they read."""
 
     name: str
-    tokens: tuple[str, ...]
-    embedded: Float[np.ndarray, "rows width"]
+    tokens: tuple[str, ...]  # of each row
+    embedded: Float[np.ndarray, "rows width"]  # one vector for each token, before positions
+    # what is added to them; None where positions rotate queries and keys instead
     positions: Float[np.ndarray, "rows width"] | None
     blocks: tuple[Block, ...]
 
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """What may follow a token: every word or class, the likeliest with their names, and the one that was chosen.
+    """What may follow a token: every word or class, the likeliest with their names, and the one that was chosen."""
 
-    Attributes:
-        numbers, words, logits: of the likeliest, the chosen one among them.
-        distribution: probability of every word, after temperature and top-k.
-    """
-
+    # numbers, words, logits: of the likeliest, the chosen one among them
     numbers: tuple[int, ...]
     words: tuple[str, ...]
     logits: tuple[float, ...]
     chosen: str
-    distribution: Float[np.ndarray, " vocabulary"]
+    distribution: Float[np.ndarray, " vocabulary"]  # probability of every word, after temperature and top-k
 
     def probabilities(self, numbers: Sequence[int]) -> list[float]:
         """Return the probabilities of these words."""
@@ -139,20 +114,13 @@ class Choice:
 
 @dataclass(frozen=True, eq=False)
 class Walk:
-    """One pass of a model over a whole text or picture.
+    """One pass of a model over a whole text or picture."""
 
-    Attributes:
-        stacks: the encoder first, where there is one.
-        choices: one for each word that was written after the given ones, or one for a picture.
-        num_given: tokens of the last stack that were there before the first choice.
-        residual: max |logits of this pass - logits of the model's own run|.
-        picture: what a vision model saw, with its rows and columns of patches.
-    """
-
-    stacks: tuple[Stack, ...]
-    choices: tuple[Choice, ...]
-    num_given: int
-    residual: float
+    stacks: tuple[Stack, ...]  # the encoder first, where there is one
+    choices: tuple[Choice, ...]  # one for each word that was written after the given ones, or one for a picture
+    num_given: int  # tokens of the last stack that were there before the first choice
+    residual: float  # max |logits of this pass - logits of the model's own run|
+    # what a vision model saw, with its rows and columns of patches
     picture: tuple[Image.Image, tuple[int, int]] | None = None
 
     @property

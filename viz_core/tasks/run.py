@@ -72,19 +72,13 @@ class Point:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """State after a number of updates; numbers in float16.
-
-    Attributes:
-        accuracy: on decided tokens of held-out examples.
-        maps: every head's map of the probe, whose rows sum to 1 up to rounding.
-        lengths: |W_o^h v_j|, the norm of each key's contribution at weight 1.
-        spectrum: of the embedding of numbers (`embedding_spectrum`), for modular addition; else None.
-    """
+    """State after a number of updates; numbers in float16."""
 
     step: int
-    accuracy: float
-    maps: Float[Tensor, "layers heads n n"]
-    lengths: Float[Tensor, "layers heads n"]
+    accuracy: float  # on decided tokens of held-out examples
+    maps: Float[Tensor, "layers heads n n"]  # every head's map of the probe, whose rows sum to 1 up to rounding
+    lengths: Float[Tensor, "layers heads n"]  # |W_o^h v_j|, the norm of each key's contribution at weight 1
+    # of the embedding of numbers (`embedding_spectrum`), for modular addition; else None
     spectrum: Float[Tensor, " frequencies"] | None
 
 

@@ -129,19 +129,6 @@ def test_the_books_layer_has_no_other_parameters() -> None:
     MultiHeadAttention(24, 4, window=2, softcap=1.0, positions=Rotary()).load_state_dict(plain.state_dict())
 
 
-def test_a_window_by_hand() -> None:
-    layer = MultiHeadAttention(8, 2, window=2)
-    X = torch.randn(1, 4, 8)
-    with record() as trace:
-        layer(X, X, X)
-        layer(X, X, X, causal=True)
-        layer(X[:, 3:], X, X)
-    both, past, newest = (call.weights()[0, 0] > 0 for call in trace)
-    assert both.int().tolist() == [[1, 1, 0, 0], [1, 1, 1, 0], [0, 1, 1, 1], [0, 0, 1, 1]]
-    assert past.int().tolist() == [[1, 0, 0, 0], [1, 1, 0, 0], [0, 1, 1, 0], [0, 0, 1, 1]]
-    assert newest.int().tolist() == [[0, 0, 1, 1]]
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [

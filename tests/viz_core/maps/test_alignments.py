@@ -123,16 +123,6 @@ def test_starts_follow_a_planted_staircase() -> None:
     assert token_starts(weights, width=3).tolist() == [0, 8, 16, 24, 32]
 
 
-@given(st.integers(1, 5), st.integers(1, 12), st.integers(0, 99))
-def test_starts_never_go_back(tokens: int, keys: int, seed: int) -> None:
-    weights = torch.rand(2, tokens, keys, generator=torch.Generator().manual_seed(seed))
-    starts = token_starts(weights, width=3)
-    assert len(starts) == tokens
-    assert starts[0] == 0
-    assert bool((np.diff(starts) >= 0).all())
-    assert starts[-1] < keys
-
-
 @pytest.mark.parametrize(("shape", "width"), [((0, 2, 3), 7), ((1, 0, 3), 7), ((1, 2, 0), 7), ((1, 2, 3), 4)])
 def test_no_head_token_or_key_or_an_even_width(shape: tuple[int, int, int], width: int) -> None:
     with pytest.raises(ValueError, match="odd width"):

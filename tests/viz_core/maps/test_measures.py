@@ -216,13 +216,6 @@ def test_against_loops() -> None:
         assert found[layer, head] == pytest.approx(total / 6, abs=1e-5)
 
 
-def test_each_to_itself_is_zero_and_each_to_its_neighbour_one_patch() -> None:
-    itself = torch.eye(5)
-    assert mean_attention_distance(itself, (2, 2), (7, 7)) == 0
-    beside = torch.eye(5)[[0, 2, 1, 4, 3]]  # in a 2 x 2 grid: the other of the same row
-    assert mean_attention_distance(beside, (2, 2), (7, 3)) == 3
-
-
 def test_the_class_token_is_left_out() -> None:
     weights = torch.zeros(3, 3)
     weights[:, 0] = 0.9

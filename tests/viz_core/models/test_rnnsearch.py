@@ -73,14 +73,6 @@ def test_the_decoder_follows_the_papers_equations(num_layers: int) -> None:
             assert not recorded[length:].any()
 
 
-def test_the_books_encoder_stays_as_it_was() -> None:
-    sizes = (VOCAB, EMBED, HIDDEN, 2)
-    book, both = Seq2SeqEncoder(*sizes), Seq2SeqEncoder(*sizes, bidirectional=True)
-    names = set(book.state_dict())
-    assert names < set(both.state_dict())
-    assert {name for name in both.state_dict() if name.endswith("_reverse")} == set(both.state_dict()) - names
-
-
 def test_a_config_names_the_architecture() -> None:
     sizes = {"vocab_size": VOCAB, "embed_size": EMBED, "num_hiddens": HIDDEN, "num_layers": 1}
     paper = build_translation_model({"architecture": "rnnsearch", **sizes})

@@ -48,12 +48,6 @@ def test_the_penalty_by_loops(num_queries: int, num_keys: int) -> None:
                 assert float(bias[0, h, i, j]) == pytest.approx(-r1 * math.log(1 + r2 * distance), abs=1e-5)
 
 
-def test_each_step_costs_less_than_the_one_before() -> None:
-    steps = KerpleLog(4)(1, 50)[0, :, 0].flip(-1).diff(dim=-1)
-    assert (steps < 0).all()
-    assert (steps.diff(dim=-1) > 0).all()
-
-
 def test_it_starts_in_the_authors_range() -> None:
     scheme = KerpleLog(1000)
     assert 0.0099 <= scheme.log_r1.exp().min() < scheme.log_r1.exp().max() <= 2.0001

@@ -104,14 +104,6 @@ def test_rows_are_held_to_their_sum_in_every_layer():
 WORDS = {"query_words": (0, 0, 1, 2, 2), "key_words": (0, 1, 1, 1, 2, 3, 3)}
 
 
-@pytest.mark.parametrize("how", ["mean", "max"])
-def test_several_heads_are_combined(how):
-    group = make_group(5, 7)
-    heads = torch.stack([group.calls[0].weights(head=0)[0], group.calls[1].weights(head=2)[0]])
-    expected = heads.mean(dim=0) if how == "mean" else heads.amax(dim=0)
-    torch.testing.assert_close(group.maps.whole(MapRequest(((0, 0), (1, 2)), how)), expected)
-
-
 def test_words_are_merged_whole_or_in_parts():
     group = make_group(5, 7, **WORDS)
     wanted = MapRequest(((0, 1),), words=True)

@@ -24,7 +24,6 @@ from viz_core.lessons.architectures.layers import (
     Recurrent,
     RestrictedSelfAttention,
     build_layer,
-    window_mask,
 )
 
 
@@ -48,12 +47,6 @@ def restricted_by_loop(layer: RestrictedSelfAttention, X: Tensor) -> Tensor:
 def test_restricted_attention_is_attention_over_the_last_r(n: int, window: int, heads: int) -> None:
     layer, X = RestrictedSelfAttention(8, window, heads).double(), torch.randn(2, n, 8, dtype=torch.float64)
     torch.testing.assert_close(layer(X), restricted_by_loop(layer, X), atol=1e-12, rtol=0)
-
-
-def test_the_window_mask_by_hand() -> None:
-    first, second = window_mask(2, 2).int().tolist()
-    assert first == [[0, 0, 1, 0], [0, 0, 1, 1]]
-    assert second == [[0, 1, 1, 0], [0, 0, 1, 1]]
 
 
 @pytest.mark.parametrize("dilation", [1, 3])
@@ -152,14 +145,6 @@ def test_no_signal_goes_back(name: str) -> None:
 def test_a_window_of_one_brings_nothing() -> None:
     for name in ("convolution", "dilated", "restricted"):
         assert signal_strength(name, 0, 1, LayerSizes(4, 4, 1, 1), 4) == 0
-
-
-def test_global_random_numbers_are_left_alone() -> None:
-    torch.manual_seed(5)
-    wanted = torch.rand(1)
-    torch.manual_seed(5)
-    signal_strength("convolution", 0, 1, LayerSizes(4, 4, 2, 2), 1)
-    assert torch.equal(torch.rand(1), wanted)
 
 
 @pytest.mark.parametrize("name", ARCHITECTURES)

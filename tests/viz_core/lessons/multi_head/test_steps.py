@@ -9,7 +9,6 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from viz_core.attention import MultiHeadAttention
@@ -30,13 +29,12 @@ from viz_core.lessons.multi_head.steps import (
     residuals,
     resize_width,
     rounding_bound,
-    torch_multi_head,
     trained_input,
     trained_layer,
     variant,
     walk_residual,
 )
-from viz_core.pretrained import TextError, Translator, load
+from viz_core.pretrained import Translator, load
 from viz_core.pretrained.samples import sentence
 from viz_core.trace import record
 
@@ -70,19 +68,6 @@ def test_the_book_s_shapes_and_every_entry_by_loop() -> None:
             torch.testing.assert_close(steps.attended[b, h], weights @ v, atol=1e-5, rtol=0)
             torch.testing.assert_close(steps.concatenated[b, :, own], weights @ v, atol=1e-5, rtol=0)
     torch.testing.assert_close(torch.softmax(steps.scores, -1), steps.weights, atol=1e-6, rtol=0)
-
-
-def test_torchs_module_has_our_parameters_stacked() -> None:
-    ours = MultiHeadAttention(6, 3, bias=True).double().eval()
-    theirs = torch_multi_head(ours)
-    assert isinstance(theirs, nn.MultiheadAttention)
-    assert torch.equal(theirs.in_proj_weight, torch.cat([ours.W_q.weight, ours.W_k.weight, ours.W_v.weight]))
-    assert torch.equal(theirs.in_proj_bias, torch.cat([ours.W_q.bias, ours.W_k.bias, ours.W_v.bias]))
-    assert torch.equal(theirs.out_proj.weight, ours.W_o.weight)
-    assert torch.equal(theirs.out_proj.bias, ours.W_o.bias)
-    assert theirs.in_proj_weight.dtype == torch.float64
-    assert not theirs.training
-    assert torch_multi_head(MultiHeadAttention(6, 3)).in_proj_bias is None
 
 
 def test_masked_softmax_step_by_step() -> None:
@@ -188,13 +173,6 @@ def test_long_texts_are_cut_and_say_so(translator: Translator) -> None:
     tokens = trained_input(translator, "The cat is on the bed. " * 5, 0, 8)
     assert (len(tokens.labels), tokens.X.shape[0]) == (8, 8)
     assert tokens.total > 8
-
-
-def test_wrong_arguments_say_what_was_expected(translator: Translator) -> None:
-    with pytest.raises(TextError):
-        trained_input(translator, "  ", 0, 8)
-    with pytest.raises(ValueError, match="num_hiddens: expected at least 1, got 0"):
-        fresh_layer(0, 1)
 
 
 def test_by_hand() -> None:

@@ -39,21 +39,6 @@ def test_order_matters_with_every_scheme_and_without_positions_it_does_not(n: in
         assert change > 1e-3 if ordered and not backwards else change < 1e-5, scheme.name
 
 
-def test_one_vector_for_all_offsets_knows_no_order() -> None:
-    s = SharedLayer(torch.randn(6, 32), SchemeSizes(6, 32, 2, 1, 6, max_distance=0))
-    order = shuffled_order("abcdef", 1)
-    assert order_changes(BY_NAME["shaw"], s, order).max() < 1e-5
-
-
-@pytest.mark.parametrize("name", [scheme.name for scheme in SCHEMES])
-def test_backwards_is_the_same_where_distance_alone_counts(name: str) -> None:
-    s = SharedLayer(torch.randn(7, 32), SchemeSizes(7, 32, 4, 1, 7))
-    backwards = torch.arange(7).flip(0)
-    equivariant = BY_NAME[name].depends_on in {"nothing", "distance"}
-    change = order_changes(BY_NAME[name], s, backwards).max()
-    assert change < 1e-5 if equivariant else change > 1e-3
-
-
 def test_the_change_by_hand() -> None:
     """The layer's outputs for shuffled tokens, one by one, against those of the tokens in order."""
     s, scheme = SharedLayer(torch.randn(3, 8), SchemeSizes(3, 8, 1, 1, 3)), BY_NAME["alibi"]
@@ -84,14 +69,6 @@ def test_patches_are_row_major_and_of_unit_variance() -> None:
     projection = torch.randn(64, 256, generator=torch.Generator().manual_seed(0)) / 8
     patch = (pixels[8:16, 16:24].flatten() - pixels.mean()) / pixels.std()
     torch.testing.assert_close(tokens.X[1 * 5 + 2], patch @ projection, atol=1e-4, rtol=1e-4)
-
-
-def test_pictures_lie_between_black_and_white() -> None:
-    for height, width in ((1, 1), (1, 8), (8, 3)):
-        pixels = picture(height, width)
-        assert pixels.shape == (8 * height, 8 * width)
-        assert pixels.min() >= 0
-        assert pixels.max() <= 1
 
 
 def write_model(folder: Path, name: str, tensors: dict[str, torch.Tensor] | bytes) -> None:

@@ -9,7 +9,6 @@ import torch
 
 from viz_core.lessons.position_embeddings.shared_layer import SharedLayer
 from viz_core.positional import (
-    alibi_bias,
     apply_rotary,
     sinusoidal_table,
 )
@@ -58,17 +57,6 @@ def test_rotary_rotates_queries_and_keys_and_not_values() -> None:
     torch.testing.assert_close(s.project(BY_NAME["rotary"])[2], v)
 
 
-def test_alibi_adds_its_penalty_and_nothing_else() -> None:
-    torch.testing.assert_close(shared_layer().position_scores(BY_NAME["alibi"]), alibi_bias(2, 6, 6), atol=1e-5, rtol=0)
-
-
-def test_t5_adds_one_number_for_each_offset() -> None:
-    added = shared_layer(n=8).position_scores(BY_NAME["t5"])
-    for offset in range(-7, 8):
-        diagonal = added.diagonal(offset, dim1=1, dim2=2)
-        torch.testing.assert_close(diagonal, diagonal[:, :1].expand_as(diagonal), atol=1e-5, rtol=0)
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_weights_are_the_softmax_of_the_scores_and_output_their_mean_of_values(name: str) -> None:
     s, scheme = shared_layer(), BY_NAME[name]
@@ -89,13 +77,6 @@ def test_maps_depend_on_the_seed_of_the_layer_alone(name: str) -> None:
 def test_every_scheme_adds_scores_of_about_the_same_size(name: str) -> None:
     size = shared_layer(n=12, d=256, heads=8).position_scores(BY_NAME[name]).std().item()
     assert 0.4 < size < 2
-
-
-def test_tables_of_their_own_for_each_head_are_used() -> None:
-    shared, own = shared_layer().one_word(), shared_layer(per_head=True).one_word()
-    one = SharedLayer(shared.X, shared.sizes)
-    for name in ("relative", "shaw", "relative-2d"):
-        assert not torch.allclose(one.position_scores(BY_NAME[name]), own.position_scores(BY_NAME[name]))
 
 
 @pytest.mark.parametrize(
