@@ -10,7 +10,7 @@ from viz_core.attention import MultiHeadAttention
 from viz_core.lessons.learning.runs import head_measures, run_patterns
 from viz_core.maps.measures import induction_mass
 from viz_core.tasks import Task, TaskRun, TaskTransformer
-from viz_core.tasks.frequencies import embedding_spectrum
+from viz_core.tasks.run import embedding_spectrum
 
 
 def sources_and_code(chapter: Chapter) -> None:

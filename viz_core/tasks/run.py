@@ -11,7 +11,6 @@ from torch import Generator, Tensor
 
 from viz_core.maps.contributions import value_lengths
 from viz_core.runtime.hooks import may_end
-from viz_core.tasks.frequencies import embedding_spectrum
 from viz_core.tasks.generating import MODULUS, TASKS, Examples, Task
 from viz_core.tasks.model import Shape, TaskTransformer
 from viz_core.trace import Trace, record
@@ -174,3 +173,13 @@ def _rate(step: int, warm_up: int, steps: int) -> float:
 
 def _share_right(scores: Float[Tensor, "decided vocab"], right: Int[Tensor, " decided"]) -> float:
     return float((scores.argmax(dim=1) == right).float().mean())
+
+
+def embedding_spectrum(embedding: Float[Tensor, "p d"]) -> Float[Tensor, " frequencies"]:
+    """The share of each frequency k = 1 to floor(p/2) in the rows of an embedding, in all dimensions together.
+
+    s_k = sum_d |F_kd|^2 / sum_k' sum_d |F_k'd|^2, with F_kd = sum_a E_ad e^(-2 pi i k a / p); what is the same for all
+    numbers, k = 0, is left out. They sum to 1 (Nanda 2023, section 4.2).
+    """
+    power = torch.fft.rfft(embedding.double(), dim=0).abs().square().sum(dim=1)[1:]
+    return (power / power.sum()).to(embedding.dtype)

@@ -18,7 +18,7 @@ from PIL import Image
 
 from benchmarks.view_bytes import DecodedView, decode_view
 from tests.viz_core.view.attention_groups import make_group
-from tests.viz_core.view.test_state import GROUPS
+from tests.viz_core.view.test_messages import GROUPS
 from viz_core.trace import attend, record
 from viz_core.view import view
 from viz_core.view.notebook import AttentionView

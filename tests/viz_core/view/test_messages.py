@@ -1,16 +1,36 @@
-"""What is open: read from messages of a browser, and read and set from Python by site, head and pins."""
+"""What a browser says and is answered: what is open, requests and their one spelling, tokens that are matched."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.viz_core.view.attention_groups import make_group
 from viz_core.trace import AttentionCall
 from viz_core.view.map_group import MapGroup
 from viz_core.view.notebook import AttentionView
-from viz_core.view.requests import Pin
+from viz_core.view.requests import (
+    ChangeRequest,
+    FileRequest,
+    GroupRequest,
+    ImageRequest,
+    KeysRequest,
+    MapRequest,
+    MeasuresRequest,
+    Pin,
+    RowsRequest,
+    ThumbnailsRequest,
+    TileRequest,
+    TokenRequest,
+    UnknownRequest,
+    read_request,
+)
+from viz_core.view.responses import changed_attention, joined_names, match_tokens, subtract_matched
 from viz_core.view.state import DisplayOptions, ViewState, read_message, reopened, site_of_state
 
 DEFAULT = ViewState("cross", 1, 2, (Pin("query", 0),))
@@ -130,3 +150,104 @@ def test_a_frame_is_read_and_set_like_a_widget() -> None:
     view.open_head("decoder.0.cross", 0, "k6")
     assert (view.site, view.head, view.pins) == ("decoder.0.cross", 0, ("k6",))
     assert repr(view) == "AttentionView(decoder.0.cross, head 0, one of 12)"
+
+
+TEXTS = st.lists(st.sampled_from("abc"), max_size=6)
+
+
+def distance(first: list[str], second: list[str]) -> int:
+    """Edits between two lists, by the recursion itself."""
+
+    @cache
+    def d(i: int, j: int) -> int:
+        if not i or not j:
+            return i + j
+        return min(d(i - 1, j) + 1, d(i, j - 1) + 1, d(i - 1, j - 1) + (first[i - 1] != second[j - 1]))
+
+    return d(len(first), len(second))
+
+
+@given(TEXTS, TEXTS)
+def test_no_way_from_one_text_to_the_other_is_cheaper(first: list[str], second: list[str]) -> None:
+    pairs = match_tokens(first, second)
+    assert [i for i, _ in pairs if i is not None] == list(range(len(first)))
+    assert [j for _, j in pairs if j is not None] == list(range(len(second)))
+    assert sum(i is None or j is None or first[i] != second[j] for i, j in pairs) == distance(first, second)
+
+
+def test_a_word_replaced_and_one_put_in_by_hand() -> None:
+    first, second = "the cat sat".split(), "the dog sat down".split()
+    pairs = match_tokens(first, second)
+    assert pairs == [(0, 0), (1, 1), (2, 2), (None, 3)]
+    assert joined_names(first, second, pairs) == ["the", "cat | dog", "sat", "∅ | down"]
+    first, second = "le chat noir dort".split(), "le chien dort".split()  # of two cheapest ways the app's
+    assert joined_names(first, second, match_tokens(first, second)) == ["le", "chat | ∅", "noir | chien", "dort"]
+
+
+def test_a_key_that_one_text_lacks_has_no_weight_there_and_a_query_has_nothing_to_compare() -> None:
+    first, second = np.array([[0.5, 0.5]]), np.array([[0.25, 0.5, 0.25], [1.0, 0.0, 0.0]])
+    found = subtract_matched(first, second, [(0, 0), (None, 1)], [(0, 0), (1, 1), (None, 2)])
+    np.testing.assert_array_equal(found, [[0.25, 0.0, -0.25], [np.nan] * 3])
+
+
+def test_change_is_total_variation_over_the_rows_that_both_have() -> None:
+    first = np.array([[1.0, 0.0], [0.5, 0.5], [0.25, 0.75]])
+    second = np.array([[0.5, 0.5, 0.0], [0.0, 0.75, 0.25]])
+    rows = [(0, 0), (1, None), (2, 1)]
+    columns = [(0, 0), (None, 1), (1, 2)]  # a key that the first lacks has no weight there
+    # Row 0: |1 - 1/2| + |0 - 1/2| + 0 = 1; row 2: 1/4 + 3/4 + |3/4 - 1/4| = 3/2; mean, halved
+    assert changed_attention(first, second, rows, columns) == pytest.approx((1 + 1.5) / 2 / 2)
+    assert changed_attention(first, second, [(0, None)], columns) is None
+
+
+HEADS = MapRequest(((2, 5), (2, 6)))
+WORDS = MapRequest(((0, 1), (11, 0)), "max", words=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "request_"),
+    [
+        ("picture 0 cross 11", GroupRequest(0, "cross", ThumbnailsRequest(11))),
+        ("change 0 cross 1", GroupRequest(0, "cross", ChangeRequest(1))),
+        ("measures 0.cross:2.5_2.6:max:tokens", GroupRequest(0, "cross", MeasuresRequest(replace(HEADS, how="max")))),
+        ("image 1 encoder-self", GroupRequest(1, "encoder-self", ImageRequest())),
+        ("token 0 cross 2 q10", GroupRequest(0, "cross", TokenRequest(2, Pin("query", 10)))),
+        ("keys 0 cross 3", GroupRequest(0, "cross", KeysRequest(3))),
+        ("token 0 cross 0 k3", GroupRequest(0, "cross", TokenRequest(0, Pin("key", 3)))),
+        ("map 0.cross:2.5_2.6:mean:tokens", GroupRequest(0, "cross", HEADS)),
+        ("map 1.decoder-self:0.1_11.0:max:words", GroupRequest(1, "decoder-self", WORDS)),
+        ("tile 0.cross:2.5_2.6:mean:tokens 3 4 1 20", GroupRequest(0, "cross", TileRequest(HEADS, 3, 4, 1, 20))),
+        (
+            "rows 0.cross:2.5_2.6:mean:tokens 512 64 0 900",
+            GroupRequest(0, "cross", RowsRequest(HEADS, 512, 64, 0, 900)),
+        ),
+        ("page", FileRequest("page")),
+        ("notebook", FileRequest("notebook")),
+    ],
+)
+def test_each_is_read_and_written_back(text, request_):
+    assert read_request(text) == request_
+    assert str(request_) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "page ", "picture", "picture 2 cross 0", "picture 0 cross 00", "picture 0 ../x 0", "picture 0.cross 0"),
+        *("picture 0 cross 00000", "image 0 cross 1", "token 0 cross 1 q", "token 0 cross 1 5", "token 0 cross 1 q05"),
+        *("map", "map 0.cross:2.5:mean", "map 2.cross:2.5:mean:tokens", "map 0.cross:2:mean:tokens"),
+        *("map 0.cross:2.5_:mean:tokens", "map 0.cross:2.5:sum:tokens", "map 0.../x:2.5:mean:tokens"),
+        *("map 0.cross:2.٥:mean:tokens", "map 0.cross:2.5:mean:tokens\n", "tile 0.cross:2.5:mean:tokens 0 0 0"),
+        *("rows 0.cross:2.5:mean:tokens 0 1 0", "rows 0.cross:2.5:mean:tokens 0 -1 0 1", "rows 0 cross 0 1 0 1"),
+        *("x" * 10_000, "map " + "0." * 5000, "map 0.cross:" + "_".join(["0.0"] * 5000) + ":mean:tokens"),
+        "picture 0 cross q5",
+        "picture 0.cross:0.1:mean:tokens",
+        "token 0 cross 1 2",
+        "token 0 cross q1 2",
+        "map 0 cross 1 2",
+        "tile 0.cross:0.1:mean:tokens 1 1 1 q1",
+    ],
+)
+def test_what_is_no_request_stays_as_it_is(text):
+    assert read_request(text) == UnknownRequest(text)
+    assert str(read_request(text)) == text
