@@ -44,13 +44,11 @@ class Case:
     open: tuple[float, ...] = ()  # s
     slowest_layer: tuple[float, ...] = ()  # s
     wire: tuple[float, ...] = ()  # MB
-    html: tuple[float, ...] = ()  # MB
-    elements: tuple[float, ...] = ()
     switch: tuple[float, ...] = ()  # s
     note: str = ""
 
     def __add__(self, other: Case) -> Case:
-        names = ("open", "slowest_layer", "wire", "html", "elements", "switch")
+        names = ("open", "slowest_layer", "wire", "switch")
         joined = {name: getattr(self, name) + getattr(other, name) for name in names}
         return Case(**joined, note=self.note or other.note)
 
@@ -98,8 +96,6 @@ def rows_of(n: int, ours: Case, peers: Mapping[str, Case]) -> list[Row]:
             Row(f"{about}: open", "s", ours.open, name, peer.open, opened, note=note),
             Row(f"{about}: open another head", "s", ours.switch, name, peer.switch, note=note),
             Row(f"{about}: on the wire", "MB", ours.wire, name, peer.wire, WIRE_TARGETS.get(n), note=note),
-            Row(f"{about}: HTML of the page", "MB", ours.html, name, peer.html, note=note),
-            Row(f"{about}: elements of the page", "nodes", ours.elements, name, peer.elements, note=note),
         ]
     if n in LAYER_TARGETS:
         rows.append(Row(f"{about}: slowest layer", "s", ours.slowest_layer, target=LAYER_TARGETS[n], note=ours.note))
@@ -116,10 +112,8 @@ def _ours(browser: Browser, url: str, n: int, limit: float) -> Case:
         try:
             times = visitor.within(limit, "marks => atlas.reaching(ours.show, ours.painted, marks)", layers)
             visitor.page.wait_for_timeout(SETTLE_MS)
-            html, elements = visitor.within(limit, "() => atlas.size()")
             waits = [after - earlier for earlier, after in zip([0.0, *times], times, strict=False)]
-            wire = (visitor.received - before) / 1e6
-            case = Case((times[-1],), (max(waits),), (wire,), (html / 1e6,), (elements,))
+            case = Case((times[-1],), (max(waits),), ((visitor.received - before) / 1e6,))
             opened = f"head => atlas.settling(() => ours.open(...head), ours.picture, {QUIET})"
             switch = [visitor.within(limit, opened, list(head)) for head in HEADS_OPENED]
         except Late:
@@ -136,8 +130,6 @@ def _bertviz(playwright: Playwright, name: str, n: int, limit: float) -> Case:
             script = "([name, n]) => atlas.until(() => show(name, n), bertviz.drawn)"
             seconds = visitor.within(limit, script, [name, n])
             case = Case(open=(seconds,), wire=(visitor.page.evaluate("window.received") / 1e6,))
-            html, elements = visitor.within(limit, "() => atlas.size()")
-            case = replace(case, html=(html / 1e6,), elements=(elements,))
             heads = HEADS_OPENED if seconds < limit / 10 else HEADS_OPENED[:1]
             switch = [visitor.within(limit, f"head => bertviz.{name}(...head)", list(head)) for head in heads]
         except Late:

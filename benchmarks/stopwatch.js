@@ -54,19 +54,6 @@ window.atlas = {
     }
     return (last - start) / 1000;
   },
-
-  /** Characters of the page's HTML, and its elements; what stands in shadow roots too. */
-  size() {
-    let [characters, elements] = [document.documentElement.outerHTML.length, 0];
-    const roots = [document];
-    for (const root of roots) {
-      const nodes = root.querySelectorAll("*");
-      elements += nodes.length;
-      if (root !== document) characters += root.innerHTML.length;
-      for (const node of nodes) if (node.shadowRoot) roots.push(node.shadowRoot);
-    }
-    return [characters, elements];
-  },
 };
 
 // Our attention view: its heads, how many have their picture, and what the opened one's canvas shows.

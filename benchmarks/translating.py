@@ -1,4 +1,4 @@
-"""A sentence translated step by step: with cached keys and values, without, and by transformers' generate."""
+"""A sentence translated step by step, and by transformers' generate, both with cached keys and values."""
 
 from __future__ import annotations
 
@@ -28,15 +28,12 @@ def measure(sizes: Sequence[int] = SIZES, samples: int = 9) -> list[Row]:
         source = random_tokens(n)
         calls = {
             "cache": lambda source=source: with_cache(ours, source),
-            "no cache": lambda source=source: without_cache(ours, source),
             "generate": lambda source=source: by_generate(peer, source),
         }
         times = milliseconds(in_turns(calls, samples=samples, max_seconds=25))
-        what = f"translate {n} tokens into {n}"
-        rows += [
-            Row(what, "ms", times["cache"], "ours without a cache", times["no cache"]),
-            Row(what, "ms", times["cache"], "transformers generate", times["generate"]),
-        ]
+        rows.append(
+            Row(f"translate {n} tokens into {n}", "ms", times["cache"], "transformers generate", times["generate"])
+        )
     return rows
 
 
@@ -44,20 +41,6 @@ def with_cache(model: EncoderDecoder, source: Tensor) -> Tensor:
     """(1, n) tokens, as the app translates."""
     lens = torch.tensor([source.shape[1]])
     return torch.tensor(greedy_search(model, source, lens, SpecialTokens(PAD, BOS, NEVER), source.shape[1]))
-
-
-@torch.inference_mode()
-def without_cache(model: EncoderDecoder, source: Tensor) -> Tensor:
-    """The same tokens, all steps so far computed again at each step."""
-    lens = torch.tensor([source.shape[1]])
-    memory = model.encoder(source, lens)
-    written = torch.full((1, 1), BOS)
-    for _ in range(source.shape[1]):
-        states, _ = model.decoder.hidden(written, model.decoder.init_state(memory, lens))
-        logits = model.decoder.dense(states[:, -1])
-        logits[:, [PAD, BOS]] = -torch.inf
-        written = torch.cat([written, logits.argmax(dim=-1, keepdim=True)], dim=1)
-    return written[:, 1:]
 
 
 def by_generate(model: Any, source: Tensor) -> Tensor:

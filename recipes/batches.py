@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
@@ -47,15 +47,6 @@ def encode_pairs(tokenizer: Tokenizer, pairs: Sequence[Pair], max_tokens: int) -
         for s, t in zip(sources, targets, strict=True)
     ]
     return [e for e in examples if max(len(e.source), len(e.target)) <= max_tokens]
-
-
-def token_batches(examples: Sequence[Example], tokens: int, pad: int, seed: int | None = None) -> Iterator[PairBatch]:
-    """Batches whose padded sources and targets together hold at most `tokens` tokens.
-
-    With a seed, pairs of equal length are mixed anew and batches come in random order; without, shortest first.
-    """
-    for indices in plan_batches(examples, tokens, seed):
-        yield collate([examples[i] for i in indices], pad)
 
 
 def plan_batches(examples: Sequence[Example], tokens: int, seed: int | None = None) -> list[list[int]]:

@@ -1,4 +1,4 @@
-"""Train a vision transformer on labelled pictures: one loop for every classifier, on two cores or on a GPU."""
+"""Train a vision transformer on labelled pictures: one loop for every classifier."""
 
 from __future__ import annotations
 
@@ -30,7 +30,6 @@ class Views:
     turn: float = 10.0  # degrees, both ways
     mirror: bool = True  # left and right, every other time
     brightness: float = 0.0  # also contrast and colour; up and down
-    cover: float = 0.25  # side of a square set to the mean, of the picture's
 
 
 def random_views(
@@ -54,30 +53,7 @@ def random_views(
     seen = F.grid_sample(X, grid, mode="bilinear", padding_mode="border", align_corners=False)
     if views.brightness:
         seen = _adjust(seen, 1 + views.brightness * draw[5:8, :, None, None, None], views.brightness * draw[5])
-    return _cover(seen, views.cover, generator) if views.cover else seen
-
-
-def mix(
-    X: Float[Tensor, "batch channels height width"],
-    targets: Float[Tensor, "batch classes"],
-    generator: torch.Generator,
-) -> tuple[Float[Tensor, "batch channels height width"], Float[Tensor, "batch classes"]]:
-    """Mix each picture with its neighbour in the batch, and the labels in the same proportion.
-
-    Half of the batches blend the two (mixup, Zhang 2018), the others paste a rectangle (CutMix, Yun 2019).
-    """
-    blend, share, row, column = torch.rand(4, generator=generator).tolist()
-    other, other_targets = X.roll(1, dims=0), targets.roll(1, dims=0)
-    if blend < 0.5:
-        mixed, own_share = torch.lerp(other, X, share), share
-    else:
-        height, width = X.shape[-2:]
-        tall, wide = round(height * math.sqrt(1 - share)), round(width * math.sqrt(1 - share))
-        top, left = int(row * (height - tall + 1)), int(column * (width - wide + 1))
-        mixed = X.clone()
-        mixed[..., top : top + tall, left : left + wide] = other[..., top : top + tall, left : left + wide]
-        own_share = 1 - tall * wide / (height * width)
-    return mixed, torch.lerp(other_targets, targets, own_share)
+    return seen
 
 
 def soft_targets(labels: Int[Tensor, " batch"], num_classes: int, smoothing: float) -> Float[Tensor, "batch classes"]:
@@ -94,30 +70,19 @@ def _adjust(seen: Tensor, factors: Tensor, brighter: Tensor) -> Tensor:
     return grey + (seen - grey) * factors[2]
 
 
-def _cover(seen: Tensor, part: float, generator: torch.Generator) -> Tensor:
-    """A square of 0, the mean of all training pixels, somewhere in each picture (Cutout, DeVries and Taylor 2017)."""
-    n, _, height, width = seen.shape
-    centre = torch.rand(2, n, 1, 1, generator=generator).to(seen.device)
-    rows = (torch.arange(height, device=seen.device)[:, None] + 0.5) / height
-    columns = (torch.arange(width, device=seen.device)[None, :] + 0.5) / width
-    hidden = ((rows - centre[0]).abs() < part / 2) & ((columns - centre[1]).abs() < part / 2)
-    return seen.masked_fill(hidden[:, None], 0.0)
-
-
 @dataclass(frozen=True)
 class ClassifierConfig(TrainingConfig):
     """Training configuration of a classifier."""
 
-    epochs: int = 100
+    epochs: int = 40
+    muon_lr: float | None = 6e-3
     weight_decay: float = 0.05
-    warm_up: float = 0.03
-    decay_from: float = 0.05
-    cosine: bool = True
-    batch_size: int = 512
+    warm_up: float = 0.05
+    label_smoothing: float = 0.05
+    batch_size: int = 256
     sides: tuple[tuple[float, int], ...] = ((0.0, 28),)  # from this part of training on, pictures this many pixels wide
     views: Views = field(default_factory=Views)
-    mixed: float = 0.0  # part of the batches whose pictures are mixed in pairs
-    average: float = 0.998  # share of the old weights that each step leaves in their running average
+    average: float = 0.99  # share of the old weights that each step leaves in their running average
     held_out: int = 2000  # training pictures put aside for the curve
 
     def side(self, progress: float) -> int:
@@ -160,8 +125,6 @@ def train_classifier(
         X, targets = train.part(rows.to(run.device))
         views = random_views(preparation.normalise(X), config.side(progress), config.views, random)
         wanted = soft_targets(targets, num_classes, config.label_smoothing)
-        if float(torch.rand((), generator=random)) < config.mixed:
-            views, wanted = mix(views, wanted, random)
         return F.cross_entropy(logits(model, views), wanted), len(rows)
 
     smooth = cast(ViT, averaged.module)

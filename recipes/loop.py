@@ -29,7 +29,6 @@ class TrainingConfig:
     weight_decay: float = 0.01  # on the matrices
     warm_up: float = 0.02  # part of training in which the rate climbs
     decay_from: float = 0.3  # from here on it falls to 0
-    cosine: bool = False  # along half a wave; else in a straight line
     label_smoothing: float = 0.1
     clip_norm: float = 1.0  # largest norm of the whole gradient
     save_minutes: float = 5.0  # how much work a kill may cost
@@ -180,7 +179,7 @@ def run_epochs(
             loss, count = loss_of(batch, progress)
             loss.backward()
             torch.nn.utils.clip_grad_norm_(model.parameters(), config.clip_norm)
-            optimizers.step(learning_rate(progress, config.warm_up, config.decay_from, config.cosine))
+            optimizers.step(learning_rate(progress, config.warm_up, config.decay_from))
             after_step()
             state.batch += 1
             state.updates += 1

@@ -120,10 +120,6 @@ class Optimizers:
             optimizer.load_state_dict(state[name])
 
 
-def learning_rate(progress: float, warm_up: float, decay_from: float, cosine: bool = False) -> float:
-    """Fraction of the peak rate at `progress` in [0, 1]: a ramp up, a plateau, a straight line down to 0.
-
-    With `cosine`, half a wave of it down to 0 instead of the line (Loshchilov and Hutter 2017, equation 5).
-    """
-    left = min(1.0, max(0.0, (1.0 - progress) / (1.0 - decay_from)))
-    return min(progress / warm_up, (1 - math.cos(math.pi * left)) / 2 if cosine else left)
+def learning_rate(progress: float, warm_up: float, decay_from: float) -> float:
+    """Fraction of the peak rate at `progress` in [0, 1]: a ramp up, a plateau, a straight line down to 0."""
+    return min(1.0, progress / warm_up, max(0.0, (1.0 - progress) / (1.0 - decay_from)))

@@ -12,7 +12,7 @@ from tokenizers import Tokenizer
 from torch import Tensor
 
 from recipes import loop
-from recipes.batches import Example, PairBatch, collate, encode_pairs, plan_batches, token_batches, translate_all
+from recipes.batches import Example, PairBatch, collate, encode_pairs, plan_batches, translate_all
 from recipes.copying import copying_cases, reserved
 from recipes.loop import RunOptions, mean_over, run_epochs
 from recipes.loss import fast_pass, smoothed_cross_entropy
@@ -161,7 +161,7 @@ def batch_loss(model: EncoderDecoder, batch: PairBatch, pad: int, smoothing: flo
 def mean_loss(model: EncoderDecoder, examples: Sequence[Example], tokens: int, pad: int, device: torch.device) -> float:
     """-1/m sum log p(y_t | y_<t, x) over all m target tokens: cross-entropy in nats, without label smoothing."""
     model.eval()
-    batches = token_batches(examples, tokens, pad)
+    batches = (collate([examples[i] for i in rows], pad) for rows in plan_batches(examples, tokens))
     return mean_over(batch_loss(model, batch.to(device), pad, smoothing=0.0) for batch in batches)
 
 

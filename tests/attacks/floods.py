@@ -17,13 +17,13 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import psutil
 from streamlit.proto.BackMsg_pb2 import BackMsg
 
-from benchmarks.sampling import MB
+from benchmarks.sampling import Tree
 from benchmarks.serving import HOSTED, Server, free_port, running
 from benchmarks.visitors import visit
 from tests.attacks.forged import page_run, state
@@ -44,24 +44,6 @@ HANDSHAKE = (
     "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\nOrigin: {}\r\n\r\n"
 )
 
-Flood = Callable[[str], Awaitable[None]]
-
-
-@dataclass(frozen=True)
-class State:
-    """What a server holds."""
-
-    megabytes: float
-    threads: int
-    files: int
-    cpu: float  # seconds, in all
-
-    @classmethod
-    def of(cls, pid: int) -> State:
-        process = psutil.Process(pid)
-        times = process.cpu_times()
-        return cls(process.memory_info().rss / MB, process.num_threads(), process.num_fds(), times.user + times.system)
-
 
 def frame(opcode: int, data: bytes = b"", last: bool = True) -> bytes:
     """A frame of a client, masked with zeros."""
@@ -80,7 +62,7 @@ async def window(url: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     return reader, writer
 
 
-async def flood_frames(url: str, first: bytes, more: bytes) -> None:
+async def flood_frames(first: bytes, more: bytes, url: str) -> None:
     """Send frames as fast as they are taken, and come again where the socket is closed."""
     while True:
         with suppress(OSError, asyncio.IncompleteReadError):
@@ -100,59 +82,21 @@ async def read_all(reader: asyncio.StreamReader) -> None:
             pass
 
 
-async def pings(url: str) -> None:
-    """a window that sends pings without a pause"""
-    await flood_frames(url, b"", frame(PING) * 10_000)
-
-
-async def fragments(url: str) -> None:
-    """a window that sends empty fragments without a pause"""
-    await flood_frames(url, frame(BINARY, last=False), frame(0, last=False) * 10_000)
-
-
-async def messages(url: str) -> None:
-    """a window that sends empty messages without a pause"""
-    await flood_frames(url, b"", frame(BINARY) * 10_000)
-
-
-async def reruns(url: str) -> None:
-    """28 reruns a second with 900 clicks each, and nothing read"""
-    while True:
-        with suppress(OSError, asyncio.IncompleteReadError):
-            _, writer = await window(url)
-            for number in range(10**9):
-                clicks = [state(f"$$ID-{number}-{key}", trigger_value=True) for key in range(900)]
-                writer.write(frame(BINARY, page_run(CHAPTER, *clicks).SerializeToString()))
-                await writer.drain()
-                await asyncio.sleep(1 / 28)
-
-
-async def answered_reruns(url: str) -> None:
-    """28 reruns a second with 900 clicks each, and everything read"""
+async def reruns(reads: bool, url: str) -> None:
     while True:
         with suppress(OSError, asyncio.IncompleteReadError):
             reader, writer = await window(url)
-            reading = asyncio.create_task(read_all(reader))
-            for number in range(10**9):
+            reading = asyncio.create_task(read_all(reader)) if reads else None
+            number = 0
+            while reading is None or not reading.done():
+                number += 1
                 clicks = [state(f"$$ID-{number}-{key}", trigger_value=True) for key in range(900)]
                 writer.write(frame(BINARY, page_run(CHAPTER, *clicks).SerializeToString()))
                 await writer.drain()
                 await asyncio.sleep(1 / 28)
-                if reading.done():
-                    break
 
 
-async def foreign_origins(url: str) -> None:
-    """ten handshakes at once from another site, again and again"""
-    await flood_handshakes(url, FOREIGN)
-
-
-async def long_origins(url: str) -> None:
-    """ten handshakes at once with an Origin of 20 kB, again and again"""
-    await flood_handshakes(url, f"https://{'x' * 20_000}")
-
-
-async def flood_handshakes(url: str, origin: str) -> None:
+async def flood_handshakes(origin: str, url: str) -> None:
     host = urlsplit(url).netloc
 
     async def one() -> None:
@@ -167,7 +111,6 @@ async def flood_handshakes(url: str, origin: str) -> None:
 
 
 async def clears(url: str) -> None:
-    """ten messages a second that empty all caches"""
     async with visit(url, TIMEOUT) as visitor:
         await visitor.open(CHAPTER)
         while True:
@@ -175,16 +118,20 @@ async def clears(url: str) -> None:
             await asyncio.sleep(0.1)
 
 
-FLOODS: tuple[Flood, ...] = (
-    pings,
-    fragments,
-    messages,
-    reruns,
-    answered_reruns,
-    foreign_origins,
-    long_origins,
-    clears,
-)
+FLOODS: dict[str, Callable[[str], Awaitable[None]]] = {
+    "a window that sends pings without a pause": partial(flood_frames, b"", frame(PING) * 10_000),
+    "a window that sends empty fragments without a pause": partial(
+        flood_frames, frame(BINARY, last=False), frame(0, last=False) * 10_000
+    ),
+    "a window that sends empty messages without a pause": partial(flood_frames, b"", frame(BINARY) * 10_000),
+    "28 reruns a second with 900 clicks each, and nothing read": partial(reruns, False),
+    "28 reruns a second with 900 clicks each, and everything read": partial(reruns, True),
+    "ten handshakes at once from another site, again and again": partial(flood_handshakes, FOREIGN),
+    "ten handshakes at once with an Origin of 20 kB, again and again": partial(
+        flood_handshakes, f"https://{'x' * 20_000}"
+    ),
+    "ten messages a second that empty all caches": clears,
+}
 
 
 @dataclass
@@ -221,19 +168,20 @@ def count_refused(operations: str) -> int:
     return sum(int(float(count)) for count in re.findall(r"^atlas_turned_away_total\{.*\} (\S+)$", text, flags=re.M))
 
 
-def measure(server: Server, operations: str, seconds: float, flood: Flood | None = None) -> Waits:
+def measure(server: Server, operations: str, seconds: float, flood: str = "") -> Waits:
     """What others wait, in peace or while one client floods."""
     waits, over, url = Waits(), threading.Event(), server.url
     requesting = [
         threading.Thread(target=ask, args=(address, found, over), daemon=True)
         for address, found in ((url, waits.health), (operations, waits.apart))
     ]
-    command = [sys.executable, "-m", __spec__.name if __spec__ else __name__, flood.__name__ if flood else "", url]
+    command = [sys.executable, "-m", __spec__.name if __spec__ else __name__, flood, url]
     refused = count_refused(operations)
     client = subprocess.Popen(command, stdout=subprocess.PIPE) if flood else None
     if client is not None and client.stdout is not None:
         assert client.stdout.readline() == BEGINS, "the client has imported what it needs"
-    begun, cpu = time.monotonic(), State.of(server.pid).cpu
+    used = Tree(server.pid)
+    begun, cpu = time.monotonic(), used.cpu_seconds()
     try:
         for thread in requesting:
             thread.start()
@@ -242,7 +190,7 @@ def measure(server: Server, operations: str, seconds: float, flood: Flood | None
             waits.newcomers.append(asyncio.run(newcomer(url)))
             time.sleep(2)
     finally:
-        waits.cores = (State.of(server.pid).cpu - cpu) / (time.monotonic() - begun)
+        waits.cores = (used.cpu_seconds() - cpu) / (time.monotonic() - begun)
         waits.refused = count_refused(operations) - refused
         over.set()
         if client is not None:
@@ -274,7 +222,7 @@ def measure_all(server: Server, operations: str, seconds: float, way: str) -> tu
     print(lines[0], flush=True)
     for flood in FLOODS:
         waits = measure(server, operations, seconds, flood)
-        row, held = line(f"{(flood.__doc__ or '').strip()}, {way}", waits, peace)
+        row, held = line(f"{flood}, {way}", waits, peace)
         lines.append(row)
         whole = whole and held
         print(row, "" if held else "TOO SLOW", flush=True)
@@ -301,6 +249,6 @@ def main(seconds: float = SECONDS) -> tuple[list[str], bool]:
 if __name__ == "__main__":
     if len(sys.argv) == 3:
         print(BEGINS.decode(), end="", flush=True)
-        asyncio.run(next(flood for flood in FLOODS if flood.__name__ == sys.argv[1])(sys.argv[2]))
+        asyncio.run(FLOODS[sys.argv[1]](sys.argv[2]))
     else:
         main(*map(float, sys.argv[1:]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import partial
 
 from hypothesis import strategies as st
 from streamlit.proto.BackMsg_pb2 import BackMsg
@@ -34,58 +35,38 @@ PAGES = (
 
 
 def state(key: str, **value: object) -> WidgetState:
+    """The state of the control with this id; messages within it are given as dicts."""
     return WidgetState(id=key, **value)  # type: ignore[arg-type]
 
 
 def wrong_values() -> dict[str, Callable[[str], WidgetState]]:
     """By name, a state of the control with this id."""
-    made: dict[str, Callable[[str], WidgetState]] = {}
+    made: dict[str, dict[str, object]] = {
+        "true": {"bool_value": True},
+        "a click": {"trigger_value": True},
+        "bytes": {"bytes_value": bytes(range(256))},
+        "a table that is none": {"arrow_value": {"data": b"\xff" * 100}},
+        "somebody else's file": {
+            "file_uploader_state_value": {
+                "uploaded_file_info": [{"file_id": "not-mine", "name": "../x.png", "size": 2**40}]
+            }
+        },
+        "a chat": {"chat_input_value": {"data": "hello"}},
+        "no value": {},
+    }
     for number in FLOATS:
-        made[f"the number {number}"] = lambda key, number=number: state(key, double_value=number)
-        made[f"a range of {number}"] = lambda key, number=number: _array(key, "double_array_value", [number, number])
+        made[f"the number {number}"] = {"double_value": number}
+        made[f"a range of {number}"] = {"double_array_value": {"data": [number, number]}}
     for whole in WHOLE:
-        made[f"the whole number {whole}"] = lambda key, whole=whole: state(key, int_value=whole)
-        made[f"choices {whole}"] = lambda key, whole=whole: _array(key, "int_array_value", [whole] * 3)
+        made[f"the whole number {whole}"] = {"int_value": whole}
+        made[f"choices {whole}"] = {"int_array_value": {"data": [whole] * 3}}
     for text in TEXTS:
-        name = f"{text[:30]!r}" if len(text) < 1000 else f"{len(text):,} letters"
-        made[f"the text {name}"] = lambda key, text=text: state(key, string_value=text)
-        made[f"the choices {name}"] = lambda key, text=text: _array(key, "string_array_value", [text] * 3)
+        made[f"the text {text[:30]!r}"] = {"string_value": text}
+        made[f"the choices {text[:30]!r}"] = {"string_array_value": {"data": [text] * 3}}
     for text in JSON:
-        name = f"`{text}`" if len(text) < 1000 else f"{len(text):,} brackets"
-        made[f"the component value {name}"] = lambda key, text=text: state(key, json_value=text)
-        made[f"the component's event {name}"] = lambda key, text=text: state(key, json_trigger_value=text)
-    made["true"] = lambda key: state(key, bool_value=True)
-    made["a click"] = lambda key: state(key, trigger_value=True)
-    made["bytes"] = lambda key: state(key, bytes_value=bytes(range(256)))
-    made["a table that is none"] = _broken_table
-    made["somebody else's file"] = _foreign_file
-    made["a chat"] = _chat
-    made["no value"] = state
-    return made
-
-
-def _array(key: str, kind: str, values: list[object]) -> WidgetState:
-    made = state(key)
-    getattr(made, kind).data.extend(values)
-    return made
-
-
-def _broken_table(key: str) -> WidgetState:
-    made = state(key)
-    made.arrow_value.data = b"\xff" * 100
-    return made
-
-
-def _foreign_file(key: str) -> WidgetState:
-    made = state(key)
-    made.file_uploader_state_value.uploaded_file_info.add(file_id="not-mine", name="../x.png", size=2**40)
-    return made
-
-
-def _chat(key: str) -> WidgetState:
-    made = state(key)
-    made.chat_input_value.data = "hello"
-    return made
+        made[f"the component value {text[:30]}"] = {"json_value": text}
+        made[f"the component's event {text[:30]}"] = {"json_trigger_value": text}
+    return {name: partial(state, **value) for name, value in made.items()}
 
 
 def page_run(page: str, *states: WidgetState, fragment: str = "", script: str = "", query: str = "") -> BackMsg:
@@ -110,11 +91,6 @@ def odd_runs(page: str) -> dict[str, BackMsg]:
     return made
 
 
-def typed(page: str, ids: list[str], text: str) -> BackMsg:
-    """What a reader sends, in all lines of a page that take a text: nothing odd, but something is kept of it."""
-    return page_run(page, *[state(key, string_value=text) for key in ids if key.endswith("-text")])
-
-
 def values(key: str) -> st.SearchStrategy[WidgetState]:
     """Any value at all for the control with this id."""
     anything = st.recursive(
@@ -128,7 +104,9 @@ def values(key: str) -> st.SearchStrategy[WidgetState]:
         st.builds(lambda value: state(key, double_value=value), st.floats()),
         st.builds(lambda value: state(key, int_value=value), st.integers(-(2**63), 2**63 - 1)),
         st.builds(lambda value: state(key, string_value=value), st.text(max_size=50)),
-        st.builds(lambda value: _array(key, "double_array_value", value), st.lists(st.floats(), max_size=4)),
-        st.builds(lambda value: _array(key, "string_array_value", value), st.lists(st.text(max_size=8), max_size=4)),
+        st.builds(lambda value: state(key, double_array_value={"data": value}), st.lists(st.floats(), max_size=4)),
+        st.builds(
+            lambda value: state(key, string_array_value={"data": value}), st.lists(st.text(max_size=8), max_size=4)
+        ),
         st.sampled_from([make(key) for make in wrong_values().values()]),
     )

@@ -26,12 +26,11 @@ CONFIG = ClassifierConfig(
     epochs=8,
     batch_size=40,
     sides=((0.0, 6), (0.5, 8)),
-    views=Views(shift=0.05, zoom=0.05, turn=3, mirror=False, cover=0.1),
+    views=Views(shift=0.05, zoom=0.05, turn=3, mirror=False),
     adam_lr=1e-2,
     label_smoothing=0.02,
     average=0.9,
     held_out=60,
-    mixed=0.1,
 )
 
 

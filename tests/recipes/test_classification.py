@@ -15,7 +15,6 @@ from recipes.classification import (
     Views,
     accuracy,
     hold_out,
-    mix,
     predict,
     random_views,
     soft_targets,
@@ -134,9 +133,9 @@ def test_predictions_do_not_depend_on_the_batch() -> None:
     )
 
 
-# Views and mixtures
+# Views
 
-STILL = Views(shift=0, zoom=0, turn=0, mirror=False, brightness=0, cover=0)
+STILL = Views(shift=0, zoom=0, turn=0, mirror=False, brightness=0)
 
 
 def seeded(seed: int = 0) -> torch.Generator:
@@ -187,34 +186,7 @@ def test_light_changes_pictures_apart_and_leaves_grey_grey() -> None:
     assert (found[0] - found[1]).abs().max() > 0.01
 
 
-def test_a_cover_is_one_square_of_zeros() -> None:
-    X = torch.ones(30, 2, 16, 16)
-    hidden = view(X, cover=0.25) == 0
-    assert torch.equal(hidden[:, 0], hidden[:, 1])
-    counts = hidden[:, 0].sum(dim=(1, 2))
-    assert counts.max() == 16
-    assert counts.min() >= 4  # a quarter of it where it lies in a corner
-
-
 def test_a_view_is_the_same_for_a_seed() -> None:
     X, views = torch.randn(4, 3, 8, 8), Views(brightness=0.2)
     assert torch.equal(random_views(X, 8, views, seeded(3)), random_views(X, 8, views, seeded(3)))
     assert not torch.equal(random_views(X, 8, views, seeded(3)), random_views(X, 8, views, seeded(4)))
-
-
-@pytest.mark.parametrize("seed", range(12))
-def test_labels_are_mixed_as_pixels_are(seed: int) -> None:
-    """Pictures of one level each: what is left of a picture is the share of its own label."""
-    X = torch.tensor([0.0, 1.0, 4.0])[:, None, None, None].expand(3, 1, 10, 10)
-    mixed, targets = mix(X, torch.eye(3), seeded(seed))
-    for i in range(3):
-        own, other = X[i].mean(), X[i - 1].mean()
-        share = targets[i, i]
-        torch.testing.assert_close(mixed[i].mean(), share * own + (1 - share) * other, atol=1e-4, rtol=0)
-        assert targets[i].sum() == pytest.approx(1)
-
-
-def test_both_ways_of_mixing_happen() -> None:
-    X = torch.tensor([0.0, 1.0])[:, None, None, None].expand(2, 1, 10, 10)
-    levels = {mix(X, torch.eye(2), seeded(seed))[0][0].unique().numel() for seed in range(20)}
-    assert levels == {1, 2}  # blended: one level everywhere; pasted: two

@@ -45,7 +45,7 @@ def shipped(tmp_path_factory: pytest.TempPathFactory) -> Shipped:
     split = PictureSplit(bars(860, 0), bars(200, 1))
     data = replace(FASHION_MNIST, load=lambda _: split)
     with pytest.MonkeyPatch.context() as patch:
-        spec = replace(CLASSIFIERS[NAME], data=data, architecture=SMALL, cpu_config=CONFIG)
+        spec = replace(CLASSIFIERS[NAME], data=data, architecture=SMALL, config=CONFIG)
         patch.setitem(CLASSIFIERS, NAME, spec)
         assert main([NAME, "--data", "unused", "--out", str(out)]) == 0
     return Shipped(out, split)
@@ -178,10 +178,10 @@ def test_each_architecture_is_small_and_fits_its_data(name: str) -> None:
     assert model.patch_embedding.num_patches >= 49
     assert len(model.blocks) == 6
     assert model.head[1].out_features == len(spec.data.labels) == 10
-    for config in (spec.config, spec.cpu_config):
-        assert config.sides[0][0] == 0
-        assert config.sides[-1][1] == spec.architecture["img_size"]  # ends at the size it is tested at
-        assert all(side % spec.architecture["patch_size"] == 0 for _, side in config.sides)
+    sides = spec.config.sides
+    assert sides[0][0] == 0
+    assert sides[-1][1] == spec.architecture["img_size"]  # ends at the size it is tested at
+    assert all(side % spec.architecture["patch_size"] == 0 for _, side in sides)
 
 
 def test_bins_by_hand() -> None:

@@ -15,15 +15,16 @@ import torch
 
 from recipes import __main__ as command
 from recipes.__main__ import MEASURES, main
+from recipes.classifiers import CLASSIFIERS
 from recipes.loop import RunOptions
 from recipes.task_recordings import FILMS
+from recipes.text_models import TEXT_MODELS
 from recipes.translators import TRANSLATORS
 from viz_core.pretrained import build_translation_model, load
 from viz_core.tasks.film import load_film
 
 NAME = "transformer-en-fr"
 SMALL = {
-    "architecture": "transformer",
     "num_hiddens": 16,
     "ffn_num_hiddens": 24,
     "num_heads": 2,
@@ -34,53 +35,44 @@ SMALL = {
 SMALL_GRU = {"embed_size": 16, "num_hiddens": 16, "num_layers": 2, "dropout": 0.1}
 
 
+@pytest.mark.parametrize("name", TRANSLATORS)
 def test_from_sentence_pairs_to_a_model_that_loads(
-    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    name: str, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    spec = TRANSLATORS[name]
+    small = {"architecture": spec.architecture["architecture"], **(SMALL if name == NAME else SMALL_GRU)}
     # each of these pairs has a number: there would be many varied ones
-    config = replace(TRANSLATORS[NAME].config, vary_pairs=False)
-    monkeypatch.setitem(TRANSLATORS, NAME, replace(TRANSLATORS[NAME], architecture=SMALL, config=config))
-    out = tmp_path / "checkpoints" / NAME
-    arguments = [NAME, "--data", str(data), "--out", str(out), "--epochs", "2"]
+    config = replace(spec.config, vary_pairs=False)
+    monkeypatch.setitem(TRANSLATORS, name, replace(spec, architecture=small, config=config))
+    out = tmp_path / "checkpoints" / name
+    arguments = [name, "--data", str(data), "--out", str(out), "--epochs", "2"]
     assert main(arguments) == 0
-    assert capsys.readouterr().out.startswith("training transformer-en-fr on CPU")
-    translator = load(NAME, device="cpu", folder=out.parent)
-    assert translator.card.title == "Transformer, English to French"
-    assert translator.card.config["model"].items() >= SMALL.items()
-    assert translator.translate("I have 3 cats.", max_new_tokens=5).target_tokens
+    translator = load(name, device="cpu", folder=out.parent)
+    assert translator.card.title == spec.title
+    assert translator.card.config["model"].items() >= small.items()
+    assert f"`{name}`: {spec.description},\n" in translator.card.text
+    assert "188 pairs to train on,\n7 to validate, 5 to test" in translator.card.text
+    translation = translator.translate("I have 3 cats.", max_new_tokens=5)
+    assert len(translation.trace) == {NAME: 3, "bahdanau-en-fr": 1, "seq2seq-en-fr": 0}[name]
     training = json.loads((out / "training.json").read_text(encoding="utf-8"))
     assert [point["epoch"] for point in training["curve"]] == [1.0, 2.0]
     assert training["recipe"]["epochs"] == 2
-    assert "188 pairs to train on,\n7 to validate, 5 to test" in translator.card.text
-
     before = translator.card.config["sha256"]
     assert main([*arguments, "--resume"]) == 0  # nothing left to train: the same model again
-    assert load(NAME, device="cpu", folder=out.parent).card.config["sha256"] == before
+    assert load(name, device="cpu", folder=out.parent).card.config["sha256"] == before
 
 
-@pytest.mark.parametrize(("name", "megabytes"), [(NAME, 16), ("bahdanau-en-fr", 8), ("seq2seq-en-fr", 8)])
-def test_each_architecture_fits_its_size_and_shares_the_split(name: str, megabytes: int) -> None:
-    spec = TRANSLATORS[name]
-    with torch.device("meta"):
-        model = build_translation_model({"vocab_size": spec.config.vocab_size, **spec.architecture})
-    assert 2 * sum(p.numel() for p in model.parameters()) < megabytes * 2**20  # float16
-    assert spec.config.max_tokens == TRANSLATORS[NAME].config.max_tokens
-
-
-@pytest.mark.parametrize("name", ["bahdanau-en-fr", "seq2seq-en-fr"])
-def test_a_recurrent_translator_from_pairs_to_a_model_that_loads(
-    name: str, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    small = {"architecture": TRANSLATORS[name].architecture["architecture"], **SMALL_GRU}
-    monkeypatch.setitem(TRANSLATORS, name, replace(TRANSLATORS[name], architecture=small))
-    out = tmp_path / "checkpoints" / name
-    assert main([name, "--data", str(data), "--out", str(out), "--epochs", "1"]) == 0
-    translator = load(name, device="cpu", folder=out.parent)
-    assert translator.card.title == TRANSLATORS[name].title
-    assert f"`{name}`: {TRANSLATORS[name].description},\n" in translator.card.text
-    translation = translator.translate("I have 3 cats.", max_new_tokens=5)
-    sites = ("decoder.0.cross",) if name == "bahdanau-en-fr" else ()
-    assert translation.trace.sites == sites
+def test_each_architecture_fits_its_size_in_float16() -> None:
+    for name, megabytes in ((NAME, 16), ("bahdanau-en-fr", 8), ("seq2seq-en-fr", 8)):
+        spec = TRANSLATORS[name]
+        with torch.device("meta"):
+            model = build_translation_model({"vocab_size": spec.config.vocab_size, **spec.architecture})
+        assert 2 * sum(p.numel() for p in model.parameters()) < megabytes * 2**20
+        assert spec.config.max_tokens == TRANSLATORS[NAME].config.max_tokens
+    for text_model in TEXT_MODELS.values():
+        with torch.device("meta"):
+            model = text_model.build({"vocab_size": text_model.config.vocabulary_size, **text_model.architecture})
+        assert 2 * sum(p.numel() for p in model.parameters()) < 5.5 * 2**20
 
 
 def test_arguments_reach_the_recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,10 +97,12 @@ def test_reasons_not_to_train_are_sentences(
     monkeypatch.setattr(urllib.request, "urlopen", no_network)
     folder, out = tmp_path / "other", str(tmp_path / "out")
 
-    def reason(where: Path, *more: str) -> str:
-        assert main([NAME, "--data", str(where), "--out", out, *more]) == 1
+    def reason(where: Path, *more: str, name: str = NAME) -> str:
+        assert main([name, "--data", str(where), "--out", out, *more]) == 1
         return capsys.readouterr().err
 
+    for name in CLASSIFIERS:
+        assert reason(folder, name=name).startswith(f"cannot train {name}: ")
     error = reason(folder)
     assert "cannot be fetched: no network here; put it there yourself, as " in error
     assert error.endswith("other/fra-eng.zip\n")
@@ -126,43 +120,29 @@ def test_reasons_not_to_train_are_sentences(
     assert "ATLAS_DEVICE='mps:9' is not on this machine; it has" in reason(data)
 
 
-@pytest.mark.parametrize("name", ["vit-fashion-mnist", "vit-cifar10"])
-def test_no_pictures_and_no_network(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(urllib.request, "urlopen", no_network)
-    assert main([name, "--data", str(tmp_path / "none"), "--out", str(tmp_path / "out")]) == 1
-    assert capsys.readouterr().err.startswith(f"cannot train {name}: ")
-    assert not (tmp_path / "out").exists()
+def test_only_a_model_that_ships_is_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in MEASURES:
+        assert main([name, "nobody", "--data", str(tmp_path)]) == 1
+        assert f"{name} of nobody cannot be measured: There is no model 'nobody'" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("command", MEASURES)
-def test_only_a_model_that_ships_is_measured(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([command, "nobody", "--data", str(tmp_path)]) == 1
-    assert f"{command} of nobody cannot be measured: There is no model 'nobody'" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("arguments", "expected"),
-    [
+def test_a_wrong_command_line_is_explained(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    complete = [NAME, "--data", "d", "--out", "o"]
+    for arguments, expected in (
         ([], ""),
-        (["another-model", "--data", "d", "--out", "o"], ""),
+        (["another-model", *complete[1:]], ""),
         ([NAME, "--out", "o"], ""),
         (["copying", NAME], "--data is required"),
-        ([NAME, "--data", "d", "--out", "o", "--epochs", "0"], "--epochs: expected at least 1, got 0"),
-        ([NAME, "--data", "d", "--out", "o", "--epochs", "-3"], "--epochs: expected at least 1, got -3"),
+        ([*complete, "--epochs", "0"], "--epochs: expected at least 1, got 0"),
         ([NAME, "--data", __file__, "--out", "o"], f"--data: expected a folder, got the file {__file__}"),
-    ],
-)
-def test_a_wrong_command_line_is_explained(
-    arguments: list[str], expected: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit) as stopped:
-        main(arguments)
-    assert stopped.value.code == 2
-    error = capsys.readouterr().err
-    assert "usage: python -m recipes" in error
-    assert expected in error
+        (["learning", "--out", str(tmp_path), "--only", "chess"], "expected some of repeat-two-layers"),
+    ):
+        with pytest.raises(SystemExit) as stopped:
+            main(arguments)
+        error = capsys.readouterr().err
+        assert stopped.value.code == 2
+        assert "usage: python -m recipes" in error
+        assert expected in error
 
 
 def test_the_command_makes_the_recorded_runs_and_goes_on_where_it_stopped(tmp_path: Path) -> None:
@@ -181,9 +161,3 @@ def test_the_command_makes_the_recorded_runs_and_goes_on_where_it_stopped(tmp_pa
     again = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     assert {name for name in first if again[name] != first[name]} <= {"repeat-one-layer-1.npz"}
     np.testing.assert_array_equal(load_film(tmp_path / "repeat-one-layer-1.npz").maps.shape, (2, 1, 4, 19, 19))
-
-
-def test_an_unknown_run_is_a_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        main(["learning", "--out", str(tmp_path), "--only", "chess"])
-    assert "expected some of repeat-two-layers" in capsys.readouterr().err

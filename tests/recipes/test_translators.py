@@ -14,7 +14,6 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.torch import load as load_tensors
-from tokenizers import Tokenizer
 from torch import Tensor
 
 from recipes.batches import (
@@ -23,12 +22,12 @@ from recipes.batches import (
     collate,
     encode_pairs,
     plan_batches,
-    token_batches,
     translate_all,
 )
-from recipes.export import BOOK_SENTENCES, BOOK_STRINGS, LENGTH_EDGES, export_translator, translation_card
+from recipes.loop import RunOptions
 from recipes.sentence_pairs import Pair, Split, train_tokenizer
 from recipes.translation import TranslationConfig, TranslationState
+from recipes.translators import LENGTH_EDGES, TranslatorSpec, export_translator, translation_card
 from viz_core.models import EncoderDecoder
 from viz_core.pretrained import Translator, build_translation_model, load
 from viz_core.pretrained.bleu import corpus_bleu
@@ -37,14 +36,19 @@ from viz_core.pretrained.familiarity import word_counts
 from viz_core.pretrained.tokenization import SpecialTokens
 
 NAME, CPU = "export-test", torch.device("cpu")
-CONFIG = {
-    "architecture": "transformer",
-    "num_hiddens": 16,
-    "ffn_num_hiddens": 24,
-    "num_heads": 2,
-    "num_blks": 1,
-    "dropout": 0.2,
-}
+SPEC = TranslatorSpec(
+    "A test",
+    "a model",
+    {
+        "architecture": "transformer",
+        "num_hiddens": 16,
+        "ffn_num_hiddens": 24,
+        "num_heads": 2,
+        "num_blks": 1,
+        "dropout": 0.2,
+    },
+    TranslationConfig(epochs=7),
+)
 CURVE = [
     {"epoch": 1.0, "train_loss": 3.0, "validation_loss": 2.5, "validation_bleu": 10.0},
     {"epoch": 1.75, "train_loss": 2.0, "validation_loss": 2.625, "validation_bleu": 20.0},
@@ -53,7 +57,6 @@ CURVE = [
 
 class Exported(NamedTuple):
     out: Path
-    scores: dict[str, Any]
     before: dict[str, torch.Tensor]  # the parameters as they were trained
     model: EncoderDecoder  # as the export left it
     split: Split
@@ -71,9 +74,8 @@ def exported(pairs: list[Pair], tmp_path_factory: pytest.TempPathFactory) -> Exp
     split = Split(pairs[10:], pairs[8:10], test)
     tokenizer = train_tokenizer([text for pair in pairs for text in pair], vocab_size=200)
     tokenizer.save(str(out / "tokenizer.json"))
-    config = {"vocab_size": tokenizer.get_vocab_size(), **CONFIG}
     torch.manual_seed(5)
-    model = build_translation_model(config)
+    model = build_translation_model({"vocab_size": tokenizer.get_vocab_size(), **SPEC.architecture})
     with torch.no_grad():
         model.decoder.dense.bias[2] += 1.5  # some sentences end early, so that lengths and scores differ
     before = copy.deepcopy(dict(model.named_parameters()))
@@ -85,41 +87,33 @@ def exported(pairs: list[Pair], tmp_path_factory: pytest.TempPathFactory) -> Exp
         return translate_all(*given, **options)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("recipes.export.translate_all", watched)
-        scores = export_translator(
-            NAME, "A test", "a model", config, model, tokenizer, split, state, TranslationConfig(epochs=7), out, CPU
-        )
-    return Exported(out, scores, before, model, split, translated)
+        patch.setattr("recipes.translators.translate_all", watched)
+        export_translator(NAME, SPEC, model, tokenizer, split, state, SPEC.config, RunOptions(out, CPU))
+    return Exported(out, before, model, split, translated)
 
 
-def test_the_folder_has_all_files_and_translates(exported: Exported) -> None:
+def test_the_folder_has_all_files_each_parameter_once_in_float16_and_translates(exported: Exported) -> None:
     files = sorted(path.name for path in exported.out.iterdir())
     assert files == ["card.md", "config.json", "model.safetensors", "tokenizer.json", "training.json", "words.json"]
     counts = word_counts(NAME, exported.out.parent)
     assert counts is not None
     assert counts.sentences == len(exported.split.train)
     assert counts.rare_words("dinosaur, here!") == (("dinosaur", 0), ("here", 1))
-    translator = load(NAME, device="cpu", folder=exported.out.parent)
-    assert translator.card.scores == exported.scores
-    book = exported.read("training.json")["book_sentences"] | exported.read("training.json")["book_strings"]
-    for english in (*BOOK_SENTENCES, *BOOK_STRINGS):
-        result = translator.translate(english)
-        n = min(len(result.text), len(book[english]))
-        assert result.text[:n] == book[english][:n]  # cut at different lengths where they do not end
-
-
-def test_every_parameter_once_in_float16(exported: Exported) -> None:
     content = (exported.out / "model.safetensors").read_bytes()
     stored = load_tensors(content)
     assert stored.keys() == exported.before.keys()
     assert "decoder.embedding.weight" not in stored  # shared with the encoder's
-    for name, parameter in exported.before.items():
-        assert stored[name].dtype == torch.float16
-        assert torch.equal(stored[name], parameter.detach().half())
-    assert exported.read("config.json")["sha256"] == hashlib.sha256(content).hexdigest()
-    assert exported.read("config.json")["parameters"] == sum(p.numel() for p in stored.values())
     for name, parameter in exported.model.named_parameters():  # what was scored is what ships
+        assert stored[name].dtype == torch.float16
+        assert torch.equal(stored[name], exported.before[name].detach().half())
         assert torch.equal(parameter, exported.before[name].half().float())
+    assert exported.read("config.json")["sha256"] == hashlib.sha256(content).hexdigest()
+    translator = load(NAME, device="cpu", folder=exported.out.parent)
+    training = exported.read("training.json")
+    for english, french in (training["book_sentences"] | training["book_strings"]).items():
+        result = translator.translate(english)
+        n = min(len(result.text), len(french))
+        assert result.text[:n] == french[:n]  # cut at different lengths where they do not end
 
 
 def test_scores_equal_a_recomputation_from_the_files(exported: Exported) -> None:
@@ -138,39 +132,29 @@ def test_scores_equal_a_recomputation_from_the_files(exported: Exported) -> None
     ):
         found = translate_all(translator.model, translator.tokenizer, texts, search, CPU, rows=rows)
         expected = round(corpus_bleu(found, list(references.values())), 2)
-        assert exported.scores[key] == exported.read("config.json")["scores"][key] == expected
-
-
-def test_config_and_training_record(exported: Exported) -> None:
-    config, training = exported.read("config.json"), exported.read("training.json")
-    assert (config["title"], config["task"]) == ("A test", "translation")
-    assert config["licence"].startswith("CC BY 2.0")
-    assert config["model"] == {"vocab_size": exported.before["decoder.dense.bias"].numel(), **CONFIG}
-    assert training["curve"] == CURVE
-    assert (training["updates"], training["seconds"]) == (1234, 3723)
-    assert training["device"].startswith("CPU")
-    assert training["recipe"]["epochs"] == 7
-    assert list(training["book_sentences"]) == ["Go.", "I lost.", "He's calm.", "I'm home."] == list(BOOK_SENTENCES)
-    assert list(training["book_strings"]) == ["go .", "i lost .", "he's calm .", "i'm home ."] == list(BOOK_STRINGS)
-    bins = training["bleu_by_length"]
-    tokenizer = Tokenizer.from_file(str(exported.out / "tokenizer.json"))
-    sentences = {pair.english for pair in exported.split.test}
-    lengths = [len(tokenizer.encode(sentence).ids) + 1 for sentence in sentences]  # the end counts
+        assert translator.card.scores[key] == exported.read("config.json")["scores"][key] == expected
+    bins = exported.read("training.json")["bleu_by_length"]
+    lengths = [len(translator.tokenizer.encode(sentence).ids) + 1 for sentence in sentences]  # the end counts
     edges = [*LENGTH_EDGES, max(lengths) + 1]
     counts = {low: sum(low <= n < high for n in lengths) for low, high in pairwise(edges) if low < high}
     assert {b["from"]: b["sentences"] for b in bins} == {low: count for low, count in counts.items() if count}
     assert sum(counts.values()) == 10
-    assert all(0 <= b["bleu"] <= 100 and b["from"] <= b["to"] for b in bins)
 
 
-def test_the_card_has_the_numbers_and_the_notes(exported: Exported) -> None:
+def test_the_records_and_the_card_have_the_numbers(exported: Exported) -> None:
+    config, training = exported.read("config.json"), exported.read("training.json")
+    assert (config["title"], config["task"]) == ("A test", "translation")
+    assert config["model"] == {"vocab_size": exported.before["decoder.dense.bias"].numel(), **SPEC.architecture}
+    assert training["curve"] == CURVE
+    assert (training["updates"], training["seconds"], training["recipe"]["epochs"]) == (1234, 3723, 7)
+    assert list(training["book_sentences"]) == ["Go.", "I lost.", "He's calm.", "I'm home."]
+    assert list(training["book_strings"]) == ["go .", "i lost .", "he's calm .", "i'm home ."]
     card = (exported.out / "card.md").read_text(encoding="utf-8")
-    parameters = sum(p.numel() for p in exported.before.values())
     for expected_text in (
-        f"{parameters:,} parameters",
+        f"{sum(p.numel() for p in exported.before.values()):,} parameters",
         "10 English sentences",
-        f"greedy {exported.scores['bleu_greedy']:.1f}, beam 4 {exported.scores['bleu_beam_4']:.1f}",
-        f"not trained on: greedy {exported.scores['bleu_lower_case']:.1f}.",
+        f"greedy {config['scores']['bleu_greedy']:.1f}, beam 4 {config['scores']['bleu_beam_4']:.1f}",
+        f"not trained on: greedy {config['scores']['bleu_lower_case']:.1f}.",
         "22 pairs to train on,\n2 to validate, 11 to test",
         "1.75 epochs of the 7 planned, 1,234 updates",
         "in 1:02:03 on CPU",
@@ -180,9 +164,8 @@ def test_the_card_has_the_numbers_and_the_notes(exported: Exported) -> None:
         "| He's calm. |",
     ):
         assert expected_text in card, expected_text
-    published, training = exported.read("config.json"), exported.read("training.json")
     plain, noted = (
-        translation_card(NAME, "A test", "a model", published, training | more, exported.split)
+        translation_card(NAME, SPEC, config, training | more, exported.split)
         for more in ({}, {"notes": ["After 10 updates the rate was halved."]})
     )
     assert noted != plain
@@ -210,9 +193,8 @@ def test_every_example_once_in_batches_as_full_as_they_can_be(
     examples = examples_of(lengths)
     plans = plan_batches(examples, tokens, seed)
     assert sorted(i for plan in plans for i in plan) == list(range(len(examples)))
-    batches = list(token_batches(examples, tokens, PAD, seed))
-    assert len(batches) == len(plans)
-    for batch in batches:
+    for plan in plans:
+        batch = collate([examples[i] for i in plan], PAD)
         assert batch.source.numel() + batch.target.numel() <= tokens or len(batch.source) == 1
     for plan, following in pairwise(plans if seed is None else []):
         more = [examples[i] for i in [*plan, following[0]]]
