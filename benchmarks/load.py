@@ -1,7 +1,6 @@
 """Many visitors at once, each typing sentences of their own, each checking that the maps are those of these sentences.
 
-make load            100 visitors, three sentences each, against the hosted server on this machine
-python -m benchmarks.load --visitors 10 --url http://elsewhere:8501
+`make load` sends 100 visitors with three sentences each to the hosted server, started on this machine.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ import itertools
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,7 +20,7 @@ from benchmarks import report
 from benchmarks.__main__ import PARTS
 from benchmarks.report import Row
 from benchmarks.sampling import MB, Tree
-from benchmarks.serving import HOSTED, running
+from benchmarks.serving import HOSTED, Server, running
 from benchmarks.view_bytes import decode_view
 from benchmarks.visitors import Shown, Visitor, visit
 from viz_core.pretrained import Translator, load_translator
@@ -79,37 +77,30 @@ class Spent:
     """What a server needed for all answers together."""
 
     seconds: float  # of the clock, from when all had opened the chapter to the last answer
-    cpu_seconds: float | None  # of the server and its workers; None where it is not ours
-    memory: tuple[float, float] | None  # of both in MB, before and after
+    cpu_seconds: float  # of the server and its workers
+    memory: tuple[float, float]  # of both in MB, before and after
 
 
-async def visitors(url: str, count: int, each: int, pid: int | None = None) -> tuple[list[Answer], Spent]:
-    """So many visitors at once, each with so many sentences, beginning when all have opened the chapter.
-
-    Args:
-        pid: the server's process, to see what it spends.
-    """
-    own, together = sentences(), asyncio.Barrier(count)
-    server = None if pid is None else Tree(pid)
-    before = None if server is None else server.memory() / MB
+async def visitors(server: Server, count: int, each: int) -> tuple[list[Answer], Spent]:
+    """So many visitors at once, each with so many sentences, beginning when all have opened the chapter."""
+    own, together, used = sentences(), asyncio.Barrier(count), Tree(server.pid)
+    before = used.memory() / MB
     begun: list[tuple[float, float]] = []
     texts = [list(itertools.islice(own, each)) for _ in range(count)]
 
     async def one(mine: Sequence[str]) -> list[Answer]:
-        async with visit(url, TIMEOUT, TIMEZONE) as visitor:
+        async with visit(server.url, TIMEOUT, TIMEZONE) as visitor:
             async with asyncio.timeout(TIMEOUT):
                 while LINE not in (await visitor.open(CHAPTER)).inputs:
                     pass
             await together.wait()
             if not begun:
-                begun.append((time.perf_counter(), 0.0 if server is None else server.cpu_seconds()))
+                begun.append((time.perf_counter(), used.cpu_seconds()))
             return [await converse(visitor, text) for text in mine]
 
     answers = list(itertools.chain.from_iterable(await asyncio.gather(*map(one, texts))))
     seconds = time.perf_counter() - begun[0][0]
-    if server is None or before is None:
-        return answers, Spent(seconds, None, None)
-    return answers, Spent(seconds, server.cpu_seconds() - begun[0][1], (before, server.memory() / MB))
+    return answers, Spent(seconds, used.cpu_seconds() - begun[0][1], (before, used.memory() / MB))
 
 
 def wrong(answer: Answer, model: Translator) -> str | None:
@@ -133,16 +124,6 @@ def wrong(answer: Answer, model: Translator) -> str | None:
     return None if maps else f"{answer.text!r} came without a map"
 
 
-@contextmanager
-def server(url: str | None) -> Iterator[tuple[str, int | None]]:
-    """The server to visit, and its process if it is ours."""
-    if url is not None:
-        yield url.rstrip("/"), None
-        return
-    with tempfile.TemporaryDirectory() as folder, running(Path(folder), HOSTED) as ours:
-        yield ours.url, ours.pid
-
-
 def load_rows(count: int, answers: Sequence[Answer], mistakes: int, spent: Spent) -> list[Row]:
     """What the visitors met: errors and wrong answers, of which there must be none, seconds, and what it cost.
 
@@ -156,33 +137,28 @@ def load_rows(count: int, answers: Sequence[Answer], mistakes: int, spent: Spent
     errors = sum(answer.error is not None for answer in answers)
     seconds = sorted(answer.seconds for answer in answers)
     late = seconds[max(0, -(-95 * len(seconds) // 100) - 1)]
-    rows = [
+    before, after = spent.memory
+    return [
         Row(f"{about}: errors", "answers", (errors,), target=0),
         Row(f"{about}: wrong answers", "answers", (mistakes,), target=0),
         Row(f"{about}: told to try again", "times", (sum(answer.retries for answer in answers),)),
         Row(f"{about}: sentence to maps", "s", tuple(seconds)),
         Row(f"{about}: 95% of sentences to maps", "s", (late,), target=LATE),
         Row(f"{about}: one answer every", "s", (spent.seconds / len(answers),), target=1 / A_SECOND),
+        Row(f"{about}: processor's time for one", "s", (spent.cpu_seconds / len(answers),), target=CPU),
+        Row(f"{about}: cores kept busy by the server", "cores", (spent.cpu_seconds / spent.seconds,)),
+        Row(f"{about}: memory of the server", "MB", (after,), "before", (before,)),
     ]
-    if spent.cpu_seconds is not None:
-        rows.append(Row(f"{about}: processor's time for one", "s", (spent.cpu_seconds / len(answers),), target=CPU))
-        cores = spent.cpu_seconds / spent.seconds
-        rows.append(Row(f"{about}: cores kept busy by the server", "cores", (cores,)))
-    if spent.memory is not None:
-        before, after = spent.memory
-        rows.append(Row(f"{about}: memory of the server", "MB", (after,), "before", (before,)))
-    return rows
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.load", description=__doc__)
     parser.add_argument("--visitors", type=int, default=100)
     parser.add_argument("--sentences", type=int, default=3, help="that each of them types")
-    parser.add_argument("--url", help="of a server; else the hosted one is started, and its result kept")
     options = parser.parse_args(arguments)
     torch.set_num_threads(1)
-    with server(options.url) as (url, pid):
-        answers, spent = asyncio.run(visitors(url, options.visitors, options.sentences, pid))
+    with tempfile.TemporaryDirectory() as folder, running(Path(folder), HOSTED) as server:
+        answers, spent = asyncio.run(visitors(server, options.visitors, options.sentences))
     model = load_translator(MODEL, device="cpu")
     checked = {answer: answer.error or wrong(answer, model) for answer in answers}
     mistakes = sum(answer.error is None and found is not None for answer, found in checked.items())
@@ -190,9 +166,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print(report.table(rows))
     for problem in [found for found in checked.values() if found][:10]:
         print(f"  {problem}")
-    if options.url is None:
-        report.save("load", rows)
-        report.write(PARTS)
+    report.save("load", rows)
+    report.write(PARTS)
     if not all(row.met for row in rows if row.target == 0):
         raise SystemExit(1)
 

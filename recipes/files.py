@@ -1,4 +1,4 @@
-"""Files of a training run: data fetched once, the checkpoint to resume from, what ships, and the lines of progress."""
+"""Files of a training run: data fetched once, what ships, and the lines of progress."""
 
 from __future__ import annotations
 
@@ -15,24 +15,6 @@ from urllib.error import URLError
 import torch
 from safetensors.torch import save
 from torch import nn
-
-
-def save_progress(path: Path, content: dict[str, Any]) -> None:
-    """Write a checkpoint; an interruption leaves the old file intact."""
-    part = path.with_suffix(".part")
-    torch.save(content, part)
-    part.replace(path)
-
-
-def load_progress(path: Path, device: torch.device) -> dict[str, Any]:
-    """Read what `save_progress` wrote.
-
-    Raises:
-        ValueError: if there is no such file.
-    """
-    if not path.exists():
-        raise ValueError(f"nothing to resume from: {path} does not exist")
-    return torch.load(path, map_location=device, weights_only=True)
 
 
 def ship_weights(model: nn.Module, path: Path) -> str:

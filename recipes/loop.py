@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor, nn
 
-from recipes.files import Clock, load_progress, save_progress
+from recipes.files import Clock
 from recipes.optimizer import Optimizers, learning_rate
 from viz_core.runtime.device import describe_device, reuse_freed_memory
 
@@ -76,16 +76,19 @@ class TrainingCheckpoint:
         Raises:
             ValueError: if there is nothing to resume from.
         """
-        content = load_progress(self.path, device)
+        if not self.path.exists():
+            raise ValueError(f"nothing to resume from: {self.path} does not exist")
+        content = torch.load(self.path, map_location=device, weights_only=True)
         for name, part in self.parts.items():
             part.load_state_dict(content[name])
         return content["state"]
 
     def save(self, state: TrainingState) -> None:
-        """Write the state and the state dict of each part."""
-        save_progress(
-            self.path, {name: part.state_dict() for name, part in self.parts.items()} | {"state": asdict(state)}
-        )
+        """Write the state and the state dict of each part; an interruption leaves the old file intact."""
+        content = {name: part.state_dict() for name, part in self.parts.items()}
+        part = self.path.with_suffix(".part")
+        torch.save(content | {"state": asdict(state)}, part)
+        part.replace(self.path)
 
 
 @dataclass(frozen=True)

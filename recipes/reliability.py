@@ -19,6 +19,7 @@ from viz_core.pretrained import ImageClassifier
 from viz_core.pretrained.classifier import patch_mean
 from viz_core.pretrained.familiarity import FILE, Familiarity
 
+BINS = 10  # of the calibration
 KNOWN = 0.95  # of held-out pictures are within the threshold
 TRAINING_PICTURES = 8000  # that the spread is measured on: enough for a covariance of some hundred numbers
 UNFAMILIAR = 64  # pictures of each kind that no data set holds
@@ -34,23 +35,18 @@ class Bin(TypedDict):
     accuracy: float  # share of pictures whose most likely label is correct
 
 
-def calibration_bins(confidence: Float[Tensor, " n"], correct: Bool[Tensor, " n"], num_bins: int = 10) -> list[Bin]:
-    """Group pictures by confidence into bins of equal width; empty bins are left out (Guo 2017, section 2).
+def calibration_bins(confidence: Float[Tensor, " n"], correct: Bool[Tensor, " n"]) -> list[Bin]:
+    """Group pictures by confidence into ten bins of equal width; empty bins are left out (Guo 2017, section 2).
 
     Args:
         confidence: probability of each picture's most likely label.
         correct: whether that label is correct.
-
-    Raises:
-        ValueError: if there is no picture, no bin, or a probability outside [0, 1].
     """
-    if num_bins < 1 or not len(confidence) or confidence.min() < 0 or confidence.max() > 1:
-        raise ValueError(f"expected pictures with probabilities from 0 to 1 and at least 1 bin, got {num_bins} bins")
-    number = (confidence * num_bins).long().clamp(max=num_bins - 1)
+    number = (confidence * BINS).long().clamp(max=BINS - 1)
     return [
         Bin(
-            start=i / num_bins,
-            stop=(i + 1) / num_bins,
+            start=i / BINS,
+            stop=(i + 1) / BINS,
             pictures=int((number == i).sum()),
             confidence=float(confidence[number == i].double().mean()),
             accuracy=float(correct[number == i].double().mean()),
@@ -60,13 +56,7 @@ def calibration_bins(confidence: Float[Tensor, " n"], correct: Bool[Tensor, " n"
 
 
 def expected_calibration_error(bins: Sequence[Bin]) -> float:
-    """ECE = sum_b n_b / n |accuracy_b - confidence_b|, 0 to 1 (Guo 2017, equation 3).
-
-    Raises:
-        ValueError: if there is no bin.
-    """
-    if not bins:
-        raise ValueError("bins: expected at least one, got none")
+    """ECE = sum_b n_b / n |accuracy_b - confidence_b|, 0 to 1 (Guo 2017, equation 3)."""
     count = sum(each["pictures"] for each in bins)
     return sum(each["pictures"] * abs(each["accuracy"] - each["confidence"]) for each in bins) / count
 
@@ -103,13 +93,7 @@ def record_reliability(model: ImageClassifier, split: PictureSplit, folder: Path
 
 
 def fit_familiarity(features: Float[Tensor, "n d"], ridge: float = 1e-3) -> Familiarity:
-    """Return mean and spread of training pictures; `ridge` times the mean variance is added to every variance.
-
-    Raises:
-        ValueError: if there are fewer than two pictures.
-    """
-    if len(features) < 2:
-        raise ValueError(f"features: expected those of at least 2 pictures, got {len(features)}")
+    """Return mean and spread of training pictures; `ridge` times the mean variance is added to every variance."""
     x = features.double()
     mean = x.mean(dim=0)
     covariance = (x - mean).T @ (x - mean) / len(x)

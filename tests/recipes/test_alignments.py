@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import shutil
-from pathlib import Path
-
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recipes.__main__ import main
 from recipes.alignments import (
     AlignedPair,
     aligned_pairs,
@@ -20,7 +15,7 @@ from recipes.alignments import (
     measure_alignments,
     word_of_each_token,
 )
-from viz_core.pretrained import CHECKPOINTS, load, load_translator
+from viz_core.pretrained import load, load_translator
 from viz_core.view.components import group_labels
 from viz_core.view.shipped import aligning_head, translation_groups
 
@@ -81,20 +76,6 @@ def test_the_shipped_gru_aligns_and_its_card_says_so() -> None:
     assert all(note in model.card.text for note in model.card.training["notes"])
 
 
-def test_the_command_writes_beside_the_model(tmp_path: Path) -> None:
-    folder = tmp_path / "bahdanau-en-fr"
-    shutil.copytree(CHECKPOINTS / "bahdanau-en-fr", folder)
-    before = json.loads((folder / "training.json").read_text(encoding="utf-8"))
-    card = (folder / "card.md").read_text(encoding="utf-8")
-    expected = before.pop("alignments")
-    (folder / "training.json").write_text(json.dumps(before), encoding="utf-8")
-    assert main(["alignments", "bahdanau-en-fr", "--checkpoints", str(tmp_path)]) == 0
-    after = json.loads((folder / "training.json").read_text(encoding="utf-8"))
-    assert after.pop("alignments").keys() == expected.keys()
-    assert after == before
-    assert (folder / "card.md").read_text(encoding="utf-8").count("## Alignment\n") == card.count("## Alignment\n") == 1
-
-
 links = st.frozensets(st.tuples(st.integers(0, 3), st.integers(0, 3)))
 
 
@@ -122,10 +103,3 @@ def test_the_end_of_a_sentence_has_no_partner() -> None:
     written = torch.tensor([[0.0, 0.8, 0.2], [0.9, 0.1, 0.0], [0.0, 0.0, 1.0]])
     assert aligned_pairs(written, 2) == {(1, 0), (0, 1)}
     assert aligned_pairs(written.roll(1, dims=0), 2) == {(1, 1), (0, 2)}
-
-
-def test_what_cannot_be_compared_is_refused() -> None:
-    with pytest.raises(ValueError, match="equally many sentences, got 1, 2 and 1"):
-        alignment_error_rate([{(0, 0)}], [set(), set()], [set()])
-    with pytest.raises(ValueError, match="at least one pair found or sure"):
-        alignment_error_rate([set()], [set()], [{(0, 0)}])

@@ -200,24 +200,14 @@ def test_bins_by_hand() -> None:
     assert bin_of([half, sure], 0.7) is None
 
 
-@given(st.lists(st.tuples(st.floats(0, 1, width=32), st.booleans()), min_size=1, max_size=30), st.integers(1, 20))
-def test_every_picture_is_in_one_bin_that_it_fits(pictures: list[tuple[float, bool]], num_bins: int) -> None:
+@given(st.lists(st.tuples(st.floats(0, 1, width=32), st.booleans()), min_size=1, max_size=30))
+def test_every_picture_is_in_one_bin_that_it_fits(pictures: list[tuple[float, bool]]) -> None:
     confidence, correct = torch.tensor([p for p, _ in pictures]), torch.tensor([r for _, r in pictures])
-    bins = calibration_bins(confidence, correct, num_bins)
+    bins = calibration_bins(confidence, correct)
     assert sum(each["pictures"] for each in bins) == len(pictures)
     assert all(each["start"] - 1e-6 <= each["confidence"] <= each["stop"] + 1e-6 for each in bins)
     assert sum(each["pictures"] * each["accuracy"] for each in bins) == pytest.approx(int(correct.sum()))
     assert 0 <= expected_calibration_error(bins) <= 1
-
-
-def test_what_is_no_probability_is_refused() -> None:
-    for confidence in ([], [1.5], [-0.1]):
-        with pytest.raises(ValueError, match="probabilities from 0 to 1"):
-            calibration_bins(torch.tensor(confidence), torch.ones(len(confidence), dtype=torch.bool))
-    with pytest.raises(ValueError, match="at least 1 bin, got 0"):
-        calibration_bins(torch.tensor([0.5]), torch.tensor([True]), 0)
-    with pytest.raises(ValueError, match="at least one, got none"):
-        expected_calibration_error([])
 
 
 def test_distances_are_mahalanobis_and_do_not_depend_on_the_axes() -> None:
@@ -233,9 +223,7 @@ def test_distances_are_mahalanobis_and_do_not_depend_on_the_axes() -> None:
     torch.testing.assert_close(again, known.distances(features), rtol=1e-2, atol=1e-2)
 
 
-def test_few_pictures_or_none_alike() -> None:
-    with pytest.raises(ValueError, match="at least 2 pictures, got 1"):
-        fit_familiarity(torch.ones(1, 3))
+def test_pictures_all_alike() -> None:
     same = fit_familiarity(torch.ones(4, 3))
     assert same.distances(torch.ones(1, 3)).item() == 0
     assert same.distances(torch.zeros(1, 3)).item() > 1e6  # nothing else was ever seen

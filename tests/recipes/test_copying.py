@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import random
 import re
-import shutil
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from recipes import copying
-from recipes.__main__ import main
 from recipes.copying import Case, copying_cases, copying_section, measure_copying, reserved
 from recipes.pair_augmentation import (
     Variations,
@@ -89,20 +85,6 @@ def test_percentages_are_of_the_sentences_of_a_kind(translator: Translator, monk
     section = copying_section(measured)
     assert "| all digits, in their order | 2 | 50.0% | 100.0% |\n| all names | 1 | 100.0% | 100.0% |" in section
     assert "| b | Il a 43 ans. | no |" in section
-
-
-def test_the_command_writes_beside_the_checkpoint(
-    checkpoints: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    name = next(path.name for path in checkpoints.iterdir())
-    shutil.copytree(checkpoints / name, tmp_path / name)
-    monkeypatch.setattr(copying, "split_pairs", lambda _: SPLIT)
-    monkeypatch.setattr(copying, "load_pairs", lambda _: [])
-    monkeypatch.setattr(copying, "copying_cases", lambda split: copying_cases(split, per_kind=3))
-    assert main(["copying", name, "--data", "nowhere", "--checkpoints", str(tmp_path)]) == 0
-    training = json.loads((tmp_path / name / "training.json").read_text(encoding="utf-8"))
-    assert training["copying"]["numbers"]["sentences"] == training["copying"]["names"]["sentences"] == 3
-    assert (tmp_path / name / "card.md").read_text(encoding="utf-8").count("## Copying\n") == 1
 
 
 ORDINARY = frozenset({"excuse", "mars", "the", "new"})

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import shutil
 import urllib.request
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.error import URLError
@@ -14,13 +16,16 @@ import pytest
 import torch
 
 from recipes import __main__ as command
+from recipes import copying
 from recipes.__main__ import MEASURES, main
 from recipes.classifiers import CLASSIFIERS
 from recipes.loop import RunOptions
 from recipes.task_recordings import FILMS
 from recipes.text_models import TEXT_MODELS
 from recipes.translators import TRANSLATORS
+from tests.tiny_models import TINY
 from viz_core.pretrained import build_translation_model, load
+from viz_core.pretrained.familiarity import FEW, word_counts
 from viz_core.tasks.film import load_film
 
 NAME = "transformer-en-fr"
@@ -124,6 +129,30 @@ def test_only_a_model_that_ships_is_measured(tmp_path: Path, capsys: pytest.Capt
     for name in MEASURES:
         assert main([name, "nobody", "--data", str(tmp_path)]) == 1
         assert f"{name} of nobody cannot be measured: There is no model 'nobody'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "heading"), [("alignments", "Alignment"), ("copying", "Copying"), ("word-counts", "Words")]
+)
+def test_what_is_measured_is_written_beside_the_checkpoint_once(
+    name: str, heading: str, checkpoints: Path, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(copying, "copying_cases", partial(copying.copying_cases, per_kind=3))
+    folder = Path(shutil.copytree(checkpoints / TINY, tmp_path / TINY))
+    before = json.loads((folder / "training.json").read_text(encoding="utf-8"))
+    for _ in range(2):  # a second time takes the place of the first
+        assert main([name, TINY, "--data", str(data), "--checkpoints", str(tmp_path)]) == 0
+    after = json.loads((folder / "training.json").read_text(encoding="utf-8"))
+    found = after.pop("words" if name == "word-counts" else name)
+    assert after == before
+    assert (folder / "card.md").read_text(encoding="utf-8").count(f"## {heading}\n") == 1
+    if name == "copying":
+        assert (found["numbers"]["sentences"], found["names"]["sentences"]) == (3, 0)
+    if name == "word-counts":  # of the training pairs alone; each number stands in one
+        counts = word_counts(TINY, tmp_path)
+        assert counts is not None
+        assert (counts.sentences, counts.counts["I"], counts.counts["cats"]) == (188, FEW, FEW)
+        assert found == {"sentences": 188, "different": 191, "hardly_seen": 188}
 
 
 def test_a_wrong_command_line_is_explained(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,8 +6,6 @@ import gzip
 import hashlib
 import http.client
 import io
-import json
-import shutil
 import urllib.request
 import zipfile
 from pathlib import Path
@@ -18,7 +16,6 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
 from recipes import sentence_pairs
-from recipes.__main__ import main
 from recipes.sentence_pairs import (
     HELD_OUT_PERCENT,
     Pair,
@@ -31,7 +28,7 @@ from recipes.sentence_pairs import (
 )
 from tests.tiny_models import CORPUS, TOKENIZER
 from viz_core.maps.word_maps import word_numbers
-from viz_core.pretrained.familiarity import FEW, WordCounts, word_counts
+from viz_core.pretrained.familiarity import FEW, WordCounts
 from viz_core.pretrained.samples import held_out
 from viz_core.pretrained.tokenization import (
     BOS,
@@ -262,22 +259,6 @@ def test_vocabulary_size_is_a_bound_and_a_pair_seen_once_is_not_worth_a_token() 
 
 
 # Counting words
-
-
-def test_words_are_counted_over_the_training_pairs_alone(checkpoints: Path, tmp_path: Path) -> None:
-    name = next(path.name for path in checkpoints.iterdir())
-    shutil.copytree(checkpoints / name, tmp_path / name)
-    # "I fell." is a sentence of the test split, for ever; "Go." and "Hi." are trained on
-    lines = ["Go.\tVa !", "Go.\tAllez !", "Hi.\tSalut !", "I fell.\tJe suis tombé."]
-    (tmp_path / "fra.txt").write_text("\n".join(lines), encoding="utf-8")
-    for _ in range(2):  # a second count takes the place of the first
-        assert main(["word-counts", name, "--data", str(tmp_path), "--checkpoints", str(tmp_path)]) == 0
-    counts = word_counts(name, tmp_path)
-    assert counts is not None
-    assert (counts.sentences, counts.counts) == (2, {"Go": 1, "Hi": 1})
-    training = json.loads((tmp_path / name / "training.json").read_text(encoding="utf-8"))
-    assert training["words"] == {"sentences": 2, "different": 2, "hardly_seen": 2}
-    assert (tmp_path / name / "card.md").read_text(encoding="utf-8").count("## Words\n") == 1
 
 
 def test_sentences_are_counted_not_words_and_what_is_written_is_read() -> None:
