@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import sys
 import tomllib
 from importlib.metadata import packages_distributions
@@ -13,8 +12,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from tests.ranges import RANGED, ends
+from tests.source_files import ROOT, imports
 
-ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 OWN = {"viz_core", "attention_atlas", "serving", "ui", "pages"}
 IN_A_NOTEBOOK = {
@@ -39,13 +38,7 @@ def requirements(extra: str | None) -> list[Requirement]:
 
 def third_party(path: Path) -> set[str]:
     """Libraries that a file imports, at the top or within a function."""
-    found: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            found |= {alias.name.split(".")[0] for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            found.add(node.module.split(".")[0])
-    return found - OWN - set(sys.stdlib_module_names)
+    return {name.split(".")[0] for name in imports(path)} - OWN - set(sys.stdlib_module_names)
 
 
 def extra_of(path: Path) -> str | None:
@@ -75,11 +68,6 @@ def test_an_installation_has_what_its_part_of_the_house_imports(extra: str | Non
         if not {canonicalize_name(home) for home in homes.get(library, [library])} & given
     }
     assert missing == set()
-
-
-def test_nothing_of_the_library_needs_plotly() -> None:
-    """The attention view draws by itself; charts are the app's."""
-    assert not [path for path in (ROOT / "viz_core").rglob("*.py") if "plotly" in third_party(path)]
 
 
 def test_what_is_tested_lies_within_the_ranges() -> None:
