@@ -120,12 +120,7 @@ def head_circuits(model: HubModel, site: str, head: int) -> HeadCircuits:
 
 
 def products_of_pair(_model: Any, run: Any, site: str, head: int, query: int, key: int, row: int = 0) -> ScoreProducts:
-    """`score_products` of a recorded run.
-
-    Raises:
-        KeyError: if the run has no such site.
-        IndexError, ValueError: as `score_products`.
-    """
+    """`score_products` of a recorded run; KeyError if it has no such site."""
     return score_products(run.trace[site], head, query, key, row)
 
 
@@ -139,13 +134,9 @@ def keeps_queries_and_keys(_model: Any, run: Any, site: str) -> bool:
 def score_by_parts(
     model: Any, run: Any, site: str, head: int, query: int, key: int, row: int = 0, off: HeadsOff = ()
 ) -> ScoreAttribution:
-    """`score_attribution` of a recorded run, whose pass is repeated with the states of its layers.
+    """`score_attribution` of a recorded run, whose pass is repeated with the states of its layers and these heads off.
 
-    Args:
-        off: heads that are switched off in it.
-
-    Raises:
-        ValueError: as `score_attribution`; if the pass cannot be repeated.
+    ValueError as `score_attribution`, or if the pass cannot be repeated.
     """
     edits = intervene(switched_off(off))
     if isinstance(model, HubModel) and isinstance(run, HubRun):

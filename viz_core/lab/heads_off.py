@@ -51,12 +51,7 @@ def switchable(model: HubModel, run: HubRun) -> tuple[tuple[str, int], ...]:
 
 @torch.inference_mode()
 def without_heads(model: HubModel, run: HubRun, off: HeadsOff, position: int = -1, count: int = 8) -> Without:
-    """Repeat a run's pass with these heads off and compare.
-
-    Args:
-        position: of a model that writes, after which token words are compared: among those `run.output` has.
-        count: so many of the likeliest words of each pass.
-    """
+    """Repeat a run's pass with these heads off and compare: of a model that writes, `count` words after a position."""
     with intervene(switched_off(off)):
         after = model.rerun(run)
     before, head = run.output, model.card.head

@@ -141,11 +141,7 @@ def over_time(
 ) -> tuple[Float[Tensor, " keys"], float]:
     """Attention of these steps over time, mean over heads and steps, and the sum on the silence after the sound.
 
-    The rest is what they give to the silence that follows the sound: together they are 1.
-
-    Args:
-        heads: layer and head of cross-attention, from 0.
-        steps: the first, and the one after the last.
+    Heads are a layer and a head of cross-attention; steps are the first, and the one after the last.
     """
     weights = torch.stack([sound_weights(run, head, slice(*steps)) for head in heads]).mean(dim=(0, 1))
     return weights, max(0.0, 1 - float(weights.sum()))

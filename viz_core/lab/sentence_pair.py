@@ -46,11 +46,7 @@ class Pair:
 
 
 def sentence_pair(model: HubModel, sentences: TwoSentences) -> Pair:
-    """Return the inputs of both sentences.
-
-    Raises:
-        HubError: if they differ in length, or in nothing; if the words after them cannot be compared.
-    """
+    """Return the inputs of both sentences. HubError if they, or the words after them, cannot be compared."""
     letters, allowed = max(len(sentences.clean), len(sentences.corrupted)), sentences.max_characters
     if allowed is not None and letters > allowed:
         raise HubError(

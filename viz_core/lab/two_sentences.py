@@ -67,11 +67,7 @@ class CircuitFound:
 
 @torch.inference_mode()
 def compare(model: HubModel, sentences: TwoSentences) -> Comparison:
-    """Return what the two runs have in common.
-
-    Raises:
-        HubError: if the sentences cannot be compared; the message says why.
-    """
+    """Return what the two runs have in common. HubError, which says why, if they cannot be compared."""
     pair = sentence_pair(model, sentences)
     first, second = pair.runs
     with model.engine.serial, no_recording():
@@ -99,11 +95,7 @@ def compare(model: HubModel, sentences: TwoSentences) -> Comparison:
 
 @torch.inference_mode()
 def sweep(model: HubModel, sentences: TwoSentences, stack: str, what: str) -> Float[Tensor, "layers columns"]:
-    """Return the difference of the answers' logits after the second sentence with one cell taken from the first.
-
-    Raises:
-        HubError, ValueError: as `compare` and `patch_sweep`.
-    """
+    """Return the difference of the answers' logits after the second sentence with one cell taken from the first."""
     pair = sentence_pair(model, sentences)
     with model.engine.serial, no_recording():
         return patch_sweep(model.network, pair.clean, pair.corrupted, pair.metric, what, stack=stack)
@@ -113,12 +105,7 @@ def sweep(model: HubModel, sentences: TwoSentences, stack: str, what: str) -> Fl
 def predictions(
     model: HubModel, sentences: TwoSentences, stack: str, what: str, layer: int, column: int
 ) -> Predictions:
-    """Return what follows the first sentence, the second, and the second with one cell of the first.
-
-    Raises:
-        HubError, ValueError: as `compare`.
-        IndexError: if there is no such cell.
-    """
+    """Return what follows the first sentence, the second, and the second with one cell of the first."""
     pair = sentence_pair(model, sentences)
     with model.engine.serial, no_recording():
         clean, _, corrupted = recorded_runs(model.network, pair.clean, pair.corrupted)
@@ -141,11 +128,7 @@ def predictions(
 
 @torch.inference_mode()
 def circuit(model: HubModel, sentences: TwoSentences, count: int) -> CircuitFound:
-    """Return the circuit of so many heads.
-
-    Raises:
-        HubError, ValueError: as `compare` and `circuit_edges`.
-    """
+    """Return the circuit of so many heads."""
     pair = sentence_pair(model, sentences)
     with model.engine.serial, no_recording():
         return find_circuit(model.network, pair.clean, pair.corrupted, pair.metric, count)
@@ -159,11 +142,7 @@ def find_circuit(
     metric: Callable[[Tensor], Tensor],
     count: int,
 ) -> CircuitFound:
-    """Return the circuit of the heads whose patch changes the metric most.
-
-    Raises:
-        ValueError: as `circuit_edges`.
-    """
+    """Return the circuit of the heads whose patch changes the metric most."""
     inputs = network, clean, corrupted, metric
     run, _, logits = recorded_runs(network, clean, corrupted)
     effects: dict[Head, float] = {}

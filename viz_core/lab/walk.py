@@ -103,11 +103,7 @@ def walk_translation(model: Translator, text: str, edits: Edits = ()) -> Walk:
 
 @torch.inference_mode()
 def walk_picture(model: ImageClassifier, image: Image.Image, edits: Edits = ()) -> Walk:
-    """Walk through a shipped ViT that classifies a picture.
-
-    Raises:
-        ValueError: if an edit is not one of `Edits`.
-    """
+    """Walk through a shipped ViT that classifies a picture. ValueError if an edit is not one of `Edits`."""
     prepared = model.prepare(image)
     X = prepared.pixels.to(model.device)
     with intervene(walk_edits(edits)):

@@ -138,13 +138,9 @@ ContributionKind = Literal["", "carried", "lengths"]
 
 @dataclass(frozen=True, eq=False)
 class ContributionShares:
-    """Source of |a_ij W_o^h v_j| / sum_k |a_ik W_o^h v_k|, computed row by row without a vector for each pair.
-
-    Of signed maps too: lengths have no sign.
+    """Source of |a_ij W_o^h v_j| / sum_k |a_ik W_o^h v_k|, of signed maps too: each key's vector is measured once.
 
     With a `unit`, the source of |a_ij W_o^h v_j| / unit, which can be compared between rows, heads and layers.
-
-    The length of a weight times a vector is the weight times its length: so each key's vector is measured once.
     """
 
     weights: Source

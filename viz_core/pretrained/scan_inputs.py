@@ -17,13 +17,7 @@ def scan_inputs(which: str, pictures: bool = False) -> tuple[str, ...]:
 
     Narrow texts are held-out sentences as the shipped models were trained on; broad ones are passages of this project's
     README, licence, guide and code, as they were when they were chosen. Narrow pictures are test pictures of
-    Fashion-MNIST; broad ones are drawn garments and scenes.
-
-    Args:
-        which: one of `SETS`.
-
-    Raises:
-        ValueError: if it is another.
+    Fashion-MNIST; broad ones are drawn garments and scenes. ValueError if `which` is not one of `SETS`.
     """
     if which not in SETS:
         raise ValueError(f"which: expected one of {', '.join(SETS)}, got {which!r}")

@@ -119,9 +119,6 @@ class ComputedMaps:
         """Some rows and columns of a map, exact or max-pooled, without ever holding the whole map.
 
         Args:
-            wanted: which map.
-            rows: tokens or words that query.
-            columns: tokens or words that are looked at.
             pool: so many rows and columns become one cell; a last smaller bunch is a cell too.
         """
         for layer, head in wanted.heads:

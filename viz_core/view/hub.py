@@ -81,10 +81,7 @@ def initial_state(groups: Sequence[MapGroup], run: HubRun) -> ViewState:
 
 
 def _within_sound(maps: Maps, num_keys: int) -> Maps:
-    """The maps without the silence that follows the sound, as keys and, of the encoder, as queries.
-
-    Weights stay normalised over all keys.
-    """
+    """The maps without the silence that follows the sound; weights stay normalised over all keys."""
     num_queries = num_keys if maps.id == "encoder-self" else len(maps.query_tokens)
     left = range(num_queries), range(num_keys)
     calls = tuple(AttentionCall(call.site, OneText(call.source, 0, *left)) for call in maps.calls)

@@ -25,11 +25,7 @@ class ViewHandle:
         inputs: tuple[str, str] = ("A", "B"),
         language: str = "en",
     ) -> None:
-        """
-        Args:
-            groups, second, inputs, language: as in `View`.
-            state: what is open at first; the first head unless given.
-        """
+        """`groups`, `second`, `inputs` and `language` are as in `View`; without a `state` the first head opens."""
         self.view = View(groups, view_words(language), second, inputs, language)
         self.state = state or ViewState(groups[0].id, 0, 0)
 

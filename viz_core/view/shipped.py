@@ -18,11 +18,7 @@ def token_names(grid: tuple[int, int], num_special: int) -> tuple[str, ...]:
 
 
 def picture_groups(found: Classification, labels: Mapping[str, str]) -> tuple[MapGroup, ...]:
-    """Self-attention of all layers, over the picture as the model saw it.
-
-    Args:
-        labels: names "self", "queries" and "keys".
-    """
+    """Self-attention of all layers, over the picture; `labels` names "self", "queries" and "keys"."""
     names = token_names(found.grid, found.num_special)
     pixels = np.asarray(found.prepared.seen.convert("RGB"))
     picture = MapPicture(pixels, found.grid, found.num_special)

@@ -86,10 +86,7 @@ def linear_attention(Q: Tokens, K: Tokens, V: Tokens) -> Tokens:
 
 
 def held(n: int, num_hiddens: int, num_heads: int) -> dict[str, int]:
-    """Numbers of a layer on n tokens: its parameters, keys and values, weights of all heads, and its longest path.
-
-    Counted by tensors that have a shape and no content, so that no length is too long.
-    """
+    """Numbers of a layer on n tokens, without their content: parameters, keys and values, weights, its longest path."""
     layer = MultiHeadAttention(num_hiddens, num_heads).to("meta")
     X = torch.empty(1, n, num_hiddens, device="meta")
     with torch.no_grad():
@@ -104,10 +101,7 @@ def held(n: int, num_hiddens: int, num_heads: int) -> dict[str, int]:
 
 
 def signal_strength(name: str, first: int, last: int, sizes: LayerSizes, num_layers: int) -> float:
-    """max |d output(last) / d input(first)| of a stack of real layers: exactly 0 where no path leads.
-
-    Layers have random parameters, so a path's gradient cancels with probability 0.
-    """
+    """max |d output(last) / d input(first)| of a stack of random layers: exactly 0 where no path leads."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         stack = nn.Sequential(*(build_layer(name, sizes, depth, causal=True) for depth in range(num_layers))).double()
@@ -118,10 +112,7 @@ def signal_strength(name: str, first: int, last: int, sizes: LayerSizes, num_lay
 
 @torch.no_grad()
 def shuffled_residual(layer: nn.Module, X: Float[Tensor, "n d"], order: Int[Tensor, " n"]) -> float:
-    """max |f(P X) - P f(X)| for the permutation P that puts token order[i] at place i.
-
-    Near 0 where the layer sees a set of tokens and not a sequence: shuffled words give shuffled outputs.
-    """
+    """max |f(P X) - P f(X)| for the permutation P that puts token order[i] at place i; near 0 for a layer on sets."""
     return float((layer(X[order][None])[0] - layer(X[None])[0, order]).abs().max())
 
 

@@ -28,10 +28,7 @@ def book_curve(x: Float[Tensor, " n"]) -> Float[Tensor, " n"]:
 
 
 def noisy_points(n: int = 40, noise: float = 1.0, seed: int = 0) -> tuple[Float[Tensor, " n"], Float[Tensor, " n"]]:
-    """n keys drawn evenly from [0, 5), in order, and y = f(x) + noise N(0, 1), in float64.
-
-    The places and the unit noise depend on n and the seed alone, so more noise moves each point further the same way.
-    """
+    """n keys drawn evenly from [0, 5), in order, and y = f(x) + noise N(0, 1); more noise moves each further alike."""
     generator = torch.Generator().manual_seed(seed)
     x = (SPAN * torch.rand(n, generator=generator, dtype=torch.float64)).sort().values
     return x, book_curve(x) + noise * torch.randn(n, generator=generator, dtype=torch.float64)
@@ -64,13 +61,9 @@ class WidthSearch(NamedTuple):
 
 
 def learn_width(x_train: Train, y_train: Train, kernel: Kernel, widths: Widths, steps: int = 24) -> WidthSearch:
-    """The width of smallest mean squared leave-one-out error: over a grid, then between its best point's neighbours.
+    """The width of smallest mean squared leave-one-out error: over a rising grid, then between its best's neighbours.
 
     The second part is a golden-section search in log width (Kiefer 1953).
-
-    Args:
-        kernel: at width 1.
-        widths: the grid, rising.
     """
 
     def error(width: float) -> float:
@@ -254,11 +247,7 @@ def kernel_curves(width: float, reach: float) -> tuple[Float[Tensor, " offsets"]
 
 
 def sum_error(fit: Fit, unguarded: bool = False) -> float:
-    """max |sum of a query's weights - 1| over the queries that reach a key.
-
-    Args:
-        unguarded: whether a narrow boxcar weighs all queries instead, dividing by 0 where it reaches no key.
-    """
+    """max |sum of a query's weights - 1| over the queries that reach a key; unguarded, of a narrow boxcar."""
     weights = unguarded_weights(fit.x_train, fit.x_val, NARROW) if unguarded else fit.weights[~fit.y_hat.isnan()]
     return float((weights.sum(dim=1) - 1).abs().max()) if len(weights) else 0.0
 

@@ -126,10 +126,7 @@ BATCH, NUM_STEPS = 4, 7
 
 @torch.no_grad()
 def decoder_shapes() -> dict[str, tuple[int, ...]]:
-    """Shapes of the decoder's logits and of what its state holds, for 4 sequences of 7 tokens from a vocabulary of 10.
-
-    "output" (batch, steps, vocabulary), "keys" (batch, steps, hiddens), "hidden" (batch, hiddens) of one layer.
-    """
+    """Shapes of the decoder's logits and of its state, for 4 sequences of 7 tokens from a vocabulary of 10."""
     sizes = VOCAB_SIZE, EMBED_SIZE, NUM_HIDDENS, NUM_LAYERS
     encoder, decoder = Seq2SeqEncoder(*sizes).eval(), Seq2SeqAttentionDecoder(*sizes).eval()
     X = torch.zeros(BATCH, NUM_STEPS, dtype=torch.long)

@@ -28,9 +28,7 @@ class Forms(NamedTuple):
 def all_forms(operator: LinearOperator, values: Float[Tensor, "n v"], broken: bool = False) -> Forms:
     """Return every form of a layer of one head, and how far they are apart, relative to the outputs' norm.
 
-    Args:
-        broken: whether the map leaves out the removal, which the recurrence keeps: it writes b v in place of
-            b (v - what the state returned).
+    If broken, the map leaves out the removal, which the recurrence keeps: b v in place of b (v - what was returned).
     """
     all_values = values[None, None]
     weights = (replace(operator, erases=False) if broken else operator).map()
@@ -114,11 +112,7 @@ class Stream(NamedTuple):
 
 
 def draw_stream(seed: int, orthogonal: bool = False) -> Stream:
-    """Return a random stream in float64.
-
-    Args:
-        orthogonal: whether the keys of different letters are orthogonal.
-    """
+    """Return a random stream in float64, with orthogonal keys if wanted."""
     draw = torch.Generator().manual_seed(seed)
     written = torch.randint(len(LETTERS), (TOKENS,), generator=draw).tolist()
     wanted = [written[int(torch.randint(t + 1, (1,), generator=draw))] for t in range(TOKENS)]

@@ -54,8 +54,7 @@ def multi_head_steps(layer: MultiHeadAttention, X: Float[Tensor, "batch n d"], c
     Q, K, V = W_q X, W_k X, W_v X, each cut into h heads of width w = d / h; head i is
     softmax(Q_i K_i^T / sqrt(w)) V_i; the heads side by side go through W_o.
 
-    Each step is computed from the one before, nothing from the layer's own call, so a wrong step cannot arrive at its
-    output: `walk_residual`. Softmax is two steps, exp(s - the row's largest) and the division by the row's sum.
+    Each step is computed from the one before, so a wrong step cannot arrive at the layer's output: `walk_residual`.
     """
     with record(values=True) as trace:
         layer(X, X, X, causal=causal)

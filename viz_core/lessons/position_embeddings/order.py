@@ -93,10 +93,7 @@ class LearnedTable(NamedTuple):
 
 
 def shipped_position_tables(folder: Path | None = None) -> list[LearnedTable]:
-    """The tables of all picture models that ship.
-
-    A checkpoint that cannot be read is left out; its own page reports the error.
-    """
+    """The tables of all picture models that ship, without those that cannot be read: their pages report the error."""
     root, found = folder or shipped.CHECKPOINTS, []
     for card in shipped.available(root):
         try:

@@ -31,10 +31,7 @@ def skew_of_left_padding(scores: Float[Tensor, "n offsets"]) -> Float[Tensor, "n
 def added_residuals(
     q: Float[Tensor, " d"], k: Float[Tensor, " d"], offsets: Tensor, base: float, shift: int = 1000
 ) -> tuple[float, float]:
-    """Max change of (q + p_m) . (k + p_n) when both positions grow by `shift`, and of |q| as p_m is added for each m.
-
-    q . p_n and k . p_m depend on where the two stand.
-    """
+    """Max change of (q + p_m) . (k + p_n) when both positions grow by `shift`, and of |q| as p_m is added."""
     reach = int(offsets.abs().max())
     table = sinusoidal_table(shift + 2 * reach + 1, len(q), base, dtype=torch.float64)
 
@@ -140,10 +137,7 @@ def _table(weight: Tensor, head: int) -> Float[Tensor, "offsets d"]:
 
 
 def column_major(terms: GridTerms) -> GridTerms:
-    """The terms where the column term is laid out column by column: a bug in AI Summer's article.
-
-    Tokens are laid out row by row, so on any grid with two rows and two columns the column term lands on other cells.
-    """
+    """The terms with the column term laid out column by column, not row by row: a bug in AI Summer's article."""
     height, width = terms.column_term.shape
     return terms._replace(column_term=terms.column_term.T.reshape(height, width))
 
@@ -189,11 +183,7 @@ def evenness_error(penalty: Float[Tensor, "heads n n"]) -> float:
 
 
 def bucket_errors(bidirectional: bool = True) -> int:
-    """How many of T5's 16 buckets of one direction begin at another distance than published.
-
-    Args:
-        bidirectional: False puts all 32 buckets in one direction, as in a decoder, where they begin elsewhere.
-    """
+    """How many of T5's 16 buckets of one direction begin at another distance than published."""
     nearest = {bucket: start for bucket, start, _ in t5_bucket_ranges(bidirectional)}
     return sum(nearest.get(bucket) != start for bucket, start in enumerate(PUBLISHED_BUCKETS))
 

@@ -25,9 +25,9 @@ class SharedLayer:
     drawn so that each scheme adds scores of about the same size, a standard deviation near 1.
     """
 
-    X: Float[Tensor, "n d"]  # (n, d) token vectors of about unit variance
+    X: Float[Tensor, "n d"]  # token vectors of about unit variance
     sizes: SchemeSizes  # n, d and the rest; n and d must be those of X
-    table: Float[Tensor, "n d"] | None = None  # (n, d) learned positions to use in place of random ones
+    table: Float[Tensor, "n d"] | None = None  # learned positions to use in place of random ones
     seed: int = 0
 
     def scores(self, scheme: SchemeEntry) -> Float[Tensor, "heads n n"]:

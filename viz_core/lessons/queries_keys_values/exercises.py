@@ -88,9 +88,7 @@ def ranks_while_learning(
 ) -> list[int]:
     """Rank of the clicked document, 1 for the first, before and after each step down the gradient of its loss.
 
-    Ties count against it: with the lowest score it ranks last.
-
-    (Dive into Deep Learning, section 11.1, exercise 3.)
+    Ties count against it (Dive into Deep Learning, section 11.1, exercise 3).
     """
     ranks = []
     for _ in range(steps + 1):

@@ -70,11 +70,7 @@ def exact_lookup(query: str, keys: Sequence[str]) -> list[int]:
 def approximate_lookup(
     query: str, keys: Sequence[str], max_edits: int, distance: Callable[[str, str], int] = edit_distance
 ) -> list[Found]:
-    """Every key at most so many edits away, nearest first; equally near ones by their whole length, then in order.
-
-    Args:
-        distance: `edit_distance` for whole keys, `beginning_distance` for their best beginning.
-    """
+    """Every key at most so many edits away, nearest first; equally near ones by their whole length, then in order."""
     found = [Found(place, distance(query, key)) for place, key in enumerate(keys)]
     within = [f for f in found if f.edits <= max_edits]
     return sorted(within, key=lambda f: (f.edits, edit_distance(query, keys[f.place]), f.place))
@@ -118,8 +114,7 @@ def top_lookup(query: str, keys: Sequence[str], most: int) -> list[tuple[int, fl
 def soft_lookup(queries: Sequence[str], keys: Sequence[str], temperature: float) -> Float[Tensor, "queries keys"]:
     """The weight of every key for every query: a_ij = softmax_j(q_i . k_j / temperature).
 
-    This is an attention call. Its values are the rows of the identity matrix, so that its outputs are the weights
-    themselves. A low temperature gives nearly all to the best key, a high one gives every key the same.
+    This is an attention call whose values are the rows of the identity matrix: its outputs are the weights themselves.
     """
     vectors = embed_words([*queries, *keys])
     q, k = vectors[: len(queries)], vectors[len(queries) :]
@@ -153,11 +148,7 @@ def first_weights(wanted: Mapping[str, str], keys: Sequence[str], temperature: f
 
 
 def identity_error(keys: Sequence[str], temperature: float, weigh: Weigh = soft_lookup) -> float:
-    """max |A - I| where A holds the weights of every key looked up among all keys.
-
-    0 where each key finds itself and nothing else. Two keys with the same letters in the same pairs
-    share their weight at any temperature, and the error is at least 1/2.
-    """
+    """max |A - I| where A holds the weights of every key looked up among all keys; at least 1/2 for equal keys."""
     weights = weigh(keys, keys, temperature)
     return float((weights - torch.eye(len(keys), dtype=weights.dtype)).abs().max())
 

@@ -29,10 +29,7 @@ def dot_products(d: int, count: int, seed: int = 0) -> Float[Tensor, " count"]:
 def query_scores(
     d: int, num_queries: int, num_keys: int, seed: int = 0
 ) -> tuple[Float[Tensor, "queries keys"], Float[Tensor, "queries keys d"]]:
-    """q . k of random queries, each with keys of its own, and these keys: all entries are drawn from N(0, 1).
-
-    The scores in a row share their query, and their variance is |q|^2: d on average, with a wide spread for a small d.
-    """
+    """q . k of random queries, each with keys of its own, and these keys: all entries are drawn from N(0, 1)."""
     generator = torch.Generator().manual_seed(seed)
     queries = torch.randn(num_queries, 1, d, generator=generator)
     keys = torch.randn(num_queries, num_keys, d, generator=generator)

@@ -162,10 +162,7 @@ def through_the_layers(translator: Translator, translation: Translation) -> Lens
 
 @torch.inference_mode()
 def split_of_the_logits(translator: Translator, translation: Translation) -> LogitSplit:
-    """Split the logit of each written token, minus its rival's, over input, heads, feed-forward nets and biases.
-
-    What raises both logits alike decides nothing between the two words.
-    """
+    """Split the logit of each written token, minus its rival's, over input, heads, feed-forward nets and biases."""
     model = translator.model
     source, target, lengths = translator.teacher_forced(translation.source_ids, translation.target_ids)
     wanted = torch.tensor([translation.target_ids], device=target.device)

@@ -61,8 +61,7 @@ def mark_by_layer(
 ) -> MarkByLayer:
     """The share of one key, such as the end mark, in every layer with attention of this site's kind.
 
-    Args:
-        as_long: as if the vectors of all keys were of one length: then a share is a weight.
+    `as_long` is as if the vectors of all keys were of one length: then a share is a weight.
     """
     trace = _recorded(translator, translation)
     kind = trace[site].stack, trace[site].kind
@@ -111,10 +110,7 @@ def position_wise_error(encoder: TransformerEncoder, num_positions: int = 8) -> 
 
 @torch.inference_mode()
 def encoder_walk(translator: Translator, translation: Translation) -> tuple[tuple[Step, ...], dict[str, float]]:
-    """Every step of the encoder for this sentence, and residuals against the encoder's own output.
-
-    "walk": the last step against the encoder's own output; "twin": one vector at several positions.
-    """
+    """Every step of the encoder, and residuals: "walk" of its own output, "twin" of one vector at several positions."""
     encoder = translator.model.encoder
     source = torch.tensor([translation.source_ids], device=translator.device)
     steps = encoder_steps(encoder, source)

@@ -39,10 +39,7 @@ def unpatchify(patches: Vectors, grid: Size, patch_size: Size) -> Pictures:
 
 
 def shuffle_patches(X: Pictures, patch_size: Size, order: Order) -> Pictures:
-    """The picture with its patches in another order: place i shows patch order[i].
-
-    A model without positions cannot tell it from the picture itself.
-    """
+    """The picture with its patches in another order: place i shows patch order[i]."""
     grid = count_patches((X.shape[-2], X.shape[-1]), patch_size)
     patches = patchify(X, patch_size)
     return unpatchify(patches[:, order.to(X.device)], grid, patch_size)
@@ -51,11 +48,7 @@ def shuffle_patches(X: Pictures, patch_size: Size, order: Order) -> Pictures:
 def position_similarity(
     pos_embedding: Float[Tensor, "1 tokens d"], grid: Size, num_special: int = 1
 ) -> Float[Tensor, "rows columns rows columns"]:
-    """Cosine similarity of each patch's position embedding with every other's: -1 to 1.
-
-    Entry (r, c) is a map over the grid: how alike the position of row r and column c is to each
-    (Dosovitskiy 2021, figure 7, centre).
-    """
+    """Cosine similarity of each patch's position embedding with every other's (Dosovitskiy 2021, figure 7, centre)."""
     if pos_embedding.shape[1] != num_special + grid[0] * grid[1]:
         expected = f"{num_special} + {grid[0]} x {grid[1]}"
         raise ValueError(f"pos_embedding: expected {expected} positions, got {pos_embedding.shape[1]}")
@@ -138,11 +131,7 @@ def permutation_test(
     patch_size: Size,
     order: Order,
 ) -> PermutationTest:
-    """Classify a picture and its shuffled version, with and without positions.
-
-    Args:
-        predict: (pictures, whether with positions) to the probabilities (pictures, classes).
-    """
+    """Classify a picture and its shuffled version; `predict` takes pictures, and whether with positions."""
     both = torch.cat((X, shuffle_patches(X, patch_size, order)))
     seen, bag = predict(both, True), predict(both, False)
     return PermutationTest(seen[0], seen[1], bag[0], bag[1])
