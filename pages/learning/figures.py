@@ -14,11 +14,11 @@ from plotly.colors import hex_to_rgb
 from plotly.subplots import make_subplots
 from torch import Tensor
 
-from ui.blocks.figures import token_heatmap, token_ticks
+from ui.blocks.figures import token_heatmap
 from ui.text.head_names import head_number, head_place, layer_place
 from ui.text.words import load_words
 from ui.widgets.chart import named_parts
-from ui.widgets.figure_style import ACCENT, CATEGORIES, WEIGHTS_SCALE, Labels, lay_out
+from ui.widgets.figure_style import ACCENT, CATEGORIES, WEIGHTS_SCALE, Labels, lay_out, token_ticks
 from viz_core.tasks.film import Film
 
 

@@ -12,7 +12,6 @@ from PIL import Image
 from plotly.subplots import make_subplots
 from torch import Tensor
 
-from ui.blocks.figures import token_ticks
 from ui.blocks.over_picture import heatmap_over, lay_under
 from ui.text.head_names import head_place
 from ui.widgets.figure_style import (
@@ -24,6 +23,7 @@ from ui.widgets.figure_style import (
     escape_labels,
     lay_out,
     mark_on_log_axis,
+    token_ticks,
 )
 from ui.widgets.heatmap import Heatmap, signed_heatmap, to_pixels
 from viz_core.hub import HubRun, PatchGrid

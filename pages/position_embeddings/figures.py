@@ -11,9 +11,9 @@ from jaxtyping import Float, Int
 from plotly.subplots import make_subplots
 
 from pages.position_embeddings.tokens import TokenInputs
-from ui.blocks.figures import scale_of, token_heatmap, token_ticks
+from ui.blocks.figures import scale_of, token_heatmap
 from ui.chapter.chapter import Chapter
-from ui.widgets.figure_style import CATEGORIES, KEYS, QUERIES, SIGNED_SCALE, Labels, lay_out
+from ui.widgets.figure_style import CATEGORIES, KEYS, QUERIES, SIGNED_SCALE, Labels, lay_out, token_ticks
 from viz_core.lessons.position_embeddings.scheme_parts import STAGES, GridTerms, offsets_of, skew_stages
 from viz_core.positional import angular_frequencies
 

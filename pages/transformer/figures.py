@@ -8,7 +8,6 @@ import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Float
 
-from ui.blocks.figures import token_ticks
 from ui.widgets.figure_style import (
     ACCENT,
     CATEGORIES,
@@ -19,6 +18,7 @@ from ui.widgets.figure_style import (
     Labels,
     lay_out,
     log_ticks,
+    token_ticks,
 )
 from viz_core.models.anatomy import Step, mean_norms
 

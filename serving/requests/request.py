@@ -33,16 +33,43 @@ class PayloadMissingError(Exception):
 
 
 @dataclass(frozen=True)
-class Picture:
-    """A picture, identified by its digest: an image, or a visitor's file that only a limited process decodes."""
+class Media:
+    """What a request carries beside its text, identified by its digest: two with one digest are equal."""
 
     digest: str
-    content: Image.Image | bytes | None = field(compare=False, repr=False)
+    content: Any = field(compare=False, repr=False)
 
     @property
-    def without_payload(self) -> Picture:
-        """The digest alone, which is equal to the picture."""
-        return Picture(self.digest, None)
+    def without_payload(self) -> Self:
+        """The digest alone, which is equal to the whole."""
+        return replace(self, content=None)
+
+    def payload(self) -> Any:
+        """Return the content.
+
+        Raises:
+            PayloadMissingError: if only its digest is here.
+        """
+        if self.content is None:
+            raise PayloadMissingError(self.digest)
+        return self.content
+
+
+def _embedded(file: bytes) -> str:
+    return f"b64decode('{base64.b64encode(file).decode('ascii')}')"
+
+
+def _opened(variable: str, opener: str, module: str, file: bytes, name: str) -> RunSource:
+    """Return code that opens a file, which is embedded in the code if it is small, else read by its name."""
+    opening = f"from {module} import {opener}\n\n{variable} = {opener}"
+    if len(file) > MAX_CARRIED:
+        need: Any = name.partition(".")[0]
+        return RunSource(f"from pathlib import Path\n\n{opening}(Path('{name}').read_bytes())", (need,))
+    return RunSource(f"from base64 import b64decode\n\n{opening}({_embedded(file)})")
+
+
+class Picture(Media):
+    """A picture: an image, or a visitor's file (bytes) that only a limited process decodes."""
 
     def open(self) -> Image.Image:
         """Return the image.
@@ -51,9 +78,8 @@ class Picture:
             PayloadMissingError: if only its digest is here.
             PictureError: if the file cannot be decoded.
         """
-        if self.content is None:
-            raise PayloadMissingError(self.digest)
-        return decode_picture(self.content) if isinstance(self.content, bytes) else self.content
+        content: Image.Image | bytes = self.payload()
+        return decode_picture(content) if isinstance(content, bytes) else content
 
     def run_source(self) -> RunSource:
         """Return code that opens the picture as `image`; small pictures are embedded in the code.
@@ -61,20 +87,12 @@ class Picture:
         Raises:
             PayloadMissingError: if only its digest is here.
         """
-        opening = "from viz_core.images.open_image import open_picture\n\n"
-        file = self._file()
-        if len(file) > MAX_CARRIED:
-            read = "from pathlib import Path\n\n" + opening + "image = open_picture(Path('picture.png').read_bytes())"
-            return RunSource(read, ("picture",))
-        written = base64.b64encode(file).decode("ascii")
-        return RunSource(f"from base64 import b64decode\n\n{opening}image = open_picture(b64decode('{written}'))")
-
-    def _file(self) -> bytes:
-        if isinstance(self.content, bytes):
-            return self.content
-        file = BytesIO()
-        as_rgb(self.open()).save(file, "PNG")
-        return file.getvalue()
+        content: Image.Image | bytes = self.payload()
+        if not isinstance(content, bytes):
+            file = BytesIO()
+            as_rgb(content).save(file, "PNG")
+            content = file.getvalue()
+        return _opened("image", "open_picture", "viz_core.images.open_image", content, "picture.png")
 
 
 class RunRequest(ABC, Generic[Model, Run]):
@@ -136,17 +154,8 @@ TONES = "sample tones"
 """The digest of the drawn sound."""
 
 
-@dataclass(frozen=True)
-class SoundInput:
-    """A sound, identified by its digest."""
-
-    digest: str
-    sound: Sound | None = field(compare=False, repr=False)
-
-    @property
-    def without_payload(self) -> SoundInput:
-        """The digest alone, which is equal to the sound."""
-        return SoundInput(self.digest, None)
+class SoundInput(Media):
+    """A sound."""
 
     def open(self) -> Sound:
         """Return the sound.
@@ -154,9 +163,8 @@ class SoundInput:
         Raises:
             PayloadMissingError: if only its digest is here.
         """
-        if self.sound is None:
-            raise PayloadMissingError(self.digest)
-        return self.sound
+        sound: Sound = self.payload()
+        return sound
 
     def run_source(self) -> RunSource:
         """Return code that opens the sound as `sound`; short sounds are embedded in the code.
@@ -166,26 +174,11 @@ class SoundInput:
         """
         if self.digest == TONES:
             return RunSource("from viz_core.sounds.sound import tone_sequence\n\nsound = tone_sequence()")
-        opening = "from viz_core.sounds.open_sound import open_sound\n\n"
-        file = self.open().wav()
-        if len(file) > MAX_CARRIED:
-            read = "from pathlib import Path\n\n" + opening + "sound = open_sound(Path('sound.wav').read_bytes())"
-            return RunSource(read, ("sound",))
-        written = base64.b64encode(file).decode("ascii")
-        return RunSource(f"from base64 import b64decode\n\n{opening}sound = open_sound(b64decode('{written}'))")
+        return _opened("sound", "open_sound", "viz_core.sounds.open_sound", self.open().wav(), "sound.wav")
 
 
-@dataclass(frozen=True)
-class VideoInput:
-    """A video, identified by its digest: an animation, or several pictures as frames."""
-
-    digest: str
-    files: tuple[bytes, ...] | None = field(compare=False, repr=False)
-
-    @property
-    def without_payload(self) -> VideoInput:
-        """The digest alone, which is equal to the video."""
-        return VideoInput(self.digest, None)
+class VideoInput(Media):
+    """A video: the file of an animation, or those of several pictures as frames."""
 
     def open(self) -> Video:
         """Return the video.
@@ -194,7 +187,7 @@ class VideoInput:
             PayloadMissingError: if only its digest is here.
             PictureError: if it cannot be decoded.
         """
-        return decode_video(self._files())
+        return decode_video(self.payload())
 
     def run_source(self) -> RunSource:
         """Return code that opens the video as `video`; short ones are embedded in the code.
@@ -202,21 +195,16 @@ class VideoInput:
         Raises:
             PayloadMissingError: if only its digest is here.
         """
-        opening, files = "from viz_core.images.video import open_video\n\n", self._files()
+        files: tuple[bytes, ...] = self.payload()
         if sum(map(len, files)) > MAX_CARRIED:
-            opening = "from pathlib import Path\n\nfrom viz_core.images.video import open_video, order_of_names\n\n"
             read = (
+                "from pathlib import Path\n\nfrom viz_core.images.video import open_video, order_of_names\n\n"
                 "paths = sorted(Path('video').iterdir(), key=lambda path: order_of_names(path.name))\n"
                 "video = open_video([path.read_bytes() for path in paths])"
             )
-            return RunSource(f"{opening}{read}", ("video",))
-        written = ", ".join(f"b64decode('{base64.b64encode(file).decode('ascii')}')" for file in files)
-        return RunSource(f"from base64 import b64decode\n\n{opening}video = open_video([{written}])")
-
-    def _files(self) -> tuple[bytes, ...]:
-        if self.files is None:
-            raise PayloadMissingError(self.digest)
-        return self.files
+            return RunSource(read, ("video",))
+        opening = "from base64 import b64decode\n\nfrom viz_core.images.video import open_video\n\n"
+        return RunSource(f"{opening}video = open_video([{', '.join(map(_embedded, files))}])")
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Concatenate
+from typing import Any
 
 from jaxtyping import Float
 from torch import Tensor
@@ -14,7 +14,7 @@ from torch import Tensor
 from serving.compute.cache import MISSING, LRUCache
 from serving.requests.models import ModelSpec, Progress
 from serving.requests.request import PayloadMissingError, RunRequest, run_key
-from serving.runners.runner import Answer, Arguments, LocalRunner, Model, Run, check_picklable
+from serving.runners.runner import LocalRunner, Model, Run, Runner
 from viz_core.trace import Trace
 from viz_core.view.map_group import MapGroup
 from viz_core.view.requests import LayerPicture, Part, PartError, WeightsRequest
@@ -120,7 +120,7 @@ Execute = Callable[..., Any]
 """(name of a method of `ModelServer` or "outline", model or request, arguments) -> its result."""
 
 
-class RemoteRunner:
+class RemoteRunner(Runner):
     """A `Runner` of models in other processes. A picture or sound is sent only if the receiver does not have it.
 
     Args:
@@ -129,29 +129,14 @@ class RemoteRunner:
     """
 
     def __init__(self, execute: Execute, cache: LRUCache) -> None:
-        self._execute, self._cache = execute, cache
+        super().__init__(cache)
+        self._execute = execute
 
     def load(self, model: ModelSpec[Any], progress: Progress | None = None) -> None:  # noqa: ARG002  # not reported from there
         self._execute("load", model)
 
     def warm(self, request: RunRequest[Any, Any]) -> None:
         self._execute("warm", request)
-
-    def evaluate_model(
-        self,
-        model: ModelSpec[Model],
-        function: Callable[Concatenate[Model, Arguments], Answer],
-        /,
-        *args: Arguments.args,
-        **kwargs: Arguments.kwargs,
-    ) -> Answer:
-        check_picklable(function)
-        answer: Answer = self._execute("evaluate_model", model, function, *args, **kwargs)
-        return answer
-
-    def find(self, request: RunRequest[Model, Run]) -> Run | None:
-        found: Run | None = self._cache.get(run_key(request), None)
-        return found
 
     def run(self, request: RunRequest[Model, Run]) -> Run:
         found = self.find(request)
@@ -161,21 +146,14 @@ class RemoteRunner:
             return run
         return found
 
-    def evaluate(
-        self,
-        request: RunRequest[Model, Run],
-        function: Callable[Concatenate[Model, Run, Arguments], Answer],
-        /,
-        *args: Arguments.args,
-        **kwargs: Arguments.kwargs,
-    ) -> Answer:
-        check_picklable(function)
-        answer: Answer = self._fetch("evaluate", request, function, *args, **kwargs)
-        return answer
-
     def groups(self, request: RunRequest[Any, Any], labels: Mapping[str, str]) -> tuple[MapGroup, ...]:
         groups = request.groups(self.run(request), labels)
         return tuple(replace(group, source=RemoteMaps(self._fetch, request, group.id)) for group in groups)
+
+    def _apply(self, subject: ModelSpec[Any] | RunRequest[Any, Any], /, *args: Any, **kwargs: Any) -> Any:
+        if isinstance(subject, ModelSpec):
+            return self._execute("evaluate_model", subject, *args, **kwargs)
+        return self._fetch("evaluate", subject, *args, **kwargs)
 
     def _fetch(self, method: str, request: RunRequest[Any, Any], *args: Any, **kwargs: Any) -> Any:
         try:

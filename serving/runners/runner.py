@@ -8,9 +8,10 @@ are evaluated there are at the top level of a module. Only runners cache runs.
 from __future__ import annotations
 
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from functools import reduce
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from serving.compute.cache import MISSING, LRUCache
 from serving.requests.models import ModelSpec, Progress
@@ -23,24 +24,48 @@ Answer = TypeVar("Answer")
 Arguments = ParamSpec("Arguments")
 
 
-class Runner(Protocol):
-    """Runs models."""
+class Runner(ABC):
+    """Runs models.
 
+    Args:
+        cache: of runs.
+    """
+
+    def __init__(self, cache: LRUCache) -> None:
+        self._cache = cache
+
+    @abstractmethod
     def load(self, model: ModelSpec[Any], progress: Progress | None = None) -> None:
         """Load a model, which may take long. The other methods load it as well.
 
         Raises:
             ValueError: if there is no such model, or it cannot be loaded or run; the message is for a person.
         """
-        ...
 
+    @abstractmethod
     def warm(self, request: RunRequest[Any, Any]) -> None:
         """Run a request in every process that may get it, so that later runs are faster.
 
         Raises:
             ValueError: if there is no such model, or it cannot take this input.
         """
-        ...
+
+    def find(self, request: RunRequest[Model, Run]) -> Run | None:
+        """Return the cached run of a request, or None."""
+        found: Run | None = self._cache.get(run_key(request), None)
+        return found
+
+    @abstractmethod
+    def run(self, request: RunRequest[Model, Run]) -> Run:
+        """Return the run of a request. A trace in another process fetches its weights when they are needed.
+
+        Raises:
+            ValueError: if there is no such model, or it cannot take this input; the message is for a person.
+        """
+
+    @abstractmethod
+    def groups(self, request: RunRequest[Any, Any], labels: Mapping[str, str]) -> tuple[MapGroup, ...]:
+        """Return the maps of a run, grouped for the attention view."""
 
     def evaluate_model(
         self,
@@ -55,19 +80,9 @@ class Runner(Protocol):
         Raises:
             ValueError: if the function cannot be sent to another process, such as a lambda.
         """
-        ...
-
-    def find(self, request: RunRequest[Model, Run]) -> Run | None:
-        """Return the cached run of a request, or None."""
-        ...
-
-    def run(self, request: RunRequest[Model, Run]) -> Run:
-        """Return the run of a request. A trace in another process fetches its weights when they are needed.
-
-        Raises:
-            ValueError: if there is no such model, or it cannot take this input; the message is for a person.
-        """
-        ...
+        check_picklable(function)
+        answer: Answer = self._apply(model, function, *args, **kwargs)
+        return answer
 
     def evaluate(
         self,
@@ -82,11 +97,13 @@ class Runner(Protocol):
         Raises:
             ValueError: if the function cannot be sent to another process, such as a lambda.
         """
-        ...
+        check_picklable(function)
+        answer: Answer = self._apply(request, function, *args, **kwargs)
+        return answer
 
-    def groups(self, request: RunRequest[Any, Any], labels: Mapping[str, str]) -> tuple[MapGroup, ...]:
-        """Return the maps of a run, grouped for the attention view."""
-        ...
+    @abstractmethod
+    def _apply(self, subject: ModelSpec[Any] | RunRequest[Any, Any], /, *args: Any, **kwargs: Any) -> Any:
+        """Call a function of a model, or of a model and its run, beside the model."""
 
 
 def check_picklable(function: Callable[..., Any]) -> None:
@@ -103,7 +120,7 @@ def check_picklable(function: Callable[..., Any]) -> None:
         raise ValueError(f"function: expected one at the top level of a module, got {name or function!r}")
 
 
-class LocalRunner:
+class LocalRunner(Runner):
     """A `Runner` of models in this process.
 
     Args:
@@ -112,28 +129,14 @@ class LocalRunner:
     """
 
     def __init__(self, load: Callable[..., Any], cache: LRUCache) -> None:
-        self._load, self._cache = load, cache
+        super().__init__(cache)
+        self._load = load
 
     def load(self, model: ModelSpec[Any], progress: Progress | None = None) -> None:
         self._load(model, progress)
 
     def warm(self, request: RunRequest[Any, Any]) -> None:
         self.run(request)
-
-    def evaluate_model(
-        self,
-        model: ModelSpec[Model],
-        function: Callable[Concatenate[Model, Arguments], Answer],
-        /,
-        *args: Arguments.args,
-        **kwargs: Arguments.kwargs,
-    ) -> Answer:
-        check_picklable(function)
-        return function(self._load(model), *args, **kwargs)
-
-    def find(self, request: RunRequest[Model, Run]) -> Run | None:
-        found: Run | None = self._cache.get(run_key(request), None)
-        return found
 
     def run(self, request: RunRequest[Model, Run]) -> Run:
         found = self.run_all([request])[0]
@@ -160,16 +163,11 @@ class LocalRunner:
                 found[one] = run
         return [found[one] for one in requests]
 
-    def evaluate(
-        self,
-        request: RunRequest[Model, Run],
-        function: Callable[Concatenate[Model, Run, Arguments], Answer],
-        /,
-        *args: Arguments.args,
-        **kwargs: Arguments.kwargs,
-    ) -> Answer:
-        check_picklable(function)
-        return function(self._load(request.model), self.run(request), *args, **kwargs)
-
     def groups(self, request: RunRequest[Any, Any], labels: Mapping[str, str]) -> tuple[MapGroup, ...]:
         return request.groups(self.run(request), labels)
+
+    def _apply(self, subject: ModelSpec[Any] | RunRequest[Any, Any], /, *args: Any, **kwargs: Any) -> Any:
+        function, *others = args
+        if isinstance(subject, ModelSpec):
+            return function(self._load(subject), *others, **kwargs)
+        return function(self._load(subject.model), self.run(subject), *others, **kwargs)

@@ -96,7 +96,7 @@ export function drawTable(host, markup, language, map) {
   const exact = { kind: "sinusoid", offset: sections.add(map.frequencies) };
   const header = {
     rows: map.rows, columns: map.columns, low: -1, high: 1, pixels, exact, language, colours: SIGNED, words: map.words, parts: {},
-    row_title: map.rowTitle, column_title: map.columnTitle, row_labels: null, digits: 6, square: false,
+    row_title: map.rowTitle, column_title: map.columnTitle, digits: 6, square: false,
   };
   showHeatmap({ data: frame(header, sections), parentElement: host.shadowRoot });
 }

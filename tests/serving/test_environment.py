@@ -14,23 +14,15 @@ from serving.environment import NONE, profile, replace_unusable_home, usable_cor
 from serving.settings import MAX_WORKERS, Settings, affordable_workers, hosted_settings
 
 
-@pytest.mark.parametrize("home", ["/dev/null", "/dev/null/below", "/" + "x" * 5000], ids=["a file", "below", "long"])
+@pytest.mark.parametrize("home", ["/dev/null", "/dev/null/below", "/" + "x" * 5000, "unreadable secrets"])
 def test_a_home_that_cannot_be_is_left(
-    home: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    home: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setenv("HOME", home)
+    (tmp_path / ".streamlit" / "secrets.toml").mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(tmp_path) if home == "unreadable secrets" else home)
     replace_unusable_home()
     assert os.environ["HOME"] == NONE
     assert "HOME: expected a readable folder" in caplog.text
-
-
-def test_secrets_that_nobody_can_read_are_no_reason_to_answer_nobody(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path))
-    (tmp_path / ".streamlit" / "secrets.toml").mkdir(parents=True)
-    replace_unusable_home()
-    assert os.environ["HOME"] == NONE
 
 
 @pytest.mark.parametrize("home", ["", ".", "/proc/nowhere", "nonsense"])
@@ -44,27 +36,19 @@ def test_a_home_without_secrets_stays(home: str, tmp_path: Path, monkeypatch: py
 DEVELOPMENT = Path(__file__).resolve().parents[2] / ".streamlit" / "config.toml"
 
 
-def test_streamlit_knows_every_option() -> None:
-    assert profile({})
-    assert set(profile({})) <= set(config._config_options_template)
-
-
 def test_strangers_see_no_details_and_send_little() -> None:
+    """With app.py, which a platform starts by itself, config.toml alone is read."""
     options = profile({})
-    assert options["client.showErrorDetails"] == "none"
-    assert options["client.toolbarMode"] == "viewer"
-    assert options["server.fileWatcherType"] == "none"
-    assert options["server.enableXsrfProtection"] is True
-    assert options["server.enableCORS"] is True
+    assert options
+    assert set(options) <= set(config._config_options_template)
+    wanted = {"client.showErrorDetails": "none", "client.toolbarMode": "viewer", "server.fileWatcherType": "none"}
+    wanted |= {"server.enableXsrfProtection": True, "server.enableCORS": True}
+    assert {name: options[name] for name in wanted} == wanted
     assert options["server.maxUploadSize"] <= 10
     assert options["server.maxMessageSize"] <= 20
-
-
-def test_development_hides_details_too() -> None:
-    """A platform that starts app.py by itself reads config.toml alone."""
-    options = tomllib.loads(DEVELOPMENT.read_text(encoding="utf-8"))
-    assert options["client"]["showErrorDetails"] == "none"
-    assert options["server"]["maxUploadSize"] <= 10
+    alone = tomllib.loads(DEVELOPMENT.read_text(encoding="utf-8"))
+    assert alone["client"]["showErrorDetails"] == "none"
+    assert alone["server"]["maxUploadSize"] <= 10
 
 
 def test_the_environment_comes_first() -> None:
@@ -90,19 +74,18 @@ def test_the_environment_comes_first() -> None:
         ("server.headless", "maybe", "true or false"),
         ("server.headless", "1", "true or false"),
         ("client.width", "nine", "a number"),
+        ("server.headless", "False", ""),
+        ("client.width", "3", ""),
+        ("x.path", "3", ""),
     ],
 )
 def test_what_streamlit_cannot_take_is_refused_at_the_start_by_name(name: str, value: str, needed: str) -> None:
-    kinds = {"server.port": int, "server.headless": bool, "client.width": float}
-    with pytest.raises(SystemExit, match=f"^STREAMLIT_IT: expected {needed}, got "):
-        profile({name: "STREAMLIT_IT"}, {"STREAMLIT_IT": value}, kinds)
-
-
-@pytest.mark.parametrize(("name", "value"), [("server.headless", "False"), ("client.width", "3"), ("x.path", "3")])
-def test_what_it_can_take_passes(name: str, value: str) -> None:
-    kinds = {"server.headless": bool, "client.width": float, "x.path": str}
-    found = profile({name: "STREAMLIT_IT"}, {"STREAMLIT_IT": value}, kinds)
-    assert found[name] == {"False": False, "3": 3}[value]
+    kinds = {"server.port": int, "server.headless": bool, "client.width": float, "x.path": str}
+    if needed:
+        with pytest.raises(SystemExit, match=f"^STREAMLIT_IT: expected {needed}, got "):
+            profile({name: "STREAMLIT_IT"}, {"STREAMLIT_IT": value}, kinds)
+    else:
+        assert profile({name: "STREAMLIT_IT"}, {"STREAMLIT_IT": value}, kinds)[name] == {"False": False, "3": 3}[value]
     assert profile({name: "STREAMLIT_IT"}, {"STREAMLIT_IT": ""}, kinds) == profile({}), "empty is as good as none"
 
 
@@ -153,13 +136,7 @@ def test_a_limit_of_memory_counts(tmp_path: Path, name: str, limit: str, memory:
 def test_workers_fit_into_the_memory(monkeypatch: pytest.MonkeyPatch, memory: int, workers: int) -> None:
     monkeypatch.setattr(settings, "usable_memory", lambda: memory)
     monkeypatch.setattr(settings, "usable_cores", lambda: 8)
-    assert affordable_workers() == workers
-    assert Settings(hosted=True).workers == workers
-    assert Settings().workers == 0
-
-
-def test_workers_that_cannot_fit_do_not_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(settings, "usable_memory", lambda: 4 * GB)
+    assert (affordable_workers(), Settings(hosted=True).workers, Settings().workers) == (workers, workers, 0)
     monkeypatch.setenv("ATLAS_HOSTED", "1")
     monkeypatch.setenv("ATLAS_WORKERS", "200")
     with pytest.raises(SystemExit, match="200 workers need about 141,024 MB"):

@@ -38,15 +38,15 @@ def fail() -> None:
     raise ValueError(f"cannot read {SECRET}")
 
 
-def test_an_event_is_an_object_on_a_line(stream: io.StringIO) -> None:
+@pytest.mark.attack("logs")
+def test_anyones_record_is_an_object_on_a_line_that_names_no_session(stream: io.StringIO) -> None:
     log.warning("ready", seconds=3.5)
-    (line,) = lines(stream)
-    assert (line["event"], line["seconds"], line["level"], line["logger"]) == ("ready", 3.5, "WARNING", "atlas")
-
-
-def test_anyones_records_are_written_so(stream: io.StringIO) -> None:
-    logging.getLogger("some.library").error("port %d is\ntaken", 80)
-    assert [line["event"] for line in lines(stream)] == ["port 80 is\ntaken"]
+    session = "00000000-0000-4000-8000-00000000beef"
+    for message, value in (("port %d is\ntaken", 80), ("%d words", "many"), ("Session %s is connected!", session)):
+        logging.getLogger("some.library").error(message, value)
+    first, *others = lines(stream)
+    assert (first["event"], first["seconds"], first["level"], first["logger"]) == ("ready", 3.5, "WARNING", "atlas")
+    assert [line["event"] for line in others] == ["port 80 is\ntaken", "%d words", "Session (id) is connected!"]
 
 
 @pytest.mark.attack("logs")
@@ -56,33 +56,13 @@ def test_an_error_is_told_by_type_and_place_alone(stream: io.StringIO) -> None:
     except ValueError as error:
         logging.getLogger("some.page").error("Uncaught app execution", exc_info=error)
         logging.getLogger("any").exception("it failed: %s", error)
+        first, second = where(error).split(" < ")[1:3]
+        assert int(first.split(":")[1]) < int(second.split(":")[1]), "the innermost place first"
     written = lines(stream)
     assert len(written) == 2
     assert SECRET not in stream.getvalue()
     for line in written:
         assert str(line["error"]).startswith("ValueError < tests/serving/test_logs.py:")
-
-
-def test_where_names_the_innermost_place_first() -> None:
-    with pytest.raises(ValueError, match="cannot read") as caught:
-        fail()
-    first, second = where(caught.value).split(" < ")[1:3]
-    assert first.startswith("tests/serving/test_logs.py:")
-    assert int(first.split(":")[1]) < int(second.split(":")[1])
-    assert SECRET not in where(caught.value)
-
-
-@pytest.mark.attack("logs")
-def test_a_record_that_cannot_be_put_together_is_told_anyhow(stream: io.StringIO) -> None:
-    logging.getLogger("any").warning("%d words", "many")
-    assert [line["event"] for line in lines(stream)] == ["%d words"]
-
-
-@pytest.mark.attack("logs")
-def test_no_session_is_named(stream: io.StringIO) -> None:
-    session = "00000000-0000-4000-8000-00000000beef"
-    logging.getLogger("any").warning("Session with id %s is already connected!", session)
-    assert [line["event"] for line in lines(stream)] == ["Session with id (id) is already connected!"]
 
 
 @pytest.mark.attack("logs")

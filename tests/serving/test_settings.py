@@ -20,16 +20,14 @@ def bare(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name)
 
 
-def test_at_home_anything_goes() -> None:
+@pytest.mark.parametrize(("name", "value"), [("ATLAS_HOSTED", "1"), ("ATLAS_MODELS", "bert")])
+def test_at_home_anything_goes_and_strangers_have_limits(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
     at_home = settings()
     assert not at_home.restricted
     assert (at_home.max_tokens, at_home.max_characters, at_home.model_memory) == (None, None, None)
-    assert at_home.picture_limits == (10 * 2**20, 40_000_000)
-    assert at_home.sound_limits == (10 * 2**20, 30)
-
-
-@pytest.mark.parametrize(("name", "value"), [("ATLAS_HOSTED", "1"), ("ATLAS_MODELS", "bert")])
-def test_strangers_have_limits(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
+    assert (at_home.picture_limits, at_home.sound_limits) == ((10 * 2**20, 40_000_000), (10 * 2**20, 30))
     monkeypatch.setenv(name, value)
     hosted = settings()
     assert hosted.restricted
@@ -79,23 +77,16 @@ def test_what_takes_a_limit_away_is_refused_by_name(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.attack("settings")
-@pytest.mark.parametrize("value", [None, "", " ", "1", "true", "YES"])
-def test_a_public_server_is_hosted(monkeypatch: pytest.MonkeyPatch, value: str | None) -> None:
-    monkeypatch.setenv("ATLAS_HOSTED", "")  # given back after the test
+@pytest.mark.parametrize("value", [None, "", " ", "1", "true", "YES", "0", "false", "off", "maybe", "2"])
+def test_a_public_server_is_hosted_or_does_not_start(monkeypatch: pytest.MonkeyPatch, value: str | None) -> None:
+    monkeypatch.setenv("ATLAS_HOSTED", value or "")  # given back after the test
     if value is None:
         monkeypatch.delenv("ATLAS_HOSTED")
+    if value in (None, "", " ", "1", "true", "YES"):
+        assert hosted_settings().hosted
     else:
-        monkeypatch.setenv("ATLAS_HOSTED", value)
-    assert hosted_settings().hosted
-    monkeypatch.delenv("ATLAS_HOSTED")
-
-
-@pytest.mark.attack("settings")
-@pytest.mark.parametrize("value", ["0", "false", "off", "maybe", "2"])
-def test_a_public_server_without_limits_does_not_start(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
-    monkeypatch.setenv("ATLAS_HOSTED", value)
-    with pytest.raises(SystemExit, match="^ATLAS_HOSTED: "):
-        hosted_settings()
+        with pytest.raises(SystemExit, match="^ATLAS_HOSTED: "):
+            hosted_settings()
 
 
 def test_all_that_is_wrong_is_named_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -142,14 +142,13 @@ def test_pixels_round_to_the_nearest_of_256_steps() -> None:
 
 def test_bytes_hold_pixels_exact_values_and_labels() -> None:
     values = torch.randn(3, 5, generator=torch.Generator().manual_seed(0))
-    heatmap = signed_heatmap(values, "word", "dimension", row_labels=("a", "b<i>", "\ud800"), limit=2.0)
+    heatmap = signed_heatmap(values, "word", "dimension", limit=2.0)
     header, start = unframe(data := encode_heatmap(heatmap, WORDS, "pt"))
     pixels = np.frombuffer(data, np.uint8, 15, start + header["pixels"]).reshape(3, 5)
     cells = np.frombuffer(data, np.float32, 15, start + header["exact"]["offset"]).reshape(3, 5)
     assert np.array_equal(pixels, heatmap.pixels)
     assert np.array_equal(cells, values.numpy())
     assert (header["low"], header["high"]) == (-2.0, 2.0)
-    assert header["row_labels"] == ["a", "b<i>", "\ud800"]
     assert (header["rows"], header["columns"], header["language"], header["words"]) == (3, 5, "pt", WORDS)
     assert header["colours"][5] == "#f7f7f7"  # zero has no colour
     zeros = signed_heatmap(torch.zeros(2, 2), "row", "column")
@@ -250,8 +249,6 @@ def test_maps_that_cannot_be_drawn_are_refused() -> None:
     good = Heatmap(np.zeros((2, 3), np.uint8), 0.0, 1.0, "row", "column", Exact("cells", np.zeros((2, 3), np.float32)))
     with pytest.raises(ValueError, match=r"at least one cell, got shape \(0, 3\)"):
         replace(good, pixels=np.zeros((0, 3), np.uint8))
-    with pytest.raises(ValueError, match="row_labels: expected 2, got 1"):
-        replace(good, row_labels=("a",))
     with pytest.raises(ValueError, match=r"low: expected below high=1.0, got 1.0"):
         replace(good, low=1.0)
     with pytest.raises(ValueError, match="got none for hint"):

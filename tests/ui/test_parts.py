@@ -24,12 +24,13 @@ def page() -> None:
     """Four parts, each with words for the time until it comes."""
     import streamlit as st
 
-    from ui.chapter.parts import LazyParts
+    from ui.chapter.parts import Parts
 
-    parts = LazyParts("page")
-    parts.watch()
+    parts = Parts("page", None, st.container())
     for name in "abcd":
-        parts.add(name, lambda name=name: st.write(f"{name} is here"), lambda name=name: st.write(f"{name} waits"), 300)
+        parts.lazy(
+            name, lambda name=name: st.write(f"{name} is here"), 300, lambda name=name: st.write(f"{name} waits")
+        )
 
 
 def opened(visible: Any = None, **context: str) -> AppTest:
@@ -50,7 +51,7 @@ def test_a_browser_is_sent_what_is_near_and_no_more() -> None:
     assert texts(app) == ["a is here", "b is here", "c is here", "d is here"], "where nobody has a window"
     assert components(app, "lazy_parts") == []
     assert texts(opened(**A_BROWSER)) == ["a waits", "b waits", "c waits", "d waits"]
-    app = opened({"page": frozenset("bd"), "another page": frozenset("a")}, **A_BROWSER)
+    app = opened({"page": frozenset({"page-b", "page-d"}), "another page": frozenset({"page-a"})}, **A_BROWSER)
     assert texts(app) == ["a waits", "b is here", "c waits", "d is here"]
     marks = [mark.json for mark in components(app, "lazy_parts")[1:]]
     assert ['"pending": true' in mark for mark in marks] == [True, False, True, False]
@@ -73,10 +74,10 @@ def test_whatever_a_browser_says_is_near_is_kept_in_bounds(sent: Any, stored: se
     def report(sent: object) -> None:
         import streamlit as st
 
-        from ui.chapter.parts import LazyParts
+        from ui.chapter.parts import Parts
 
         st.session_state["visible-parts"] = {"page": frozenset({"before"}), "other": frozenset({"x"})}
-        LazyParts("page")._store(sent)
+        Parts("page", None, st.container()).store_visible(sent)
 
     app = AppTest.from_function(report, args=(sent,)).run()
     assert not app.exception

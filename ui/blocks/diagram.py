@@ -41,13 +41,8 @@ class Arrow(NamedTuple):
     strength: float = 0.2
 
 
-def diagram(boxes: Mapping[str, Box], arrows: Iterable[Arrow], *, row: int = 52, size: int = 12) -> go.Figure:
-    """Boxes with their texts, and arrows between them.
-
-    Args:
-        row: height of a row in pixels.
-        size: of the letters.
-    """
+def diagram(boxes: Mapping[str, Box], arrows: Iterable[Arrow], row: int = 52) -> go.Figure:
+    """Boxes with their texts, and arrows between them, in rows of so many pixels."""
     figure = go.Figure()
     for arrow in arrows:
         if missing := {arrow.start, arrow.end} - boxes.keys():
@@ -60,7 +55,7 @@ def diagram(boxes: Mapping[str, Box], arrows: Iterable[Arrow], *, row: int = 52,
         y=np.array([box.y for box in drawn], dtype=np.float32),
         mode="text",
         text=[box.text for box in drawn],
-        textfont={"size": size},
+        textfont={"size": 12},
         hoverinfo="skip",
         showlegend=False,
     )

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Float
 
 from ui.text.head_names import layer_place
-from ui.widgets.figure_style import ACCENT, CATEGORIES, SIGNED_SCALE, WEIGHTS_SCALE, Labels, escape_labels, lay_out
+from ui.widgets.figure_style import (
+    ACCENT,
+    CATEGORIES,
+    SIGNED_SCALE,
+    WEIGHTS_SCALE,
+    Labels,
+    escape_labels,
+    lay_out,
+    named_bars,
+    token_ticks,
+)
 
 
 def slopes_figure(slopes: Float[np.ndarray, " heads"], head: int, labels: Labels) -> go.Figure:
@@ -63,11 +72,11 @@ def bars_figure(
         names: each once; two words that look alike are told apart by their place.
         title: of the vertical axis.
     """
-    places = [f"{place}" for place in range(len(names))]
+    axis = named_bars(names)
     figure = go.Figure(
         go.Bar(
             x=np.array(probabilities, dtype=np.float32),
-            y=places,
+            y=axis["tickvals"],
             orientation="h",
             marker={"color": [ACCENT if name == chosen else CATEGORIES[-1] for name in names]},
             text=[f"{probability:.3f}" for probability in probabilities],
@@ -82,13 +91,7 @@ def bars_figure(
         title,
         height=90 + 28 * len(names),
         xaxis={"range": [0, max(probabilities) * 1.15]},
-        yaxis={
-            "type": "category",
-            "autorange": "reversed",
-            "tickmode": "array",
-            "tickvals": places,
-            "ticktext": escape_labels(list(names)),
-        },
+        yaxis=axis,
     )
 
 
@@ -132,7 +135,7 @@ def lens_figure(
             colorbar={"title": labels["probability"], "thickness": 12},
         )
     )
-    ticks = {"tickmode": "array", "tickvals": places, "ticktext": escape_labels(list(columns))}
+    ticks = token_ticks(columns)
     if layers_across:
         return lay_out(
             figure,
@@ -185,9 +188,7 @@ SCORE_LIMIT = 4.0  # a score 4 higher is a weight 55 times as large; beyond it c
 
 def scale_of(shown: str) -> tuple[str, float, float]:
     """(colour scale, lowest, highest) of "added", "scores" or "weights", the same for every input."""
-    if shown == "weights":
-        return WEIGHTS_SCALE, 0.0, 1.0
-    return SIGNED_SCALE, -SCORE_LIMIT, SCORE_LIMIT
+    return (WEIGHTS_SCALE, 0.0, 1.0) if shown == "weights" else (SIGNED_SCALE, -SCORE_LIMIT, SCORE_LIMIT)
 
 
 def token_map(values: Float[np.ndarray, "n n"], tokens: Sequence[str], shown: str, labels: Labels) -> go.Figure:
@@ -205,11 +206,6 @@ def token_map(values: Float[np.ndarray, "n n"], tokens: Sequence[str], shown: st
         xaxis={"tickangle": -45, "showticklabels": not crowded, **token_ticks(tokens)},
         yaxis={"autorange": "reversed", "showticklabels": not crowded, **token_ticks(tokens)},
     )
-
-
-def token_ticks(tokens: Sequence[str]) -> dict[str, Any]:
-    """An axis labelled by tokens."""
-    return {"tickmode": "array", "tickvals": list(range(len(tokens))), "ticktext": escape_labels(list(tokens))}
 
 
 def token_heatmap(values: Float[np.ndarray, "n n"], shown: str, showscale: bool = True) -> go.Heatmap:

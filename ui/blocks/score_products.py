@@ -21,7 +21,7 @@ from ui.text.translations import explain
 from ui.text.words import Words, load_words
 from ui.widgets.chart import draw_chart
 from ui.widgets.controls import Controls
-from ui.widgets.figure_style import ACCENT, CATEGORIES, KEYS, QUERIES, Labels, escape_labels, lay_out
+from ui.widgets.figure_style import ACCENT, CATEGORIES, KEYS, QUERIES, Labels, lay_out, named_bars
 from ui.widgets.view_link import Cell
 from viz_core.lab.circuits import keeps_queries_and_keys, products_of_pair, score_by_parts
 from viz_core.maps.score_products import ScoreProducts
@@ -87,14 +87,14 @@ def parts_figure(terms: Sequence[tuple[str, float]], score: float, labels: Label
     values = np.array([value for _, value in terms])
     starts = np.concatenate(([0.0], values.cumsum()[:-1], [0.0]))
     heights = np.concatenate((values, [score]))
-    places = [f"{place}" for place in range(len(heights))]
     names = [*(name for name, _ in terms), labels["score"]]
+    axis = named_bars(names)
     colours = [*(ACCENT if value >= 0 else CATEGORIES[3] for value in values), _GREY]
     figure = go.Figure(
         go.Bar(
             x=heights.astype(np.float32),
             base=starts.astype(np.float32),
-            y=places,
+            y=axis["tickvals"],
             orientation="h",
             marker={"color": colours},
             text=[f"{height:+.2f}" for height in heights],
@@ -111,13 +111,7 @@ def parts_figure(terms: Sequence[tuple[str, float]], score: float, labels: Label
         "",
         height=110 + 26 * len(names),
         xaxis={"range": [float(ends.min()) - margin, float(ends.max()) + margin]},
-        yaxis={
-            "type": "category",
-            "autorange": "reversed",
-            "tickmode": "array",
-            "tickvals": places,
-            "ticktext": escape_labels(names),
-        },
+        yaxis=axis,
     )
 
 

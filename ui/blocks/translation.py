@@ -30,9 +30,9 @@ from viz_core.view.shipped import aligning_head
 Result = TypeVar("Result")
 
 
-def sentence_input(chapter: Chapter, sample: str = "cat") -> str:
+def sentence_input(chapter: Chapter) -> str:
     """Draw a text input that begins with a sample sentence; return its text."""
-    return shared_text_input(chapter.controls, "text", sentence(sample), chapter.words("placeholder"))
+    return shared_text_input(chapter.controls, "text", sentence("cat"), chapter.words("placeholder"))
 
 
 def or_explain(chapter: Chapter, run: Callable[[], Result]) -> Result | None:

@@ -16,9 +16,9 @@ from ui.chapter.chapter import Chapter
 from ui.chapter.claims import Claim
 from ui.chapter.downloads import DownloadButtons
 from ui.text.head_names import head_name, head_number, head_place, head_title, layer_place
-from ui.text.markdown import after_label, escape, unescape
+from ui.text.markdown import escape
 from ui.text.words import Words, load_words
-from ui.widgets.chart import Point, draw_chart
+from ui.widgets.chart import Point
 from ui.widgets.controls import Controls
 from viz_core.circuits import Edge
 from viz_core.lab.sentence_pair import TwoSentences
@@ -133,14 +133,8 @@ def _draw_map(
     figure = words.group("figure")
     layer, column = (int(i) for i in np.unravel_index(np.abs(recovered).argmax(), recovered.shape))
     values = {"most": f"{recovered[layer, column]:.2f}", "place": _place(words, what, layer, column, columns)}
-    draw_chart(
-        "figure-sweep",
-        sweep_figure(recovered, columns, chosen, figure["head" if what in HEADS else "token"], figure),
-        unescape(words("alt.sweep", cells=recovered.size, **values)),
-        f"{chapter.words.stem}-sweep",
-        on_click=_choose,
-    )
-    st.caption(after_label(chapter.common("look-for"), words("look.sweep", **values)))
+    drawn = sweep_figure(recovered, columns, chosen, figure["head" if what in HEADS else "token"], figure)
+    chapter.figure("sweep", drawn, words=words, on_click=_choose, cells=recovered.size, **values)
 
 
 def _choose(point: Point) -> None:
@@ -153,17 +147,10 @@ def _choose(point: Point) -> None:
 def _draw_words(chapter: Chapter, words: Words, runs: Predictions, found: Comparison, place: str) -> None:
     figure = words.group("figure")
     names = [figure[name] for name in ("second", "patched", "first")]
-    draw_chart(
-        "figure-patched-words",
-        words_figure(runs.words, runs.probabilities[[1, 2, 0]], names, figure),
-        unescape(words("alt.words", place=place)),
-        f"{chapter.words.stem}-patched-words",
-    )
+    drawn = words_figure(runs.words, runs.probabilities[[1, 2, 0]], names, figure)
     values = {"second": _signed(found.corrupted), "patched": _signed(runs.difference)}
     share, word = f"{found.recovered(runs.difference):.0%}", escape(runs.words[0])
-    st.caption(
-        after_label(chapter.common("look-for"), words("look.words", place=place, share=share, word=word, **values))
-    )
+    chapter.figure("patched-words", drawn, words=words, place=place, share=share, word=word, **values)
 
 
 def _place(words: Words, what: str, layer: int, column: int, columns: tuple[str, ...]) -> str:
@@ -188,15 +175,9 @@ def _draw_circuit(chapter: Chapter, controls: Controls, experiment: Experiment) 
     st.markdown(words("circuit", count=size))
     shown = [(path_name(words, edge), share) for edge, share in edges if abs(share) >= LEAST_SHARE]
     listed = "; ".join(f"{path}: {share:.2f}" for path, share in shown)
-    figure = words.group("figure")
-    draw_chart(
-        "figure-circuit",
-        circuit_figure(circuit.heads, edges, figure),
-        unescape(words("alt.circuit", count=size, paths=listed or "0")),
-        f"{chapter.words.stem}-circuit",
-    )
+    drawn = circuit_figure(circuit.heads, edges, words.group("figure"))
     path, share = path_name(words, edges[0][0]), f"{edges[0][1]:.0%}"
-    st.caption(after_label(chapter.common("look-for"), words("look.circuit", path=path, share=share)))
+    chapter.figure("circuit", drawn, words=words, count=size, paths=listed or "0", path=path, share=share)
     values = {"alone": f"{alone:.0%}", "mean": f"{random.mean():.0%}", "sd": f"{100 * random.std(ddof=1):.0f}"}
     reached = int((random >= alone).sum())
     st.markdown(words("alone", count=size, draws=len(random), reached=reached, **values))

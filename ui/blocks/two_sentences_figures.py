@@ -18,8 +18,9 @@ from ui.widgets.figure_style import (
     SIGNED_SCALE,
     VALUES,
     Labels,
-    escape_labels,
     lay_out,
+    named_bars,
+    token_ticks,
 )
 from viz_core.circuits import Edge
 from viz_core.circuits.path import Head
@@ -44,7 +45,6 @@ def sweep_figure(
         title: what the columns are.
     """
     layer, column = chosen
-    places = list(range(len(columns)))
     figure = go.Figure(
         go.Heatmap(
             z=recovered.astype(np.float32),
@@ -68,19 +68,14 @@ def sweep_figure(
         y1=layer + 0.5,
         line={"color": QUERIES, "width": 3},
     )
-    layers = list(range(len(recovered)))
+    layers = token_ticks([layer_place(i + 1) for i in range(len(recovered))])
     return lay_out(
         figure,
         title,
         labels["layer"],
-        height=150 + 38 * len(layers),
-        xaxis={"tickmode": "array", "tickvals": places, "ticktext": escape_labels(list(columns)), "tickangle": -45},
-        yaxis={
-            "tickmode": "array",
-            "tickvals": layers,
-            "ticktext": [layer_place(i + 1) for i in layers],
-            "autorange": "reversed",
-        },
+        height=150 + 38 * len(recovered),
+        xaxis={**token_ticks(columns), "tickangle": -45},
+        yaxis={**layers, "autorange": "reversed"},
     )
 
 
@@ -92,13 +87,13 @@ def words_figure(
     Args:
         names: of the runs.
     """
-    places = [f"{place}" for place in range(len(words))]
+    axis = named_bars(words)
     colours = (CATEGORIES[-1], ACCENT, QUERIES)
     figure = go.Figure(
         [
             go.Bar(
                 x=row.astype(np.float32),
-                y=places,
+                y=axis["tickvals"],
                 orientation="h",
                 name=name,
                 marker={"color": colour},
@@ -112,13 +107,7 @@ def words_figure(
         labels["probability"],
         "",
         height=110 + 44 * len(words),
-        yaxis={
-            "type": "category",
-            "autorange": "reversed",
-            "tickmode": "array",
-            "tickvals": places,
-            "ticktext": escape_labels(list(words)),
-        },
+        yaxis=axis,
         legend={"traceorder": "normal"},
         barmode="group",
     )
@@ -162,38 +151,32 @@ def circuit_figure(heads: Sequence[Head], edges: Sequence[tuple[Edge, float]], l
             showlegend=False,
         )
     )
+    bare = {"showgrid": False, "zeroline": False}
+    numbers = token_ticks([str(head + 1) for head in columns])  # a name each has no room on a phone
+    names = {**token_ticks([*sites, ""]), "ticktext": [*map(_site, sites), labels["logits"]]}
     return lay_out(
         figure,
         labels["head"],
         "",
         height=120 + 90 * len(sites),
-        xaxis={
-            "tickmode": "array",
-            "tickvals": list(range(len(columns))),
-            "ticktext": [str(head + 1) for head in columns],  # a name each has no room on a phone
-            "showgrid": False,
-            "zeroline": False,
-            "range": [-0.6, len(columns) - 0.4],
-        },
-        yaxis={
-            "tickmode": "array",
-            "tickvals": list(range(len(sites) + 1)),
-            "ticktext": [*map(_site, sites), labels["logits"]],
-            "showgrid": False,
-            "zeroline": False,
-            "range": [-0.4, len(sites) + 0.4],
-        },
+        xaxis={**numbers, **bare, "range": [-0.6, len(columns) - 0.4]},
+        yaxis={**names, **bare, "range": [-0.4, len(sites) + 0.4]},
     )
 
 
+def _parts(site: str) -> tuple[str, int, str]:
+    """Return a site's stack, layer and kind of attention."""
+    return site.split(".")[0], int(site.split(".")[1]), site.rpartition(".")[2]
+
+
 def _order(site: str) -> tuple[bool, int, bool]:
-    stack, layer, kind = site.split(".")[0], int(site.split(".")[1]), site.rpartition(".")[2]
+    stack, layer, kind = _parts(site)
     return stack == "decoder", layer, kind == "cross"
 
 
 def _site(site: str) -> str:
     """Return a layer, below it the kind of its attention where it is no self-attention of a decoder."""
-    stack, layer, kind = site.split(".")[0], int(site.split(".")[1]), site.rpartition(".")[2]
+    stack, layer, kind = _parts(site)
     kinds = load_words("common").group("head-kind")
     name = layer_place(layer + 1)
     return name if (stack, kind) == ("decoder", "self") else f"{name}<br>{kinds[kind if kind == 'cross' else stack]}"

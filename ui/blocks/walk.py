@@ -18,6 +18,7 @@ from viz_core.lab.walk import walk_translation
 from viz_core.lab.walk_records import Edits, Walk, walk_edits
 
 _MAX_EDITS = 8
+_KEY, _PLACE, _EDITS, _WAS, _LAST = "walk", "walk-at", "walk-edits", "walk-was", "walk-last"
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class WalkInputs:
         return evaluate_model(WRITER, write, self.text, self.temperature, self.top_k, edits)
 
 
-def draw_walk(inputs: WalkInputs, restore: Callable[[WalkInputs], None], key: str = "walk") -> None:
+def draw_walk(inputs: WalkInputs, restore: Callable[[WalkInputs], None]) -> None:
     """Draw a walk; the URL holds the place that is open, the edits, and the text before it was changed.
 
     Args:
@@ -53,16 +54,15 @@ def draw_walk(inputs: WalkInputs, restore: Callable[[WalkInputs], None], key: st
         ValueError: if the model cannot take the input; the message is for the reader.
     """
     walk = inputs.walk()
-    edits = _edits(f"{key}-edits", walk)
+    edits = _edits(walk)
     if edits:
         walk = inputs.walk(edits)
-    original, before = _original(key, inputs)
-    state = st.session_state.get(key) or {}
-    place = f"{key}-at"
+    original, before = _original(inputs)
+    state = st.session_state.get(_KEY) or {}
     if current := state.get("place"):
-        st.query_params[place] = str(current)[:80]
+        st.query_params[_PLACE] = str(current)[:80]
     # What a link opens: later moves are the browser's own, and need no new data.
-    opened = st.session_state.setdefault(f"{key}-opened", st.query_params.get(place, ""))
+    opened = st.session_state.setdefault("walk-opened", st.query_params.get(_PLACE, ""))
     block = _block(state.get("block"), walk) or _block(".".join(opened.split("~")[0].split(".")[1:3]), walk)
     block = block or (0, 0)  # of the place in the URL ("softmax.0.1.0.0~..."), else the first
     words = load_words("walk")
@@ -70,9 +70,9 @@ def draw_walk(inputs: WalkInputs, restore: Callable[[WalkInputs], None], key: st
     identity = hashlib.sha256(repr((inputs, edits, original)).encode())
 
     def undo() -> None:
-        _forget(f"{key}-edits")
-        _forget(f"{key}-was")
-        st.session_state[f"{key}-last"], st.session_state[f"{key}-was"] = original, original.text
+        _forget(_EDITS)
+        _forget(_WAS)
+        st.session_state[_LAST], st.session_state[_WAS] = original, original.text
         restore(original)
 
     def encode() -> bytes:
@@ -90,59 +90,58 @@ def draw_walk(inputs: WalkInputs, restore: Callable[[WalkInputs], None], key: st
         )
 
     mount_walk(
-        key=key,
+        key=_KEY,
         data=run_in_slot(encode, "view"),
         on_place_change=lambda: None,
         on_block_change=lambda: None,
-        on_edit_change=_editor(key, undo),
+        on_edit_change=_editor(undo),
     )
 
 
-def _original(key: str, inputs: WalkInputs) -> tuple[WalkInputs, Walk]:
+def _original(inputs: WalkInputs) -> tuple[WalkInputs, Walk]:
     """Return the inputs, and their walk, before the reader's changes: the text before the last, and nothing sampled."""
-    name, last = f"{key}-was", st.session_state.get(f"{key}-last", inputs)
+    last = st.session_state.get(_LAST, inputs)
     # In the session too: a message sent before the browser has the new URL brings the old one back.
-    was = st.session_state.get(name, st.query_params.get(name, inputs.text))
+    was = st.session_state.get(_WAS, st.query_params.get(_WAS, inputs.text))
     if last.kind != inputs.kind:
         was = inputs.text
     elif last.text != inputs.text:
         was = last.text
-    st.session_state[f"{key}-last"], st.session_state[name] = inputs, was
+    st.session_state[_LAST], st.session_state[_WAS] = inputs, was
     original = replace(inputs, text=was, temperature=0.0, top_k=0)
     if was != inputs.text:
         try:
             walk = original.walk()
-            st.query_params[name] = was
+            st.query_params[_WAS] = was
             return original, walk
         except ValueError:  # a link holds a text that the model cannot take
             original = replace(original, text=inputs.text)
-    st.session_state[name] = inputs.text
-    _forget(name)
+    st.session_state[_WAS] = inputs.text
+    _forget(_WAS)
     return original, original.walk()
 
 
-def _editor(key: str, undo: Callable[[], None]) -> Callable[[], None]:
+def _editor(undo: Callable[[], None]) -> Callable[[], None]:
     """Return the callback that applies the edit a reader asks for; the same edit again undoes it, null undoes all."""
 
     def apply() -> None:
-        message = (st.session_state.get(key) or {}).get("edit")
+        message = (st.session_state.get(_KEY) or {}).get("edit")
         wanted = message.get("edit") if isinstance(message, dict) else None
-        name = f"{key}-edits"
         if not isinstance(wanted, list):
             undo()
             return
-        edit, edits = tuple(map(str, wanted)), _edits(name)
+        edit, edits = tuple(map(str, wanted)), _edits()
         edits = tuple(each for each in edits if each != edit) if edit in edits else (*edits, edit)[-_MAX_EDITS:]
-        _forget(name)
+        _forget(_EDITS)
         if edits:
-            st.query_params[name] = "~".join("_".join(each) for each in edits)
+            st.query_params[_EDITS] = "~".join("_".join(each) for each in edits)
 
     return apply
 
 
-def _edits(name: str, walk: Walk | None = None) -> Edits:
+def _edits(walk: Walk | None = None) -> Edits:
     """Return the edits that the URL holds; what is malformed, or of another model or a longer text, is left out."""
-    found = tuple(tuple(each.split("_")) for each in st.query_params.get(name, "").split("~")[:_MAX_EDITS] if each)
+    found = tuple(tuple(each.split("_")) for each in st.query_params.get(_EDITS, "").split("~")[:_MAX_EDITS] if each)
     try:
         walk_edits(found)
     except ValueError:

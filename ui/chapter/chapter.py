@@ -47,42 +47,20 @@ Value = TypeVar("Value")
 _PAINT = 0.1  # seconds that a browser needs to paint
 
 
-class Chapter:
-    """One chapter, composed of a frame, controls, and the kinds of content below.
-
-    What pages use most has a name here, so that a page reads like its table of contents; each name is a method of the
-    object that does the work, and is documented there.
-    """
+class Chapter(Figures, Claims, Exercises, SourceCards, Deeper):
+    """One chapter: its frame and controls, and every kind of content that its page may have."""
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.frame = frame = Frame(name)
-        self.words, self.common = words, common = frame.words, frame.common
-        self.controls = controls = Controls(words, frame.sharing)
-        self.parts = parts = Parts(name, controls, frame.scripts)
+        self.words, self.common = frame.words, frame.common
+        self.controls = Controls(frame.words, frame.sharing)
+        self.parts = parts = Parts(name, self.controls, frame.scripts)
+        # What pages use most has a name here, so that a page reads like its table of contents.
         self.definition, self.takeaways = frame.definition, frame.takeaways
         self.heading, self.text, self.next = frame.heading, frame.text, frame.next
-        self.deeper = Deeper(words, common, controls, parts).draw
         self.lazy, self.fragment, self.expander = parts.lazy, parts.fragment, parts.expander
-
-        figures = Figures(words, common, controls, parts)
-        self.figure, self.heatmap, self.guidance = figures.figure, figures.heatmap, figures.guidance
-        self.attention_view, self.contributions_choice = figures.attention_view, figures.contributions_choice
-
-        claims = Claims(words, common, controls, parts)
-        self.claims, self.claim_row, self.finding = claims.section, claims.row, claims.finding
-        self.break_it, self.side_by_side = claims.break_it, claims.side_by_side
-        self.break_and_explain = claims.break_and_explain
-        self.claim, self.claim_at_most, self.claim_at_least = claims.within, claims.at_most, claims.at_least
-
-        exercises = Exercises(words, common, controls)
-        self.exercise, self.draw_on_figure = exercises.exercise, exercises.draw_on_figure
-        self.hides_answer, self.is_drawn_on = exercises.hides_answer, exercises.is_drawn_on
-
-        sources = SourceCards(name, words, common, parts)
-        self.source_card, self.sources = sources.card, sources.expander
-
-        downloads = DownloadButtons(words, common)
+        downloads = DownloadButtons(frame.words, frame.common)
         self.downloads, self.download_table, self.download_text = downloads.draw, downloads.table, downloads.text
 
     def question(self) -> None:

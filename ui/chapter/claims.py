@@ -10,9 +10,8 @@ from dataclasses import dataclass
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from ui.chapter.parts import Deferred, Parts, resolve
+from ui.chapter.parts import Content, Deferred, resolve
 from ui.text.words import Words
-from ui.widgets.controls import Controls
 
 _UNKNOWN = "…".ljust(9, "\u2007")  # as wide as "1.2 × 10⁻⁷": the row keeps its line breaks once the number is there
 _HOLDS = {"off-by": operator.le, "at-most": operator.le, "at-least": operator.ge}
@@ -63,29 +62,26 @@ class Claim:
             st.markdown(text, help=f"{hint} {self.unbroken}".strip())
 
 
-class Claims:
+class Claims(Content):
     """The claims and findings of one page."""
 
-    def __init__(self, words: Words, common: Words, controls: Controls, parts: Parts) -> None:
-        self.words, self.common, self.controls = words, common, controls
-        self._parts = parts
-        self._row: list[Claim] | None = None  # the claims of the row that is being filled
-        self._above_figure: DeltaGenerator | None = None  # for rows beside a broken figure
+    _row: list[Claim] | None = None  # the claims of the row that is being filled
+    _above_figure: DeltaGenerator | None = None  # for rows beside a broken figure
 
     @contextmanager
-    def section(self) -> Iterator[None]:
+    def claims(self) -> Iterator[None]:
         """Draw the heading of the claims, and the claims made inside the block in a row."""
         st.header(self.common("claims"), anchor="claims")
-        with self.row("claims"):
+        with self.claim_row("claims"):
             yield
 
     @contextmanager
-    def row(self, name: str) -> Iterator[None]:
+    def claim_row(self, name: str) -> Iterator[None]:
         """Draw the claims made inside the block side by side; deferred numbers are computed once visible.
 
         Beside a broken figure they are drawn above it: what fails is in view with the choice that breaks it.
         """
-        name = self._parts.unique_key(name)
+        name = self.parts.unique_key(name)
         row: list[Claim] = []
         self._row = row
         try:
@@ -102,7 +98,7 @@ class Claims:
         with self._above_figure or nullcontext():
             if any(claim.is_deferred for claim in row):
                 pending = [claim.draw_pending if claim.is_deferred else claim.draw for claim in row]
-                self._parts.lazy(name, lambda: draw(measured), 0, lambda: draw(pending))
+                self.parts.lazy(name, lambda: draw(measured), 0, lambda: draw(pending))
             else:
                 draw(measured)
 
@@ -155,22 +151,22 @@ class Claims:
             f":material/fact_check: {self.words(f'finding.{name}' if holds else f'finding.{name}-not', **values)}"
         )
 
-    def within(self, name: str, residual: Deferred[float], tolerance: float, **values: object) -> None:
+    def claim(self, name: str, residual: Deferred[float], tolerance: float, **values: object) -> None:
         """Claim `claim.NAME`: the residual is at most the tolerance."""
         self._add(name, "off-by", residual, tolerance, values)
 
-    def at_most(self, name: str, measured: Deferred[float], most: float, **values: object) -> None:
+    def claim_at_most(self, name: str, measured: Deferred[float], most: float, **values: object) -> None:
         """Claim `claim.NAME`: the number, a ratio for example, is at most `most`."""
         self._add(name, "at-most", measured, most, values)
 
-    def at_least(self, name: str, measured: Deferred[float], least: float, **values: object) -> None:
+    def claim_at_least(self, name: str, measured: Deferred[float], least: float, **values: object) -> None:
         """Claim `claim.NAME`: the number is at least `least`, for what must differ."""
         self._add(name, "at-least", measured, least, values)
 
     def _add(self, name: str, kind: str, measured: Deferred[float], limit: float, values: dict[str, object]) -> None:
         statement = self.words(f"claim.{name}", **values)
         unbroken = self.words(f"unbroken.{name}") if self.words.has(f"unbroken.{name}") else ""
-        claim = Claim(self._parts.unique_key(f"claim-{name}"), statement, kind, measured, limit, unbroken)
+        claim = Claim(self.parts.unique_key(f"claim-{name}"), statement, kind, measured, limit, unbroken)
         if self._row is None:
             claim.draw(self.common)
         else:

@@ -8,23 +8,18 @@ import streamlit as st
 
 from ui.chapter.contents import page
 from ui.chapter.exercises import draw_review
-from ui.chapter.parts import Parts
+from ui.chapter.parts import Content
 from ui.text.translations import term_table
-from ui.text.words import Words, languages, load_words
-from ui.widgets.controls import Controls
+from ui.text.words import languages, load_words
 
 OPEN_ALL = "open-all"
 """The query parameter that opens every section."""
 
 
-class Deeper:
+class Deeper(Content):
     """The optional sections of one page. The URL holds which are open: PREFIX-open-NAME."""
 
-    def __init__(self, words: Words, common: Words, controls: Controls, parts: Parts) -> None:
-        self.words, self.common, self.controls = words, common, controls
-        self._parts = parts
-
-    def draw(self, sections: Mapping[str, Callable[[], None]]) -> None:
+    def deeper(self, sections: Mapping[str, Callable[[], None]]) -> None:
         """Draw a row for each section: `section.NAME` is its title, `summary.NAME` its summary, where there is one.
 
         A section is drawn once it is open, and reruns by itself when its own controls change. A link to #NAME opens it.
@@ -43,12 +38,12 @@ class Deeper:
                     summary = f"summary.{name}"
                     about = self.words(summary) if self.words.has(summary) else ""
                     label = _label(self.words(f"section.{name}"), about)
-                    self._parts.expander(f"open-{name}", label, None, draw, everything or name in opened)
+                    self.parts.expander(f"open-{name}", label, None, draw, everything or name in opened)
             last = {"review": ("review", self._review), "glossary": ("terms", self._glossary)}
             for name, (title, draw) in last.items():
                 with st.container(key=f"section-{name}"):
                     label = _label(self.common(title), self.common(f"{title}.about"))
-                    self._parts.expander(f"open-{name}", label, None, draw, everything)
+                    self.parts.expander(f"open-{name}", label, None, draw, everything)
 
     def _review(self) -> None:
         draw_review([self.words.chapter], "questions", "review")

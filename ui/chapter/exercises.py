@@ -16,34 +16,29 @@ from typing import Any, Literal
 import streamlit as st
 
 from ui.chapter.contents import all_chapters
+from ui.chapter.parts import Content
 from ui.text.markdown import after_label
 from ui.text.words import Words, load_words
 from ui.widgets.component import component
-from ui.widgets.controls import Controls
 from ui.widgets.predictions import (
     OnFigure,
     Prediction,
     Truth,
     draw_board,
     draw_choices,
-    drawing_toggle,
-    figure_hides_answer,
-    figure_is_drawn_on,
     read_prediction,
 )
 
 _mount_why = component("why")
 
 
-class Exercises:
+class Exercises(Content):
     """The exercises of one page; the URL holds each answer.
 
     After the first one's answer the reader is asked why, and compares a sentence of their own with the reason.
     """
 
-    def __init__(self, words: Words, common: Words, controls: Controls) -> None:
-        self.words, self.common, self.controls = words, common, controls
-        self._explained: str | None = None
+    _explained: str | None = None
 
     def exercise(self, name: str, collapsed: bool = False, reveal: Callable[[], None] | None = None) -> None:
         """Draw a multiple-choice question: `exercise.NAME` has the question, the answers with replies, and the reason.
@@ -70,16 +65,28 @@ class Exercises:
         """
         key = self._key(name)
         with self._prediction(name) as prediction:
-            if drawing_toggle(self.common, key):
+            label, about = self.common("sketch.on-figure"), self.common("sketch.holds-controls")
+            if st.toggle(label, key=_toggle_key(key), bind="query-params", help=about):
                 draw_board(self.common, prediction, key, truth, on)
 
     def hides_answer(self, name: str, on: OnFigure) -> bool:
-        """Whether a figure must not show its answer yet, as the reader is drawing it; call it before the controls."""
-        return figure_hides_answer(self.controls, self._key(name), on)
+        """Whether a figure must not show its answer: the reader is drawing it and has not finished.
+
+        Call it before the controls are drawn: it sets them to the exercise's settings at each run while the reader
+        draws and after. Set once by a callback, they would be lost if a fragment reruns at the same moment.
+        """
+        if not self.is_drawn_on(name):
+            return False
+        for setting, value in on.settings.items():
+            key = self.controls.key(setting)
+            if st.session_state.get(key) != value:
+                st.session_state[key] = value
+        return on.board.read(st.query_params.get(self._key(name))) is None
 
     def is_drawn_on(self, name: str) -> bool:
-        """Whether a figure shows what a question is about: the reader draws on it or has drawn."""
-        return figure_is_drawn_on(self._key(name))
+        """Whether the reader draws on a figure or has drawn; before the toggle exists, the URL decides."""
+        toggle = _toggle_key(self._key(name))
+        return bool(st.session_state.get(toggle, st.query_params.get(toggle) == "true"))
 
     def _key(self, name: str) -> str:
         return self.controls.key(f"guess-{name}")
@@ -91,16 +98,14 @@ class Exercises:
         reason = ""
         if prediction.why and (self._explained or name) == name:
             self._explained, reason, prediction = name, prediction.why, replace(prediction, why="")
-        label = self.common("exercise")
-        if collapsed:
-            with st.expander(
-                after_label(label, prediction.question), expanded=self._key(name) in st.query_params, key=key
-            ):
-                yield prediction
-                self._ask_why(name, reason)
-            return
-        with st.container(border=True, key=key):
-            st.markdown(after_label(label, prediction.question))
+        label = after_label(self.common("exercise"), prediction.question)
+        with (
+            st.expander(label, expanded=self._key(name) in st.query_params, key=key)
+            if collapsed
+            else st.container(border=True, key=key)
+        ):
+            if not collapsed:
+                st.markdown(label)
             yield prediction
             self._ask_why(name, reason)
 
@@ -115,6 +120,10 @@ class Exercises:
             st.markdown(reason)
         with box:
             _mount_why(key=f"why-{self._key(name)}", data=json.dumps(data).encode())
+
+
+def _toggle_key(key: str) -> str:
+    return f"{key}-drawn"
 
 
 LATER = 3

@@ -8,23 +8,18 @@ from typing import Any
 import plotly.graph_objects as go
 import streamlit as st
 
-from ui.chapter.parts import Deferred, Parts, resolve
+from ui.chapter.parts import Content, Deferred, resolve
 from ui.text.markdown import after_label, unescape
 from ui.text.numbers import powers_in_words
 from ui.text.words import Words
 from ui.widgets.attention_view import MapGroup, ViewState, attention_view
 from ui.widgets.chart import Point, draw_chart
-from ui.widgets.controls import Controls
 from ui.widgets.heatmap import Heatmap, encode_heatmap, mount_heatmap
 from viz_core.maps.contributions import ContributionKind
 
 
-class Figures:
+class Figures(Content):
     """The figures of one page."""
-
-    def __init__(self, words: Words, common: Words, controls: Controls, parts: Parts) -> None:
-        self.words, self.common, self.controls = words, common, controls
-        self._parts = parts
 
     def figure(
         self,
@@ -35,6 +30,7 @@ class Figures:
         bar: bool = True,
         on_click: Callable[[Point], None] | None = None,
         hide_answer: bool = False,
+        words: Words | None = None,
         **values: object,
     ) -> None:
         """Draw a figure with its text alternative (`alt.NAME`) and guidance (`look.NAME`).
@@ -46,8 +42,10 @@ class Figures:
             bar: whether buttons to enlarge and to save it are shown.
             on_click: receives the clicked point before the page reruns; not with a deferred figure.
             hide_answer: whether the figure does not show its answer yet; then neither do its words.
+            words: that describe it; the chapter's unless given.
         """
-        key, alt = self._parts.unique_key(f"figure-{name}"), self._alt(name, values)
+        words = words or self.words
+        key, alt = self.parts.unique_key(f"figure-{name}"), self._alt(words, name, values)
         if hide_answer:
             alt = self.common("sketch.kept-back")
 
@@ -55,11 +53,11 @@ class Figures:
             draw_chart(key, resolve(figure), alt, f"{self.words.stem}-{name}", bar=bar, on_click=on_click)
 
         if callable(figure):
-            self._parts.lazy(key, draw, height)
+            self.parts.lazy(key, draw, height)
         else:
             draw()
         if not hide_answer:
-            self.guidance(name, **values)
+            self._guide(words, name, values)
 
     def heatmap(self, name: str, heatmap: Deferred[Heatmap], *, height: int = 360, **values: object) -> None:
         """Draw a heatmap of any size with its text alternative (`alt.NAME`) and the text of a cell (`cell.NAME`).
@@ -67,7 +65,7 @@ class Figures:
         A deferred heatmap is computed once its place, of `height` pixels, comes near the window.
         """
         words = {
-            "alt": self._alt(name, values),
+            "alt": self._alt(self.words, name, values),
             "cell": self.words(f"cell.{name}"),
             **self.common.group("heatmap"),
         }
@@ -76,15 +74,15 @@ class Figures:
             mount_heatmap(key=f"heatmap-{name}", data=encode_heatmap(resolve(heatmap), words, self.words.language))
 
         if callable(heatmap):
-            self._parts.lazy(f"heatmap-{name}", draw, height)
+            self.parts.lazy(f"heatmap-{name}", draw, height)
         else:
             draw()
         self.guidance(name, **values)
 
-    def _alt(self, name: str, values: dict[str, object]) -> str:
+    def _alt(self, words: Words, name: str, values: dict[str, object]) -> str:
         """Return the text alternative of a figure, as a screen reader speaks it."""
         times, power = self.common("power-times"), self.common("power")
-        return powers_in_words(unescape(self.words(f"alt.{name}", **values)), times, power)
+        return powers_in_words(unescape(words(f"alt.{name}", **values)), times, power)
 
     def attention_view(
         self,
@@ -116,5 +114,8 @@ class Figures:
 
     def guidance(self, name: str, **values: object) -> None:
         """Draw what to look for in a figure (`look.NAME`), if there is such a section."""
-        if self.words.has(f"look.{name}"):
-            st.caption(after_label(self.common("look-for"), self.words(f"look.{name}", **values)))
+        self._guide(self.words, name, values)
+
+    def _guide(self, words: Words, name: str, values: dict[str, object]) -> None:
+        if words.has(f"look.{name}"):
+            st.caption(after_label(self.common("look-for"), words(f"look.{name}", **values)))

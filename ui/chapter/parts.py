@@ -17,6 +17,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from serving.logs import log, where
 from ui.text.translations import explain
+from ui.text.words import Words
 from ui.widgets.component import component
 from ui.widgets.controls import Controls
 from viz_core.runtime.assets import AssetError
@@ -39,70 +40,13 @@ _VISIBLE = "visible-parts"  # which parts were visible last, by page
 _MAX = 64  # parts of a page that are visible at once
 
 
-class LazyParts:
-    """The parts of one page.
-
-    Args:
-        page: its name. Someone who returns to it gets at once what was visible when they left.
-    """
-
-    def __init__(self, page: str) -> None:
-        self._page = page
-
-    def watch(self) -> None:
-        """Let the browser report which parts are visible; once a page."""
-        if not _in_browser():
-            return
-
-        def report() -> None:
-            self._store(_message(_PAGE_KEY).get("visible"))
-
-        st.fragment(lambda: _mount(key=_PAGE_KEY, data={"name": "page"}, on_visible_change=report))()
-
-    def add(self, name: str, draw: Callable[[], None], placeholder: Callable[[], None], height: int) -> None:
-        """Add a part of the page, drawn once it is nearly visible; at once where there is no browser, as in a test.
-
-        A link into it, printing, and a browser that cannot tell what is visible request it at once. It holds no
-        widget: one that is not drawn is not in the URL. `draw` may be called again by itself, as `st.fragment` does.
-
-        Args:
-            name: unique among all parts of all chapters.
-            draw: draws it.
-            placeholder: draws what can be shown until then.
-            height: what is reserved for it, in pixels; the next time, as much as it took.
-        """
-        if not _in_browser():
-            draw()
-            return
-        key = f"lazy-{name}"
-
-        def request() -> None:
-            self._store(_message(key).get("request"))
-
-        def run() -> None:
-            place = st.container()
-            visible = name in self._visible().get(self._page, ())
-            with place, report_damaged_assets():
-                (draw if visible else placeholder)()
-            data = {"name": name, "pending": not visible, "height": height}
-            _mount(key=key, data=data, on_request_change=request)
-
-        with st.container(key=f"part-{name}"):
-            st.fragment(run)()
-
-    def _store(self, names: Any) -> None:
-        """Store which parts are visible, of what the browser sent, which may be anything."""
-        if isinstance(names, list):
-            visible = frozenset(name for name in names[:_MAX] if isinstance(name, str))
-            st.session_state[_VISIBLE] = self._visible() | {self._page: visible}
-
-    def _visible(self) -> dict[str, frozenset[str]]:
-        return st.session_state.get(_VISIBLE, {})
-
-
 def _in_browser() -> bool:
     """Whether a browser shows the page: each sends its time zone."""
     return st.context.timezone is not None
+
+
+def _visible() -> dict[str, frozenset[str]]:
+    return st.session_state.get(_VISIBLE, {})
 
 
 def _message(key: str) -> Mapping[str, Any]:
@@ -126,28 +70,58 @@ class Parts:
     def __init__(self, page: str, controls: Controls, scripts: DeltaGenerator) -> None:
         """
         Args:
-            page: name of the page.
+            page: its name. Someone who returns to it gets at once what was visible when they left.
             controls: give expanders their keys.
             scripts: invisible container for the component that reports which parts are visible.
         """
         self._page, self._controls = page, controls
-        self._lazy = LazyParts(page)
-        with scripts:
-            self._lazy.watch()
         self._keys: Counter[str] = Counter()
+        if _in_browser():
+
+            def report() -> None:
+                self.store_visible(_message(_PAGE_KEY).get("visible"))
+
+            with scripts:
+                st.fragment(lambda: _mount(key=_PAGE_KEY, data={"name": "page"}, on_visible_change=report))()
 
     def lazy(
         self, name: str, draw: Callable[[], None], height: int, placeholder: Callable[[], None] = lambda: None
     ) -> None:
-        """Draw a part once its place comes near the window.
+        """Draw a part once its place comes near the window; at once where there is no browser, as in a test.
 
-        It holds no controls and no clickable figures: see `ui.chapter.parts`.
+        A link into it, printing, and a browser that cannot tell what is visible request it at once. It holds no
+        controls and no clickable figures: a widget that is not drawn is not in the URL.
 
         Args:
-            height: pixels reserved until it is drawn.
+            height: pixels reserved until it is drawn; the next time, as many as it took.
             placeholder: draws what is shown until then.
         """
-        self._lazy.add(f"{self._page}-{name}", self._repeatable(draw), placeholder, height)
+        draw = self._repeatable(draw)
+        if not _in_browser():
+            draw()
+            return
+        name = f"{self._page}-{name}"
+        key = f"lazy-{name}"
+
+        def request() -> None:
+            self.store_visible(_message(key).get("request"))
+
+        def run() -> None:
+            place = st.container()
+            visible = name in _visible().get(self._page, ())
+            with place, report_damaged_assets():
+                (draw if visible else placeholder)()
+            data = {"name": name, "pending": not visible, "height": height}
+            _mount(key=key, data=data, on_request_change=request)
+
+        with st.container(key=f"part-{name}"):
+            st.fragment(run)()
+
+    def store_visible(self, names: Any) -> None:
+        """Store which parts are visible, of what the browser sent, which may be anything."""
+        if isinstance(names, list):
+            visible = frozenset(name for name in names[:_MAX] if isinstance(name, str))
+            st.session_state[_VISIBLE] = _visible() | {self._page: visible}
 
     def fragment(self, draw: Callable[[], None], every: float | None = None) -> None:
         """Draw a part that reruns by itself when its own controls change, and every so many seconds if given."""
@@ -185,3 +159,13 @@ class Parts:
                 draw()
 
         return run
+
+
+class Content:
+    """What one kind of a page's content needs of the page, which sets it."""
+
+    name: str
+    words: Words
+    common: Words
+    controls: Controls
+    parts: Parts

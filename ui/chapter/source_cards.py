@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 import streamlit as st
 
-from ui.chapter.parts import Deferred, Parts
+from ui.chapter.parts import Content, Deferred
 from ui.text.markdown import after_label, escape, join_sentences
 from ui.text.numbers import localised, separators
 from ui.text.words import Words
@@ -102,14 +102,10 @@ def in_language(values: str, language: str) -> str:
     return _NUMBER.sub(lambda match: localised(match[0], language), values)
 
 
-class SourceCards:
+class SourceCards(Content):
     """The source cards of one page."""
 
-    def __init__(self, chapter: str, words: Words, common: Words, parts: Parts) -> None:
-        self.words, self.common = words, common
-        self._chapter, self._parts = chapter, parts
-
-    def card(self, name: str, ours: Deferred[Ours] = None, **values: object) -> None:
+    def source_card(self, name: str, ours: Deferred[Ours] = None, **values: object) -> None:
         """Draw a card: `book.NAME`, what was printed, the same computed here, and `erratum.NAME`.
 
         A deferred value is computed once the card comes near the window.
@@ -117,20 +113,20 @@ class SourceCards:
         Raises:
             KeyError: if the chapter has no such row in assets/book/printed.json.
         """
-        row = find_printed(self._chapter, name)
+        row = find_printed(self.name, name)
         if callable(ours):
-            self._parts.lazy(f"book-{name}", lambda: draw_card(row, ours(), self.words, self.common, **values), 96)
+            self.parts.lazy(f"book-{name}", lambda: draw_card(row, ours(), self.words, self.common, **values), 96)
         else:
             draw_card(row, ours, self.words, self.common, **values)
 
-    def expander(self, cards: Mapping[str, Deferred[Ours]]) -> None:
+    def sources(self, cards: Mapping[str, Deferred[Ours]]) -> None:
         """Draw the page's other source cards in an expander; None for one without a value computed here."""
 
         def show() -> None:
             for name, ours in cards.items():
-                self.card(name, ours)
+                self.source_card(name, ours)
 
-        self._parts.expander("sources", self.common("sources"), ":material/menu_book:", show)
+        self.parts.expander("sources", self.common("sources"), ":material/menu_book:", show)
 
 
 def draw_card(row: Printed, ours: Ours, words: Words, common: Words, **values: object) -> None:

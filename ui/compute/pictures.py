@@ -57,23 +57,15 @@ def picture_preview(picture: Picture) -> tuple[Image.Image, tuple[int, int]]:
     Raises:
         PictureError: as `read_picture`.
     """
-    if not isinstance(picture.content, bytes):
-        image = picture.open()
-        return preview(image), image.size
-    found = _decoded(picture)
-    if isinstance(found, PictureError):
-        raise found
-    return found
+    if isinstance(picture.content, bytes):
+        return _decoded(picture)
+    image = picture.open()
+    return preview(image), image.size
 
 
-@cached()
-def _decoded(picture: Picture) -> tuple[Image.Image, tuple[int, int]] | PictureError:
-    """The preview, or why there is none: what cannot be decoded is not tried again in every run of a page."""
-    assert isinstance(picture.content, bytes)
-    try:
-        return decode_preview(picture.content)
-    except PictureError as error:
-        return error
+@cached(keep=PictureError)
+def _decoded(picture: Picture) -> tuple[Image.Image, tuple[int, int]]:
+    return decode_preview(picture.payload())
 
 
 def classification(request: ClassificationRequest) -> Classification:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from io import BytesIO
 
 from serving.decoding.files import check_bytes, decode_sound
-from serving.requests.request import TONES, SoundInput, VideoInput
+from serving.requests.request import TONES, Media, SoundInput, VideoInput
 from ui.compute.slots import cached
 from viz_core.images.drawn import drawn_picture
 from viz_core.images.open_image import PictureError
@@ -28,33 +27,12 @@ def read_sound(content: bytes) -> SoundInput:
         SoundError: if it cannot be decoded or is too long; the message is for the visitor.
     """
     digest = hashlib.sha256(content).hexdigest()
-    found = _decoded(SoundFile(digest, content))
-    if isinstance(found, SoundError):
-        raise found
-    return SoundInput(digest, found)
+    return SoundInput(digest, _decoded(Media(digest, content)))
 
 
-@dataclass(frozen=True)
-class SoundFile:
-    """A sound file, identified by its digest."""
-
-    digest: str
-    content: bytes | None = field(compare=False, repr=False)
-
-    @property
-    def without_payload(self) -> SoundFile:
-        """The digest alone, which is equal to the file."""
-        return SoundFile(self.digest, None)
-
-
-@cached()
-def _decoded(file: SoundFile) -> Sound | SoundError:
-    """The sound, or why there is none: what cannot be decoded is not tried again in every run of a page."""
-    assert file.content is not None
-    try:
-        return decode_sound(file.content)
-    except SoundError as error:
-        return error
+@cached(keep=SoundError)
+def _decoded(file: Media) -> Sound:
+    return decode_sound(file.payload())
 
 
 _FRAMES, _PART = 4, 160
@@ -84,16 +62,10 @@ def read_video(files: Sequence[bytes]) -> VideoInput:
         digest.update(len(file).to_bytes(8))
         digest.update(file)
     video = VideoInput(digest.hexdigest(), tuple(files))
-    if error := _refusal(video):
-        raise error
+    _open(video)
     return video
 
 
-@cached()
-def _refusal(video: VideoInput) -> PictureError | None:
-    """Why it cannot be decoded: what is refused is not tried again in every run of a page."""
-    try:
-        video.open()
-    except PictureError as error:
-        return error
-    return None
+@cached(keep=PictureError)
+def _open(video: VideoInput) -> None:
+    video.open()

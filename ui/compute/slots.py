@@ -64,7 +64,9 @@ def is_hosted() -> bool:
     return settings().hosted
 
 
-def cached(message: str = "computing") -> Callable[[Callable[Arguments, Result]], Callable[Arguments, Result]]:
+def cached(
+    message: str = "computing", keep: type[Exception] | tuple[()] = ()
+) -> Callable[[Callable[Arguments, Result]], Callable[Arguments, Result]]:
     """Decorate a function so that its results are computed in a slot and cached for all sessions.
 
     Its arguments are small hashable values, and its results are read-only. Runs of models are cached by their runner
@@ -72,6 +74,7 @@ def cached(message: str = "computing") -> Callable[[Callable[Arguments, Result]]
 
     Args:
         message: section of common.md that a visitor reads during the computation.
+        keep: errors that are results too: what is refused once is not tried again in every run of a page.
     """
 
     def decorate(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
@@ -79,8 +82,17 @@ def cached(message: str = "computing") -> Callable[[Callable[Arguments, Result]]
 
         @wraps(function)
         def compute(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+            def work() -> Result | Exception:
+                try:
+                    return function(*args, **kwargs)
+                except keep as error:
+                    return error
+
             arguments = parameters.bind(*args, **kwargs).arguments.values()
-            return compute_cached(lambda: function(*args, **kwargs), function, arguments, message)
+            found = compute_cached(work, function, arguments, message)
+            if isinstance(found, Exception):
+                raise found
+            return found
 
         return compute
 
@@ -113,13 +125,7 @@ def compute_cached(
     return run_in_slot(compute, function.__name__, key, message)
 
 
-def run_in_slot(
-    work: Callable[[], Result],
-    kind: str,
-    key: Hashable = None,
-    message: str = "computing",
-    place: DeltaGenerator | None = None,
-) -> Result:
+def run_in_slot(work: Callable[[], Result], kind: str, key: Hashable = None, message: str = "computing") -> Result:
     """Return what `work` returns, or raise what it raises, once it has run in a slot.
 
     Past the limits of queue and time the page ends here, with a button to try again. The work runs in another thread
@@ -130,7 +136,6 @@ def run_in_slot(
         kind: of work, for the metrics.
         key: calls with equal keys share one computation while it runs.
         message: section of common.md that a visitor reads during the computation.
-        place: placeholder for that message; here unless given.
     """
     if in_slot():
         return work()
@@ -139,7 +144,7 @@ def run_in_slot(
         while not job.wait(_POLL_SECONDS):
             _check_time(job)
         return job.result()  # type: ignore[no-any-return]
-    place = place or st.empty()  # at each call, so that what follows keeps its place on the page
+    place = st.empty()  # at each call, so that what follows keeps its place on the page
     while True:
         try:
             job = slots().submit(kind, work, key)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import plotly.graph_objects as go
@@ -82,6 +82,17 @@ def mark_on_log_axis(figure: go.Figure, x: float, label: str) -> go.Figure:
     return figure.add_annotation(
         x=math.log10(x), y=1, yref="paper", text=label, showarrow=False, xanchor="left", yanchor="top", xshift=4
     )
+
+
+def token_ticks(names: Sequence[str]) -> dict[str, Any]:
+    """Ticks that name the places 0, 1, 2 and so on of an axis."""
+    return {"tickmode": "array", "tickvals": list(range(len(names))), "ticktext": escape_labels(list(names))}
+
+
+def named_bars(names: Sequence[str]) -> dict[str, Any]:
+    """A vertical axis that names horizontal bars at "0", "1", "2" and so on, the first on top."""
+    places = [f"{place}" for place in range(len(names))]
+    return {"type": "category", "autorange": "reversed", **token_ticks(names), "tickvals": places}
 
 
 def escape_labels(tokens: list[str] | tuple[str, ...]) -> list[str]:

@@ -7,7 +7,7 @@ drawn; its distance from the truth and from known mistakes decides the reply.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -18,7 +18,6 @@ from jaxtyping import Float
 from ui.text.markdown import join_sentences, plain_text
 from ui.text.words import Words
 from ui.widgets.component import component
-from ui.widgets.controls import Controls
 from ui.widgets.figure_style import CATEGORIES
 from ui.widgets.query_param import in_address
 
@@ -92,11 +91,6 @@ class Board:
         return closest if distances.get(closest, error) < error / 2 else " "
 
 
-def fractions(values: Sequence[float], low: float, high: float) -> list[float]:
-    """Return values as fractions of the range from low to high."""
-    return [round((value - low) / (high - low), 4) for value in values]
-
-
 @dataclass(frozen=True)
 class OnFigure:
     """What is drawn on which figure.
@@ -114,37 +108,6 @@ class OnFigure:
     settings: Mapping[str, object]
     axes: tuple[str, str] = ("xaxis", "yaxis")
     cells: bool = False
-
-
-def figure_hides_answer(controls: Controls, key: str, on: OnFigure) -> bool:
-    """Whether the figure must not show its answer: the reader is drawing and has not finished.
-
-    Call it before the controls are drawn: it sets them to the exercise's settings at each run while the reader draws
-    and after. Set once by a callback, they would be lost if a fragment reruns at the same moment.
-    """
-    if not figure_is_drawn_on(key):
-        return False
-    for name, value in on.settings.items():
-        if st.session_state.get(controls.key(name)) != value:
-            st.session_state[controls.key(name)] = value
-    return on.board.read(st.query_params.get(key)) is None
-
-
-def figure_is_drawn_on(key: str) -> bool:
-    """Whether the reader draws or has drawn; before the toggle exists, the URL decides."""
-    toggle = _toggle_key(key)
-    return bool(st.session_state.get(toggle, st.query_params.get(toggle) == "true"))
-
-
-def drawing_toggle(common: Words, key: str) -> bool:
-    """Draw the toggle; return whether the reader draws or has drawn."""
-    return st.toggle(
-        common("sketch.on-figure"), key=_toggle_key(key), bind="query-params", help=common("sketch.holds-controls")
-    )
-
-
-def _toggle_key(key: str) -> str:
-    return f"{key}-drawn"
 
 
 _mount = component("sketch")
@@ -249,13 +212,14 @@ def draw_board(
     text = st.query_params.get(key)
     guess = board.read(text)
     answer = truth() if guess is not None else None
+    left, right = board.places[0], board.places[-1]
     data = {
         "kind": board.kind,
         "over": {"figure": f"figure-{on.figure}", "axes": list(on.axes), "cells": on.cells},
         "guess": "" if guess is None else text,
         "truth": None if answer is None else board.levels(answer.values),
-        "places": fractions(board.places, board.places[0], board.places[-1]),
-        "x": [board.places[0], board.places[-1]],
+        "places": [round((place - left) / (right - left), 4) for place in board.places],
+        "x": [left, right],
         "y": [board.low, board.high],
         "names": list(board.names),
         "language": common.language,

@@ -137,9 +137,9 @@ const isWhole = ({ map, window: shown }) => shown.rows === map.rows && shown.col
 
 /** The description of a cell, on the screen and for a screen reader. */
 function describe({ map, number }, { row, column }) {
-  const { words, row_labels: labels, exact } = map.header;
+  const { words, exact } = map.header;
   const value = number.format(map.value(row, column));
-  return fillIn(words.cell, { row: labels ? labels[row] : row, column, value: exact ? value : fillIn(words.about, { value }) });
+  return fillIn(words.cell, { row, column, value: exact ? value : fillIn(words.about, { value }) });
 }
 
 /** Point at a cell or, with null, at none. */

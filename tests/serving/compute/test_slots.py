@@ -22,8 +22,7 @@ TIMEOUT = 60.0  # a deadlock fails the test, and does not hang it
 class Clock:
     """Time that passes when a test says so."""
 
-    def __init__(self) -> None:
-        self.now = 0.0
+    now = 0.0
 
     def __call__(self) -> float:
         return self.now
@@ -82,14 +81,24 @@ def build(clock: Clock, notes: Notes) -> Iterator[Callable[..., Slots]]:
         assert one.close(TIMEOUT)
 
 
+def occupy(slots: Slots, value: object = None) -> tuple[Job, Latch]:
+    """Work that holds a slot until it is let go."""
+    gate = Latch(value)
+    job = slots.submit("gate", gate)
+    assert gate.begun.wait(TIMEOUT)
+    return job, gate
+
+
 def over(job: Job) -> Any:
     assert job.wait(TIMEOUT)
     return job.result()
 
 
 def test_what_work_returns_or_raises_comes_back(build: Callable[..., Slots], notes: Notes) -> None:
-    slots = build()
-    assert over(slots.submit("sum", lambda: 1 + 1)) == 2
+    slots = build(queue=0)  # a free slot serves without one
+    assert not in_slot()
+    assert over(slots.submit("outer", in_slot)) is True, "what a job asks for in turn it does itself"
+    assert not in_slot()
     failing = slots.submit("fail", lambda: {}["nothing"])
     with pytest.raises(KeyError, match="nothing"):
         over(failing)
@@ -120,9 +129,8 @@ def test_never_more_at_once_than_there_are_slots(build: Callable[..., Slots]) ->
 
 def test_first_come_first_served_and_everyone_knows_their_place(build: Callable[..., Slots]) -> None:
     slots = build()
-    gate, order = Latch(), []
-    first = slots.submit("gate", gate)
-    assert gate.begun.wait(TIMEOUT)
+    first, gate = occupy(slots)
+    order = []
     jobs = [slots.submit("next", lambda number=number: order.append(number)) for number in range(4)]
     assert first.place == 0
     assert [job.place for job in jobs] == [1, 2, 3, 4]
@@ -136,9 +144,7 @@ def test_first_come_first_served_and_everyone_knows_their_place(build: Callable[
 
 def test_past_the_queue_the_answer_is_busy(build: Callable[..., Slots], notes: Notes) -> None:
     slots = build(count=1, queue=2)
-    gate = Latch("done")
-    running = slots.submit("gate", gate)
-    assert gate.begun.wait(TIMEOUT)
+    running, gate = occupy(slots, "done")
     waiting = [slots.submit("next", lambda: "late") for _ in range(2)]
     with pytest.raises(BusyError):
         slots.submit("one-too-many", lambda: None)
@@ -148,15 +154,10 @@ def test_past_the_queue_the_answer_is_busy(build: Callable[..., Slots], notes: N
     assert over(slots.submit("again", lambda: "welcome")) == "welcome"
 
 
-def test_without_a_queue_a_free_slot_still_serves(build: Callable[..., Slots]) -> None:
-    assert over(build(count=1, queue=0).submit("one", lambda: 1)) == 1
-
-
 def test_whoever_leaves_the_queue_makes_room(build: Callable[..., Slots], clock: Clock) -> None:
     slots = build(count=1, queue=2)
-    gate, done = Latch(), []
-    running = slots.submit("gate", gate)
-    assert gate.begun.wait(TIMEOUT)
+    running, gate = occupy(slots)
+    done = []
     left = slots.submit("left", lambda: done.append("left"))
     polled = slots.submit("stayed", lambda: done.append("stayed"))
     clock.now += LEASE + 0.1
@@ -174,9 +175,7 @@ def test_whoever_leaves_the_queue_makes_room(build: Callable[..., Slots], clock:
 
 def test_a_running_job_ends_when_its_visitor_has_left(build: Callable[..., Slots], clock: Clock) -> None:
     slots = build()
-    gate = Latch("never seen")
-    job = slots.submit("gate", gate)
-    assert gate.begun.wait(TIMEOUT)
+    job, gate = occupy(slots, "never seen")
     clock.now += LEASE + 0.1  # nobody touches it
     gate.go.set()
     freed = slots.submit("next", lambda: "served")
@@ -187,9 +186,7 @@ def test_a_running_job_ends_when_its_visitor_has_left(build: Callable[..., Slots
 
 def test_the_time_limit_ends_work_between_its_steps(build: Callable[..., Slots], clock: Clock) -> None:
     slots = build(max_seconds=10)
-    gate = Latch()
-    job = slots.submit("gate", gate)
-    assert gate.begun.wait(TIMEOUT)
+    job, gate = occupy(slots)
     waiting = slots.submit("next", lambda: may_end() or "free again")  # its wait in the queue does not count
     clock.now += 10.5
     job.wait(0)
@@ -203,9 +200,8 @@ def test_the_time_limit_ends_work_between_its_steps(build: Callable[..., Slots],
 
 def test_a_page_drawn_anew_finds_its_job_and_its_place(build: Callable[..., Slots]) -> None:
     slots = build()
-    gate, runs = Latch(), []
-    slots.submit("gate", gate)
-    assert gate.begun.wait(TIMEOUT)
+    _, gate = occupy(slots)
+    runs = []
     mine = slots.submit("mine", lambda: runs.append(1), key=("translation", "He is calm."))
     slots.submit("other", lambda: None, key=("translation", "Go."))
     assert slots.submit("mine", lambda: runs.append(2), key=("translation", "He is calm.")) is mine
@@ -217,12 +213,6 @@ def test_a_page_drawn_anew_finds_its_job_and_its_place(build: Callable[..., Slot
     assert again is not mine  # what is over is not known any more: whoever wants it kept keeps it
     over(again)
     assert runs == [1, 3]
-
-
-def test_what_a_job_asks_for_in_turn_it_does_itself(build: Callable[..., Slots]) -> None:
-    assert not in_slot()
-    assert over(build().submit("outer", in_slot)) is True
-    assert not in_slot()
 
 
 def test_visitors_get_their_own_answers(build: Callable[..., Slots]) -> None:
@@ -250,9 +240,7 @@ def test_visitors_get_their_own_answers(build: Callable[..., Slots]) -> None:
 
 def test_closing_lets_the_running_finish_and_sends_the_waiting_away(build: Callable[..., Slots]) -> None:
     slots = build()
-    gate = Latch("finished")
-    running = slots.submit("gate", gate)
-    assert gate.begun.wait(TIMEOUT)
+    running, gate = occupy(slots, "finished")
     waiting = slots.submit("next", lambda: "never")
     assert slots.close(0) is False
     with pytest.raises(BusyError):
@@ -266,61 +254,46 @@ def test_closing_lets_the_running_finish_and_sends_the_waiting_away(build: Calla
 
 def test_an_observer_is_told_how_long_it_took(build: Callable[..., Slots], clock: Clock, notes: Notes) -> None:
     slots = build()
-    gate = Latch()
-    first = slots.submit("first", gate)
-    assert gate.begun.wait(TIMEOUT)
+    first, gate = occupy(slots)
     second = slots.submit("second", lambda: None)
     clock.now += 2.0
     gate.go.set()
     over(first)
     over(second)
-    assert ("worked", "first", 2.0, "done") in notes.events
+    assert ("worked", "gate", 2.0, "done") in notes.events
     assert ("waited", "second", 2.0) in notes.events
 
 
-def test_many_who_ask_at_once_get_the_same() -> None:
+def test_many_who_ask_at_once_get_the_same_and_what_failed_is_tried_again() -> None:
     made: list[object] = []
     together = threading.Barrier(8)
 
     @singletons.singleton
     def thing() -> object:
         made.append(object())
+        if len(made) == 1:
+            raise ValueError("not yet")
         return made[-1]
+
+    with pytest.raises(ValueError, match="not yet"):
+        thing()
 
     def create(_number: int) -> object:
         together.wait(60)
         return thing()
 
     with ThreadPoolExecutor(8) as threads:
-        assert set(threads.map(create, range(8))) == set(made)
-    assert len(made) == 1
-
-
-def test_what_failed_is_tried_again() -> None:
-    tries: list[int] = []
-
-    @singletons.singleton
-    def late() -> str:
-        tries.append(1)
-        if len(tries) == 1:
-            raise ValueError("not yet")
-        return "here"
-
-    with pytest.raises(ValueError, match="not yet"):
-        late()
-    assert late() == late() == "here"
-    assert len(tries) == 2
+        assert set(threads.map(create, range(8))) == {made[-1]}
+    assert len(made) == 2
 
 
 @pytest.mark.attack("messages")
 def test_no_visitor_can_empty_them() -> None:
     """A message of Streamlit's protocol empties its caches, for all sessions."""
-    before = [get() for get in (compute.metrics, compute.slots, compute.results, models.registry, models.runner)]
-    threads = threading.active_count()
+    every = compute.metrics, compute.slots, compute.results, models.registry, models.runner
+    before, threads = [get() for get in every], threading.active_count()
     for _ in range(3):
         st.cache_data.clear()
         st.cache_resource.clear()
-    assert [
-        get() for get in (compute.metrics, compute.slots, compute.results, models.registry, models.runner)
-    ] == before
+    assert [get() for get in every] == before
     assert threading.active_count() == threads

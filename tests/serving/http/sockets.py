@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import replace
+from functools import wraps
 from typing import Any
 
 from serving.http.access import Message, Refusals
@@ -103,5 +104,11 @@ async def settled() -> None:
         await asyncio.sleep(0)
 
 
-def run(test: Callable[[], Any]) -> None:
-    asyncio.run(test())
+def asynchronous(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
+    """Run a test in an event loop of its own."""
+
+    @wraps(test)
+    def run(*args: Any, **kwargs: Any) -> None:
+        asyncio.run(test(*args, **kwargs))
+
+    return run

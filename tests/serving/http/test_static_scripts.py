@@ -70,9 +70,6 @@ def test_under_whatever_path_the_app_is_served(client: TestClient, path: str) ->
 )
 def test_nothing_else_is_answered(client: TestClient, path: str) -> None:
     assert client.get(f"/{path}").status_code == 404
-
-
-def test_an_unknown_script_is_an_error_that_names_those_there_are() -> None:
     with pytest.raises(ValueError, match="expected one of attention_view, chart, .*, plotly, .*, got 'nobody'"):
         script("nobody")
 

@@ -14,6 +14,7 @@ from streamlit.runtime.uploaded_file_manager import UploadedFileRec
 
 from serving.http.access import Message, Refusals
 from serving.http.upload_limits import StoredFiles, UploadLimits
+from tests.serving.http.sockets import asynchronous
 from ui.streamlit_internals import sessions
 
 pytestmark = pytest.mark.attack("uploads")
@@ -61,112 +62,76 @@ class Host:
         return got[0]["status"], got[-1].get("body", b"")
 
 
-def test_three_hundred_that_nobody_uses(files: MemoryUploadedFileManager) -> None:
-    async def test() -> None:
-        host = Host(files)
-        host.go.set()
-        assert {(await host.put("a", str(number)))[0] for number in range(300)} == {204}
-        assert list(files.file_storage["a"]) == ["297", "298", "299"], "the newest stay"
-        assert host.away == {"old-uploads": 297}
-
-    asyncio.run(test())
-
-
-def test_small_files_count_too(files: MemoryUploadedFileManager) -> None:
-    async def test() -> None:
-        host = Host(files, session_bytes=MB)
-        host.go.set()
-        for number in range(300):
-            await host.put("a", str(number), size=0)
-        assert len(files.file_storage["a"]) == 16
-
-    asyncio.run(test())
+@asynchronous
+async def test_three_hundred_that_nobody_uses(files: MemoryUploadedFileManager) -> None:
+    host = Host(files)
+    host.go.set()
+    assert {(await host.put("a", str(number)))[0] for number in range(300)} == {204}
+    assert list(files.file_storage["a"]) == ["297", "298", "299"], "the newest stay"
+    assert host.away == {"old-uploads": 297}
+    host = Host(files, session_bytes=MB)
+    host.go.set()
+    for number in range(300):
+        await host.put("small", str(number), size=0)
+    assert len(files.file_storage["small"]) == 16
 
 
-def test_more_than_all_sessions_may_keep_is_refused_in_words(files: MemoryUploadedFileManager) -> None:
-    async def test() -> None:
-        host = Host(files)
-        host.go.set()
-        answers = [await host.put(f"s{number}", "f", size=2 * MB) for number in range(6)]
-        assert answers == [(204, b"")] * 4 + [(503, b"<too-many-uploads>")] * 2
-        files.remove_session_files("s0")
-        assert (await host.put("s9", "f"))[0] == 204, "who leaves makes room"
-
-    asyncio.run(test())
+@asynchronous
+async def test_more_than_all_sessions_may_keep_is_refused_in_words(files: MemoryUploadedFileManager) -> None:
+    host = Host(files)
+    host.go.set()
+    answers = [await host.put(f"s{number}", "f", size=2 * MB) for number in range(6)]
+    assert answers == [(204, b"")] * 4 + [(503, b"<too-many-uploads>")] * 2
+    files.remove_session_files("s0")
+    assert (await host.put("s9", "f"))[0] == 204, "who leaves makes room"
 
 
-def test_one_address_may_not_keep_all_there_is(files: MemoryUploadedFileManager) -> None:
-    async def test() -> None:
-        host = Host(files)
-        host.go.set()
-        answers = [await host.put(f"s{number}", "f", size=2 * MB, address="10.0.0.1") for number in range(4)]
-        assert answers == [(204, b"")] * 3 + [(503, b"<too-many-uploads>")]
-        assert (await host.put("s9", "f", address="10.0.0.2"))[0] == 204, "others have their share"
-        files.remove_session_files("s0")
-        assert (await host.put("s5", "f", address="10.0.0.1"))[0] == 204, "who leaves makes room"
-        assert host.away == {"too-many-uploads": 1}
-        for session in list(files.file_storage):
-            files.remove_session_files(session)
-        await host.put("new", "f")
-        assert set(host.app._senders) == {"new"}, "and is forgotten"
-
-    asyncio.run(test())
+@asynchronous
+async def test_one_address_may_not_keep_all_there_is(files: MemoryUploadedFileManager) -> None:
+    host = Host(files)
+    host.go.set()
+    answers = [await host.put(f"s{number}", "f", size=2 * MB, address="10.0.0.1") for number in range(4)]
+    assert answers == [(204, b"")] * 3 + [(503, b"<too-many-uploads>")]
+    assert (await host.put("s9", "f", address="10.0.0.2"))[0] == 204, "others have their share"
+    files.remove_session_files("s0")
+    assert (await host.put("s5", "f", address="10.0.0.1"))[0] == 204, "who leaves makes room"
+    assert host.away == {"too-many-uploads": 1}
+    for session in list(files.file_storage):
+        files.remove_session_files(session)
+    await host.put("new", "f")
+    assert set(host.app._senders) == {"new"}, "and is forgotten"
 
 
-def test_files_that_arrive_at_once_count_for_their_address(files: MemoryUploadedFileManager) -> None:
-    async def test() -> None:
-        host = Host(files)
-        arriving = [asyncio.create_task(host.put(f"s{n}", "f", size=3 * MB, address="10.0.0.1")) for n in range(2)]
-        await asyncio.sleep(0)
-        host.go.set()
-        assert [(await task)[0] for task in arriving] == [204, 204]
-        assert await host.put("s2", "f", address="10.0.0.1") == (503, b"<too-many-uploads>")
-
-    asyncio.run(test())
-
-
-def test_too_many_on_the_way_at_once(files: MemoryUploadedFileManager) -> None:
-    async def test() -> None:
-        host = Host(files)
-        arriving = [asyncio.create_task(host.put(f"s{number}", "f")) for number in range(4)]
-        await asyncio.sleep(0)
-        host.go.set()
-        statuses = [(await task)[0] for task in arriving]
-        assert statuses == [204, 204, 503, 503]
-        assert (await host.put("late", "f"))[0] == 204
-
-    asyncio.run(test())
+@asynchronous
+async def test_too_many_on_the_way_at_once(files: MemoryUploadedFileManager) -> None:
+    host = Host(files)
+    arriving = [asyncio.create_task(host.put(f"s{n}", "f", size=3 * MB, address="10.0.0.1")) for n in range(4)]
+    await asyncio.sleep(0)
+    host.go.set()
+    assert [(await task)[0] for task in arriving] == [204, 204, 503, 503]
+    assert await host.put("late", "f", address="10.0.0.1") == (503, b"<too-many-uploads>"), "they count for an address"
+    assert (await host.put("late", "f"))[0] == 204
 
 
-def test_a_full_disk_is_a_sentence(files: MemoryUploadedFileManager) -> None:
-    async def test() -> None:
-        host = Host(files, max_transfers=1)
-        host.go.set()
-        assert await host.put("a", "none-left") == (507, b"<no-space>")
-        assert (await host.put("a", "b"))[0] == 204, "nothing is held by what failed"
-        assert host.away == {"no-space": 1}
-
-    asyncio.run(test())
-
-
-def test_other_requests_pass(files: MemoryUploadedFileManager) -> None:
-    async def test() -> None:
-        host = Host(files, max_transfers=0)
-        host.go.set()
-        assert (await host.put("a", "b", method="DELETE"))[0] == 204
-
-    asyncio.run(test())
+@asynchronous
+async def test_a_full_disk_is_a_sentence_and_other_requests_pass(files: MemoryUploadedFileManager) -> None:
+    host = Host(files, max_transfers=1)
+    host.go.set()
+    assert await host.put("a", "none-left") == (507, b"<no-space>")
+    assert (await host.put("a", "b"))[0] == 204, "nothing is held by what failed"
+    assert host.away == {"no-space": 1}
+    host = Host(files, max_transfers=0)
+    host.go.set()
+    assert (await host.put("a", "b", method="DELETE"))[0] == 204
 
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE"])
-def test_who_knows_a_session_of_somebody_else_cannot_change_its_files(
+@asynchronous
+async def test_who_knows_a_session_of_somebody_else_cannot_change_its_files(
     method: str, files: MemoryUploadedFileManager
 ) -> None:
-    async def test() -> None:
-        host = Host(files)
-        host.go.set()
-        assert await host.put("theirs", "1", method=method) == (403, b"<foreign-session>")
-        assert host.away == {"foreign-session": 1}
-        assert (await host.put("mine", "1", method=method))[0] == 204
-
-    asyncio.run(test())
+    host = Host(files)
+    host.go.set()
+    assert await host.put("theirs", "1", method=method) == (403, b"<foreign-session>")
+    assert host.away == {"foreign-session": 1}
+    assert (await host.put("mine", "1", method=method))[0] == 204

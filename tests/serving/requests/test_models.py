@@ -77,36 +77,22 @@ def test_while_one_loads_another_is_there_already() -> None:
         assert slow.result(60) == "slow"
 
 
-def test_the_longest_unused_of_a_kind_goes() -> None:
-    models = ModelRegistry()
-    first, other = models(Counted("a")), models(Other("a"))
+def test_the_longest_unused_of_a_kind_goes_and_what_failed_is_tried_again() -> None:
+    models, reported = ModelRegistry(), list[tuple[int, int]]()
+    first, other = models(Counted("a"), lambda *done: reported.append(done)), models(Other("a"))
     models(Counted("b"))
-    assert models(Counted("a")) is first
+    assert models(Counted("a"), lambda *done: reported.append(done)) is first
+    assert reported == [(1, 2)], "who asks first hears how far it is"
     models(Counted("c"))  # b was not used for longest
     assert models(Counted("a")) is first
     assert models(Other("a")) is other
     models(Counted("b"))
     assert Counted.loads == ["a", "a", "b", "c", "b"]
-
-
-def test_what_failed_is_tried_again() -> None:
-    models = ModelRegistry()
     for _ in range(2):
         with pytest.raises(ValueError, match="broken"):
             models(Counted("broken"))
-    assert Counted.loads == ["broken", "broken"]
-
-
-def test_who_asks_first_hears_how_far_it_is() -> None:
-    reported: list[tuple[int, int]] = []
-    models = ModelRegistry()
-    models(Counted("a"), lambda done, total: reported.append((done, total)))
-    models(Counted("a"), lambda done, total: reported.append((done, total)))
-    assert reported == [(1, 2)]
-
-
-def test_a_model_that_was_downloaded_is_the_same_when_it_is_here() -> None:
-    assert HubModelSpec("someone/model") == HubModelSpec("someone/model", offline=True)
+    assert Counted.loads[5:] == ["broken", "broken"]
+    assert HubModelSpec("someone/model") == HubModelSpec("someone/model", offline=True), "the same once it is here"
     assert HubModelSpec("someone/model") != HubModelSpec("someone/model", revision="v2")
 
 

@@ -159,14 +159,9 @@ def test_heads_switched_off_elsewhere_are_those_of_the_request(
 
 
 def test_a_second_input_elsewhere_is_asked_for_by_its_own_sentence(local: LocalRunner, remote: RemoteRunner) -> None:
-    other = TranslationRequest(TINY, "She has a red car.")
-    view = View(
-        remote.groups(CALM, LABELS),
-        WORDS,
-        remote.groups(other, LABELS),
-        ("one", "two"),
-    )
-    name = "map 1.cross:1.3:mean:tokens"
+    other, name = TranslationRequest(TINY, "She has a red car."), "map 1.cross:1.3:mean:tokens"
+    groups = [remote.groups(request, LABELS) for request in (CALM, other)]
+    view = View(groups[0], WORDS, groups[1], ("one", "two"))
     sent = decode_view(encode_view(view, aligning_head(view.groups), wants=read_requests(name))).parts[name]
     assert torch.equal(sent, local.run(other).trace["decoder.1.cross"].weights(head=3)[0])
 
@@ -185,26 +180,26 @@ def test_nothing_large_crosses(remote: RemoteRunner, wire: Wire) -> None:
         assert sum(size for _, size in wire.received) < whole / 2
 
 
+VISION = ("classifier", "lab classifier")
 FUNCTIONS: list[tuple[str, Callable[..., Any], tuple[Any, ...]]] = [
     ("translator", translation_residuals, ()),
     ("translator", encoder_walk, ()),
     *((name, map_residuals, ()) for name in KINDS),
     *((name, HubModel.next_words, (-1, 5, 0.7)) for name in ("gpt2", "t5")),
-    *(
-        (name, function, arguments)
-        for name in ("classifier", "lab classifier")
-        for function, arguments in (
-            (heads_measured, ()),
-            (patches_shuffled, (3,)),
-            (token_in_layer, (2, 1, "max", 0.3)),
-            (token_over_patches, (0,)),
-        )
-    ),
+    *((name, heads_measured, ()) for name in VISION),
+    *((name, patches_shuffled, (3,)) for name in VISION),
+    *((name, token_in_layer, (2, 1, "max", 0.3)) for name in VISION),
+    *((name, token_over_patches, (0,)) for name in VISION),
+]
+OF_MODELS = [
+    *((name, function, ()) for name in KINDS for function in (read_card, position_schemes)),
+    *((name, picture_facts, ()) for name in VISION),
+    *((name, patch_positions, ((3, 5),)) for name in VISION),
 ]
 
 
-@pytest.mark.parametrize(("name", "function", "arguments"), FUNCTIONS)
-def test_functions_of_a_run_are_evaluated_beside_the_model(
+@pytest.mark.parametrize(("name", "function", "arguments"), [*FUNCTIONS, *OF_MODELS])
+def test_functions_are_evaluated_beside_the_model(
     local: LocalRunner,
     remote: RemoteRunner,
     wire: Wire,
@@ -212,26 +207,11 @@ def test_functions_of_a_run_are_evaluated_beside_the_model(
     function: Callable[..., Any],
     arguments: tuple[Any, ...],
 ) -> None:
-    wanted = REQUESTS[name]
-    there = plain(remote.evaluate(wanted, function, *arguments))
-    assert there == plain(local.evaluate(wanted, function, *arguments))
-    assert {method for method, _ in wire.received} <= {"evaluate"}
-
-
-@pytest.mark.parametrize(
-    ("name", "function", "arguments"),
-    [
-        *((name, function, ()) for name in KINDS for function in (read_card, position_schemes)),
-        *((name, picture_facts, ()) for name in ("classifier", "lab classifier")),
-        *((name, patch_positions, ((3, 5),)) for name in ("classifier", "lab classifier")),
-    ],
-)
-def test_functions_of_a_model_are_evaluated_beside_it(
-    local: LocalRunner, remote: RemoteRunner, name: str, function: Callable[..., Any], arguments: tuple[Any, ...]
-) -> None:
-    model = REQUESTS[name].model
-    there = remote.evaluate_model(model, function, *arguments)
-    assert plain(there) == plain(local.evaluate_model(model, function, *arguments))
+    of_model = (name, function, arguments) in OF_MODELS
+    method, subject = ("evaluate_model", REQUESTS[name].model) if of_model else ("evaluate", REQUESTS[name])
+    here, there = (getattr(runner, method)(subject, function, *arguments) for runner in (local, remote))
+    assert plain(there) == plain(here)
+    assert {called for called, _ in wire.received} == {method}
 
 
 def plain(value: Any) -> Any:
@@ -255,14 +235,12 @@ def test_a_question_without_a_name_is_refused_wherever_models_are(local: LocalRu
     def closure(translator: Translator, translation: Translation) -> int:
         return longest(translator, translation)
 
-    nameless = [closure, lambda _model, run: run.text, partial(longest)]
     for runner in (local, remote):
         assert runner.evaluate(CALM, longest) > 0
-        for question in nameless:
-            with pytest.raises(ValueError, match="top level of a module"):
-                runner.evaluate(CALM, question)  # type: ignore[arg-type]
-            with pytest.raises(ValueError, match="top level of a module"):
-                runner.evaluate_model(TINY, question)  # type: ignore[arg-type]
+        for question in (closure, lambda _model, run: run.text, partial(longest)):
+            for evaluate, subject in ((runner.evaluate, CALM), (runner.evaluate_model, TINY)):
+                with pytest.raises(ValueError, match="top level of a module"):
+                    evaluate(subject, question)  # type: ignore[operator]
 
 
 def test_errors_are_those_of_this_process(local: LocalRunner, remote: RemoteRunner) -> None:
@@ -322,13 +300,6 @@ def test_a_picture_is_sent_once(load: Callable[..., Any], local: LocalRunner, re
     assert local.run(ClassificationRequest(LAB, black)).probabilities != run.probabilities
 
 
-def test_a_model_with_two_interfaces_is_loaded_once(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ATLAS_MODEL_FOLDERS", str(folders))
-    registry = ModelRegistry()
-    assert registry(LAB).hub is registry(LAB.hub)  # type: ignore[attr-defined]
-    assert LAB.affinity == LAB.hub.affinity
-
-
 def test_sampling_is_part_of_the_request(local: LocalRunner, remote: RemoteRunner) -> None:
     texts = set()
     for seed in (1, 2):
@@ -342,6 +313,9 @@ def test_models_and_limits_are_those_of_the_requested_machine(
     local: LocalRunner, remote: RemoteRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert set(KINDS) <= set(remote.evaluate_model(NoModel(), local_model_names))
+    registry = ModelRegistry()
+    assert registry(LAB).hub is registry(LAB.hub), "with two interfaces it is loaded once"  # type: ignore[attr-defined]
+    assert LAB.affinity == LAB.hub.affinity
     monkeypatch.setenv("ATLAS_MAX_CHARACTERS", "20")
     monkeypatch.setenv("ATLAS_MODEL_MEMORY_MB", "1")
     for runner in (local, remote):

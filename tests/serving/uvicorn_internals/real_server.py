@@ -6,11 +6,14 @@ import asyncio
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import update_wrapper
+from inspect import Signature, signature
 from typing import Any
 
 import uvicorn
 
 from serving.uvicorn_internals.limits import HttpWithTimeouts, SocketWithLimits
+from tests.serving.http.sockets import asynchronous
 
 TIMEOUT = 60.0
 LARGE = bytes(32 * 2**20)
@@ -71,9 +74,17 @@ async def ended(server: uvicorn.Server) -> None:
             await asyncio.sleep(0.01)
 
 
-def run(test: Callable[[uvicorn.Server, int], Awaitable[None]], host: str = "127.0.0.1") -> None:
-    async def inside() -> None:
-        async with serving(host) as (server, port):
-            await test(server, port)
+def on_a_server(host: str = "127.0.0.1") -> Callable[[Callable[..., Awaitable[None]]], Callable[..., None]]:
+    """Run a test, whose first arguments are the server and its port, in the event loop of a server."""
 
-    asyncio.run(inside())
+    def decorate(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
+        @asynchronous
+        async def run(*args: Any, **kwargs: Any) -> None:
+            async with serving(host) as (server, port):
+                await test(server, port, *args, **kwargs)
+
+        fixtures = list(signature(test).parameters.values())[2:]
+        update_wrapper(run, test).__signature__ = Signature(fixtures)  # type: ignore[attr-defined]
+        return run
+
+    return decorate

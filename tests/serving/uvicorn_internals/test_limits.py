@@ -15,7 +15,8 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
 
 from serving.uvicorn_internals.limits import HttpWithTimeouts, Limits, SocketWithLimits
-from tests.serving.uvicorn_internals.real_server import ended, run
+from tests.serving.http.sockets import asynchronous
+from tests.serving.uvicorn_internals.real_server import ended, on_a_server
 
 pytestmark = pytest.mark.attack("connections")
 
@@ -31,18 +32,16 @@ HALVES = {
 
 
 @pytest.mark.parametrize("sent", HALVES.values(), ids=list(HALVES))
-def test_half_a_request_ends(sent: bytes) -> None:
-    async def test(server: uvicorn.Server, port: int) -> None:
-        for _ in range(20):
-            _, writer = await asyncio.open_connection("127.0.0.1", port)
-            writer.write(sent)
-        await asyncio.sleep(0)
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        writer.write(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
-        assert (await reader.read()).endswith(b"ok"), "a newcomer is served meanwhile"
-        await ended(server)
-
-    run(test)
+@on_a_server()
+async def test_half_a_request_ends(server: uvicorn.Server, port: int, sent: bytes) -> None:
+    for _ in range(20):
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(sent)
+    await asyncio.sleep(0)
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+    assert (await reader.read()).endswith(b"ok"), "a newcomer is served meanwhile"
+    await ended(server)
 
 
 class Wire:
@@ -74,50 +73,43 @@ def on_a_wire(kind: type) -> tuple[Any, Wire]:
     return protocol, wire
 
 
-def test_who_goes_on_asking_stays(counted: Counter[str]) -> None:
-    async def test() -> None:
-        protocol, wire = on_a_wire(HttpWithTimeouts)
-        for _ in range(100):
-            protocol.cycle = SimpleNamespace(response_complete=True, more_body=False)
-            protocol._check_request()
-        assert not wire.given_up
-        for _ in range(5):
-            protocol._check_request()
-        assert wire.given_up
-        assert counted == {"unfinished": 1}
-
-    asyncio.run(test())
+@asynchronous
+async def test_who_goes_on_asking_stays(counted: Counter[str]) -> None:
+    protocol, wire = on_a_wire(HttpWithTimeouts)
+    for _ in range(100):
+        protocol.cycle = SimpleNamespace(response_complete=True, more_body=False)
+        protocol._check_request()
+    assert not wire.given_up
+    for _ in range(5):
+        protocol._check_request()
+    assert wire.given_up
+    assert counted == {"unfinished": 1}
 
 
-def test_a_long_answer_is_no_half_request() -> None:
-    async def test() -> None:
-        protocol, wire = on_a_wire(HttpWithTimeouts)
-        protocol.cycle = SimpleNamespace(response_complete=False, more_body=False)
-        for _ in range(100):
-            protocol._check_request()
-        assert not wire.given_up
-
-    asyncio.run(test())
+@asynchronous
+async def test_a_long_answer_is_no_half_request() -> None:
+    protocol, wire = on_a_wire(HttpWithTimeouts)
+    protocol.cycle = SimpleNamespace(response_complete=False, more_body=False)
+    for _ in range(100):
+        protocol._check_request()
+    assert not wire.given_up
 
 
 @pytest.mark.parametrize("kind", [HttpWithTimeouts, SocketWithLimits])
-def test_who_reads_slowly_but_steadily_is_waited_for(
+@asynchronous
+async def test_who_reads_slowly_but_steadily_is_waited_for(
     kind: type, counted: Counter[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Limits, "slow_seconds", 1000.0)
-
-    async def test() -> None:
-        protocol, wire = on_a_wire(kind)
-        protocol._left = wire.left = 10 * 2**20
-        for _ in range(5):
-            wire.left -= 1024 * 1000
-            protocol._check_reader()
-        assert (wire.given_up, counted) == (False, {})
-        wire.left -= 1024 * 1000 - 1
+    protocol, wire = on_a_wire(kind)
+    protocol._left = wire.left = 10 * 2**20
+    for _ in range(5):
+        wire.left -= 1024 * 1000
         protocol._check_reader()
-        assert (wire.given_up, counted) == (True, {"unread": 1})
-
-    asyncio.run(test())
+    assert (wire.given_up, counted) == (False, {})
+    wire.left -= 1024 * 1000 - 1
+    protocol._check_reader()
+    assert (wire.given_up, counted) == (True, {"unread": 1})
 
 
 def slow_socket(port: int, sent: bytes) -> socket.socket:
@@ -129,39 +121,33 @@ def slow_socket(port: int, sent: bytes) -> socket.socket:
     return slow
 
 
-def test_an_answer_that_nobody_reads_is_given_up() -> None:
-    async def test(server: uvicorn.Server, port: int) -> None:
-        readers = [slow_socket(port, b"GET /large HTTP/1.1\r\nHost: x\r\n\r\n") for _ in range(2)]
+@on_a_server()
+async def test_an_answer_that_nobody_reads_is_given_up(server: uvicorn.Server, port: int) -> None:
+    readers = [slow_socket(port, b"GET /large HTTP/1.1\r\nHost: x\r\n\r\n") for _ in range(2)]
+    await asyncio.sleep(0.05)
+    await ended(server)
+    for reader in readers:
+        reader.close()
+
+
+@on_a_server()
+async def test_a_message_that_nobody_reads_is_given_up(server: uvicorn.Server, port: int) -> None:
+    address = f"ws://127.0.0.1:{port}/"
+    async with connect(address, max_size=None, max_queue=1, compression=None, close_timeout=0.1) as client:
+        client.transport.pause_reading()
+        await client.send(b"large")
         await asyncio.sleep(0.05)
         await ended(server)
-        for reader in readers:
-            reader.close()
-
-    run(test)
-
-
-def test_a_message_that_nobody_reads_is_given_up() -> None:
-    async def test(server: uvicorn.Server, port: int) -> None:
-        address = f"ws://127.0.0.1:{port}/"
-        async with connect(address, max_size=None, max_queue=1, compression=None, close_timeout=0.1) as client:
-            client.transport.pause_reading()
-            await client.send(b"large")
-            await asyncio.sleep(0.05)
-            await ended(server)
-
-    run(test)
 
 
 @pytest.mark.parametrize("size", [2**16 + 1, 2**22])
-def test_a_message_larger_than_any_page_sends_is_not_read(size: int) -> None:
-    async def test(server: uvicorn.Server, port: int) -> None:
-        async with connect(f"ws://127.0.0.1:{port}/", compression=None) as client:
-            await client.send(b"small")
-            assert await client.recv() == b"small"
-            with suppress(ConnectionClosed):
-                await client.send(bytes(size))
-            with pytest.raises(ConnectionClosed, match="1009"):
-                await client.recv()
-        await ended(server)
-
-    run(test)
+@on_a_server()
+async def test_a_message_larger_than_any_page_sends_is_not_read(server: uvicorn.Server, port: int, size: int) -> None:
+    async with connect(f"ws://127.0.0.1:{port}/", compression=None) as client:
+        await client.send(b"small")
+        assert await client.recv() == b"small"
+        with suppress(ConnectionClosed):
+            await client.send(bytes(size))
+        with pytest.raises(ConnectionClosed, match="1009"):
+            await client.recv()
+    await ended(server)
