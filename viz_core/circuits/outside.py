@@ -55,10 +55,8 @@ def split_embedding(
 ) -> dict[str, Tensor] | None:
     """Return what the tables of a model add to the embedding of a token: "token", "position", "segment".
 
-    None unless there are other tables than that of tokens, and some rows of them make this embedding.
-
-    Args:
-        places: of the token, counted with and without the padding before it.
+    None unless there are other tables than that of tokens, and some rows of them make this embedding. `places` are
+    those of the token, counted with and without the padding before it.
     """
     width, outside = len(x), modules_outside(model, stack)
     try:

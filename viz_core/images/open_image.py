@@ -66,11 +66,7 @@ def open_picture(content: bytes, max_bytes: int = MAX_BYTES, max_pixels: int = M
 def read_frames(content: bytes, max_bytes: int, max_pixels: int, before: int = 0) -> Iterator[Image.Image]:
     """Yield each frame of a file, or the one of a still picture, until the next is read.
 
-    Args:
-        before: pixels of other files that count to the same limit.
-
-    Raises:
-        PictureError: as `open_picture`; or if all frames together have too many pixels.
+    PictureError as `open_picture`, or if all frames together, and `before` pixels of other files, are too many.
     """
     if not content:
         raise PictureError("This file is empty.")

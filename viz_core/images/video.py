@@ -26,12 +26,7 @@ class Video:
 
     @classmethod
     def of(cls, frames: Sequence[Image.Image], fps: float = 1.0) -> "Video":
-        """Pictures as a video of `fps` frames a second.
-
-        Raises:
-            ValueError: if `fps` is not above 0.
-            PictureError: if there are fewer than 2, or their sizes differ.
-        """
+        """Pictures as a video of `fps` frames a second, above 0; PictureError if under 2, or if their sizes differ."""
         if not fps > 0:
             raise ValueError(f"fps: expected frames a second, above 0, got {fps}")
         if len(frames) < 2:

@@ -56,11 +56,16 @@ Fingerprint = dict[str, float]
 
 @dataclass(frozen=True)
 class LayerMeasures:
-    """The heads of one layer: a fingerprint and an overview each."""
+    """The heads of one layer: a fingerprint and an overview each.
 
-    fingerprints: tuple[Fingerprint, ...]  # one for each head
-    overview: Float[Tensor, "heads rows columns"]  # the largest weights, as in `AttentionCall.overview`
-    # largest deviation of a row sum from 1 (`viz_core.maps.fingerprints.row_error`); 0 for signed maps
+    Attributes:
+        fingerprints: one for each head.
+        overview: the largest weights, as in `AttentionCall.overview`.
+        row_error: largest deviation of a row sum from 1 (`viz_core.maps.fingerprints.row_error`); 0 for signed maps.
+    """
+
+    fingerprints: tuple[Fingerprint, ...]
+    overview: Float[Tensor, "heads rows columns"]
     row_error: float
 
 

@@ -54,11 +54,16 @@ SURE = 0.5
 
 @dataclass(frozen=True, eq=False)
 class RoleTargets:
-    """Target keys of each role in one text, computed once for all layers and heads."""
+    """Target keys of each role in one text, computed once for all layers and heads.
 
-    visible: Bool[Tensor, "queries keys"]  # keys that a query may see
-    on_itself: bool  # whether queries and keys are places of one sequence; else offsets and induction mean nothing
-    # True where a key is a target of a query, by role; of two sequences without offsets and induction
+    Attributes:
+        visible: keys that a query may see.
+        on_itself: whether queries and keys are places of one sequence; else offsets and induction mean nothing.
+        masks: True where a key is a target of a query, by role; of two sequences without offsets and induction.
+    """
+
+    visible: Bool[Tensor, "queries keys"]
+    on_itself: bool
     masks: Mapping[str, Bool[Tensor, "queries keys"]]
 
     @classmethod

@@ -16,9 +16,6 @@ class KerpleLog(nn.Module, PositionScheme):
     The logarithmic variant: a conditionally positive definite kernel of the distance. The parameters are log r1 and
     log r2, so that both stay positive; as in the authors' code r1 starts uniform in 0 .. 2 and r2 in 0 .. 1.
 
-    Args:
-        num_heads: number of heads.
-
     Raises:
         ValueError: if num_heads is not a positive whole number.
     """

@@ -77,7 +77,6 @@ class T5RelativeBias(nn.Module, PositionScheme):
     scale its scores: `attend(..., bias=bias(q, k), scale=1.0)` is its attention.
 
     Args:
-        num_heads: number of heads.
         num_buckets, max_distance, bidirectional: as in `t5_relative_position_bucket`; T5's decoder
             is not bidirectional.
 

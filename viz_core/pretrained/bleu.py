@@ -81,10 +81,7 @@ def bleu_statistics(
 ) -> Float[np.ndarray, "sentences 10"]:
     """Return the statistics of each sentence: n-grams matched and in total, n = 1 to 4, and both lengths.
 
-    Their sum over sentences, any of them and as often as one likes, gives those sentences' `bleu_of`.
-
-    Raises:
-        ValueError: as `corpus_bleu`.
+    Their sum over any sentences gives those sentences' `bleu_of`. ValueError as `corpus_bleu`.
     """
     _check_texts("predictions", predictions)
     if len(predictions) != len(references):
@@ -134,13 +131,8 @@ def paired_bootstrap(
 ) -> Difference:
     """score(sum of other) - score(sum of base), with the interval from resampled examples (Koehn 2004, section 4).
 
-    Each round draws as many examples as there are, with replacement, and scores both on the same draw.
-
-    Args:
-        score: from statistics of examples, added up, to the score: `bleu_of`, or `percentage_right`.
-
-    Raises:
-        ValueError: if the two do not hold the same examples, or there is none.
+    Each round draws as many examples as there are, with replacement, and scores both on the same draw, by `bleu_of` or
+    `percentage_right` of their statistics. ValueError if the two do not hold the same examples, or there is none.
     """
     if base.shape != other.shape or not len(base):
         raise ValueError(f"expected statistics of the same examples, got shapes {base.shape} and {other.shape}")

@@ -33,10 +33,7 @@ def sentence_tokens(
     """The tokens of a text, at most the first `max_tokens` of them.
 
     With a translator: its tokens and its embeddings, times sqrt(d) as in its encoder. Without one:
-    the words, each with a random vector that depends on the word alone.
-
-    Args:
-        ended: whether the translator's end mark follows, as in what its encoder reads.
+    the words, each with a random vector that depends on the word alone. `ended` adds the translator's end mark.
     """
     cleaned = clean(text)
     if translator is None:

@@ -71,8 +71,7 @@ def word_probabilities(
     """The words that pieces make up, each with its probability and at most `count` rivals.
 
     Args:
-        pieces: the tokens written, as the vocabulary has them.
-        words: for each the number of the word it is a piece of.
+        words: for each piece the number of the word it is a piece of.
         log_p: its log-probability, given those before it.
         others: the likeliest other pieces in its place, with theirs; as many as rivals are wanted.
     """

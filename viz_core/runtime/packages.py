@@ -17,11 +17,8 @@ _INSTALLED_AS = "attention-atlas"
 def require(extra: str, *names: str) -> None:
     """Raise ImportError unless the packages of an extra are installed in versions that it accepts.
 
-    A checkout that was not installed has no list of requirements: there, nothing is checked.
-
-    Args:
-        extra: as in pyproject.toml.
-        names: the packages to check; by default all of the extra.
+    A checkout that was not installed has no list of requirements: there, nothing is checked. Without names all packages
+    of the extra are.
     """
     try:
         requirements = [Requirement(line) for line in requires(_INSTALLED_AS) or []]

@@ -14,7 +14,6 @@ from viz_core.attention import boxcar, constant, epanechnikov, gaussian, nadaray
 from viz_core.attention.kernel_pooling import KERNELS, with_width
 from viz_core.lessons.attention_pooling.curve_fit import (
     book_curve,
-    gaussian_pooling_as_attention,
     mean_squared_distance,
     noisy_points,
 )
@@ -79,16 +78,6 @@ def test_no_query_is_no_answer() -> None:
     y_hat, weights = nadaraya_watson(f64(1, 2), f64(1, 2), torch.empty(0, dtype=torch.float64), gaussian())
     assert y_hat.shape == (0,)
     assert weights.shape == (0, 2)
-
-
-@pytest.mark.parametrize("width", [0.1, 0.2, 0.5, 1.0])
-def test_the_gaussian_is_dot_product_attention_with_a_bias(width: float) -> None:
-    x, y = noisy_points(40)
-    queries = torch.arange(0, 5, 0.1, dtype=torch.float64)
-    y_hat, weights = nadaraya_watson(x, y, queries, gaussian(width))
-    torch.testing.assert_close(gaussian_pooling_as_attention(x, y, queries, width), y_hat, rtol=0, atol=1e-11)
-    direct = torch.exp(-(((queries[:, None] - x) / width) ** 2) / 2)
-    torch.testing.assert_close(weights, direct / direct.sum(dim=1, keepdim=True), rtol=1e-9, atol=1e-14)
 
 
 def test_the_recorder_hears_the_weights() -> None:

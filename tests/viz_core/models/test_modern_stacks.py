@@ -18,7 +18,6 @@ from viz_core.models import (
     TransformerDecoder,
     TransformerDecoderBlock,
     TransformerEncoder,
-    TransformerEncoderBlock,
     ViT,
     ViTBlock,
 )
@@ -132,22 +131,6 @@ def test_the_other_line_of_words_has_no_positions_and_no_window() -> None:
     assert (block.attention2.window, block.attention1.window) == (None, 1)
     assert block.attention2.softcap == 2.0
     assert block.attention2.W_k.out_features == WIDTH // HEADS
-
-
-@pytest.mark.parametrize("use_bias", [False, True])
-def test_norm_first_encoder_block_equals_torchs_layer(use_bias: bool) -> None:
-    block = TransformerEncoderBlock(WIDTH, FFN, HEADS, 0.1, use_bias, options=BlockOptions(norm_first=True))
-    shaken(block)
-    block.eval()
-    theirs = nn.TransformerEncoderLayer(WIDTH, HEADS, FFN, dropout=0.0, batch_first=True, norm_first=True)
-    with torch.no_grad():
-        copy_attention(block.attention, theirs.self_attn)
-    copy_rest(block, theirs, norms=2)
-    X, lengths = torch.randn(3, 5, WIDTH), torch.tensor([5, 2, 4])
-    padding = torch.arange(5) >= lengths[:, None]
-    torch.testing.assert_close(block(X, lengths), theirs(X, src_key_padding_mask=padding), atol=2e-5, rtol=0)
-    future = torch.ones(5, 5, dtype=torch.bool).triu(1)
-    torch.testing.assert_close(block(X, causal=True), theirs(X, src_mask=future), atol=2e-5, rtol=0)
 
 
 def test_norm_first_decoder_block_equals_torchs_layer() -> None:

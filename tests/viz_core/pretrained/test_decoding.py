@@ -232,16 +232,6 @@ def test_candidates_are_those_of_the_search_on_plain_lists(beam: int, source: in
         width -= sum(each.in_beam and each.token == EOS for each in step)
 
 
-@pytest.mark.parametrize("length_penalty", [0.0, 0.6, 1.0])
-@pytest.mark.parametrize("seed", range(8))
-def test_a_beam_of_one_is_greedy(seed: int, length_penalty: float) -> None:
-    model, (source, lengths) = transformer(seed), sources()
-    greedy = greedy_search(model, source, lengths, SPECIAL, 12)
-    assert beam_search(model, source, lengths, SPECIAL, 12, 1, length_penalty) == greedy
-    made_up = search_with(greedy_search, scripted(noise), list(range(100)), 6)
-    assert search_with(beam_search, scripted(noise), list(range(100)), 6, 1, length_penalty) == made_up
-
-
 @torch.no_grad()
 @pytest.mark.parametrize("beam", [None, 1, 2, 4])
 @pytest.mark.parametrize("seed", range(4))
