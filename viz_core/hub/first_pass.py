@@ -8,6 +8,7 @@ import copy
 import functools
 import inspect
 import math
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -17,7 +18,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from viz_core.hub.transformers_internals import set_implementation
+from viz_core.hub.attention import ATTENTION_IMPLEMENTATION
+from viz_core.hub.transformers_internals import implementation, set_implementation
 from viz_core.torch_internals.function_modes import without_modes
 from viz_core.torch_internals.refusals import is_transformed
 from viz_core.trace import site_of
@@ -123,6 +125,8 @@ def after_pass(model: nn.Module, _args: Any, _kwargs: Any, result: Any) -> None:
     done, check = passes[-1], getattr(model, "attention_check", None)
     if result is None or check is None:  # the pass failed
         return
+    if len(done.trace) == done.num_calls:
+        _warn_of_changed_attention(model, check)
     if done.report is None:
         done.report = _compared(model, check, done, result)
         check.report = done.report
@@ -150,6 +154,17 @@ def _compared(model: nn.Module, check: Check, done: _Pass, result: Any) -> Verif
         f"{allowed:.0e}), {where}: nothing is recorded. restore(model) leaves it as it was; "
         "instrument(model, verify=False) leaves this check out"
     )
+
+
+def _warn_of_changed_attention(model: nn.Module, check: Check) -> None:
+    names = {str(implementation(config)) for config, _ in check.implementations}
+    others = {name for name in names if not name.startswith(ATTENTION_IMPLEMENTATION)}
+    if others:
+        warnings.warn(
+            f"record: nothing is recorded of {type(model).__name__}, whose attention was set to "
+            f"{', '.join(sorted(others))} after instrument(model): call instrument(model) again",
+            stacklevel=5,
+        )
 
 
 def _reason_against(model: nn.Module, args: Any, kwargs: Any) -> Verification | None:

@@ -4,6 +4,7 @@ Inside a `record()` block each call is stored as references to queries and keys 
 map, tile or thumbnail is recomputed exactly when it is requested.
 """
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
@@ -12,6 +13,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from viz_core.trace.arguments import check_axes, check_device, check_tensors
+from viz_core.trace.empty import why_empty
 from viz_core.trace.intervene import refuse_edits
 from viz_core.trace.source import Direct
 from viz_core.trace.torch_layers import tracker_for
@@ -101,6 +103,8 @@ def record(
             yield trace
         if mode is not None:
             mode.warn_of_missing(trace.sites)
+        if not (len(trace) or trace.states or trace.was_refused):
+            warnings.warn(f"record: nothing was recorded. {why_empty(torch_calls)}", stacklevel=3)
     finally:
         trace.torch_mode = None
 

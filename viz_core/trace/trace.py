@@ -15,7 +15,8 @@ from torch.overrides import TorchFunctionMode
 from viz_core.torch_internals.refusals import in_graph, refuse_second_run, refuse_transformed, without_graphs
 from viz_core.trace.arguments import index_range
 from viz_core.trace.call import AttentionCall, token_span
-from viz_core.trace.source import Direct, Projected, Source, Stitched, StoredTensors, are_decoding_steps, share_keys
+from viz_core.trace.source import Direct, Projected, Source, StoredTensors
+from viz_core.trace.steps import Beams, join_steps
 from viz_core.trace.verification import Verification
 from viz_core.trace.weights import TokenMask
 
@@ -93,6 +94,7 @@ class Trace:
         self.torch_mode: TorchFunctionMode | None = None  # within its `record()` block
         self.verification: Verification | None = None
         self.value_errors: dict[str, float] | None = None  # of weights times values; measured if it is a dictionary
+        self.was_refused = False  # whether calls were discarded
         self._calls: dict[str, AttentionCall] = {}
         self._unnamed = 0
 
@@ -109,7 +111,7 @@ class Trace:
             batch, _, num_queries, num_keys = source.shape
             queries, keys = self.tokens_given(site, batch, num_queries, num_keys)
             source = replace(source, query_tokens=queries, key_tokens=source.key_tokens if keys is None else keys)
-        self._add(source, site)
+        self.add_joined(source, site)
 
     def add_state(self, name: str, state: Tensor) -> None:
         """Add a state under its name, or "NAME@2" for a layer that is called again. ValueError within `torch.func`."""
@@ -135,7 +137,8 @@ class Trace:
                 )
         return masks, keys
 
-    def _add(self, source: Source, site: str | None) -> None:
+    def add_joined(self, source: Source, site: str | None) -> None:
+        """Add a call of a recording that is over, as it is."""
         with _adding:  # threads may have adopted this trace
             if site is None:
                 site = f"attention.{self._unnamed}"
@@ -162,6 +165,7 @@ class Trace:
         with _adding:
             self._calls.clear()
             self.states.data.clear()
+            self.was_refused = True
 
     def _self_attention(self, site: str, source: Source) -> AttentionCall | None:
         """Return the self-attention before a cross-attention, whose queries are those of the same tokens."""
@@ -184,7 +188,7 @@ class Trace:
         spans: dict[tuple[str, int], range] = {}
         batches: dict[str, set[int]] = {}
         for call in self:
-            alone._add(call.text(row).source, call.site)
+            alone.add_joined(call.text(row).source, call.site)
             batches.setdefault(call.stack, set()).add(call.source.shape[0])
             spans.setdefault((call.stack, call.num_queries), token_span(call.query_mask[row]))
         for name, state in self.states.items():
@@ -195,28 +199,23 @@ class Trace:
             alone.states[name] = own if span is None else own[:, span.start : span.stop]
         return alone
 
-    def stitched(self) -> "Trace":
+    def stitched(self, beams: Beams | None = None) -> "Trace":
         """Return the recording with the steps of a generation as one call for each site, of all its queries and keys.
 
-        A site called again is a step if it has the keys of the call before and its own; or, in cross-attention, the
-        same keys. Other calls stay as they are. So it is with states.
+        A site called again is a step if its first keys are those of the text so far: with any cache, and where words
+        were rejected again (assisted decoding). In cross-attention the keys are the same. Other calls stay as they are.
+        So it is with states.
+
+        Args:
+            beams: of a beam search: `beam_indices` of `generate(return_dict_in_generate=True, output_scores=True)`, or
+                some of its rows. They are the texts that were written, not the rows of the last step.
+
+        Raises:
+            ValueError: if a step cannot be joined to those before: where rows changed places, beams are needed.
         """
-        found, families, states = Trace(), dict[str, list[Source]](), dict[str, list[Tensor]]()
+        found = Trace()
         found.verification = self.verification
-        for call in self:
-            families.setdefault(call.site.partition("@")[0], []).append(call.source)
-        steps = {site.partition(".")[0]: len(family) for site, family in families.items() if are_decoding_steps(family)}
-        for site, family in families.items():
-            stack, _, kind = site.partition(".")
-            crosses = kind.endswith("cross") and len(family) == steps.get(stack) and share_keys(family)
-            for source in [Stitched(family)] if are_decoding_steps(family) or crosses else family:
-                found._add(source, site)
-        for name, state in self.states.items():
-            states.setdefault(name.partition("@")[0], []).append(state)
-        for name, parts in states.items():
-            in_steps = len(parts) == steps.get(name.partition(".")[0]) and all(part.dim() == 3 for part in parts)
-            for state in [torch.cat(parts, dim=1)] if in_steps else parts:
-                found.add_state(name, state)
+        join_steps(self, found, beams)
         return found
 
     @contextmanager
@@ -248,7 +247,7 @@ class Trace:
             source = call.source
             if isinstance(source, StoredTensors):
                 source = source.to(torch.device(device), copies)
-            copied._add(source, call.site)
+            copied.add_joined(source, call.site)
         copied.states.update((name, state.to(device)) for name, state in self.states.items())
         return copied
 
@@ -267,7 +266,7 @@ class Trace:
             if not isinstance(name, str) or not name or "." in name or "/" in name:
                 raise ValueError(f"runs: expected names without '.' and '/', got {name!r}")
             for call in run:
-                merged._add(call.source, f"{name}/{call.site}")
+                merged.add_joined(call.source, f"{name}/{call.site}")
             merged.states.update((f"{name}/{state}", value) for state, value in run.states.items())
         return merged
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import copy
+from typing import Any
+
 import pytest
 import torch
 
 from tests.viz_core.hub.families import in_memory
-from viz_core.hub import instrument
-from viz_core.trace import record
+from viz_core.hub import instrument, restore
+from viz_core.trace import Trace, record
 from viz_core.view import view
 
 
@@ -60,3 +63,76 @@ def test_layers_that_share_their_weights_are_no_steps() -> None:
     with record() as trace, torch.no_grad():
         model(torch.tensor([[5, 9, 3]]))
     assert trace.stitched().sites == trace.sites == ("encoder.0.self", "encoder.0.self@2", "encoder.0.self@3")
+
+
+def writer(family: str = "llama", **sizes: object) -> Any:
+    model = in_memory(family, **sizes)
+    for weight in model.parameters():
+        if weight.dim() > 1:
+            torch.nn.init.normal_(weight, std=0.2)
+    instrument(model)
+    return model
+
+
+PROMPT = torch.tensor([[5, 9, 13, 17, 22, 8]])
+WRITING = {"max_new_tokens": 8, "min_new_tokens": 8, "do_sample": False, "pad_token_id": 0}
+
+
+def assert_one_map(model: Any, found: Trace, ids: torch.Tensor) -> None:
+    with torch.no_grad(), record() as whole:
+        model(ids[:, :-1])
+    assert found.sites == whole.sites
+    for call in found:
+        torch.testing.assert_close(call.weights(), whole[call.site].weights(), atol=1e-5, rtol=0)
+        assert torch.equal(call.key_mask, whole[call.site].key_mask)
+
+
+@pytest.mark.parametrize("seed", range(2))
+@torch.no_grad()
+def test_a_beam_search_is_refused_or_followed(seed: int) -> None:
+    torch.manual_seed(seed)
+    model = writer()
+    options = {"num_beams": 3, "num_return_sequences": 2, "return_dict_in_generate": True, "output_scores": True}
+    with record(values=True) as trace:
+        written = model.generate(PROMPT, **WRITING, **options)
+    with pytest.raises(ValueError, match="changed places"):
+        trace.stitched()
+    assert_one_map(model, trace.stitched(beams=written.beam_indices), written.sequences)
+    assert_one_map(model, trace.stitched(beams=written.beam_indices[1:].tolist()), written.sequences[1:])
+    with pytest.raises(ValueError, match="steps"):
+        trace.stitched(beams=written.beam_indices[:, :3])
+
+
+@pytest.mark.parametrize("cache", ["rejections", "lookup", "static", "window"])
+@torch.no_grad()
+def test_any_cache_gives_one_map(cache: str) -> None:
+    torch.manual_seed(0)
+    model = writer("mistral" if cache == "window" else "llama")
+    options: dict[str, Any] = {"lookup": {"prompt_lookup_num_tokens": 3}, "static": {"cache_implementation": "static"}}
+    if cache == "rejections":
+        helper = copy.deepcopy(model)
+        restore(helper)
+        for weight in helper.parameters():
+            weight += 0.05 * torch.randn_like(weight)
+        options[cache] = {"assistant_model": helper}
+    if cache == "static":
+        options[cache]["disable_compile"] = True
+    with record() as trace:
+        ids = model.generate(PROMPT, **WRITING, **options.get(cache, {}))
+    assert len(trace) > 4
+    assert_one_map(model, trace.stitched(), ids)
+
+
+@torch.no_grad()
+def test_two_texts_after_one_another_and_a_step_that_follows_none() -> None:
+    model = writer()
+    with record() as trace:
+        for prompt in (PROMPT, PROMPT.flip(1)):
+            model.generate(prompt, **WRITING)
+    assert trace.stitched().sites == tuple(f"decoder.{i}.self{again}" for i in (0, 1) for again in ("", "@2"))
+    with record() as trace:
+        first = model(PROMPT, use_cache=True)
+        model(PROMPT.flip(1), use_cache=True)
+        model(PROMPT[:, :1], past_key_values=first.past_key_values)
+    with pytest.raises(ValueError, match="record a pass over the whole text"):
+        trace.stitched()
