@@ -1,7 +1,5 @@
 """What a file takes that was made to harm: the processor's time and the memory of the process while it is judged."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Blocks of every size for what is computed block by block."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.viz_core.trace.attention_cases import B, H, K

@@ -1,7 +1,5 @@
 """Tensors that claim to be on Apple's device, mps: float64 there, and tensors of two devices, are errors as on it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

@@ -1,7 +1,5 @@
 """What strangers write where it might be taken for more than text: by a spreadsheet, a page, a notebook, a folder."""
 
-from __future__ import annotations
-
 FORMULAS = (
     "=1+1",
     "=cmd|' /C calc'!A0",

@@ -1,7 +1,5 @@
 """A two-layer ViT over four patches, small enough to work out by loops."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

@@ -1,7 +1,5 @@
 """`import viz_core`: every name there is, and nothing imported before it is used."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from importlib import import_module

@@ -1,7 +1,5 @@
 """Whoever gives a public function the wrong thing is told what it wanted: a ValueError of ours, never torch's own."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 

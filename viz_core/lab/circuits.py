@@ -1,7 +1,5 @@
 """The logit lens, the tokens that a head reads and writes, and the parts of a single score."""
 
-from __future__ import annotations
-
 import copy
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Vision models without a run, their sample pictures, and what a token of a picture attends to over its patches."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 

@@ -1,7 +1,5 @@
 """Facts of a recorded run: claims about its maps, rows of a token, times of words, changes between models."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Two sentences that differ in a word: a model's inputs for both, and the words after them that are compared."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Attention sinks: of texts on the first token, and of pictures among their patches."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import partial
 

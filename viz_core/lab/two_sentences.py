@@ -1,7 +1,5 @@
 """Sweeps and patches between the runs of two sentences, in the form that a runner calls."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """One recorded pass of the shipped translator, classifiers and writer, with every state on the way, as arrays."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

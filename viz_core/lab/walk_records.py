@@ -1,7 +1,5 @@
 """What one forward pass computed, stage by stage, as arrays."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias

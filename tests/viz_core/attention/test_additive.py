@@ -1,8 +1,6 @@
 """Attention with one head, additive and scaled dot-product: numbers by hand, loops over single pairs, the book's
 example, and what neither layer may do."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

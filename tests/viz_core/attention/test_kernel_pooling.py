@@ -1,7 +1,5 @@
 """Nadaraya-Watson against a double loop, the book's numbers, and queries that nobody answers."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

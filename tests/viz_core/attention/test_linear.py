@@ -1,7 +1,5 @@
 """Linear attention: three forms that agree, numbers by hand, padding, half precision, and transformers' own rule."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

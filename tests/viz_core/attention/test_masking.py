@@ -1,7 +1,5 @@
 """Masked softmax against numbers worked by hand and a sum over plain Python floats."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

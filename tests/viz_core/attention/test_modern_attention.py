@@ -1,8 +1,6 @@
 """Grouped queries, soft caps, windows, positions, masks and biases in one layer: against loops and against published
 models' own layers, with their weights."""
 
-from __future__ import annotations
-
 import math
 from functools import partial
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Multi-head attention against torch's own module and against plain algebra, from the same parameters."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """What every scoring function of the register must do, a new one too; those that ship against loops that count."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """Models with instruments, the same without, and what plain hooks do to the latter."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

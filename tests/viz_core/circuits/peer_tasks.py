@@ -5,8 +5,6 @@ code of both and the largest difference of their results, divided by the largest
 as that library has it, a clean and a corrupted text, and a function of the logits.
 """
 
-from __future__ import annotations
-
 import copy
 import inspect
 import json

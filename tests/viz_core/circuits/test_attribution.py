@@ -1,7 +1,5 @@
 """Estimates of a patch sweep from gradients, against the derivative of the sweep itself and plain hooks."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import Tensor

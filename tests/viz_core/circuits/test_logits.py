@@ -1,7 +1,5 @@
 """Parts add up to the logit, and each is what a hand-made pass gives it."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

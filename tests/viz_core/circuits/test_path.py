@@ -1,7 +1,5 @@
 """Paths between two heads, against plain hooks."""
 
-from __future__ import annotations
-
 import copy
 from functools import partial
 from typing import Any

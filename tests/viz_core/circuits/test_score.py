@@ -1,7 +1,5 @@
 """Scores taken apart: the terms add up, and each is what explicit matrices make of what plain hooks see."""
 
-from __future__ import annotations
-
 import copy
 import json
 import os

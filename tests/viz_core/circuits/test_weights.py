@@ -1,7 +1,5 @@
 """OV and QK circuits against explicit products of the matrices."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """A device without float64: what is computed in it is computed on the CPU, and is the same."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Every hostile file is opened upright or answered with a sentence."""
 
-from __future__ import annotations
-
 import io
 import warnings
 from functools import lru_cache

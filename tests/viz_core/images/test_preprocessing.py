@@ -1,7 +1,5 @@
 """What the model sees: garments bright on black filling the square, photographs cut at the centre, both normalised."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

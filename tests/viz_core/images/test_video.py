@@ -1,7 +1,5 @@
 """Videos in: frames and times of animations and of several pictures, and a sentence for what cannot be one."""
 
-from __future__ import annotations
-
 import io
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The lens of the lab: its last row is the model, the others what the model's own norm and head make of each state."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

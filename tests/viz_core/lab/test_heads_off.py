@@ -1,7 +1,5 @@
 """A recorded pass again with heads off: against the model with those columns of its projections at zero."""
 
-from __future__ import annotations
-
 import copy
 import math
 from collections.abc import Callable

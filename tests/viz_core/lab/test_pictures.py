@@ -1,7 +1,5 @@
 """One token's way through the layers, against the whole matrices and numbers worked out by hand."""
 
-from __future__ import annotations
-
 import json
 import math
 from typing import Any

@@ -1,7 +1,5 @@
 """Two models, one text: a head that was changed by hand is found, and what cannot be compared says why."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """A scan against a plain loop over recorded runs, padded, in half precision, without a causal mask and interrupted."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import replace

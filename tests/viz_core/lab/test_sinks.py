@@ -1,7 +1,5 @@
 """Sinks of texts and pictures: against whole maps and values, windows against a mask of one's own."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The walk against the trace of the model's own run, and against its matrices, for all three kinds of model."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache
 from typing import Any

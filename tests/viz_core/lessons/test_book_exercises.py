@@ -1,7 +1,5 @@
 """Costs and savings that answer exercises of the book: counted by hand, or on the models themselves."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from hypothesis import given, settings

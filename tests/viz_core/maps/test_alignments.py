@@ -1,7 +1,5 @@
 """Alignments of words and of sound, words of tokens, and maps between words."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Contacts of proteins from attention: those of transformers on a random model, a regression that finds its head."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import Tensor

@@ -1,7 +1,5 @@
 """Shares and lengths of contributions in our models and others: with adapters, gates, int8."""
 
-from __future__ import annotations
-
 import copy
 import warnings
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Contributions: by loops, their sum against the layer's own output, and what is refused."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Measures by hand, fingerprints block by block, and distances over patches."""
 
-from __future__ import annotations
-
 import math
 from itertools import product
 

@@ -1,7 +1,5 @@
 """Contract of every measure of heads in the register, and roles of heads, by hand and against chance."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Rollout against the sum over all paths, and relevance against finite differences."""
 
-from __future__ import annotations
-
 from itertools import pairwise, product
 
 import pytest

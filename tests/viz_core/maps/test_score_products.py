@@ -1,7 +1,5 @@
 """A score dimension by dimension: by hand, against the formula, and what is refused."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

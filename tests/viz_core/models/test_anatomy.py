@@ -1,7 +1,5 @@
 """The steps inside a Transformer are those it takes, and its parameters are counted once each."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """Stacks with positions within attention, grouped queries, windows, soft caps, and norms first."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The model of Bahdanau, Cho and Bengio (2015) against its equations and torch's bidirectional GRU."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import Tensor, nn

@@ -1,7 +1,5 @@
 """The whole Transformer: the equations, the book’s names and sizes."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 

@@ -1,7 +1,5 @@
 """A decoder step by step: causal, cached, selected."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import nn

@@ -1,7 +1,5 @@
 """The ViT against a forward pass written out with the names of the book's classes; positions and sizes by hand."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 import torch.nn.functional as F

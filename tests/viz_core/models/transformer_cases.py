@@ -1,7 +1,5 @@
 """Small Transformers with random weights, for the tests of them."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 

@@ -1,7 +1,5 @@
 """ALiBi, KERPLE and T5: the papers' numbers, other implementations, and the bias by loops."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

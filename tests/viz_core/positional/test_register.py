@@ -1,7 +1,5 @@
 """What every position scheme of the register must do, a new one too."""
 
-from __future__ import annotations
-
 from itertools import chain
 
 import pytest

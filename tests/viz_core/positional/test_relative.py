@@ -1,7 +1,5 @@
 """Learned vectors: absolute, relative along a line, and on a grid, each against loops."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from hypothesis import given, settings

@@ -1,7 +1,5 @@
 """Rotary positions: by hand, by complex numbers, against Llama, and what their product depends on."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

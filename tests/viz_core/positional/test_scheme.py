@@ -1,7 +1,5 @@
 """Position schemes inside attention: rotation and bias against loops, at the last steps of a cache too."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """The sinusoidal table against the book's printed numbers and a double loop."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

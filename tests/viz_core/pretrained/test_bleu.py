@@ -1,7 +1,5 @@
 """BLEU: the book's by hand, sacrebleu's against sacrebleu."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """How far pictures are from those a model was trained on: by hand, and for the models that ship."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

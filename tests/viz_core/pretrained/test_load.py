@@ -1,7 +1,5 @@
 """Loading what ships: by name, checked to the last bit."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

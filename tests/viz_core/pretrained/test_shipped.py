@@ -1,7 +1,5 @@
 """The model that ships: what its card says is what it does."""
 
-from __future__ import annotations
-
 import json
 from typing import get_args
 

@@ -1,7 +1,5 @@
 """Cleaning, special tokens, and tokens as people read them."""
 
-from __future__ import annotations
-
 import math
 import unicodedata
 

@@ -1,7 +1,5 @@
 """Translations: their tokens, maps, length and bad input."""
 
-from __future__ import annotations
-
 import copy
 import dataclasses
 import math

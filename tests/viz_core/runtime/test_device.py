@@ -1,7 +1,5 @@
 """Where models run: the fastest there is, or what a person asked for, or a sentence about why not."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import sys

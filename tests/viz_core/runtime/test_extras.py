@@ -1,7 +1,5 @@
 """What is asked of an installation before what an extra brings is used."""
 
-from __future__ import annotations
-
 import importlib.metadata
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """Sounds as people really bring them, made on the spot: good ones in odd forms, broken ones, and what is none."""
 
-from __future__ import annotations
-
 import io
 import struct
 

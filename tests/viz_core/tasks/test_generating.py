@@ -1,7 +1,5 @@
 """Each task against its rule, worked out token by token in plain Python."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

@@ -1,7 +1,5 @@
 """Training on tasks: the same from one seed, stopped or not, and what is kept of a run."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from itertools import islice

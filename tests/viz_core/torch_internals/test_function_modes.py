@@ -1,7 +1,5 @@
 """What other libraries put in place of `has_torch_function` stays theirs, and torch's own comes back."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any

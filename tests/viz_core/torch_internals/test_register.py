@@ -1,7 +1,5 @@
 """The self-test of torch's private names: nothing is missing here, and what is missing elsewhere is named."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

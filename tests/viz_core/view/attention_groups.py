@@ -1,7 +1,5 @@
 """Groups of maps for the tests of the attention view, random but the same every time; and what a browser asks."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

@@ -5,8 +5,6 @@
 function takes the model as that library has it, its inputs and their tokens.
 """
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import copy

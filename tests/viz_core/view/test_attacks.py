@@ -1,7 +1,5 @@
 """What leaves the Atlas with a stranger's words in it: tables, pages, notebooks, figures, names of files."""
 
-from __future__ import annotations
-
 import ast
 import csv
 import io

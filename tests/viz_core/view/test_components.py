@@ -1,7 +1,5 @@
 """The JavaScript modules of the components: all that is imported is there and used, and the linter is content."""
 
-from __future__ import annotations
-
 import json
 import posixpath
 import re

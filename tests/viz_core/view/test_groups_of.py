@@ -1,7 +1,5 @@
 """`viz_core.view` of everything it takes, and of what it does not."""
 
-from __future__ import annotations
-
 import hashlib
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The open map as a figure: its cells are the weights' colours, its tokens and caption stand beside them."""
 
-from __future__ import annotations
-
 import re
 import xml.etree.ElementTree as ET
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """What a browser says and is answered: what is open, requests and their one spelling, tokens that are matched."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cache
 

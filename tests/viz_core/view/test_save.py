@@ -1,7 +1,5 @@
 """The view as a file: a page, a notebook, a page whose model runs in the browser."""
 
-from __future__ import annotations
-
 import base64
 import re
 from collections.abc import Callable

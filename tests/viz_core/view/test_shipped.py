@@ -1,7 +1,5 @@
 """Results of shipped models as groups: a translation, and attention over a picture on the wire."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The widget without a browser and in a kernel: what it answers to what a browser says, and its traits."""
 
-from __future__ import annotations
-
 import base64
 import io
 import re

@@ -1,7 +1,5 @@
 """The real layers against plain loops over tokens."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """What the chapter measures of a fit, by hand."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

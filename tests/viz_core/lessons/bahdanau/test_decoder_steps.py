@@ -1,7 +1,5 @@
 """Steps of the attention decoder against its recorded pass, and the plain decoder's bottleneck."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

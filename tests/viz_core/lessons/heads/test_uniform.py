@@ -1,7 +1,5 @@
 """What uniform attention scores for each role, worked by hand."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

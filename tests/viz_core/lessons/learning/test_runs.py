@@ -1,7 +1,5 @@
 """A reader's own run, and measures of recorded ones."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

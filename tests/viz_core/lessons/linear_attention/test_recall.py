@@ -1,7 +1,5 @@
 """Associative recall: sequences, layers by hand, reproducible training, and what it shows."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import pytest

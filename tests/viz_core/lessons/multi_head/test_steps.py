@@ -1,7 +1,5 @@
 """Every tensor on the way through multi-head attention, against plain loops, torch's module and the layer itself."""
 
-from __future__ import annotations
-
 import inspect
 import re
 

@@ -1,7 +1,5 @@
 """Shuffling, and one score for each offset."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

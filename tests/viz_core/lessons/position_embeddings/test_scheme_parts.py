@@ -1,7 +1,5 @@
 """Parts of single schemes, and one attention layer under every scheme of the register."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

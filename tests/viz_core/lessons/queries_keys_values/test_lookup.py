@@ -1,7 +1,5 @@
 """The book's database of names, asked three ways, and its exercises of section 11.1."""
 
-from __future__ import annotations
-
 import math
 from functools import cache
 

@@ -1,7 +1,5 @@
 """The proof of the relative projection: hand-worked numbers, brute force, and residuals that can fail."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """What each way of masking really does: zeros, NaN, an even spread, a leak, an overflow, a changed input."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

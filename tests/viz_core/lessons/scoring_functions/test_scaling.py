@@ -1,7 +1,5 @@
 """Why 1/sqrt(d): variances of dot products, and how sharp softmax gets."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

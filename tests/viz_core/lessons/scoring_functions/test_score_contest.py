@@ -1,7 +1,5 @@
 """Scoring functions on the same queries and keys: what they find, what they learn, what they cost."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """Measures of the sinusoidal table against published numbers, brute force and tables that break them."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """Residuals of a translation, a decoder without its mask, beam search's tree and the logit lens."""
 
-from __future__ import annotations
-
 import copy
 import dataclasses
 from typing import Any

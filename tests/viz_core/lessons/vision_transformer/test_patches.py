@@ -1,7 +1,5 @@
 """Patches there and back, their embedding as a product, similarity and filters."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest
