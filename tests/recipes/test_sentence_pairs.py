@@ -17,7 +17,6 @@ from tokenizers import Tokenizer
 
 from recipes import sentence_pairs
 from recipes.sentence_pairs import (
-    HELD_OUT_PERCENT,
     Pair,
     as_json,
     count_words,
@@ -67,9 +66,6 @@ def answer(monkeypatch: pytest.MonkeyPatch, content: bytes | Exception) -> list[
     return requested
 
 
-# Reading
-
-
 def test_reads_text_as_it_is_or_packed(tmp_path: Path) -> None:
     (tmp_path / "fra.txt").write_text(TEXT, encoding="utf-8")
     assert load_pairs(tmp_path) == PAIRS
@@ -113,9 +109,6 @@ def test_another_archive_is_refused_and_not_kept(tmp_path: Path, monkeypatch: py
         load_pairs(tmp_path)
 
 
-# Splitting
-
-
 def test_the_split_of_known_sentences_stays_for_ever() -> None:
     train = ["Go.", "Hi.", "Run!", "Fire!", "Hello!", "I see."]
     validation = ["Call us.", "Get down!", "I'm safe.", "Don't cry.", "It's done."]
@@ -138,13 +131,15 @@ def test_all_translations_of_a_sentence_stand_together(rows: list[tuple[str, str
     assert two.isdisjoint(three)
 
 
-def test_about_two_percent_on_each_held_out_side() -> None:
+def test_about_two_percent_on_each_held_out_side_and_the_samples_are_of_the_test() -> None:
     pairs = [Pair(f"Sentence number {i}.", "…") for i in range(20_000)]
     split = split_pairs(pairs)
     assert len(split.validation) / len(pairs) == pytest.approx(0.02, abs=0.003)
     assert len(split.test) / len(pairs) == pytest.approx(0.02, abs=0.003)
     assert len(split.train) + len(split.validation) + len(split.test) == len(pairs)
     assert split_pairs(pairs[::-1]).test == split.test[::-1]
+    samples = [Pair(sample.english, "…") for sample in held_out()]
+    assert split_pairs(samples).test == samples
 
 
 def test_references_in_the_order_they_come() -> None:
@@ -152,64 +147,38 @@ def test_references_in_the_order_they_come() -> None:
     assert group_references(pairs) == {"Run!": ["Cours !", "Courez !", "Cours !"], "Go.": ["Va !"]}
 
 
-def test_held_out_samples_are_of_the_test_split() -> None:
-    digests = [hashlib.sha256(sample.english.casefold().encode()).digest()[:8] for sample in held_out()]
-    percents = {int.from_bytes(digest, "big") % 100 for digest in digests}
-    assert all(HELD_OUT_PERCENT <= percent < 2 * HELD_OUT_PERCENT for percent in percents)
-
-
 @pytest.fixture(scope="module")
 def tokenizer() -> Tokenizer:
     return train_tokenizer([text for pair in CORPUS for text in pair], vocab_size=300)
 
 
-# Pieces
-
-
-@pytest.mark.parametrize(
-    ("text", "pieces"),
-    [
-        ("J'ai faim.", ["▁J'", "ai", "▁faim", "."]),
-        ("Qu'il n'est", ["▁Qu'", "il", "▁n'", "est"]),
-        ("lorsqu'elle", ["▁lorsqu'", "elle"]),
-        ("aujourd'hui", ["▁aujourd'hui"]),
-        ("I'm home", ["▁I", "'m", "▁home"]),
-        ("We don't know", ["▁We", "▁do", "n't", "▁know"]),
-        ("Tom's they'll", ["▁Tom", "'s", "▁they", "'ll"]),
-        ("in 1984!", ["▁in", "▁1", "9", "8", "4", "!"]),
-        ("Va !", ["▁Va", "▁!"]),
-        ("est-il", ["▁est", "-", "il"]),
-        ("(oui)", ["▁(", "oui", ")"]),
-    ],
-)
-def test_pieces_are_words_as_people_see_them(tokenizer: Tokenizer, text: str, pieces: list[str]) -> None:
-    assert [piece for piece, _ in tokenizer.pre_tokenizer.pre_tokenize_str(text)] == pieces
-
-
-def test_frequent_pieces_are_one_token() -> None:
-    tokenizer = train_tokenizer(["J'ai perdu.", "I'm home.", "I don't know."] * 3, vocab_size=500)
-    assert tokenizer.encode("J'ai perdu.").tokens == ["▁J'", "ai", "▁perdu", "."]
-    assert tokenizer.encode("I'm").tokens == ["▁I", "'m"]
-    assert tokenizer.encode("I don't know").tokens == ["▁I", "▁do", "n't", "▁know"]
-
-
-# There and back
+def test_pieces_are_words_as_people_see_them_and_frequent_ones_one_token(tokenizer: Tokenizer) -> None:
+    for text, pieces in {
+        "J'ai faim.": ["▁J'", "ai", "▁faim", "."],
+        "Qu'il n'est": ["▁Qu'", "il", "▁n'", "est"],
+        "lorsqu'elle": ["▁lorsqu'", "elle"],
+        "aujourd'hui": ["▁aujourd'hui"],
+        "I'm home": ["▁I", "'m", "▁home"],
+        "We don't know": ["▁We", "▁do", "n't", "▁know"],
+        "Tom's they'll": ["▁Tom", "'s", "▁they", "'ll"],
+        "in 1984!": ["▁in", "▁1", "9", "8", "4", "!"],
+        "Va !": ["▁Va", "▁!"],
+        "est-il": ["▁est", "-", "il"],
+        "(oui)": ["▁(", "oui", ")"],
+    }.items():
+        assert [piece for piece, _ in tokenizer.pre_tokenizer.pre_tokenize_str(text)] == pieces
+    frequent = train_tokenizer(["J'ai perdu.", "I'm home.", "I don't know."] * 3, vocab_size=500)
+    assert frequent.encode("J'ai perdu.").tokens == ["▁J'", "ai", "▁perdu", "."]
+    assert frequent.encode("I don't know I'm").tokens == ["▁I", "▁do", "n't", "▁know", "▁I", "'m"]
+    encoded = tokenizer.encode("the 猫")
+    assert (encoded.tokens[0], encoded.tokens[-1]) == ("▁the", UNK)
+    assert tokenizer.decode(encoded.ids).strip() == "the"
 
 
 @settings(max_examples=200)
 @given(text=st.text(alphabet="aeio tnsrl'.,!?éçJ3-", max_size=40))
 def test_any_text_of_known_letters_comes_back(tokenizer: Tokenizer, text: str) -> None:
     assert tokenizer.decode(tokenizer.encode(clean(text)).ids) == clean(text)
-
-
-def test_unknown_characters_are_unknown(tokenizer: Tokenizer) -> None:
-    encoded = tokenizer.encode("the 猫")
-    assert encoded.tokens[0] == "▁the"
-    assert encoded.tokens[-1] == UNK
-    assert tokenizer.decode(encoded.ids).strip() == "the"
-
-
-# Bytes for what it does not know
 
 
 @pytest.fixture(scope="module")
@@ -243,22 +212,13 @@ def test_digits_are_single_tokens_and_unseen_letters_bytes(spelling: Tokenizer) 
     assert "<0xC5>" not in spelling.encode("<0xC5>").tokens, "what is typed is text like any other"
 
 
-# The vocabulary
-
-
-def test_the_first_ids_have_a_meaning(tokenizer: Tokenizer) -> None:
+def test_the_first_ids_have_a_meaning_and_its_size_is_a_bound(tokenizer: Tokenizer) -> None:
     assert [tokenizer.id_to_token(i) for i in range(4)] == [PAD, BOS, EOS, UNK] == ["<pad>", "<bos>", "<eos>", "<unk>"]
     assert special_tokens(tokenizer) == SpecialTokens(pad=0, bos=1, eos=2)
     assert tokenizer.get_vocab() == Tokenizer.from_file(str(TOKENIZER)).get_vocab()  # that of the tests' translator
-
-
-def test_vocabulary_size_is_a_bound_and_a_pair_seen_once_is_not_worth_a_token() -> None:
     texts = ["the cat sat on the mat", "the dog sat on the log"] * 2
     assert train_tokenizer(texts, 25).get_vocab_size() == 25 < train_tokenizer(texts, 500).get_vocab_size() < 500
-    assert "▁cat" not in train_tokenizer(["the cat sat", "the dog ran"], 500).get_vocab()
-
-
-# Counting words
+    assert "▁cat" not in train_tokenizer(["the cat sat", "the dog ran"], 500).get_vocab(), "seen once, worth no token"
 
 
 def test_sentences_are_counted_not_words_and_what_is_written_is_read() -> None:
