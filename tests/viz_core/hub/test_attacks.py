@@ -139,7 +139,8 @@ FIELDS = {
     "weights from elsewhere": {"transformers_weights": "https://elsewhere.example/model.safetensors"},
     "an adapter": {"adapter": "https://elsewhere.example", "base_model_name_or_path": "x/y"},
     "a tokenizer from elsewhere": {"tokenizer_class": "https://elsewhere.example/x.py"},
-    "code of its own beside a known kind": {"auto_map": {"AutoModel": "elsewhere/repo--code.Model"}},
+    "code of another's beside a known kind": {"auto_map": {"AutoModel": "elsewhere/repo--code.Model"}},
+    "code of its own beside a known kind": {"auto_map": {"AutoModel": "code.Model", "AutoConfig": "code.Config"}},
     "a plan for many machines": {"base_model_tp_plan": {"layers.*": "colwise"}},
     "a task that is none": {"task_specific_params": {"x": {"prefix": "{{ evil }}"}}},
 }
@@ -149,6 +150,7 @@ FIELDS = {
 @pytest.mark.parametrize("what", FIELDS)
 def test_no_field_of_a_config_asks_a_network(what: str, copy: Tiny) -> None:
     path = change(copy("bert") / "config.json", **FIELDS[what])
+    change(path / "tokenizer_config.json", auto_map={"AutoTokenizer": ["code.Tokens", "code.Tokens"]})
     marker = path.parent / "ran"
     (path / "code.py").write_text(f"open({str(marker)!r}, 'w')")
     with suppress(HubError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from huggingface_hub import constants
@@ -34,8 +35,14 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
 
 @pytest.fixture
 def with_llama(hub: FakeHub, tiny: Tiny) -> FakeHub:
-    hub.repos["someone/llama"] = {file.name: file.read_bytes() for file in tiny("llama").iterdir()} | EXTRA
+    files = {file.name: file.read_bytes() for file in tiny("llama").iterdir()}
+    hub.repos["someone/llama"] = files | EXTRA | {"video_preprocessor_config.json": b"{}"}
     return hub
+
+
+def refused(name: str, why: str, **options: Any) -> None:
+    with pytest.raises(HubError, match=why):
+        load_hub(name, device="cpu", **options)
 
 
 def test_a_model_comes_from_the_hub_pinned_to_its_commit(with_llama: FakeHub) -> None:
@@ -52,11 +59,6 @@ def test_a_model_comes_from_the_hub_pinned_to_its_commit(with_llama: FakeHub) ->
     assert wanted - len(files["config.json"]) <= seen[-1][0] <= wanted
 
 
-def test_sizes_of_videos_come_with_a_model(with_llama: FakeHub) -> None:
-    with_llama.repos["someone/llama"]["video_preprocessor_config.json"] = b"{}"
-    assert (fetch("someone/llama").path / "video_preprocessor_config.json").is_file()
-
-
 def test_what_came_once_is_there_without_a_network(with_llama: FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:
     fetch("someone/llama")
     listed = {model.name: model for model in local_models()}["someone/llama"]
@@ -64,65 +66,44 @@ def test_what_came_once_is_there_without_a_network(with_llama: FakeHub, monkeypa
     requests = len(with_llama.requests)
     assert load_hub("someone/llama", device="cpu", offline=True).card.revision == COMMIT
     assert load_hub("someone/llama", COMMIT, device="cpu", offline=True).card.revision == COMMIT
-    with pytest.raises(HubError, match="switched off here, and someone/llama@v9 is not"):
-        load_hub("someone/llama", "v9", device="cpu", offline=True)
+    refused("someone/llama", "switched off here, and someone/llama@v9 is not", revision="v9", offline=True)
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     assert load_hub("someone/llama", device="cpu").card.revision == COMMIT
     assert len(with_llama.requests) == requests
 
 
-def test_a_hub_that_is_gone_or_ill(with_llama: FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:
-    with_llama.errors["someone/ill"] = (500, "")
-    with pytest.raises(HubError, match="cannot be reached now, and someone/ill is not in this machine's cache"):
-        load_hub("someone/ill", device="cpu")
-    monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")  # where nobody listens
-    with pytest.raises(HubError, match="cannot be reached now, and someone/llama is not in this machine's cache"):
-        load_hub("someone/llama", device="cpu")
-
-
-def test_offline_with_nothing_there(with_llama: FakeHub) -> None:
-    with pytest.raises(HubError, match="Downloads are switched off here, and someone/llama is not in this machine's"):
-        load_hub("someone/llama", device="cpu", offline=True)
+def test_a_hub_that_is_gone_or_ill_or_not_asked(with_llama: FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    refused("someone/llama", "Downloads are switched off here, and someone/llama is not in this", offline=True)
     assert with_llama.requests == []
+    with_llama.errors["someone/ill"] = (500, "")
+    refused("someone/ill", "cannot be reached now, and someone/ill is not in this machine's cache")
+    monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")  # where nobody listens
+    refused("someone/llama", "cannot be reached now, and someone/llama is not in this machine's cache")
 
 
-@pytest.mark.parametrize(
-    ("status", "code", "why"),
-    [
+def test_missing_private_and_gated(with_llama: FakeHub) -> None:
+    for status, code, why in (
         (404, "RepoNotFound", "no model someone/x on the Hub, or it is private"),
         (401, "RepoNotFound", "no model someone/x on the Hub, or it is private"),
         (403, "GatedRepo", "accept terms first"),
-    ],
-)
-def test_missing_private_and_gated(status: int, code: str, why: str, hub: FakeHub) -> None:
-    hub.errors["someone/x"] = (status, code)
-    with pytest.raises(HubError, match=why):
-        load_hub("someone/x", device="cpu")
-
-
-def test_a_revision_that_is_not_there(with_llama: FakeHub) -> None:
-    with pytest.raises(HubError, match="has no revision 'v9'"):
-        load_hub("someone/llama", "v9", device="cpu")
+    ):
+        with_llama.errors["someone/x"] = (status, code)
+        refused("someone/x", why)
+    refused("someone/llama", "has no revision 'v9'", revision="v9")
     assert load_hub("someone/llama", "v1", device="cpu").card.revision == COMMIT
 
 
-def test_a_repository_of_pickles_is_refused_before_anything_comes(hub: FakeHub) -> None:
-    hub.repos["someone/pickles"] = {"config.json": b'{"model_type": "bert"}', "pytorch_model.bin": b"x" * 1000}
-    with pytest.raises(HubError, match="only as a pickle"):
-        load_hub("someone/pickles", device="cpu")
-    assert hub.downloads() == set()
-
-
-def test_an_unknown_kind_is_refused_before_its_weights_come(with_llama: FakeHub) -> None:
-    with_llama.repos["someone/llama"]["config.json"] = b'{"model_type": "never-heard-of"}'
-    with pytest.raises(HubError, match="does not know"):
-        load_hub("someone/llama", device="cpu")
+def test_what_cannot_be_used_is_refused_before_its_weights_come(with_llama: FakeHub) -> None:
+    with_llama.repos["someone/pickles"] = {"config.json": b'{"model_type": "bert"}', "pytorch_model.bin": b"x" * 1000}
+    refused("someone/pickles", "only as a pickle")
+    assert with_llama.downloads() == set()
+    refused("someone/llama", "needs about .* of memory; 1.0 kB are allowed", memory_budget=1000)
     assert with_llama.downloads() == {"config.json"}
-
-
-def test_a_model_above_the_budget_is_refused_before_its_weights_come(with_llama: FakeHub) -> None:
-    with pytest.raises(HubError, match="needs about .* of memory; 1.0 kB are allowed"):
-        load_hub("someone/llama", device="cpu", memory_budget=1000)
+    with_llama.repos["someone/unknown"] = {
+        "config.json": b'{"model_type": "never-heard-of"}',
+        "model.safetensors": b"x",
+    }
+    refused("someone/unknown", "does not know")
     assert with_llama.downloads() == {"config.json"}
 
 
@@ -137,8 +118,7 @@ def test_a_download_that_broke_off_is_not_listed(with_llama: FakeHub) -> None:
     with_llama.repos["someone/llama"]["model.safetensors.index.json"] = (
         b'{"weight_map": {"a": "model-00001-of-00001.safetensors"}}'
     )
-    with pytest.raises(HubError, match="lacks a part of its weights"):
-        load_hub("someone/llama", device="cpu")
+    refused("someone/llama", "lacks a part of its weights")
 
 
 def test_local_models_of_given_folders(tiny: Tiny, tmp_path: Path) -> None:

@@ -145,16 +145,6 @@ def test_a_file_that_describes_nothing_for_us(
 
 
 @pytest.mark.attack("models")
-def test_code_in_a_repository_is_never_run(copy: Tiny) -> None:
-    """Not even where the config of a known family points to it."""
-    path = copy("bert")
-    (path / "code.py").write_text("raise SystemExit('this must not run')\n")
-    change(path / "config.json", auto_map={"AutoModel": "code.Model", "AutoConfig": "code.Config"})
-    change(path / "tokenizer_config.json", auto_map={"AutoTokenizer": ["code.Tokens", "code.Tokens"]})
-    assert type(load_hub(path, device="cpu").network).__module__.startswith("transformers.")
-
-
-@pytest.mark.attack("models")
 @pytest.mark.parametrize("content", [None, "", "{}", "{", "\x00\x01"])
 def test_a_broken_tokenizer_or_none(content: str | None, copy: Tiny, refused: Refused) -> None:
     path = copy("gpt2")
