@@ -1,19 +1,17 @@
 """The steps of a generation as one map: which rows and keys of each step the whole map has."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
+from viz_core.trace.call import AttentionCall
 from viz_core.trace.source import Direct, Projected, Source, StoredTensors, share_keys
 from viz_core.trace.weights import TokenMask
-
-if TYPE_CHECKING:
-    from viz_core.trace.trace import Trace
 
 Beams = Sequence[Sequence[int]] | Tensor
 """For each text and each of its steps, the row of the batch that wrote it: `beam_indices` of `generate`."""
@@ -70,10 +68,13 @@ class Stitched:
         return torch.cat(found, dim=2) if found else self.steps[-1].source.rows(heads, slice(0, 0))[..., :0]
 
 
-def join_steps(trace: "Trace", found: "Trace", beams: Beams | None) -> None:
-    """Add the calls and states of a trace to another, those of a generation as one (`Trace.stitched`)."""
+def join_steps(
+    calls: Iterable[AttentionCall], own_states: Mapping[str, Tensor], beams: Beams | None
+) -> tuple[list[tuple[Source, str]], list[tuple[str, Tensor]]]:
+    """Return calls by site and states by name, those of a generation as one (`Trace.stitched`)."""
+    found, joined_states = list[tuple[Source, str]](), list[tuple[str, Tensor]]()
     families, states = dict[str, list[Source]](), dict[str, list[Tensor]]()
-    for call in trace:
+    for call in calls:
         families.setdefault(call.site.partition("@")[0], []).append(call.source)
     kept: dict[str, list[Step]] = {}  # of the first self-attention of each stack that has steps
     for site, family in families.items():
@@ -86,15 +87,15 @@ def join_steps(trace: "Trace", found: "Trace", beams: Beams | None) -> None:
             if whole is not None and len(family) == len(whole) and share_keys(family):
                 num_keys = family[0].shape[3]
                 steps = [Step(source, step.num_rows, 0, num_keys) for source, step in zip(family, whole, strict=True)]
-                found.add_joined(Stitched(steps, num_keys), site)
+                found.append((Stitched(steps, num_keys), site))
                 continue
         for steps in [[Step(source, source.shape[2])] for source in family] if is_cross else generations(family, site):
             if len(steps) > 1:
                 kept.setdefault(stack, steps)
             last = steps[-1]
             joined = Stitched(steps, last.offset + last.num_keys) if len(steps) > 1 else last.source
-            found.add_joined(joined, site)
-    for name, state in trace.states.items():
+            found.append((joined, site))
+    for name, state in own_states.items():
         states.setdefault(name.partition("@")[0], []).append(state)
     for name, parts in states.items():
         whole = kept.get(name.partition(".")[0])
@@ -102,8 +103,8 @@ def join_steps(trace: "Trace", found: "Trace", beams: Beams | None) -> None:
             if beams is not None:
                 parts = [part[torch.as_tensor(beams)[:, i].to(part.device)] for i, part in enumerate(parts)]
             parts = [torch.cat([part[:, : step.num_rows] for part, step in zip(parts, whole, strict=True)], dim=1)]
-        for state in parts:
-            found.add_state(name, state)
+        joined_states += ((name, state) for state in parts)
+    return found, joined_states
 
 
 def generations(sources: Sequence[Source], site: str) -> list[list[Step]]:

@@ -215,7 +215,11 @@ class Trace:
         """
         found = Trace()
         found.verification = self.verification
-        join_steps(self, found, beams)
+        calls, states = join_steps(self, self.states, beams)
+        for source, site in calls:
+            found.add_joined(source, site)
+        for name, state in states:
+            found.add_state(name, state)
         return found
 
     @contextmanager
