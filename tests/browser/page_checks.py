@@ -6,7 +6,7 @@ import json
 from contextlib import suppress
 from pathlib import Path
 
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import FloatRect, Locator, Page, expect
 from playwright.sync_api import TimeoutError as PlaywrightTimeout
 from playwright.sync_api import TimeoutError as TooLate
 
@@ -28,6 +28,13 @@ _PAUSE = 250  # ms
 _MAX_DEPTH = 6  # sheets in a sheet
 _EMPTY = "[data-testid=stExpander] details[open]:not(:has([data-testid=stElementContainer], details)):visible"
 _NO_CODE = ':not([class*="st-key-"][class*="-code"] *)'
+
+
+def box_of(place: Locator) -> FloatRect:
+    """Where it is in the window; it must be there."""
+    box = place.bounding_box()
+    assert box, place
+    return box
 
 
 def watch(page: Page) -> None:

@@ -1,17 +1,17 @@
 // Colours: viridis or the reader's choice for weights, red and blue for differences, the theme's for the rest; and maps
 // as device pixels, where nothing is blurred and no peak is lost.
 
-import { luminance, rgbOf } from "../shared/canvas.js";
+import { hexOf, luminance, makePalette, rgbOf } from "../shared/canvas.js";
 import { weightOf } from "./store.js";
 
 const STOPS = {
   // Points of viridis and magma (van der Walt and Smith 2015) and cividis (Nuñez 2018); all read without colour vision.
-  viridis: ["440154", "482878", "3e4a89", "31688e", "26828e", "1f9e89", "35b779", "6dcd59", "b4de2c", "fde725"],
-  cividis: ["00224e", "123570", "3b496c", "575d6d", "707173", "8a8678", "a59c74", "c3b369", "e1cc55", "fee838"],
-  magma: ["000004", "180f3d", "440f76", "721f81", "9e2f7f", "cd4071", "f1605d", "fd9668", "feca8d", "fcfdbf"],
-  greys: ["f7f7f7", "e3e3e3", "cbcbcb", "adadad", "8c8c8c", "6e6e6e", "525252", "363636", "1d1d1d", "000000"],
+  viridis: ["#440154", "#482878", "#3e4a89", "#31688e", "#26828e", "#1f9e89", "#35b779", "#6dcd59", "#b4de2c", "#fde725"],
+  cividis: ["#00224e", "#123570", "#3b496c", "#575d6d", "#707173", "#8a8678", "#a59c74", "#c3b369", "#e1cc55", "#fee838"],
+  magma: ["#000004", "#180f3d", "#440f76", "#721f81", "#9e2f7f", "#cd4071", "#f1605d", "#fd9668", "#feca8d", "#fcfdbf"],
+  greys: ["#f7f7f7", "#e3e3e3", "#cbcbcb", "#adadad", "#8c8c8c", "#6e6e6e", "#525252", "#363636", "#1d1d1d", "#000000"],
   // RdBu (Brewer 2003), white at no difference.
-  signed: ["053061", "2166ac", "4393c3", "92c5de", "d1e5f0", "f7f7f7", "fddbc7", "f4a582", "d6604d", "b2182b", "67001f"],
+  signed: ["#053061", "#2166ac", "#4393c3", "#92c5de", "#d1e5f0", "#f7f7f7", "#fddbc7", "#f4a582", "#d6604d", "#b2182b", "#67001f"],
 };
 
 // Of one head after the other where several are drawn as links; neither the queries' blue nor the keys' orange.
@@ -25,17 +25,6 @@ export const PRINTED = {
   text: "#1d2125", quiet: "#5a6065", queries: "#0072b2", keys: "#b05207", mark: "#d55e00", paper: "#ffffff", heads: HEAD_COLOURS.light,
 };
 
-/** 256 colours as bytes red, green, blue, through evenly spaced stops. */
-function makePalette(name) {
-  const stops = STOPS[name].map((hex) => [0, 2, 4].map((at) => parseInt(hex.slice(at, at + 2), 16)));
-  return Uint8Array.from({ length: 256 * 3 }, (_, i) => {
-    const at = (Math.floor(i / 3) / 255) * (stops.length - 1);
-    const low = Math.min(Math.floor(at), stops.length - 2);
-    const channel = i % 3;
-    return Math.round(stops[low][channel] + (at - low) * (stops[low + 1][channel] - stops[low][channel]));
-  });
-}
-
 // Where a weight from 0 to 1 stands between no colour and full colour. The root and the logarithm keep small ones apart.
 const LOG_DECADES = 4;
 const SCALES = {
@@ -47,15 +36,14 @@ export const TICKS = { linear: [0, 0.5, 1], sqrt: [0, 0.1, 0.5, 1], log: [0.0001
 
 /** Values to colours: {palette, step(value), css(step), ink(step), most}; they end at `most`. */
 export function makePaint(scaleName, paletteName, signed, most = 1) {
-  const palette = makePalette(signed ? "signed" : paletteName);
+  const palette = makePalette(STOPS[signed ? "signed" : paletteName]);
   const grow = (weight) => Math.max(0, Math.min(1, SCALES[scaleName](Math.min(Math.abs(weight) / most, 1))));
   const step = signed
     ? (value) => Math.round((1 + Math.sign(value) * grow(value)) * 127.5)
     : (value) => Math.round(grow(Math.max(0, value)) * 255);
-  // As every reader of SVG takes it.
-  const css = (at) => `#${Array.from(palette.subarray(3 * at, 3 * at + 3), (byte) => byte.toString(16).padStart(2, "0")).join("")}`;
+  const css = (at) => hexOf(palette[at]);
   // White or near-black, whichever reads better (they tie at luminance 0.2).
-  const ink = (at) => (luminance(palette.subarray(3 * at, 3 * at + 3)) > 0.2 ? "#14181a" : "#ffffff");
+  const ink = (at) => (luminance(new Uint8Array(palette.buffer, 4 * at, 3)) > 0.2 ? "#14181a" : "#ffffff");
   return { palette, step, css, ink, grow, signed, most };
 }
 
@@ -96,13 +84,13 @@ export const paintOf = (/** @type {View} */ view, cells) => (cells.signed ? view
  */
 export function rasterise({ rows, columns, values }, palette, steps, width, height, zero = 0) {
   const image = new ImageData(width, height);
-  const pixels = image.data;
+  const pixels = new Uint32Array(image.data.buffer);
   const cuts = (cells, size) => Array.from({ length: size + 1 }, (_, i) => Math.floor((i * cells) / size));
   const down = cuts(rows, height);
   const across = cuts(columns, width);
   for (let y = 0, p = 0; y < height; y += 1) {
     const bottom = Math.max(down[y] + 1, down[y + 1]);
-    for (let x = 0; x < width; x += 1, p += 4) {
+    for (let x = 0; x < width; x += 1, p += 1) {
       const right = Math.max(across[x] + 1, across[x + 1]);
       let strongest = values[down[y] * columns + across[x]];
       for (let row = down[y]; row < bottom; row += 1) {
@@ -111,11 +99,7 @@ export function rasterise({ rows, columns, values }, palette, steps, width, heig
           if (Math.abs(value - zero) > Math.abs(strongest - zero)) strongest = value;
         }
       }
-      const step = 3 * steps(strongest);
-      pixels[p] = palette[step];
-      pixels[p + 1] = palette[step + 1];
-      pixels[p + 2] = palette[step + 2];
-      pixels[p + 3] = 255;
+      pixels[p] = palette[steps(strongest)];
     }
   }
   return image;

@@ -1,13 +1,13 @@
 // Figures of plots or of the whole grid, saved as PNG or SVG, always dark on white: names, captions and layout.
 
-import { textWidth, wrap } from "../shared/canvas.js";
+import { shorten, textWidth, wrap } from "../shared/canvas.js";
 import { saveFile } from "../shared/elements.js";
 import { byteSteps, onCanvas, PRINTED, rasterise } from "./colours.js";
 import { SvgContext, withTexts } from "./file_formats.js";
 import { paintOverThumbnail } from "./over_picture.js";
 import { barOf, paintMarks, paintPlot } from "./plot.js";
 import { allHeads, comparedWith, groupOf, headName, onPicture, openGroup, pictureOf, zoomOf } from "./store.js";
-import { hasPieces, shorten } from "./tokens.js";
+import { hasPieces } from "./tokens.js";
 
 const MARGIN = 16;
 const HEAD = 46; // over a block: its name, and what queries and keys are

@@ -1,5 +1,6 @@
 // Zoom and pan; mouse, touch and keys of a plot; keyboard shortcuts of the whole view.
 
+import { isTypedIn } from "../shared/elements.js";
 import { announce, openCell, pinnedUnits, pointAt, samePlace, togglePin, unpin } from "./actions.js";
 import { windowOf } from "./cells.js";
 import { stepHead } from "./heads.js";
@@ -35,8 +36,7 @@ export function zoomTo(/** @type {View} */ view, part) {
 const shownPart = (/** @type {View} */ view) => windowOf(view, view.axes, zoomOf(view));
 
 /** Zoom by a factor (below 1 is nearer) around a unit of each side, which stays where it is on the screen. */
-export function zoomBy(/** @type {View} */ view, factor, around = null) {
-  const shown = shownPart(view);
+export function zoomBy(/** @type {View} */ view, factor, around = null, shown = shownPart(view)) {
   const row = around?.row ?? shown.row + shown.rows / 2;
   const column = around?.column ?? shown.column + shown.columns / 2;
   zoomTo(view, {
@@ -142,13 +142,7 @@ function pinchStart(/** @type {View} */ view, plot, /** @type {any[]} */ [one, t
 }
 
 function pinchMove(/** @type {View} */ view, { pinch, around, shown }, /** @type {any[]} */ [one, two]) {
-  const factor = pinch / (Math.hypot(one.x - two.x, one.y - two.y) || 1);
-  zoomTo(view, {
-    rows: shown.rows * factor,
-    columns: shown.columns * factor,
-    row: around.row - (around.row - shown.row) * factor,
-    column: around.column - (around.column - shown.column) * factor,
-  });
+  zoomBy(view, pinch / (Math.hypot(one.x - two.x, one.y - two.y) || 1), around, shown);
 }
 
 export function listenToPlot(/** @type {View} */ view, index) {
@@ -227,8 +221,6 @@ function moveInPlot(/** @type {View} */ view, event) {
   announce(view);
 }
 
-const TYPED_IN = "input, textarea, select, [contenteditable], [role=textbox], [role=combobox], [role=dialog]";
-
 /** Listen to keys pressed in the view, and on the page where nothing else handles them. Returns a function that stops. */
 export function listenToKeys(/** @type {View} */ view) {
   const { root } = view.parts;
@@ -238,7 +230,7 @@ export function listenToKeys(/** @type {View} */ view) {
   const onKeydown = (event) => {
     const path = event.composedPath();
     if (event.defaultPrevented || path.includes(root) || !root.clientWidth) return;
-    if (path.some((node) => node instanceof Element && node.matches(TYPED_IN))) return;
+    if (isTypedIn(event)) return;
     if (event.key !== "Escape") onKey(view, event);
   };
   document.addEventListener("keydown", onKeydown);

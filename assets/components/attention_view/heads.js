@@ -1,7 +1,7 @@
 // Tabs for the kinds of maps, the grid of every layer's heads as thumbnails, and the switches of heads.
 
 import { sizeCanvas } from "../shared/canvas.js";
-import { element } from "../shared/elements.js";
+import { button, element } from "../shared/elements.js";
 import { openHead, setDisplay } from "./actions.js";
 import { byteSteps, makePaint, rasterise } from "./colours.js";
 import { filterExample, filterNames, measureOf, orderedHeads, printText, readFilter, renderPrint, sortOf } from "./measures.js";
@@ -13,14 +13,10 @@ const headBeside = (made) => made.closest(".cell").firstChild;
 const placeOf = ({ group }, layer, head) => `${group}.${layer}.${head}`;
 
 /** A thumbnail with its switch; alone where heads cannot be switched. */
-function withSwitch(/** @type {View} */ view, button) {
-  if (!view.store.switches) return button;
-  const cell = element("span", "cell", { role: "none" });
+function withSwitch(/** @type {View} */ view, head) {
+  if (!view.store.switches) return head;
   const made = element("button", "switch", { type: "button", role: "switch", tabindex: -1 });
-  const place = element("span", "", { role: "gridcell" });
-  place.append(made);
-  cell.append(button, place);
-  return cell;
+  return element("span", "cell", { role: "none" }, head, element("span", "", { role: "gridcell" }, made));
 }
 
 /** Which heads are off. */
@@ -40,8 +36,8 @@ export function markSwitches(/** @type {View} */ view) {
   if (!switches) return;
   mark(parts.openSwitch, state.layer, state.head, true);
   for (const made of parts.grid.querySelectorAll(".switch")) {
-    const button = headBeside(made);
-    button.classList.toggle("off", mark(made, Number(button.dataset.layer), Number(button.dataset.head), false));
+    const head = headBeside(made);
+    head.classList.toggle("off", mark(made, Number(head.dataset.layer), Number(head.dataset.head), false));
   }
 }
 
@@ -79,12 +75,7 @@ export function renderTabs(/** @type {View} */ view) {
   if (tabs.dataset.shape !== shape) {
     tabs.dataset.shape = shape;
     tabs.replaceChildren(
-      ...groups.map((group) => {
-        const tab = element("button", "tab", { type: "button", role: "tab", id: `tab-${group.id}` });
-        tab.textContent = group.label;
-        tab.addEventListener("click", () => openHead(view, { group: group.id, layer: 0, head: 0 }));
-        return tab;
-      }),
+      ...groups.map(({ id, label }) => button("tab", label, () => openHead(view, { group: id, layer: 0, head: 0 }), { role: "tab", id: `tab-${id}` })),
     );
   }
   tabs.hidden = groups.length < 2;
@@ -123,42 +114,31 @@ export function buildGrid(/** @type {View} */ view) {
   grid.dataset.shape = shape;
   grid.dataset.order = sort;
 
-  const button = ([layer, head]) => {
-    const made = element("button", "head", { type: "button", role: "gridcell" });
-    Object.assign(made.dataset, { layer, head });
-    made.append(document.createElement("canvas"));
-    if (!shown.has(String([layer, head]))) made.classList.add("faded");
-    return made;
+  const thumbnail = ([layer, head]) => {
+    const attributes = { type: "button", role: "gridcell", "data-layer": layer, "data-head": head };
+    return element("button", shown.has(String([layer, head])) ? "head" : "head faded", attributes, document.createElement("canvas"));
   };
-  const name = (role, text) => {
-    const made = element("span", "name", { role });
-    made.textContent = text;
-    return made;
-  };
+  const name = (role, text) => element("span", "name", { role }, text);
   if (sort === "layer") {
     const widest = Math.max(...layers.map((layer) => layer.heads));
     grid.style.setProperty("--heads", String(widest));
-    const top = element("div", "row", { role: "row" });
-    top.append(name("none", "")); // the corner
+    const top = element("div", "row", { role: "row" }, name("none", "")); // the corner
     for (let head = 0; head < widest; head += 1) top.append(name("columnheader", words.text("head_short", { head: head + 1 })));
     const rows = layers.map(({ number, heads: count }, layer) => {
-      const row = element("div", "row", { role: "row" });
       const header = name("rowheader", words.text("layer_short", { layer: number }));
       if (layers.some((each) => each.signed)) header.title = ruleOf(view, layer);
-      row.append(header);
-      for (let head = 0; head < count; head += 1) row.append(withSwitch(view, button([layer, head])));
+      const row = element("div", "row", { role: "row" }, header);
+      for (let head = 0; head < count; head += 1) row.append(withSwitch(view, thumbnail([layer, head])));
       return row;
     });
     grid.replaceChildren(top, ...rows);
   } else {
     const row = element("div", "ranking", { role: "row" });
     for (const [layer, head] of heads.filter((each) => shown.has(String(each)))) {
-      const made = button([layer, head]);
-      const caption = element("span", "caption");
+      const made = thumbnail([layer, head]);
       const value = measureOf(view, layer, head, sort);
       const short = `${words.text("layer_short", { layer: layers[layer].number })} ${words.text("head_short", { head: head + 1 })}`;
-      caption.append(short, element("br", ""), value === null ? "" : sort === "search" ? words.number(value) : words.plain(value));
-      made.append(caption);
+      made.append(element("span", "caption", {}, short, element("br"), value === null ? "" : sort === "search" ? words.number(value) : words.plain(value)));
       row.append(withSwitch(view, made));
     }
     grid.replaceChildren(row);

@@ -37,6 +37,8 @@ function listenToHeadLinks(/** @type {View} */ view) {
 function createView(parent) {
   const view = makeView(partsOf(parent));
   const { parts } = view;
+  const [first] = parts.plots.children;
+  if (parts.plots.children.length === 1) parts.plots.append(Object.assign(first.cloneNode(true), { hidden: true }));
   view.stages = [...parts.plots.querySelectorAll("figure")].map((figure) => ({ figure, ...piecesOf(figure) }));
   view.render = () => render(view);
   view.renderHover = () => renderHover(view);

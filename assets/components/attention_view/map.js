@@ -1,9 +1,8 @@
 // A map as cells or as links, laid out, painted on a canvas or as SVG, and what lies under a point of it. Cells are
 // painted once, labels and outlines again on every pointer move.
 
-import { textWidth, typeScale } from "../shared/canvas.js";
+import { shorten, textWidth, typeScale } from "../shared/canvas.js";
 import { onCanvas, rasterise } from "./colours.js";
-import { shorten } from "./tokens.js";
 
 const LARGEST_CELL = 64;
 const TALLEST_CELL = 44;

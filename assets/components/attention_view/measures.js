@@ -156,11 +156,7 @@ function describedMap(/** @type {View} */ view) {
  */
 const printOfMap = (/** @type {View} */ view, source) => (openGroup(view).exact ? (partOf(view, `measures ${mapName(source)}`)?.measures ?? null) : null);
 
-function noteOf(/** @type {View} */ view, name) {
-  const note = element("dt", "note");
-  note.textContent = view.words.text(name);
-  return note;
-}
+const noteOf = (/** @type {View} */ view, name) => element("dt", "note", {}, view.words.text(name));
 
 /** The fingerprint of what the panel describes: a bar and a number for each measure, and of a single head its rank. */
 export function renderPrint(/** @type {View} */ view) {
@@ -182,8 +178,7 @@ export function renderPrint(/** @type {View} */ view) {
   prints.replaceChildren(
     ...lines.map((name) => {
       const line = element("div", "print", { title: measureWord(view, "about", name) });
-      const label = element("dt", "");
-      label.textContent = measureWord(view, "measure", name);
+      const label = element("dt", "", {}, measureWord(view, "measure", name));
       const bar = element("dd", "amount", { "aria-hidden": true });
       const value = element("dd", "value");
       const rank = element("dd", "rank");

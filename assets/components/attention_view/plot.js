@@ -168,13 +168,7 @@ export function drawScale(/** @type {View} */ view) {
   const found = barOf(view, view.plots[0]);
   scale.hidden = !found;
   if (!found) return;
-  const bar = element("span", "bar");
-  bar.style.background = `linear-gradient(to right, ${Array.from({ length: 11 }, (_, i) => found.css(i / 10)).join(", ")})`;
-  for (const { at, text } of found.ticks) {
-    const tick = element("span", "tick");
-    tick.style.left = `${100 * at}%`;
-    tick.textContent = text;
-    bar.append(tick);
-  }
-  scale.replaceChildren(found.label, bar);
+  const colours = Array.from({ length: 11 }, (_, i) => found.css(i / 10));
+  const ticks = found.ticks.map(({ at, text }) => element("span", "tick", { style: `left: ${100 * at}%` }, text));
+  scale.replaceChildren(found.label, element("span", "bar", { style: `background: linear-gradient(to right, ${colours.join(", ")})` }, ...ticks));
 }

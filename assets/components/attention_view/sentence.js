@@ -41,12 +41,9 @@ export function buildSentence(/** @type {View} */ view) {
     line.classList.toggle("long", side.count > MAX_FADING);
     line.replaceChildren(
       ...texts.map((text, bin) => {
-        const button = element("button", "token", { type: "button" });
-        Object.assign(button.dataset, { axis, index: side.unit(bin) });
-        button.textContent = text;
-        if (text.length > LONG_TOKEN) button.title = text;
-        button.tabIndex = bin ? -1 : 0;
-        return button;
+        const token = element("button", "token", { type: "button", "data-axis": axis, "data-index": side.unit(bin), tabindex: bin ? -1 : 0 }, text);
+        if (text.length > LONG_TOKEN) token.title = text;
+        return token;
       }),
     );
   }
@@ -164,9 +161,7 @@ function placeTip(/** @type {View} */ view, { cells, layout, tip, stage }) {
   const names = pairWords(cells, pair);
   const words = element("span", "pair");
   view.words.into(words, "pair", names, "bdi");
-  const value = element("b", "");
-  value.textContent = names.value;
-  tip.replaceChildren(words, " ", value);
+  tip.replaceChildren(words, " ", element("b", "", {}, names.value));
   const cell = layout.kind === "picture" ? farPlace(layout, cells, pair) : cellPlace(layout, pair);
   const x = cell.x + 0.7 * cell.width;
   const below = cell.y + cell.height + 7;

@@ -73,25 +73,6 @@ function visible(token) {
   return token.replace(/[\u0000-\u001f\u007f\u202a-\u202e\u2066-\u2069]/g, (c) => SHOWN_INSTEAD[c] ?? "·");
 }
 
-const graphemes =
-  typeof Intl.Segmenter === "function"
-    ? ((segmenter) => (text) => Array.from(segmenter.segment(text), (part) => part.segment))(new Intl.Segmenter())
-    : (text) => Array.from(text);
-
-/** The longest beginning of a text, with an ellipsis, that measures at most `width`. */
-export function shorten(text, width, measure) {
-  if (measure(text) <= width) return text;
-  const letters = graphemes(text.slice(0, 400));
-  let low = 0;
-  let high = letters.length;
-  while (low < high) {
-    const middle = (low + high + 1) >> 1;
-    if (measure(letters.slice(0, middle).join("") + "…") <= width) low = middle;
-    else high = middle - 1;
-  }
-  return letters.slice(0, low).join("") + "…";
-}
-
 /** {count, name(unit), nameInText(unit), first(unit), of(token)}: units are tokens or words; `nameInText` is the name in a sentence. */
 function makeAxis(tokens, numbers, merged, nameInText) {
   if (!merged || !numbers) {

@@ -1,6 +1,6 @@
 // The controls, each of which shows a part of the state and changes it; and the search box.
 
-import { element, setHint } from "../shared/elements.js";
+import { button, element, setHint } from "../shared/elements.js";
 import { openHead, setDisplay, unpin } from "./actions.js";
 import { exportAs } from "./export.js";
 import { zoomBy, zoomTo } from "./gestures.js";
@@ -13,17 +13,9 @@ function choose(/** @type {View} */ view, part, options, current, pick) {
   const shape = JSON.stringify([view.store.base.language, options]);
   if (part.dataset.shape !== shape) {
     part.dataset.shape = shape;
-    part.replaceChildren(
-      ...options.map(([value, text]) => {
-        const button = element("button", "option", { type: "button" });
-        button.dataset.value = value;
-        button.textContent = text;
-        button.addEventListener("click", () => pick(value));
-        return button;
-      }),
-    );
+    part.replaceChildren(...options.map(([value, text]) => button("option", text, () => pick(value), { "data-value": value })));
   }
-  for (const button of part.children) button.setAttribute("aria-pressed", button.dataset.value === current);
+  for (const option of part.children) option.setAttribute("aria-pressed", option.dataset.value === current);
 }
 
 /** A row of buttons for one display option. */
@@ -37,13 +29,7 @@ function selectDisplay(/** @type {View} */ view, part, name, options) {
   const shape = JSON.stringify([view.store.base.language, options]);
   if (part.dataset.shape !== shape) {
     part.dataset.shape = shape;
-    part.replaceChildren(
-      ...options.map(([value, text]) => {
-        const option = element("option", "", { value });
-        option.textContent = text;
-        return option;
-      }),
-    );
+    part.replaceChildren(...options.map(([value, text]) => new Option(text, value)));
     part.onchange = () => setDisplay(view, { [name]: part.value });
   }
   part.value = view.state.display[name];
@@ -163,10 +149,8 @@ export function renderLegendOfHeads(/** @type {View} */ view) {
   const shown = view.state.display.mode === "links" ? heads : [];
   view.parts.headLegend.replaceChildren(
     ...shown.map(([layer, head], i) => {
-      const name = element("span", "key-of-head");
-      name.style.setProperty("--colour", view.theme.heads[i]);
-      name.textContent = headName(view, { group: view.state.group, layer, head });
-      return name;
+      const name = headName(view, { group: view.state.group, layer, head });
+      return element("span", "key-of-head", { style: `--colour: ${view.theme.heads[i]}` }, name);
     }),
   );
 }
@@ -205,9 +189,7 @@ export function listenToTools(/** @type {View} */ view) {
   parts.root.addEventListener("pointerdown", (event) => {
     for (const menu of [parts.more, parts.exports]) if (!menu.contains(/** @type {Node} */ (event.target))) menu.open = false;
   });
-  for (const button of parts.exports.querySelectorAll("[data-export]")) {
-    button.addEventListener("click", () => exportAs(view, button.dataset.export));
-  }
+  for (const item of parts.exports.querySelectorAll("[data-export]")) item.addEventListener("click", () => exportAs(view, item.dataset.export));
 }
 
 const MAX_PINS = 64;

@@ -62,7 +62,7 @@ interface Theme {
   font: string; text: string; quiet: string; queries: string; keys: string; mark: string; paper: string; heads: string[];
 }
 interface Paint {
-  palette: Uint8Array; signed: boolean; most: number; step(value: number): number; css(step: number): string; ink(step: number): string;
+  palette: Uint32Array; signed: boolean; most: number; step(value: number): number; css(step: number): string; ink(step: number): string;
   grow(weight: number): number;
 }
 

@@ -2,6 +2,7 @@
 // screen, the drawing moves into a dialog over the page and back, and is never made anew.
 
 import { stageHeight, typeScale } from "../shared/canvas.js";
+import { element } from "../shared/elements.js";
 import { DRAW_MARGIN, mountView, partsOf, stopWatching, stopWatchingVisibility, watchVisibility, watchWidth } from "../shared/mount.js";
 import { fitCells, readChart, saveButton } from "./picture.js";
 import { listenForParts, listenForPoints, listenToTraces, offerFocus, showLit } from "./points.js";
@@ -39,9 +40,7 @@ function fetchEarly(address) {
 function prefetch(address) {
   const href = full(address);
   if (onItsWay(address) || document.head.querySelector(`link[href="${href}"]`)) return;
-  const link = document.createElement("link");
-  Object.assign(link, { rel: "prefetch", href });
-  document.head.append(link);
+  document.head.append(element("link", "", { rel: "prefetch", href }));
 }
 
 const LEAST = 100; // pixels: a narrower chart has nothing but its axes

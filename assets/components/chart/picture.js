@@ -1,6 +1,6 @@
 // A figure as Python describes it (ui/widgets/chart.py), with texts that fit the cells of heatmaps, and saved as SVG.
 
-import { textWidth } from "../shared/canvas.js";
+import { shorten, textWidth } from "../shared/canvas.js";
 import { escapeXml, saveFile } from "../shared/elements.js";
 import { readFrame } from "../shared/mount.js";
 import { PRINTED, templateOf, themeOf } from "./theme.js";
@@ -38,12 +38,7 @@ const roomIn = ({ text, xaxis = "x" }, drawn) => drawn[xaxis.replace("x", "xaxis
 const longest = ({ text, textfont }, family) =>
   Math.max(1, ...text.flat().map((each) => textWidth(plain(each), `${textfont.size}px ${family}`)));
 
-function cut(text, room, font) {
-  const letters = Array.from(plain(text));
-  if (textWidth(letters.join(""), font) <= room) return text;
-  while (letters.length && textWidth(`${letters.join("")}…`, font) > room) letters.pop();
-  return marked(`${letters.join("")}…`);
-}
+const cut = (text, room, font) => marked(shorten(plain(text), room, (part) => textWidth(part, font)));
 
 const plain = (text) => String(text).replace(/&lt;/g, "<").replace(/&gt;/g, ">").replace(/&amp;/g, "&");
 

@@ -1,5 +1,6 @@
 // A sheet to draw on by mouse, pen, finger or keys. Python receives the drawing as a PNG when a stroke ends.
 
+import { button, element } from "../shared/elements.js";
 import { partsOf, viewComponent } from "../shared/mount.js";
 
 const SIDE = 280; // as in the markup
@@ -123,12 +124,8 @@ function choose(part, label, options, current, show, pick) {
   part.setAttribute("aria-label", label);
   part.replaceChildren(
     ...options.map((option, i) => {
-      const button = document.createElement("button");
-      button.type = "button";
-      button.setAttribute("aria-pressed", option === current);
-      show(button, option, i);
-      button.addEventListener("click", () => pick(option));
-      return button;
+      const { name, mark } = show(option, i);
+      return button("", mark, () => pick(option), { "aria-pressed": option === current, "aria-label": name, title: name });
     }),
   );
 }
@@ -139,21 +136,8 @@ function render(view) {
   parts.undo.textContent = words.undo;
   parts.clear.textContent = words.clear;
   parts.hint.textContent = words.hint;
-  const dot = (button, size, i) => {
-    const mark = document.createElement("span");
-    mark.className = "dot";
-    mark.style.width = mark.style.height = `${4 + 6 * i}px`;
-    button.append(mark);
-    button.setAttribute("aria-label", `${words.size} ${size}`);
-  };
-  const shade = (button, colour, i) => {
-    const mark = document.createElement("span");
-    mark.className = "shade";
-    mark.style.background = colour;
-    button.append(mark);
-    button.setAttribute("aria-label", [words.dark, words.middle, words.light, words.rub][i]);
-    button.title = button.getAttribute("aria-label");
-  };
+  const dot = (size, i) => ({ name: `${words.size} ${size}`, mark: element("span", "dot", { style: `width: ${4 + 6 * i}px; height: ${4 + 6 * i}px` }) });
+  const shade = (colour, i) => ({ name: [words.dark, words.middle, words.light, words.rub][i], mark: element("span", "shade", { style: `background: ${colour}` }) });
   const pick = (name) => (value) => {
     view[name] = value;
     render(view);

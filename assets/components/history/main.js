@@ -10,7 +10,7 @@
 // After Back it adds entries where Python writes the address, and where a run of the page that was left begins late, whose
 // address it writes again. The entries that Forward goes to would be lost. Here it adds none until the reader acts.
 
-import { addVisited } from "../shared/seen.js";
+import { addVisited } from "../shared/storage.js";
 
 const YEAR = 365 * 24 * 3600; // seconds
 

@@ -3,28 +3,17 @@
 // No figure moves: the style sheet hides everything beside it and its containers. So it keeps its
 // state, and a lazy one (ui/chapter/parts.py) is loaded when it is shown, as when it is scrolled to.
 
-import { element, fillIn } from "../shared/elements.js";
+import { button, element, fillIn } from "../shared/elements.js";
 import { partsOf, readJson, viewComponent } from "../shared/mount.js";
 
 // The toolbar below a figure that fills the window: its input and number, the way to the others, and the end.
 
 function makeBar(words, { go, end }) {
-  const root = element("div", "present-bar", { role: "toolbar", "aria-label": words.start });
-  const button = (text, label, click) => {
-    const made = element("button", "", { type: "button", "aria-label": label, title: label });
-    made.textContent = text;
-    made.addEventListener("click", click);
-    return made;
-  };
+  const sign = (text, label, click) => button("", text, click, { "aria-label": label, title: label });
   const title = element("span", "present-title");
   const place = element("span", "present-place", { "aria-live": "polite" });
-  root.append(
-    title,
-    button("←", words.previous, () => go(-1)),
-    place,
-    button("→", words.next, () => go(1)),
-    button("✕", words.end, end),
-  );
+  const ways = [sign("←", words.previous, () => go(-1)), place, sign("→", words.next, () => go(1)), sign("✕", words.end, end)];
+  const root = element("div", "present-bar", { role: "toolbar", "aria-label": words.start }, title, ...ways);
   const update = (number, count, chapter, sentence) => {
     title.textContent = [chapter, sentence].filter(Boolean).join(" · ");
     place.textContent = fillIn(words.place, { place: number, count });

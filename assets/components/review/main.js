@@ -2,6 +2,7 @@
 
 import { element, fillIn } from "../shared/elements.js";
 import { partsOf, viewComponent } from "../shared/mount.js";
+import { readStored, store } from "../shared/storage.js";
 
 // When a question is due again. What a reader answered stays in the browser.
 
@@ -12,20 +13,8 @@ const DAYS = [1, 3, 7, 21, 60];
 
 /** Answers by the question's id: how many right ones in a row, and when the last was given (ms). */
 function readAnswers() {
-  try {
-    const found = Object.entries(JSON.parse(localStorage.getItem(KEY)) ?? {});
-    return Object.fromEntries(found.filter(([, each]) => Number.isInteger(each?.streak) && Number.isFinite(each?.at)));
-  } catch {
-    return {}; // nothing stored, or storage is disabled
-  }
-}
-
-function storeAnswers(answers) {
-  try {
-    localStorage.setItem(KEY, JSON.stringify(answers));
-  } catch {
-    // storage is disabled: questions can be answered, but are not kept
-  }
+  const found = Object.entries(readStored(KEY) ?? {});
+  return Object.fromEntries(found.filter(([, each]) => Number.isInteger(each?.streak) && Number.isFinite(each?.at)));
 }
 
 /** The time at which an answered question is due: at once after a wrong answer. */
@@ -54,7 +43,7 @@ function createView(parent) {
   });
   view.parts.forget.addEventListener("click", () => {
     const now = readAnswers();
-    storeAnswers(view.forgotten ?? {});
+    store(KEY, view.forgotten ?? {});
     view.forgotten = view.forgotten ? null : now;
     renderStates(view);
   });
@@ -63,20 +52,12 @@ function createView(parent) {
 
 /** A text's nodes, with what is between ** in bold. */
 function nodesOf(text) {
-  return text.split("**").map((part, place) => {
-    if (place % 2 === 0) return part;
-    const bold = element("b", "");
-    bold.textContent = part;
-    return bold;
-  });
+  return text.split("**").map((part, place) => (place % 2 ? element("b", "", {}, part) : part));
 }
-
-const write = (node, text) => node.replaceChildren(...nodesOf(text));
 
 /** Where the idea is shown: the chapter's main figure, or its first. */
 function figureLink(view, chapter) {
-  const link = element("a", "", { href: `./${chapter.name}`, target: "_self" });
-  link.textContent = view.data.words.figure;
+  const link = element("a", "", { href: `./${chapter.name}`, target: "_self" }, view.data.words.figure);
   link.addEventListener("click", (event) => {
     const figure = document.querySelector(".st-key-card-main") ?? document.querySelector('[class*="st-key-card-"]');
     if (!figure || !location.pathname.endsWith(`/${chapter.name}`)) return;
@@ -88,44 +69,36 @@ function figureLink(view, chapter) {
 
 function questionOf(view, chapter, question) {
   const { words } = view.data;
-  const box = element("fieldset", "question");
-  const legend = element("legend", "");
-  write(legend, question.text);
   const reply = element("p", "reply", { role: "status" });
   const buttons = question.answers.map((answer) => {
-    const button = element("button", "answer", { type: "button", "aria-pressed": "false" });
-    write(button, answer.text);
-    button.addEventListener("click", () => {
-      for (const each of buttons) each.setAttribute("aria-pressed", String(each === button));
+    const made = element("button", "answer", { type: "button", "aria-pressed": "false" }, ...nodesOf(answer.text));
+    made.addEventListener("click", () => {
+      for (const each of buttons) each.setAttribute("aria-pressed", String(each === made));
       box.dataset.answered = answer.right ? "right" : "wrong";
-      write(reply, [answer.right ? words.right : words.wrong, answer.reply].filter(Boolean).join(" "));
+      reply.replaceChildren(...nodesOf([answer.right ? words.right : words.wrong, answer.reply].filter(Boolean).join(" ")));
       if (!answer.right) reply.append(" ", figureLink(view, chapter));
       // The first answer counts: a second try, with the reply read, says little.
-      if (!box.dataset.counted) storeAnswers(withAnswer(readAnswers(), question.id, answer.right, Date.now()));
+      if (!box.dataset.counted) store(KEY, withAnswer(readAnswers(), question.id, answer.right, Date.now()));
       box.dataset.counted = "yes";
       view.forgotten = null;
       renderStates(view);
     });
-    return button;
+    return made;
   });
-  box.append(legend, ...buttons, reply);
+  const box = element("fieldset", "question", {}, element("legend", "", {}, ...nodesOf(question.text)), ...buttons, reply);
   return box;
 }
 
 function chapterOf(view, chapter) {
   const questions = chapter.questions.map((question) => questionOf(view, chapter, question));
   if (view.data.mode === "questions") return questions;
-  const details = element("details", "chapter");
-  const summary = element("summary", "");
-  const title = element("b", "");
-  title.textContent = chapter.title;
-  summary.append(title);
+  const summary = element("summary", "", {}, element("b", "", {}, chapter.title));
+  const details = element("details", "chapter", {}, summary, ...questions);
   for (const { id } of chapter.questions) {
     const chip = element("span", "chip");
     view.chips.set(id, { chip, details });
     summary.append(" ", chip);
   }
-  details.append(summary, ...questions);
   return [details];
 }
 

@@ -2,7 +2,7 @@
 
 import { fillIn } from "../shared/elements.js";
 import { partsOf, readJson, viewComponent } from "../shared/mount.js";
-import { clearVisited, readVisited } from "../shared/seen.js";
+import { clearVisited, readVisited } from "../shared/storage.js";
 
 const RETRY = 250; // ms
 

@@ -27,6 +27,9 @@ export function rgbOf(css) {
   return context.getImageData(0, 0, 1, 1).data.subarray(0, 3);
 }
 
+/** A packed colour as every reader of CSS and SVG takes it. */
+export const hexOf = (packed) => `#${[packed, packed >> 8, packed >> 16].map((byte) => (byte & 255).toString(16).padStart(2, "0")).join("")}`;
+
 /** 256 colours through evenly spaced stops ("#rrggbb"), packed as a canvas keeps them. */
 export function makePalette(stops) {
   const points = stops.map((hex) => [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16)));
@@ -50,6 +53,21 @@ export function textWidth(text, font) {
     rulers.set(font, context);
   }
   return rulers.get(font).measureText(text).width;
+}
+
+const graphemes = (text) => Array.from(new Intl.Segmenter().segment(text), ({ segment }) => segment);
+
+/** The longest beginning of a text, with an ellipsis, that measures at most `width`. */
+export function shorten(text, width, measure) {
+  if (measure(text) <= width) return text;
+  const letters = graphemes(text.slice(0, 400));
+  let [low, high] = [0, letters.length];
+  while (low < high) {
+    const middle = (low + high + 1) >> 1;
+    if (measure(`${letters.slice(0, middle).join("")}…`) <= width) low = middle;
+    else high = middle - 1;
+  }
+  return `${letters.slice(0, low).join("")}…`;
 }
 
 // What stays together: a word or a Chinese sign, with the marks that open and close it, for no line begins with a comma

@@ -1,12 +1,24 @@
 // Elements made here, text for the clipboard, and files that the page makes, handed to the reader.
 
-/** An element with its class and attributes. */
-export function element(tag, className, attributes = {}) {
+/** An element with its class, its attributes, and what is in it: elements or texts. */
+export function element(tag, className = "", attributes = {}, ...children) {
   const node = document.createElement(tag);
   node.className = className;
   for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
+  node.append(...children);
   return node;
 }
+
+export function button(className, text, click, attributes = {}) {
+  const node = element("button", className, { type: "button", ...attributes }, text);
+  node.addEventListener("click", click);
+  return node;
+}
+
+const TYPED_IN = "input, textarea, select, [contenteditable], [role=textbox], [role=combobox], [role=dialog]";
+
+/** Whether a key was pressed where it means something else: in a field, or in what `more` names. */
+export const isTypedIn = (event, more = "") => event.composedPath().some((node) => node instanceof Element && node.matches(TYPED_IN + more));
 
 /** A template with its values in place of "{name}". */
 export const fillIn = (text, values = {}) => text.replace(/\{([\w-]+)\}/g, (whole, name) => values[name] ?? whole);

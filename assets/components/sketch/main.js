@@ -1,5 +1,6 @@
 // A reader's guess, drawn by mouse, pen, finger or keys: levels from 0 to 99, sent to Python as two digits each.
 
+import { hexOf, makePalette } from "../shared/canvas.js";
 import { partsOf, stopWatching, viewComponent, watchWidth } from "../shared/mount.js";
 
 // The layout of the board over a figure in CSS pixels, and the description of a point on it.
@@ -59,8 +60,7 @@ const percent = (share) => `${Math.round(100 * share)}%`;
 // What the reader drew, as SVG over a figure, which has its own axes, legend and answer.
 
 const STRIP = 22; // what is left of a row of shaded cells beside the computed one
-// Viridis, in which weights are shown everywhere.
-const STOPS = [[68, 1, 84], [59, 82, 139], [33, 145, 140], [94, 201, 98], [253, 231, 37]];
+const VIRIDIS = makePalette(["#440154", "#3b528b", "#21918c", "#5ec962", "#fde725"]); // weights are shown in it everywhere
 
 function drawBoard(view) {
   const { parts, data, layout } = view;
@@ -121,17 +121,11 @@ function drawCells({ put, layout, levels, at, focused }, { colour, truth }) {
     const full = truth ? STRIP : (level / TOP) * high;
     const cell = { x: layout.left + i * wide + 1, width: wide - 2 };
     if (!truth) put("rect", { ...cell, y: layout.top, height: high, fill: colour, opacity: focused && i === at ? 0.25 : 0.1 });
-    put("rect", { ...cell, y: layout.bottom - full, height: full, fill: shade(parts[i]) });
+    put("rect", { ...cell, y: layout.bottom - full, height: full, fill: hexOf(VIRIDIS[Math.round(255 * parts[i])]) });
     const label = { x: cell.x + cell.width / 2, y: layout.bottom - 6, "text-anchor": "middle" };
     const ink = full < 18 ? "currentColor" : parts[i] > 0.6 ? "#000" : "#fff";
     put("text", { ...label, style: `fill:${ink};opacity:1` }, percent(parts[i]));
   });
-}
-
-function shade(share) {
-  const at = Math.min(1, Math.max(0, share)) * (STOPS.length - 1);
-  const first = Math.min(Math.floor(at), STOPS.length - 2);
-  return `rgb(${STOPS[first].map((c, i) => Math.round(c + (at - first) * (STOPS[first + 1][i] - c)))})`;
 }
 
 function drawStar(pen, data) {

@@ -3,6 +3,7 @@
 //
 // Streamlit's text is React's, so nothing is put into it: the term is found at the pointer, and marked as a highlight.
 
+import { element } from "../shared/elements.js";
 import { readJson } from "../shared/mount.js";
 import { listenToFigures, markLit, pointAtParts } from "../shared/terms.js";
 
@@ -123,10 +124,7 @@ function show(event) {
   const text = range && state.translations[range.toString().toLowerCase()];
   if (!text) return;
   CSS.highlights?.set("atlas-term", new Highlight(range));
-  const tip = document.createElement("div");
-  tip.className = "atlas-term";
-  tip.setAttribute("role", "tooltip");
-  tip.textContent = text;
+  const tip = element("div", "atlas-term", { role: "tooltip" }, text);
   document.body.append(tip);
   const { left, top, bottom } = range.getBoundingClientRect();
   tip.style.left = `${Math.max(4, Math.min(left, innerWidth - tip.offsetWidth - 4))}px`;

@@ -5,7 +5,7 @@
 // Each step is a URL. It is opened as by the Back button: Streamlit opens its chapter, and every control takes its value
 // from the URL. So Back goes through the steps, and a step can be shared.
 
-import { copyText, element, fillIn } from "../shared/elements.js";
+import { button, copyText, element, fillIn, isTypedIn } from "../shared/elements.js";
 import { partsOf, readJson, viewComponent } from "../shared/mount.js";
 
 // The bar at the bottom of the window: the number of the step, its question and answers, then what the page shows, and
@@ -13,11 +13,9 @@ import { partsOf, readJson, viewComponent } from "../shared/mount.js";
 
 /** Make the bar; `follow` receives the clicked link, `guess` the number of the chosen answer, from 0, or -1 for none. */
 function makeBar(follow, leave, guess) {
-  const root = element("section", "tour-bar", { "data-tour": "" });
   const place = element("span", "tour-place");
   const sentence = element("span", "tour-sentence");
-  const text = element("p", "tour-text", { "aria-live": "polite" });
-  text.append(place, " ", sentence);
+  const text = element("p", "tour-text", { "aria-live": "polite" }, place, " ", sentence);
   const answers = element("div", "tour-answers", { role: "group" });
   const [back, next] = ["tour-back", "tour-next"].map((name) => {
     const link = element("a", name);
@@ -29,27 +27,18 @@ function makeBar(follow, leave, guess) {
     return link;
   });
   const copied = element("span", "tour-copied", { role: "status" });
-  const copy = button("tour-copy", async (words, link) => (copied.textContent = (await copyText(link)) ? words.copied : ""));
-  const end = button("tour-leave", leave);
-  const ways = element("div", "tour-ways");
-  ways.append(back, next, copy, end, copied);
-  root.append(text, answers, ways);
-
-  function button(name, click) {
-    const made = element("button", name, { type: "button" });
-    made.addEventListener("click", () => click(root.words, root.link));
-    return made;
-  }
+  const copy = button("tour-copy", "", async () => (copied.textContent = (await copyText(root.link)) ? root.words.copied : ""));
+  const end = button("tour-leave", "", leave);
+  const ways = element("div", "tour-ways", {}, back, next, copy, end, copied);
+  const root = element("section", "tour-bar", { "data-tour": "" }, text, answers, ways);
 
   /** One button for each answer, and one that shows without a guess. */
   function ask(step, words) {
     answers.setAttribute("aria-label", step.question);
     answers.replaceChildren(
       ...[...step.answers, words.show].map((label, i) => {
-        const made = element("button", i < step.answers.length ? "tour-answer" : "tour-show", { type: "button" });
-        made.textContent = label;
-        made.addEventListener("click", () => guess(i < step.answers.length ? i : -1));
-        return made;
+        const isAnswer = i < step.answers.length;
+        return button(isAnswer ? "tour-answer" : "tour-show", label, () => guess(isAnswer ? i : -1));
       }),
     );
   }
@@ -186,7 +175,6 @@ const isRunning = () => document.querySelector(".stApp")?.dataset.testScriptStat
 const PARAMETER = "tour";
 const WINDOW_PARAMETERS = ["embed", "embed_options", "lang", "present"]; // of this window, not of the step
 const MAX_TRIES = 3;
-const TYPED_IN = "input, textarea, select, [contenteditable], [role=textbox], [role=combobox], [role=dialog], [role=listbox], [role=application]";
 
 let tour = null; // the last data from Python
 let bar = null; // while on the tour
@@ -300,7 +288,7 @@ function close() {
 function pressed(event) {
   if (event.key !== "Escape" || !bar || event.defaultPrevented) return;
   if ("presenting" in document.documentElement.dataset) return; // Escape ends that first
-  if (event.composedPath().some((node) => node instanceof Element && node.matches(TYPED_IN))) return;
+  if (isTypedIn(event, ", [role=listbox], [role=application]")) return;
   event.preventDefault();
   leave();
 }

@@ -1,5 +1,6 @@
 // Rows of cells as the reader typed them. Nothing is corrected here: Python reads them and says what it cannot read.
 
+import { button, element } from "../shared/elements.js";
 import { partsOf, viewComponent } from "../shared/mount.js";
 
 const TYPING = 350; // pause before what is typed is sent
@@ -38,7 +39,7 @@ function change(view, rows) {
 
 function render(view) {
   const { parts, data, rows } = view;
-  parts.head.replaceChildren(...["", ...data.columns.slice(0, -1), data.slider].map(makeSpan));
+  parts.head.replaceChildren(...["", ...data.columns.slice(0, -1), data.slider].map((text) => element("span", "", {}, text)));
   parts.add.textContent = data.add;
   parts.add.disabled = rows.length >= data.most;
   while (parts.rows.children.length > rows.length) parts.rows.lastChild.remove();
@@ -55,12 +56,6 @@ function render(view) {
   });
 }
 
-function makeSpan(text) {
-  const span = document.createElement("span");
-  span.textContent = text;
-  return span;
-}
-
 /** What a cell of a row is called where it is read aloud. */
 function cellName({ cell, names }, column, i) {
   return cell.replace("{column}", column).replace("{row}", `${names}${i + 1}`);
@@ -68,13 +63,9 @@ function cellName({ cell, names }, column, i) {
 
 function makeRow(view, i) {
   const { columns, names, slider, low, high, step, decimal, remove } = view.data;
-  const row = document.createElement("div");
-  row.className = "row";
-  const name = makeSpan(`${names}${i + 1}`);
-  name.className = "name";
+  const name = element("span", "name", {}, `${names}${i + 1}`);
   const cells = columns.map((_, j) => {
-    const input = document.createElement("input");
-    Object.assign(input, { type: "text", inputMode: "text", autocomplete: "off", spellcheck: false });
+    const input = element("input", "", { type: "text", inputmode: "text", autocomplete: "off", spellcheck: false });
     input.addEventListener("input", () => {
       view.rows[i][j] = input.value;
       followText(view, i);
@@ -82,9 +73,7 @@ function makeRow(view, i) {
     });
     return input;
   });
-  const range = document.createElement("input");
-  Object.assign(range, { type: "range", min: low, max: high, step });
-  range.setAttribute("aria-label", cellName(view.data, slider, i));
+  const range = element("input", "", { type: "range", min: low, max: high, step, "aria-label": cellName(view.data, slider, i) });
   range.addEventListener("input", () => {
     const last = columns.length - 1;
     cells[last].value = range.value.replace("-", "−").replace(".", decimal);
@@ -92,12 +81,9 @@ function makeRow(view, i) {
     followText(view, i);
     send(view, DRAGGING);
   });
-  const away = document.createElement("button");
-  Object.assign(away, { type: "button", textContent: "×", title: `${remove} ${names}${i + 1}` });
-  away.setAttribute("aria-label", away.title);
-  away.addEventListener("click", () => change(view, view.rows.filter((_, at) => at !== i)));
-  row.append(name, ...cells.slice(0, -1), range, cells.at(-1), away);
-  return row;
+  const title = `${remove} ${names}${i + 1}`;
+  const away = button("", "×", () => change(view, view.rows.filter((_, at) => at !== i)), { title, "aria-label": title });
+  return element("div", "row", {}, name, ...cells.slice(0, -1), range, cells.at(-1), away);
 }
 
 /** The text inputs of a row, in the order of its columns. */

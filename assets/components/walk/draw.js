@@ -1,6 +1,6 @@
 // The world on a canvas: boxes as far as the walk has come, the connections of the row in hand, tokens, titles and choices.
 
-import { luminance, rgbOf, sizeCanvas, typeScale } from "../shared/canvas.js";
+import { luminance, rgbOf, shorten, sizeCanvas, typeScale } from "../shared/canvas.js";
 import { allowedOf, boxesOf, cellOf, drawLinks, numbersOf, pictureOf, projection, thumbnail } from "./layout.js";
 
 /** Write a text where all of it is in view; a part of a word is worse than none. */
@@ -193,6 +193,7 @@ function drawCells(pen, view, box, rect, done) {
 
 function drawTokens(pen, view, box, rect) {
   const { context } = pen;
+  const measure = (text) => context.measureText(text).width;
   const high = rect.height / box.rows;
   const { picture } = view.walk;
   const tokens = view.walk.stacks[box.tokens].tokens;
@@ -208,7 +209,7 @@ function drawTokens(pen, view, box, rect) {
       const chosen = view.rowIn(box) === row;
       context.fillStyle = chosen ? pen.accent : box.kind === "matrix" ? textColour(pen, "queries") : pen.ink;
       context.font = `${chosen ? 600 : 400} ${size}px ${pen.font}`;
-      write(pen, view, shorten(pen, tokens[row], 3 * unit), rect.x - 6, rect.y + (row + 0.5) * high);
+      write(pen, view, shorten(tokens[row], 3 * unit, measure), rect.x - 6, rect.y + (row + 0.5) * high);
     }
   }
   if (box.kind !== "matrix" || picture) return;
@@ -225,7 +226,7 @@ function drawTokens(pen, view, box, rect) {
     context.font = `${view.cell?.column === column ? 600 : 400} ${across}px ${pen.font}`;
     context.translate(rect.x + (column + 0.4) * wide, rect.y - 6);
     context.rotate(-Math.PI / 5);
-    context.fillText(shorten(pen, keys[column], 3 * unit), 0, 0);
+    context.fillText(shorten(keys[column], 3 * unit, measure), 0, 0);
     context.restore();
   }
 }
@@ -241,14 +242,6 @@ function drawPatches(pen, view, box, rect) {
     const [row, column] = [Math.floor((token - 1) / columns), (token - 1) % columns];
     pen.context.drawImage(view.image, column * wide, row * tall, wide, tall, rect.x - side - 5, rect.y + token * high, side, side);
   }
-}
-
-function shorten(pen, text, width) {
-  const { context } = pen;
-  if (context.measureText(text).width <= width) return text;
-  let letters = text.length;
-  while (letters > 1 && context.measureText(`${text.slice(0, letters)}…`).width > width) letters -= 1;
-  return `${text.slice(0, letters)}…`;
 }
 
 function drawTitle(pen, view, box, rect, lit) {

@@ -198,15 +198,5 @@ function arrayOf({ offset, shape, type, scale }, buffer, start) {
   if (type === "u1") return new Uint8Array(buffer, from, count);
   if (type === "f4") return new Float32Array(buffer.slice(from, from + 4 * count));
   if (type === "i1") return Float32Array.from(new Int8Array(buffer, from, count), (level) => (level * scale) / 127);
-  return Float32Array.from(new Uint16Array(buffer.slice(from, from + 2 * count)), half);
-}
-
-/** A number of 16 bits (IEEE 754 binary16). */
-function half(bits) {
-  const sign = bits & 0x8000 ? -1 : 1;
-  const exponent = (bits >> 10) & 31;
-  const fraction = bits & 1023;
-  if (exponent === 0) return sign * fraction * 2 ** -24;
-  if (exponent === 31) return fraction ? NaN : sign * Infinity;
-  return sign * (1024 + fraction) * 2 ** (exponent - 25);
+  return Float32Array.from(new Float16Array(buffer.slice(from, from + 2 * count)));
 }

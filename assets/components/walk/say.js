@@ -1,7 +1,7 @@
 // What is said of a step: its place among all steps, a sentence with its numbers, the arithmetic of a row or a cell, what
 // came of it before and after the reader's changes, the buttons that act on it, and the labels of the controls.
 
-import { element } from "../shared/elements.js";
+import { button, element } from "../shared/elements.js";
 import { allowedOf, numbersOf } from "./layout.js";
 
 /** Fill the panel; it is hidden while nothing is changed. */
@@ -24,27 +24,17 @@ function showOutcomes(view) {
 
 /** One side: the text, then each word that was written, with its probability; what differs is marked. */
 function side(view, name, own, other) {
-  const made = element("p", "");
-  const title = document.createElement("strong");
-  title.textContent = name;
-  made.append(title);
+  const made = element("p", "", {}, element("strong", "", {}, name));
   own.text.forEach((word, i) => made.append(" ", marked("span", word, word !== other.text[i])));
   if (own.text.length) made.append(" → ");
   own.words.forEach(([word, share], i) => {
     made.append(" ", marked("b", word, word !== other.words[i]?.[0]));
-    if (share === null) return;
-    const small = document.createElement("small");
-    small.textContent = ` ${view.percent(share)}`;
-    made.append(small);
+    if (share !== null) made.append(element("small", "", {}, ` ${view.percent(share)}`));
   });
   return made;
 }
 
-function marked(tag, text, changed) {
-  const made = element(tag, changed ? "changed" : "");
-  made.textContent = text;
-  return made;
-}
+const marked = (tag, text, changed) => element(tag, changed ? "changed" : "", {}, text);
 
 const MAX_KEYS = 12;
 
@@ -74,19 +64,13 @@ function rowOf(view) {
   const largest = Math.max(...open.map((each) => each.s));
   const total = open.reduce((sum, each) => sum + Math.exp(each.s - largest), 0);
   const shown = all.length > MAX_KEYS ? [...open].sort((one, other) => other.w - one.w).slice(0, MAX_KEYS) : all;
-  const table = element("table", "");
-  table.append(line("th", [view.words.key, "s", `exp(s − ${view.format(largest, 2)})`, view.words.weight, ""]));
-  for (const { token, s, w, open: is } of shown) {
+  const lines = shown.map(({ token, s, w, open: is }) => {
     const exp = is ? view.format(Math.exp(s - largest), 3) : "0";
-    const tr = line("td", [token, view.format(s, 2), exp, view.format(w, 3), ""]);
-    const share = element("span", "share");
-    share.style.width = `${Math.round(120 * w)}px`;
-    tr.lastChild.append(share);
-    table.append(tr);
-  }
-  const sum = element("p", "");
-  sum.textContent = view.say("sum-row", { total: view.format(total, 3), count: open.length });
-  return [table, sum];
+    return line("td", [token, view.format(s, 2), exp, view.format(w, 3), element("span", "share", { style: `width: ${Math.round(120 * w)}px` })]);
+  });
+  const head = line("th", [view.words.key, "s", `exp(s − ${view.format(largest, 2)})`, view.words.weight, ""]);
+  const sum = view.say("sum-row", { total: view.format(total, 3), count: open.length });
+  return [element("table", "", {}, head, ...lines), element("p", "", {}, sum)];
 }
 
 /** One score: the products of query and key, their sum, and the division. */
@@ -100,32 +84,13 @@ function productOf(view) {
   const dot = terms.reduce((sum, [one, other]) => sum + one * other, 0);
   const map = numbersOf(walk, scores);
   const score = map.values[row * map.columns + column];
-  const list = element("div", "terms");
-  for (const [one, other] of terms) {
-    const term = element("span", "");
-    term.textContent = `${view.format(one, 2)} · ${view.format(other, 2)}`;
-    list.append(term);
-  }
-  const result = element("p", "");
-  result.textContent = view.say("sum-cell", {
-    query: walk.stacks[scores.tokens].tokens[row],
-    key: walk.stacks[scores.keys].tokens[column],
-    dot: view.format(dot, 3),
-    d,
-    score: view.format(score, 3),
-  });
-  return [list, result];
+  const products = terms.map(([one, other]) => element("span", "", {}, `${view.format(one, 2)} · ${view.format(other, 2)}`));
+  const [query, key] = [walk.stacks[scores.tokens].tokens[row], walk.stacks[scores.keys].tokens[column]];
+  const result = view.say("sum-cell", { query, key, dot: view.format(dot, 3), d, score: view.format(score, 3) });
+  return [element("div", "terms", {}, ...products), element("p", "", {}, result)];
 }
 
-function line(tag, texts) {
-  const tr = document.createElement("tr");
-  for (const text of texts) {
-    const cell = document.createElement(tag);
-    cell.textContent = text;
-    tr.append(cell);
-  }
-  return tr;
-}
+const line = (tag, cells) => element("tr", "", {}, ...cells.map((cell) => element(tag, "", {}, cell)));
 
 /** All steps: {stage, stack, block, attention, round}; `round` counts the words written before. */
 export function stepsOf(walk) {
@@ -210,16 +175,11 @@ export function showWords(view) {
   if (isOff && ["softmax", "sum"].includes(stage)) stage = "off";
   if (stage === "choice" && before) stage = before.chosen === values.word ? "choice-kept" : "choice-changed";
   const sentence = view.say(`say-${stage}`, values);
-  const title = document.createElement("strong");
-  title.textContent = view.say("lead", { name: words[`stage-${step.stage}`] });
-  const space = title.textContent.endsWith(".") ? " " : ""; // none after full-width punctuation
-  parts.say.replaceChildren(title, space, sentence, " ");
+  const title = view.say("lead", { name: words[`stage-${step.stage}`] });
+  const space = title.endsWith(".") ? " " : ""; // none after full-width punctuation
+  parts.say.replaceChildren(element("strong", "", {}, title), space, sentence, " ");
   const link = walk.links[step.stage];
-  if (link) {
-    const anchor = element("a", "", { href: link[0], target: "_self" });
-    anchor.textContent = `${link[1]} →`;
-    parts.say.append(anchor);
-  }
+  if (link) parts.say.append(element("a", "", { href: link[0], target: "_self" }, `${link[1]} →`));
   if (!view.playing && view.announced !== sentence) parts.live.textContent = sentence;
   view.announced = sentence;
   showActs(view);
@@ -238,12 +198,7 @@ function showChips(view) {
   const key = chips.map(([, i]) => i).join();
   if (parts.chips.dataset.key !== key) {
     parts.chips.dataset.key = key;
-    parts.chips.replaceChildren(...chips.map(([step, i]) => {
-      const chip = element("button", "", { type: "button", "data-index": i, "data-stage": step.stage });
-      chip.textContent = words[`stage-${step.stage}`];
-      chip.addEventListener("click", () => view.go(i));
-      return chip;
-    }));
+    parts.chips.replaceChildren(...chips.map(([{ stage }, i]) => button("", words[`stage-${stage}`], () => view.go(i), { "data-index": i, "data-stage": stage })));
   }
   for (const chip of parts.chips.children) {
     const at = Number(chip.dataset.index);
@@ -285,29 +240,21 @@ function showActs(view) {
   const { walk, step, words } = view;
   const call = walk.attentions[step.attention];
   const buttons = [];
-  const button = (text, edit) => {
-    const made = element("button", "", { type: "button", "data-act": edit === null ? "undo" : edit[0], "data-edit": edit ?? "" });
-    made.textContent = text;
-    made.addEventListener("click", () => view.edit(edit));
-    buttons.push(made);
-  };
+  const offer = (text, edit) => buttons.push(button("", text, () => view.edit(edit), { "data-act": edit?.[0] ?? "undo", "data-edit": edit ?? "" }));
   const inAttention = call && ["projections", "scores", "mask", "softmax", "sum", "heads"].includes(step.stage);
   if (inAttention) {
     const edit = ["off", call.site, String(view.head)];
     const is = walk.edits.some((each) => each.join() === edit.join());
-    button(view.say(is ? "switch-on" : "switch-off", { head: view.head + 1, layer: step.block + 1 }), edit);
+    offer(view.say(is ? "switch-on" : "switch-off", { head: view.head + 1, layer: step.block + 1 }), edit);
     if (view.cell && words["hide-key"]) { // a page that cannot hide a key has no words for it
       const hide = ["hide", call.site, String(view.row), String(view.cell.column)];
       const hidden = walk.edits.some((each) => each.join() === hide.join());
       const tokens = { query: walk.stacks[step.stack].tokens[view.row], key: walk.stacks[call.crosses ? 0 : step.stack].tokens[view.cell.column] };
-      button(view.say(hidden ? "show-key" : "hide-key", tokens), hide);
+      offer(view.say(hidden ? "show-key" : "hide-key", tokens), hide);
     }
   }
-  for (const edit of walk.edits) {
-    const made = buttons.some(({ dataset }) => dataset.edit === edit.join());
-    if (!made) button(undoing(view, edit), edit);
-  }
-  if (walk.outcomes) button(words.undo, null);
+  for (const edit of walk.edits) if (!buttons.some(({ dataset }) => dataset.edit === edit.join())) offer(undoing(view, edit), edit);
+  if (walk.outcomes) offer(words.undo, null);
   acts.replaceChildren(...buttons);
 }
 

@@ -3,34 +3,20 @@
 // The Atlas's reason is part of the page, in a container that stays hidden until the reader compares.
 
 import { partsOf, readJson, viewComponent } from "../shared/mount.js";
+import { readStored, store } from "../shared/storage.js";
 
 function createView(parent) {
   const view = { parts: partsOf(parent), compared: false };
-  view.parts.text.addEventListener("input", () => store(view));
+  view.parts.text.addEventListener("input", () => keep(view));
   view.parts.compare.addEventListener("click", () => {
     view.compared = true;
-    store(view);
+    keep(view);
     render(view);
   });
   return view;
 }
 
-function read({ data }) {
-  try {
-    const found = JSON.parse(localStorage.getItem(`atlas.why.${data.name}`));
-    return { text: String(found?.text ?? ""), compared: found?.compared === true };
-  } catch {
-    return { text: "", compared: false }; // nothing stored, or storage is disabled
-  }
-}
-
-function store({ data, parts, compared }) {
-  try {
-    localStorage.setItem(`atlas.why.${data.name}`, JSON.stringify({ text: parts.text.value, compared }));
-  } catch {
-    // storage is disabled: the sentence lasts as long as the page
-  }
-}
+const keep = ({ data, parts, compared }) => store(`atlas.why.${data.name}`, { text: parts.text.value, compared });
 
 function render({ parts, data, compared }) {
   parts.compare.hidden = compared;
@@ -43,9 +29,9 @@ export default viewComponent(createView, (view, data) => {
   view.parts.label.textContent = view.data.words.label;
   view.parts.compare.textContent = view.data.words.compare;
   if (first) {
-    const { text, compared } = read(view);
-    view.parts.text.value = text;
-    view.compared = compared;
+    const found = readStored(`atlas.why.${view.data.name}`);
+    view.parts.text.value = String(found?.text ?? "");
+    view.compared = found?.compared === true;
   }
   render(view);
 });

@@ -155,7 +155,7 @@ def test_a_long_map_is_saved_exact_strip_by_strip(page: Page) -> None:
     assert live.file == "attention-cross-layer-1-head-1.npz"
     np.testing.assert_allclose(saved["weights"], weights_of(long, 0, 0), rtol=0, atol=1e-7)
     assert list(saved["units_per_cell"]) == [1, 1]
-    assert [want for want in live.wants if want.startswith("rows")] == [
+    assert list(dict.fromkeys(want for want in live.wants if want.startswith("rows"))) == [  # asked again after 8 s
         "rows 0.cross:0.0:mean:tokens 0 1048 0 1000",
         "rows 0.cross:0.0:mean:tokens 1048 52 0 1000",
     ]

@@ -21,6 +21,7 @@ from tests.browser.attention_view.live_view import (
     weight_in,
     weights_of,
 )
+from tests.browser.page_checks import box_of
 from tests.viz_core.view.attention_groups import make_group
 from viz_core.maps.measures import attention_entropy, combine_heads, key_mass, query_information
 from viz_core.maps.word_maps import merge_words
@@ -114,9 +115,7 @@ def test_a_model_of_one_head_has_nothing_to_choose_heads_by(page: Page) -> None:
     live = LiveView(page, View([one], view_words()))
     live.wait_until_exact()
     expect(live.part("headsCard")).to_be_hidden()
-    panel, layout = live.part("panel").bounding_box(), page.locator(".layout").bounding_box()
-    assert panel
-    assert layout
+    panel, layout = box_of(live.part("panel")), box_of(page.locator(".layout"))
     assert panel["width"] == pytest.approx(layout["width"], abs=1)
 
 
@@ -190,17 +189,13 @@ def test_two_inputs_are_compared(page: Page, cross: MapGroup) -> None:
     expect(page.locator("figcaption").nth(1)).to_have_text("Layer 1, head 1: two")
     expect(live.part("mapNote")).to_contain_text("mark its partner in the other text too")
     live.page.set_viewport_size({"width": 1280, "height": 900})
-    boxes = [figure.bounding_box() for figure in page.locator("figure").all()]
-    assert boxes[0]
-    assert boxes[1]
+    boxes = [box_of(figure) for figure in page.locator("figure").all()]
     assert abs(boxes[0]["y"] - boxes[1]["y"]) < 2 < boxes[1]["x"] - boxes[0]["x"], (
         "side by side, not one under the other"
     )
-    heads, measures = live.part("grid").bounding_box(), live.part("prints").bounding_box()
-    assert heads
-    assert measures
+    heads, measures = box_of(live.part("grid")), box_of(live.part("prints"))
     assert measures["y"] < heads["y"] + heads["height"], "the measures are beside the heads: both maps are in view"
-    assert max(box["y"] + box["height"] for box in boxes if box) < 900
+    assert max(box["y"] + box["height"] for box in boxes) < 900
 
 
 def test_two_texts_are_compared_token_by_token(page: Page) -> None:

@@ -19,6 +19,7 @@ from tests.browser.attention_view.live_view import (
     saved_npz,
     weights_of,
 )
+from tests.browser.page_checks import box_of
 from tests.viz_core.view.attention_groups import make_group
 from viz_core.view.components import COMPONENTS, view_words
 from viz_core.view.map_group import MapGroup
@@ -28,8 +29,7 @@ from viz_core.view.state import DisplayOptions, ViewState
 
 
 def test_the_mouse_reads_exact_weights_and_pins_their_row(live: LiveView, cross: MapGroup) -> None:
-    box = live.map.bounding_box()
-    assert box
+    box = box_of(live.map)
     live.map.hover(position={"x": box["width"] * 0.5, "y": box["height"] * 0.6})
     query, key, weight = read_tip(live)
     row, column = QUERIES.index(query), KEYS.index(key)
@@ -87,8 +87,7 @@ def test_pieces_are_merged_to_words(live: LiveView, cross: MapGroup) -> None:
 
 
 def test_a_box_drawn_by_the_mouse_is_enlarged_and_a_double_click_shows_all(live: LiveView) -> None:
-    box = live.map.bounding_box()
-    assert box
+    box = box_of(live.map)
     live.page.mouse.move(box["x"] + box["width"] * 0.4, box["y"] + box["height"] * 0.5)
     live.page.mouse.down()
     live.page.mouse.move(box["x"] + box["width"] * 0.7, box["y"] + box["height"] * 0.9, steps=5)

@@ -10,6 +10,7 @@ import torch
 from playwright.sync_api import Page, Position, expect
 
 from tests.browser.attention_view.live_view import LiveView, colour, patch_place, read_tip, saved_npz, weights_of
+from tests.browser.page_checks import box_of
 from tests.viz_core.view.test_shipped import picture_group
 from viz_core.maps.distance import mean_attention_distance
 from viz_core.view.components import view_words
@@ -109,10 +110,8 @@ def test_the_pointer_reads_the_weight_of_a_patch(live: LiveView, group: MapGroup
     query, key, weight = read_tip(live)
     assert (query, key) == ("[CLS]", "row 3, column 1")
     assert weight == pytest.approx(weights_of(group, 1, 2)[0, 1 + 2 * COLUMNS], abs=0.0051)
-    tip = live.page.locator("[data-piece=tip]").first.bounding_box()
-    stage = live.map.bounding_box()
-    assert tip
-    assert stage
+    tip = box_of(live.page.locator("[data-piece=tip]").first)
+    stage = box_of(live.map)
     assert tip["x"] >= stage["x"] - 1
     assert tip["x"] + tip["width"] <= stage["x"] + stage["width"] + 1
 

@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.attention_view.live_view import START, LiveView, read_tip, saved_npz, weights_of
+from tests.browser.page_checks import box_of
 from tests.viz_core.view.attention_groups import make_group
 from viz_core.view.components import view_words
 from viz_core.view.map_group import MapGroup
@@ -34,8 +35,7 @@ class Fingers:
         self.session = live.page.context.new_cdp_session(live.page)
 
     def touch(self, kind: str, *places: tuple[float, float]) -> None:
-        box = self.live.map.bounding_box()
-        assert box
+        box = box_of(self.live.map)
         x, y, width, height = (box[name] for name in ("x", "y", "width", "height"))
         points = [{"x": x + px * width, "y": y + py * height, "id": i} for i, (px, py) in enumerate(places)]
         self.session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
@@ -86,8 +86,7 @@ def test_two_fingers_enlarge_what_lies_between_them_and_one_moves_it(phone: Page
 def test_a_finger_reads_cell_after_cell_along_a_pinned_row(phone: Page, cross: MapGroup) -> None:
     live = LiveView(phone, View([cross], view_words()), START)
     assert phone.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    box = live.map.bounding_box()
-    assert box
+    box = box_of(live.map)
     live.map.tap(position={"x": box["width"] * 0.5, "y": box["height"] * 0.6})
     first = read_tip(live)
     live.map.tap(position={"x": box["width"] * 0.3, "y": box["height"] * 0.6})

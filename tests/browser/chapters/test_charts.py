@@ -11,6 +11,7 @@ import pytest
 from PIL import Image
 from playwright.sync_api import Browser, Locator, Page, expect
 
+from tests.browser.page_checks import box_of
 from ui.chapter.downloads import html_page
 from ui.text.words import load_words
 
@@ -65,8 +66,7 @@ def test_a_chart_far_below_sends_nothing_until_it_is_scrolled_to(page: Page, app
     assert not any(RESIDUAL in frame for frame in sent)
     expect(below).to_be_attached()  # words are there
     expect(claims).to_contain_text("off by …")
-    reserved = far.bounding_box()
-    assert reserved
+    reserved = box_of(far)
     assert reserved["height"] == 440
     below.scroll_into_view_if_needed()
     expect(far.get_by_role("figure")).to_have_attribute("data-drawn", "true")
@@ -84,8 +84,7 @@ def test_a_chart_far_below_sends_nothing_until_it_is_scrolled_to(page: Page, app
     expect(page.locator(AT_REST)).to_be_attached()
     expect(claims).to_contain_text("off by …")
     assert not any(RESIDUAL in frame for frame in sent[count:])
-    again = far.bounding_box()
-    assert again
+    again = box_of(far)
     assert again["height"] == pytest.approx(reserved["height"], abs=20)
 
 
@@ -172,7 +171,7 @@ def expect_to_fill_its_place(page: Page, width: int) -> None:
     drawing = rotation(page).locator(".main-svg").first
     expect(drawing).to_have_attribute("width", str(place.evaluate("place => place.clientWidth")))
     expect(drawing).to_have_attribute("height", str(place.evaluate("place => place.clientHeight")))
-    assert place.evaluate("place => place.clientHeight") == (500 if width > 500 else place.bounding_box()["width"] + 70)
+    assert place.evaluate("place => place.clientHeight") == (500 if width > 500 else box_of(place)["width"] + 70)
 
 
 def test_a_chart_is_as_wide_as_its_place_and_as_a_full_screen_and_all_are_printed(page: Page, app_url: str) -> None:
@@ -181,8 +180,7 @@ def test_a_chart_is_as_wide_as_its_place_and_as_a_full_screen_and_all_are_printe
     expect_to_fill_its_place(page, 1400)
     page.set_viewport_size({"width": 1400, "height": 1000})
     drawing = rotation(page).locator(".main-svg").first
-    small = drawing.bounding_box()
-    assert small
+    small = box_of(drawing)
     button(page, "Full screen").click()
     expect(page.get_by_role("dialog")).to_be_visible()
     expect(drawing).to_have_attribute("width", "1368")

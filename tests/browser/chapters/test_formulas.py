@@ -8,7 +8,7 @@ import pytest
 import torch
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.page_checks import chart, scroll_to
+from tests.browser.page_checks import box_of, chart, scroll_to
 from ui.text.numbers import localised
 from ui.text.words import languages
 from viz_core.attention import gaussian, nadaraya_watson
@@ -77,8 +77,7 @@ def test_a_click_on_a_cell_makes_it_the_query(page: Page, app_url: str) -> None:
     expect(row).to_have_value("2")
     cell = chart(page, "grid").locator(".scatterlayer .point").nth(3 * GRID_WIDTH + 4)  # row 4, column 5
     cell.scroll_into_view_if_needed()
-    box = cell.bounding_box()
-    assert box
+    box = box_of(cell)
     x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
     page.mouse.move(x - 2, y - 2)
     page.mouse.move(x, y)
@@ -142,7 +141,7 @@ def test_draw_a_fit_by_mouse_and_keys_and_see_what_comes_out(page: Page, app_url
     page.reload()
     expect(card.get_by_role("button", name="Draw again")).to_be_visible()
     assert lines_drawn(page) == ["true curve", "fit"]
-    over = [place.bounding_box() or {} for place in (page.locator(".st-key-figure-fit .js-plotly-plot"), paper)]
+    over = [box_of(place) for place in (page.locator(".st-key-figure-fit .js-plotly-plot"), paper)]
     assert over[0] == pytest.approx(over[1], abs=1)
     card.get_by_role("button", name="Draw again").click()
     expect(card.get_by_text("Not quite.")).to_have_count(0)

@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.page_checks import chart, expect_rest
+from tests.browser.page_checks import box_of, chart, expect_rest
 from ui.text.words import load_words
 from viz_core.lessons.bahdanau.decoder_steps import decoder_steps
 from viz_core.pretrained import Translation, Translator, load
@@ -121,8 +121,7 @@ def test_play_a_head_by_keyboard_and_by_click(page: Page, app_url: str) -> None:
     expect(query).to_be_checked()  # the next query, whose key is chosen next
     plot = section.locator(".js-plotly-plot .nsewdrag").first
     plot.scroll_into_view_if_needed()
-    box = plot.bounding_box()
-    assert box is not None
+    box = box_of(plot)
     plot.click(position={"x": box["width"] * 2.5 / 13, "y": box["height"] * 7.5 / 11})  # 13 columns, 2 of them for text
     expect(page).to_have_url(re.compile(r"l-play-2=6172\b"))
     expect(yours).to_contain_text("2 of 5")
@@ -159,8 +158,7 @@ def test_pick_two_tokens_and_read_the_paths(page: Page, app_url: str) -> None:
     expect(page.get_by_text("Path from Cats to have")).to_be_visible()
     expect(page).to_have_url(re.compile(r"a-to=11\b"))
     network = chart(page, "network-convolution").locator(".nsewdrag").first
-    box = network.bounding_box()
-    assert box
+    box = box_of(network)
     page.mouse.click(box["x"] + box["width"] * 3.6 / 12.2, box["y"] + box["height"] - 8)  # the fourth token
     expect(page).to_have_url(re.compile(r"a-from=4\b"))
     expect(page.get_by_text("Path from saw to have")).to_be_visible()

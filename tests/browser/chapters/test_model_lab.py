@@ -15,7 +15,7 @@ from playwright.sync_api import Page, expect
 
 from benchmarks.serving import serve
 from tests.browser.attention_view.live_view import patch_place, weight_in
-from tests.browser.page_checks import expect_rest
+from tests.browser.page_checks import box_of, expect_rest
 from tests.viz_core.hub.fake_hub import FakeHub, serving
 from tests.viz_core.hub.families import build, build_all
 from tests.viz_core.images.hostile_pictures import encode, quarters
@@ -80,8 +80,7 @@ def test_change_a_word_click_a_cell_and_read_the_changed_prediction(page: Page, 
     page.locator(".st-key-figure-sweep").scroll_into_view_if_needed()
     chart = page.locator(".st-key-figure-sweep .nsewdrag")
     expect(chart).to_be_visible()
-    area = chart.bounding_box()
-    assert area
+    area = box_of(chart)
     page.mouse.click(area["x"] + area["width"] * 3.5 / 4, area["y"] + area["height"] * 3.5 / 4)
     page.wait_for_url(re.compile("ts-layer=4.*ts-cell=4|ts-cell=4.*ts-layer=4"))
     patched = f"{float(grid[3, 3]):+.2f}".replace("-", "−")

@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.page_checks import expect_rest
+from tests.browser.page_checks import box_of, expect_rest
 
 ROW = 35  # pixels of a row of Streamlit's table, its head included
 
@@ -33,8 +33,7 @@ def type_into_cell(page: Page, row: int, side: float, text: str, is_new: bool = 
     A click on the blank row below the last one makes a new row and opens its cell at once.
     """
     grid = page.locator(".dvn-scroller").first  # lies over the canvas and takes the clicks
-    box = grid.bounding_box()
-    assert box is not None
+    box = box_of(grid)
     grid.click(position={"x": side * box["width"], "y": (row + 0.5) * ROW})
     if not is_new:
         page.keyboard.press("Enter")

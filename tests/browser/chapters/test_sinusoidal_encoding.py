@@ -9,6 +9,7 @@ import pytest
 import torch
 from playwright.sync_api import Locator, Page, expect
 
+from tests.browser.page_checks import box_of
 from viz_core.lessons.sinusoidal_encoding.properties import wavelengths
 from viz_core.positional import sinusoidal_table
 
@@ -30,8 +31,7 @@ def pointed_at(page: Page) -> tuple[int, int, float]:
 
 def hover(page: Page, across: float, down: float) -> tuple[int, int, float]:
     """Point somewhere between the left and right, top and bottom of the map."""
-    box = stage_of(page).bounding_box()
-    assert box
+    box = box_of(stage_of(page))
     x, y = box["x"] + 60 + across * (box["width"] - 80), box["y"] + 8 + down * (box["height"] - 60)
     page.mouse.move(x, y)
     return pointed_at(page)
@@ -105,8 +105,7 @@ def test_every_cell_of_the_largest_table_is_exact_and_a_part_can_be_enlarged_and
     for position, dimension, value in seen:
         assert value == pytest.approx(float(P[position, dimension]), abs=1e-6)
 
-    box = stage.bounding_box()
-    assert box
+    box = box_of(stage)
     page.mouse.move(box["x"] + 300, box["y"] + 200)
     page.mouse.down()
     page.mouse.move(box["x"] + 330, box["y"] + 210, steps=4)

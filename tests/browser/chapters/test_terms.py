@@ -14,7 +14,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.chapters.one_window import OneWindow, one_window
-from tests.browser.page_checks import expect_rest
+from tests.browser.page_checks import box_of, expect_rest
 from ui.chapter.contents import all_chapters
 from ui.text.words import load_words
 
@@ -232,8 +232,7 @@ def is_lit_by_what_it_names(page: Page, links: Locator, prefix: str) -> None:
 def sweep(page: Page, figure: Locator, places: list[tuple[int, int]], names: set[str]) -> None:
     """Move the pointer to places in a figure, row after row, until it has lit all names."""
     figure.scroll_into_view_if_needed()
-    box = figure.bounding_box()
-    assert box
+    box = box_of(figure)
     for row, rest in groupby(places, key=itemgetter(0)):
         for _, column in rest:
             page.mouse.move(

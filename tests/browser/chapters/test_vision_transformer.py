@@ -13,7 +13,7 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.attention_view.live_view import patch_place
 from tests.browser.chapters.over_the_picture import GRID, click_patch, expect_read, stage_of
-from tests.browser.page_checks import chart
+from tests.browser.page_checks import box_of, chart
 from tests.viz_core.images.hostile_pictures import encode
 from viz_core.images.drawn import drawn_picture
 from viz_core.images.open_image import open_picture
@@ -72,8 +72,7 @@ def test_draw_undo_and_clear(page: Page, app_url: str) -> None:
     expect(paper).to_be_visible()
     expect(page.get_by_text("Draw a garment, large and filled in")).to_be_visible()
     page.get_by_role("button", name="Brush 54").click()
-    box = paper.bounding_box()
-    assert box
+    box = box_of(paper)
     for x in (0.35, 0.65):  # two legs
         page.mouse.move(box["x"] + x * box["width"], box["y"] + 0.15 * box["height"])
         page.mouse.down()
@@ -93,7 +92,6 @@ def test_draw_undo_and_clear(page: Page, app_url: str) -> None:
 def test_a_click_on_the_grid_pins_the_patch_above(page: Page, app_url: str) -> None:
     page.goto(f"{app_url}/vision-transformer?vt-section=Patches")
     plot = chart(page, "grid").locator(".nsewdrag").first
-    box = plot.bounding_box()
-    assert box
+    box = box_of(plot)
     page.mouse.click(box["x"] + box["width"] * 1.5 / 7, box["y"] + box["height"] * 4.5 / 7)
     expect(page.locator("[data-part=sentenceNote]")).to_contain_text("Pinned: row 5, column 2.")
