@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import gzip
 import shutil
 from pathlib import Path
 
 from static_site import classifier, translator, writer
 from static_site.chapter_pages import projection_page, sinusoids_page, walk_page
-from static_site.files import LICENCE, PROGRAM, SCRIPT, WEB, SiteFiles, download
+from static_site.files import WEB, SiteFiles, add_packages
 from static_site.model_files import empty_graph
 from static_site.model_pages import model_page, size_of
 from static_site.pages import LANGUAGES, Card, Words, index_page, root_page
@@ -31,10 +30,8 @@ def build_site(folder: Path, cache: Path, app: str = "") -> SiteFiles:
     if folder.is_dir() and any(folder.iterdir()) and not (folder / "files.json").is_file():
         raise ValueError(f"{folder} holds other files; expected an empty folder, or a site built before")
     files = SiteFiles(folder)
-    package = download(cache)
-    _add_scripts(files, package)
-    runtime = files.add(f"vendor/onnxruntime-web/{PROGRAM}.gz", _zip(package[PROGRAM]))
-    started = {"runtime": runtime, "empty": files.add("models/empty.onnx", empty_graph())}
+    _add_scripts(files)
+    started = {"runtime": add_packages(files, cache), "empty": files.add("models/empty.onnx", empty_graph())}
     models = [(part, model := part.load_model(), started | part.add_files(files, model)) for part in MODELS]
     for language in LANGUAGES:
         words = Words(language)
@@ -59,7 +56,7 @@ def build_site(folder: Path, cache: Path, app: str = "") -> SiteFiles:
     return files
 
 
-def _add_scripts(files: SiteFiles, package: dict[str, bytes]) -> None:
+def _add_scripts(files: SiteFiles) -> None:
     for path in sorted(WEB.glob("*.js")):
         if path.name != "service_worker.js":
             files.add(path.name, path.read_bytes())
@@ -72,10 +69,3 @@ def _add_scripts(files: SiteFiles, package: dict[str, bytes]) -> None:
     files.add("style.css", theme + (WEB / "style.css").read_text(encoding="utf-8"))
     files.add("logo.svg", (COMPONENTS / "logo.svg").read_bytes())
     files.add(".nojekyll", "")
-    vendor = f"vendor/onnxruntime-web/{SCRIPT}"
-    files.add(vendor, package[SCRIPT].replace(b"//# sourceMappingURL=", b"// source map: "))
-    files.add("vendor/onnxruntime-web/LICENSE", LICENCE)
-
-
-def _zip(data: bytes) -> bytes:
-    return gzip.compress(data, 9, mtime=0)

@@ -7,10 +7,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from static_site.model_pages import common_data, example_buttons, text_area
-from static_site.pages import Words, app_link, fill_template, html_of, read_words, script_words, whole_page
+from static_site.model_pages import common_data, example_buttons, input_part, markup_of, text_area
+from static_site.pages import Words, html_of, read_words, script_words, whole_page
 from static_site.translator import PRESETS, PROBLEMS
-from viz_core.view.components import read_component
 
 BASE, WIDTH = 10000, 32
 _NUMBER = re.compile(r"(?<!\\omega_)\{(cos_a|sin_a|minus_sin_a|sin_i|cos_i|sine|cosine|start|turn|end)\}")
@@ -24,7 +23,7 @@ def sinusoids_page(words: Words, app: str) -> str:
         f'<div class="figure" data-part="table"></div>{note(words.of(name, "look.table"))}'
         f"<h2>{words.of(name, 'section.curves')}</h2>"
         '<div class="figure" data-part="curves"></div><p class="note" data-part="look-curves"></p>'
-        f"{claim_list(words, ('norm', 'wavelength', 'offset'))}{heatmap_markup()}"
+        f"{claim_list(words, ('norm', 'wavelength', 'offset'))}{markup_of('heatmap', 'heatmap-markup')}"
     )
     controls = (
         range_control(words, name, "d", 2, 512, WIDTH)
@@ -81,22 +80,12 @@ def _proof_line(words: Words, line: str) -> str:
 
 def chapter_page(words: Words, name: str, controls: str, figures: str, data: Mapping[str, Any], app: str) -> str:
     """The page of a chapter: question, definition, controls, figures, takeaways; its script has the chapter's name."""
-    body = fill_template(
-        "chapter",
-        title=html.escape(words.title(name)),
-        question=html.escape(words.of(name, "question")),
-        definition=html_of(words.of(name, "definition")),
-        formula=html_of(words.of(name, "formula")),
-        no_script=words.of("site", "no-script"),
-        controls=controls,
-        figures=figures,
-        takeaways=html_of(words.of(name, "takeaways")),
-        about=words.of("site", "about"),
-        in_app=app_link(words, app, name),
-    )
+    body = f'<form class="controls" data-part="form" autocomplete="off">{controls}</form>{figures}'
     prefix = "".join(part[0] for part in name.split("-"))  # of the app's query parameters
+    question, definition = words.of(name, "question"), html_of(words.of(name, "definition"))
+    data = {"prefix": prefix, **data}
     return whole_page(
-        words, words.title(name), words.of(name, "question"), body, {"prefix": prefix, **data}, name, name
+        words, name, words.title(name), question, body, data, chapter=name, definition=definition, app=app
     )
 
 
@@ -122,12 +111,6 @@ def claim_words(words: Words) -> dict[str, str]:
 def note(text: str) -> str:
     """A line under a figure."""
     return f'<div class="note">{html_of(text)}</div>'
-
-
-def heatmap_markup() -> str:
-    """HTML and style of the app's heatmap, in a template."""
-    component = read_component("heatmap")
-    return f'<template data-part="heatmap-markup"><style>{component.style}</style>{component.markup}</template>'
 
 
 def heatmap_words(words: Words) -> dict[str, str]:
@@ -173,20 +156,11 @@ def walk_page(words: Words, translator: dict[str, Any], app: str) -> str:
         "example": words.of("translation", EXAMPLE),
         **{name: translator[name] for name in ("files", "sizes", "heads")},
     }
-    component = read_component(NAME)
     button = f'<button type="submit">{words.of("translation", "translate")}</button>'
-    question = words.of(NAME, "question")
-    body = fill_template(
-        NAME,
-        title=html.escape(words.title(NAME)),
-        question=html.escape(question),
-        no_script=words.of("site", "no-script"),
-        controls=text_area(words.label(NAME, "text"), words.of(NAME, "placeholder")) + button,
-        examples=example_buttons(words, [words.of("translation", name) for name in PRESETS]),
-        preparing=words.of("site", "preparing"),
-        hint=html.escape(words.of(NAME, "hint")),
-        about=words.of("site", "about"),
-        in_app=app_link(words, app, NAME),
-        markup=f"<style>{component.style}</style>{component.markup}",
+    controls = text_area(words.label(NAME, "text"), words.of(NAME, "placeholder")) + button
+    body = (
+        input_part(words, controls, example_buttons(words, [words.of("translation", name) for name in PRESETS]))
+        + f'<div class="walk-host" data-part="walk"></div><p class="note">{html.escape(words.of(NAME, "hint"))}</p>'
+        + markup_of(NAME, "markup")
     )
-    return whole_page(words, words.title(NAME), question, body, data, NAME, NAME)
+    return whole_page(words, NAME, words.title(NAME), words.of(NAME, "question"), body, data, chapter=NAME, app=app)

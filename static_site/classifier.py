@@ -6,6 +6,7 @@ classifier    pixels (1, channels, height, width), gates -> logits, and queries 
 from __future__ import annotations
 
 import html
+from collections import ChainMap
 from typing import Any
 
 import torch
@@ -13,15 +14,15 @@ from torch import Tensor, nn
 
 from static_site.files import SiteFiles
 from static_site.model_files import WeightStore, export_graph
-from static_site.model_pages import ModelPage, add_model, common_data
+from static_site.model_pages import ModelPage, add_model, common_data, markup_of
 from static_site.pages import Words, plain_text, read_words
-from static_site.translator_graph import gated, projections
+from static_site.translator_graph import gated, outputs, projections
 from viz_core.attention.multi_head import MultiHeadAttention
 from viz_core.images.drawn import FOLDER, GARMENTS, SCENES
 from viz_core.images.open_image import MAX_BYTES, MAX_PIXELS
 from viz_core.models.vit import ViT, ViTBlock
 from viz_core.pretrained import ImageClassifier, load
-from viz_core.view.components import group_labels, read_component
+from viz_core.view.components import group_labels
 
 
 class ClassifierGraph(nn.Module):
@@ -31,16 +32,17 @@ class ClassifierGraph(nn.Module):
         super().__init__()
         self.model = model
 
-    def forward(self, pixels: Tensor, gates: Tensor) -> tuple[Tensor, ...]:
-        """Return logits (1, classes), then queries and keys (1, heads, tokens, d) of each layer.
+    def forward(self, pixels: Tensor, gates: Tensor) -> dict[str, Tensor]:
+        """Return logits (1, classes), and queries and keys (1, heads, tokens, d) of each layer.
 
         Args:
             gates: (layers, heads): 1 leaves a head, 0 switches it off.
         """
         layers = attention_layers(self.model)
-        with gated(layers, gates), projections(layers) as found:
+        modules = [projections(f"encoder.{i}.self", layer, "keys") for i, layer in enumerate(layers)]
+        with gated(layers, gates), outputs(dict(ChainMap(*modules)), layers[0].head_dim) as found:
             logits = self.model(pixels)
-        return (logits, *(tensor for layer in layers for tensor in found[layer]))
+        return {"logits": logits, **found}
 
 
 def attention_layers(model: ViT) -> list[MultiHeadAttention]:
@@ -53,12 +55,11 @@ def export_classifier(model: ViT) -> tuple[dict[str, bytes], WeightStore]:
     layers, heads = len(model.blks), attention_layers(model)[0].num_heads
     store = WeightStore(dict(model.named_parameters()))
     channels = model.patch_embedding.conv.in_channels
-    made = [f"encoder.{i}.{part}" for i in range(layers) for part in ("queries", "keys")]
     graph = export_graph(
         ClassifierGraph(model),
         (torch.randn(1, channels, *model.patch_embedding.img_size), torch.ones(layers, heads)),
         (None, None),
-        (["pixels", "gates"], ["logits", *made]),
+        ["pixels", "gates"],
         store,
     )
     return {"classifier": graph}, store
@@ -101,7 +102,6 @@ def page(words: Words) -> ModelPage:
     models = [(name, words.of(NAME, f"option.{name}")) for name in SAMPLES]
     sources = [(name, words.of(NAME, f"option.{name}")) for name in SOURCES]
     upload = html.escape(words.label(NAME, "upload"))
-    component = read_component("drawing")
     hint = html.escape(words.of(NAME, "no-draw"))
     return ModelPage(
         NAME,
@@ -113,7 +113,7 @@ def page(words: Words) -> ModelPage:
         + f'<label hidden>{upload}<input type="file" name="upload" accept="image/png,image/jpeg,image/webp,image/gif">'
         + "</label>",
         f'<div data-part="sheet" hidden><p class="note">{hint}</p><div data-part="drawing"></div></div>'
-        f'<template data-part="drawing-markup"><style>{component.style}</style>{component.markup}</template>',
+        + markup_of("drawing", "drawing-markup"),
         RESULT,
         words.of(NAME, "look.maps"),
         ("rows",),

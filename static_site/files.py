@@ -1,8 +1,9 @@
-"""The files of a site, their digests, the service worker that knows them, and onnxruntime-web from the npm registry."""
+"""The files of a site, their digests, the service worker that knows them, and packages of the npm registry."""
 
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
 import io
 import json
@@ -12,6 +13,7 @@ import tarfile
 import urllib.request
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO, cast
 
 WEB = Path(__file__).parent / "web"
 LARGE = re.compile(r"^models/|\.gz$")
@@ -54,37 +56,39 @@ class SiteFiles:
             file.write_bytes(data)
 
 
-VERSION = "1.30.0"
-SHA512 = "q0y+JrrtukXSzsBWEMccVfqX25LRmosXHF+CaRJmg8pZClzcV7svNc4rKY3jL02Vb7QmRMDs1SigqR4CXAfKYQ=="
-"""The package's `dist.integrity` on the registry, of onnxruntime-web-1.30.0.tgz."""
+@dataclass(frozen=True)
+class Package:
+    """A package of the npm registry.
 
+    Attributes:
+        sha512: its `dist.integrity` on the registry.
+        files: those that the site needs, by their paths in the package; each goes to vendor/FOLDER.
+    """
+
+    name: str
+    version: str
+    sha512: str
+    folder: str
+    files: tuple[str, ...]
+
+
+PACKAGES = (
+    Package(
+        "onnxruntime-web",
+        "1.30.0",
+        "q0y+JrrtukXSzsBWEMccVfqX25LRmosXHF+CaRJmg8pZClzcV7svNc4rKY3jL02Vb7QmRMDs1SigqR4CXAfKYQ==",
+        "onnxruntime-web",
+        ("dist/ort.wasm.bundle.min.mjs", "dist/ort-wasm-simd-threaded.wasm"),
+    ),
+    Package(
+        "@huggingface/tokenizers",
+        "0.2.0",
+        "LidMHe1FpcSYH4vcSjXooda34pC0M8m1gmDOv7SQi6Iv+ib1zX7J3sHBCC9/3FPCkn2k1b55FneVqMRxrr99pg==",
+        "tokenizers",
+        ("dist/tokenizers.min.mjs", "LICENSE"),
+    ),
+)
 REGISTRY = "https://registry.npmjs.org/"
-SCRIPT = "ort.wasm.bundle.min.mjs"
-PROGRAM = "ort-wasm-simd-threaded.wasm"
-
-LICENCE = """MIT License
-
-Copyright (c) Microsoft Corporation
-
-Permission is hereby granted, free of charge, to any person obtaining a copy
-of this software and associated documentation files (the "Software"), to deal
-in the Software without restriction, including without limitation the rights
-to use, copy, modify, merge, publish, distribute, sublicense, and/or sell
-copies of the Software, and to permit persons to whom the Software is
-furnished to do so, subject to the following conditions:
-
-The above copyright notice and this permission notice shall be included in all
-copies or substantial portions of the Software.
-
-THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR
-IMPLIED, INCLUDING BUT NOT LIMITED TO THE WARRANTIES OF MERCHANTABILITY,
-FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT. IN NO EVENT SHALL THE
-AUTHORS OR COPYRIGHT HOLDERS BE LIABLE FOR ANY CLAIM, DAMAGES OR OTHER
-LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE, ARISING FROM,
-OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE
-SOFTWARE.
-"""
-"""The package names its licence, MIT, without a copy; this is the one of its repository, microsoft/onnxruntime."""
 
 
 def registry() -> str:
@@ -100,27 +104,45 @@ def registry() -> str:
     return REGISTRY
 
 
-def download(cache: Path) -> dict[str, bytes]:
-    """The script and the program of the package, which is kept in `cache` once it is downloaded.
+def add_packages(files: SiteFiles, cache: Path) -> dict[str, object]:
+    """Add what the site needs of npm packages, large programs compressed; the runtime's file, as `add` describes it.
+
+    Raises:
+        ValueError: if a package's digest is not the pinned one.
+        OSError: if it cannot be downloaded.
+    """
+    files.add("vendor/onnxruntime-web/LICENSE", (WEB / "onnxruntime.LICENSE").read_bytes())
+    runtime: dict[str, object] = {}
+    for package in PACKAGES:
+        with tarfile.open(fileobj=io.BytesIO(download(package, cache))) as archive:
+            for path in package.files:
+                content = cast(IO[bytes], archive.extractfile(f"package/{path}")).read()
+                name = f"vendor/{package.folder}/{Path(path).name}"
+                if path.endswith(".wasm"):
+                    runtime = files.add(f"{name}.gz", gzip.compress(content, 9, mtime=0))
+                else:
+                    files.add(name, content.replace(b"//# sourceMappingURL=", b"// source map: "))
+    return runtime
+
+
+def download(package: Package, cache: Path) -> bytes:
+    """The archive of a package, which is kept in `cache` once it is downloaded.
 
     Raises:
         ValueError: if its digest is not the pinned one.
         OSError: if it cannot be downloaded.
     """
-    name = f"onnxruntime-web-{VERSION}.tgz"
+    name = f"{package.name.split('/')[-1]}-{package.version}.tgz"
     kept = cache / name
-    if kept.is_file() and _digest(kept.read_bytes()) == SHA512:
-        content = kept.read_bytes()
-    else:
-        with urllib.request.urlopen(f"{registry()}onnxruntime-web/-/{name}", timeout=300) as answer:
-            content = answer.read()
-        if _digest(content) != SHA512:
-            raise ValueError(f"{name}: expected sha512-{SHA512}, got sha512-{_digest(content)}")
-        cache.mkdir(parents=True, exist_ok=True)
-        kept.write_bytes(content)
-    with tarfile.open(fileobj=io.BytesIO(content)) as files:
-        found = {each: files.extractfile(f"package/dist/{each}") for each in (SCRIPT, PROGRAM)}
-        return {each: file.read() for each, file in found.items() if file is not None}
+    if kept.is_file() and _digest(content := kept.read_bytes()) == package.sha512:
+        return content
+    with urllib.request.urlopen(f"{registry()}{package.name}/-/{name}", timeout=300) as answer:
+        content = answer.read()
+    if _digest(content) != package.sha512:
+        raise ValueError(f"{name}: expected sha512-{package.sha512}, got sha512-{_digest(content)}")
+    cache.mkdir(parents=True, exist_ok=True)
+    kept.write_bytes(content)
+    return content
 
 
 def _digest(content: bytes) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -104,23 +105,26 @@ def export_graph(
     module: nn.Module,
     inputs: tuple[Any, ...],
     dynamic_shapes: tuple[Any, ...],
-    names: tuple[Sequence[str], Sequence[str]],
+    names: Sequence[str],
     store: WeightStore,
 ) -> bytes:
     """Return an ONNX graph whose large tensors lie in `store`.
 
     Args:
+        module: returns its outputs by name.
         dynamic_shapes: of `inputs`, as `torch.export` takes them.
-        names: of inputs and outputs.
+        names: of the inputs.
     """
+    with _quiet(), torch.inference_mode():
+        output_names = list(module.eval()(*inputs))
     with _quiet():
         program = torch.onnx.export(
-            module.eval(),
+            module,
             inputs,
             dynamo=True,
             dynamic_shapes=dynamic_shapes,
-            input_names=names[0],
-            output_names=names[1],
+            input_names=names,
+            output_names=output_names,
             external_data=False,
             optimize=True,
             verbose=False,
@@ -171,41 +175,32 @@ def _quiet() -> Iterator[None]:
 
 
 def tokenizer_json(tokenizer: Tokenizer) -> str:
-    """Vocabulary, merges and the pattern of pieces of a byte-pair tokenizer as `viz_core.pretrained` trains it.
+    """A tokenizer as Hugging Face's library for browsers reads it.
 
-    Raises:
-        ValueError: if it works in a way that the script does not know.
+    Special tokens in a text are text where `encode_special_tokens` says so: the library has no such switch, so it knows
+    of no special tokens then. Scripts have no pattern that ignores case by itself: its letters stand in both cases.
     """
     content = json.loads(tokenizer.to_str())
-    model, steps = content["model"], content["pre_tokenizer"].get("pretokenizers", [])
-    kinds = [content["normalizer"]["type"], model["type"], *(step["type"] for step in steps)]
-    if kinds != ["NFKC", "BPE", "Metaspace", "Split"] or not model["byte_fallback"]:
-        raise ValueError(f"tokenizer: expected NFKC, Metaspace, Split and BPE with bytes, got {', '.join(kinds)}")
-    vocab = sorted(model["vocab"], key=model["vocab"].__getitem__)
-    pattern = steps[1]["pattern"]["Regex"].removeprefix("(?i)")
-    return json.dumps({"vocab": vocab, "merges": model["merges"], "pieces": pattern}, ensure_ascii=False)
+    if tokenizer.encode_special_tokens:
+        content["added_tokens"] = []
+    for step in content["pre_tokenizer"]["pretokenizers"]:
+        pattern = step.get("pattern", {})
+        if pattern.get("Regex", "").startswith("(?i)"):
+            pattern["Regex"] = _in_both_cases(pattern["Regex"].removeprefix("(?i)"))
+    return json.dumps(content, ensure_ascii=False)
 
 
-def byte_tokenizer_json(tokenizer: Tokenizer) -> str:
-    """Vocabulary, merges, what is split off first and special tokens of a byte-level tokenizer, as the writer has it.
+def _in_both_cases(pattern: str) -> str:
+    def both(found: re.Match[str]) -> str:
+        text = found[0]
+        if text[0] == "[":
+            return re.sub(r"\\p\{\w+\}|\\\w|[a-z]", lambda part: part[0] + part[0].upper() * (len(part[0]) == 1), text)
+        return f"[{text}{text.upper()}]" if len(text) == 1 else text
 
-    Raises:
-        ValueError: if it works in a way that the script does not know.
-    """
-    content = json.loads(tokenizer.to_str())
-    model, normal = content["model"], content["normalizer"]["normalizers"]
-    split, level = content["pre_tokenizer"]["pretokenizers"]
-    kinds = [*(step["type"] for step in normal), model["type"], split["type"], level["type"]]
-    plain = level["use_regex"] and not level["add_prefix_space"] and split["behavior"] == "Isolated"
-    if kinds != ["NFKC", "Prepend", "BPE", "Split", "ByteLevel"] or normal[1]["prepend"] != " " or not plain:
-        raise ValueError(f"tokenizer: expected NFKC, Prepend, BPE, Split and ByteLevel, got {', '.join(kinds)}")
-    vocab = sorted(model["vocab"], key=model["vocab"].__getitem__)
-    special = [token["content"] for token in content["added_tokens"]]
-    parts = {"vocab": vocab, "merges": model["merges"], "split": split["pattern"]["Regex"], "special": special}
-    return json.dumps(parts, ensure_ascii=False)
+    return re.sub(r"\[[^\]]*\]|\\p\{\w+\}|\\\w|[a-z]", both, pattern)
 
 
 def add_text_tokenizer(files: SiteFiles, model: str) -> dict[str, object]:
-    """Add the tokenizer of a model of assets/hub; writer and reader have the same, in one file."""
+    """Add the tokenizer of a model of assets/hub."""
     tokenizer = Tokenizer.from_file(str(ASSETS / "hub" / model / "tokenizer.json"))
-    return files.add("models/byte-tokenizer.json", byte_tokenizer_json(tokenizer))
+    return files.add(f"models/{model}/tokenizer.json", tokenizer_json(tokenizer))

@@ -9,7 +9,7 @@ from typing import Any
 
 from static_site.files import SiteFiles
 from static_site.model_files import WeightStore
-from static_site.pages import Words, app_link, fill_template, html_of, script_words, sentence_of_error, whole_page
+from static_site.pages import Words, html_of, script_words, sentence_of_error, whole_page
 from viz_core.maps import MEASURES
 from viz_core.maps.word_maps import SEPARATORS
 from viz_core.view.components import WORD_NAMES, read_component, view_words
@@ -101,32 +101,50 @@ def model_page(words: Words, page: ModelPage, data: Mapping[str, Any], app: str,
         app: address of the app, or "".
         view: name of the file where it shows one view only, for a frame in another page.
     """
-    component = read_component("attention_view")
-    chapter = page.chapter
-    question = words.of(chapter, "question")
-    body = fill_template(
-        "model",
-        page=page.name,
-        title=html.escape(page.title),
-        question=html.escape(question),
-        definition=page.definition or html_of(words.of(chapter, "definition")),
-        formula=html_of(words.of(chapter, "formula")),
-        no_script=words.of("site", "no-script"),
-        controls=page.controls,
-        examples=page.examples,
-        result=page.result,
-        all_on=words.of("site", "all-on"),
-        preparing=words.of("site", "preparing"),
-        look=html.escape(page.look.replace("`", "")),
-        claims=words.of("common", "claims"),
-        claim_parts="".join(f'<span data-part="claim-{name}"></span>' for name in page.claims),
-        takeaways=html_of(words.of(chapter, "takeaways")),
-        about=words.of("site", "about"),
-        in_app=app_link(words, app, chapter),
-        whole_page=words.of("site", "whole-page"),
-        markup=f"<style>{component.style}</style>{component.markup}",
+    all_on = f'<button type="button" data-part="all-on" hidden>{words.of("site", "all-on")}</button>'
+    result = (
+        f'<section class="result" aria-live="polite">{page.result}'
+        f'<p class="note"><span data-part="measured"></span> {all_on}</p></section>'
     )
-    return whole_page(words, page.title, question, body, data, page.name, view or page.name)
+    places = "".join(f'<span data-part="claim-{name}"></span>' for name in page.claims)
+    link = f'<a href="{page.name}.html" target="_top" data-part="whole-page">{words.of("site", "whole-page")}</a>'
+    body = (
+        input_part(words, page.controls, page.examples, result)
+        + f'<div class="view-host" data-part="view"></div><p class="note">{html.escape(page.look.replace("`", ""))}</p>'
+        + f'<h2>{words.of("common", "claims")}</h2><p class="claims">{places}</p>'
+        + f'<p class="note whole-page">{link}</p>{markup_of("attention_view", "markup")}'
+    )
+    definition = page.definition or html_of(words.of(page.chapter, "definition"))
+    question = words.of(page.chapter, "question")
+    return whole_page(
+        words,
+        page.name,
+        page.title,
+        question,
+        body,
+        data,
+        chapter=page.chapter,
+        definition=definition,
+        app=app,
+        here=view,
+    )
+
+
+def input_part(words: Words, controls: str, examples: str, result: str = "") -> str:
+    """The form of a model's page, what it says of an input, its result, and the state of the model."""
+    preparing = words.of("site", "preparing")
+    return (
+        f'<form class="controls" data-part="form" autocomplete="off">{controls}</form>{examples}'
+        f'<p class="problem" data-part="problem" role="alert" hidden></p>{result}'
+        f'<p class="state"><progress data-part="progress" aria-label="{preparing}"></progress> '
+        '<span data-part="state" role="status"></span></p>'
+    )
+
+
+def markup_of(name: str, part: str) -> str:
+    """HTML and style of a component of the app, in a template."""
+    component = read_component(name)
+    return f'<template data-part="{part}"><style>{component.style}</style>{component.markup}</template>'
 
 
 def example_buttons(words: Words, texts: Sequence[str]) -> str:

@@ -123,16 +123,9 @@ def index_page(words: Words, cards: Sequence[Card]) -> str:
         )
         for card in cards
     ]
-    about = words.of("site", "about")
-    body = fill_template(
-        "index",
-        title=html.escape(words.title("site")),
-        about=about,
-        offline=words.of("site", "offline"),
-        no_script=words.of("site", "no-script"),
-        cards="".join(made),
-    )
-    return whole_page(words, words.title("site"), about, body, {"words": {}}, "")
+    about = f"{words.of('site', 'about')} {words.of('site', 'offline')}"
+    body = f'<ul class="cards">{"".join(made)}</ul>'
+    return whole_page(words, "contents", words.title("site"), about, body, {"words": {}}, here="index")
 
 
 def root_page() -> str:
@@ -146,33 +139,59 @@ def script_words(words: Words, *names: tuple[str, str] | tuple[str, str, str]) -
     return {name[-1]: plain_text(words.of(name[0], name[1])) for name in names}
 
 
-def app_link(words: Words, app: str, chapter: str) -> str:
-    """A link to a chapter of the app, where the app's address is known."""
-    if not app:
-        return ""
-    address = html.escape(f"{app.rstrip('/')}/{chapter}", quote=True)
-    return f'<a href="{address}" data-part="in-app">{words.of("site", "in-app")}</a>'
-
-
 def whole_page(
-    words: Words, title: str, description: str, body: str, data: Mapping[str, Any], script: str, here: str = "index"
+    words: Words,
+    name: str,
+    title: str,
+    question: str,
+    body: str,
+    data: Mapping[str, Any],
+    *,
+    chapter: str = "",
+    definition: str = "",
+    app: str = "",
+    here: str = "",
 ) -> str:
-    """A page with its head, its languages, its data and its script, whose name is that of its file without .js."""
+    """A page with its head, its languages, its data and its script.
+
+    Args:
+        name: of its script, and of its file unless `here` is given, without ending.
+        body: its HTML between the question, with the definition, and what to remember.
+        data: what the script reads.
+        chapter: of the app, to which the page links, and whose formula and takeaways it shows beside a `definition`.
+        definition: HTML.
+        app: address of the app, or "".
+    """
+    here = here or name
+    about = link = takeaways = ""
+    if chapter and app:
+        address = html.escape(f"{app.rstrip('/')}/{chapter}", quote=True)
+        link = f'<a href="{address}" data-part="in-app">{words.of("site", "in-app")}</a>'
+    if chapter:
+        about = f'<p class="note about">{words.of("site", "about")} {link}</p>'
+    if definition:
+        formula = f'<div class="formula" tabindex="0">{html_of(words.of(chapter, "formula"))}</div>'
+        definition = f'<div class="definition">{definition}{formula}</div>'
+        takeaways = f'<div class="takeaways">{html_of(words.of(chapter, "takeaways"))}</div>'
+    atlas = words.title("common")
     return fill_template(
         "page",
         language=words.language,
         kind="view" if here.startswith("view") else here,
-        title=html.escape(title if script == "" else f"{title} · {words.title('common')}"),
-        description=html.escape(description, quote=True),
+        title=html.escape(f"{title} · {atlas}" if chapter else title),
+        heading=html.escape(title),
+        question=html.escape(question, quote=True),
         alternates="\n".join(
             f'<link rel="alternate" hreflang="{each}" href="../{each}/{here}.html">' for each in LANGUAGES
         ),
-        atlas=html.escape(words.title("common")),
+        atlas=html.escape(atlas),
         language_label=words.of("common", "language"),
         languages=_language_links("../", words.language, here),
-        body=body,
+        definition=definition,
+        no_script=words.of("site", "no-script"),
+        body=body + takeaways + about,
         data=json.dumps(data, ensure_ascii=False, sort_keys=True).replace("</", "<\\/"),
-        script=f'<script type="module" src="../{script or "contents"}.js"></script>',
+        script=name,
     )
 
 

@@ -55,7 +55,7 @@ def page(words: Words) -> ModelPage:
         "transformer",
         words.title("transformer"),
         text_area(words.label("transformer", "text"), words.of("translation", "placeholder"))
-        + f'<label>{label}<select name="search">{options}</select></label>'
+        + f'<label>{label}<select name="beam">{options}</select></label>'
         + f'<button type="submit">{words.of("translation", "translate")}</button>',
         example_buttons(words, [words.of("translation", name) for name in PRESETS]),
         RESULT,

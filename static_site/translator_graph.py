@@ -12,8 +12,8 @@ search. A gate multiplies the output of its head before W_o: 1 leaves it, 0 swit
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
@@ -35,14 +35,20 @@ class EncoderGraph(nn.Module):
         self.encoder: TransformerEncoder = model.encoder
         self.decoder: TransformerDecoder = model.decoder
 
-    def forward(self, source: Tensor, gates: Tensor) -> tuple[Tensor, ...]:
-        """Return queries and keys (1, heads, n, d) of each layer, keys and values of each cross-attention, states."""
+    def forward(self, source: Tensor, gates: Tensor) -> dict[str, Tensor]:
+        """Return queries, keys and values (1, heads, n, d) of each layer, those of each cross-attention, and states."""
         layers = [block.attention for block in self.encoder.blocks]
-        with gated(layers, gates), projections(layers) as found, _outputs(_states_of(self.encoder)) as walked:
+        modules: dict[str, nn.Module] = {"encoder.embedding": self.encoder.pos_encoding}
+        for i, block in enumerate(self.encoder.blocks):
+            modules |= _modules_of(f"encoder.{i}", block, self=(block.attention, block.addnorm1))
+            modules |= projections(f"encoder.{i}.self", block.attention, "keys", "values")
+            modules[f"encoder.{i}.output"] = block.addnorm2
+        with gated(layers, gates), outputs(modules, layers[0].head_dim) as found:
             states = self.encoder(source)
-        own = [tensor for layer in layers for tensor in found[layer]]
-        crossed = [tensor for block in self.decoder.blocks for tensor in block.attention2.project(states, states)]
-        return (*own, *crossed, *walked.values())
+        for i, crossing in enumerate(block.attention2 for block in self.decoder.blocks):
+            keys, values = crossing.project(states, states)
+            found |= {f"decoder.{i}.cross.keys": keys, f"decoder.{i}.cross.values": values}
+        return found
 
 
 class DecoderGraph(nn.Module):
@@ -52,7 +58,7 @@ class DecoderGraph(nn.Module):
         super().__init__()
         self.decoder: TransformerDecoder = model.decoder
 
-    def forward(self, tokens: Tensor, gates: Tensor, past: list[Tensor], crossed: list[Tensor]) -> tuple[Tensor, ...]:
+    def forward(self, tokens: Tensor, gates: Tensor, past: list[Tensor], crossed: list[Tensor]) -> dict[str, Tensor]:
         """Return logits (b, t, vocab), each layer's own queries, keys, values and queries of cross-attention, states.
 
         Args:
@@ -69,101 +75,68 @@ class DecoderGraph(nn.Module):
             )
             for i in range(len(blocks))
         )
-        own, cross = ([getattr(block, name) for block in blocks] for name in ("attention1", "attention2"))
-        states = torch.zeros(1)  # the encoder's output is in `crossed` already
-        with (
-            gated(own, gates[0]),
-            gated(cross, gates[1]),
-            projections([*own, *cross]) as found,
-            _outputs(_states_of(self.decoder)) as walked,
-        ):
-            logits, state = self.decoder(tokens, DecoderState(states, None, caches))
-        made: list[Tensor] = []
-        for i in range(len(blocks)):
-            cache = state.caches[i]
-            made += [found[own[i]][0], cache.own.keys, cache.own.values, found[cross[i]][0]]
-        return (logits, *made, *walked.values())
-
-
-@contextmanager
-def projections(layers: list[MultiHeadAttention]) -> Iterator[dict[MultiHeadAttention, list[Tensor]]]:
-    """Collect what W_q and W_k of each layer return, split into heads: `record` sees nothing under torch.export."""
-    found: dict[MultiHeadAttention, list[Tensor]] = {layer: [] for layer in layers}
-
-    def keep(layer: MultiHeadAttention) -> Any:
-        return lambda _module, _inputs, output: found[layer].append(_split(output, layer.head_dim))
-
-    hooks = [matrix.register_forward_hook(keep(layer)) for layer in layers for matrix in (layer.W_q, layer.W_k)]
-    try:
-        yield found
-        for layer in layers:
-            found[layer] = found[layer][::-1] if len(found[layer]) == 2 else found[layer]  # keys are projected first
-    finally:
-        for hook in hooks:
-            hook.remove()
-
-
-def _states_of(stack: TransformerEncoder | TransformerDecoder) -> dict[str, nn.Module]:
-    """The modules whose outputs (b, n, width) are the states of a walk, by the names of these states."""
-    modules: dict[str, nn.Module] = {"embedding": stack.pos_encoding}
-    blocks: tuple[Any, ...] = tuple(stack.blocks)
-    for i, block in enumerate(blocks):
-        if isinstance(stack, TransformerDecoder):
+        modules: dict[str, nn.Module] = {"decoder.embedding": self.decoder.pos_encoding}
+        for i, block in enumerate(blocks):
             attentions = {"self": (block.attention1, block.addnorm1), "cross": (block.attention2, block.addnorm2)}
-            last = block.addnorm3
-        else:
-            attentions, last = {"self": (block.attention, block.addnorm1)}, block.addnorm2
-            modules[f"{i}.self.values"] = block.attention.W_v
-        for name, (attention, addnorm) in attentions.items():
-            modules |= {f"{i}.{name}.added": attention.W_o, f"{i}.{name}.state": addnorm}
-        modules |= {f"{i}.neurons": block.ffn.relu, f"{i}.ffn": block.ffn, f"{i}.output": last}
+            modules |= _modules_of(f"decoder.{i}", block, **attentions) | {f"decoder.{i}.output": block.addnorm3}
+        own, cross = ([getattr(block, name) for block in blocks] for name in ("attention1", "attention2"))
+        with gated(own, gates[0]), gated(cross, gates[1]), outputs(modules, own[0].head_dim) as found:
+            # The encoder's output is in `crossed` already.
+            logits, state = self.decoder(tokens, DecoderState(torch.zeros(1), None, caches))
+        for i in range(len(blocks)):
+            keys_values = state.caches[i].own
+            found |= {f"decoder.{i}.self.keys": keys_values.keys, f"decoder.{i}.self.values": keys_values.values}
+        return {"logits": logits, **found}
+
+
+def _modules_of(name: str, block: Any, **attentions: tuple[MultiHeadAttention, nn.Module]) -> dict[str, nn.Module]:
+    """The modules whose outputs are queries or the states (b, n, width) of a walk, by the names of these."""
+    modules: dict[str, nn.Module] = {f"{name}.neurons": block.ffn.relu, f"{name}.ffn": block.ffn}
+    for kind, (attention, addnorm) in attentions.items():
+        modules |= {f"{name}.{kind}.added": attention.W_o, f"{name}.{kind}.state": addnorm}
+        modules |= projections(f"{name}.{kind}", attention)
     return modules
 
 
+def projections(name: str, attention: MultiHeadAttention, *others: str) -> dict[str, nn.Module]:
+    """The projection of an attention's queries, and others, by name: `record` sees nothing under torch.export."""
+    return {f"{name}.{part}": getattr(attention, f"W_{part[0]}") for part in ("queries", *others)}
+
+
 @contextmanager
-def _outputs(modules: dict[str, nn.Module]) -> Iterator[dict[str, Tensor]]:
-    """Collect what modules return, in the order of their names."""
+def outputs(modules: dict[str, nn.Module], head_dim: int) -> Iterator[dict[str, Tensor]]:
+    """Collect what modules return, by their names; projections as (b, heads, n, d)."""
     found: dict[str, Tensor] = {}
-    hooks = []
-    for name, module in modules.items():
 
-        def keep(_module: nn.Module, _inputs: Any, output: Tensor, name: str = name) -> None:
-            found[name] = output
+    def keep(name: str) -> Any:
+        def hook(_module: nn.Module, _inputs: Any, output: Tensor) -> None:
+            is_projection = name.endswith((".queries", ".keys", ".values"))
+            found[name] = output.unflatten(2, (-1, head_dim)).transpose(1, 2) if is_projection else output
 
-        hooks.append(module.register_forward_hook(keep))
-    try:
+        return hook
+
+    with ExitStack() as hooks:
+        for name, module in modules.items():
+            hooks.enter_context(module.register_forward_hook(keep(name)))
         yield found
-        ordered = {name: found[name] for name in modules}
-        found.clear()
-        found.update(ordered)
-    finally:
-        for hook in hooks:
-            hook.remove()
 
 
 @contextmanager
-def gated(layers: list[MultiHeadAttention], gates: Tensor) -> Iterator[None]:
+def gated(layers: Sequence[MultiHeadAttention], gates: Tensor) -> Iterator[None]:
     """Multiply the output of each head by its gate."""
 
     def multiply(layer: MultiHeadAttention, gate: Tensor) -> Any:
         return lambda _module, inputs: (inputs[0] * gate.repeat_interleave(layer.head_dim),)
 
-    hooks = [layer.W_o.register_forward_pre_hook(multiply(layer, gates[i])) for i, layer in enumerate(layers)]
-    try:
+    with ExitStack() as hooks:
+        for i, layer in enumerate(layers):
+            hooks.enter_context(layer.W_o.register_forward_pre_hook(multiply(layer, gates[i])))
         yield
-    finally:
-        for hook in hooks:
-            hook.remove()
-
-
-def _split(projected: Tensor, head_dim: int) -> Tensor:
-    batch, n, width = projected.shape
-    return projected.reshape(batch, n, width // head_dim, head_dim).transpose(1, 2)
 
 
 def export_translator(model: EncoderDecoder) -> tuple[dict[str, bytes], WeightStore]:
     """Return the graphs "encoder" and "decoder" of a Transformer, and the weights that they share."""
-    encoder, decoder = model.encoder, model.decoder
+    encoder = model.encoder
     layers, heads = len(encoder.blocks), encoder.blocks[0].attention.num_heads
     size = encoder.blocks[0].attention.head_dim
     rows, width = encoder.pos_encoding.P.shape[1:]
@@ -173,19 +146,14 @@ def export_translator(model: EncoderDecoder) -> tuple[dict[str, bytes], WeightSt
         {table: {"sinusoids": [rows, width, 10000.0]}},
     )
     free = Dim.DYNAMIC
-    numbers = range(layers)
-    source, gates = torch.arange(4, 11)[None], torch.ones(layers, heads)
-    own = [f"encoder.{i}.self.{part}" for i in numbers for part in ("queries", "keys")]
-    crossed = [f"decoder.{i}.cross.{part}" for i in numbers for part in ("keys", "values")]
-    past = [f"past.{i}.{part}" for i in numbers for part in ("keys", "values")]
-    parts = ("self.queries", "self.keys", "self.values", "cross.queries")
-    made = [f"decoder.{i}.{part}" for i in numbers for part in parts]
+    crossed = [f"decoder.{i}.cross.{part}" for i in range(layers) for part in ("keys", "values")]
+    past = [f"past.{i}.{part}" for i in range(layers) for part in ("keys", "values")]
     graphs = {
         "encoder": export_graph(
             EncoderGraph(model),
-            (source, gates),
+            (torch.arange(4, 11)[None], torch.ones(layers, heads)),
             ({1: free}, None),
-            (["source", "gates"], [*own, *crossed, *(f"encoder.{name}" for name in _states_of(encoder))]),
+            ["source", "gates"],
             store,
         ),
         "decoder": export_graph(
@@ -197,12 +165,8 @@ def export_translator(model: EncoderDecoder) -> tuple[dict[str, bytes], WeightSt
                 [torch.randn(1, heads, 7, size) for _ in crossed],
             ),
             ({0: free, 1: free}, None, [{0: free, 2: free}] * len(past), [{2: free}] * len(crossed)),
-            (
-                ["tokens", "gates", *past, *crossed],
-                ["logits", *made, *(f"decoder.{name}" for name in _states_of(decoder))],
-            ),
+            ["tokens", "gates", *past, *crossed],
             store,
         ),
     }
-    assert decoder.num_blks == layers
     return graphs, store

@@ -33,8 +33,8 @@ class WriterGraph(nn.Module):
         self.model = network.model
         self.lm_head = network.lm_head
 
-    def forward(self, tokens: Tensor, gates: Tensor, past: list[Tensor]) -> tuple[Tensor, ...]:
-        """Return logits (1, t, vocab), then of each layer queries (1, heads, t, d), keys, values (1, key heads, n, d).
+    def forward(self, tokens: Tensor, gates: Tensor, past: list[Tensor]) -> dict[str, Tensor]:
+        """Return logits (1, t, vocab), and of each layer queries (1, heads, t, d), keys, values (1, key heads, n, d).
 
         Args:
             gates: (layers, heads): 1 leaves a head, 0 switches it off.
@@ -45,12 +45,13 @@ class WriterGraph(nn.Module):
         states = self.model.embed_tokens(tokens)
         steps = past[0].shape[2] + torch.arange(tokens.shape[1])
         cos, sin = self.model.rotary_emb(states, steps[None])
-        made: list[Tensor] = []
+        made: dict[str, Tensor] = {}
         for i, block in enumerate(self.model.layers):
             layer = block.self_attn
             normed = block.input_layernorm(states)
             queries, keys, values = (
-                _split(matrix(normed), layer.head_dim) for matrix in (layer.q_proj, layer.k_proj, layer.v_proj)
+                matrix(normed).unflatten(2, (-1, layer.head_dim)).transpose(1, 2)
+                for matrix in (layer.q_proj, layer.k_proj, layer.v_proj)
             )
             queries, keys = apply_rotary_pos_emb(queries, keys, cos, sin)
             keys, values = (
@@ -61,12 +62,9 @@ class WriterGraph(nn.Module):
             heads = attend(queries, *shared, causal=True) * gates[i][:, None, None]
             states = states + layer.o_proj(heads.transpose(1, 2).flatten(2))
             states = states + block.mlp(block.post_attention_layernorm(states))
-            made += [queries, keys, values]
-        return (self.lm_head(self.model.norm(states)), *made)
-
-
-def _split(projected: Tensor, head_dim: int) -> Tensor:
-    return projected.unflatten(2, (-1, head_dim)).transpose(1, 2)
+            parts = {"queries": queries, "keys": keys, "values": values}
+            made |= {f"decoder.{i}.self.{name}": part for name, part in parts.items()}
+        return {"logits": self.lm_head(self.model.norm(states)), **made}
 
 
 def export_writer(network: Any) -> tuple[dict[str, bytes], WeightStore]:
@@ -75,7 +73,6 @@ def export_writer(network: Any) -> tuple[dict[str, bytes], WeightStore]:
     layers, heads, key_heads = config.num_hidden_layers, config.num_attention_heads, config.num_key_value_heads
     store = WeightStore(dict(network.named_parameters()))
     past = [f"past.{i}.{part}" for i in range(layers) for part in ("keys", "values")]
-    made = [f"decoder.{i}.{part}" for i in range(layers) for part in ("queries", "keys", "values")]
     free = Dim.DYNAMIC
     graph = export_graph(
         WriterGraph(network),
@@ -85,7 +82,7 @@ def export_writer(network: Any) -> tuple[dict[str, bytes], WeightStore]:
             [torch.randn(1, key_heads, 5, config.head_dim) for _ in past],
         ),
         ({1: free}, None, [{2: free}] * len(past)),
-        (["tokens", "gates", *past], ["logits", *made]),
+        ["tokens", "gates", *past],
         store,
     )
     return {"writer": graph}, store

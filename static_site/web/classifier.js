@@ -2,11 +2,10 @@
 // model's training pictures, as viz_core/images/preprocessing.py and Pillow make them. Rows are always filtered before
 // columns; where Pillow does it the other way round, a pixel may be 1 of 255 levels off.
 
-import { floats, gatesOf, loadModel } from "./model.js";
+import { callsOf, floats, gatesOf, loadModel } from "./model.js";
 
 const EDGE = 0.05 * 255 * Math.sqrt(3); // a pixel is background within 5% of the largest distance of two colours
 const WORKING_SIDE = 1024;
-const GAP = 3; // Pillow's reducing_gap: whole pixels are averaged first where a picture shrinks much
 const BITS = 22; // of Pillow's fixed-point weights
 
 /**
@@ -119,35 +118,10 @@ function thumbnail(picture, side) {
   return resized(picture, [side, rounded(side / aspect, (n) => (n === 0 ? 0 : Math.abs(aspect - side / n)))]);
 }
 
-/** Pillow's bicubic filter, which averages over all pixels that become one, after whole pixels are averaged. */
+/** Pillow's bicubic filter, which averages over all pixels that become one. */
 export function resized(picture, [width, height]) {
-  if (picture.width === width && picture.height === height) return picture;
-  const factors = [picture.width / width / GAP, picture.height / height / GAP].map((factor) => Math.floor(factor) || 1);
-  const box = [picture.width / factors[0], picture.height / factors[1]];
-  const small = factors.some((factor) => factor > 1) ? reduced(picture, factors) : picture;
-  const across = small.width === width && box[0] === width ? small : filtered(small, width, box[0]);
-  if (across.height === height && box[1] === height) return across;
-  return turned(filtered(turned(across), height, box[1]));
-}
-
-/** Each block of pixels as its mean. */
-function reduced({ width, height, channels, data }, [acrossBy, downBy]) {
-  const [columns, rows] = [Math.ceil(width / acrossBy), Math.ceil(height / downBy)];
-  const values = new Uint8Array(columns * rows * channels);
-  for (let row = 0; row < rows; row += 1) {
-    const bottom = Math.min(height, (row + 1) * downBy);
-    for (let column = 0; column < columns; column += 1) {
-      const right = Math.min(width, (column + 1) * acrossBy);
-      const count = (bottom - row * downBy) * (right - column * acrossBy);
-      const multiplier = Math.floor(2 ** 32 / (256 * count));
-      for (let channel = 0; channel < channels; channel += 1) {
-        let sum = Math.floor(count / 2);
-        for (let y = row * downBy; y < bottom; y += 1) for (let x = column * acrossBy; x < right; x += 1) sum += data[(y * width + x) * channels + channel];
-        values[(row * columns + column) * channels + channel] = Math.floor((sum * multiplier) / 2 ** 24);
-      }
-    }
-  }
-  return { width: columns, height: rows, channels, data: values };
+  const across = picture.width === width ? picture : filtered(picture, width);
+  return across.height === height ? across : turned(filtered(turned(across), height));
 }
 
 const bicubic = (x) => {
@@ -156,9 +130,9 @@ const bicubic = (x) => {
   return far < 2 ? -0.5 * (((far - 5) * far + 8) * far - 4) : 0;
 };
 
-/** Rows of another length, of which the first `box` pixels count. */
-function filtered({ width, height, channels, data }, columns, box) {
-  const scale = box / columns;
+/** Rows of another length. */
+function filtered({ width, height, channels, data }, columns) {
+  const scale = width / columns;
   const wide = Math.max(1, scale);
   const values = new Uint8Array(columns * height * channels);
   for (let column = 0; column < columns; column += 1) {
@@ -211,25 +185,20 @@ export async function decode(blob) {
  */
 export async function openClassifier(files, { sizes, pixels: form }, progress) {
   const { classifier } = await loadModel(files, progress);
-  const { layers, heads, size } = sizes;
 
   /** @param off heads "GROUP.LAYER.HEAD" that are switched off */
   async function classify(picture, off = []) {
     const { pixels, seen } = prepare(picture, form);
-    const { gates, offIn } = gatesOf(off, layers, heads);
+    const gates = gatesOf(off, ["encoder-self"], sizes);
     const made = await classifier.run({ pixels: floats(pixels, [1, form.mean.length, form.height, form.width]), gates });
-    const calls = encoderCalls(made, { layers, heads, size }, offIn);
+    const calls = callsOf("encoder-self", off, sizes, false, (i) => [made[`encoder.${i}.self.queries`], made[`encoder.${i}.self.keys`]]);
     return { probabilities: softmax(made.logits.data), pixels, seen: { shape: [form.height, form.width, 3], values: seen }, calls };
   }
 
   return { classify };
 }
 
-/** What the maps of an encoder are computed of, layer by layer. */
-const encoderCalls = (made, { layers, heads, size }, offIn) =>
-  Array.from({ length: layers }, (_, layer) => ({ heads, size, causal: false, off: offIn(layer), queries: made[`encoder.${layer}.queries`].data, keys: made[`encoder.${layer}.keys`].data }));
-
-export function softmax(logits) {
+function softmax(logits) {
   const most = Math.max(...logits);
   const exponentials = [...logits].map((logit) => Math.exp(logit - most));
   const total = exponentials.reduce((sum, value) => sum + value, 0);

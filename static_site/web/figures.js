@@ -1,6 +1,7 @@
 // Figures of the pages: curves and circles as SVG, maps by the app's heatmap component.
 
 import showHeatmap from "./components/heatmap/main.js";
+import { element } from "./components/shared/elements.js";
 import { frame, makeSections } from "./files.js";
 
 /** Okabe-Ito, in the order of ui/widgets/figure_style.py. */
@@ -70,14 +71,11 @@ export function drawCurves(host, chart, tick) {
 }
 
 function legend(series) {
-  const list = Object.assign(document.createElement("ul"), { className: "legend" });
-  for (const { name, colour, dash = "" } of series) {
-    const line = draw("svg", { width: 26, height: 10, "aria-hidden": true }, draw("line", { x1: 0, x2: 26, y1: 5, y2: 5, stroke: colour, "stroke-width": 3, "stroke-dasharray": dash }));
-    const item = document.createElement("li");
-    item.append(line, name);
-    list.append(item);
-  }
-  return list;
+  const items = series.map(({ name, colour, dash = "" }) => {
+    const line = draw("line", { x1: 0, x2: 26, y1: 5, y2: 5, stroke: colour, "stroke-width": 3, "stroke-dasharray": dash });
+    return element("li", "", {}, draw("svg", { width: 26, height: 10, "aria-hidden": true }, line), name);
+  });
+  return element("ul", "legend", {}, ...items);
 }
 
 /**

@@ -1,7 +1,8 @@
-// Graphs of ONNX with their weights, run by onnxruntime-web on one thread; inputs that a model cannot take; and tokens
-// chosen by their logits, with the random numbers of torch.rand on a CPU, so that a seed draws the same as in Python.
+// Graphs of ONNX with their weights, run by onnxruntime-web on one thread; inputs that a model cannot take; a decoder with its
+// cache, and tokens chosen by their logits, with the random numbers of torch.rand on a CPU, so that a seed draws the same as
+// in Python.
 
-import { float16Values, loadFile, unzip } from "./files.js";
+import { loadFile, unzip } from "./files.js";
 import { sinusoids } from "./formulas.js";
 import * as ort from "./vendor/onnxruntime-web/ort.wasm.bundle.min.mjs";
 
@@ -47,16 +48,12 @@ async function startRuntime([program, empty]) {
 /** Weights as float32 where the graphs look for them, from float16 in two planes: all lower bytes, then all higher. */
 function unpackWeights(planes, { bytes, tensors }) {
   const numbers = new Float32Array(bytes / 4);
-  const values = float16Values();
   const half = planes.length / 2;
+  const values = new Float16Array(Uint16Array.from({ length: half }, (_, i) => planes[i] | (planes[half + i] << 8)).buffer);
   let at = 0;
   for (const { shape, offset, transposed, made } of tensors) {
     const count = shape.reduce((product, side) => product * side, 1);
-    let tensor = made && sinusoids(...made.sinusoids);
-    if (!tensor) {
-      tensor = new Float32Array(count);
-      for (let i = 0; i < count; i += 1, at += 1) tensor[i] = values[planes[at] | (planes[half + at] << 8)];
-    }
+    const tensor = made ? sinusoids(...made.sinusoids) : Float32Array.from(values.subarray(at, (at += count)));
     if (offset !== null) numbers.set(tensor, offset / 4);
     if (transposed !== null) transpose(tensor, shape, numbers.subarray(transposed / 4, transposed / 4 + count));
   }
@@ -73,13 +70,21 @@ function transpose(tensor, [rows, columns], into) {
         for (let column = left; column < Math.min(left + TILE, columns); column += 1) into[column * rows + row] = tensor[row * columns + column];
 }
 
-/** Gates (layers, heads) of a stack: 0 for the heads "GROUP.LAYER.HEAD" that are off, 1 for the others; and those of a layer. */
-export function gatesOf(off, layers, heads) {
-  const gates = new Float32Array(layers * heads).fill(1);
-  const places = off.map((place) => place.split(".").slice(1).map(Number));
-  for (const [layer, head] of places) gates[layer * heads + head] = 0;
-  const offIn = (layer) => places.filter(([each]) => each === layer).map(([, head]) => head);
-  return { gates: floats(gates, [layers, heads]), offIn };
+/** Gates (layers, heads) of a group, of several (groups, layers, heads): 0 for the heads "GROUP.LAYER.HEAD" that are off, else 1. */
+export function gatesOf(off, groups, { layers, heads }) {
+  const gateOf = (group) => (_, i) => Number(!off.includes(`${group}.${Math.floor(i / heads)}.${i % heads}`));
+  const gates = groups.flatMap((group) => Array.from({ length: layers * heads }, gateOf(group)));
+  return floats(Float32Array.from(gates), [...(groups.length > 1 ? [groups.length] : []), layers, heads]);
+}
+
+/** What the maps of a group are computed of, layer by layer; `made` gives a layer's queries and keys. */
+export function callsOf(group, off, { layers, heads, keyHeads = heads, size }, causal, made) {
+  const places = off.map((place) => place.split("."));
+  return Array.from({ length: layers }, (_, layer) => {
+    const [queries, keys] = made(layer).map(({ data }) => data);
+    const offHere = places.filter(([each, at]) => each === group && Number(at) === layer).map(([, , head]) => Number(head));
+    return { heads, keyHeads, size, causal, off: offHere, queries, keys };
+  });
 }
 
 export const floats = (values, dims) => new ort.Tensor("float32", values, dims);
@@ -94,8 +99,51 @@ export class InputError extends Error {
   }
 }
 
-/** Let the page draw and answer. */
-export const pause = () => new Promise((resolve) => setTimeout(resolve));
+const PAUSE_AFTER = 6; // steps, so that the page stays awake
+
+/** Let the page draw and answer, now and then. */
+export const pauseAfter = (steps) => (steps % PAUSE_AFTER === 0 ? new Promise((resolve) => setTimeout(resolve)) : null);
+
+/** A decoder's graph with its cache: the keys and values "past.LAYER.PART" that it takes, as it made them in the step before. */
+export function makeDecoder(session, { layers, heads, keyHeads = heads, size }) {
+  const parts = Array.from({ length: layers }, (_, i) => ["keys", "values"].map((part) => [`past.${i}.${part}`, `decoder.${i}.self.${part}`])).flat();
+  const noPast = () => Object.fromEntries(parts.map(([past]) => [past, floats(new Float32Array(0), [1, keyHeads, 0, size])]));
+  const pastOf = (made) => Object.fromEntries(parts.map(([past, name]) => [past, made[name]]));
+
+  /** One call: tokens of each row, after what is in `past`; all outputs with `whole`, else what the next step needs. */
+  const step = (rows, past, feeds, whole = false) =>
+    session.run({ tokens: wholes(rows.flat(), [rows.length, rows[0].length]), ...past, ...feeds }, whole ? session.outputNames : ["logits", ...parts.map(([, name]) => name)]);
+
+  /** Tokens that `choose` takes after a prompt, until `end` or so many, with the logits of each; null where it was stopped. */
+  async function write(prompt, feeds, { limit, end, choose, isStopped, onToken }) {
+    const [ids, logits] = [[], []];
+    let [past, next] = [noPast(), prompt];
+    while (ids.length < limit && ids.at(-1) !== end) {
+      const made = await step([next], past, feeds);
+      if (isStopped()) return null;
+      logits.push(made.logits.data.slice(-made.logits.dims[2]));
+      ids.push(choose(logits.at(-1)));
+      [past, next] = [pastOf(made), [ids.at(-1)]];
+      onToken(ids);
+      await pauseAfter(ids.length);
+    }
+    return { ids, logits };
+  }
+
+  /** One pass over all of a text, of which `found` was written from the logits of `start` on, and how far those of the cache are off. */
+  async function reread(ids, start, found, feeds) {
+    const made = await step([ids], noPast(), feeds, true);
+    const [, , vocab] = made.logits.dims;
+    const rows = found.ids.map((_, i) => made.logits.data.subarray((start + i) * vocab, (start + i + 1) * vocab));
+    const offBy = (logits, other) => logits.reduce((most, value, i) => Math.max(most, Math.abs(value - other[i])), 0);
+    return {
+      made, rows, logProbability: rows.reduce((sum, logits, i) => sum + logProbability(logits, found.ids[i]), 0),
+      cacheError: Math.max(0, ...rows.map((logits, i) => offBy(logits, found.logits[i]))),
+    };
+  }
+
+  return { step, write, reread, noPast, pastOf };
+}
 
 /** The place of the largest number, but for those left out. */
 export function largest(values, without = []) {
@@ -114,7 +162,7 @@ function logSum(logits, without = []) {
 }
 
 /** log p of a token: its logit less log sum exp of all. */
-export const logProbability = (logits, id) => logits[id] - logSum(logits);
+const logProbability = (logits, id) => logits[id] - logSum(logits);
 
 /** The `count` most likely tokens with their log-probabilities among those that may be written. */
 export function mostLikely(logits, without, count) {

@@ -1,4 +1,5 @@
-// What the pages with a model share: loading it, its text, its view, the heads that are off, claims about its maps.
+// What the pages with a model share: loading it, its input and its address, the heads that are off, its view, and claims about
+// its maps.
 
 import { rowError } from "./attention.js";
 import { keepSite, renderClaim } from "./page.js";
@@ -9,9 +10,9 @@ const LOGIT_ROUNDING = 1e-4; // the same through all layers and the output layer
 const TYPING = 350; // milliseconds after the last key
 
 /** Load the model with a progress bar, run it for the first time, and say whether the page works offline from now on. */
-export async function startModel({ part, words, megabytes }, open, run) {
+async function startModel({ part, words, megabytes }, open, run) {
   const say = (name, values = {}) => (part("state").textContent = words.text(name, values));
-  if (!globalThis.WebAssembly || !globalThis.DecompressionStream) return say("unsupported");
+  if (!globalThis.WebAssembly || !globalThis.DecompressionStream || !globalThis.Float16Array) return say("unsupported");
   const kept = keepSite().catch(() => false);
   const bar = part("progress");
   const progress = ({ done, total }) => {
@@ -20,7 +21,7 @@ export async function startModel({ part, words, megabytes }, open, run) {
     else say("preparing");
   };
   try {
-    await open(progress);
+    globalThis.atlas = await open(progress); // for tests and the curious
   } catch (error) {
     say("failed", { reason: error.message });
     throw error;
@@ -41,193 +42,177 @@ function headsNamed({ data, words }, off) {
 }
 
 /** Why an input is refused, in words; any other error goes on. */
-export function explain({ part, words, whole, number }, error) {
+function explain({ part, words, whole, number }, error) {
   if (error.name !== "InputError") throw error;
   const values = Object.fromEntries(Object.entries(error.values).map(([name, value]) => [name, typeof value === "number" ? (Number.isInteger(value) ? whole : number)(value) : value]));
   part("problem").hidden = false;
   part("problem").textContent = words.text(`problem.${error.message}`, values);
 }
 
-/** The badge of all rows of the maps of `groups`. */
-export function claimRows(page, groups) {
+/** Badges: of all rows of the maps of `groups`, and of logits with a cache against those of the whole pass. */
+function renderClaims(page, groups, cacheError) {
   const maps = groups.flatMap((group) => group.calls.map((_, layer) => [group, group.weights(layer)]));
   const heads = groups.reduce((sum, { calls }) => sum + calls.reduce((count, call) => count + call.heads, 0), 0);
   const rows = Math.max(...maps.map(([group, weights]) => rowError(weights, group.info.columns)));
   renderClaim(page.part("claim-rows"), page, page.words.text("claim.rows", { heads }), rows, ROUNDING);
+  if (cacheError !== undefined) renderClaim(page.part("claim-cache"), page, page.words.text("claim.cache"), cacheError, LOGIT_ROUNDING);
 }
 
-/** The badge of logits with a cache against those of the whole pass. */
-function claimCache(page, error) {
-  renderClaim(page.part("claim-cache"), page, page.words.text("claim.cache"), error, LOGIT_ROUNDING);
-}
+const isGiven = ([, value]) => value || value === 0;
 
 /** An address that holds what is shown, so that a link shows it again; empty values are left out. */
-export function writeHash(page, entries) {
-  const given = entries.filter(([, value]) => value || value === 0);
+function writeHash({ part }, entries) {
+  const given = entries.filter(isGiven);
   const hash = given.length ? `#${new URLSearchParams(given)}` : "";
   history.replaceState(null, "", hash || location.pathname + location.search);
-  page.part("whole-page").hash = hash;
+  if (part("whole-page")) part("whole-page").hash = hash;
 }
 
-/** Let the link to the app show the same: values of its controls, heads that are off, the open head. */
-export function linkApp({ part, language }, prefix, entries, { off, head, pin, look }) {
-  const link = part("in-app");
-  if (!link) return;
-  const without = off.map((place) => place.split(".")).map(([group, layer, number]) => `${group.replace("-self", "")}-${Number(layer) + 1}.${Number(number) + 1}`);
-  const shown = [["lang", language], ...entries.map(([name, value]) => [`${prefix}-${name}`, value]), ...without.map((place) => [`${prefix}-without`, place]), ["head", head], ["pin", pin], ["look", look]];
-  link.search = new URLSearchParams(shown.filter(([, value]) => value || value === 0));
-}
+/** Entries of the app's address: heads that are off, the open head, the view's pins and look. */
+const headsInApp = (prefix, { off, head, pin, look }) => [
+  ...off.map((place) => place.split(".")).map(([group, layer, number]) => [`${prefix}-without`, `${group.replace("-self", "")}-${Number(layer) + 1}.${Number(number) + 1}`]),
+  ["head", head], ["pin", pin], ["look", look],
+];
 
 /** The heads that the address switches off, the one that it opens, and the view's pinned tokens and look, as in the app's. */
-export function readHeads({ data }, given) {
+function readHeads({ data }, given) {
   const named = (given.get("off") ?? "").split("_").filter(Boolean);
   const off = data.heads.filter((place) => named.some((name) => place === name || place.startsWith(`${name}.`))); // a layer has all its heads
   return { off, head: data.heads.includes(given.get("head")) ? given.get("head") : data.open, pin: given.get("pin") ?? "", look: given.get("look") ?? "" };
 }
 
-/** The entries of the address that `readHeads` reads. */
-export const headEntries = ({ data }, { off, head, pin, look }) => [["off", off.join("_")], ["head", head === data.open && !pin ? "" : head], ["pin", pin], ["look", look]];
-
-/** The attention view of a page; it writes what is switched off or opened to the address. */
-export function makeHeadView({ data, part, language }, writeAddress, run, display = {}) {
-  const onSwitch = (off) => {
-    writeAddress({ off });
-    run();
-  };
-  return makeView(part("view"), part("markup").innerHTML, data, language, { onSwitch, onOpen: writeAddress }, display);
-}
-
 /** Beside a result with heads off, that of the whole model and both scores; `whole` is its text. */
 export function showWhole(page, off, whole, scores) {
   const { part, words } = page;
-  const isOff = off.length > 0;
-  part("caption").hidden = part("whole").hidden = part("whole-caption").hidden = part("all-on").hidden = !isOff;
-  if (!isOff) return;
+  const written = scores.map((score) => page.number(score).replace("-", "−"));
+  part("caption").hidden = part("whole").hidden = part("whole-caption").hidden = part("all-on").hidden = !off.length;
+  if (!off.length) return;
   part("whole").textContent = whole;
-  part("caption").textContent = words.text("off-without", { heads: headsNamed(page, off), score: scores[0] });
-  part("whole-caption").textContent = words.text("off-with", { score: scores[1] });
-}
-
-/** Bars of probabilities, each a name and its share. */
-export function renderBars({ part, language }, entries) {
-  const percent = new Intl.NumberFormat(language, { style: "percent", minimumFractionDigits: 1, maximumFractionDigits: 1 });
-  const nodes = entries.flatMap(([label, chance]) => {
-    const [name, bar, value] = ["span", "i", "b"].map((tag) => document.createElement(tag));
-    name.textContent = label;
-    bar.style.width = `${100 * chance}%`;
-    value.textContent = percent.format(chance);
-    return [name, bar, value];
-  });
-  part("bars").replaceChildren(...nodes);
-}
-
-/** Switch all heads on by the button, and run again when a reader goes back or changes the address. */
-export function listenToHeads({ part }, writeAddress, fill, run) {
-  part("all-on").addEventListener("click", () => {
-    writeAddress({ off: [] });
-    run();
-  });
-  listenToAddress(fill, run);
-}
-
-/** Fill the controls and run again when a reader goes back or changes the address. */
-export function listenToAddress(fill, run) {
-  globalThis.addEventListener("hashchange", () => {
-    fill();
-    run();
-  });
+  part("caption").textContent = words.text("off-without", { heads: headsNamed(page, off), score: written[0] });
+  part("whole-caption").textContent = words.text("off-with", { score: written[1] });
 }
 
 /**
- * A page whose model reads a text: it runs for what the address says, and again for each change.
+ * A page with a model: it runs for what the address says, and again for each change of it.
  *
  * @param own what differs from page to page
  *   prefix: of the app's query parameters
- *   read(given), write(): values of the other controls in an address, and as they are set now
- *   fill(now): set these controls
- *   entries(now), appEntries(now, text): entries of the address, and of the app's
- *   load(progress): the model
- *   compute(model, text, now, options): what it makes of a text, or null where it was stopped; `options` {off, isStopped, onToken}
- *   groupsOf(found, text), show(found, whole, text, now, time): its maps, and all but them
+ *   read(given), fill(now): the values of controls in an address, and the controls set to them
+ *   entries(now): what of them stands in the address
+ *   linked(now): what stands in the app's, with its names; else `entries` with the prefix
+ *   load(progress, now): what `globalThis.atlas` holds, with the model
+ *   prepare(now): the model's input, or null where there is none yet; takes no part in the time
+ *   compute(now, {off, isStopped, onToken}, input): what the model makes of it, or null where it was stopped
+ *   groupsOf(found, now), display: its maps and how they are shown first, where it has a view of them
+ *   show(found, whole, now, time): all but the maps; `whole` was computed with all heads on
+ * @returns {{writeAddress: (changes: object) => void, run: () => Promise<void>}}
  */
-export function startTextPage(page, own) {
-  const { data, part } = page;
-  const form = part("form");
-  const input = form.elements.text;
-  let [newest, typing, model] = [0, 0, null];
-  const view = makeHeadView(page, writeAddress, run);
+export function startPage(page, own) {
+  const { data, part, language } = page;
+  let [newest, isLoaded] = [0, false];
 
   function readAddress() {
     const given = new URLSearchParams(location.hash.slice(1));
-    return { text: given.get("text") ?? "", ...own.read(given), ...readHeads(page, given) };
+    return { ...own.read(given), ...readHeads(page, given) };
   }
 
   function writeAddress(changes) {
     const now = { ...readAddress(), ...changes };
-    writeHash(page, [["text", now.text], ...own.entries(now), ...headEntries(page, now)]);
-    linkApp(page, own.prefix, own.appEntries(now, now.text || data.example), now);
+    const entries = own.entries(now);
+    const view = own.groupsOf ? [["head", now.head === data.open && !now.pin ? "" : now.head], ["pin", now.pin], ["look", now.look]] : [];
+    writeHash(page, [...entries, ["off", now.off.join("_")], ...view]);
+    const linked = own.linked?.(now) ?? entries.map(([name, value]) => [`${own.prefix}-${name}`, value]);
+    const shown = [["lang", language], ...linked, ...(own.groupsOf ? headsInApp(own.prefix, now) : [])];
+    if (part("in-app")) part("in-app").search = new URLSearchParams(shown.filter(isGiven));
   }
 
   async function run() {
-    if (!model) return;
+    if (!isLoaded) return;
     const mine = (newest += 1);
     const isStopped = () => mine !== newest;
     const now = readAddress();
-    const text = input.value || data.example;
     part("problem").hidden = true;
-    const started = performance.now();
     try {
-      const onToken = (written) => !isStopped() && !now.off.length && (part("result").textContent = written);
-      const found = await own.compute(model, text, now, { off: now.off, isStopped, onToken });
+      const input = await own.prepare?.(now);
+      if (input === null) return;
+      const started = performance.now();
+      const onToken = (written) => !isStopped() && !now.off.length && part("result") && (part("result").textContent = written);
+      const found = await own.compute(now, { off: now.off, isStopped, onToken }, input);
       const time = performance.now() - started;
-      const whole = now.off.length && found ? await own.compute(model, text, now, { isStopped }) : found;
+      const whole = now.off.length && found ? await own.compute(now, { isStopped }, input) : found;
       if (!found || !whole || isStopped()) return;
-      const groups = own.groupsOf(found, text);
-      view.open(groups, now, now.off);
-      own.show(found, whole, text, now, time);
-      claimRows(page, groups);
-      claimCache(page, found.cacheError);
-      Object.assign(document.documentElement.dataset, { shown: text, off: now.off.join("_"), written: found.text });
+      if (own.groupsOf) {
+        const groups = own.groupsOf(found, now);
+        view.open(groups, now, now.off);
+        renderClaims(page, groups, found.cacheError);
+      }
+      own.show(found, whole, now, page.words.text("timing", { time: page.whole(time) }));
+      document.documentElement.dataset.off = now.off.join("_");
     } catch (error) {
       if (!isStopped()) explain(page, error);
     }
   }
 
-  const change = () => {
-    clearTimeout(typing);
-    writeAddress({ text: input.value, ...own.write() });
+  const onSwitch = (off) => {
+    writeAddress({ off });
     run();
   };
   const fill = () => {
-    const now = readAddress();
-    input.value = now.text || data.example;
-    own.fill(now);
+    own.fill(readAddress());
     writeAddress({});
+  };
+  const view = own.groupsOf && makeView(part("view"), part("markup").innerHTML, data, language, { onSwitch, onOpen: writeAddress }, own.display);
+  part("all-on")?.addEventListener("click", () => onSwitch([]));
+  part("form").addEventListener("submit", (event) => event.preventDefault());
+  globalThis.addEventListener("hashchange", () => {
+    fill();
+    run();
+  });
+  fill();
+  const open = async (progress) => {
+    const loaded = await own.load(progress, readAddress());
+    isLoaded = true;
+    return loaded;
+  };
+  startModel(page, open, run);
+  return { writeAddress, run, fill };
+}
+
+/**
+ * A page whose model reads a text, with examples of it.
+ *
+ * @param own as `startPage` takes it, but `read(valueOf)` gives the values of the other controls, named as they are, by their texts
+ *   fresh: what else begins anew with a text that is submitted; where it is given, nothing is computed while the reader types
+ */
+export function startTextPage(page, own) {
+  const { data, part } = page;
+  const form = part("form");
+  const input = form.elements.text;
+  let typing = 0;
+  const { writeAddress, run } = startPage(page, {
+    ...own,
+    read: (given) => ({ ...own.read((name) => given.get(name)), text: given.get("text") || data.example }),
+    entries: (now) => [["text", now.text === data.example ? "" : now.text], ...own.entries(now)],
+    fill: (now) => Object.keys(own.read(() => null)).concat("text").forEach((name) => form.elements[name] && (form.elements[name].value = now[name])),
+    show(found, whole, now, time) {
+      own.show(found, whole, now, time);
+      document.documentElement.dataset.shown = now.text;
+    },
+  });
+  const change = () => {
+    clearTimeout(typing);
+    writeAddress({ ...own.read((name) => form.elements[name]?.value ?? null), text: input.value || data.example, ...own.fresh });
+    run();
   };
   form.addEventListener("input", () => {
     clearTimeout(typing);
-    typing = setTimeout(change, TYPING);
+    if (!own.fresh) typing = setTimeout(change, TYPING);
   });
-  form.addEventListener("submit", (event) => {
-    event.preventDefault();
-    change();
-  });
-  listenToExamples(page, input, change);
-  listenToHeads(page, writeAddress, fill, run);
-  fill();
-  const open = async (progress) => {
-    model = await own.load(progress);
-    globalThis.atlas = { model }; // for tests and the curious
-  };
-  startModel(page, open, run);
-}
-
-/** Put the example that is clicked into the input. */
-export function listenToExamples({ part }, input, onChosen) {
-  part("examples").addEventListener("click", (event) => {
-    const { example } = event.target.dataset;
+  form.addEventListener("submit", change);
+  part("examples").addEventListener("click", ({ target: { dataset: { example } } }) => {
     if (!example) return;
     input.value = example;
-    onChosen();
+    change();
   });
+  return { writeAddress, run };
 }

@@ -34,20 +34,12 @@ export async function keepSite() {
   });
 }
 
-/** A number in two digits of a language, small ones as a power of ten. */
-function short(value, language) {
-  const digits = new Intl.NumberFormat(language, { maximumSignificantDigits: 2 });
-  if (!value || value >= 1e-3) return digits.format(value);
-  const [factor, exponent] = value.toExponential(1).split("e-");
-  return `${digits.format(factor)} × 10⁻${[...exponent].map((digit) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[digit]).join("")}`;
-}
-
 /**
  * A claim's badge: its statement, which may hold formulas as MathML, and the number measured, with the limit it must keep.
  */
-export function renderClaim(node, { words, language }, statement, measured, limit) {
+export function renderClaim(node, { words }, statement, measured, limit) {
   const holds = measured <= limit;
-  const text = (name) => words.text(name, { measured: short(measured, language), limit: short(limit, language) });
+  const text = (name) => words.text(name, { measured: words.number(measured), limit: words.number(limit) });
   node.dataset.holds = holds;
   node.dataset.measured = measured;
   node.title = `${words.text(holds ? "holds" : "fails")} ${text("measured.off-by")}`;

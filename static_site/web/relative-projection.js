@@ -1,5 +1,6 @@
 // The page of the relative projection: one pair on its circle, and the proof with the reader's numbers.
 
+import { element } from "./components/shared/elements.js";
 import { ACCENT, COLOURS, draw, drawAtWidth } from "./figures.js";
 import { angularFrequencies, moved, POSITIONS, projectionResidual, proofLines, rotationSpread, roundingBound } from "./formulas.js";
 import { bindControls, keepSite, readPage, renderClaim } from "./page.js";
@@ -61,8 +62,7 @@ function drawCircle({ position, offset, pair, point, rotated, turn, about }) {
     svg.append(draw("circle", { cx: x, cy: y, r: 9, fill: "none", stroke: ACCENT, "stroke-width": 2.5 }));
     svg.append(draw("text", { x: size / 2, y: size - 6, "text-anchor": "middle" }, words.text("figure.sine", { dimension: 2 * pair })));
     svg.append(draw("text", { "text-anchor": "middle", transform: `translate(14 ${size / 2}) rotate(-90)` }, words.text("figure.cosine", { dimension: 2 * pair + 1 })));
-    const note = Object.assign(document.createElement("p"), { className: "turn", textContent: words.text("figure.turn", about) });
-    return [svg, note];
+    return [svg, element("p", "turn", {}, words.text("figure.turn", about))];
   });
 }
 

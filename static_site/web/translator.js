@@ -1,27 +1,22 @@
 // The shipped Transformer: greedy and beam search with a cache, then one pass over the finished translation whose queries
 // and keys give every map (viz_core/pretrained/decoding.py and translator.py).
 
-import { loadFile } from "./files.js";
-import { floats, InputError, largest, loadModel, logProbability, mostLikely, pause, wholes } from "./model.js";
-import { clean, isSpelled, makeTokenizer, readable, wordNumbers } from "./tokenizers.js";
+import { callsOf, floats, gatesOf, InputError, largest, loadModel, makeDecoder, mostLikely, pauseAfter, wholes } from "./model.js";
+import { clean, isSpelled, openTokenizer, readable, wordNumbers } from "./tokenizers.js";
 
 const MAX_CHARACTERS = 2000;
 const MAX_SOURCE_TOKENS = 512;
 const MAX_NEW_TOKENS = 256;
-const PAUSE_AFTER = 8; // steps, so that the page stays awake
 
 /**
  * @param files as `loadModel` takes them, and the tokenizer's
  * @param sizes {layers, heads, size}
  */
 export async function openTranslator(files, sizes, progress) {
-  const [{ encoder, decoder }, content] = await Promise.all([loadModel(files, progress), loadFile(files.tokenizer)]);
-  const tokenizer = makeTokenizer(JSON.parse(new TextDecoder().decode(content)));
-  const { layers, heads, size } = sizes;
+  const [{ encoder, decoder: session }, tokenizer] = await Promise.all([loadModel(files, progress), openTokenizer(files.tokenizer)]);
+  const decoder = makeDecoder(session, sizes);
   const [pad, bos, eos, unknown] = ["<pad>", "<bos>", "<eos>", "<unk>"].map(tokenizer.id);
-  const each = (of) => Array.from({ length: layers }, (_, layer) => of(layer));
-  const pastNames = each((i) => [`past.${i}.keys`, `past.${i}.values`]).flat();
-  const madeNames = each((i) => [`decoder.${i}.self.keys`, `decoder.${i}.self.values`]).flat();
+  const layers = Array.from({ length: sizes.layers }, (_, layer) => layer);
 
   /** Token ids with <eos>; refuses what `Translator.encode` refuses. */
   function encode(text) {
@@ -35,58 +30,15 @@ export async function openTranslator(files, sizes, progress) {
     return [...ids, eos];
   }
 
-  /** 1 for each head that is on: encoder (layers x heads), decoder (2 x layers x heads). */
-  function gatesOf(off) {
-    const gates = { "encoder-self": 0, "decoder-self": 0, cross: 1 };
-    const own = new Float32Array(layers * heads).fill(1);
-    const decoders = new Float32Array(2 * layers * heads).fill(1);
-    for (const place of off) {
-      const [group, layer, head] = place.split(".");
-      const at = Number(layer) * heads + Number(head);
-      if (group === "encoder-self") own[at] = 0;
-      else decoders[gates[group] * layers * heads + at] = 0;
-    }
-    return { encoder: floats(own, [layers, heads]), decoder: floats(decoders, [2, layers, heads]) };
-  }
-
-  const noPast = () => Object.fromEntries(pastNames.map((name) => [name, floats(new Float32Array(0), [1, heads, 0, size])]));
-
-  /** One call of the decoder: tokens of each row, after what is in `past`. */
-  async function step(rows, past, context, outputs) {
-    const feeds = { tokens: wholes(rows.flat(), [rows.length, rows[0].length]), gates: context.gates, ...past, ...context.crossed };
-    return decoder.run(feeds, outputs ?? ["logits", ...madeNames]);
-  }
-
-  const pastOf = (made) => Object.fromEntries(pastNames.map((name, i) => [name, made[madeNames[i]]]));
-
-  async function greedy(context, limit, isStopped, onToken) {
-    const ids = [];
-    const logits = [];
-    let past = noPast();
-    let token = bos;
-    while (ids.length < limit && token !== eos) {
-      const made = await step([[token]], past, context);
-      if (isStopped()) return null;
-      const row = made.logits.data;
-      logits.push(row);
-      token = largest(row, [pad, bos]);
-      ids.push(token);
-      past = pastOf(made);
-      onToken(ids);
-      if (ids.length % PAUSE_AFTER === 0) await pause();
-    }
-    return { ids, logits };
-  }
-
   /** The best of `beam` hypotheses by log p / ((5 + |y|) / 6), as `beam_search` finds it (Wu 2016, equation 14). */
-  async function beamSearch(context, limit, beam, isStopped, onToken) {
+  async function beamSearch(feeds, limit, beam, isStopped, onToken) {
     const penalty = (length) => (5 + length) / 6;
-    let past = noPast();
+    let past = decoder.noPast();
     let live = [{ ids: [], score: 0, logits: [] }];
     let best = { score: -Infinity, ids: [], logits: [] };
     let width = beam;
     for (let length = 1; length <= limit; length += 1) {
-      const made = await step(live.map(({ ids }) => [ids.at(-1) ?? bos]), past, context);
+      const made = await decoder.step(live.map(({ ids }) => [ids.at(-1) ?? bos]), past, feeds);
       if (isStopped()) return null;
       const vocab = made.logits.dims[2];
       const rows = live.map((_, row) => made.logits.data.slice(row * vocab, (row + 1) * vocab));
@@ -102,14 +54,12 @@ export async function openTranslator(files, sizes, progress) {
       width -= chosen.length - live.length;
       // log p only falls, so even the most hopeful live hypothesis cannot pass this bound.
       if (!live.length || live[0].score / penalty(limit) <= best.score) break;
-      past = selectRows(pastOf(made), live.map(({ row }) => row));
+      past = selectRows(decoder.pastOf(made), live.map(({ row }) => row));
       onToken(live[0].ids);
-      if (length % PAUSE_AFTER === 0) await pause();
+      await pauseAfter(length);
     }
     return best;
   }
-
-  const pieces = (ids) => ids.map(tokenizer.token);
 
   /**
    * Translate, and record queries and keys of every layer.
@@ -120,36 +70,32 @@ export async function openTranslator(files, sizes, progress) {
   async function translate(text, { beam = 1, off = [], isStopped = () => false, onToken = () => {} } = {}) {
     const source = encode(text);
     const limit = Math.min(MAX_NEW_TOKENS, 2 * source.length + 20);
-    const gates = gatesOf(off);
-    const encoded = await encoder.run({ source: wholes(source, [1, source.length]), gates: gates.encoder });
-    const crossed = Object.fromEntries(each((i) => ["keys", "values"].map((part) => `decoder.${i}.cross.${part}`)).flat().map((name) => [name, encoded[name]]));
-    const context = { gates: gates.decoder, crossed };
+    const encoded = await encoder.run({ source: wholes(source, [1, source.length]), gates: gatesOf(off, ["encoder-self"], sizes) });
+    const crossed = layers.flatMap((i) => ["keys", "values"].map((part) => `decoder.${i}.cross.${part}`)).map((name) => [name, encoded[name]]);
+    const feeds = { gates: gatesOf(off, ["decoder-self", "cross"], sizes), ...Object.fromEntries(crossed) };
     const tell = (ids) => onToken(tokenizer.decode(ids));
-    const found = beam === 1 ? await greedy(context, limit, isStopped, tell) : await beamSearch(context, limit, beam, isStopped, tell);
+    const choose = (logits) => largest(logits, [pad, bos]);
+    const found = beam === 1 ? await decoder.write([bos], feeds, { limit, end: eos, choose, isStopped, onToken: tell }) : await beamSearch(feeds, limit, beam, isStopped, tell);
     if (!found || isStopped()) return null;
     const target = found.ids;
     const inputs = [bos, ...target.slice(0, -1)];
-    const made = await step([inputs], noPast(), context, decoder.outputNames);
-    const vocab = made.logits.dims[2];
-    const rows = target.map((_, row) => made.logits.data.subarray(row * vocab, (row + 1) * vocab));
-    const offIn = (group, layer) => off.map((place) => place.split(".")).filter(([each, i]) => each === group && Number(i) === layer).map(([, , head]) => Number(head));
-    const callsOf = (group, causal, of) => each((i) => ({ heads, size, causal, off: offIn(group, i), ...Object.fromEntries(["queries", "keys"].map((part, side) => [part, of(i)[side].data])) }));
+    const { made, rows, ...scores } = await decoder.reread(inputs, 0, found, feeds);
+    const named = Object.entries({ source, target, decoder: inputs }).flatMap(([side, ids]) => {
+      const pieces = ids.map(tokenizer.token);
+      return [[`${side}Tokens`, pieces.map(readable)], [`${side}Words`, wordNumbers(pieces)]];
+    });
+    const group = (name, causal, outputs, stack, part) => [name, callsOf(name, off, sizes, causal, (i) => outputs.map((output, side) => output[`${stack}.${i}.${part}.${["queries", "keys"][side]}`]))];
     return {
-      text: tokenizer.decode(target),
-      source, target,
-      sourceTokens: pieces(source).map(readable), targetTokens: pieces(target).map(readable), decoderTokens: pieces(inputs).map(readable),
-      sourceWords: wordNumbers(pieces(source)), targetWords: wordNumbers(pieces(target)), decoderWords: wordNumbers(pieces(inputs)),
+      text: tokenizer.decode(target), source, target, ...Object.fromEntries(named), ...scores,
       sourceText: tokenizer.decode(source),
-      logProbability: rows.reduce((sum, logits, i) => sum + logProbability(logits, target[i]), 0),
-      cacheError: Math.max(...rows.map((logits, i) => logits.reduce((most, value, j) => Math.max(most, Math.abs(value - found.logits[i][j])), 0))),
       numUnknown: source.filter((id) => id === unknown).length,
       isComplete: target.at(-1) === eos,
       outputs: { encoder: encoded, decoder: made, logits: rows },
-      calls: {
-        "encoder-self": callsOf("encoder-self", false, (i) => [encoded[`encoder.${i}.self.queries`], encoded[`encoder.${i}.self.keys`]]),
-        "decoder-self": callsOf("decoder-self", true, (i) => [made[`decoder.${i}.self.queries`], made[`decoder.${i}.self.keys`]]),
-        cross: callsOf("cross", false, (i) => [made[`decoder.${i}.cross.queries`], encoded[`decoder.${i}.cross.keys`]]),
-      },
+      calls: Object.fromEntries([
+        group("encoder-self", false, [encoded, encoded], "encoder", "self"),
+        group("decoder-self", true, [made, made], "decoder", "self"),
+        group("cross", false, [made, encoded], "decoder", "cross"),
+      ]),
     };
   }
 

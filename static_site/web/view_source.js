@@ -12,38 +12,25 @@ const MAX_PINS = 64;
 const SEPARATOR = new RegExp(`^(?:${JSON.parse(document.getElementById("data").textContent).separators})$`);
 
 /**
- * A kind of maps, as `MapGroup` is in Python.
+ * A kind of maps, as `MapGroup` is in Python: computed layer by layer when someone looks, with what the view's header says of it.
  *
- * @param kind {id, label, queriesLabel, keysLabel, queryTokens, keyTokens, queryWords, keyWords, onItself, calls, alignmentErrors, image: {pixels, grid, special}, provenance}
+ * @param kind {id, label, queries: {tokens, words, label}, keys, onItself, calls, alignmentErrors, image: {pixels, grid, special}, provenance}
  */
-export function makeGroup(kind) {
-  const rows = kind.queryTokens.length;
-  const columns = kind.keyTokens.length;
-  const separators = kind.keyTokens.flatMap((token, i) => (SEPARATOR.test(token) ? [i] : []));
-  const info = { rows, columns, onItself: kind.onItself, separators, image: kind.image ?? null };
-  const computed = kind.calls.map(() => null);
-  /** All maps of a layer, computed when someone looks. */
-  const weights = (layer) => (computed[layer] ??= attentionWeights(kind.calls[layer]));
+export function makeGroup({ id, label, queries, keys, onItself, calls, alignmentErrors = null, image = null, provenance }) {
+  const [rows, columns] = [queries, keys].map(({ tokens }) => tokens.length);
+  const separators = keys.tokens.flatMap((token, i) => (SEPARATOR.test(token) ? [i] : []));
+  const info = { rows, columns, onItself, separators, image };
+  const computed = calls.map(() => null);
+  const weights = (layer) => (computed[layer] ??= attentionWeights(calls[layer]));
   const mapOf = (layer, head) => weights(layer).subarray(head * rows * columns, (head + 1) * rows * columns);
-  return { ...kind, info, weights, mapOf };
+  const describe = (measures) => ({
+    id, label, queries_label: queries.label, keys_label: keys.label, query_tokens: queries.tokens, key_tokens: keys.tokens,
+    query_words: queries.words ?? null, key_words: keys.words ?? null, measures: measuresOf(measures, info, mapOf(0, 0), Boolean(alignmentErrors)),
+    exact: Math.max(rows, columns) <= MAX_TOKENS, image: image && { grid: image.grid, special: image.special },
+    layers: calls.map(({ heads }, layer) => ({ number: layer + 1, heads })), provenance,
+  });
+  return { id, info, calls, alignmentErrors, words: [queries.words, keys.words], weights, mapOf, describe };
 }
-
-/** The header's description of a group. */
-const describe = ({ calls, info, alignmentErrors, ...group }, measures) => ({
-  id: group.id,
-  label: group.label,
-  queries_label: group.queriesLabel,
-  keys_label: group.keysLabel,
-  query_tokens: group.queryTokens,
-  key_tokens: group.keyTokens,
-  query_words: group.queryWords ?? null,
-  key_words: group.keyWords ?? null,
-  measures: measuresOf(measures, info, group.mapOf(0, 0), Boolean(alignmentErrors)),
-  exact: Math.max(info.rows, info.columns) <= MAX_TOKENS,
-  image: info.image && { grid: info.image.grid, special: info.image.special },
-  layers: calls.map(({ heads }, layer) => ({ number: layer + 1, heads })),
-  provenance: group.provenance,
-});
 
 /** The answer to one request, {kind, shape, values, ...notes}, or null where there is none. */
 function answer(groups, measures, request) {
@@ -51,78 +38,52 @@ function answer(groups, measures, request) {
   const [id, heads, how, unit] = place.startsWith("0.") ? place.slice(2).split(":") : [rest.shift()];
   const group = groups.find((each) => each.id === id);
   if (!group || place[0] !== "0") return null;
-  const { rows, columns } = group.info;
   if (kind === "map" || kind === "measures") return ofMap(group, measures, kind, heads, how, unit);
   if (kind === "image") return group.info.image && { kind: "bytes", ...group.info.image.pixels };
-  const layer = Number(rest[0]);
-  const call = group.calls[layer];
-  if (!call) return null;
-  if (kind === "picture") return thumbnails(group, measures, layer);
-  if (kind === "token") return ofToken(group, layer, rest[1]);
-  if (kind === "keys") {
-    const values = new Float32Array(call.heads * 2 * columns);
-    for (let head = 0; head < call.heads; head += 1) {
-      const map = group.mapOf(layer, head);
-      for (let column = 0; column < columns; column += 1) {
-        let most = 0;
-        for (let row = 0; row < rows; row += 1) {
-          const weight = map[row * columns + column];
-          values[2 * head * columns + column] += weight / rows;
-          if (weight > most) [most, values[(2 * head + 1) * columns + column]] = [weight, row];
-        }
-      }
-    }
-    return { kind: "exact", shape: [call.heads, 2, columns], values };
-  }
-  return null;
+  const [layer, token] = rest;
+  if (!group.calls[layer]) return null;
+  const maps = Array.from({ length: group.calls[layer].heads }, (_, head) => group.mapOf(Number(layer), head));
+  return { picture: thumbnails, token: ofToken, keys: ofKeys }[kind]?.(group, maps, { layer, token, measures }) ?? null;
+}
+
+/** Of each key in every head of a layer its mean weight, and the query that gives it most. */
+function ofKeys({ info: { rows, columns } }, maps) {
+  const values = maps.flatMap((map) => {
+    const ofKey = Array.from({ length: columns }, (_, column) => Array.from({ length: rows }, (__, row) => map[row * columns + column]));
+    return [...ofKey.map((weights) => weights.reduce((sum, weight) => sum + weight, 0) / rows), ...ofKey.map((weights) => weights.indexOf(Math.max(...weights)))];
+  });
+  return { kind: "exact", shape: [maps.length, 2, columns], values: Float32Array.from(values) };
 }
 
 /** What a query, "q5", looks at in every head of a layer, or who looks at a key, "k5". */
-function ofToken(group, layer, token) {
-  const { rows, columns } = group.info;
+function ofToken({ info: { rows, columns } }, maps, { token }) {
   const index = Number(token.slice(1));
-  const length = token[0] === "q" ? columns : rows;
-  const { heads } = group.calls[layer];
-  const values = new Float32Array(heads * length);
-  for (let head = 0; head < heads; head += 1) {
-    const map = group.mapOf(layer, head);
-    for (let i = 0; i < length; i += 1) values[head * length + i] = token[0] === "q" ? map[index * columns + i] : map[i * columns + index];
-  }
-  return { kind: "exact", shape: [heads, length], values };
+  const values = maps.flatMap((map) => (token[0] === "q" ? [...map.subarray(index * columns, (index + 1) * columns)] : Array.from({ length: rows }, (_, row) => map[row * columns + index])));
+  return { kind: "exact", shape: [maps.length, values.length / maps.length], values: Float32Array.from(values) };
 }
 
-function ofMap(group, register, kind, heads, how, unit) {
-  const { rows, columns } = group.info;
-  const maps = heads.split("_").map((head) => group.mapOf(...head.split(".").map(Number)));
-  const combined = combineMaps(maps, how);
-  const words = unit === "words";
-  const numbers = (given, count) => (words && given) || Array.from({ length: count }, (_, i) => i);
-  const [rowWords, columnWords] = [numbers(group.queryWords, rows), numbers(group.keyWords, columns)];
-  const values = words ? mergeWords(combined, rowWords, columnWords) : combined;
-  const shape = [rowWords.at(-1) + 1, columnWords.at(-1) + 1];
-  if (kind === "map") return { kind: "exact", shape, values };
-  const separators = [...new Set(group.info.separators.map((column) => columnWords[column]))];
-  const info = { ...group.info, rows: shape[0], columns: shape[1], separators, rowsSumToOne: how === "mean" || maps.length === 1 };
-  info.onItself &&= shape[0] === shape[1];
-  return { kind: "bytes", shape: [0], values: new Uint8Array(0), measures: measureMap(register, values, info) };
+/** A layer's heads as pictures of bytes, square roots of weights, with their measures. */
+function thumbnails({ info, alignmentErrors }, maps, { layer, measures: register }) {
+  const made = maps.map((map) => pooled(map, info.rows, info.columns, THUMBNAIL));
+  const bytes = made.flatMap(({ most }) => Array.from(most, (weight) => Math.round(255 * Math.sqrt(Math.min(1, weight)))));
+  const measures = maps.map((map, head) => {
+    const [written, read] = alignmentErrors?.map((side) => 1 - side[layer][head]) ?? [];
+    return { ...measureMap(register, map, info), ...(alignmentErrors ? { written, read } : {}) };
+  });
+  return { kind: "root", shape: [maps.length, made[0].height, made[0].width], values: Uint8Array.from(bytes), measures };
 }
 
-function thumbnails(group, register, layer) {
-  const { rows, columns } = group.info;
-  const measures = [];
-  const pictures = [];
-  let size = null;
-  for (let head = 0; head < group.calls[layer].heads; head += 1) {
-    const map = group.mapOf(layer, head);
-    const [written, read] = group.alignmentErrors?.map((side) => 1 - side[layer][head]) ?? [];
-    measures.push({ ...measureMap(register, map, group.info), ...(group.alignmentErrors ? { written, read } : {}) });
-    const { height, width, most } = pooled(map, rows, columns, THUMBNAIL);
-    size = [height, width];
-    pictures.push(Uint8Array.from(most, (weight) => Math.round(255 * Math.sqrt(Math.min(1, weight)))));
-  }
-  const values = new Uint8Array(pictures.length * size[0] * size[1]);
-  pictures.forEach((picture, head) => values.set(picture, head * size[0] * size[1]));
-  return { kind: "root", shape: [pictures.length, ...size], values, measures };
+/** Heads combined, of tokens or of the words they are pieces of: the map, or its measures. */
+function ofMap({ info, words, mapOf }, register, kind, heads, how, unit) {
+  const maps = heads.split("_").map((head) => mapOf(...head.split(".").map(Number)));
+  const numbers = [info.rows, info.columns].map((count, side) => (unit === "words" && words[side]) || Array.from({ length: count }, (_, i) => i));
+  const values = unit === "words" ? mergeWords(combineMaps(maps, how), ...numbers) : combineMaps(maps, how);
+  const [rows, columns] = numbers.map((each) => each.at(-1) + 1);
+  if (kind === "map") return { kind: "exact", shape: [rows, columns], values };
+  const separators = [...new Set(info.separators.map((column) => numbers[1][column]))];
+  const onItself = info.onItself && rows === columns;
+  const measures = measureMap(register, values, { ...info, rows, columns, separators, onItself, rowsSumToOne: how === "mean" || maps.length === 1 });
+  return { kind: "bytes", shape: [0], values: new Uint8Array(0), measures };
 }
 
 /**
@@ -145,17 +106,9 @@ export function makeView(host, markup, data, language, { onSwitch, onOpen }, dis
     const sections = makeSections();
     const parts = found.filter(([, part]) => part).map(([name, { values, ...part }]) => ({ name, ...part, offset: sections.add(values) }));
     const header = {
-      version: VERSION,
-      stamp: String(now.stamp),
-      turn: message?.turn ?? 0,
-      state: now.state,
-      offline: false,
-      message_id: message?.id ?? null,
-      offers: [],
-      switches: [...now.off],
-      missing: found.filter(([, part]) => !part).map(([name]) => name),
-      parts,
-      ...(known ? {} : { base: { language, words: data.viewWords, inputs: ["", ""], beside: [], groups: [now.groups.map((group) => describe(group, data.measures))] } }),
+      version: VERSION, stamp: String(now.stamp), turn: message?.turn ?? 0, message_id: message?.id ?? null, state: now.state, offline: false, offers: [],
+      switches: [...now.off], parts, missing: found.filter(([, part]) => !part).map(([name]) => name),
+      ...(known ? {} : { base: { language, words: data.viewWords, inputs: ["", ""], beside: [], groups: [now.groups.map((group) => group.describe(data.measures))] } }),
     };
     show({ data: frame(header, sections), parentElement, setStateValue, setTriggerValue });
   };

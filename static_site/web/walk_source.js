@@ -1,11 +1,10 @@
 // One pass of the translator as the app's walk shows it: the numbers of viz_core/lab/walk.py, framed as in ui/widgets/walk.py.
 
 import { attentionWeights } from "./attention.js";
-import { frame, makeSections, toFloat16 } from "./files.js";
+import { frame, makeSections } from "./files.js";
 import { sinusoids } from "./formulas.js";
 
 const SHOWN = 8; // words of a choice
-const EXACT = 1 << 12; // numbers of an array that are sent in 32 bits; longer ones in 16
 const THUMBNAIL = 24;
 
 /**
@@ -18,7 +17,7 @@ export function walkOf(found, { layers, heads, size }, nameOf) {
   const { encoder, decoder, logits } = found.outputs;
   const [n, m] = [found.sourceTokens.length, found.decoderTokens.length];
   const sides = [
-    { name: "encoder", tokens: found.sourceTokens, made: encoder, groups: [["self", "encoder-self", n, (i) => split(encoder[`encoder.${i}.self.values`].data, heads, size)]] },
+    { name: "encoder", tokens: found.sourceTokens, made: encoder, groups: [["self", "encoder-self", n, (i) => encoder[`encoder.${i}.self.values`].data]] },
     {
       name: "decoder", tokens: found.decoderTokens, made: decoder,
       groups: [["self", "decoder-self", m, (i) => decoder[`decoder.${i}.self.values`].data], ["cross", "cross", n, (i) => encoder[`decoder.${i}.cross.values`].data]],
@@ -42,15 +41,6 @@ export function walkOf(found, { layers, heads, size }, nameOf) {
   const given = (found.target.length + 1) >> 1;
   const choices = found.target.map((chosen, row) => choiceOf(logits[row], chosen, nameOf)).slice(given - 1);
   return { stacks, choices, given };
-}
-
-/** (n, heads d) as heads x n x d. */
-function split(values, heads, size) {
-  const rows = values.length / heads / size;
-  const made = new Float32Array(values.length);
-  for (let head = 0; head < heads; head += 1)
-    for (let row = 0; row < rows; row += 1) made.set(values.subarray((row * heads + head) * size, (row * heads + head + 1) * size), (head * rows + row) * size);
-  return made;
 }
 
 function attentionOf(site, call, { rows, columns, heads, size }, values, state) {
@@ -115,7 +105,7 @@ const outcomeOf = ({ stacks, choices, given }) => ({
 export function encodeWalk(walk, { key, block, edits, before, words, links, language, state }) {
   const sections = makeSections();
   const array = (values, shape, type) => ({ offset: sections.add(values), shape, type });
-  const numbers = ({ shape, values }) => (values.length <= EXACT ? array(Float32Array.from(values), shape, "f4") : array(toFloat16(values), shape, "f2"));
+  const numbers = ({ shape, values }) => array(Float32Array.from(values), shape, "f4");
   const coloured = ({ shape, values }) => {
     const scale = values.reduce((most, value) => Math.max(most, Math.abs(value)), 0) || 1;
     return { ...array(Int8Array.from(values, (value) => Math.round((value * 127) / scale)), shape, "i1"), scale };

@@ -46,14 +46,13 @@ MEASURED = """async (text) => {
   const { measureMap, measuresOf } = await import(new URL("../attention.js", location));
   const { measures } = JSON.parse(document.getElementById("data").textContent);
   const one = await atlas.model.translate(text);
+  const side = (name) => ({ tokens: one[`${name}Tokens`], words: null, label: "" });
   const sides = {
-    "encoder-self": ["sourceTokens", "sourceTokens"],
-    "decoder-self": ["targetTokens", "decoderTokens"],
-    cross: ["targetTokens", "sourceTokens"],
+    "encoder-self": ["source", "source"], "decoder-self": ["target", "decoder"], cross: ["target", "source"],
   };
   return Object.entries(sides).map(([id, [queries, keys]]) => {
     const onItself = id !== "cross";
-    const group = makeGroup({ id, queryTokens: one[queries], keyTokens: one[keys], onItself, calls: one.calls[id] });
+    const group = makeGroup({ id, queries: side(queries), keys: side(keys), onItself, calls: one.calls[id] });
     const measure = (layer, head) => measureMap(measures, group.mapOf(layer, head), group.info);
     const ofLayer = ({ heads }, layer) => Array.from({ length: heads }, (_, head) => measure(layer, head));
     const values = group.calls.map(ofLayer);

@@ -36,7 +36,7 @@ def test_graphs_give_what_torch_gives_at_any_length(
         with torch.inference_mode():
             encoded = EncoderGraph(model)(source, gates[0])
             cached = [torch.randn(batch, heads, past, size) for _ in range(2 * layers)]
-            crossed = list(encoded[2 * layers : 4 * layers])
+            crossed = [encoded[f"decoder.{i}.cross.{part}"] for i in range(layers) for part in ("keys", "values")]
             decoded = DecoderGraph(model)(tokens, gates[1], cached, crossed)
         expect_equal(sessions["encoder"], (source, gates[0]), encoded)
         expect_equal(sessions["decoder"], (tokens, gates[1], *cached, *crossed), decoded)
@@ -73,7 +73,7 @@ def test_the_writers_graph_gives_what_torch_gives_at_any_length(tmp_path: Path, 
         expect_equal(session, (tokens, gates, *cached), expected)
     with torch.inference_mode():
         whole = network(tokens).logits
-        logits = WriterGraph(network)(tokens, gates, list(torch.zeros(*past_shape, 0, config.head_dim)))[0]
+        logits = WriterGraph(network)(tokens, gates, list(torch.zeros(*past_shape, 0, config.head_dim)))["logits"]
     assert (whole - logits).abs().max() < 1e-4
 
 
@@ -85,12 +85,12 @@ def test_two_files_of_a_site_have_no_path_in_common(tmp_path: Path) -> None:
 
 
 def expect_equal(
-    session: onnxruntime.InferenceSession, inputs: tuple[torch.Tensor, ...], expected: tuple[torch.Tensor, ...]
+    session: onnxruntime.InferenceSession, inputs: tuple[torch.Tensor, ...], expected: dict[str, torch.Tensor]
 ) -> None:
     names = [each.name for each in session.get_inputs()]
     found = session.run(None, {name: value.numpy() for name, value in zip(names, inputs, strict=True)})
-    outputs = [each.name for each in session.get_outputs()]
-    for name, own, other in zip(outputs, found, expected, strict=True):
+    assert [each.name for each in session.get_outputs()] == list(expected)
+    for own, (name, other) in zip(found, expected.items(), strict=True):
         assert own.shape == tuple(other.shape)
         # Sums of 1,024 products, some near 1,000: there float32 rounds by more than 1e-4.
         allowed = 1e-5 * float(other.abs().max()) if name.endswith(".ffn") else 1e-4
@@ -98,12 +98,13 @@ def expect_equal(
 
 
 def test_a_package_with_another_digest_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    name = f"onnxruntime-web-{files.VERSION}.tgz"
-    (tmp_path / "onnxruntime-web" / "-").mkdir(parents=True)
-    (tmp_path / "onnxruntime-web" / "-" / name).write_bytes(b"another")
     monkeypatch.setenv("NPM_CONFIG_REGISTRY", tmp_path.as_uri())
-    with pytest.raises(ValueError, match="expected sha512-"):
-        files.download(tmp_path / "cache")
+    for package in files.PACKAGES:
+        folder = tmp_path / package.name / "-"
+        folder.mkdir(parents=True)
+        (folder / f"{package.name.split('/')[-1]}-{package.version}.tgz").write_bytes(b"another")
+        with pytest.raises(ValueError, match="expected sha512-"):
+            files.download(package, tmp_path / "cache")
     assert not (tmp_path / "cache").exists()
 
 

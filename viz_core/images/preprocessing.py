@@ -81,7 +81,7 @@ def garment(image: Image.Image, size: tuple[int, int]) -> tuple[Image.Image, tup
     steps = ["grey"]
     colour = as_rgb(image)
     if max(colour.size) > _WORKING_SIDE:  # 40 megapixels of float32 colours would be half a gigabyte
-        colour.thumbnail((_WORKING_SIDE, _WORKING_SIDE), Image.Resampling.BICUBIC, reducing_gap=3.0)
+        colour.thumbnail((_WORKING_SIDE, _WORKING_SIDE), Image.Resampling.BICUBIC, reducing_gap=None)
     array = np.asarray(colour)
     border = _border(array)
     background = int(Image.new("RGB", (1, 1), tuple(map(int, border))).convert("L").getpixel((0, 0)))  # type: ignore[arg-type]
@@ -130,4 +130,4 @@ def _border(array: UInt8[np.ndarray, "height width channels"]) -> Float[np.ndarr
 
 def _resize(image: Image.Image, size: tuple[int, int]) -> Image.Image:
     """Pillow's bicubic filter, which averages over all pixels that become one."""
-    return image if image.size == size else image.resize(size, Image.Resampling.BICUBIC, reducing_gap=3.0)
+    return image if image.size == size else image.resize(size, Image.Resampling.BICUBIC)
