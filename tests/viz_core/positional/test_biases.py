@@ -94,6 +94,7 @@ def test_buckets_are_those_of_transformers(bidirectional: bool, num_buckets: int
     theirs = T5Attention._relative_position_bucket(offsets, bidirectional, num_buckets, max_distance)
     ours = t5_relative_position_bucket(offsets, bidirectional, num_buckets, max_distance)
     assert torch.equal(ours, theirs)
+    assert t5_relative_position_bucket(offsets.int(), bidirectional, num_buckets, max_distance).dtype == torch.int64
     assert ours.min() >= 0
     assert ours.max() < num_buckets
 
