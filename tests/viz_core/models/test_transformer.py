@@ -18,14 +18,14 @@ from viz_core.models import (
 
 
 class Parameters(dict[str, Tensor]):
-    """A state dict in float64, and which of its names were asked for."""
+    """A state dict in float64, and which of its names were used."""
 
     def __init__(self, state: Mapping[str, Tensor]) -> None:
         super().__init__({name: tensor.double() for name, tensor in state.items()})
-        self.asked: set[str] = set()
+        self.used: set[str] = set()
 
     def __getitem__(self, name: str) -> Tensor:
-        self.asked.add(name)
+        self.used.add(name)
         return super().__getitem__(name)
 
 
@@ -105,7 +105,7 @@ def test_whole_model_equals_the_equations(use_bias: bool, lengths: list[int] | N
     torch.testing.assert_close(encoded.double(), reference.encode(source, allowed), atol=2e-5, rtol=0)
     logits = model(source, target, valid_lens)
     torch.testing.assert_close(logits.double(), reference.logits(source, target, allowed), atol=5e-5, rtol=0)
-    assert reference.state.asked == set(model.state_dict()), "the book's classes have these names and no others"
+    assert reference.state.used == set(model.state_dict()), "the book's classes have these names and no others"
 
 
 def test_encoder_accepts_a_length_for_each_query() -> None:
