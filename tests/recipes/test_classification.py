@@ -172,14 +172,11 @@ def test_a_shift_moves_by_no_more_than_its_limit() -> None:
     assert where.min() < 8 < 12 < where.max()
 
 
-def test_a_turn_keeps_the_middle_and_a_zoom_the_level() -> None:
+def test_a_turn_keeps_the_middle_a_zoom_the_level_and_light_leaves_grey_grey() -> None:
     X = torch.rand(20, 1, 9, 9)
     torch.testing.assert_close(view(X, turn=90.0)[..., 4, 4], X[..., 4, 4], atol=1e-5, rtol=0)
     level = torch.full((5, 3, 8, 8), 0.7)
     torch.testing.assert_close(view(level, zoom=0.5, turn=45, shift=0.5), level)
-
-
-def test_light_changes_pictures_apart_and_leaves_grey_grey() -> None:
     X = torch.randn(1, 1, 8, 8).expand(6, 3, -1, -1)
     found = view(X, brightness=0.3)
     torch.testing.assert_close(found[:, 0], found[:, 2], atol=1e-5, rtol=0)

@@ -116,12 +116,9 @@ def test_singular_vectors_stay_and_singular_values_come_near_one(rows: int, colu
     assert values.max() < 1.3
 
 
-def test_a_matrix_without_a_gradient_of_any_size_stays_finite() -> None:
-    assert torch.equal(orthogonalise(torch.zeros(2, 3, 5)), torch.zeros(2, 3, 5))
-
-
 def test_the_first_step_by_hand() -> None:
-    """A 1 x 1 matrix: the sign of the gradient, times the iteration's own value at 1."""
+    """A 1 x 1 matrix: the sign of the gradient, times the iteration's own value at 1; of zeros, zeros."""
+    assert torch.equal(orthogonalise(torch.zeros(2, 3, 5)), torch.zeros(2, 3, 5))
     p = nn.Parameter(torch.tensor([[2.0]]))
     p.grad = torch.tensor([[-7.0]])
     x = -1.0
@@ -177,7 +174,7 @@ def test_bfloat16_states_with_float32_parameters() -> None:
         assert (leaf.grad.double() - gradient).norm() < 0.03 * gradient.norm()
 
 
-def test_a_shared_matrix_gets_both_gradients() -> None:
+def test_a_shared_matrix_gets_both_gradients_and_large_logits_do_not_overflow() -> None:
     """Embedding and output layer are one parameter: autograd adds what each sends back."""
     shared, bias = torch.randn(VOCAB, WIDTH, requires_grad=True), torch.zeros(VOCAB)
     ids, targets = torch.randint(0, VOCAB, (9,)), torch.randint(0, VOCAB, (9,))
@@ -186,11 +183,7 @@ def test_a_shared_matrix_gets_both_gradients() -> None:
     F.cross_entropy(twin[ids] @ twin.T, targets, label_smoothing=0.1, reduction="sum").backward()
     assert shared.grad is not None
     torch.testing.assert_close(shared.grad, twin.grad, atol=1e-4, rtol=1e-4)
-
-
-def test_large_logits_do_not_overflow() -> None:
-    hidden = torch.full((2, 1), 100.0, requires_grad=True)
-    weight = torch.tensor([[10.0], [-10.0]], requires_grad=True)
+    hidden, weight = torch.full((2, 1), 100.0, requires_grad=True), torch.tensor([[10.0], [-10.0]])
     value = smoothed_cross_entropy(hidden, weight, torch.zeros(2), torch.tensor([0, 1]), 0.0)
     assert value.item() == pytest.approx(2000.0)
     value.backward()
