@@ -13,7 +13,7 @@ from serving.requests.shipped import CLASSIFIER, TRANSLATOR, WRITER, classify, w
 from ui.compute.models import evaluate_model
 from ui.compute.slots import run_in_slot
 from ui.text.words import load_words
-from ui.widgets.walk import encode_walk, mount_walk, walk_links
+from ui.widgets.walk import encode_walk, mount_walk, walk_links, walk_words
 from viz_core.lab.walk import walk_translation
 from viz_core.lab.walk_records import Edits, Walk, walk_edits
 
@@ -83,7 +83,7 @@ def draw_walk(inputs: WalkInputs, restore: Callable[[WalkInputs], None]) -> None
             block=block,
             edits=edits,
             before=before if edits or original != inputs else None,
-            words=words.group("view"),
+            words=walk_words(words),
             links=links,
             language=words.language,
             state=opened,

@@ -4,7 +4,8 @@ The component in assets/components/walk gets one forward pass as bytes. The head
 
     key           identifies the pass; blocks that a browser already has stay valid while it is the same
     kind          "writer", "translator" or "picture"
-    stacks        name, tokens, vectors {embedded, positions or null}, small maps of each block
+    stacks        name, tokens, vectors {embedded, positions or null}, small maps of each block, and the head of each
+                  of its attentions that is shown first, with its pattern or null
     block         [stack, number] of the block that follows; blocks are sent one at a time
     input, attentions, neurons, ffn, output
                   of that block; an attention is {site, crosses, heads, key_heads, rows, columns, masked, arrays...}
@@ -31,7 +32,7 @@ from ui.widgets.component import component
 from viz_core.view.components import Sections, frame, unframe
 
 if TYPE_CHECKING:  # it brings torch, which a page with a small walk need not wait for
-    from viz_core.lab.walk_records import Attention, Block, Choice, Edits, Walk
+    from viz_core.lab.walk_records import Attention, Block, Choice, Edits, Stack, Walk
 
 CHAPTERS = {
     "tokens": "vision-transformer",
@@ -60,12 +61,19 @@ def walk_links(words: Words) -> dict[str, tuple[str, str]]:
     return {stage: (f"./{chapter}", titles[chapter]) for stage, chapter in CHAPTERS.items() if stage != "tokens"}
 
 
+def walk_words(words: Words) -> dict[str, str]:
+    """Return what the component says, and the words for patterns of heads, which the attention view has too."""
+    measures = load_words("attention-view", words.language).sections
+    patterns = {name: text for name, text in measures.items() if name.startswith("measure_")}
+    return words.group("view") | patterns
+
+
 def in_language(data: bytes, words: Words, height: int) -> bytes:
     """Return a stored walk with its words in a language, for a small picture of so many pixels."""
     header, start = unframe(data)
     sections = Sections()
     sections.data += data[start:]
-    spoken = {"words": words.group("view"), "links": walk_links(words), "language": words.language}
+    spoken = {"words": walk_words(words), "links": walk_links(words), "language": words.language}
     spoken["small"] = height
     return frame({**header, **spoken}, sections)
 
@@ -110,6 +118,7 @@ def encode_walk(
                 "embedded": _coloured(sections, each.embedded),
                 "positions": None if each.positions is None else _coloured(sections, each.positions),
                 "maps": [[_thumbnails(sections, call) for call in one.attentions] for one in each.blocks],
+                "opening": [[_opening(walk, each, call) for call in one.attentions] for one in each.blocks],
             }
             for each in walk.stacks
         ],
@@ -136,6 +145,13 @@ def encode_walk(
         "small": small,
     }
     return frame(header, sections)
+
+
+def _opening(walk: Walk, stack: Stack, call: Attention) -> tuple[int, str | None]:
+    """Return the head that is shown first, and its pattern."""
+    from viz_core.lab.walk import opening_head
+
+    return opening_head(call, (walk.stacks[0] if call.crosses else stack).tokens)
 
 
 def _outcome(walk: Walk) -> dict[str, Any]:

@@ -12,6 +12,10 @@ from torch import Tensor
 
 from viz_core.hub import HubModel, Sampling, Token
 from viz_core.lab.walk_records import Attention, Block, Edits, Stack, Walk, choice_among, walk_edits
+from viz_core.maps.fingerprints import measure_maps
+from viz_core.maps.head_measure import MapInfo
+from viz_core.maps.patterns import RESTING, clearest_head, pattern_of
+from viz_core.maps.word_maps import separators
 from viz_core.pretrained import ImageClassifier, Translator
 from viz_core.trace import AttentionCall, Trace, head_outputs, intervene, record
 from viz_core.trace.source import Projected
@@ -53,6 +57,20 @@ def _attention(call: AttentionCall, trace: Trace) -> Attention:
         state_of(trace, f"{layer}.{part}"),
         state_of(trace, f"{layer}.residual_{part}"),
     )
+
+
+def opening_head(call: Attention, keys: Sequence[str]) -> tuple[int, str | None]:
+    """Return the head to show first, from 0, and its pattern: the clearest, else the one that rests least.
+
+    Args:
+        keys: the tokens that are attended to.
+    """
+    _, rows, columns = call.weights.shape
+    info = MapInfo(rows, columns, not call.crosses, separators(keys))
+    heads = measure_maps(torch.from_numpy(call.weights), info)
+    resting = [sum(head.get(name, 0.0) for name in RESTING) for head in heads]
+    _, head = clearest_head([heads]) or (0, resting.index(min(resting)))
+    return head, pattern_of(heads[head])
 
 
 def _allowed(source: Projected) -> Bool[Tensor, "batch heads rows columns"]:

@@ -71,13 +71,16 @@ def run_shipped(name: str, text: str, **options: Any) -> HubRun:
 
 
 def initial_state(groups: Sequence[MapGroup], run: HubRun) -> ViewState:
-    """What is open at first: the middle layer, where maps are neither all neighbours nor all resting places; of a
-    speech model the first head that follows the sound."""
+    """What is open at first: the head whose pattern is clearest; of a speech model the first that follows the sound.
+
+    Where no head has a pattern, or maps are too large to be measured for it, the middle layer.
+    """
     group = next((group for group in groups if group.id == "decoder-cross"), groups[-1])
     if run.sound is not None:
         return ViewState(group.id, *run.sound.aligning[0])
-    display = DisplayOptions() if group.image is None else DisplayOptions(mode="picture", scale="linear")
-    return ViewState(group.id, len(group.calls) // 2, 0, display=display)
+    if group.image is not None:
+        return ViewState(group.id, len(group.calls) // 2, 0, display=DisplayOptions(mode="picture", scale="linear"))
+    return ViewState(group.id, *(group.clearest or (len(group.calls) // 2, 0)))
 
 
 def _within_sound(maps: Maps, num_keys: int) -> Maps:

@@ -12,6 +12,7 @@ from jaxtyping import UInt8
 from viz_core.maps.alignments import HeadErrors, Reading
 from viz_core.maps.distance import Patches
 from viz_core.maps.head_measure import MapInfo, Measure
+from viz_core.maps.patterns import clearest_head
 from viz_core.maps.register import MEASURES
 from viz_core.maps.word_maps import separators
 from viz_core.runtime.assets import UNKNOWN, Provenance
@@ -21,6 +22,9 @@ from viz_core.view.requests import LayerPicture, MapSource
 
 THUMBNAIL_SIZES = (64, 48, 32)
 """Thumbnails have at most so many pixels on a side, the largest that fits; a map no larger is its own thumbnail."""
+
+MEASURED_AT_ONCE = 2**20
+"""Weights that are computed to find the head that opens first, at most."""
 
 GRID_BYTES = 384 * 1024
 """All thumbnails of a group fit into so many bytes, unless there are more heads than of the smallest do."""
@@ -173,6 +177,14 @@ class MapGroup:
             for own, errors in zip(picture.fingerprints, self.alignment_errors[layer], strict=True)
         )
         return replace(picture, fingerprints=fingerprints)
+
+    @cached_property
+    def clearest(self) -> tuple[int, int] | None:
+        """Layer and head whose pattern is easiest to name; None where none is, or where more than `MEASURED_AT_ONCE`
+        weights would be computed to find it."""
+        if len(self.heads) * len(self.query_tokens) * len(self.key_tokens) > MEASURED_AT_ONCE:
+            return None
+        return clearest_head([self.picture(layer).fingerprints for layer in range(len(self.calls))])
 
     @property
     def row_error(self) -> float:

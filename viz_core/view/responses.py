@@ -7,13 +7,14 @@ distance.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TypeAlias, get_args
+from typing import Any, TypeAlias, get_args
 
 import numpy as np
 import torch
 from jaxtyping import Float
 
 from viz_core.maps.measures import scaled_rows, total_variation
+from viz_core.maps.patterns import pattern_of
 from viz_core.view.map_group import MapGroup
 from viz_core.view.requests import (
     ChangeRequest,
@@ -141,9 +142,11 @@ def answer(find: Callable[[int, str], MapGroup | None], requests: Iterable[ViewR
 
 
 def _thumbnails(picture: LayerPicture) -> Part:
-    measures = [finite_measures(fingerprint) for fingerprint in picture.fingerprints]
-    most = {"most": picture.most} if picture.most else {}
-    return Part("root", picture.thumbnails.numpy(), {"measures": measures} | most)
+    about: dict[str, Any] = {
+        "measures": [finite_measures(fingerprint) for fingerprint in picture.fingerprints],
+        "patterns": [pattern_of(fingerprint) for fingerprint in picture.fingerprints],
+    }
+    return Part("root", picture.thumbnails.numpy(), about | ({"most": picture.most} if picture.most else {}))
 
 
 def _changes(group: MapGroup, other: MapGroup | None, layer: int) -> Part | None:

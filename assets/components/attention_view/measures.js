@@ -125,6 +125,16 @@ function writeMeasure(/** @type {View} */ view, name, value) {
   return view.words.has(unit) ? view.words.text(unit, { value: number }) : number;
 }
 
+/** The open head with the word for its pattern, if one head is open and has one. */
+export function openName(/** @type {View} */ view) {
+  const { group, heads } = openSource(view);
+  if (heads.length !== 1) return "";
+  const [[layer, head]] = heads;
+  const pattern = pictureOf(view, 0, group, layer, false)?.patterns?.[head];
+  const name = headName(view, { group, layer, head });
+  return pattern ? view.words.text("announcement", { name, text: measureWord(view, "measure", pattern) }) : name;
+}
+
 /** All measures of a head as lines of text, for a title. */
 export function printText(/** @type {View} */ view, layer, head) {
   const print = printOf(view, layer, head);

@@ -38,7 +38,7 @@ interface Base { language: string; words: Record<string, string>; inputs: string
 /** The answer to a request; numbers, and what its kind adds. */
 interface Part {
   kind: "exact" | "root" | "bytes"; shape: number[]; values: Float32Array | Uint8Array; most?: number; canvas?: HTMLCanvasElement;
-  measures?: any; changes?: number[];
+  measures?: any; patterns?: (string | null)[]; changes?: number[];
 }
 interface Answer { header: any; buffer: ArrayBuffer; start: number }
 /** What Python has sent. */

@@ -6,9 +6,9 @@ import { numbersOf, projection } from "./layout.js";
 
 const ZOOMS = ["model", "layer", "stage", "row", "cell"];
 
-export function writePlace({ step, head, row, cell, zoom }) {
+export function writePlace({ step, chosenHead, row, cell, zoom }) {
   const { stage, stack, block, attention, round } = step;
-  return [[stage, stack, block, attention, round].join("."), head, row, cell ? cell.column : "", zoom].join("~");
+  return [[stage, stack, block, attention, round].join("."), chosenHead ?? "", row, cell ? cell.column : "", zoom].join("~");
 }
 
 /** The place that a text describes; what is malformed is left out. */
@@ -20,7 +20,7 @@ export function readPlace(text) {
   if (!stage || numbers.length !== 4) return null;
   return {
     step: { stage, stack, block, attention, round },
-    head: number(head) ?? 0,
+    head: number(head) ?? undefined,
     row: number(row),
     column: number(column),
     zoom: ZOOMS.includes(zoom) ? zoom : "stage",

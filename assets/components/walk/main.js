@@ -6,7 +6,7 @@ import { partsOf, stopWatching, viewComponent, watchWidth } from "../shared/moun
 import { drawWorld } from "./draw.js";
 import { listen, listenToStage, readPlace, readWalk, writePlace } from "./input.js";
 import { around, between, boxesOf, cellOf, ease, fit, layOut, numbersOf } from "./layout.js";
-import { duration, findStep, showWords, stepsOf } from "./say.js";
+import { duration, findStep, openingOf, showWords, stepsOf } from "./say.js";
 
 const MOVE = 700; // ms of a camera's move
 const SAVE_AFTER = 400; // ms without a change, after which the place goes to the URL
@@ -71,7 +71,7 @@ function receive(view, bytes) {
   if (!same) {
     view.steps = stepsOf(walk);
     view.index = findStep(view.steps, place?.step ?? known ?? view.steps[0]);
-    view.head = Math.min(place?.head ?? view.head, walk.attentions[0].heads - 1);
+    view.chosenHead ??= place?.head; // unless the reader chose one, each attention opens on its own
     view.row = Math.min(place?.row ?? (first ? firstRow(walk) : view.row), walk.stacks[walk.block[0]].tokens.length - 1);
     view.cell = place?.column === null || !place ? (first ? null : view.cell) : { row: view.row, column: place.column };
     view.zoom = place?.zoom ?? view.zoom;
@@ -99,6 +99,7 @@ function receive(view, bytes) {
 function settle(view) {
   view.step = view.steps[view.index];
   const { stack, block, attention } = view.step;
+  view.head = Math.min(view.chosenHead ?? openingOf(view)[0], view.walk.attentions[0].heads - 1);
   const wanted = `${stack}.${block}`;
   const has = view.blocks.get(wanted);
   if (has) view.walk = has;
@@ -175,7 +176,7 @@ function select(view, row, column) {
 
 function setHead(view, head) {
   const { heads } = view.walk.attentions[0];
-  view.head = (head + heads) % heads;
+  view.chosenHead = (head + heads) % heads;
   changed(view);
 }
 

@@ -153,6 +153,9 @@ function chipsOf(steps, { stack, block, attention }) {
   return steps.map((step, i) => [step, i]).filter(([step]) => of(step));
 }
 
+/** The head that this step's attention opens on, and its pattern or null. */
+export const openingOf = ({ walk, step: { stack, block, attention } }) => walk.stacks[stack].opening[block][attention] ?? [0, null];
+
 /** Everything around the picture. */
 export function showWords(view) {
   const { parts, step, steps, index, words, walk } = view;
@@ -162,7 +165,9 @@ export function showWords(view) {
   const blocks = walk.stacks[step.stack].maps.length;
   parts.layer.textContent = view.say("layer-of", { stack: words[walk.stacks[step.stack].name] ?? "", layer: step.block + 1, layers: blocks });
   const heads = walk.attentions[Math.min(step.attention, walk.attentions.length - 1)].heads;
-  parts.head.textContent = view.say("head-of", { head: view.head + 1, heads });
+  const [opening, pattern] = openingOf(view);
+  const named = pattern && opening === view.head ? ` · ${words[`measure_${pattern}`]}` : "";
+  parts.head.textContent = view.say("head-of", { head: view.head + 1, heads }) + named;
   parts.zoom.textContent = words[`zoom-${view.zoom}`];
   Object.assign(parts.time, { max: steps.length - 1, value: index });
   parts.time.setAttribute("aria-valuetext", words[`stage-${step.stage}`]);

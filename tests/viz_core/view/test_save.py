@@ -159,7 +159,7 @@ def test_the_address_holds_text_beam_heads_pins_and_look(tmp_path: Path) -> None
 
 def test_texts_and_sample_pictures_are_shown_anew(tmp_path: Path) -> None:
     written = load_hub("writer-en", device="cpu", offline=True).run("Tom is", max_new_tokens=5)
-    assert address(written.view(), tmp_path) == "en/view-writer.html#text=Tom+is&new=5&head=decoder-self.2.0"
+    assert address(written.view(), tmp_path) == "en/view-writer.html#text=Tom+is&new=5&head=decoder-self.2.2"
     seen = load("vit-cifar10", device="cpu").classify(drawn_picture("cat"))
     expected = "en/view-vision-transformer.html#model=vit-cifar10&sample=cat&head=encoder-self.4.0"
     assert address(view(seen), tmp_path) == expected
