@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from importlib import import_module
 
 from PIL import Image
 
 from pages.home.gallery import PICTURES
-from ui.blocks.small_walk import FILES
+from ui.blocks.linked_sentences import RECORDED, compute
+from ui.blocks.small_walk import FILE
 from ui.blocks.walk import WalkInputs
 from ui.chapter.contents import all_chapters, folder
-from ui.text.words import load_words
+from ui.text.words import ENGLISH
 from ui.widgets.walk import encode_walk
 from viz_core.pretrained.samples import sentence
 
@@ -21,15 +23,14 @@ def chapter_picture(name: str) -> Image.Image:
     return picture
 
 
-def small_walk(kind: str) -> bytes:
-    """Return a model's walk through the first block of its last stack, without words."""
-    text = load_words("walk", "en")("start.writer") if kind == "writer" else sentence("calm")
-    walk = WalkInputs(kind, text).walk()
+def small_walk() -> bytes:
+    """Return the translator's walk through the first block of its decoder, without words."""
+    walk = WalkInputs("translator", sentence("calm")).walk()
     words: dict[str, str] = {}
     return encode_walk(
         walk,
-        key=kind,
-        kind=kind,
+        key="translator",
+        kind="translator",
         block=(len(walk.stacks) - 1, 0),
         edits=(),
         before=None,
@@ -42,7 +43,7 @@ def small_walk(kind: str) -> bytes:
 
 if __name__ == "__main__":
     PICTURES.mkdir(exist_ok=True)
-    for kind, file in FILES.items():
-        file.write_bytes(small_walk(kind))
+    RECORDED.write_text(json.dumps(compute(sentence("cat"), ENGLISH), ensure_ascii=False) + "\n", encoding="utf-8")
+    FILE.write_bytes(small_walk())
     for name in all_chapters()[1:]:
         chapter_picture(name).save(PICTURES / f"{name}.png", optimize=True)

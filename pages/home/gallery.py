@@ -8,9 +8,7 @@ import streamlit as st
 
 from ui.chapter.contents import all_chapters, page
 from ui.chapter.frame import Frame
-from ui.text.model_card import model_licence, model_title
 from ui.widgets.component import component
-from viz_core.pretrained import available
 from viz_core.runtime.assets import ASSETS, reading
 
 PICTURES = ASSETS / "gallery"
@@ -40,19 +38,3 @@ def chapter_card(home: Frame, name: str) -> None:
             link, label=home.words("numbered", number=number, title=link.title), icon=":material/arrow_forward:"
         )
         st.caption(home.words(f"teaser.{name}"))
-
-
-def model_list(home: Frame) -> None:
-    """The shipped models with their scores, and where they run."""
-    cards = available()
-    if not cards:
-        st.info(home.words("no-models"), icon=":material/inventory_2:")
-    for card in cards:
-        # Every score, under the name by which the words of its task ask for it.
-        scores = {name.removeprefix("bleu_").removesuffix("_4"): f"{score:.1f}" for name, score in card.scores.items()}
-        parameters = f"{card.config['parameters']:,}"
-        words = "picture-model" if card.task == "classification" else "model"
-        st.markdown(
-            home.words(words, title=model_title(card), parameters=parameters, licence=model_licence(card), **scores)
-        )
-    home.device()

@@ -1,26 +1,40 @@
-"""The gallery: every chapter with a picture, the shipped models, and their device."""
+"""A sentence to point at, the way in, and the gallery: every chapter with a picture."""
+
+from typing import Any
 
 import streamlit as st
 
-from pages.home.gallery import chapter_card, mark_visited, model_list
-from ui.blocks.small_walk import small_walk, walk_link
+from pages.home.gallery import chapter_card, mark_visited
+from ui.blocks.linked_sentences import compute, draw_sentences, recorded
 from ui.chapter.contents import SECTIONS, chapters
 from ui.chapter.frame import Frame
-from ui.chapter.tour import tour_card
+from ui.chapter.tour import tour_link
+from ui.widgets.controls import Controls
+
+
+def linked(text: str) -> dict[str, Any]:
+    """Return what lights up of a sentence: the stored one's at once, another's when the model has read it."""
+    stored = recorded()
+    if text == stored["text"]:
+        return stored
+    from ui.blocks.translation import or_explain  # it brings torch, which a newcomer need not wait for
+
+    return or_explain(home, lambda: compute(text, home.words.language)) or stored
+
 
 home = Frame("home")
 home.question()
-home.text("intro")
+place = st.container(key="live-sentence")  # the sentence is typed below what it gives
+with st.container(key="own-sentence"):
+    text = Controls(home.words).text("text", recorded()["text"], max_chars=200)
+with place:
+    draw_sentences(home.words, linked(text))
 with st.container(horizontal=True, key="begin"):
+    tour_link()
     home.next()
-    tour_card()
-small_walk("writer", home.words.language)
-walk_link(home.words.language)
 mark_visited(home)
 for section in SECTIONS:
     st.header(home.common(f"section.{section}"), anchor=section)
     with st.container(horizontal=True, key=f"gallery-{section}"):
         for name in chapters(section):
             chapter_card(home, name)
-home.heading("models")
-model_list(home)

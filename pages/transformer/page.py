@@ -122,7 +122,7 @@ with st.container(horizontal=True, key="overview"):
     with st.container():
         chapter.definition()
         walk_link(current_language())
-    small_walk("translator", current_language(), height=120)
+    small_walk(current_language(), height=120)
 with chapter.card("main"):
     request = translation_inputs(chapter, MODEL)
     with st.container(horizontal=True, vertical_alignment="bottom"):

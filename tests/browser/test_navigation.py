@@ -143,7 +143,7 @@ def test_a_link_keeps_its_parameters_although_the_page_before_writes_its_own_lat
     page.wait_for_function(_LISTENS)
     expect_rest(page)
     clicked.append(True)
-    page.locator(".st-key-tour-card").get_by_role("link").click()
+    page.locator(".st-key-tour-link").get_by_role("link").click()
     page.wait_for_url(re.compile("/queries-keys-values[?].*tour=1"))
     expect(page.get_by_role("heading", level=1, name=load_words("queries-keys-values").title)).to_be_visible()
     expect_rest(page)

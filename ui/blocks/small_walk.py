@@ -1,4 +1,4 @@
-"""The small walks of pages, stored by `python -m pages.home.draw`: a fresh server needs no torch for them."""
+"""The small walk of the Transformer, stored by `python -m pages.home.draw`: a fresh server needs no torch for it."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from ui.text.words import load_words
 from ui.widgets.walk import in_language, mount_walk
 from viz_core.runtime.assets import ASSETS, reading
 
-FILES = {kind: ASSETS / "gallery" / f"walk-{kind}.bin" for kind in ("writer", "translator")}
-"""Where the walk of each model is stored."""
+FILE = ASSETS / "gallery" / "walk-translator.bin"
+"""Where the translator's walk is stored."""
 
 
-def small_walk(kind: str, language: str, height: int = 260) -> None:
-    """Draw a walk that plays by itself, without controls.
+def small_walk(language: str, height: int) -> None:
+    """Draw the translator's walk, which plays by itself, without controls.
 
     Args:
         height: of the picture, in pixels.
     """
-    with reading(FILES[kind]):
-        data = FILES[kind].read_bytes()
-    mount_walk(key=f"walk-{kind}", data=in_language(data, load_words("walk", language), height))
+    with reading(FILE):
+        data = FILE.read_bytes()
+    mount_walk(key="walk-translator", data=in_language(data, load_words("walk", language), height))
 
 
 def walk_link(language: str) -> None:

@@ -14,6 +14,7 @@ from PIL import Image
 from serving.requests.shipped import TranslationRequest
 from ui.blocks.over_picture import weights_image
 from ui.chapter.chapter import Chapter
+from ui.chapter.frame import Frame
 from ui.compute.models import run, sentence_request, translation_maps
 from ui.text.markdown import escape
 from ui.text.translations import explain
@@ -35,7 +36,7 @@ def sentence_input(chapter: Chapter) -> str:
     return shared_text_input(chapter.controls, "text", sentence("cat"), chapter.words("placeholder"))
 
 
-def or_explain(chapter: Chapter, run: Callable[[], Result]) -> Result | None:
+def or_explain(chapter: Chapter | Frame, run: Callable[[], Result]) -> Result | None:
     """Return what a shipped model returns, or None after a message that says why it cannot."""
     try:
         return run()

@@ -120,9 +120,10 @@ def report_unknown_step(chapter: str) -> None:
     del st.query_params[_PARAMETER]
 
 
-def tour_card() -> None:
-    """Draw the invitation to the tour, with the link to its first step."""
+def tour_link() -> None:
+    """Draw the link to the tour's first step."""
     words, first = load_words("tour"), steps()[0]
-    with st.container(border=True, key="tour-card"):
-        st.markdown(words("invitation", count=len(steps())))
-        st.page_link(page(first.chapter), label=words("begin"), icon=":material/tour:", query_params=first.address)
+    with st.container(key="tour-link"):
+        label, about = words("begin"), words("invitation", count=len(steps()))
+        link = page(first.chapter)
+        st.page_link(link, label=label, icon=":material/tour:", query_params=first.address, help=about)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ui.text.words import load_words
-from viz_core.trace import AttentionCall, HeadsOff
-from viz_core.view.map_group import MapGroup
+
+if TYPE_CHECKING:  # it brings torch, which home need not wait for
+    from viz_core.trace import AttentionCall, HeadsOff
+    from viz_core.view.map_group import MapGroup
 
 
 def layer_name(site: str) -> str:
@@ -38,6 +41,13 @@ def head_title(name: str, with_kind: bool = True) -> str:
 def head_place(layer: object, head: object) -> str:
     """Return "layer 2, head 3"; a placeholder of plotly's may stand for a number."""
     return load_words("common")("head-named", layer=layer, head=head)
+
+
+def pattern_word(pattern: str, language: str) -> str:
+    """Return the word for a pattern of heads (`viz_core.maps.patterns`): "previous token"."""
+    words = load_words("attention-view", language)
+    own = f"pattern_{pattern}"
+    return words(own if words.has(own) else f"measure_{pattern}")
 
 
 def layer_place(layer: object) -> str:

@@ -63,9 +63,10 @@ def walk_links(words: Words) -> dict[str, tuple[str, str]]:
 
 def walk_words(words: Words) -> dict[str, str]:
     """Return what the component says, and the words for patterns of heads, which the attention view has too."""
-    measures = load_words("attention-view", words.language).sections
-    patterns = {name: text for name, text in measures.items() if name.startswith("measure_")}
-    return words.group("view") | patterns
+    others = load_words("attention-view", words.language).sections
+    return words.group("view") | {
+        name: other for name, other in others.items() if name.startswith(("measure_", "pattern_"))
+    }
 
 
 def in_language(data: bytes, words: Words, height: int) -> bytes:

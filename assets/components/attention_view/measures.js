@@ -132,7 +132,7 @@ export function openName(/** @type {View} */ view) {
   const [[layer, head]] = heads;
   const pattern = pictureOf(view, 0, group, layer, false)?.patterns?.[head];
   const name = headName(view, { group, layer, head });
-  return pattern ? view.words.text("announcement", { name, text: measureWord(view, "measure", pattern) }) : name;
+  return pattern ? view.words.text("announcement", { name, text: measureWord(view, view.words.has(`pattern_${pattern}`) ? "pattern" : "measure", pattern) }) : name;
 }
 
 /** All measures of a head as lines of text, for a title. */

@@ -166,7 +166,7 @@ export function showWords(view) {
   parts.layer.textContent = view.say("layer-of", { stack: words[walk.stacks[step.stack].name] ?? "", layer: step.block + 1, layers: blocks });
   const heads = walk.attentions[Math.min(step.attention, walk.attentions.length - 1)].heads;
   const [opening, pattern] = openingOf(view);
-  const named = pattern && opening === view.head ? ` · ${words[`measure_${pattern}`]}` : "";
+  const named = pattern && opening === view.head ? ` · ${words[`pattern_${pattern}`] ?? words[`measure_${pattern}`]}` : "";
   parts.head.textContent = view.say("head-of", { head: view.head + 1, heads }) + named;
   parts.zoom.textContent = words[`zoom-${view.zoom}`];
   Object.assign(parts.time, { max: steps.length - 1, value: index });
