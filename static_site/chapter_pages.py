@@ -142,6 +142,12 @@ _EDIT = ("view.hide-key", "view.show-key")
 """Words for what the graphs cannot do; without them the component does not offer it."""
 
 
+def pattern_words(words: Words) -> dict[str, str]:
+    """What a head's pattern is called, as in the attention view."""
+    _, sections = read_words("attention-view", words.language)
+    return {name: text for name, text in sections.items() if name.startswith(("measure_", "pattern_"))}
+
+
 def walk_page(words: Words, translator: dict[str, Any], app: str) -> str:
     """The page of the walk.
 
@@ -151,7 +157,7 @@ def walk_page(words: Words, translator: dict[str, Any], app: str) -> str:
     _, sections = read_words(NAME, words.language)
     view = {name: text for name, text in sections.items() if name.startswith("view.") and name not in _EDIT}
     data = common_data(words, PROBLEMS) | {
-        "walkWords": {name.removeprefix("view."): text for name, text in view.items()},
+        "walkWords": {name.removeprefix("view."): text for name, text in view.items()} | pattern_words(words),
         "links": {stage: [f"{name}.html", words.title(name)] for stage, name in LINKS.items()},
         "example": words.of("translation", EXAMPLE),
         **{name: translator[name] for name in ("files", "sizes", "heads")},

@@ -86,6 +86,29 @@ export function measureMap(register, weights, info) {
   return Object.fromEntries(values.filter(([, value]) => (value ?? null) !== null));
 }
 
+/** Places of tokens that match the pattern of those that separate or end. */
+export function separatorsOf(pattern, tokens) {
+  const whole = new RegExp(`^(?:${pattern})$`);
+  return tokens.flatMap((token, i) => (whole.test(token) ? [i] : []));
+}
+
+/** The measure that names what a head attends to (viz_core/maps/patterns.py), or null. */
+export function patternOf(register, { clear }, measures) {
+  const named = register.filter(({ name, target, unit }) => (target || unit === "accuracy") && measures[name] >= clear);
+  return named.reduce((best, { name }) => (best && measures[best] >= measures[name] ? best : name), null);
+}
+
+/** The head that a walk shows first, and its pattern or null (`opening_head` of viz_core/lab/walk.py). */
+export function openingHead(register, patterns, maps, info) {
+  const measured = maps.map((map) => measureMap(register, map, info));
+  const rests = (measures) => patterns.resting.reduce((sum, name) => sum + (measures[name] ?? 0), 0);
+  const named = measured.map((measures) => patternOf(register, patterns, measures));
+  const clear = (head) => (named[head] && !patterns.resting.includes(named[head]) ? measured[head][named[head]] : 0);
+  const better = (a, b) => (clear(a) || clear(b) ? clear(b) > clear(a) : rests(measured[b]) < rests(measured[a]));
+  const head = maps.reduce((best, _, each) => (better(best, each) ? each : best), 0);
+  return [head, named[head]];
+}
+
 /** Mean distance from a patch to the patches it attends to, in patches (Dosovitskiy 2021, figure 7). */
 function meanDistance(weights, columns, { grid: [height, width], special }) {
   let [total, attending] = [0, 0];

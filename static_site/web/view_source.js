@@ -1,6 +1,6 @@
 // What the attention view shows and asks for, answered in the browser: the messages of docs/attention-view.md.
 
-import { attentionWeights, measureMap, measuresOf, pooled } from "./attention.js";
+import { attentionWeights, measureMap, measuresOf, patternOf, pooled, separatorsOf } from "./attention.js";
 import { combineMaps, mergeWords } from "./components/attention_view/cells.js";
 import show from "./components/attention_view/main.js";
 import { frame, makeSections } from "./files.js";
@@ -9,7 +9,7 @@ const VERSION = 3;
 const MAX_TOKENS = 512; // on a side of a map that is sent whole
 const THUMBNAIL = 64;
 const MAX_PINS = 64;
-const SEPARATOR = new RegExp(`^(?:${JSON.parse(document.getElementById("data").textContent).separators})$`);
+const DATA = JSON.parse(document.getElementById("data").textContent);
 
 /**
  * A kind of maps, as `MapGroup` is in Python: computed layer by layer when someone looks, with what the view's header says of it.
@@ -18,8 +18,7 @@ const SEPARATOR = new RegExp(`^(?:${JSON.parse(document.getElementById("data").t
  */
 export function makeGroup({ id, label, queries, keys, onItself, calls, alignmentErrors = null, image = null, provenance }) {
   const [rows, columns] = [queries, keys].map(({ tokens }) => tokens.length);
-  const separators = keys.tokens.flatMap((token, i) => (SEPARATOR.test(token) ? [i] : []));
-  const info = { rows, columns, onItself, separators, image };
+  const info = { rows, columns, onItself, separators: separatorsOf(DATA.separators, keys.tokens), image };
   const computed = calls.map(() => null);
   const weights = (layer) => (computed[layer] ??= attentionWeights(calls[layer]));
   const mapOf = (layer, head) => weights(layer).subarray(head * rows * columns, (head + 1) * rows * columns);
@@ -70,7 +69,7 @@ function thumbnails({ info, alignmentErrors }, maps, { layer, measures: register
     const [written, read] = alignmentErrors?.map((side) => 1 - side[layer][head]) ?? [];
     return { ...measureMap(register, map, info), ...(alignmentErrors ? { written, read } : {}) };
   });
-  return { kind: "root", shape: [maps.length, made[0].height, made[0].width], values: Uint8Array.from(bytes), measures };
+  return { kind: "root", shape: [maps.length, made[0].height, made[0].width], values: Uint8Array.from(bytes), measures, patterns: measures.map((each) => patternOf(register, DATA.patterns, each)) };
 }
 
 /** Heads combined, of tokens or of the words they are pieces of: the map, or its measures. */

@@ -28,7 +28,7 @@ function headOf([, site, head]) {
 
 function send(block) {
   const { key, walk, before, off, at } = now;
-  const bytes = encodeWalk(walk, { key: String(key), block, edits: off.map(editOf), before, words: data.walkWords, links: data.links, language, state: at });
+  const bytes = encodeWalk(walk, { key: String(key), block, edits: off.map(editOf), before, words: data.walkWords, links: data.links, language, state: at, about: data });
   showWalk({ data: bytes, parentElement, setStateValue, setTriggerValue });
 }
 

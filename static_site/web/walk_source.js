@@ -1,6 +1,6 @@
 // One pass of the translator as the app's walk shows it: the numbers of viz_core/lab/walk.py, framed as in ui/widgets/walk.py.
 
-import { attentionWeights } from "./attention.js";
+import { attentionWeights, openingHead, separatorsOf } from "./attention.js";
 import { frame, makeSections } from "./files.js";
 import { sinusoids } from "./formulas.js";
 
@@ -100,9 +100,9 @@ const outcomeOf = ({ stacks, choices, given }) => ({
 /**
  * A walk with one of its blocks in full, as bytes for the component.
  *
- * @param about {key, block: [stack, number], edits, before: the walk without edits or null, words, links, language, state}
+ * @param about {key, block: [stack, number], edits, before: the walk without edits or null, words, links, language, state, about: the page's measures, patterns and separators}
  */
-export function encodeWalk(walk, { key, block, edits, before, words, links, language, state }) {
+export function encodeWalk(walk, { key, block, edits, before, words, links, language, state, about }) {
   const sections = makeSections();
   const array = (values, shape, type) => ({ offset: sections.add(values), shape, type });
   const numbers = ({ shape, values }) => array(Float32Array.from(values), shape, "f4");
@@ -121,11 +121,16 @@ export function encodeWalk(walk, { key, block, edits, before, words, links, lang
     }
     return array(made, [heads, height, width], "u1");
   };
+  const opening = ({ weights: { shape: [, rows, columns], values }, heads, crosses }, keys) => {
+    const maps = Array.from({ length: heads }, (_, head) => values.subarray(head * rows * columns, (head + 1) * rows * columns));
+    return openingHead(about.measures, about.patterns, maps, { rows, columns, onItself: !crosses, separators: separatorsOf(about.separators, keys), image: null });
+  };
   const opened = walk.stacks[block[0]].blocks[block[1]];
   const header = {
     key, kind: "translator", block, edits, state, language, words, links, given: walk.given, picture: null, small: 0,
     stacks: walk.stacks.map(({ name, tokens, embedded, positions, blocks }) => ({
       name, tokens, embedded: coloured(embedded), positions: coloured(positions), maps: blocks.map(({ attentions }) => attentions.map(thumbnail)),
+      opening: blocks.map(({ attentions }) => attentions.map((call) => opening(call, call.crosses ? walk.stacks[0].tokens : tokens))),
     })),
     input: coloured(opened.input), neurons: coloured(opened.neurons), ffn: coloured(opened.ffn), output: coloured(opened.output),
     attentions: opened.attentions.map(({ allowed, queries, keys, values, scores, weights, outputs, joined, added, state: after, ...call }) => ({

@@ -158,7 +158,8 @@ CALLS = ("queries", "keys", "values", "scores", "weights", "outputs", "joined", 
 
 OF_WALK = packing("""async ([text, heads, edits, blocks]) => {
   const { encodeWalk, walkOf } = await import(new URL("../walk_source.js", location));
-  const { sizes } = JSON.parse(document.getElementById("data").textContent);
+  const page = JSON.parse(document.getElementById("data").textContent);
+  const { sizes } = page;
   const { translate, nameOf } = atlas.translator;
   const walkWith = async (off) => walkOf(await translate(text, { off }), sizes, nameOf);
   const base64 = ({ buffer, byteOffset, byteLength }) => {
@@ -171,7 +172,7 @@ OF_WALK = packing("""async ([text, heads, edits, blocks]) => {
     .map(([name, { values }]) => [name, pack(values)]));
   const walk = await walkWith(heads);
   const before = heads.length ? await walkWith([]) : null;
-  const about = { key: "k", edits, before, words: {}, links: {}, language: "en", state: "" };
+  const about = { key: "k", edits, before, words: {}, links: {}, language: "en", state: "", about: page };
   const numbers = walk.stacks.map(({ blocks }) => blocks.map(({ attentions, ...states }) => ({
     ...packed(states), attentions: attentions.map(packed),
   })));

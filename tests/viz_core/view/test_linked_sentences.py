@@ -10,7 +10,8 @@ from viz_core.view.shipped import open_translation
 
 
 def test_weights_between_words_follow_from_those_between_pieces() -> None:
-    translation = load("transformer-en-fr", device="cpu").translate("Photographers photographed the unbelievable sunset.")
+    model = load("transformer-en-fr", device="cpu")
+    translation = model.translate("Photographers photographed the unbelievable sunset.")
     groups, opened = open_translation(translation, "en")
     found = linked_sentences(groups)
     source, target = found["lines"]
