@@ -45,9 +45,9 @@ def build_site(folder: Path, cache: Path, app: str = "") -> SiteFiles:
             if part is translator:
                 files.add(f"{language}/walk.html", walk_page(words, data, app))
                 cards.append(Card("walk", words.title("walk"), words.of("walk", "question"), size_of(own)))
-        files.add(f"{language}/sinusoidal-encoding.html", sinusoids_page(words, app))
-        files.add(f"{language}/relative-projection.html", projection_page(words, app))
-        cards += [Card.of_chapter(words, name) for name in ("sinusoidal-encoding", "relative-projection")]
+        for name, chapter in (("sinusoidal-encoding", sinusoids_page), ("relative-projection", projection_page)):
+            files.add(f"{language}/{name}.html", chapter(words, app))
+            cards.append(Card(name, words.title(name), words.of("home", f"teaser.{name}")))
         files.add(f"{language}/index.html", index_page(words, cards))
     files.add("index.html", root_page())
     if folder.is_dir():

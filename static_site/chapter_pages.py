@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from static_site.model_pages import common_data, example_buttons, input_part, markup_of, text_area
+from static_site.model_pages import CLAIM_WORDS, common_data, example_buttons, input_part, markup_of, text_area
 from static_site.pages import Words, html_of, read_words, script_words, whole_page
 from static_site.translator import PRESETS, PROBLEMS
 
@@ -35,13 +35,15 @@ def sinusoids_page(words: Words, app: str) -> str:
     figure_words = ("position", "dimension", "value", "column")
     filled = script_words(
         words,
+        *CLAIM_WORDS,
         *((name, each) for each in ("alt.table", "alt.curves", "look.curves")),
         *((name, f"claim.{each}") for each in claims),
         *((name, f"figure.{each}") for each in figure_words),
         ("attention-view", "row"),
     )
-    data = {"cells": {"table": words.of(name, "cell.table")}, "heatmap": heatmap_words(words)}
-    return chapter_page(words, name, controls, figures, data | {"words": filled | claim_words(words)}, app)
+    heatmap = {each: words.of("common", f"heatmap.{each}") for each in ("about", "whole", "hint")}
+    data = {"cells": {"table": words.of(name, "cell.table")}, "heatmap": heatmap, "words": filled}
+    return chapter_page(words, name, controls, figures, data, app)
 
 
 def projection_page(words: Words, app: str) -> str:
@@ -58,11 +60,11 @@ def projection_page(words: Words, app: str) -> str:
         + range_control(words, name, "pair", 0, WIDTH // 2 - 1, 3)
     )
     filled = script_words(
-        words, (name, "alt.rotation"), *((name, f"figure.{each}") for each in ("turn", "sine", "cosine"))
+        words, *CLAIM_WORDS, (name, "alt.rotation"), *((name, f"figure.{each}") for each in ("turn", "sine", "cosine"))
     )
     claims = ("moves", "constant", *(f"proof-{line}" for line in _PROOF))
     marked = {f"claim.{each}": inline_html(words.of(name, f"claim.{each}")) for each in claims}
-    data = {"width": WIDTH, "base": BASE, "words": filled | marked | claim_words(words)}
+    data = {"width": WIDTH, "base": BASE, "words": filled | marked}
     return chapter_page(words, name, controls, figures, data, app)
 
 
@@ -103,19 +105,9 @@ def claim_list(words: Words, names: Sequence[str]) -> str:
     return f'<div data-part="claims"><h2>{words.of("common", "claims")}</h2><p class="claims">{places}</p></div>'
 
 
-def claim_words(words: Words) -> dict[str, str]:
-    """Words of a badge."""
-    return script_words(words, *(("common", name) for name in ("holds", "fails", "badge.off-by", "measured.off-by")))
-
-
 def note(text: str) -> str:
     """A line under a figure."""
     return f'<div class="note">{html_of(text)}</div>'
-
-
-def heatmap_words(words: Words) -> dict[str, str]:
-    """Words of the app's heatmap that all maps share."""
-    return {name: words.of("common", f"heatmap.{name}") for name in ("about", "whole", "hint")}
 
 
 def inline_html(text: str) -> str:

@@ -76,11 +76,7 @@ PROBLEMS = {
     "too-large": "This picture has {width:,} x {height:,} pixels: more than the {most:g} megapixels that can be "
     "opened. Make it smaller and try again.",
 }
-RESULT = """<p class="note" data-part="whole-caption" hidden></p>
-<p class="translation whole" data-part="whole" hidden></p>
-<p class="note" data-part="caption" hidden></p>
-<p class="translation" data-part="result">&nbsp;</p>
-<div class="bars" data-part="bars"></div>"""
+RESULT = '<p class="translation" data-part="result">&nbsp;</p><div class="bars" data-part="bars"></div>'
 _DRAWING = ("paper", "size", "shade", "dark", "middle", "light", "rub", "undo", "clear", "hint", "down", "up")
 
 

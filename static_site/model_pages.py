@@ -16,6 +16,9 @@ from viz_core.maps.word_maps import SEPARATORS
 from viz_core.view.components import WORD_NAMES, read_component, view_words
 from viz_core.view.state import ALLOWED, DisplayOptions
 
+CLAIM_WORDS = tuple(("common", name) for name in ("holds", "fails", "badge.off-by", "measured.off-by"))
+"""Words of a badge, as `script_words` takes them."""
+
 _SITE = ("loading", "preparing", "ready", "ready-unkept", "failed", "unsupported", "timing")
 
 
@@ -30,6 +33,7 @@ class ModelPage:
         look: what to look for in the maps.
         claims: names of the badges.
         definition: HTML, of the chapter unless given.
+        lang: attribute of the result's language.
     """
 
     name: str
@@ -41,6 +45,7 @@ class ModelPage:
     look: str
     claims: Sequence[str]
     definition: str = ""
+    lang: str = ""
 
 
 def add_model(
@@ -75,7 +80,7 @@ def common_data(
         words,
         *(("site", name) for name in _SITE),
         *(("transformer", name) for name in ("claim.rows", "claim.cache", "off-with", "off-without")),
-        *(("common", name) for name in ("holds", "fails", "badge.off-by", "measured.off-by")),
+        *CLAIM_WORDS,
         *(("attention-view", name) for name in ("head_name", "announcement", "row")),
         *names,
     )
@@ -105,7 +110,9 @@ def model_page(words: Words, page: ModelPage, data: Mapping[str, Any], app: str,
     """
     all_on = f'<button type="button" data-part="all-on" hidden>{words.of("site", "all-on")}</button>'
     result = (
-        f'<section class="result" aria-live="polite">{page.result}'
+        '<section class="result" aria-live="polite"><p class="note" data-part="whole-caption" hidden></p>'
+        f'<p{page.lang} class="translation whole" data-part="whole" hidden></p>'
+        f'<p class="note" data-part="caption" hidden></p>{page.result}'
         f'<p class="note"><span data-part="measured"></span> {all_on}</p></section>'
     )
     places = "".join(f'<span data-part="claim-{name}"></span>' for name in page.claims)

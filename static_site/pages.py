@@ -106,11 +106,6 @@ class Card:
     teaser: str
     size: int = 0
 
-    @classmethod
-    def of_chapter(cls, words: Words, name: str) -> Card:
-        """The card of a page with the name, the title and the teaser of a chapter of the app."""
-        return cls(name, words.title(name), words.of("home", f"teaser.{name}"))
-
 
 def index_page(words: Words, cards: Sequence[Card]) -> str:
     """The table of contents: each page with the size of what it loads."""

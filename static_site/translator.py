@@ -25,10 +25,7 @@ PROBLEMS = {
     "unknown": "The model knows no word or sign in this text. It was trained on English in Latin letters.",
     "too-many": "This text has {count:,} tokens; the model takes at most {most:,}. Shorten it.",
 }
-RESULT = """<p class="note" data-part="whole-caption" hidden></p>
-<p lang="fr" class="translation whole" data-part="whole" hidden></p>
-<p class="note" data-part="caption" hidden></p>
-<p lang="fr" class="translation" data-part="result">&nbsp;</p>"""
+RESULT = '<p lang="fr" class="translation" data-part="result">&nbsp;</p>'
 
 
 def load_model() -> Translator:
@@ -61,6 +58,7 @@ def page(words: Words) -> ModelPage:
         RESULT,
         words.of("transformer", "look.maps"),
         ("rows", "cache"),
+        lang=' lang="fr"',
     )
 
 

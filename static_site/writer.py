@@ -97,10 +97,7 @@ PROBLEMS = {
 NUMBERS = {"new": (0, 100, 1, 12), "temperature": (0, 2, 0.05, 0), "topk": (0, 200, 1, 0), "seed": (0, 9999, 1, 0)}
 """The controls with a number, as in the model lab: least, most, step and first value."""
 
-RESULT = """<p class="note" data-part="whole-caption" hidden></p>
-<p lang="en" class="translation whole" data-part="whole" hidden></p>
-<p class="note" data-part="caption" hidden></p>
-<p lang="en" class="translation"><span data-part="given"></span><mark data-part="result">&nbsp;</mark></p>"""
+RESULT = '<p lang="en" class="translation"><span data-part="given"></span><mark data-part="result">&nbsp;</mark></p>'
 
 
 def load_model() -> HubModel:
@@ -131,6 +128,7 @@ def page(words: Words) -> ModelPage:
         words.of("model-lab", "look.maps"),
         ("rows", "cache"),
         html_of(words.of("site", "definition.writer")),
+        ' lang="en"',
     )
 
 
