@@ -38,7 +38,10 @@ const roomIn = ({ text, xaxis = "x" }, drawn) => drawn[xaxis.replace("x", "xaxis
 const longest = ({ text, textfont }, family) =>
   Math.max(1, ...text.flat().map((each) => textWidth(plain(each), `${textfont.size}px ${family}`)));
 
-const cut = (text, room, font) => marked(shorten(plain(text), room, (part) => textWidth(part, font)));
+function cut(text, room, font) {
+  const shown = shorten(plain(text), room, (part) => textWidth(part, font));
+  return shown === plain(text) ? text : marked(shown);
+}
 
 const plain = (text) => String(text).replace(/&lt;/g, "<").replace(/&gt;/g, ">").replace(/&amp;/g, "&");
 
