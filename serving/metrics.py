@@ -20,7 +20,7 @@ _SECONDS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 60.0)
 
 
 class Metrics:
-    """Sessions, computations, latency, queue, refusals and memory of this process; the `Observer` of its slots."""
+    """Sessions, computations, latency, queue, refusals and memory of this process; slots report their jobs to it."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()

@@ -14,8 +14,7 @@ from jaxtyping import Float
 
 from pages.learning import figures
 from pages.learning.figures import largest_jump, strongest_head
-from ui.blocks.stopwatch import stopwatch
-from ui.blocks.training import LiveTraining, training
+from ui.blocks.stopwatch import LiveTraining, stopwatch, training
 from ui.chapter.chapter import Chapter
 from ui.compute.slots import is_hosted
 from ui.text.words import Words

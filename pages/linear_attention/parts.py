@@ -12,8 +12,7 @@ from PIL import Image
 
 from pages.linear_attention.figures import decay_figure, errors_figure, map_figure, recall_figure, state_figure
 from ui.blocks.over_picture import signed_image
-from ui.blocks.stopwatch import stopwatch
-from ui.blocks.training import LiveTraining, training
+from ui.blocks.stopwatch import LiveTraining, stopwatch, training
 from ui.chapter.chapter import Chapter
 from ui.compute.slots import cached, is_hosted
 from ui.text.numbers import localised

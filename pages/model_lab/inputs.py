@@ -15,8 +15,7 @@ from serving.requests.lab import HubOffer
 from serving.requests.request import Picture, SoundInput, VideoInput
 from ui.chapter.chapter import Chapter
 from ui.compute import models
-from ui.compute.pictures import read_picture, sample_picture
-from ui.compute.recordings import read_sound, read_video, sample_sound, sample_video
+from ui.compute.pictures import read_picture, read_sound, read_video, sample_picture, sample_sound, sample_video
 from ui.text.model_card import class_label, title_of
 from ui.text.translations import explain
 from ui.widgets.inputs import picture_file, shared_text_input, sound_file, video_files

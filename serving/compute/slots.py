@@ -15,9 +15,12 @@ from collections import deque
 from collections.abc import Callable, Hashable
 from contextvars import ContextVar
 from functools import wraps
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from viz_core.runtime.hooks import interruptible
+
+if TYPE_CHECKING:
+    from serving.metrics import Metrics
 
 Clock = Callable[[], float]
 LEASE = 5.0  # seconds for which a job stays alive after a poll
@@ -33,14 +36,6 @@ class OutOfTimeError(Exception):
 
 class AbandonedError(Exception):
     """Nobody waits for this job any more."""
-
-
-class Observer(Protocol):
-    """Receives measurements of jobs."""
-
-    def observe_wait(self, kind: str, seconds: float) -> None: ...
-    def observe_work(self, kind: str, seconds: float, outcome: str) -> None: ...
-    def count_refusal(self, kind: str) -> None: ...
 
 
 class Job:
@@ -126,7 +121,7 @@ class Slots:
     """
 
     def __init__(
-        self, count: int, queue: int, max_seconds: float, observer: Observer, clock: Clock = time.monotonic
+        self, count: int, queue: int, max_seconds: float, observer: Metrics, clock: Clock = time.monotonic
     ) -> None:
         self.max_seconds = max_seconds
         self.observer = observer

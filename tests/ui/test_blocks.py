@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from benchmarks.view_bytes import decode_view
 from tests.viz_core.view.attention_groups import make_group
 from ui.blocks import heads_off
-from ui.blocks.stopwatch import StepwiseRun
-from ui.blocks.training import SLICE, Training
+from ui.blocks.stopwatch import SLICE, StepwiseRun, Training
 from ui.compute.benchmark import Measurement, growth, measure, one_thread
 from ui.compute.heads import HeadImportance, HeadImportances, gradient_agreement
 from ui.text import head_names

@@ -184,3 +184,6 @@ def test_a_page_says_which_file_it_lacks(shipped: Path, monkeypatch: pytest.Monk
     assert not app.exception
     (message,) = (error.value for error in app.error)
     assert unescape(message) == "The file home.md of the Atlas is missing or damaged. Install the Atlas again."
+    path = ASSETS / "text/en/home.md"
+    with pytest.raises(AssetError, match=r"The file text/en/home\.md of the Atlas is"), reading(path):
+        raise KeyError("whatever its reader says")

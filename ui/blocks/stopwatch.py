@@ -1,22 +1,22 @@
 """Long work on a page, a stopwatch for example, one step at a time: the page stays responsive and a click stops it.
 
 A fragment reruns and takes one measurement each time. Nothing runs between the reruns, so leaving the page or closing
-the window stops the work.
+the window stops the work. Live training of one or several models goes the same way, in slices.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import streamlit as st
 
 from ui.chapter.chapter import Chapter
-from ui.compute.slots import run_in_slot
+from ui.compute.slots import is_hosted, run_in_slot, time_limit
 
 Measured = TypeVar("Measured")
 AnyRun = TypeVar("AnyRun", bound="StepwiseRun[Any]")
@@ -147,3 +147,89 @@ def _step(
                     on_click=run.resume,
                 )
     draw(run)
+
+
+SLICE = 0.4  # seconds of training before a page is drawn anew
+
+
+class TrainedRun(Protocol):
+    """A training run that goes on by a number of updates."""
+
+    @property
+    def step(self) -> int:
+        """Updates so far."""
+
+    @property
+    def finished(self) -> bool:
+        """Whether all updates are done."""
+
+    def advance(self, steps: int | None = None) -> Iterable[Any]:
+        """Train for a number of updates."""
+
+
+AnyTrained = TypeVar("AnyTrained", bound=TrainedRun)
+
+
+class Training(Iterator[float]):
+    """Train several runs side by side, a slice of seconds each time it is asked: the seconds that were spent so far.
+
+    It ends when all are done or the seconds are spent. Unlike a generator it survives being cut short: whoever asks
+    again goes on where it was.
+
+    Args:
+        most: seconds in all; any number unless given.
+        clock: seconds, as they pass.
+    """
+
+    def __init__(
+        self, runs: Sequence[TrainedRun], most: float | None = None, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.runs = tuple(runs)
+        self.most = most
+        self.clock = clock
+        self.spent = 0.0
+
+    def __next__(self) -> float:
+        """One slice, each run an update at a time."""
+        unfinished = [run for run in self.runs if not run.finished]
+        if not unfinished or (self.most is not None and self.spent >= self.most):
+            raise StopIteration
+        begun = self.clock()
+        try:
+            while unfinished and self.clock() - begun < SLICE:
+                for run in unfinished:
+                    for _ in run.advance(1):
+                        pass
+                unfinished = [run for run in unfinished if not run.finished]
+        finally:
+            self.spent += self.clock() - begun
+        return self.spent
+
+
+@dataclass(eq=False, kw_only=True)
+class LiveTraining(StepwiseRun[float], Generic[AnyTrained]):
+    """Runs that train in one visitor's session; they end as "spent" where a public server's time is over.
+
+    Attributes:
+        runs: by the names they have in legends.
+    """
+
+    runs: dict[str, AnyTrained]
+
+    @property
+    def done(self) -> int:
+        """Updates of the run with the fewest."""
+        return min(run.step for run in self.runs.values())
+
+    @property
+    def first(self) -> AnyTrained:
+        """The run with the reader's main settings."""
+        return next(iter(self.runs.values()))
+
+    def _end(self, state: str) -> None:
+        super()._end("spent" if state == "finished" and self.done < self.total else state)
+
+
+def training(runs: Sequence[TrainedRun]) -> Training:
+    """Return the training of these runs, as long as this server allows."""
+    return Training(runs, time_limit() if is_hosted() else None)

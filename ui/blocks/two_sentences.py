@@ -132,9 +132,10 @@ def _draw_map(
 ) -> None:
     figure = words.group("figure")
     layer, column = (int(i) for i in np.unravel_index(np.abs(recovered).argmax(), recovered.shape))
-    values = {"most": f"{recovered[layer, column]:.2f}", "place": _place(words, what, layer, column, columns)}
+    most, place = f"{recovered[layer, column]:.2f}", _place(words, what, layer, column, columns)
+    cells = recovered.size
     drawn = sweep_figure(recovered, columns, chosen, figure["head" if what in HEADS else "token"], figure)
-    chapter.figure("sweep", drawn, words=words, on_click=_choose, cells=recovered.size, **values)
+    chapter.figure("sweep", drawn, words=words, on_click=_choose, cells=cells, most=most, place=place)
 
 
 def _choose(point: Point) -> None:
@@ -148,9 +149,16 @@ def _draw_words(chapter: Chapter, words: Words, runs: Predictions, found: Compar
     figure = words.group("figure")
     names = [figure[name] for name in ("second", "patched", "first")]
     drawn = words_figure(runs.words, runs.probabilities[[1, 2, 0]], names, figure)
-    values = {"second": _signed(found.corrupted), "patched": _signed(runs.difference)}
-    share, word = f"{found.recovered(runs.difference):.0%}", escape(runs.words[0])
-    chapter.figure("patched-words", drawn, words=words, place=place, share=share, word=word, **values)
+    chapter.figure(
+        "patched-words",
+        drawn,
+        words=words,
+        place=place,
+        second=_signed(found.corrupted),
+        patched=_signed(runs.difference),
+        share=f"{found.recovered(runs.difference):.0%}",
+        word=escape(runs.words[0]),
+    )
 
 
 def _place(words: Words, what: str, layer: int, column: int, columns: tuple[str, ...]) -> str:

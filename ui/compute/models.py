@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate
 
 import numpy as np
+import streamlit as st
 
 from serving.compute.slots import existing, singleton
-from serving.requests.models import ModelRegistry, ModelSpec, ShippedTranslator
+from serving.requests.models import ModelRegistry, ModelSpec, NoModel, ShippedTranslator
 from serving.requests.request import ContributionRequest, RunRequest, run_key
 from serving.requests.shipped import TranslationRequest
 from serving.runners.remote import RemoteRunner
@@ -25,17 +27,9 @@ from viz_core.pretrained import Translation, Translator
 from viz_core.view.map_group import MapGroup
 
 if TYPE_CHECKING:
-    from serving.runners.worker_pool import WorkerPool
-from pathlib import Path
-from typing import TYPE_CHECKING
-
-import streamlit as st
-
-from serving.requests.models import NoModel
-
-if TYPE_CHECKING:
     from serving.requests.hub import HubVisionSpec
     from serving.requests.lab import HubOffer
+    from serving.runners.worker_pool import WorkerPool
 
 
 @singleton

@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
-from typing import TYPE_CHECKING
-
-from streamlit.runtime import exists
-from streamlit.runtime.scriptrunner import add_script_run_ctx, get_script_run_ctx
-from streamlit.runtime.state.session_state import SCRIPT_RUN_WITHOUT_ERRORS_KEY
-
-from ui.streamlit_internals.message_filter import find_session
-
-if TYPE_CHECKING:
-    from streamlit.runtime.state.session_state import SessionState
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from streamlit import net_util
 from streamlit.elements.lib.mutable_tab_container import TabContainer
 from streamlit.errors import StreamlitInvalidLayoutContextError
 from streamlit.navigation.page import StreamlitPage
-from streamlit.runtime.scriptrunner import StopException
+from streamlit.runtime import exists
+from streamlit.runtime.scriptrunner import StopException, add_script_run_ctx, get_script_run_ctx
+from streamlit.runtime.state.session_state import SCRIPT_RUN_WITHOUT_ERRORS_KEY
 
+from ui.streamlit_internals.message_filter import find_session
 from ui.streamlit_internals.self_test import works
+
+if TYPE_CHECKING:
+    from streamlit.runtime.state.session_state import SessionState
 
 __all__ = ["StreamlitInvalidLayoutContextError", "StreamlitPage", "TabContainer"]
 

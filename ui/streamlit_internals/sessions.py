@@ -6,13 +6,17 @@ makes each browser a user of its own: the digest of the cookie that its uploads 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import hashlib
+import secrets
+from collections.abc import Callable, Iterable, MutableMapping
+from http.cookies import CookieError, SimpleCookie
 from typing import TYPE_CHECKING, Any, cast
 
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.runtime import get_instance
 from streamlit.runtime.state.common import is_element_id
 from streamlit.runtime.state.session_state import Serialized
+from streamlit.web.server.starlette.starlette_app_utils import decode_xsrf_token_string
 
 from serving.compute.cache import footprint
 from ui.streamlit_internals import script_run
@@ -22,12 +26,6 @@ if TYPE_CHECKING:
     from streamlit.runtime.app_session import AppSession
     from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
     from streamlit.runtime.state.session_state import SessionState
-import hashlib
-import secrets
-from collections.abc import MutableMapping
-from http.cookies import CookieError, SimpleCookie
-
-from streamlit.web.server.starlette.starlette_app_utils import decode_xsrf_token_string
 
 _LEAST = 2**16  # bytes that a file counts for, however small: it has a name and a record too
 

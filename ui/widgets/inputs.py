@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import streamlit as st
 
@@ -56,47 +57,34 @@ _MAX_NAME = 80
 
 def picture_file(label: str, key: str) -> bytes | None:
     """Draw an uploader for pictures; return the file's content, or None."""
-    return _file(label, key, _PICTURES)
-
-
-def video_files(label: str, key: str) -> list[bytes]:
-    """Draw an uploader for an animation or several pictures; return the files' contents in the order of their names."""
-    param = f"{key}-file"
-    files = st.file_uploader(label, type=list(_PICTURES), key=key, accept_multiple_files=True)
-    if files:
-        _name_in_address(param, files[0].name)
-    else:
-        _ask_again(param, uploaded=st.session_state.pop(f"{key}-had", False))
-    st.session_state[f"{key}-had"] = bool(files)
-    return [file.getvalue() for file in sorted(files, key=lambda file: order_of_names(file.name))]
+    return next((file.getvalue() for file in _files(label, key, _PICTURES)), None)
 
 
 def sound_file(label: str, key: str) -> bytes | None:
     """Draw an uploader for sounds; return the file's content, or None."""
-    return _file(label, key, _SOUNDS)
+    return next((file.getvalue() for file in _files(label, key, _SOUNDS)), None)
 
 
-def _file(label: str, key: str, types: Sequence[str]) -> bytes | None:
+def video_files(label: str, key: str) -> list[bytes]:
+    """Draw an uploader for an animation or several pictures; return the files' contents in the order of their names."""
+    files = _files(label, key, _PICTURES, several=True)
+    return [file.getvalue() for file in sorted(files, key=lambda file: order_of_names(file.name))]
+
+
+def _files(label: str, key: str, types: Sequence[str], several: bool = False) -> list[Any]:
     """Draw an uploader; after a reload, or if the page was opened by a link, a note names the missing file."""
     param, uploaded = f"{key}-file", f"{key}-had"
-    file = st.file_uploader(label, type=list(types), key=key)
-    if file is not None:
-        st.session_state[uploaded] = True
-        _name_in_address(param, file.name)
-        return file.getvalue()
-    _ask_again(param, uploaded=st.session_state.pop(uploaded, False))
-    return None
-
-
-def _name_in_address(param: str, name: str) -> None:
-    if st.query_params.get(param) != name[:_MAX_NAME]:
-        st.query_params[param] = name[:_MAX_NAME]
-
-
-def _ask_again(param: str, uploaded: bool) -> None:
-    """Ask for the file that the address names, unless the visitor has just removed it."""
-    if uploaded:
-        st.query_params.pop(param, None)
-    if missing := st.query_params.get(param):
-        note = load_words("common")("asked-again", file=escape(missing[:_MAX_NAME]))
-        st.info(note, icon=":material/upload_file:")
+    found = st.file_uploader(label, type=list(types), key=key, accept_multiple_files=several)
+    files = found if isinstance(found, list) else [found] if found else []
+    if files:
+        name = files[0].name[:_MAX_NAME]
+        if st.query_params.get(param) != name:
+            st.query_params[param] = name
+    else:
+        if st.session_state.get(uploaded):  # the visitor has just removed it
+            st.query_params.pop(param, None)
+        if missing := st.query_params.get(param):
+            note = load_words("common")("asked-again", file=escape(missing[:_MAX_NAME]))
+            st.info(note, icon=":material/upload_file:")
+    st.session_state[uploaded] = bool(files)
+    return files

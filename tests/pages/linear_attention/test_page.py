@@ -11,7 +11,7 @@ from streamlit.testing.v1 import AppTest
 
 from tests.pages.reading import badges, claim_names, drawn, figure_names, number, stands
 from tests.visits import Visits
-from ui.blocks.training import LiveTraining
+from ui.blocks.stopwatch import LiveTraining
 from ui.text.words import load_words
 from viz_core.lessons.linear_attention.layers import all_forms, draw_stream
 from viz_core.lessons.linear_attention.recall import RecallPlan, RecallRun

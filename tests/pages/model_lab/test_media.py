@@ -14,7 +14,7 @@ from tests.pages.reading import alts, badges, claims, drawn, texts
 from tests.viz_core.images.test_video import COLOURS, animation, still
 from tests.viz_core.sounds.hostile_sounds import BAD, GOOD, encode
 from ui.chapter.downloads import listing
-from ui.compute.recordings import sample_video
+from ui.compute.pictures import sample_video
 from ui.text.words import load_words
 from viz_core.hub import HubModel, load_hub
 from viz_core.hub.word_timestamps import TimedWord, word_times

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -21,7 +20,7 @@ from tests.viz_core.bounded import bounded
 from tests.viz_core.images.hostile_pictures import GOOD, encode, phone_photo, quarters
 from tests.viz_core.images.test_open_image import BLUE, GREEN, RED, WHITE, corners, similar
 from tests.viz_core.images.test_video import COLOURS, animation, still
-from ui.compute.recordings import read_video
+from ui.compute.pictures import read_video
 from viz_core.images.open_image import PictureError, as_rgb, open_picture
 from viz_core.images.video import open_video
 from viz_core.runtime.hooks import interruptible
@@ -55,6 +54,12 @@ def test_a_picture_is_the_one_that_the_library_opens(name: str) -> None:
 def test_grey_stays_grey_and_a_photo_is_upright() -> None:
     assert decode_picture(encode(quarters(mode="L"), "PNG")).mode == "L"
     assert decode_picture(phone_photo(6)).size == open_picture(phone_photo(6)).size
+    noise = Image.effect_noise((400, 300), 60).convert("RGB")
+    assert decode_picture(encode(noise, "JPEG", progressive=True, quality=95)).size == (400, 300)
+    thread = preview(open_picture(GOOD["30,000 x 2"][0]), 512)
+    assert thread.size == (512, 8), "thick enough to be made smaller"
+    tones = tone_sequence().wav()
+    assert np.array_equal(decode_sound(tones).samples, open_sound(tones).samples)
 
 
 @pytest.mark.parametrize("files", [[animation("GIF", 12, duration=40)], [still(colour) for colour in COLOURS[:3]]])
@@ -65,29 +70,18 @@ def test_a_video_is_the_one_that_the_library_opens(files: list[bytes]) -> None:
         assert np.array_equal(np.asarray(frame), np.asarray(other))
 
 
-def test_a_video_with_too_many_pixels_is_refused_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ATLAS_MAX_MEGAPIXELS", "0.0002")
-    with pytest.raises(PictureError, match="more than 0.0002 megapixels together"):
-        decode_video([animation("GIF")])
-
-
 @pytest.mark.parametrize("files", [[bytes(6 * MB), bytes(6 * MB)], [bytes(11 * MB)]])
 def test_files_too_large_together_are_neither_sent_nor_hashed(
     files: list[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("serving.decoding.files.decode", lambda *_: pytest.fail("sent"))
-    monkeypatch.setattr("ui.compute.recordings.hashlib.sha256", lambda: pytest.fail("hashed"))
+    monkeypatch.setattr("ui.compute.pictures.hashlib.sha256", lambda: pytest.fail("hashed"))
     for read in (decode_video, read_video):
         with pytest.raises(PictureError, match="a video may have at most 10"):
             read(files)
 
 
-def test_a_sound_is_the_one_that_the_library_opens() -> None:
-    content = tone_sequence().wav()
-    assert np.array_equal(decode_sound(content).samples, open_sound(content).samples)
-
-
-def test_refusals_keep_their_sentence_and_values() -> None:
+def test_refusals_keep_their_sentence_and_values(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(PictureError) as refused:
         decode_picture(b"%PDF-1.7")
     with pytest.raises(PictureError) as expected:
@@ -96,6 +90,9 @@ def test_refusals_keep_their_sentence_and_values() -> None:
     assert refused.value.values == expected.value.values
     with pytest.raises(SoundError, match="This file is empty"):
         decode_sound(b"")
+    monkeypatch.setenv("ATLAS_MAX_MEGAPIXELS", "0.0002")
+    with pytest.raises(PictureError, match=r"more than 0.0002 megapixels together"):
+        decode_video([animation("GIF")])
 
 
 def test_a_visitors_picture_is_its_file_until_a_model_takes_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,11 +110,6 @@ def test_a_jpeg_of_many_scans_is_refused_before_it_is_decoded(count: int) -> Non
     content = many_scans(count)
     with bounded(), pytest.raises(PictureError, match="more than 32 passes"):
         decode_picture(content)
-
-
-def test_ordinary_progressive_photos_are_read() -> None:
-    image = Image.effect_noise((400, 300), 60).convert("RGB")
-    assert decode_picture(encode(image, "JPEG", progressive=True, quality=95)).size == (400, 300)
 
 
 @pytest.mark.attack("pictures")
@@ -181,7 +173,7 @@ def secret(_content: bytes) -> bytes:
     return os.environ.get("SECRET", "none").encode()
 
 
-def test_a_process_ends_with_its_clock_and_with_the_visitor() -> None:
+def test_a_process_ends_with_its_clock_and_with_the_visitor(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(LimitError):
         run_limited(sleeper, b"", limits=Limits(seconds=1))
 
@@ -190,17 +182,11 @@ def test_a_process_ends_with_its_clock_and_with_the_visitor() -> None:
 
     with interruptible(gone), pytest.raises(KeyError):
         run_limited(sleeper, b"", limits=Limits())
-
-
-def test_settings_of_the_server_are_not_in_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SECRET", "secret")
+    for function in (child.picture, child.sound):  # what fails otherwise is no result
+        with pytest.raises(LimitError):
+            run_limited(function, b"x", ("no", "numbers"))
+    monkeypatch.setenv("SECRET", "secret")  # settings of the server are not in the process
     assert run_limited(secret, b"", limits=Limits(cpu_seconds=60)) == b"none"  # it imports this file
-
-
-@pytest.mark.parametrize("function", [child.picture, child.sound], ids=["picture", "sound"])
-def test_what_fails_otherwise_is_no_result(function: Callable[..., bytes]) -> None:
-    with pytest.raises(LimitError):
-        run_limited(function, b"x", ("no", "numbers"))
 
 
 @pytest.mark.parametrize("name", GOOD)
@@ -211,7 +197,3 @@ def test_a_preview_of_anything_is_small_and_in_colour(name: str) -> None:
     assert max(small.size) == min(16, max(width, height))
     if name == "rotated photo":
         assert all(map(similar, corners(small), (RED, GREEN, BLUE, WHITE)))
-
-
-def test_a_preview_of_a_thread_is_thick_enough_to_be_made_smaller() -> None:
-    assert preview(open_picture(GOOD["30,000 x 2"][0]), 512).size == (512, 8)
