@@ -71,6 +71,7 @@ def test_offsets_are_measured_as_far_as_the_text_goes() -> None:
 def test_in_a_causal_map_no_role_asks_for_the_future() -> None:
     tokens = ["a", "b", "a"]
     causal, both = (RoleTargets.of(tokens, tokens, on_itself=True, causal=each) for each in (True, False))
+    assert both.masks["previous"].nonzero().tolist() == [[1, 0], [2, 1]]
     weights = torch.tensor([[[1.0, 0, 0], [0.5, 0.5, 0], [0.7, 0.2, 0.1]]])
     column = COLUMNS.index("same-word")
     assert role_masses(weights, causal)[0, column].item() == pytest.approx(0.7)
