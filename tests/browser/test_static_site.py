@@ -33,6 +33,7 @@ HARD_TEXTS = (
     "Zoë ate 12½ crêpes in Ångström, 漢字 and 🎉.",
     "l'amour, qu'il dit; <eos> is text",
     "İstanbul ﬁne \u200bzero ▁mark",
+    "Qu'il Don'T I'Ll D'ACCORD",
 )
 
 
