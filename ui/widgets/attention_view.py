@@ -54,7 +54,7 @@ def attention_view(
 
     Args:
         groups: the kinds of maps, each a tab.
-        default: what is open if the URL names nothing; the first head unless given.
+        default: what is open if the URL names nothing; the clearest head of the first kind unless given.
         key: identifies this view on its page.
         second: the same kinds of maps of another input, to compare with.
         inputs: names of the two inputs; needed with `second`.
@@ -79,7 +79,7 @@ def attention_view(
     if contribution_kind == "lengths":
         beside = tuple(group.id for group in groups) if second else ()
     view = View(groups, words, second, inputs, current_language(), beside)
-    default = default or ViewState(groups[0].id, 0, 0)
+    default = default or ViewState(groups[0].id, *(groups[0].clearest or (0, 0)))
     names = {"head": head_param, "pin": pin_param, "display": display_param}
     message = (st.session_state.get(key) or {}).get("view")
     state = _state(view, message, names, default, key)

@@ -9,7 +9,7 @@ needs more than a second and 7 MB for a million cells. The header (see `framing`
     pixels            offset of the bytes, row after row
     exact             null, or {kind, offset}: "cells" for float32 values, row after row; "sinusoid"
                       for the float64 angular frequencies of a sinusoidal table
-    row_title, column_title, square, digits, parts, language, words
+    row_title, column_title, row_labels (null: the row's number), square, digits, parts, language, words
 """
 
 from __future__ import annotations
@@ -50,6 +50,7 @@ class Heatmap:
     Attributes:
         pixels: the values in 8 bits, see `to_pixels`.
         exact: without it, values are shown as "about", to a 255th of the range.
+        row_labels: one for each row, as they are; None for numbers from 0.
         square: whether a cell is as wide as it is high.
         digits: decimals of a value.
         parts: what terms in the text name (#part-NAME): by name, the axis and how many rows or columns belong together.
@@ -61,6 +62,7 @@ class Heatmap:
     row_title: str
     column_title: str
     exact: Exact | None = None
+    row_labels: tuple[str, ...] | None = None
     scale: str = SIGNED_SCALE
     square: bool = False
     digits: int = 6
@@ -69,6 +71,8 @@ class Heatmap:
     def __post_init__(self) -> None:
         if self.pixels.size == 0:
             raise ValueError(f"pixels: expected at least one cell, got shape {self.pixels.shape}")
+        if self.row_labels is not None and len(self.row_labels) != len(self.pixels):
+            raise ValueError(f"row_labels: expected {len(self.pixels)}, got {len(self.row_labels)}")
         if not self.low < self.high:
             raise ValueError(f"low: expected below high={self.high}, got {self.low}")
 
@@ -83,6 +87,7 @@ def signed_heatmap(
     values: Float[Tensor, "rows columns"],
     row_title: str,
     column_title: str,
+    row_labels: tuple[str, ...] | None = None,
     limit: float | None = None,
     square: bool = False,
 ) -> Heatmap:
@@ -94,7 +99,7 @@ def signed_heatmap(
     most = limit if limit is not None else float(values.abs().max()) or 1.0
     cells = Exact("cells", values.float().cpu().numpy())
     pixels = to_pixels(values, -most, most)
-    return Heatmap(pixels, -most, most, row_title, column_title, cells, square=square, digits=4)
+    return Heatmap(pixels, -most, most, row_title, column_title, cells, row_labels, square=square, digits=4)
 
 
 def ranged_heatmap(values: Float[Tensor, "rows columns"], row_title: str, column_title: str) -> Heatmap:
@@ -129,6 +134,7 @@ def encode_heatmap(heatmap: Heatmap, words: Mapping[str, str], language: str = "
         ],
         "row_title": heatmap.row_title,
         "column_title": heatmap.column_title,
+        "row_labels": heatmap.row_labels,
         "square": heatmap.square,
         "digits": heatmap.digits,
         "parts": {name: {"axis": axis, "count": count} for name, (axis, count) in heatmap.parts.items()},

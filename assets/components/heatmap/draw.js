@@ -9,8 +9,9 @@ export const FONT = 12;
 
 /** Sizes of the cells of the part shown, and the space that labels and titles need around them. */
 export function layOut(map, shown, width, tallest, measure) {
-  const { row_title: rowTitle, square } = map.header;
-  const left = Math.ceil(measure(String(map.rows - 1)) + 10 + (rowTitle ? FONT + 8 : 0));
+  const { row_labels: rowLabels, row_title: rowTitle, square } = map.header;
+  const last = rowLabels ? rowLabels.map(shortened) : [String(map.rows - 1)];
+  const left = Math.ceil(Math.max(...last.map(measure)) + 10 + (rowTitle ? FONT + 8 : 0));
   const [top, bottom, right] = [4, 2 * FONT + 18, 10];
   const room = Math.max(1, width - left - right);
   let cellWidth = Math.min(LARGEST_CELL.width, room / shown.columns);
@@ -23,6 +24,8 @@ export function layOut(map, shown, width, tallest, measure) {
     right: left + mapWidth, bottom: top + mapHeight,
   };
 }
+
+const shortened = (text) => (text.length > 14 ? `${text.slice(0, 13)}…` : text);
 
 /** Which of the cells from `first` on are labelled so that labels stay `gap` pixels apart: every 1st, 2nd, 5th, 10th... */
 function labelled(first, count, cellSize, gap) {
@@ -98,8 +101,9 @@ function drawAxes(context, { map, window: shown, layout, theme }) {
   context.globalAlpha = 0.8;
   context.textBaseline = "middle";
   context.textAlign = "right";
-  for (const row of labelled(shown.row, shown.rows, cellHeight, 2 * FONT)) {
-    context.fillText(String(row), left - 6, top + (row - shown.row + 0.5) * cellHeight);
+  for (const row of labelled(shown.row, shown.rows, cellHeight, header.row_labels ? FONT + 3 : 2 * FONT)) {
+    const text = header.row_labels ? shortened(header.row_labels[row]) : String(row);
+    context.fillText(text, left - 6, top + (row - shown.row + 0.5) * cellHeight);
   }
   context.textAlign = "center";
   for (const column of labelled(shown.column, shown.columns, cellWidth, 34)) {
