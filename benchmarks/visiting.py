@@ -111,13 +111,13 @@ def _address(url: str, chapter: str) -> str:
 
 def _opened(browser: Browser, url: str) -> tuple[float, float]:
     """Seconds since the address was asked for: the first picture, and the last change."""
-    with visit(browser, url, animated=False) as visitor:  # the walk on home plays on and on
+    with visit(browser, url, animated=False) as visitor:
         return _settled(visitor)
 
 
 def _walk(browser: Browser, url: str, chapters: Sequence[str]) -> dict[str, tuple[float, float]]:
     """From home to each chapter and back, by the sidebar; then each once more."""
-    with visit(browser, url, animated=False) as visitor:  # the walk on home plays on and on
+    with visit(browser, url, animated=False) as visitor:
         _settled(visitor)
         first = {name: _go(visitor, name) for name in chapters if name != "home"}
         _go(visitor, "home")
