@@ -81,13 +81,19 @@ def _prompted(chapter: Chapter, run: HubRun) -> None:
 
 
 def notes(chapter: Chapter, request: HubRequest, run: HubRun) -> None:
-    """Notes: size of the recording, cut text, unknown tokens."""
+    """Notes: size of the recording, cut text, unknown tokens, and whether recording changed the output."""
     words = chapter.words
     lines = [_measured(words, run, evaluate(request, recorded_bytes))]
     if not run.complete:
         lines.append(words("incomplete", limit=request.inputs.budget))
     if run.num_unknown:
         lines.append(words("unknown", count=f"{run.num_unknown:,}", tokens=f"{run.num_prompt_tokens:,}"))
+    verified = run.trace.verification
+    if verified is not None and verified.output_error is not None:
+        errors = {"output": f"{verified.output_error:.0e}", "maps": f"{verified.map_error or 0:.0e}"}
+        lines.append(words("verified" if verified.map_error is None else "verified-maps", **errors))
+    elif verified is not None:
+        lines.append(words("not-verified"))
     st.caption("  \n".join(lines))
 
 

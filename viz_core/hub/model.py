@@ -1,5 +1,6 @@
 """A loaded Hugging Face model and its description: run it on a text, a pair, a translation, a picture or a sound."""
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -15,6 +16,7 @@ from viz_core.hub.runs.run import HubRun, NextWord, RunInputs
 from viz_core.hub.runs.token_text import Token
 from viz_core.hub.store import HubError, attempt
 from viz_core.hub.store.files import SHIPPED_FOLDER, LocalModel, ModelFiles
+from viz_core.hub.verify import verify_maps
 from viz_core.runtime.assets import Provenance
 from viz_core.runtime.device import describe_device
 from viz_core.trace import Trace, recording_values
@@ -190,7 +192,15 @@ class HubModel:
         with self.engine.serial, torch.inference_mode():
             most = self.engine.new_tokens if inputs.max_new_tokens is None else inputs.max_new_tokens
             found = self.engine.run(replace(inputs, max_new_tokens=most))
+            if isinstance(self.network, torch.nn.Module) and found.inputs:
+                verify_maps(self.network, found.trace, found.inputs)
         texts = (inputs.text, inputs.text_pair, inputs.target)
+        if 2 * found.num_unknown > found.num_prompt_tokens:
+            warnings.warn(
+                f"{self.card.name}: {found.num_unknown} of {found.num_prompt_tokens} tokens are not in its vocabulary; "
+                "is the tokenizer the model's own, and the text what it reads?",
+                stacklevel=3,
+            )
         return replace(found, made=self.made_of(" / ".join(text for text in texts if text)))
 
     def run_each(

@@ -3,6 +3,7 @@
 import functools
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from torch import Tensor, nn
@@ -14,6 +15,8 @@ from viz_core.hub.transformers_internals import set_implementation
 from viz_core.trace import Trace, find_sites, record, site_of
 from viz_core.trace.sites import describe_uncovered
 from viz_core.trace.verification import Verification, output_error
+
+_MOST_KEYS = 256
 
 
 def verify(model: Any, /, *args: Any, **inputs: Any) -> Verification:
@@ -56,7 +59,7 @@ def verify(model: Any, /, *args: Any, **inputs: Any) -> Verification:
             watch_layers(twin, find_sites(twin, stack), verify=False)
         trace, result = _recorded(twin, args, inputs, torch_calls=False)
     with undisturbed():
-        errors = _map_errors(network, twin, trace, args, inputs)
+        errors = map_errors(network, twin, trace, args, inputs)
     missing = describe_uncovered(coverage(network, stack))
     return _report(output_error(expected, result, masks), errors, trace, missing)
 
@@ -96,7 +99,22 @@ def _restored(network: nn.Module) -> Any:
     return twin
 
 
-def _map_errors(network: nn.Module, recorded: nn.Module, trace: Trace, args: Any, inputs: Any) -> dict[str, float]:
+def verify_maps(network: nn.Module, trace: Trace, inputs: Mapping[str, Any]) -> None:
+    """Add what eager attention says of the maps of a trace to its verification, and to that of the model's first pass.
+
+    Nothing is done where that is known, the output was not compared, or there are many keys, of which eager attention
+    stores whole maps.
+    """
+    check, found = getattr(network, "attention_check", None), trace.verification
+    if check is None or found is None or found.output_error is None or found.map_errors:
+        return
+    if all(call.num_keys <= _MOST_KEYS for call in trace):
+        with undisturbed():
+            errors = map_errors(network, network, trace, (), dict(inputs))
+        check.report = trace.verification = replace(found, map_errors=errors)
+
+
+def map_errors(network: nn.Module, recorded: nn.Module, trace: Trace, args: Any, inputs: Any) -> dict[str, float]:
     """Return the largest difference of each recorded map from that which eager attention returns."""
     eager, maps = _restored(network), dict[str, list[list[Tensor]]]()
     for model in outermost_models(eager):
@@ -113,8 +131,10 @@ def _map_errors(network: nn.Module, recorded: nn.Module, trace: Trace, args: Any
     errors = {}
     for call in trace:
         site, _, number = call.site.partition("@")
-        calls = maps.get(site, [])
         place = int(number or 1) - 1
+        if site not in maps:  # a pass of a layer that is several
+            site, place = f"{call.stack}.0.{call.kind}", call.layer
+        calls = maps.get(site, [])
         weights, tokens = call.weights(), call.query_mask[:, None, :, None]
         found = list[float]()
         for each in calls[place] if place < len(calls) else ():

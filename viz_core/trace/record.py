@@ -103,7 +103,7 @@ def record(
             yield trace
         if mode is not None:
             mode.warn_of_missing(trace.sites)
-        if not (len(trace) or trace.states or trace.was_refused):
+        if not (len(trace) or trace.states or trace.may_be_empty):
             warnings.warn(f"record: nothing was recorded. {why_empty(torch_calls)}", stacklevel=3)
     finally:
         trace.torch_mode = None

@@ -94,7 +94,7 @@ class Trace:
         self.torch_mode: TorchFunctionMode | None = None  # within its `record()` block
         self.verification: Verification | None = None
         self.value_errors: dict[str, float] | None = None  # of weights times values; measured if it is a dictionary
-        self.was_refused = False  # whether calls were discarded
+        self.may_be_empty = False  # calls were discarded, or the model has no attention
         self._calls: dict[str, AttentionCall] = {}
         self._unnamed = 0
 
@@ -165,7 +165,7 @@ class Trace:
         with _adding:
             self._calls.clear()
             self.states.data.clear()
-            self.was_refused = True
+            self.may_be_empty = True
 
     def _self_attention(self, site: str, source: Source) -> AttentionCall | None:
         """Return the self-attention before a cross-attention, whose queries are those of the same tokens."""

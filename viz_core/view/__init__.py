@@ -26,7 +26,7 @@ class _Callable(ModuleType):
         tokens: "Tokens | None" = None,
         keys: "Tokens | None" = None,
         *,
-        row: int = 0,
+        row: int | None = None,
         language: str = "en",
     ) -> "ViewHandle":
         """Show every head of what was recorded in a notebook cell.
@@ -47,7 +47,8 @@ class _Callable(ModuleType):
                 of a text. Positions are shown unless given.
             keys: names of the keys where they are another sequence than the queries: a sequence, or by the name of the
                 stack what its self-attention reads (a decoder reads "<bos>" and all but the last word it writes).
-            row: which row of the batch.
+            row: which row of the batch, the first unless given. An array of four axes by itself needs it: its first
+                axis may be layers.
             language: of the words around the maps, as a BCP 47 tag.
 
         Raises:

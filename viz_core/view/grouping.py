@@ -107,17 +107,26 @@ def check_tokens(calls: Sequence[AttentionCall], tokens: Names | None, keys: Nam
                 raise ValueError(f"{name}: expected a sequence of {wanted} for {stack}, got {len(texts)}")
 
 
-def weight_calls(what: object, cross: bool = False) -> tuple[AttentionCall, ...]:
+def weight_calls(what: object, cross: bool = False, is_batch: bool = False) -> tuple[AttentionCall, ...]:
     """Record plain weights as calls, one for each layer.
 
     Args:
         what: a tensor or array of two axes (a map), three (heads of a layer) or four (batch, heads, queries, keys); or
             a sequence of them, one a layer.
         cross: whether queries and keys are different sequences.
+        is_batch: whether the first of four axes is known to be texts, not layers.
+
+    Raises:
+        ValueError: if what holds no weights, or their first axis may be layers.
     """
     layers: list[object] = []
     if hasattr(what, "shape"):
         layers = [what]
+        if len(what.shape) == 4 and what.shape[0] > 1 and not is_batch:
+            raise ValueError(
+                f"what: an array of shape {tuple(what.shape)} may be {what.shape[0]} layers or as many texts; give "
+                "list(array) for layers, or row=0 for the first text of a batch"
+            )
     elif isinstance(what, Sequence) and not isinstance(what, str):
         layers = list(what)
     if not layers:
@@ -152,6 +161,11 @@ def _weights(given: object, layer: int) -> Tensor:
         raise ValueError(f"layer {layer}: expected (batch, heads, queries, keys), got shape {tuple(weights.shape)}")
     if weights.min() < 0:
         raise ValueError(f"layer {layer}: expected weights from 0 on, got {float(weights.min()):.3g}; scores?")
+    rows, columns = (weights.float().sum(dim=axis) for axis in (-1, -2))
+    if bool((rows > 1.05).any()):
+        most = float(rows.max())
+        cause = "percentages?" if most > 90 else "keys by queries?" if bool((columns < 1.05).all()) else "scores?"
+        raise ValueError(f"layer {layer}: expected rows that sum to 1 at most, got {most:.3g}; {cause}")
     return weights.reshape((1,) * (4 - weights.dim()) + weights.shape)
 
 

@@ -24,7 +24,7 @@ _OPENERS = {
 }
 
 
-def show(what: object, tokens: Tokens | None, keys: Tokens | None, row: int, language: str) -> ViewHandle:
+def show(what: object, tokens: Tokens | None, keys: Tokens | None, row: int | None, language: str) -> ViewHandle:
     """`viz_core.view`, which says what each of these is: a widget where the extra is installed, else a frame."""
     groups, state = _open(what, tokens, keys, row, language)
     if find_spec("anywidget") is None:
@@ -34,16 +34,17 @@ def show(what: object, tokens: Tokens | None, keys: Tokens | None, row: int, lan
     return AttentionWidget(groups, state, language=language)
 
 
-def _open(what: object, tokens: Tokens | None, keys: Tokens | None, row: int, language: str) -> Opening:
+def _open(what: object, tokens: Tokens | None, keys: Tokens | None, row: int | None, language: str) -> Opening:
     open_run = _opener_for(what)
     if open_run is not None:
         if tokens is not None or keys is not None or row:
             raise ValueError(f"tokens, keys, row: expected none for a {type(what).__name__}, which knows its own")
         return open_run(what, language)
+    is_batch, row = row is not None, 0 if row is None else row
     if isinstance(what, AttentionCall):
         calls: tuple[AttentionCall, ...] = (what,)
     else:
-        calls = tuple(what.stitched()) if isinstance(what, Trace) else weight_calls(what, cross=keys is not None)
+        calls = tuple(what.stitched()) if isinstance(what, Trace) else weight_calls(what, keys is not None, is_batch)
     if not calls:
         raise ValueError(f"what: expected attention, got a trace without any: {EMPTY_TRACE_HINT}")
     if not is_index(row):

@@ -3,6 +3,7 @@
 import copy
 import sys
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,8 +11,8 @@ import torch
 import transformers
 from torch import Tensor, nn
 
-from tests.viz_core.hub.families import in_memory, inputs_of
-from viz_core.hub import instrument, restore, verify
+from tests.viz_core.hub.families import build, in_memory, inputs_of
+from viz_core.hub import instrument, load_hub, restore, verify
 from viz_core.hub.attention import ATTENTION_IMPLEMENTATION
 from viz_core.trace import intervene, off, record
 
@@ -241,3 +242,21 @@ def test_the_report_of_plain_pytorch_and_of_a_changed_model(monkeypatch: pytest.
     assert changed.output_error > 0.1
     with pytest.raises(ValueError, match="expected a model"):
         verify("bert")
+
+
+@pytest.mark.parametrize("family", ["bert", "albert", "gpt-oss"])
+def test_a_model_of_the_hub_says_what_was_verified_and_what_it_does_not_know(family: str, tmp_path: Path) -> None:
+    build(family, tmp_path / family)
+    model = load_hub(tmp_path / family, device="cpu")
+    for text in ("the cat sat on the mat", "the mat"):
+        verified = model.run(text, max_new_tokens=2 if family == "gpt-oss" else None).trace.verification
+        assert verified is not None
+        assert verified.output_error is not None
+        assert verified.output_error < 1e-5
+        assert verified.map_error is not None
+        assert verified.map_error < 1e-5
+        assert "maps equal eager" in str(verified)
+    if family == "bert":
+        with pytest.warns(UserWarning, match="not in its vocabulary"):
+            run = model.run("我 我 我 我 我 我")
+        assert f"{run.num_unknown} unknown" in repr(run)

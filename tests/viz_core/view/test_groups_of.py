@@ -145,7 +145,7 @@ def test_weights_as_they_are(axes: int) -> None:
     weights = softmaxed(2, 3, 4, 4)
     given = weights[(0,) * (4 - axes)]
     for what in (given, given.numpy(), [given]):
-        shown = view(what, "a b c d".split())
+        shown = view(what, "a b c d".split(), row=0)
         (call,) = shown.groups[0].calls
         assert sides(shown) == (("a", "b", "c", "d"),) * 2
         torch.testing.assert_close(call.weights(), given.reshape((1,) * (4 - axes) + given.shape), rtol=0, atol=0)
@@ -266,3 +266,18 @@ def test_results_are_written_in_a_line(translation: Translation, classification:
     for what in (translation, classification, run, *run.maps, *shown.groups, shown, *models, *available()):
         assert "\n" not in repr(what)
         assert len(repr(what)) < 400
+
+
+def test_an_array_of_layers_is_told_from_a_batch_and_rows_from_columns() -> None:
+    weights = torch.rand(2, 4, 6, 6).softmax(-1)
+    with pytest.raises(ValueError, match="2 layers or as many texts"):
+        view(weights)
+    assert len(view(list(weights)).groups[0].calls) == 2
+    assert len(view(weights, row=1).groups[0].calls) == len(view(weights[:1]).groups[0].calls) == 1
+    for given, cause in (
+        (100 * weights[0], "percentages"),
+        (weights[0].mT, "keys by queries"),
+        (weights[0] * 3, "scores"),
+    ):
+        with pytest.raises(ValueError, match=cause):
+            view(given)

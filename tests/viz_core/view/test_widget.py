@@ -162,7 +162,7 @@ def test_files_are_written_when_asked_for(browser: Browser) -> None:
 
 
 def test_what_cannot_be_written_is_said_and_the_view_goes_on() -> None:
-    browser = Browser(view(torch.zeros(17, 1, 512, 512)))
+    browser = Browser(view(torch.zeros(17, 1, 512, 512), row=0))
     browser.move(1, {"group": "0-attention", "pins": ["q3"]}, "notebook")
     content, (data,) = browser.received[-1]
     assert "save_trace keeps it" in content["problem"]

@@ -139,6 +139,7 @@ class HubRun:
         """Input and output in one line."""
         read = f"{len(self.tokens)} tokens" if self.grid is None else f"{self.grid[0]} x {self.grid[1]} patches"
         outcome = repr(self.text) if self.text else repr(self.labels[0].text) if self.labels else ""
+        read += f" ({self.num_unknown} unknown)" if self.num_unknown else ""
         parts = [read, *([outcome] if outcome else []), f"output {tuple(self.output.shape)}", repr(self.trace)]
         return f"HubRun({', '.join(parts)})"
 
