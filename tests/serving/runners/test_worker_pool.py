@@ -146,17 +146,21 @@ def test_no_result_is_lost_when_a_worker_is_killed(pool: WorkerPool, runner: Rem
 
 
 @pytest.mark.attack("disorder")
-def test_a_call_that_kills_its_worker_is_given_up(pool: WorkerPool) -> None:
+def test_a_call_that_kills_its_worker_is_given_up_and_what_cannot_be_is_refused(pool: WorkerPool) -> None:
     with pytest.raises(BusyError):
         pool.workers[0].execute("evaluate_model", MODEL, die)
     assert pool.workers[0].execute("evaluate_model", MODEL, process) > 0
+    with pytest.raises(ValueError, match="got '__init__'"):
+        pool.execute("__init__", MODEL)
+    with pytest.raises(ValueError, match="got 0"):
+        WorkerPool(0)
 
 
-def ended_after(seconds: float) -> Callable[[], None]:
-    end = time.monotonic() + seconds
+def leaving(gone: Callable[[], bool]) -> Callable[[], None]:
+    """Return the check of a visitor who leaves."""
 
     def check() -> None:
-        if time.monotonic() > end:
+        if gone():
             raise AbandonedError("test")
 
     return check
@@ -167,13 +171,17 @@ def test_work_that_nobody_waits_for_ends(pool: WorkerPool, tmp_path: Path, monke
     """Between two of its steps, or with its process where it never checks."""
     one, traces = pool.workers[1], tmp_path / "ended"
     before = one.execute("evaluate_model", MODEL, process)
-    with interruptible(ended_after(0.5)), pytest.raises(AbandonedError):
-        one.execute("evaluate_model", MODEL, wait_to_be_ended, str(traces))
+
+    def start_and_leave(function: Callable[..., None], argument: object) -> None:
+        end = time.monotonic() + 0.5
+        with interruptible(leaving(lambda: time.monotonic() > end)), pytest.raises(AbandonedError):
+            one.execute("evaluate_model", MODEL, function, argument)
+
+    start_and_leave(wait_to_be_ended, str(traces))
     eventually(traces.exists)
     assert one.execute("evaluate_model", MODEL, process) == before
     monkeypatch.setattr(worker_pool, "_GRACE", 0.2)
-    with interruptible(ended_after(0.5)), pytest.raises(AbandonedError):
-        one.execute("evaluate_model", MODEL, sleep, 1e6)
+    start_and_leave(sleep, 1e6)
     assert one.execute("evaluate_model", MODEL, process) != before
 
 
@@ -232,11 +240,6 @@ if __name__ == "__main__":
 def test_a_worker_ends_with_the_process_that_started_it() -> None:
     found = subprocess.run([sys.executable, "-c", ABANDON], stdout=subprocess.PIPE, check=False)
     eventually(lambda: not Path(f"/proc/{int(found.stdout)}").exists())
-
-
-def test_there_is_at_least_one() -> None:
-    with pytest.raises(ValueError, match="got 0"):
-        WorkerPool(0)
 
 
 class Batches(ModelServer):
@@ -305,17 +308,9 @@ def test_a_batch_goes_on_as_long_as_one_wants_it(batches: Batches, monkeypatch: 
     monkeypatch.setattr(worker_pool, "_STEP", 0.02)
     one, found = ThreadWorker(), dict[str, Any]()
     gone = {name: threading.Event() for name in ("first", "lost")}
-
-    def leaving(name: str) -> Callable[[], None]:
-        def check() -> None:
-            if gone[name].is_set():
-                raise AbandonedError(name)
-
-        return check
-
-    first = ask(one, "first", found, leaving("first"))
+    first = ask(one, "first", found, leaving(gone["first"].is_set))
     assert batches.begun.wait(60)
-    lost, wanted = ask(one, "lost", found, leaving("lost")), ask(one, "wanted", found)
+    lost, wanted = ask(one, "lost", found, leaving(gone["lost"].is_set)), ask(one, "wanted", found)
     eventually(lambda: len(one._waiting) == 2)
     batches.begun.clear()
     gone["first"].set()  # nobody waits for it, so it ends
@@ -330,9 +325,3 @@ def test_a_batch_goes_on_as_long_as_one_wants_it(batches: Batches, monkeypatch: 
     assert found["wanted"] == "wanted"
     assert isinstance(found["first"], AbandonedError)
     assert isinstance(found["lost"], AbandonedError)
-
-
-@pytest.mark.attack("disorder")
-def test_an_unknown_method_is_refused(pool: WorkerPool) -> None:
-    with pytest.raises(ValueError, match="got '__init__'"):
-        pool.execute("__init__", MODEL)
