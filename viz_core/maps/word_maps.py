@@ -13,7 +13,9 @@ from viz_core.trace.arguments import check_axes, check_tensors
 _STARTS = ("\u2581", "\u0120", " ")  # SentencePiece, byte-level BPE, plain
 _CONTINUES = "##"  # WordPiece
 _APOSTROPHES = ("'", "\u2019")
-_SPECIAL = re.compile(r"<(?!0x[0-9A-F]{2}>)[^<>\s]+>|\[[A-Z]+\d*\]")  # a byte, as <0xE2>, is a piece like any other
+_ENDS, _GOES_ON = "</w>", "@@"  # of the piece before: BPE of CLIP and of subword-nmt
+# A byte, as <0xE2>, is a piece like any other, and so is an atom in brackets, as [NH2].
+_SPECIAL = re.compile(r"<(?!0x[0-9A-F]{2}>)[^<>\s]+>|\[(?:CLS|SEP|PAD|MASK|UNK|BOS|EOS|INST|unused)\d*\]")
 # Tokens that separate or end, as the common tokenizers write them.
 SEPARATORS = re.compile(r"\[SEP\]|</s>|<eos>|<sep>|<\|endoftext\|>|<\|im_end\|>|<\|eot_id\|>|<end_of_turn>")
 
@@ -36,10 +38,13 @@ def is_word(token: str) -> bool:
 def word_numbers(pieces: Sequence[str]) -> tuple[int, ...]:
     """Return the number of the word that each piece belongs to, counted from 0.
 
-    Tokenizers mark either where a word goes on ("##ing") or where one starts ("▁the", "Ġthe"); whichever mark is there
-    is followed. Special tokens and signs are words of their own, but for an apostrophe within a word where word starts
-    are marked; without any mark every piece is. Give pieces of the vocabulary: readable tokens have lost their marks.
+    Tokenizers mark either where a word goes on ("##ing", "pho@@"), where one starts ("▁the", "Ġthe") or where one ends
+    ("to</w>"); whichever mark is there is followed. Special tokens and signs are words of their own, but for an
+    apostrophe within a word where word starts are marked; without any mark every piece is. Give pieces of the
+    vocabulary: readable tokens have lost their marks.
     """
+    if any(_ends_word(piece) or (len(piece) > 2 and piece.endswith(_GOES_ON)) for piece in pieces):
+        return _numbers_by_ends(pieces)
     continues = any(piece.startswith(_CONTINUES) for piece in pieces)
     starts = not continues and any(piece.startswith(_STARTS) for piece in pieces)
     numbers: list[int] = []
@@ -53,6 +58,20 @@ def word_numbers(pieces: Sequence[str]) -> tuple[int, ...]:
             sign, joins = False, True  # within a word: don't
         numbers.append(0 if not numbers else numbers[-1] + (not joins))
         alone = bool(_SPECIAL.fullmatch(text)) or (sign and bool(text))
+    return tuple(numbers)
+
+
+def _ends_word(piece: str) -> bool:
+    return piece.endswith(_ENDS) and len(piece) > len(_ENDS)
+
+
+def _numbers_by_ends(pieces: Sequence[str]) -> tuple[int, ...]:
+    """Return the numbers of words where a mark on a piece says whether the word ends with it or goes on."""
+    with_ends, numbers, joins = any(map(_ends_word, pieces)), list[int](), False
+    for piece in pieces:
+        special = _SPECIAL.fullmatch(piece) is not None
+        numbers.append(0 if not numbers else numbers[-1] + (special or not joins))
+        joins = not special and (not piece.endswith(_ENDS) if with_ends else piece.endswith(_GOES_ON))
     return tuple(numbers)
 
 
