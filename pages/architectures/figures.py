@@ -12,6 +12,7 @@ from jaxtyping import Float
 from plotly.subplots import make_subplots
 
 from ui.compute.benchmark import Measurement
+from ui.widgets import traces
 from ui.widgets.figure_style import ACCENT, CATEGORIES, Labels, lay_out, mark_on_log_axis
 from viz_core.lessons.architectures.costs import ARCHITECTURES, LayerSizes, layer_cost, path_length
 
@@ -122,15 +123,16 @@ def pairs_figure(matrices: Mapping[str, Float[np.ndarray, "n n"]], labels: Label
     figure = make_subplots(rows, columns, subplot_titles=titles, vertical_spacing=0.16, horizontal_spacing=0.05)
     for i, values in enumerate(matrices.values()):
         tokens = np.arange(1, len(values) + 1, dtype=np.float32)
-        heatmap = go.Heatmap(
-            z=np.where(np.isfinite(values), values, np.nan).astype(np.float32),
+        traces.cells(
+            figure,
+            np.where(np.isfinite(values), values, np.nan),
+            hover="%{y} → %{x}: %{z}",
             x=tokens,
             y=tokens,
             coloraxis="coloraxis",
-            hoverongaps=False,
-            hovertemplate="%{y} → %{x}: %{z}<extra></extra>",
+            row=i // columns + 1,
+            col=i % columns + 1,
         )
-        figure.add_trace(heatmap, i // columns + 1, i % columns + 1)
     lay_out(figure, "", "", height=290 * rows)
     figure.update_xaxes(constrain="domain", showgrid=False, zeroline=False)
     figure.update_yaxes(autorange="reversed", constrain="domain", showgrid=False, zeroline=False)

@@ -8,6 +8,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from pages.architectures.figures import Edge, Unit, connections, shortest_path
+from ui.widgets import traces
 from ui.widgets.chart import named_parts
 from ui.widgets.figure_style import ACCENT, KEYS, QUERIES, Labels, lay_out
 from viz_core.lessons.architectures.costs import LayerSizes, path_length
@@ -55,15 +56,15 @@ def connection_figure(
     _units(figure, words, depth, seen, labels, 5 if narrow else 9 if depth <= 6 else 6)
     figure.update_traces(meta="token", selector={"mode": "markers"})
     for token, colour, way_end in ((first, KEYS, 0), (last, QUERIES, top.layer)):
-        figure.add_scatter(
-            x=np.array([token + 1], dtype=np.float32),
-            y=np.array([way_end], dtype=np.float32),
-            mode="markers",
-            marker={"size": 10 if narrow else 15, "color": colour},
+        traces.dots(
+            figure,
+            [token + 1],
+            [way_end],
+            colour,
+            hover=labels["unit"],
+            size=10 if narrow else 15,
             text=[words[token]],
             meta="token",
-            hovertemplate=labels["unit"] + "<extra></extra>",
-            showlegend=False,
         )
     every = max(1, -(-depth // 6))
     ticks = {
@@ -110,9 +111,7 @@ def graph_figure(num_tokens: int, labels: Labels) -> go.Figure:
     figure = go.Figure()
     for i in range(num_tokens):
         for j in range(i):
-            figure.add_scatter(
-                x=x[[i, j]], y=y[[i, j]], mode="lines", line={"color": QUIET, "width": 1.4}, hoverinfo="skip"
-            )
+            traces.line(figure, x[[i, j]], y[[i, j]], QUIET, width=1.4)
     figure.add_scatter(
         x=x,
         y=y,
@@ -135,36 +134,35 @@ def _edges(figure: go.Figure, edges: Sequence[Edge], colour: str, width: float) 
         points[i, 1] = end.token + 1, end.layer
     x, y = points.reshape(-1, 2).T
     line = {"color": colour, "width": width}
-    figure.add_scatter(x=x.copy(), y=y.copy(), mode="lines", line=line, hoverinfo="skip", showlegend=False)
+    traces.line(figure, x.copy(), y.copy(), line=line)
 
 
 def _way(figure: go.Figure, way: Sequence[Unit]) -> None:
-    figure.add_scatter(
-        x=np.array([unit.token + 1 for unit in way], dtype=np.float32),
-        y=np.array([unit.layer for unit in way], dtype=np.float32),
-        mode="lines+markers",
-        line={"color": ACCENT, "width": 4},
-        marker={"size": [0] + [11] * (len(way) - 1), "symbol": "arrow", "angleref": "previous", "color": ACCENT},
+    traces.line(
+        figure,
+        [unit.token + 1 for unit in way],
+        [unit.layer for unit in way],
+        ACCENT,
+        width=4,
+        size=[0] + [11] * (len(way) - 1),
+        symbol="arrow",
+        marker={"angleref": "previous", "color": ACCENT},
         meta="path",
         hoverinfo="none",
-        showlegend=False,
     )
 
 
 def _units(figure: go.Figure, words: Sequence[str], depth: int, seen: set[Unit], labels: Labels, size: int = 9) -> None:
     """A dot for every unit, darker in the receptive field of the last one."""
     units = [Unit(layer, token) for layer in range(depth + 1) for token in range(len(words))]
-    figure.add_scatter(
-        x=np.array([unit.token + 1 for unit in units], dtype=np.float32),
-        y=np.array([unit.layer for unit in units], dtype=np.float32),
-        mode="markers",
-        marker={
-            "size": size,
-            "color": ["rgba(110,118,124,1)" if unit in seen else "rgba(160,166,172,0.7)" for unit in units],
-        },
+    traces.dots(
+        figure,
+        [unit.token + 1 for unit in units],
+        [unit.layer for unit in units],
+        ["rgba(110,118,124,1)" if unit in seen else "rgba(160,166,172,0.7)" for unit in units],
+        hover=labels["unit"],
+        size=size,
         text=[words[unit.token] for unit in units],
-        hovertemplate=labels["unit"] + "<extra></extra>",
-        showlegend=False,
     )
 
 

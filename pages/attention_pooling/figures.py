@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -10,6 +11,7 @@ from jaxtyping import Float, Int
 from plotly.subplots import make_subplots
 from torch import Tensor
 
+from ui.widgets import traces
 from ui.widgets.figure_style import ACCENT, CATEGORIES, KEYS, QUERIES, VALUES, WEIGHTS_SCALE, Labels, lay_out
 from viz_core.lessons.attention_pooling.curve_fit import Fit, WidthSearch, kernel_curves
 
@@ -27,43 +29,43 @@ def fit_figure(fit: Fit, query: float, at_query: float, weights: Float[Tensor, "
     _add_curves(figure, fit, labels, True, row=1, col=1)
     sizes = np.nan_to_num(np.abs(to_array(weights)))  # broken weights are negative or NaN
     top = float(sizes.max()) or 1.0
-    figure.add_scatter(
-        x=to_array(fit.x_train),
-        y=to_array(fit.y_train),
-        mode="markers",
-        marker={
-            "color": VALUES,
-            "size": (6 + 14 * np.sqrt(sizes / top)).astype(np.float32),
-            "opacity": 0.75,
-            "line": {"width": 0},
-        },
+    traces.dots(
+        figure,
+        to_array(fit.x_train),
+        to_array(fit.y_train),
+        VALUES,
+        labels["values"],
+        hover=labels["key-value"].format(x="%{x:.3f}", y="%{y:.3f}", weight="%{customdata:.4f}"),
+        size=(6 + 14 * np.sqrt(sizes / top)).astype(np.float32),
+        marker={"opacity": 0.75, "line": {"width": 0}},
         customdata=to_array(weights),
-        hovertemplate=labels["key-value"].format(x="%{x:.3f}", y="%{y:.3f}", weight="%{customdata:.4f}")
-        + "<extra></extra>",
-        name=labels["values"],
         meta="value",
         row=1,
         col=1,
     )
     if not np.isnan(at_query):
-        figure.add_scatter(
-            x=np.array([query], dtype=np.float32),
-            y=np.array([at_query], dtype=np.float32),
-            mode="markers",
-            marker={"color": QUERIES, "size": 14, "symbol": "diamond", "line": {"width": 1, "color": "white"}},
-            hovertemplate=labels["at"].format(x="%{x:.3f}", y="%{y:.4f}") + "<extra></extra>",
-            name=labels["answer"],
+        traces.dots(
+            figure,
+            [query],
+            [at_query],
+            QUERIES,
+            labels["answer"],
+            hover=labels["at"].format(x="%{x:.3f}", y="%{y:.4f}"),
+            size=14,
+            symbol="diamond",
+            marker={"line": {"width": 1, "color": "white"}},
             meta="query answer",
             row=1,
             col=1,
         )
-    figure.add_bar(
-        x=to_array(fit.x_train),
-        y=to_array(weights),
+    traces.bars(
+        figure,
+        to_array(fit.x_train),
+        to_array(weights),
+        KEYS,
+        hover=labels["key-weight"].format(x="%{x:.3f}", weight="%{y:.4f}"),
+        marker={"line": {"width": 0}},
         width=np.full(len(weights), 0.03, dtype=np.float32),
-        marker={"color": KEYS, "line": {"width": 0}},
-        hovertemplate=labels["key-weight"].format(x="%{x:.3f}", weight="%{y:.4f}") + "<extra></extra>",
-        showlegend=False,
         meta="key weight kernel",
         row=2,
         col=1,
@@ -80,7 +82,7 @@ def fit_figure(fit: Fit, query: float, at_query: float, weights: Float[Tensor, "
 
 def map_figure(fit: Fit, labels: Labels) -> go.Figure:
     """Weights of all queries (rows) on all keys (columns, in order)."""
-    figure = go.Figure(_weights_map(fit, labels, showscale=True))
+    figure = _add_weights(go.Figure(), fit, labels, showscale=True)
     return lay_out(
         figure,
         labels["keys"],
@@ -103,19 +105,21 @@ def panels_figure(fits: Sequence[Fit], maps: Sequence[Fit], labels: Labels) -> g
     )
     for col, (fit, shown) in enumerate(zip(fits, maps, strict=True), start=1):
         _add_curves(figure, fit, labels, col == 1, row=1, col=col)
-        figure.add_scatter(
-            x=to_array(fit.x_train),
-            y=to_array(fit.y_train),
-            mode="markers",
-            marker={"color": VALUES, "size": 5, "opacity": 0.6},
-            hovertemplate="(%{x:.2f}, %{y:.2f})<extra></extra>",
-            name=labels["values"],
+        traces.dots(
+            figure,
+            to_array(fit.x_train),
+            to_array(fit.y_train),
+            VALUES,
+            labels["values"],
+            hover="(%{x:.2f}, %{y:.2f})",
+            size=5,
+            marker={"opacity": 0.6},
             legendgroup="values",
             showlegend=col == 1,
             row=1,
             col=col,
         )
-        figure.add_trace(_weights_map(shown, labels, showscale=False), row=2, col=col)
+        _add_weights(figure, shown, labels, showscale=False, row=2, col=col)
     lay_out(figure, "", "", 560)
     figure.update_xaxes(nticks=4)
     figure.update_xaxes(row=1, range=[0, 5], zeroline=False)
@@ -151,17 +155,18 @@ def _add_curves(figure: go.Figure, fit: Fit, labels: Labels, legend: bool, **pla
         )
 
 
-def _weights_map(fit: Fit, labels: Labels, showscale: bool) -> go.Heatmap:
-    return go.Heatmap(
-        z=to_array(fit.weights),
+def _add_weights(figure: go.Figure, fit: Fit, labels: Labels, showscale: bool, **place: Any) -> go.Figure:
+    return traces.cells(
+        figure,
+        to_array(fit.weights),
+        hover=labels["map-cell"].format(query="%{y:.2f}", key="%{customdata:.3f}", weight="%{z:.4f}"),
         y=to_array(fit.x_val),
         zmin=0,
         colorscale=WEIGHTS_SCALE,
         showscale=showscale,
         colorbar={"thickness": 10, "title": {"text": labels["weight"]}},
         customdata=np.broadcast_to(to_array(fit.x_train), fit.weights.shape),
-        hovertemplate=labels["map-cell"].format(query="%{y:.2f}", key="%{customdata:.3f}", weight="%{z:.4f}")
-        + "<extra></extra>",
+        **place,
     )
 
 
@@ -175,14 +180,15 @@ def kernels_figure(chosen: str, width: float, labels: Labels) -> go.Figure:
     distances, curves = kernel_curves(width, span)
     figure = go.Figure()
     for (name, heights), colour in zip(curves.items(), CATEGORIES[2:], strict=False):
-        figure.add_scatter(
-            x=to_array(distances),
-            y=to_array(heights),
-            mode="lines",
-            line={"color": ACCENT if name == chosen else colour, "width": 4 if name == chosen else 1.5},
+        traces.line(
+            figure,
+            to_array(distances),
+            to_array(heights),
+            ACCENT if name == chosen else colour,
+            labels[name],
+            hover=f"{labels[name]}: %{{x:.3f}} → %{{y:.4f}}",
+            width=4 if name == chosen else 1.5,
             opacity=1 if name == chosen else 0.75,
-            name=labels[name],
-            hovertemplate=f"{labels[name]}: %{{x:.3f}} → %{{y:.4f}}<extra></extra>",
         )
     return lay_out(figure, labels["distance"], labels["nearness"], 430, yaxis={"range": [-0.04, 1.08]})
 
@@ -194,21 +200,25 @@ def width_figure(search: WidthSearch, true_errors: Float[Tensor, " widths"], wid
         (search.errors, ACCENT, "solid", "left-out"),
         (true_errors, TRUTH, "dash", "true-error"),
     ):
-        figure.add_scatter(
-            x=to_array(search.widths),
-            y=to_array(errors),
-            mode="lines",
-            line={"color": colour, "dash": dash, "width": 2.5},
-            name=labels[name],
-            hovertemplate=labels["width-error"].format(width="%{x:.3f}", error="%{y:.4f}") + "<extra></extra>",
+        traces.line(
+            figure,
+            to_array(search.widths),
+            to_array(errors),
+            colour,
+            labels[name],
+            hover=labels["width-error"].format(width="%{x:.3f}", error="%{y:.4f}"),
+            width=2.5,
+            dash=dash,
         )
-    figure.add_scatter(
-        x=np.array([search.best], dtype=np.float32),
-        y=np.array([search.error], dtype=np.float32),
-        mode="markers",
-        marker={"color": ACCENT, "size": 15, "symbol": "star"},
-        name=labels["best"],
-        hovertemplate=labels["width-error"].format(width="%{x:.3f}", error="%{y:.4f}") + "<extra></extra>",
+    traces.dots(
+        figure,
+        [search.best],
+        [search.error],
+        ACCENT,
+        labels["best"],
+        hover=labels["width-error"].format(width="%{x:.3f}", error="%{y:.4f}"),
+        size=15,
+        symbol="star",
     )
     figure.add_vline(x=width, line={"color": QUERIES, "width": 1.5, "dash": "dash"})
     ticks = [0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10]
@@ -238,25 +248,26 @@ def shares_figure(
     figure = go.Figure()
     for label, (colour, symbol) in enumerate(zip(_COLOURS, _SYMBOLS, strict=True)):
         own = np.where(first == label, shares[..., label], np.nan)
-        figure.add_heatmap(
+        traces.cells(
+            figure,
+            own,
+            hover=labels["share"].format(label=label + 1, share="%{z:.3f}"),
             x=axis.astype(np.float32),
             y=axis.astype(np.float32),
-            z=own.astype(np.float32),
             zmin=1 / 3,
             zmax=1,
             colorscale=[[0, _faded(colour, 0.05)], [1, _faded(colour, 0.55)]],
-            showscale=False,
-            hoverongaps=False,
-            hovertemplate=labels["share"].format(label=label + 1, share="%{z:.3f}") + "<extra></extra>",
         )
         mine = given == label
-        figure.add_scatter(
-            x=points[mine, 0].astype(np.float32),
-            y=points[mine, 1].astype(np.float32),
-            mode="markers",
-            marker={"color": colour, "size": 9, "symbol": symbol, "line": {"width": 1, "color": "white"}},
-            name=labels["label"].format(label=label + 1),
-            hoverinfo="skip",
+        traces.dots(
+            figure,
+            points[mine, 0],
+            points[mine, 1],
+            colour,
+            labels["label"].format(label=label + 1),
+            size=9,
+            symbol=symbol,
+            marker={"line": {"width": 1, "color": "white"}},
         )
     axes = {"zeroline": False, "showgrid": False}
     return lay_out(figure, labels["first"], labels["second"], 420, xaxis=axes, yaxis=axes)

@@ -9,6 +9,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from ui.blocks.diagram import Arrow, Box, diagram
+from ui.widgets import traces
 from ui.widgets.chart import named_parts
 from ui.widgets.figure_style import (
     ACCENT,
@@ -63,17 +64,14 @@ def choice_figure(likeliest: Sequence[tuple[str, float]], chosen: int | None, la
         chosen: place of the written word in `likeliest`, or None where it is not among them.
     """
     places = list(range(len(likeliest)))
-    figure = go.Figure(
-        go.Bar(
-            x=np.array([p for _, p in likeliest], dtype=np.float32),
-            y=places,
-            orientation="h",
-            marker={"color": [ACCENT if place == chosen else "#9aa0a6" for place in places]},
-            text=[f"{p:.2f}" for _, p in likeliest],
-            textposition="outside",
-            cliponaxis=False,
-            hovertemplate="%{x:.4f}<extra></extra>",
-        )
+    figure = traces.bars(
+        go.Figure(),
+        [p for _, p in likeliest],
+        places,
+        [ACCENT if place == chosen else "#9aa0a6" for place in places],
+        hover="%{x:.4f}",
+        across=True,
+        beside=[f"{p:.2f}" for _, p in likeliest],
     )
     words = escape_labels([word for word, _ in likeliest])
     return lay_out(

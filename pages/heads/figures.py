@@ -10,6 +10,7 @@ from plotly.colors import sample_colorscale
 
 from ui.compute.heads import HeadTable
 from ui.text.head_names import head_place, layer_place
+from ui.widgets import traces
 from ui.widgets.figure_style import ACCENT, CATEGORIES, Labels, lay_out
 
 _SYMBOLS = ("circle", "square", "diamond")
@@ -40,22 +41,19 @@ def heads_figure(
             names = [head_place(layer + 1, table.heads[place][1] + 1) for place in places]
             several = f" · {kinds[kind]}" if len(tables) > 1 else ""
             colour = colours[layer]
-            figure.add_scatter(
-                x=x["mean"],
-                y=y["mean"],
+            traces.dots(
+                figure,
+                x["mean"],
+                y["mean"],
+                colour,
+                f"{layer_place(layer + 1)}{several}",
+                hover=f"%{{customdata[1]}}{several}<br>{titles[0]}: %{{x:.3f}}<br>{titles[1]}: %{{y:.3f}}",
+                size=[18 if link == chosen else 11 for link in links],
+                symbol=symbol,
+                marker={"line": {"color": ACCENT, "width": [4 if link == chosen else 0 for link in links]}},
                 error_x={"array": x["up"], "arrayminus": x["down"], "width": 0, "thickness": 1, "color": colour},
                 error_y={"array": y["up"], "arrayminus": y["down"], "width": 0, "thickness": 1, "color": colour},
-                mode="markers",
-                name=f"{layer_place(layer + 1)}{several}",
-                marker={
-                    "color": colour,
-                    "symbol": symbol,
-                    "size": [18 if link == chosen else 11 for link in links],
-                    "line": {"color": ACCENT, "width": [4 if link == chosen else 0 for link in links]},
-                },
                 customdata=[[link, name] for link, name in zip(links, names, strict=True)],
-                hovertemplate=f"%{{customdata[1]}}{several}<br>{titles[0]}: %{{x:.3f}}<br>{titles[1]}: %{{y:.3f}}"
-                "<extra></extra>",
             )
     return lay_out(figure, titles[0], titles[1], 420)
 
@@ -84,25 +82,20 @@ def sets_figure(
         x, y = (_side(each, measure, raw=False) for each in (table, broad[kind]))
         ends += [float(np.nanmin([x["mean"], y["mean"]])), float(np.nanmax([x["mean"], y["mean"]]))]
         line = {"width": 0, "thickness": 1}
-        figure.add_scatter(
-            x=x["mean"],
-            y=y["mean"],
+        traces.dots(
+            figure,
+            x["mean"],
+            y["mean"],
+            [colours[layer] for layer, _ in table.heads],
+            labels[kind],
+            hover="%{customdata[0]}: %{x:.3f}, %{y:.3f}",
+            size=10,
+            symbol=symbol,
             error_x={"array": x["up"], "arrayminus": x["down"], **line},
             error_y={"array": y["up"], "arrayminus": y["down"], **line},
-            mode="markers",
-            name=labels[kind],
-            marker={"symbol": symbol, "size": 10, "color": [colours[layer] for layer, _ in table.heads]},
             customdata=[[head_place(layer + 1, head + 1)] for layer, head in table.heads],
-            hovertemplate="%{customdata[0]}: %{x:.3f}, %{y:.3f}<extra></extra>",
             showlegend=len(narrow) > 1,
         )
     if ends:
-        figure.add_scatter(
-            x=[min(ends), max(ends)],
-            y=[min(ends), max(ends)],
-            mode="lines",
-            line={"color": "rgba(128,128,128,0.6)", "dash": "dot"},
-            showlegend=False,
-            hoverinfo="skip",
-        )
+        traces.line(figure, [min(ends), max(ends)], [min(ends), max(ends)], "rgba(128,128,128,0.6)", dash="dot")
     return lay_out(figure, labels["on-narrow"], labels["on-broad"], 360)

@@ -17,6 +17,7 @@ from torch import Tensor
 from ui.blocks.figures import token_heatmap
 from ui.text.head_names import head_number, head_place, layer_place
 from ui.text.words import load_words
+from ui.widgets import traces
 from ui.widgets.chart import named_parts
 from ui.widgets.figure_style import ACCENT, CATEGORIES, WEIGHTS_SCALE, Labels, lay_out, token_ticks
 from viz_core.tasks.film import Film
@@ -211,10 +212,11 @@ def every_head_figure(weights: Float[Tensor, "layers heads n n"], tokens: Sequen
     )
     for layer in range(layers):
         for head in range(heads):
-            figure.add_heatmap(
-                z=weights[layer, head].numpy(),
+            traces.cells(
+                figure,
+                weights[layer, head].numpy(),
+                hover="%{text}: %{z:.2f}",
                 text=[[f"{query} → {key}" for key in tokens] for query in tokens],
-                hovertemplate="%{text}: %{z:.2f}<extra></extra>",
                 coloraxis="coloraxis",
                 row=layer + 1,
                 col=head + 1,

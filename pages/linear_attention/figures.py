@@ -9,7 +9,8 @@ import plotly.graph_objects as go
 from jaxtyping import Float
 from torch import Tensor
 
-from ui.widgets.figure_style import ACCENT, CATEGORIES, SIGNED_SCALE, Labels, lay_out
+from ui.widgets import traces
+from ui.widgets.figure_style import ACCENT, CATEGORIES, Labels, lay_out
 from viz_core.lessons.linear_attention.layers import LETTERS, Stream
 from viz_core.lessons.linear_attention.recall import CHANCE
 
@@ -67,19 +68,16 @@ def _heatmap(
     limit: float,
     label: str,
 ) -> go.Figure:
-    return go.Figure(
-        go.Heatmap(
-            z=numbers.float().numpy(),
-            x=x,
-            y=y,
-            zmin=-limit,
-            zmax=limit,
-            colorscale=SIGNED_SCALE,
-            colorbar={**_BAR, "tickvals": [-limit, 0, limit]},
-            xgap=1,
-            ygap=1,
-            hovertemplate=label.format(row="%{y}", column="%{x}", value="%{z:.3f}") + "<extra></extra>",
-        )
+    return traces.cells(
+        go.Figure(),
+        numbers.float().numpy(),
+        hover=label.format(row="%{y}", column="%{x}", value="%{z:.3f}"),
+        limit=limit,
+        showscale=True,
+        gap=1,
+        x=x,
+        y=y,
+        colorbar={**_BAR, "tickvals": [-limit, 0, limit]},
     )
 
 
@@ -87,14 +85,7 @@ def decay_figure(curves: Mapping[str, Float[np.ndarray, " ages"]], labels: Label
     """The weight that is left of a token, by age, a line for each head."""
     figure = go.Figure()
     for (name, curve), colour in zip(curves.items(), CATEGORIES, strict=False):
-        figure.add_scatter(
-            x=np.arange(len(curve), dtype=np.float32),
-            y=curve.astype(np.float32),
-            mode="lines",
-            name=name,
-            line={"color": colour},
-            hovertemplate="%{x}: %{y:.3f}<extra></extra>",
-        )
+        traces.line(figure, np.arange(len(curve), dtype=np.float32), curve, colour, name, hover="%{x}: %{y:.3f}")
     return lay_out(figure, labels["age"], labels["remaining"], 320, yaxis={"range": [0, 1.02]})
 
 
@@ -104,13 +95,7 @@ def errors_figure(
     """How far what is returned for each letter is from its last value, a bar for each rule."""
     figure = go.Figure()
     for (name, values), colour in zip(errors.items(), (CATEGORIES[1], ACCENT), strict=True):
-        figure.add_bar(
-            x=list(letters),
-            y=np.array(values, dtype=np.float32),
-            name=name,
-            marker={"color": colour},
-            hovertemplate="%{x}: %{y:.3f}<extra></extra>",
-        )
+        traces.bars(figure, list(letters), values, colour, name, hover="%{x}: %{y:.3f}")
     return lay_out(figure, labels["letter"], labels["error"], height, barmode="group")
 
 

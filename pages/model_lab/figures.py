@@ -14,6 +14,7 @@ from torch import Tensor
 
 from ui.blocks.over_picture import heatmap_over, lay_under
 from ui.text.head_names import head_place
+from ui.widgets import traces
 from ui.widgets.figure_style import (
     ACCENT,
     CATEGORIES,
@@ -37,20 +38,16 @@ from viz_core.lessons.model_lab.position_measures import MAX_ROWS, cosines
 def fingerprint_figure(values: Float[np.ndarray, "layers heads"], measure: str, labels: Labels) -> go.Figure:
     """One measure of every head: layers in rows, the first on top; heads in columns, both counted from 1."""
     layers, heads = values.shape
-    figure = go.Figure(
-        go.Heatmap(
-            z=values.astype(np.float32),
-            x=np.arange(1, heads + 1, dtype=np.int32),
-            y=np.arange(1, layers + 1, dtype=np.int32),
-            zmin=0,
-            zmax=max(float(np.nanmax(values)), 1e-6),
-            colorscale=WEIGHTS_SCALE,
-            xgap=2,
-            ygap=2,
-            texttemplate="%{z:.2f}" if heads <= 16 and layers <= 16 else None,
-            hovertemplate=head_place("%{y}", "%{x}") + ": %{z:.3f}<extra></extra>",
-            colorbar={"title": labels.get(f"unit-{measure}", labels["weight"]), "thickness": 12},
-        )
+    figure = traces.cells(
+        go.Figure(),
+        values,
+        hover=head_place("%{y}", "%{x}") + ": %{z:.3f}",
+        most=max(float(np.nanmax(values)), 1e-6),
+        bar=labels.get(f"unit-{measure}", labels["weight"]),
+        gap=2,
+        x=np.arange(1, heads + 1, dtype=np.int32),
+        y=np.arange(1, layers + 1, dtype=np.int32),
+        texttemplate="%{z:.2f}" if heads <= 16 and layers <= 16 else None,
     )
     return lay_out(
         figure,
@@ -66,16 +63,7 @@ def corner_figure(
     weights: Float[np.ndarray, "queries keys"], queries: Sequence[str], keys: Sequence[str], labels: Labels
 ) -> go.Figure:
     """The map of one head with its tokens along both sides, without a colour bar: two stand side by side."""
-    figure = go.Figure(
-        go.Heatmap(
-            z=weights.astype(np.float32),
-            zmin=0,
-            zmax=1,
-            colorscale=WEIGHTS_SCALE,
-            showscale=False,
-            hovertemplate="%{y} → %{x}: %{z:.4f}<extra></extra>",
-        )
-    )
+    figure = traces.cells(go.Figure(), weights, hover="%{y} → %{x}: %{z:.4f}")
     return lay_out(
         figure,
         labels["keys"],
@@ -162,19 +150,10 @@ def beside_figure(changes: Sequence[Change], title: str, labels: Labels) -> go.F
         labels: names "probability", "with-heads" and "without-heads".
     """
     places = [f"{place}" for place in range(len(changes))]
-    figure = go.Figure(
-        [
-            go.Bar(
-                x=np.array([getattr(change, when) for change in changes], dtype=np.float32),
-                y=places,
-                name=labels[name],
-                orientation="h",
-                marker={"color": colour},
-                hovertemplate="%{x:.5f}<extra></extra>",
-            )
-            for when, name, colour in (("after", "without-heads", CATEGORIES[-1]), ("before", "with-heads", ACCENT))
-        ]
-    )
+    figure = go.Figure()
+    for when, name, colour in (("after", "without-heads", CATEGORIES[-1]), ("before", "with-heads", ACCENT)):
+        shares = [getattr(change, when) for change in changes]
+        traces.bars(figure, shares, places, colour, labels[name], hover="%{x:.5f}", across=True)
     names = escape_labels([change.label for change in changes])
     return lay_out(
         figure,
@@ -195,7 +174,7 @@ def distances_figure(names: Sequence[str], distances: Float[np.ndarray, " tokens
     """
     places = list(range(len(names)))
     heights = distances.astype(np.float32)
-    figure = go.Figure(go.Bar(x=places, y=heights, marker={"color": ACCENT}, hovertemplate="%{y:.4f}<extra></extra>"))
+    figure = traces.bars(go.Figure(), places, heights, ACCENT, hover="%{y:.4f}")
     ticks = {"tickmode": "array", "tickvals": places, "ticktext": escape_labels(list(names)), "tickangle": -45}
     return lay_out(figure, labels["token"], labels["distance"], height=320, xaxis=ticks if len(names) <= 64 else {})
 
@@ -221,15 +200,13 @@ def cosine_heatmap(table: Float[Tensor, "positions width"], labels: Labels) -> H
 def wavelengths_figure(frequencies: Float[np.ndarray, " pairs"], room: int | None, labels: Labels) -> go.Figure:
     """Tokens until each rotary pair has gone round once, on a log axis; a line where the model's room ends."""
     waves = 2 * np.pi / np.maximum(frequencies.astype(np.float64), 1e-12)
-    figure = go.Figure(
-        go.Scatter(
-            x=waves.astype(np.float32),
-            y=np.arange(len(waves), dtype=np.int32),
-            mode="lines+markers",
-            line={"color": ACCENT},
-            marker={"size": 5},
-            hovertemplate=labels["pair-number"].format(pair="%{y}") + ": %{x:,.1f}<extra></extra>",
-        )
+    figure = traces.line(
+        go.Figure(),
+        waves,
+        np.arange(len(waves), dtype=np.int32),
+        ACCENT,
+        hover=labels["pair-number"].format(pair="%{y}") + ": %{x:,.1f}",
+        size=5,
     )
     if room is not None:
         mark_on_log_axis(figure, float(room), labels["room"])
@@ -241,14 +218,15 @@ def bias_figure(bias: Float[np.ndarray, "heads offsets"], reach: int, head: int,
     offsets = np.arange(-reach, bias.shape[1] - reach, dtype=np.int32)
     figure = go.Figure()
     for i in [*(i for i in range(len(bias)) if i != head), head]:
-        figure.add_scatter(
-            x=offsets,
-            y=bias[i].astype(np.float32),
-            mode="lines",
-            line={"color": ACCENT if i == head else "rgba(128,128,128,0.45)", "width": 3 if i == head else 1},
-            name=f"{labels['head']} {i + 1}",
+        traces.line(
+            figure,
+            offsets,
+            bias[i],
+            ACCENT if i == head else "rgba(128,128,128,0.45)",
+            f"{labels['head']} {i + 1}",
+            hover=f"{labels['head']} {i + 1}, %{{x}}: %{{y:.3f}}",
+            width=3 if i == head else 1,
             showlegend=False,
-            hovertemplate=f"{labels['head']} {i + 1}, %{{x}}: %{{y:.3f}}<extra></extra>",
         )
     return lay_out(figure, labels["signed-offset"], labels["added"], height=340)
 
@@ -261,16 +239,13 @@ def perplexities_figure(found: Windowed, names: Mapping[str, str], labels: Label
         labels: names "perplexity" and "way".
     """
     heights = np.array([found.full, found.sliding, found.with_first], dtype=np.float32)
-    figure = go.Figure(
-        go.Bar(
-            x=[names["full"], names["sliding"], names["with-first"]],
-            y=heights,
-            marker={"color": [ACCENT, CATEGORIES[1], ACCENT]},
-            text=[f"{height:,.2f}" for height in heights],
-            textposition="outside",
-            cliponaxis=False,
-            hovertemplate="%{y:,.3f}<extra></extra>",
-        )
+    figure = traces.bars(
+        go.Figure(),
+        [names["full"], names["sliding"], names["with-first"]],
+        heights,
+        [ACCENT, CATEGORIES[1], ACCENT],
+        hover="%{y:,.3f}",
+        beside=[f"{height:,.2f}" for height in heights],
     )
     return lay_out(figure, labels["way"], labels["perplexity"], height=320, yaxis={"rangemode": "tozero"})
 
@@ -295,17 +270,18 @@ def sound_figure(
     """
     spectrogram = sound.spectrogram
     low, high = float(spectrogram.min()), float(spectrogram.max())
-    picture = go.Heatmap(
-        z=to_pixels(spectrogram.clone(), low, max(high, low + 1e-6)),
+    figure = traces.cells(
+        go.Figure(),
+        to_pixels(spectrogram.clone(), low, max(high, low + 1e-6)),
+        hover=f"%{{x:.2f}} s · {labels['band']} %{{y}}",
         x0=sound.frame_seconds / 2,
         dx=sound.frame_seconds,
         colorscale=WEIGHTS_SCALE,
-        showscale=False,
-        hovertemplate=f"%{{x:.2f}} s · {labels['band']} %{{y}}<extra></extra>",
         yaxis="y2",
     )
-    colours = (ACCENT, CATEGORIES[-1])
-    figure = go.Figure([picture, *_lines(sound, curves, colours)])
+    times = (np.arange(sound.num_keys) + 0.5) * sound.key_seconds
+    for (name, weights), colour in zip(curves.items(), (ACCENT, CATEGORIES[-1]), strict=False):
+        traces.line(figure, times, weights, colour, name, hover="%{x:.2f} s: %{y:.4f}", width=2, shape="hvh")
     frame = {"type": "rect", "yref": "paper", "y0": 0, "y1": 1, "line": {"color": KEYS, "width": 2}}
     starts = {"type": "line", "yref": "paper", "y0": 1 - 0.03, "y1": 1, "line": {"color": KEYS, "width": 1}}
     shapes = [{**starts, "x0": word.start, "x1": word.start} for word in words]
@@ -321,20 +297,3 @@ def sound_figure(
         yaxis={"domain": [0, _SPLIT - 0.04], "rangemode": "tozero"},
         yaxis2={"domain": [_SPLIT, 1], "title": {"text": labels["band"]}, "showgrid": False, "automargin": True},
     )
-
-
-def _lines(
-    sound: SoundFeatures, curves: Mapping[str, Float[Tensor, " keys"]], colours: Sequence[str]
-) -> list[go.Scatter]:
-    times = ((np.arange(sound.num_keys) + 0.5) * sound.key_seconds).astype(np.float32)
-    return [
-        go.Scatter(
-            x=times,
-            y=weights.numpy().astype(np.float32),
-            name=name,
-            mode="lines",
-            line={"color": colour, "width": 2, "shape": "hvh"},
-            hovertemplate="%{x:.2f} s: %{y:.4f}<extra></extra>",
-        )
-        for (name, weights), colour in zip(curves.items(), colours, strict=False)
-    ]

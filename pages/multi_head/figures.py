@@ -10,8 +10,9 @@ import plotly.graph_objects as go
 from jaxtyping import Float
 from plotly.subplots import make_subplots
 
+from ui.widgets import traces
 from ui.widgets.chart import named_parts
-from ui.widgets.figure_style import ACCENT, CATEGORIES, KEYS, QUERIES, VALUES, WEIGHTS_SCALE, Labels, lay_out
+from ui.widgets.figure_style import ACCENT, CATEGORIES, KEYS, QUERIES, VALUES, Labels, lay_out
 
 _PLAIN = "#7f8a90"
 
@@ -118,15 +119,8 @@ def heads_figure(weights: Float[np.ndarray, "heads n n"], labels: Labels) -> go.
         rows, columns, subplot_titles=titles, shared_xaxes=True, shared_yaxes=True, horizontal_spacing=0.03
     )
     for head in range(heads):
-        figure.add_heatmap(
-            z=weights[head].astype(np.float32),
-            zmin=0,
-            zmax=1,
-            colorscale=WEIGHTS_SCALE,
-            showscale=False,
-            hovertemplate="%{y}, %{x}: %{z:.3f}<extra></extra>",
-            row=head // columns + 1,
-            col=head % columns + 1,
+        traces.cells(
+            figure, weights[head], hover="%{y}, %{x}: %{z:.3f}", row=head // columns + 1, col=head % columns + 1
         )
     bare = {"showgrid": False, "zeroline": False, "showticklabels": False, "ticks": ""}
     axes = {"xaxis": bare, "yaxis": {"autorange": "reversed", **bare}}
@@ -154,15 +148,7 @@ def _cut(figure: go.Figure, block: Block, num_heads: int) -> None:
     cuts = block.left + block.width * np.arange(1, num_heads) / num_heads
     x = np.stack([cuts, cuts, np.full_like(cuts, np.nan)], axis=1).ravel()
     y = np.tile([bottom, bottom + _HEIGHT, np.nan], num_heads - 1)
-    figure.add_scatter(
-        x=x.astype(np.float32),
-        y=y.astype(np.float32),
-        mode="lines",
-        line={"color": block.colour, "width": 1},
-        opacity=0.35,
-        hoverinfo="none",
-        showlegend=False,
-    )
+    traces.line(figure, x, y, block.colour, width=1, opacity=0.35, hoverinfo="none")
 
 
 def _arrow(figure: go.Figure, start: Block, end: Block) -> None:
@@ -172,14 +158,16 @@ def _arrow(figure: go.Figure, start: Block, end: Block) -> None:
     else:
         x = [start.left + start.width / 2, end.left + end.width / 2]
         y = [-start.row * _PITCH, -end.row * _PITCH + _HEIGHT]
-    figure.add_scatter(
-        x=np.array(x, dtype=np.float32),
-        y=np.array(y, dtype=np.float32),
-        mode="lines+markers",
-        line={"color": "rgba(128,128,128,0.7)", "width": 1.4},
-        marker={"size": [0, 9], "symbol": "arrow", "angleref": "previous", "color": "rgba(128,128,128,0.9)"},
+    traces.line(
+        figure,
+        x,
+        y,
+        "rgba(128,128,128,0.7)",
+        width=1.4,
+        size=[0, 9],
+        symbol="arrow",
+        marker={"angleref": "previous", "color": "rgba(128,128,128,0.9)"},
         hoverinfo="none",
-        showlegend=False,
     )
 
 
@@ -220,17 +208,13 @@ def toy_figure(weights: Float[np.ndarray, "rows heads queries keys"], labels: La
     )
     for row in range(rows):
         for head in range(heads):
-            figure.add_heatmap(
+            traces.cells(
+                figure,
+                weights[row, head],
+                hover="%{y}, %{x}: %{z:.3f}",
+                gap=1,
                 x=np.arange(1, keys + 1),
                 y=np.arange(1, queries + 1),
-                z=weights[row, head].astype(np.float32),
-                zmin=0,
-                zmax=1,
-                colorscale=WEIGHTS_SCALE,
-                showscale=False,
-                xgap=1,
-                ygap=1,
-                hovertemplate="%{y}, %{x}: %{z:.3f}<extra></extra>",
                 row=row + 1,
                 col=head + 1,
             )

@@ -13,6 +13,7 @@ from plotly.subplots import make_subplots
 from pages.position_embeddings.tokens import TokenInputs
 from ui.blocks.figures import scale_of, token_heatmap
 from ui.chapter.chapter import Chapter
+from ui.widgets import traces
 from ui.widgets.figure_style import CATEGORIES, KEYS, QUERIES, SIGNED_SCALE, Labels, lay_out, token_ticks
 from viz_core.lessons.position_embeddings.scheme_parts import STAGES, GridTerms, offsets_of, skew_stages
 from viz_core.positional import angular_frequencies
@@ -33,15 +34,7 @@ def grid_figure(terms: GridTerms, row: int, column: int, labels: Labels) -> go.F
     limit = max(1e-6, max(float(np.abs(values).max()) for values, _ in panels))
     ys, xs = np.meshgrid(np.arange(height), np.arange(width), indexing="ij")
     for i, (values, offsets) in enumerate(panels, start=1):
-        heatmap = go.Heatmap(
-            z=values.astype(np.float32),
-            text=offsets,
-            texttemplate="%{text}",
-            hoverinfo="skip",
-            coloraxis="coloraxis",
-            xgap=1,
-            ygap=1,
-        )
+        traces.cells(figure, values, gap=1, written=offsets, coloraxis="coloraxis", row=1, col=i)
         points = go.Scatter(
             x=xs.ravel(),
             y=ys.ravel(),
@@ -53,7 +46,6 @@ def grid_figure(terms: GridTerms, row: int, column: int, labels: Labels) -> go.F
             hovertemplate="%{text}: %{customdata[2]:+.3f}<extra></extra>",
             showlegend=False,
         )
-        figure.add_trace(heatmap, 1, i)
         figure.add_trace(points, 1, i)
         figure.add_shape(
             type="rect",
@@ -105,9 +97,7 @@ def scale_strip(quantity: str, labels: Labels) -> go.Figure:
     """The one colour scale that all small maps share."""
     colours, low, high = scale_of(quantity)
     steps = np.linspace(low, high, 129, dtype=np.float32)
-    figure = go.Figure(
-        go.Heatmap(z=steps[None], x=steps, colorscale=colours, zmin=low, zmax=high, showscale=False, hoverinfo="x")
-    )
+    figure = traces.cells(go.Figure(), steps[None], x=steps, colorscale=colours, zmin=low, zmax=high, hoverinfo="x")
     return lay_out(
         figure, labels[quantity], "", height=88, yaxis={"visible": False}, margin={"l": 10, "r": 10, "t": 4, "b": 54}
     )
@@ -235,7 +225,7 @@ def skew_figure(num_tokens: int, stage: str, labels: Labels) -> go.Figure:
     if stage not in STAGES:
         raise ValueError(f"stage: expected one of {', '.join(STAGES)}, got {stage!r}")
     entries = skew_stages(num_tokens)[stage]
-    figure = go.Figure(_traces(entries, num_tokens, labels))
+    figure = _entries_figure(entries, num_tokens, labels)
     height = 150 + (num_tokens + 1) * (38 if num_tokens <= 6 else 26)
     return lay_out(
         figure,
@@ -249,39 +239,34 @@ def skew_figure(num_tokens: int, stage: str, labels: Labels) -> go.Figure:
     )
 
 
-def _traces(entries: Int[np.ndarray, "rows columns"], num_tokens: int, labels: Labels) -> list[go.Heatmap]:
+def _entries_figure(entries: Int[np.ndarray, "rows columns"], num_tokens: int, labels: Labels) -> go.Figure:
     offsets = offsets_of(entries, num_tokens)
     row = (entries - 1) // (2 * num_tokens - 1)
     readable = entries.shape[1] <= 60
     gap, texts = (1, "%{text}") if readable else (0, "")
     names = np.vectorize(lambda o: "" if np.isnan(o) else "0" if o == 0 else f"{o:+.0f}")(offsets)
-    entry = go.Heatmap(
-        z=offsets,
-        text=names,
-        texttemplate=texts,
-        customdata=row,
-        hovertemplate=f"{labels['offset']} %{{text}} · {labels['query']} %{{customdata}}<extra></extra>",
-        colorscale=SIGNED_SCALE,
-        zmin=-max(1, num_tokens - 1),
-        zmax=max(1, num_tokens - 1),
-        xgap=gap,
-        ygap=1,
-        hoverongaps=False,
-        showscale=False,
-    )
-    padding = go.Heatmap(
-        z=np.where(entries == 0, 1, np.nan).astype(np.float32),
+    figure = traces.cells(
+        go.Figure(),
+        np.where(entries == 0, 1, np.nan),
+        hover=labels["padding"],
         text=np.where(entries == 0, "0", ""),
         texttemplate=texts,
-        hovertemplate=f"{labels['padding']}<extra></extra>",
         colorscale=[[0, _PADDING], [1, _PADDING]],
         opacity=0.45,
         xgap=gap,
         ygap=1,
-        hoverongaps=False,
-        showscale=False,
     )
-    return [padding, entry]
+    return traces.cells(
+        figure,
+        offsets,
+        hover=f"{labels['offset']} %{{text}} · {labels['query']} %{{customdata}}",
+        limit=max(1, num_tokens - 1),
+        text=names,
+        texttemplate=texts,
+        customdata=row,
+        xgap=gap,
+        ygap=1,
+    )
 
 
 def _title(text: str) -> dict[str, object]:

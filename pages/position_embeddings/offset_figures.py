@@ -9,6 +9,7 @@ import plotly.graph_objects as go
 from jaxtyping import Float, Int
 from plotly.subplots import make_subplots
 
+from ui.widgets import traces
 from ui.widgets.figure_style import (
     ACCENT,
     CATEGORIES,
@@ -29,19 +30,14 @@ def index_figure(num_tokens: int, max_distance: int | None, labels: Labels) -> g
     reach = num_tokens - 1 if max_distance is None else max_distance
     rows = clipped_offsets(num_tokens, reach).numpy()
     offsets = (rows - reach).astype(np.float32)
-    figure = go.Figure(
-        go.Heatmap(
-            z=offsets,
-            text=rows.astype(str),
-            texttemplate="%{text}",
-            hovertemplate=f"{labels['index']} %{{text}} · {labels['offset']} %{{z:+d}}<extra></extra>",
-            colorscale=SIGNED_SCALE,
-            zmin=-max(1, num_tokens - 1),
-            zmax=max(1, num_tokens - 1),
-            xgap=1,
-            ygap=1,
-            colorbar={"title": labels["offset"], "thickness": 12},
-        )
+    figure = traces.cells(
+        go.Figure(),
+        offsets,
+        hover=f"{labels['index']} %{{text}} · {labels['offset']} %{{z:+d}}",
+        limit=max(1, num_tokens - 1),
+        bar=labels["offset"],
+        gap=1,
+        written=rows.astype(str),
     )
     return lay_out(
         figure,
@@ -56,18 +52,13 @@ def index_figure(num_tokens: int, max_distance: int | None, labels: Labels) -> g
 def table_figure(num_tokens: int, labels: Labels) -> go.Figure:
     """The rows of the table, 0 .. 2n - 2, and the offset each stands for."""
     offsets = np.arange(-num_tokens + 1, num_tokens, dtype=np.float32)
-    figure = go.Figure(
-        go.Heatmap(
-            z=offsets[None],
-            text=[[f"{offset:+.0f}" if offset else "0" for offset in offsets]],
-            texttemplate="%{text}",
-            hovertemplate=f"{labels['index']} %{{x}} · {labels['offset']} %{{text}}<extra></extra>",
-            colorscale=SIGNED_SCALE,
-            zmin=-max(1, num_tokens - 1),
-            zmax=max(1, num_tokens - 1),
-            xgap=1,
-            showscale=False,
-        )
+    figure = traces.cells(
+        go.Figure(),
+        offsets[None],
+        hover=f"{labels['index']} %{{x}} · {labels['offset']} %{{text}}",
+        limit=max(1, num_tokens - 1),
+        written=[[f"{offset:+.0f}" if offset else "0" for offset in offsets]],
+        xgap=1,
     )
     return lay_out(
         figure,
@@ -83,14 +74,13 @@ def table_figure(num_tokens: int, labels: Labels) -> go.Figure:
 def shaw_figure(max_distance: int, labels: Labels) -> go.Figure:
     """BLEU by clipping distance as published, with the distance chosen here marked."""
     distances = list(SHAW_BLEU)
-    figure = go.Figure(
-        go.Bar(
-            x=[str(k) for k in distances],
-            y=np.array(list(SHAW_BLEU.values()), dtype=np.float32),
-            text=[f"{bleu:.1f}" for bleu in SHAW_BLEU.values()],
-            marker={"color": [ACCENT if k == max_distance else CATEGORIES[-1] for k in distances]},
-            hovertemplate="k = %{x}: %{y:.1f}<extra></extra>",
-        )
+    figure = traces.bars(
+        go.Figure(),
+        [str(k) for k in distances],
+        list(SHAW_BLEU.values()),
+        [ACCENT if k == max_distance else CATEGORIES[-1] for k in distances],
+        hover="k = %{x}: %{y:.1f}",
+        text=[f"{bleu:.1f}" for bleu in SHAW_BLEU.values()],
     )
     return lay_out(figure, labels["clipping"], labels["bleu"], height=300, xaxis={"type": "category"})
 
@@ -100,14 +90,15 @@ def bucket_figure(offsets: Int[np.ndarray, " n"], buckets: Int[np.ndarray, " n"]
     figure = go.Figure()
     sides = ((offsets <= 0, QUERIES, labels["before"]), (offsets > 0, KEYS, labels["after"]))
     for side, colour, name in sides:
-        figure.add_scatter(
-            x=offsets[side],
-            y=buckets[side],
-            mode="lines+markers",
-            line={"color": colour, "shape": "hvh"},
-            marker={"size": 4},
-            name=name,
-            hovertemplate=f"{labels['offset']} %{{x}}: {labels['bucket']} %{{y}}<extra></extra>",
+        traces.line(
+            figure,
+            offsets[side],
+            buckets[side],
+            colour,
+            name,
+            hover=f"{labels['offset']} %{{x}}: {labels['bucket']} %{{y}}",
+            shape="hvh",
+            size=4,
         )
     return lay_out(figure, labels["signed-offset"], labels["bucket"], height=380)
 
@@ -127,9 +118,7 @@ def _side_by_side(
     """Maps by their titles, with the first row on top."""
     figure = make_subplots(rows=1, cols=len(maps), subplot_titles=list(maps), shared_yaxes=True)
     for column, values in enumerate(maps.values(), start=1):
-        cells = values.astype(np.float32)
-        heatmap = go.Heatmap(z=cells, coloraxis="coloraxis", hovertemplate=hovertemplate + "<extra></extra>")
-        figure.add_trace(heatmap, 1, column)
+        traces.cells(figure, values, hover=hovertemplate, coloraxis="coloraxis", row=1, col=column)
     lay_out(figure, x, "", height=height)
     figure.update_yaxes(range=[len(values) - 0.5, -0.5])
     return figure.update_yaxes(title=y, col=1)

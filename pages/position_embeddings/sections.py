@@ -19,6 +19,7 @@ from pages.position_embeddings.tokens import ROUNDING, WHERE_TRAINED, WIDTH, Tok
 from ui.chapter.chapter import Chapter
 from ui.text.markdown import escape
 from ui.text.model_card import model_title
+from ui.widgets import traces
 from ui.widgets.chart import named_parts
 from ui.widgets.figure_style import ACCENT, Labels, lay_out
 from viz_core.lessons.position_embeddings.order import (
@@ -230,14 +231,8 @@ def chosen_order(chapter: Chapter, inputs: TokenInputs) -> Tensor:
 
 def insight_figure(changes: np.ndarray, words: list[str], limit: float, labels: Labels) -> go.Figure:
     """Return a bar for each word, in the shuffled order."""
-    figure = go.Figure(
-        go.Bar(
-            x=np.arange(len(words), dtype=np.float32),
-            y=changes,
-            marker={"color": ACCENT},
-            meta="change",
-            hovertemplate="%{y:.2g}<extra></extra>",
-        )
+    figure = traces.bars(
+        go.Figure(), np.arange(len(words), dtype=np.float32), changes, ACCENT, hover="%{y:.2g}", meta="change"
     )
     texts = [html.escape(word) for word in words]
     ticks = {"tickmode": "array", "tickvals": list(range(len(words))), "ticktext": texts}

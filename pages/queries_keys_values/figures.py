@@ -13,8 +13,9 @@ from jaxtyping import Float
 from plotly.subplots import make_subplots
 from torch import Tensor
 
+from ui.widgets import traces
 from ui.widgets.chart import named_parts
-from ui.widgets.figure_style import ACCENT, CATEGORIES, KEYS, WEIGHTS_SCALE, Labels, escape_labels, lay_out
+from ui.widgets.figure_style import ACCENT, CATEGORIES, KEYS, Labels, escape_labels, lay_out
 
 _GREY = CATEGORIES[7]
 
@@ -24,13 +25,10 @@ def identities_figure(weights: Sequence[Float[np.ndarray, "_ _"]], labels: Label
     titles = [labels["identity-of"].format(count=len(each)) for each in weights]
     figure = make_subplots(1, len(weights), subplot_titles=titles, horizontal_spacing=0.12)
     for column, each in enumerate(weights, start=1):
-        figure.add_heatmap(
-            z=each.astype(np.float32),
-            zmin=0,
-            zmax=1,
-            colorscale=WEIGHTS_SCALE,
-            showscale=False,
-            hovertemplate=labels["looks-at"].format(query="%{y}", key="%{x}") + ": %{z:.6f}<extra></extra>",
+        traces.cells(
+            figure,
+            each,
+            hover=labels["looks-at"].format(query="%{y}", key="%{x}") + ": %{z:.6f}",
             x=np.arange(1, len(each) + 1),
             y=np.arange(1, len(each) + 1),
             row=1,
@@ -62,16 +60,8 @@ def gradient_figure(
         (slope, labels["soft"], {"color": ACCENT, "width": 3}, 2),
     )
     for y, name, line, row in lines:
-        figure.add_scatter(
-            x=gaps.astype(np.float32),
-            y=y.astype(np.float32),
-            mode="lines",
-            name=name,
-            line=line,
-            showlegend=row == 1,
-            hovertemplate="%{x:.2f}: %{y:.4g}<extra></extra>",
-            row=row,
-            col=1,
+        traces.line(
+            figure, gaps, y, name=name, hover="%{x:.2f}: %{y:.4g}", line=line, showlegend=row == 1, row=row, col=1
         )
     lay_out(figure, "", "", 360)
     figure.update_xaxes(title=labels["gap"], row=2)
@@ -91,19 +81,16 @@ def weights_figure(
     given = np.zeros(len(names)) if weights is None else np.minimum(weights, _LARGEST)
     largest = max(1.0, float(np.nan_to_num(given).max()))  # more than 1 where the formula is broken
     hover = [labels["pair"].format(key=key, value=value) for key, value in _escaped(names)]
-    figure = go.Figure(
-        go.Bar(
-            x=given.astype(np.float32),
-            y=places,
-            orientation="h",
-            marker={"color": KEYS},
-            meta="weight",
-            text=None if weights is None else [_number(weight) for weight in weights],
-            textposition="outside",
-            cliponaxis=False,
-            customdata=hover,
-            hovertemplate="%{customdata}: %{x:.6f}<extra></extra>",
-        )
+    figure = traces.bars(
+        go.Figure(),
+        given,
+        places,
+        KEYS,
+        hover="%{customdata}: %{x:.6f}",
+        across=True,
+        beside=None if weights is None else [_number(weight) for weight in weights],
+        meta="weight",
+        customdata=hover,
     )
     shown = [labels["pair"].format(key=_short(key), value=_short(value)) for key, value in _escaped(names)]
     return lay_out(

@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Float
 
 from pages.queries_keys_values.figures import cone_arcs, convex_hull
+from ui.widgets import traces
 from ui.widgets.figure_style import CATEGORIES, QUERIES, VALUES, Labels, lay_out
 
 _REGION = "rgba(0, 158, 115, 0.14)"  # VALUES, thin
@@ -29,15 +30,7 @@ def plane_figure(
     figure = go.Figure()
     _add_region(figure, points, case, 10 * reach, labels)
     for x, y in points.tolist():
-        figure.add_scatter(
-            x=np.array([0, x], dtype=np.float32),
-            y=np.array([0, y], dtype=np.float32),
-            mode="lines",
-            line={"color": VALUES, "width": 1.5},
-            opacity=0.55,
-            hoverinfo="skip",
-            showlegend=False,
-        )
+        traces.line(figure, [0, x], [0, y], VALUES, width=1.5, opacity=0.55)
     figure.add_scatter(
         x=points[:, 0].astype(np.float32),
         y=points[:, 1].astype(np.float32),
@@ -65,22 +58,17 @@ def plane_figure(
 
 def _add_sum(figure: go.Figure, steps: Float[np.ndarray, "steps 2"], labels: Labels) -> None:
     """Weight times value, one after the other, and a star at the end."""
-    figure.add_scatter(
-        x=steps[:, 0].astype(np.float32),
-        y=steps[:, 1].astype(np.float32),
-        mode="lines+markers",
-        line={"color": CATEGORIES[7], "dash": "dot", "width": 2},
-        marker={"size": 4},
-        hoverinfo="skip",
-        name=labels["steps"],
-    )
-    figure.add_scatter(
-        x=steps[-1:, 0].astype(np.float32),
-        y=steps[-1:, 1].astype(np.float32),
-        mode="markers",
-        marker={"color": QUERIES, "size": 17, "symbol": "star", "line": {"width": 1, "color": "white"}},
-        hovertemplate=labels["at"].format(x="%{x:.4f}", y="%{y:.4f}") + "<extra></extra>",
-        name=labels["output"],
+    traces.line(figure, steps[:, 0], steps[:, 1], CATEGORIES[7], labels["steps"], width=2, dash="dot", size=4)
+    traces.dots(
+        figure,
+        steps[-1:, 0],
+        steps[-1:, 1],
+        QUERIES,
+        labels["output"],
+        hover=labels["at"].format(x="%{x:.4f}", y="%{y:.4f}"),
+        size=17,
+        symbol="star",
+        marker={"line": {"width": 1, "color": "white"}},
     )
 
 
@@ -96,25 +84,26 @@ def _add_region(
         outlines = [np.concatenate([corners, corners[:1]])]
     else:
         only = points if case == "one-hot" else points.mean(axis=0, keepdims=True)
-        figure.add_scatter(
-            x=only[:, 0].astype(np.float32),
-            y=only[:, 1].astype(np.float32),
-            mode="markers",
-            marker={"size": 30, "color": _REGION, "line": {"width": 1.5, "color": VALUES}},
-            hoverinfo="skip",
-            name=labels[case],
+        traces.dots(
+            figure,
+            only[:, 0],
+            only[:, 1],
+            _REGION,
+            labels[case],
+            size=30,
+            marker={"line": {"width": 1.5, "color": VALUES}},
         )
         return
     for i, outline in enumerate(outlines):
-        figure.add_scatter(
-            x=outline[:, 0].astype(np.float32),
-            y=outline[:, 1].astype(np.float32),
-            mode="lines",
+        traces.line(
+            figure,
+            outline[:, 0],
+            outline[:, 1],
+            VALUES,
+            labels[case],
+            width=1 if len(outline) > 2 else 3,
             fill="toself" if len(outline) > 2 else None,
             fillcolor=_REGION,
-            line={"color": VALUES, "width": 1 if len(outline) > 2 else 3},
-            hoverinfo="skip",
-            name=labels[case],
             showlegend=i == 0,
         )
 

@@ -10,8 +10,9 @@ import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Float
 
+from ui.widgets import traces
 from ui.widgets.chart import SQUARE
-from ui.widgets.figure_style import ACCENT, CATEGORIES, KEYS, QUERIES, SIGNED_SCALE, Labels, lay_out
+from ui.widgets.figure_style import ACCENT, CATEGORIES, KEYS, QUERIES, Labels, lay_out
 
 
 def matrix_figure(M: Float[np.ndarray, "rows rows"], first: int, pair: int, labels: Labels) -> go.Figure:
@@ -23,24 +24,22 @@ def matrix_figure(M: Float[np.ndarray, "rows rows"], first: int, pair: int, labe
         pair: the pair whose block is framed.
     """
     dimensions = np.arange(first, first + len(M), dtype=np.float32)
-    figure = go.Figure(
-        go.Heatmap(
-            z=M.astype(np.float32),
-            x=dimensions,
-            y=dimensions,
-            zmin=-1,
-            zmax=1,
-            colorscale=SIGNED_SCALE,
-            colorbar={
-                "orientation": "h",
-                "y": 1.0,
-                "yanchor": "bottom",
-                "thickness": 10,
-                "len": 0.5,
-                "tickvals": [-1, 0, 1],
-            },
-            hovertemplate=labels["entry"].format(row="%{y}", column="%{x}", value="%{z:.4f}") + "<extra></extra>",
-        )
+    figure = traces.cells(
+        go.Figure(),
+        M,
+        hover=labels["entry"].format(row="%{y}", column="%{x}", value="%{z:.4f}"),
+        limit=1,
+        showscale=True,
+        x=dimensions,
+        y=dimensions,
+        colorbar={
+            "orientation": "h",
+            "y": 1.0,
+            "yanchor": "bottom",
+            "thickness": 10,
+            "len": 0.5,
+            "tickvals": [-1, 0, 1],
+        },
     )
     low, high = 2 * pair - 0.5, 2 * pair + 1.5
     figure.add_shape(type="rect", x0=low, x1=high, y0=low, y1=high, line={"color": ACCENT, "width": 3})
@@ -68,22 +67,25 @@ def residual_figure(residual: Float[np.ndarray, " positions"], bound: float, lab
     """|M p_i - p_(i + offset)| for each position, under what rounding may cost."""
     figure = go.Figure()
     lifted, floor = lift_zeros(residual)
-    figure.add_scatter(
-        x=np.arange(len(residual), dtype=np.float32),
-        y=lifted,
-        mode="markers",
-        marker={"size": 4, "color": ACCENT, "opacity": 0.6},
-        name=labels["residual"],
+    traces.dots(
+        figure,
+        np.arange(len(residual), dtype=np.float32),
+        lifted,
+        ACCENT,
+        labels["residual"],
+        hover="i = %{x}: %{customdata:.3g}",
+        size=4,
+        marker={"opacity": 0.6},
         customdata=residual.astype(np.float32),
-        hovertemplate="i = %{x}: %{customdata:.3g}<extra></extra>",
     )
-    figure.add_scatter(
-        x=np.array([0, len(residual) - 1], dtype=np.float32),
-        y=np.full(2, bound, dtype=np.float32),
-        mode="lines",
-        line={"color": CATEGORIES[4], "dash": "dash"},
-        name=labels["bound"],
-        hovertemplate="%{y:.3g}<extra></extra>",
+    traces.line(
+        figure,
+        [0, len(residual) - 1],
+        np.full(2, bound, dtype=np.float32),
+        CATEGORIES[4],
+        labels["bound"],
+        hover="%{y:.3g}",
+        dash="dash",
     )
     return lay_out(figure, labels["position"], labels["largest-residual"], 360, yaxis=_log_y(floor, bound, labels))
 
@@ -144,14 +146,17 @@ def rotation_figure(
     for hand, colour, part in hands:
         _line(figure, np.stack([np.zeros(2), hand]), colour, 4, arrow=True, part=part)
     if with_move:
-        figure.add_scatter(
-            x=rotated[:1].astype(np.float32),
-            y=rotated[1:].astype(np.float32),
-            mode="markers",
-            marker={"symbol": "circle-open", "size": 18, "color": ACCENT, "line": {"width": 2.5}},
-            name=labels["moved"].format(position=_minus(position)),
+        traces.dots(
+            figure,
+            rotated[:1],
+            rotated[1:],
+            ACCENT,
+            labels["moved"].format(position=_minus(position)),
+            hover="%{x:.6f}, %{y:.6f}",
+            size=18,
+            symbol="circle-open",
+            marker={"line": {"width": 2.5}},
             meta="offset",
-            hovertemplate="%{x:.6f}, %{y:.6f}<extra></extra>",
         )
     labelled = zip(_apart(start, arrived if with_move else -start), (QUERIES, KEYS), (position, end), strict=True)
     for (x, y), colour, where in list(labelled)[: len(hands)]:
@@ -165,15 +170,16 @@ def rotation_figure(
 
 def _add_turn(figure: go.Figure, path: Rows, turn: float, ends: tuple[int, int], labels: Labels) -> None:
     """The places between both positions, and the angle from one to the other."""
-    figure.add_scatter(
-        x=path[:, 0].astype(np.float32),
-        y=path[:, 1].astype(np.float32),
-        mode="markers",
-        marker={"size": 5, "color": QUIET},
-        name=labels["between"],
+    traces.dots(
+        figure,
+        path[:, 0],
+        path[:, 1],
+        QUIET,
+        labels["between"],
+        hover="p<sub>%{customdata}</sub>: %{x:.4f}, %{y:.4f}",
+        size=5,
         legendrank=1002,
         customdata=np.linspace(*ends, len(path), dtype=np.float32),
-        hovertemplate="p<sub>%{customdata}</sub>: %{x:.4f}, %{y:.4f}<extra></extra>",
     )
     spiral = arc(path[0], turn)
     figure.add_scatter(

@@ -10,6 +10,7 @@ import plotly.graph_objects as go
 from jaxtyping import Bool, Float
 
 from ui.text.numbers import ENGLISH, with_separators
+from ui.widgets import traces
 from ui.widgets.figure_style import ACCENT, CATEGORIES, KEYS, QUERIES, SIGNED_SCALE, WEIGHTS_SCALE, Labels, lay_out
 from viz_core.lessons.scoring_functions.mask_variants import MaskRun
 from viz_core.lessons.scoring_functions.scaling import GaussianTerms
@@ -45,39 +46,32 @@ def number_grid(
     if shown is not None:
         drawn[~shown] = np.nan
     text = [[_write(value, digits) for value in row] for row in drawn.tolist()]
-    figure = go.Figure(
-        go.Heatmap(
-            z=drawn,
-            x=list(range(len(columns))),
-            y=list(range(len(rows))),
-            text=text,
-            texttemplate="%{text}" if digits else None,
-            textfont={"size": size},
-            customdata=np.array([[f"{r}, {c}" for c in columns] for r in rows]),
-            hovertemplate="%{customdata}: %{z:.5g}<extra></extra>",
-            hoverongaps=False,
-            colorscale=WEIGHTS_SCALE if limit is None else SIGNED_SCALE,
-            zmin=0 if limit is None else -limit,
-            zmax=1 if limit is None else limit,
-            showscale=False,
-            xgap=2,
-            ygap=2,
-        )
+    figure = traces.cells(
+        go.Figure(),
+        drawn,
+        hover="%{customdata}: %{z:.5g}",
+        gap=2,
+        x=list(range(len(columns))),
+        y=list(range(len(rows))),
+        text=text,
+        texttemplate="%{text}" if digits else None,
+        textfont={"size": size},
+        customdata=np.array([[f"{r}, {c}" for c in columns] for r in rows]),
+        colorscale=WEIGHTS_SCALE if limit is None else SIGNED_SCALE,
+        zmin=0 if limit is None else -limit,
+        zmax=1 if limit is None else limit,
     )
     empty = np.isnan(drawn)
     if empty.any():
-        figure.add_heatmap(
-            z=np.where(empty, np.float32(0), np.float32(np.nan)),
+        traces.cells(
+            figure,
+            np.where(empty, np.float32(0), np.float32(np.nan)),
+            gap=2,
+            written=np.where(empty & ~np.isnan(values) & (digits > 0), "0", ""),
             x=list(range(len(columns))),
             y=list(range(len(rows))),
-            text=np.where(empty & ~np.isnan(values) & (digits > 0), "0", ""),
-            texttemplate="%{text}",
             textfont={"size": size, "color": CATEGORIES[7]},
             colorscale=[[0, EMPTY], [1, EMPTY]],
-            showscale=False,
-            hoverinfo="skip",
-            xgap=2,
-            ygap=2,
         )
     axis = {"showgrid": False, "zeroline": False, "fixedrange": True}
     lay_out(
@@ -157,15 +151,7 @@ def plane_figure(
     """The query and the keys as points in the plane; a key is as large as its Gaussian weight."""
     figure = go.Figure()
     for key, weight in zip(keys, weights, strict=True):
-        figure.add_scatter(
-            x=[query[0], key[0]],
-            y=[query[1], key[1]],
-            mode="lines",
-            line={"color": KEYS, "width": 0.5 + 7 * float(weight)},
-            opacity=0.35,
-            hoverinfo="skip",
-            showlegend=False,
-        )
+        traces.line(figure, [query[0], key[0]], [query[1], key[1]], KEYS, width=0.5 + 7 * float(weight), opacity=0.35)
     figure.add_scatter(
         x=keys[:, 0].astype(np.float32),
         y=keys[:, 1].astype(np.float32),
@@ -177,13 +163,8 @@ def plane_figure(
         customdata=weights.astype(np.float32),
         hovertemplate="%{text}: (%{x:.2f}, %{y:.2f}), %{customdata:.4f}<extra></extra>",
     )
-    figure.add_scatter(
-        x=query[:1].astype(np.float32),
-        y=query[1:].astype(np.float32),
-        mode="markers",
-        marker={"color": QUERIES, "size": 15, "symbol": "diamond"},
-        name=labels["query"],
-        hovertemplate="(%{x:.2f}, %{y:.2f})<extra></extra>",
+    traces.dots(
+        figure, query[:1], query[1:], QUERIES, labels["query"], hover="(%{x:.2f}, %{y:.2f})", size=15, symbol="diamond"
     )
     return lay_out(
         figure,
@@ -201,20 +182,25 @@ def terms_figure(terms: GaussianTerms, labels: Labels) -> go.Figure:
     names = [str(i + 1) for i in range(keys)]
     figure = go.Figure()
     for name, colour in TERM_COLOURS.items():
-        figure.add_bar(
-            x=names,
-            y=getattr(terms, name).expand(1, keys)[0].numpy().astype(np.float32),
-            marker={"color": colour, "pattern": {"shape": "/" if name == "query_term" else ""}},
-            name=labels[name],
-            hovertemplate="%{x}: %{y:.4f}<extra></extra>",
+        traces.bars(
+            figure,
+            names,
+            getattr(terms, name).expand(1, keys)[0].numpy(),
+            colour,
+            labels[name],
+            hover="%{x}: %{y:.4f}",
+            marker={"pattern": {"shape": "/" if name == "query_term" else ""}},
         )
-    figure.add_scatter(
-        x=names,
-        y=terms.total()[0].numpy().astype(np.float32),
-        mode="markers",
-        marker={"symbol": "line-ew", "size": 26, "color": CATEGORIES[3], "line": {"width": 4, "color": CATEGORIES[3]}},
-        name=labels["total"],
-        hovertemplate="%{x}: %{y:.4f}<extra></extra>",
+    traces.dots(
+        figure,
+        names,
+        terms.total()[0].numpy(),
+        CATEGORIES[3],
+        labels["total"],
+        hover="%{x}: %{y:.4f}",
+        size=26,
+        symbol="line-ew",
+        marker={"line": {"width": 4, "color": CATEGORIES[3]}},
     )
     return lay_out(figure, labels["key"], labels["score"], 420, xaxis={"type": "category"}, barmode="relative")
 
@@ -223,12 +209,13 @@ def softmax_figure(weights: Mapping[str, Float[np.ndarray, " keys"]], labels: La
     """Softmax weights of every key from the whole score, without the query's term, and from the dot product alone."""
     figure = go.Figure()
     for name, values in weights.items():
-        figure.add_bar(
-            x=[str(i + 1) for i in range(len(values))],
-            y=values.astype(np.float32),
-            marker={"color": WEIGHT_COLOURS[name]},
-            name=labels[name],
-            hovertemplate="%{x}: %{y:.4f}<extra></extra>",
+        traces.bars(
+            figure,
+            [str(i + 1) for i in range(len(values))],
+            values,
+            WEIGHT_COLOURS[name],
+            labels[name],
+            hover="%{x}: %{y:.4f}",
         )
     return lay_out(figure, labels["key"], labels["weight"], 320, xaxis={"type": "category"}, yaxis={"range": [0, 1.02]})
 
@@ -249,13 +236,8 @@ def mask_figure(runs: Sequence[MaskRun], labels: Mapping[str, str]) -> go.Figure
         weights, lengths, keys, labels["key"], labels["length"], digits=0, cell=24, row_colour=CATEGORIES[7]
     )
     steps = np.arange(len(runs), dtype=np.float32)
-    figure.add_scatter(
-        x=np.repeat(steps - 0.5, 2),
-        y=np.stack([steps - 0.5, steps + 0.5], axis=1).ravel(),
-        mode="lines",
-        line={"color": KEYS, "width": 2.5},
-        hoverinfo="skip",
-        showlegend=False,
+    traces.line(
+        figure, np.repeat(steps - 0.5, 2), np.stack([steps - 0.5, steps + 0.5], axis=1).ravel(), KEYS, width=2.5
     )
     figure.update_xaxes(range=[-0.6, num_keys - 0.4])
     return figure

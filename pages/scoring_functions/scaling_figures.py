@@ -10,6 +10,7 @@ import plotly.graph_objects as go
 from jaxtyping import Float
 from plotly.subplots import make_subplots
 
+from ui.widgets import traces
 from ui.widgets.figure_style import ACCENT, CATEGORIES, Labels, lay_out
 from viz_core.lessons.scoring_functions.scaling import Width
 
@@ -28,28 +29,28 @@ def spread_figure(widths: Sequence[Width], chosen: int, labels: Labels) -> go.Fi
         ("scaled", SCALED, quantiles / np.sqrt(d)[:, None]),
     ):
         for low, high, opacity in ((0, 4, 0.18), (1, 3, 0.38)):
-            figure.add_scatter(
-                x=np.concatenate([d, d[::-1]]),
-                y=np.concatenate([values[:, high], values[::-1, low]]),
+            traces.line(
+                figure,
+                np.concatenate([d, d[::-1]]),
+                np.concatenate([values[:, high], values[::-1, low]]),
+                name=labels[name],
+                width=0,
                 fill="toself",
                 fillcolor=_faint(colour, opacity),
-                line={"width": 0},
-                mode="lines",
-                hoverinfo="skip",
-                name=labels[name],
                 legendgroup=name,
                 showlegend=low == 1,
             )
         for edge in (0, 4):
-            figure.add_scatter(
-                x=d,
-                y=values[:, edge],
-                mode="lines",
-                line={"color": colour, "width": 1.5},
-                name=labels[name],
+            traces.line(
+                figure,
+                d,
+                values[:, edge],
+                colour,
+                labels[name],
+                hover="d = %{x}: %{y:.3g}",
+                width=1.5,
                 legendgroup=name,
                 showlegend=False,
-                hovertemplate="d = %{x}: %{y:.3g}<extra></extra>",
             )
     figure.add_vline(x=chosen, line={"color": CATEGORIES[7], "dash": "dot"})
     lay_out(figure, labels["width"], labels["score"], 380)
@@ -63,26 +64,20 @@ def histogram_figure(products: Float[np.ndarray, " count"], d: int, labels: Labe
     for name, colour, spread in (("plain", PLAIN, math.sqrt(d)), ("scaled", SCALED, 1.0)):
         values = products * (spread / math.sqrt(d))
         height, edges = np.histogram(values, bins=60, range=(-5 * spread, 5 * spread), density=True)
-        figure.add_bar(
-            x=((edges[1:] + edges[:-1]) / 2).astype(np.float32),
-            y=height.astype(np.float32),
+        traces.bars(
+            figure,
+            (edges[1:] + edges[:-1]) / 2,
+            height,
+            colour,
+            labels[name],
+            hover="%{x:.3g}: %{y:.4f}",
+            marker={"opacity": 0.45, "line": {"width": 0}},
             width=np.diff(edges).astype(np.float32),
-            marker={"color": colour, "opacity": 0.45, "line": {"width": 0}},
-            name=labels[name],
             legendgroup=name,
-            hovertemplate="%{x:.3g}: %{y:.4f}<extra></extra>",
         )
         x = np.linspace(-5 * spread, 5 * spread, 161, dtype=np.float32)
         density = np.exp(-0.5 * (x / spread) ** 2) / (spread * math.sqrt(2 * math.pi))
-        figure.add_scatter(
-            x=x,
-            y=density.astype(np.float32),
-            mode="lines",
-            line={"color": colour, "width": 2, "dash": "dash"},
-            legendgroup=name,
-            showlegend=False,
-            hoverinfo="skip",
-        )
+        traces.line(figure, x, density, colour, width=2, dash="dash", legendgroup=name)
     lay_out(figure, labels["score"], labels["density"], 380, xaxis={"range": [-reach, reach]}, barmode="overlay")
     return figure
 
@@ -100,29 +95,29 @@ def sharpness_figure(widths: Sequence[Width], num_keys: int, chosen: int, labels
             values = np.array([getattr(getattr(width, kind), name) for width in widths], dtype=np.float32)
             if values.ndim == 2:
                 low, values, high = values.T
-                figure.add_scatter(
-                    x=np.concatenate([d, d[::-1]]),
-                    y=np.concatenate([high, low[::-1]]),
+                traces.line(
+                    figure,
+                    np.concatenate([d, d[::-1]]),
+                    np.concatenate([high, low[::-1]]),
+                    width=0,
                     fill="toself",
                     fillcolor=_faint(colour, 0.25),
-                    line={"width": 0},
-                    mode="lines",
-                    hoverinfo="skip",
                     legendgroup=kind,
-                    showlegend=False,
                     row=1,
                     col=column,
                 )
-            figure.add_scatter(
-                x=d,
-                y=values,
-                mode="lines+markers",
-                line={"color": colour, "width": 2},
-                marker={"size": 6, "symbol": "circle" if kind == "plain" else "square"},
-                name=labels[kind],
+            traces.line(
+                figure,
+                d,
+                values,
+                colour,
+                labels[kind],
+                hover="d = %{x}: %{y:.3f}",
+                width=2,
+                size=6,
+                symbol="circle" if kind == "plain" else "square",
                 legendgroup=kind,
                 showlegend=column == 1,
-                hovertemplate="d = %{x}: %{y:.3f}<extra></extra>",
                 row=1,
                 col=column,
             )

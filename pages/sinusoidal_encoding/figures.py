@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import plotly.graph_objects as go
@@ -12,6 +12,7 @@ from jaxtyping import Float
 from plotly.subplots import make_subplots
 from torch import Tensor
 
+from ui.widgets import traces
 from ui.widgets.figure_style import ACCENT, CATEGORIES, SIGNED_SCALE, Labels, lay_out
 from ui.widgets.heatmap import Exact, Heatmap, ranged_heatmap, signed_heatmap, to_pixels
 from viz_core.lessons.sinusoidal_encoding.properties import (
@@ -55,14 +56,12 @@ def error_heatmap(errors: Table, labels: Labels) -> Heatmap:
 
 def table_figure(table: Table, labels: Labels) -> go.Figure:
     """The whole table as a plotly figure, for the download."""
-    figure = go.Figure(
-        go.Heatmap(
-            z=table.float().numpy(),
-            zmin=-1,
-            zmax=1,
-            colorscale=SIGNED_SCALE,
-            hovertemplate=f"{labels['position']} %{{y}} · {labels['dimension']} %{{x}}: %{{z:.6f}}<extra></extra>",
-        )
+    figure = traces.cells(
+        go.Figure(),
+        table.float().numpy(),
+        hover=f"{labels['position']} %{{y}} · {labels['dimension']} %{{x}}: %{{z:.6f}}",
+        limit=1,
+        showscale=True,
     )
     return lay_out(figure, labels["dimension"], labels["position"], height=640, yaxis={"autorange": "reversed"})
 
@@ -118,26 +117,27 @@ def binary_figure(table: Table, base: float, labels: Labels) -> go.Figure:
         if column is not None:
             encoding[:, bit] = table[:positions, column].numpy()
     figure = make_subplots(cols=2, shared_yaxes=True, horizontal_spacing=0.04)
-    style = {"colorscale": SIGNED_SCALE, "showscale": False, "xgap": 2, "ygap": 1, "hoverongaps": False}
-    figure.add_heatmap(
-        z=code.numpy(),
+    style: dict[str, Any] = {"colorscale": SIGNED_SCALE, "xgap": 2, "ygap": 1}
+    traces.cells(
+        figure,
+        code.numpy(),
+        hover=f"{labels['position']} %{{y}} · {labels['bit']} %{{x}}: %{{z}}",
+        written=code.numpy(),
         zmin=-0.35,
         zmax=1.35,
-        text=code.numpy(),
-        texttemplate="%{text}",
-        hovertemplate=f"{labels['position']} %{{y}} · {labels['bit']} %{{x}}: %{{z}}<extra></extra>",
-        **style,
         row=1,
         col=1,
+        **style,
     )
-    figure.add_heatmap(
-        z=encoding,
+    traces.cells(
+        figure,
+        encoding,
+        hover=f"{labels['position']} %{{y}}: %{{z:.6f}}",
         zmin=-1,
         zmax=1,
-        hovertemplate=f"{labels['position']} %{{y}}: %{{z:.6f}}<extra></extra>",
-        **style,
         row=1,
         col=2,
+        **style,
     )
     lay_out(figure, labels["bit"], "", height=90 + 17 * max(positions, 8))
     names = ["" if column is None else str(column) for column in columns]

@@ -21,6 +21,7 @@ from ui.compute.models import evaluate
 from ui.text.markdown import escape
 from ui.text.numbers import localised
 from ui.text.words import Words
+from ui.widgets import traces
 from ui.widgets.figure_style import KEYS, QUERIES, Labels, escape_labels, lay_out
 from viz_core.lessons.transformer.decoding import BEAM, Node, beam_tree, sample
 from viz_core.pretrained import Translation, Translator
@@ -62,7 +63,7 @@ def _tree_figure(steps: tuple[tuple[Node, ...], ...], labels: Labels, language: 
         x = [at for i, j, node in nodes for at in (node.parent if i else None, j, None)]
         y = [at for i, _, _ in nodes for at in (i - 1 + _BELOW, i - _ABOVE, None)]
         named = name.startswith("tree-")
-        figure.add_scatter(x=x, y=y, mode="lines", line=line, name=labels[name], showlegend=named, hoverinfo="skip")
+        traces.line(figure, x, y, name=labels[name], line=line, showlegend=named)
     for name, symbol, colour in (("kept", "circle", QUERIES), ("ended", "square", QUERIES), ("pruned", "x", _GREY)):
         nodes = [each for each in every if _kind(each[2]) == name]
         figure.add_scatter(

@@ -8,13 +8,12 @@ import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Float
 
+from ui.widgets import traces
 from ui.widgets.figure_style import (
     ACCENT,
     CATEGORIES,
     KEYS,
     QUERIES,
-    SIGNED_SCALE,
-    WEIGHTS_SCALE,
     Labels,
     lay_out,
     log_ticks,
@@ -54,15 +53,13 @@ def step_heatmap(step: Step, tokens: Sequence[str], labels: Labels) -> go.Figure
     """The vectors of one step: a row for each token, a column for each dimension, signed around zero."""
     values = step.output[0].float().cpu().numpy()
     limit = float(np.abs(values).max())
-    figure = go.Figure(
-        go.Heatmap(
-            z=values,
-            y=list(range(len(tokens))),
-            zmin=-limit,
-            zmax=limit,
-            colorscale=SIGNED_SCALE,
-            hovertemplate=f"%{{y}} · {labels['dimension']} %{{x}}: %{{z:.3f}}<extra></extra>",
-        )
+    figure = traces.cells(
+        go.Figure(),
+        values,
+        hover=f"%{{y}} · {labels['dimension']} %{{x}}: %{{z:.3f}}",
+        limit=limit,
+        showscale=True,
+        y=list(range(len(tokens))),
     )
     return lay_out(
         figure,
@@ -88,19 +85,7 @@ def map_figure(
         titles: of the columns and the rows.
         largest: the value of the darkest colour; that of the largest cell if None.
     """
-    figure = go.Figure(
-        go.Heatmap(
-            z=values.astype(np.float32),
-            colorscale=WEIGHTS_SCALE,
-            zmin=0,
-            zmax=largest,
-            xgap=1,
-            ygap=1,
-            hovertemplate="%{z:.4f}<extra></extra>",
-            hoverongaps=False,
-            colorbar={"title": shown, "thickness": 12},
-        )
-    )
+    figure = traces.cells(go.Figure(), values, hover="%{z:.4f}", most=largest, bar=shown, gap=1)
     return lay_out(
         figure,
         *titles,
@@ -145,15 +130,14 @@ def curve_figure(curve: Sequence[Mapping[str, float]], labels: Labels) -> go.Fig
 def length_figure(bins: Sequence[Mapping[str, float]], labels: Labels) -> go.Figure:
     """Test BLEU by length of the source sentence, with the number of sentences on each bar."""
     names = [f"{b['from']:.0f}–{b['to']:.0f}" for b in bins]
-    figure = go.Figure(
-        go.Bar(
-            x=names,
-            y=np.array([b["bleu"] for b in bins], dtype=np.float32),
-            marker={"color": ACCENT},
-            text=[f"{b['bleu']:.0f}" for b in bins],
-            customdata=[b["sentences"] for b in bins],
-            hovertemplate=f"%{{x}}: %{{y:.1f}} · %{{customdata:,}} {labels['sentences']}<extra></extra>",
-        )
+    figure = traces.bars(
+        go.Figure(),
+        names,
+        [b["bleu"] for b in bins],
+        ACCENT,
+        hover=f"%{{x}}: %{{y:.1f}} · %{{customdata:,}} {labels['sentences']}",
+        text=[f"{b['bleu']:.0f}" for b in bins],
+        customdata=[b["sentences"] for b in bins],
     )
     return lay_out(figure, labels["length"], labels["bleu"])
 
@@ -161,16 +145,15 @@ def length_figure(bins: Sequence[Mapping[str, float]], labels: Labels) -> go.Fig
 def parameter_figure(counts: Mapping[str, int], labels: Labels) -> go.Figure:
     """Parameters by part of the model, the largest first."""
     parts = sorted(counts, key=lambda part: counts[part])
-    figure = go.Figure(
-        go.Bar(
-            x=np.array([counts[p] for p in parts], dtype=np.float32),
-            y=[labels.get(p, p) for p in parts],
-            orientation="h",
-            marker={"color": ACCENT},
-            text=[f"{counts[p]:,}" for p in parts],
-            textposition="auto",
-            hovertemplate="%{y}: %{text}<extra></extra>",
-        )
+    figure = traces.bars(
+        go.Figure(),
+        [counts[p] for p in parts],
+        [labels.get(p, p) for p in parts],
+        ACCENT,
+        hover="%{y}: %{text}",
+        across=True,
+        text=[f"{counts[p]:,}" for p in parts],
+        textposition="auto",
     )
     return lay_out(figure, labels["parameters"], "", height=60 + 38 * len(parts))
 

@@ -20,6 +20,7 @@ from ui.compute.models import evaluate, evaluate_model, translation, translation
 from ui.text.head_names import head_link, head_name, head_place, head_title
 from ui.text.markdown import escape, join_sentences
 from ui.text.words import current_language, load_words
+from ui.widgets import traces
 from ui.widgets.figure_style import SIGNED_SCALE, Labels, lay_out
 from viz_core.lessons.transformer.decoding import LogitSplit, split_of_the_logits, through_the_layers
 from viz_core.lessons.transformer.layers import contributions_of, mark_by_layer
@@ -170,17 +171,15 @@ def _split_figure(split: LogitSplit, step: int, labels: Labels) -> go.Figure:
     heads = split.strongest(step, _MAX_HEADS)
     parts = split.parts[heads, step].astype(np.float32)
     limit = float(np.abs(parts).max())
-    figure = go.Figure(
-        go.Bar(
-            x=parts,
-            y=["<br>".join(_name(split, head, labels)) for head in heads],
-            orientation="h",
-            marker={"color": parts, "colorscale": SIGNED_SCALE, "cmin": -limit, "cmax": limit},
-            text=[f"{part:+.2f}".replace("-", "−") for part in parts],
-            textposition="outside",
-            cliponaxis=False,
-            hovertemplate="%{y}: %{x:+.3f}<extra></extra>",
-        )
+    figure = traces.bars(
+        go.Figure(),
+        parts,
+        ["<br>".join(_name(split, head, labels)) for head in heads],
+        parts,
+        hover="%{y}: %{x:+.3f}",
+        marker={"colorscale": SIGNED_SCALE, "cmin": -limit, "cmax": limit},
+        across=True,
+        beside=[f"{part:+.2f}".replace("-", "−") for part in parts],
     )
     low, high = min(0.0, float(parts.min())), max(0.0, float(parts.max()))
     room = 0.35 * (high - low)  # for the numbers beside the bars, also on a phone

@@ -16,7 +16,8 @@ from torch import Tensor
 
 from ui.blocks.over_picture import bare, lay_under, outline, signed_image
 from ui.text.head_names import head_place
-from ui.widgets.figure_style import ACCENT, CATEGORIES, SIGNED_SCALE, VALUES, WEIGHTS_SCALE, Labels, lay_out
+from ui.widgets import traces
+from ui.widgets.figure_style import ACCENT, CATEGORIES, VALUES, WEIGHTS_SCALE, Labels, lay_out
 from viz_core.lessons.vision_transformer.patches import shuffle_patches
 
 
@@ -29,15 +30,13 @@ def grid_figure(picture: Image.Image, grid: tuple[int, int], patch: tuple[int, i
     rows, columns = grid
     figure = make_subplots(rows=1, cols=1)
     middles = np.stack(np.meshgrid(np.arange(columns), np.arange(rows)), axis=-1).reshape(-1, 2) + 1
-    figure.add_trace(
-        go.Scatter(
-            x=middles[:, 0].astype(np.int32),
-            y=middles[:, 1].astype(np.int32),
-            mode="markers",
-            marker={"size": 14, "opacity": 0},
-            hovertemplate=f"{labels['row']} %{{y}}, {labels['column']} %{{x}}<extra></extra>",
-            showlegend=False,
-        )
+    traces.dots(
+        figure,
+        middles[:, 0].astype(np.int32),
+        middles[:, 1].astype(np.int32),
+        hover=f"{labels['row']} %{{y}}, {labels['column']} %{{x}}",
+        size=14,
+        marker={"opacity": 0},
     )
     lay_under(figure, picture, grid, 1)
     lines: dict[str, Any] = {"line": {"color": "rgba(255,255,255,0.55)", "width": 1}, "layer": "above"}
@@ -132,17 +131,14 @@ def similarity_figure(similarity: Float[np.ndarray, "rows columns"], labels: Lab
         labels: names "row", "column" and "cosine".
     """
     rows, columns = similarity.shape
-    figure = go.Figure(
-        go.Heatmap(
-            z=similarity.astype(np.float32),
-            x=np.arange(1, columns + 1, dtype=np.int32),
-            y=np.arange(1, rows + 1, dtype=np.int32),
-            zmin=-1,
-            zmax=1,
-            colorscale=SIGNED_SCALE,
-            colorbar={"title": labels["cosine"], "thickness": 12},
-            hovertemplate=f"{labels['row']} %{{y}}, {labels['column']} %{{x}}: %{{z:.3f}}<extra></extra>",
-        )
+    figure = traces.cells(
+        go.Figure(),
+        similarity,
+        hover=f"{labels['row']} %{{y}}, {labels['column']} %{{x}}: %{{z:.3f}}",
+        limit=1,
+        bar=labels["cosine"],
+        x=np.arange(1, columns + 1, dtype=np.int32),
+        y=np.arange(1, rows + 1, dtype=np.int32),
     )
     return lay_out(
         figure,
@@ -198,25 +194,23 @@ def by_depth_figure(
         ACCENT if (layer, head) == opened else CATEGORIES[-1] for layer in range(layers) for head in range(heads)
     ]
     sizes = [15 if (layer, head) == opened else 9 for layer in range(layers) for head in range(heads)]
-    figure = go.Figure(
-        go.Scatter(
-            x=(np.arange(1, layers + 1)[:, None] + spread).ravel().astype(np.float32),
-            y=values.ravel().astype(np.float32),
-            customdata=np.stack(np.meshgrid(np.arange(heads), np.arange(layers)), axis=-1).reshape(-1, 2)[:, ::-1] + 1,
-            mode="markers",
-            marker={"color": colours, "size": sizes},
-            hovertemplate=head_place("%{customdata[0]}", "%{customdata[1]}") + ": %{y:.2f}<extra></extra>",
-            showlegend=False,
-        )
+    figure = traces.dots(
+        go.Figure(),
+        (np.arange(1, layers + 1)[:, None] + spread).ravel(),
+        values.ravel(),
+        colours,
+        hover=head_place("%{customdata[0]}", "%{customdata[1]}") + ": %{y:.2f}",
+        size=sizes,
+        customdata=np.stack(np.meshgrid(np.arange(heads), np.arange(layers)), axis=-1).reshape(-1, 2)[:, ::-1] + 1,
     )
-    figure.add_scatter(
-        x=np.array([0.4, layers + 0.6], dtype=np.float32),
-        y=np.array([uniform, uniform], dtype=np.float32),
-        mode="lines",
-        line={"color": "rgba(128,128,128,0.9)", "dash": "dot"},
-        name=labels["uniform"],
+    traces.line(
+        figure,
+        [0.4, layers + 0.6],
+        [uniform, uniform],
+        "rgba(128,128,128,0.9)",
+        labels["uniform"],
+        dash="dot",
         showlegend=True,
-        hoverinfo="skip",
     )
     return lay_out(
         figure,
@@ -273,16 +267,17 @@ def calibration_figure(bins: Sequence[Mapping[str, float]], labels: Labels) -> g
     confidence, accuracy = (np.array([each[name] for each in bins], dtype=np.float32) for name in names)
     figure = go.Figure()
     line = {"color": "#9aa0a6", "dash": "dash"}
-    figure.add_scatter(x=[0, 1], y=[0, 1], mode="lines", line=line, name=labels["as-often"], hoverinfo="skip")
-    figure.add_scatter(
-        x=confidence,
-        y=accuracy,
+    traces.line(figure, [0, 1], [0, 1], name=labels["as-often"], line=line)
+    traces.line(
+        figure,
+        confidence,
+        accuracy,
+        ACCENT,
+        labels["measured"],
+        hover=f"%{{x:.1%}}: %{{y:.1%}} · %{{customdata:,}} {labels['pictures']}",
+        width=3,
+        size=9,
         customdata=[each["pictures"] for each in bins],
-        name=labels["measured"],
-        mode="lines+markers",
-        line={"color": ACCENT, "width": 3},
-        marker={"size": 9},
-        hovertemplate=f"%{{x:.1%}}: %{{y:.1%}} · %{{customdata:,}} {labels['pictures']}<extra></extra>",
     )
     share = {"range": [0, 1.02], "tickformat": ".0%"}
     return lay_out(figure, labels["sure"], labels["right"], 340, xaxis=share, yaxis=share)
@@ -294,19 +289,14 @@ def confusion_figure(counts: Int[np.ndarray, "is said"], names: Sequence[str], l
     Args:
         labels: names "is", "said" and "pictures".
     """
-    figure = go.Figure(
-        go.Heatmap(
-            z=np.sqrt(counts).astype(np.float32),
-            x=list(names),
-            y=list(names),
-            text=counts.astype(np.int32),
-            texttemplate="%{text}",
-            colorscale=WEIGHTS_SCALE,
-            showscale=False,
-            xgap=1,
-            ygap=1,
-            hovertemplate=f"{labels['is']} %{{y}}, {labels['said']} %{{x}}: %{{text}} {labels['pictures']}"
-            "<extra></extra>",
-        )
+    figure = traces.cells(
+        go.Figure(),
+        np.sqrt(counts),
+        hover=f"{labels['is']} %{{y}}, {labels['said']} %{{x}}: %{{text}} {labels['pictures']}",
+        gap=1,
+        written=counts.astype(np.int32),
+        x=list(names),
+        y=list(names),
+        colorscale=WEIGHTS_SCALE,
     )
     return lay_out(figure, labels["said"], labels["is"], 380, xaxis={"tickangle": -45}, yaxis={"autorange": "reversed"})
