@@ -91,7 +91,6 @@ def frames_figure(
         names: of the frames of each grid of patches.
         maps: by their titles, values of all tokens of the run with their unit; each kind is a row under the last.
         sinks: tokens that are outlined.
-        labels: names "row", "column" and each unit.
     """
     if run.video is None:
         raise ValueError("run: expected one with a video")
@@ -147,7 +146,6 @@ def beside_figure(changes: Sequence[Change], title: str, labels: Labels) -> go.F
 
     Args:
         title: of the vertical axis.
-        labels: names "probability", "with-heads" and "without-heads".
     """
     places = [f"{place}" for place in range(len(changes))]
     figure = go.Figure()
@@ -167,11 +165,7 @@ def beside_figure(changes: Sequence[Change], title: str, labels: Labels) -> go.F
 
 
 def distances_figure(names: Sequence[str], distances: Float[np.ndarray, " tokens"], labels: Labels) -> go.Figure:
-    """Cosine distance of each token's last state, one bar per token.
-
-    Args:
-        labels: names "token" and "distance".
-    """
+    """Cosine distance of each token's last state, one bar per token."""
     places = list(range(len(names)))
     heights = distances.astype(np.float32)
     figure = traces.bars(go.Figure(), places, heights, ACCENT, hover="%{y:.4f}")
@@ -236,7 +230,6 @@ def perplexities_figure(found: Windowed, names: Mapping[str, str], labels: Label
 
     Args:
         names: of "full", "sliding" and "with-first".
-        labels: names "perplexity" and "way".
     """
     heights = np.array([found.full, found.sliding, found.with_first], dtype=np.float32)
     figure = traces.bars(
@@ -266,7 +259,6 @@ def sound_figure(
         curves: weights by name; the first in the accent colour.
         words: with their times: each begins at a fine line.
         chosen: which of them is framed, from 0; none where there are no words.
-        labels: names "seconds", "band" and "weight".
     """
     spectrogram = sound.spectrogram
     low, high = float(spectrogram.min()), float(spectrogram.max())

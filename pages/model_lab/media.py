@@ -160,7 +160,6 @@ def over_patches_figure(run: HubRun, maps: Mapping[str, Float[np.ndarray, "_ _"]
 
     Args:
         maps: by their titles, each as its grid of patches has it.
-        labels: names "row", "column" and "weight".
     """
     if run.image is None:
         raise ValueError("run: expected one with a picture")

@@ -22,11 +22,7 @@ from viz_core.lessons.vision_transformer.patches import shuffle_patches
 
 
 def grid_figure(picture: Image.Image, grid: tuple[int, int], patch: tuple[int, int], labels: Labels) -> go.Figure:
-    """The picture cut into patches, one of them outlined; a click on a patch is a click on its middle.
-
-    Args:
-        labels: names "row" and "column".
-    """
+    """The picture cut into patches, one of them outlined; a click on a patch is a click on its middle."""
     rows, columns = grid
     figure = make_subplots(rows=1, cols=1)
     middles = np.stack(np.meshgrid(np.arange(columns), np.arange(rows)), axis=-1).reshape(-1, 2) + 1
@@ -59,11 +55,7 @@ def shuffled_picture(picture: Image.Image, patch_size: tuple[int, int], order: I
 def vector_figure(
     pixels: Float[np.ndarray, " length"], token: Float[np.ndarray, " width"], labels: Labels
 ) -> go.Figure:
-    """A patch as the vector of its normalised pixels, and under it the token that the embedding makes of it.
-
-    Args:
-        labels: names "pixels", "embedding", "entry" and "value".
-    """
+    """A patch as the vector of its normalised pixels, and under it the token that the embedding makes of it."""
     figure = go.Figure()
     for values, name, colour in ((pixels, labels["pixels"], VALUES), (token, labels["embedding"], ACCENT)):
         figure.add_trace(
@@ -125,11 +117,7 @@ def similarity_image(similarity: Float[Tensor, "rows columns rows columns"], sid
 
 
 def similarity_figure(similarity: Float[np.ndarray, "rows columns"], labels: Labels) -> go.Figure:
-    """Similarity of one patch's position to every other, -1 to 1.
-
-    Args:
-        labels: names "row", "column" and "cosine".
-    """
+    """Similarity of one patch's position to every other, -1 to 1."""
     rows, columns = similarity.shape
     figure = traces.cells(
         go.Figure(),
@@ -155,7 +143,6 @@ def probabilities_figure(rows: Mapping[str, Sequence[float]], names: Sequence[st
 
     Args:
         rows: at most four, by their names.
-        labels: names "class" and "probability".
     """
     colours = (ACCENT, "#7cc4bb", "#7f7f7f", "#c9c9c9")
     figure = go.Figure(
@@ -186,7 +173,6 @@ def by_depth_figure(
         uniform: where that line is.
         opened: layer and head that is open, from 0, in the accent colour.
         unit: title of the vertical axis.
-        labels: names "layer" and "head"; "uniform" says where the line is.
     """
     layers, heads = values.shape
     spread = (np.arange(heads) - (heads - 1) / 2) * (0.5 / max(1, heads - 1))
@@ -223,11 +209,7 @@ def by_depth_figure(
 
 
 def curve_figure(curve: Sequence[Mapping[str, float]], labels: Labels) -> go.Figure:
-    """Losses and the accuracy on held-out pictures, by epoch.
-
-    Args:
-        labels: names "train_loss", "validation_loss", "validation_accuracy", "epoch", "loss" and "accuracy".
-    """
+    """Losses and the accuracy on held-out pictures, by epoch."""
     epochs = np.array([point["epoch"] for point in curve], dtype=np.float32)
     figure = go.Figure()
     for name, colour, axis in (
@@ -258,11 +240,7 @@ def curve_figure(curve: Sequence[Mapping[str, float]], labels: Labels) -> go.Fig
 
 
 def calibration_figure(bins: Sequence[Mapping[str, float]], labels: Labels) -> go.Figure:
-    """Accuracy by confidence, beside the diagonal of a calibrated model.
-
-    Args:
-        labels: names "sure", "right", "as-often", "measured" and "pictures".
-    """
+    """Accuracy by confidence, beside the diagonal of a calibrated model."""
     names = ("confidence", "accuracy")
     confidence, accuracy = (np.array([each[name] for each in bins], dtype=np.float32) for name in names)
     figure = go.Figure()
@@ -284,11 +262,7 @@ def calibration_figure(bins: Sequence[Mapping[str, float]], labels: Labels) -> g
 
 
 def confusion_figure(counts: Int[np.ndarray, "is said"], names: Sequence[str], labels: Labels) -> go.Figure:
-    """Test pictures of each label (rows) by predicted label (columns); coloured by the square root of the count.
-
-    Args:
-        labels: names "is", "said" and "pictures".
-    """
+    """Test pictures of each label (rows) by predicted label (columns); coloured by the square root of the count."""
     figure = traces.cells(
         go.Figure(),
         np.sqrt(counts),
