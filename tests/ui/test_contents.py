@@ -173,7 +173,7 @@ def test_questions_come_again_at_the_start_of_the_third_chapter_after() -> None:
 
 
 def test_the_right_answer_is_at_no_fixed_place() -> None:
-    asked = [question(chapter, number, ENGLISH) for chapter in CHAPTERS for number in NUMBERS]
-    for questions, most in ((asked, (len(asked) - 1) // 2), ([step.question("en") for step in steps()], 11)):
+    reviewed = [question(chapter, number, ENGLISH) for chapter in CHAPTERS for number in NUMBERS]
+    for questions, most in ((reviewed, (len(reviewed) - 1) // 2), ([step.question("en") for step in steps()], 11)):
         places = [[answer.mark for answer in each.answers].index("x") for each in questions]
         assert max(places.count(place) for place in set(places)) <= most

@@ -67,7 +67,7 @@ BAD_HEADS = (
     *("<script>", "cross.0.0\n", "cross.٠.٠", "../../etc", "cross.1e0.0", "cross.99999999999999999999.0"),
 )
 BAD_PINS = ("", "q", "q4", "k5", "v0", "q-1", "q٣", "<b>", "q1 ", "q9999999", "q1.k1", "q1.", "q1.q9")
-BAD_LOOKS = (
+BAD_DISPLAYS = (
     *("", "x", "mode-pictures", "heads-5.5", "other-7.1.1", "zoom-1", "zoom-1.2.3.-4", "sort-<b>", "unknown-links"),
     *("filter-" + "a" * 41, "mode-links\n", "links-w2", "links-k999", "heads-" + "0.1_" * 99, "patches-blurred"),
 )
@@ -78,7 +78,7 @@ BAD_LOOKS = (
     [
         *((ViewLink(head), DEFAULT, False) for head in BAD_HEADS),
         *((ViewLink("cross.0.1", pin), ViewState("cross", 0, 1), False) for pin in BAD_PINS),
-        *((ViewLink(display=look), DEFAULT, False) for look in BAD_LOOKS),
+        *((ViewLink(display=display), DEFAULT, False) for display in BAD_DISPLAYS),
         (ViewLink(display="mode-links~"), replace(DEFAULT, display=DisplayOptions(mode="links")), True),
         (ViewLink(pin="k3"), replace(DEFAULT, pins=(Pin("key", 3),)), True),
     ],
