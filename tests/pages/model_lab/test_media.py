@@ -139,8 +139,7 @@ def test_the_page_says_what_the_library_says(open_page: OpenPage, folders: Path,
     app = open_video_page(open_page, family)
     assert not app.exception, [error.message for error in app.exception]
     model = model_of(folders, family)
-    files = sample_video("airplane").files
-    assert files is not None
+    files = sample_video("airplane").payload()
     run = model.run(model.card.prompt.replace("{text}", QUESTION), video=open_video(files), max_new_tokens=2)
     page_text = texts(app)
     assert f"{len(run.tokens)} tokens" in page_text
