@@ -90,14 +90,14 @@ def _code(layer: type[nn.Module], pattern: re.Pattern[str]) -> bool:
     return False
 
 
-def implementation_for(before: str | None) -> str:
-    """The name under which our attention is given the masks that a model had with its former attention.
+def implementation_for(before: str | None, fused: bool) -> str:
+    """The name under which our attention is given the masks that a model relies on.
 
     Eager masks are numbers to be added, or none where all is seen. To fused attention they are boolean, and no mask
-    means causal where a layer says so. Where a model reads its masks in code of its own, only those that it had do:
-    DeepSeek V4's compressed keys, the experts of NLLB, PaliGemma without types of tokens.
+    means causal where a layer says so: models that support it promise that. Others may read the masks in code of their
+    own, as DeepSeek V4's compressed keys and the experts of NLLB do, and get those that they had.
     """
-    return WITH_EAGER_MASKS if before == "eager" else ATTENTION_IMPLEMENTATION
+    return WITH_EAGER_MASKS if before == "eager" and not fused else ATTENTION_IMPLEMENTATION
 
 
 Handles = tuple[RemovableHandle, RemovableHandle]

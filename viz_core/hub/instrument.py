@@ -29,6 +29,7 @@ from viz_core.hub.transformers_internals import (
     implementation,
     nested_configs,
     set_implementation,
+    supports_fused,
 )
 from viz_core.runtime.packages import require
 from viz_core.trace import find_sites, name_site, site_of
@@ -167,8 +168,9 @@ def _watch(part: Any, sites: Mapping[nn.Module, str]) -> None:
         part.attention_before = _Before(was, own_names, listening, watched, checked)
     _instrumented.add(part)
     before = {id(config): name for config, name in part.attention_before.implementations}
+    fused = all(supports_fused(model) for model in models)
     for config in configs:
-        set_implementation(config, implementation_for(before[id(config)]))
+        set_implementation(config, implementation_for(before[id(config)], fused))
     for layer, site in sites.items():
         name_site(layer, site)
 

@@ -23,7 +23,6 @@ from tests.viz_core.hub.families import (
     output_of,
 )
 from viz_core.hub import ATTENTION_IMPLEMENTATION, instrument, restore
-from viz_core.hub.attention import WITH_EAGER_MASKS
 from viz_core.trace import record, site_of
 
 IDS = torch.tensor([[5, 6, 7]])
@@ -89,7 +88,7 @@ def test_a_model_of_texts_and_pictures_whose_stacks_differ() -> None:
     assert {"eager", "sdpa"} <= set(before)
     sites = instrument(model)
     assert sites == ("encoder.0.self", "encoder.1.self", "vision.0.self", "vision.1.self")
-    assert set(implementations(model)) == {ATTENTION_IMPLEMENTATION, WITH_EAGER_MASKS}
+    assert set(implementations(model)) == {ATTENTION_IMPLEMENTATION}
     inputs = {"input_ids": torch.randint(3, 99, (2, 7)), "pixel_values": torch.randn(2, 3, 16, 16)}
     with record() as trace:
         model(**inputs)

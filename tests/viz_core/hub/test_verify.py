@@ -41,7 +41,7 @@ def deepseek_v4(dtype: torch.dtype = torch.float32) -> Any:
 def boolean_masks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Give every model the masks of fused attention, whatever it had: what changed DeepSeek V4."""
     monkeypatch.setattr(
-        sys.modules["viz_core.hub.instrument"], "implementation_for", lambda _before: ATTENTION_IMPLEMENTATION
+        sys.modules["viz_core.hub.instrument"], "implementation_for", lambda *_: ATTENTION_IMPLEMENTATION
     )
 
 
@@ -235,7 +235,7 @@ def test_the_report_of_plain_pytorch_and_of_a_changed_model(monkeypatch: pytest.
     assert report.value_error is not None
     assert report.value_error < 1e-6
     monkeypatch.setattr(
-        sys.modules["viz_core.hub.instrument"], "implementation_for", lambda _before: ATTENTION_IMPLEMENTATION
+        sys.modules["viz_core.hub.instrument"], "implementation_for", lambda *_: ATTENTION_IMPLEMENTATION
     )
     changed = verify(deepseek_v4(), input_ids=IDS, use_cache=False)
     assert changed.output_error is not None

@@ -54,6 +54,11 @@ def nested_configs(config: Any) -> Iterator[Any]:
     return (nested for name in config.sub_configs if (nested := getattr(config, name, None)) is not None)
 
 
+def supports_fused(model: Any) -> bool:
+    """Whether a model declares support for torch's fused attention."""
+    return bool(model._supports_sdpa)
+
+
 Task = Literal["base", "causal-lm", "masked-lm", "seq2seq-lm", "text-classification", "image-classification"]
 
 TABLES: dict[Task, str] = {
@@ -143,6 +148,7 @@ PRIVATE_NAMES = (
     PrivateName("transformers.masking_utils:sdpa_mask", "all", _NO_MAPS),
     PrivateName("transformers.masking_utils:eager_mask", "all", _NO_MAPS),
     PrivateName("transformers.modeling_utils:ALL_ATTENTION_FUNCTIONS", "all", _NO_MAPS),
+    PrivateName("transformers:PreTrainedModel._supports_sdpa", "all", _NO_MAPS),
     PrivateName(f"{_CONFIG}._attn_implementation", "all", _NO_INSTRUMENT),
     PrivateName(f"{_CONFIG}.sub_configs", "all", _NO_INSTRUMENT),
     *(PrivateName(f"{_AUTO}:{table}", "all", _NO_MODEL) for table in TABLES.values()),
