@@ -100,6 +100,15 @@ def implementation_for(before: str | None, fused: bool) -> str:
     return WITH_EAGER_MASKS if before == "eager" and not fused else ATTENTION_IMPLEMENTATION
 
 
+_COMPUTES_WITH_MASK = re.compile(r"attention_mask\.(dtype|new_)|(pad|cat)\(\s*[\[(]?\s*attention_mask")
+
+
+def takes_boolean_masks(layers: Collection[nn.Module]) -> bool:
+    """Whether layers are causal, as Gemma 2's are, and do not compute with their masks: then boolean ones do."""
+    causal = all(getattr(layer, "is_causal", False) for layer in layers)
+    return causal and not any(_code(type(layer), _COMPUTES_WITH_MASK) for layer in layers)  # type: ignore[arg-type]
+
+
 Handles = tuple[RemovableHandle, RemovableHandle]
 
 

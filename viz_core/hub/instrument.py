@@ -19,6 +19,7 @@ from viz_core.hub.custom_attention import (
     outermost,
     own_sites,
     remove_hooks,
+    takes_boolean_masks,
 )
 from viz_core.hub.first_pass import LEFT_OUT, Check, after_pass, before_pass
 from viz_core.hub.kinds import recognise
@@ -168,7 +169,8 @@ def _watch(part: Any, sites: Mapping[nn.Module, str]) -> None:
         part.attention_before = _Before(was, own_names, listening, watched, checked)
     _instrumented.add(part)
     before = {id(config): name for config, name in part.attention_before.implementations}
-    fused = all(supports_fused(model) for model in models)
+    layers_of = [layer for layer in sites if not is_linear_attention(layer)]
+    fused = all(supports_fused(model) for model in models) or takes_boolean_masks(layers_of)
     for config in configs:
         set_implementation(config, implementation_for(before[id(config)], fused))
     for layer, site in sites.items():
