@@ -176,6 +176,10 @@ def _reason_against(model: nn.Module, args: Any, kwargs: Any) -> Verification | 
     tensors = [each for each in (*args, *kwargs.values()) if isinstance(each, Tensor)]
     if any(each.is_meta or is_transformed(each) for each in tensors):
         return Verification(reason="inputs without numbers of their own")
+    given = kwargs.get("attention_mask")
+    masks = given.values() if isinstance(given, dict) else [given]
+    if any(isinstance(mask, Tensor) and mask.dim() == 4 for mask in masks):  # by `generate`, for a static cache
+        return Verification(reason="masks that were made for the recording's attention")
     return None
 
 
