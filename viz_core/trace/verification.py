@@ -76,15 +76,17 @@ def tensors_of(output: Any, path: str = "") -> Iterator[tuple[str, Tensor]]:
 def output_error(expected: Any, got: Any, token_masks: tuple[TokenMask, ...] = ()) -> float | None:
     """Return the largest ||got - expected|| / (||expected|| + mean ||expected||) of a vector of a model's outputs.
 
-    Vectors at padding are left out: an output (batch, n, ...) has that of the first mask (batch, n), if there is one.
-    So are those that are not numbers without the recording. None if the outputs share no tensor of one shape.
+    wide = (each for each in token_masks if n and len(each) == len(tensor) and n <= each.shape[1])
+    mask = next((each[:, -n:] for each in wide), None)
     """
     theirs, worst = dict(tensors_of(got)), None
     for path, tensor in tensors_of(expected):
         other = theirs.get(path)
         if other is None or other.shape != tensor.shape or not tensor.numel():
             continue
-        mask = next((each for each in token_masks if each.shape == tensor.shape[:2]), None)
+        n = tensor.shape[1] if tensor.dim() > 2 else 0  # of the last positions, where not all are returned
+        fitting = (each[:, -n:] for each in token_masks if n and each.shape[0] == len(tensor) and n <= each.shape[1])
+        mask = next(fitting, None)
         tensor, other = (torch.atleast_1d(each.detach().float()) for each in (tensor, other))
         error = _vector_error(tensor, other, mask)
         worst = error if worst is None else max(worst, error)
