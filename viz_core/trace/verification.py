@@ -76,8 +76,8 @@ def tensors_of(output: Any, path: str = "") -> Iterator[tuple[str, Tensor]]:
 def output_error(expected: Any, got: Any, token_masks: tuple[TokenMask, ...] = ()) -> float | None:
     """Return the largest ||got - expected|| / (||expected|| + mean ||expected||) of a vector of a model's outputs.
 
-    wide = (each for each in token_masks if n and len(each) == len(tensor) and n <= each.shape[1])
-    mask = next((each[:, -n:] for each in wide), None)
+    Vectors at padding are left out: an output (batch, n, ...) has that of the first mask (batch, n or more). So are
+    those that are not numbers without the recording. None if the outputs share no tensor of one shape.
     """
     theirs, worst = dict(tensors_of(got)), None
     for path, tensor in tensors_of(expected):
