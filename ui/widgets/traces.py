@@ -35,10 +35,10 @@ def line(
     Args:
         hover: what the pointer reads, as in plotly's `hovertemplate`; nothing unless given.
     """
-    look = {"mode": "lines", "line": _given(color=colour, width=width, dash=dash, shape=shape)}
+    style = {"mode": "lines", "line": _given(color=colour, width=width, dash=dash, shape=shape)}
     if size or symbol:
-        look |= {"mode": "lines+markers", "marker": _given(size=size, symbol=symbol)}
-    return _add(figure, go.Scatter, name, hover, {"x": _light(x), "y": _light(y), **look}, more)
+        style |= {"mode": "lines+markers", "marker": _given(size=size, symbol=symbol)}
+    return _add(figure, go.Scatter, name, hover, {"x": _float32(x), "y": _float32(y), **style}, more)
 
 
 def dots(
@@ -54,8 +54,8 @@ def dots(
     **more: Any,
 ) -> go.Figure:
     """Add points without a line; `name` and `hover` as for `line`."""
-    look = {"mode": "markers", "marker": _given(color=colour, size=size, symbol=symbol)}
-    return _add(figure, go.Scatter, name, hover, {"x": _light(x), "y": _light(y), **look}, more)
+    style = {"mode": "markers", "marker": _given(color=colour, size=size, symbol=symbol)}
+    return _add(figure, go.Scatter, name, hover, {"x": _float32(x), "y": _float32(y), **style}, more)
 
 
 def bars(
@@ -76,10 +76,10 @@ def bars(
         beside: what is written at the end of each bar.
         across: whether they run from left to right.
     """
-    look: dict[str, Any] = {"marker": _given(color=colour), "orientation": "h" if across else None}
+    style: dict[str, Any] = {"marker": _given(color=colour), "orientation": "h" if across else None}
     if beside is not None:
-        look |= {"text": beside, "textposition": "outside", "cliponaxis": False}
-    return _add(figure, go.Bar, name, hover, {"x": _light(x), "y": _light(y), **look}, more)
+        style |= {"text": beside, "textposition": "outside", "cliponaxis": False}
+    return _add(figure, go.Bar, name, hover, {"x": _float32(x), "y": _float32(y), **style}, more)
 
 
 def cells(
@@ -103,34 +103,34 @@ def cells(
         gap: pixels between cells.
         written: text in the cells.
     """
-    look: dict[str, Any] = {"z": _light(z), "hoverongaps": False}
+    style: dict[str, Any] = {"z": _float32(z), "hoverongaps": False}
     if "coloraxis" not in more:
-        look |= {"showscale": False} if bar is None else {"colorbar": {"title": bar, "thickness": 12}}
+        style |= {"showscale": False} if bar is None else {"colorbar": {"title": bar, "thickness": 12}}
     if more.keys().isdisjoint(("coloraxis", "colorscale")):
         weights = {"colorscale": WEIGHTS_SCALE, "zmin": 0, "zmax": most}
-        look |= weights if limit is None else {"colorscale": SIGNED_SCALE, "zmin": -limit, "zmax": limit}
+        style |= weights if limit is None else {"colorscale": SIGNED_SCALE, "zmin": -limit, "zmax": limit}
     if gap:
-        look |= {"xgap": gap, "ygap": gap}
+        style |= {"xgap": gap, "ygap": gap}
     if written is not None:
-        look |= {"text": written, "texttemplate": "%{text}"}
-    return _add(figure, go.Heatmap, None, hover, look, more)
+        style |= {"text": written, "texttemplate": "%{text}"}
+    return _add(figure, go.Heatmap, None, hover, style, more)
 
 
 def _add(
-    figure: go.Figure, kind: Any, name: str | None, hover: str, look: dict[str, Any], more: dict[str, Any]
+    figure: go.Figure, kind: Any, name: str | None, hover: str, style: dict[str, Any], more: dict[str, Any]
 ) -> go.Figure:
     place = {each: more.pop(each) for each in ("row", "col") if each in more}
     named = {"showlegend": False} if name is None else {"name": name}
     pointed_at = {"hovertemplate": f"{hover}<extra></extra>"} if hover else {"hoverinfo": "skip"}
-    both = {each: {**look[each], **more[each]} for each in ("line", "marker") if each in look and each in more}
-    return figure.add_trace(kind(**{**named, **pointed_at, **look, **more, **both}), **place)
+    both = {each: {**style[each], **more[each]} for each in ("line", "marker") if each in style and each in more}
+    return figure.add_trace(kind(**{**named, **pointed_at, **style, **more, **both}), **place)
 
 
 def _given(**values: Any) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _light(values: Any) -> Any:
+def _float32(values: Any) -> Any:
     """The same in 32 bits, where they are numbers with decimals: half as much to send."""
     array = np.asarray(values)
     return array.astype(np.float32) if array.dtype.kind == "f" else values

@@ -218,11 +218,11 @@ def shared_copy(
     memo |= {id(each): each.detach().clone() for each in model.buffers() if each.numel() <= _SMALL_BUFFER}
     twin = copy.deepcopy(model, memo)
     for part in twin.modules():
-        for kept in (part._forward_hooks, part._forward_pre_hooks):
-            for number, hook in list(kept.items()):
+        for registered in (part._forward_hooks, part._forward_pre_hooks):
+            for number, hook in list(registered.items()):
                 library = (getattr(hook, "__module__", None) or type(hook).__module__).split(".")[0]
                 if number in hooks or not (keep_foreign or library in _LIBRARIES):
-                    del kept[number]
+                    del registered[number]
     return twin, memo
 
 

@@ -74,10 +74,10 @@ def _is_of_transformers(network: nn.Module) -> bool:
 def _verify_torch(network: nn.Module, args: Any, inputs: dict[str, Any], masks: tuple[Tensor, ...]) -> Verification:
     with undisturbed():
         expected = network(*args, **inputs)
-    with same_randomness(), warnings.catch_warnings(record=True) as said:
+    with same_randomness(), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         trace, result = _recorded(network, args, inputs, torch_calls=network)
-    missing = "; ".join(str(each.message) for each in said if str(each.message).startswith("record:"))
+    missing = "; ".join(str(each.message) for each in caught if str(each.message).startswith("record:"))
     return _report(output_error(expected, result, masks), {}, trace, missing)
 
 

@@ -76,14 +76,14 @@ def join_steps(
     families, states = dict[str, list[Source]](), dict[str, list[Tensor]]()
     for call in calls:
         families.setdefault(call.site.partition("@")[0], []).append(call.source)
-    kept: dict[str, list[Step]] = {}  # of the first self-attention of each stack that has steps
+    whole_steps: dict[str, list[Step]] = {}  # of the first self-attention of each stack that has steps
     for site, family in families.items():
         stack, _, kind = site.partition(".")
         is_cross = kind.endswith("cross")
-        if beams is not None and len(family) > 1 and (not is_cross or stack in kept):
+        if beams is not None and len(family) > 1 and (not is_cross or stack in whole_steps):
             family = of_beams(family, beams)
         if is_cross:
-            whole = kept.get(stack)
+            whole = whole_steps.get(stack)
             if whole is not None and len(family) == len(whole) and share_keys(family):
                 num_keys = family[0].shape[3]
                 steps = [Step(source, step.num_rows, 0, num_keys) for source, step in zip(family, whole, strict=True)]
@@ -91,14 +91,14 @@ def join_steps(
                 continue
         for steps in [[Step(source, source.shape[2])] for source in family] if is_cross else generations(family, site):
             if len(steps) > 1:
-                kept.setdefault(stack, steps)
+                whole_steps.setdefault(stack, steps)
             last = steps[-1]
             joined = Stitched(steps, last.offset + last.num_keys) if len(steps) > 1 else last.source
             found.append((joined, site))
     for name, state in own_states.items():
         states.setdefault(name.partition("@")[0], []).append(state)
     for name, parts in states.items():
-        whole = kept.get(name.partition(".")[0])
+        whole = whole_steps.get(name.partition(".")[0])
         if whole is not None and len(parts) == len(whole) and all(part.dim() == 3 for part in parts):
             if beams is not None:
                 parts = [part[torch.as_tensor(beams)[:, i].to(part.device)] for i, part in enumerate(parts)]
@@ -182,10 +182,10 @@ def _keep(steps: list[Step], rejected: int) -> None:
     """Drop the last rows of a text: words that were rejected."""
     while rejected > 0:
         last = steps.pop()
-        kept = last.num_rows - rejected
-        if kept > 0:
-            steps.append(replace(last, num_rows=kept, num_keys=last.num_keys - rejected))
-        rejected = -kept
+        remaining = last.num_rows - rejected
+        if remaining > 0:
+            steps.append(replace(last, num_rows=remaining, num_keys=last.num_keys - rejected))
+        rejected = -remaining
 
 
 def _are_rows_of(keys: Tensor, text: Tensor) -> bool:
