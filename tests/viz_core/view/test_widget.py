@@ -218,7 +218,7 @@ ROOT = Path(__file__).resolve().parents[3]
 SHOW = """
 import torch
 from viz_core import view
-shown = view(torch.arange(1.0, 33).reshape(2, 4, 4) / 32, "a b c d".split())
+shown = view(torch.arange(1.0, 33).reshape(2, 4, 4) / 128, "a b c d".split())
 shown
 """
 WAIT = 120
@@ -261,8 +261,8 @@ def test_what_a_page_asks_for_comes_over_the_wire(kernel: BlockingKernelClient) 
     wants = ["token 0 0-attention 0 q2"]
     reply = request(kernel, comm, {"turn": 1, "id": "a.1", "have": first.header["stamp"], "wants": wants} | place)
     assert reply.parts[wants[0]].tolist() == [
-        [9 / 32, 10 / 32, 11 / 32, 12 / 32],
-        [25 / 32, 26 / 32, 27 / 32, 28 / 32],
+        [9 / 128, 10 / 128, 11 / 128, 12 / 128],
+        [25 / 128, 26 / 128, 27 / 128, 28 / 128],
     ]
     kernel.execute("print(shown.site, shown.head, shown.pins)")
     printed = next(messages(kernel, "stream"))["content"]["text"]
