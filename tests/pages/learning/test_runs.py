@@ -115,7 +115,7 @@ def test_of_heads_that_change_together(seed: int) -> None:
 def test_of_orders_past_the_length(visits: Visits) -> None:
     app, found = visits(CHAPTER), past_and_within()
     order = sorted(found, key=lambda name: -found[name][0].mean())
-    names = {"alibi": "ALiBi", "t5": "T5"}
+    names = {"alibi": "ALiBi", "t5": "T5", "relative": "relative, clipped (Shaw)"}
     page_text = one_line(app)
     for place, name in enumerate(order, start=1):
         past, within = found[name]
