@@ -31,7 +31,9 @@ class Outline:
 def outline(request: RunRequest[Any, Any], run: Any) -> Outline:
     """Return the outline of a run."""
     shapes = tuple((call.site, call.source.shape) for call in run.trace)
-    return Outline(replace(request.for_transfer(run), trace=Trace()), shapes)
+    trace = Trace()
+    trace.verification = run.trace.verification
+    return Outline(replace(request.for_transfer(run), trace=trace), shapes)
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,7 @@ class RemoteRows:
 def remote_run(received: Outline, fetch: Callable[[str, slice, slice], Tensor]) -> Any:
     """Return the run with a trace that fetches the weights of a site's heads and queries."""
     trace = Trace()
+    trace.verification = received.run.trace.verification
     for site, shape in received.sites:
         trace.add(RemoteRows(shape, partial(fetch, site)), site)
     return replace(received.run, trace=trace)
