@@ -144,7 +144,11 @@ class RecordingMode(FastPathMode):
         return result
 
     def finish_layer(self) -> None:
-        """Record the weights that a layer multiplied its values by, where these are not the result of its softmax."""
+        """Record the weights that a layer multiplied its values by, where these are not the result of its softmax.
+
+        Raises:
+            ValueError: if the trace is differentiable, and the weights changed after the softmax.
+        """
         pending: Pending | None = getattr(_thread, "pending", None)
         if pending is None or pending.mode is not self:
             return
