@@ -11,7 +11,7 @@ from static_site.files import SiteFiles
 from static_site.model_files import WeightStore
 from static_site.pages import Words, html_of, script_words, sentence_of_error, whole_page
 from viz_core.maps import MEASURES
-from viz_core.maps.patterns import CLEAR, RESTING
+from viz_core.maps.fingerprints import CLEAR, RESTING
 from viz_core.maps.word_maps import SEPARATORS
 from viz_core.view.components import WORD_NAMES, read_component, view_words
 from viz_core.view.state import ALLOWED, DisplayOptions

@@ -92,7 +92,7 @@ export function separatorsOf(pattern, tokens) {
   return tokens.flatMap((token, i) => (whole.test(token) ? [i] : []));
 }
 
-/** The measure that names what a head attends to (viz_core/maps/patterns.py), or null. */
+/** The measure that names what a head attends to (viz_core/maps/fingerprints.py), or null. */
 export function patternOf(register, { clear }, measures) {
   const named = register.filter(({ name, target, unit }) => (target || unit === "accuracy") && measures[name] >= clear);
   return named.reduce((best, { name }) => (best && measures[best] >= measures[name] ? best : name), null);

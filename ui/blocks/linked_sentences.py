@@ -33,7 +33,7 @@ def compute(text: str, language: str) -> dict[str, Any]:
         ValueError: if the model cannot take it; the message is for the visitor.
     """
     from ui.compute.models import sentence_request, translation_maps
-    from viz_core.view.linked_sentences import linked_sentences
+    from viz_core.view.shipped import linked_sentences
 
     return {"text": text, **linked_sentences(translation_maps(sentence_request(MODEL, text), language))}
 

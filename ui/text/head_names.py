@@ -44,7 +44,7 @@ def head_place(layer: object, head: object) -> str:
 
 
 def pattern_word(pattern: str, language: str) -> str:
-    """Return the word for a pattern of heads (`viz_core.maps.patterns`): "previous token"."""
+    """Return the word for a pattern of heads (`viz_core.maps.fingerprints`): "previous token"."""
     words = load_words("attention-view", language)
     own = f"pattern_{pattern}"
     return words(own if words.has(own) else f"measure_{pattern}")

@@ -12,9 +12,8 @@ from torch import Tensor
 
 from viz_core.hub import HubModel, Sampling, Token
 from viz_core.lab.walk_records import Attention, Block, Edits, Stack, Walk, choice_among, walk_edits
-from viz_core.maps.fingerprints import measure_maps
+from viz_core.maps.fingerprints import RESTING, clearest_head, measure_maps, pattern_of
 from viz_core.maps.head_measure import MapInfo
-from viz_core.maps.patterns import RESTING, clearest_head, pattern_of
 from viz_core.maps.word_maps import separators
 from viz_core.pretrained import ImageClassifier, Translator
 from viz_core.trace import AttentionCall, Trace, head_outputs, intervene, record

@@ -1,4 +1,4 @@
-"""Fingerprints of the heads of a layer: measures, thumbnails and errors, without ever holding a whole long map."""
+"""Fingerprints of heads: measures, thumbnails and errors, never holding a whole long map; and the word for each."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -161,3 +161,38 @@ def _add_sums(sums: dict[str, Tensor], block: MapBlock) -> None:
 def _fingerprints(sums: dict[str, Tensor], info: MapInfo, heads: int) -> tuple[Fingerprint, ...]:
     values = {name: MEASURES[name].value(total, info).tolist() for name, total in sums.items()}
     return tuple({name: numbers[head] for name, numbers in values.items()} for head in range(heads))
+
+
+CLEAR = 0.5
+"""A pattern gets at least this share of a head's weight, or aligns at least this share of the words."""
+
+RESTING = ("diagonal", "first", "separator")
+"""Patterns that relate no two words: a head looks at each word itself, or rests on a mark."""
+
+
+def pattern_of(fingerprint: Fingerprint) -> str | None:
+    """Return the measure that names what a head attends to; None where nothing gets `CLEAR` of its weight.
+
+    It is the largest of its roles (measures with a target) and of its alignment accuracies.
+    """
+    shares = {
+        name: share
+        for name, share in fingerprint.items()
+        if name in MEASURES and (MEASURES[name].target or MEASURES[name].unit == "accuracy")
+    }
+    best = max(shares, key=lambda name: shares[name], default=None)
+    return best if best is not None and shares[best] >= CLEAR else None
+
+
+def clearest_head(layers: Sequence[Sequence[Fingerprint]]) -> tuple[int, int] | None:
+    """Return layer and head, from 0, of the head with the most weight on another word that its pattern names.
+
+    None where no head has a pattern, or every pattern is a resting one.
+    """
+    found = {
+        (layer, head): fingerprint[name]
+        for layer, heads in enumerate(layers)
+        for head, fingerprint in enumerate(heads)
+        if (name := pattern_of(fingerprint)) and name not in RESTING
+    }
+    return max(found, key=lambda place: found[place], default=None)

@@ -13,8 +13,8 @@ import numpy as np
 import torch
 from jaxtyping import Float
 
+from viz_core.maps.fingerprints import pattern_of
 from viz_core.maps.measures import scaled_rows, total_variation
-from viz_core.maps.patterns import pattern_of
 from viz_core.view.map_group import MapGroup
 from viz_core.view.requests import (
     ChangeRequest,

@@ -1,14 +1,19 @@
-"""Results of shipped models as the groups an attention view shows: classifications and translations."""
+"""Results of shipped models as the groups an attention view shows, and as sentences whose words light up."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from viz_core.maps.alignments import best_aligner
+from viz_core.maps.fingerprints import pattern_of
 from viz_core.pretrained import Classification, Translation
 from viz_core.view.components import group_labels
 from viz_core.view.map_group import MapGroup, MapPicture
+from viz_core.view.requests import MapRequest, PartError
 from viz_core.view.state import DisplayOptions, ViewState
+
+_DECIMALS = 3  # of weights that a page lights words by
 
 
 def token_names(grid: tuple[int, int], num_special: int) -> tuple[str, ...]:
@@ -97,3 +102,41 @@ def open_translation(translation: Translation, language: str) -> tuple[tuple[Map
     if not groups:
         raise ValueError("what: expected attention, got a translation by a model that has none")
     return groups, aligning_head(groups)
+
+
+def linked_sentences(groups: tuple[MapGroup, ...]) -> dict[str, Any]:
+    """Return the words of both sentences, and the weights of the clearest heads within the first and across.
+
+    {lines: [source words, target words], across: {layer, head, pattern, weights: target words by source words},
+    within: the same of the source's words among themselves, or null where no head of the encoder has a pattern that
+    relates two words}. Layer and head count from 0. A weight between words is exact: what the pieces of a key's word
+    get together, mean over the pieces of a query's word.
+    """
+    cross = next(group for group in groups if group.id == "cross")
+    encoder = next(group for group in groups if group.id == "encoder-self")
+    opened = aligning_head(groups)
+    return {
+        "lines": [_words(cross.key_tokens, cross.key_words), _words(cross.query_tokens, cross.query_words)],
+        "across": _head(cross, opened.layer, opened.head),
+        "within": _head(encoder, *encoder.clearest) if encoder.clearest else None,
+    }
+
+
+def _head(group: MapGroup, layer: int, head: int) -> dict[str, Any]:
+    (weights,) = group.maps.parts([MapRequest(((layer, head),), words=True)])
+    if isinstance(weights, PartError):
+        raise weights
+    return {
+        "layer": layer,
+        "head": head,
+        "pattern": pattern_of(group.picture(layer).fingerprints[head]),
+        "weights": [[round(weight, _DECIMALS) for weight in row] for row in weights.array.tolist()],
+    }
+
+
+def _words(tokens: Sequence[str], numbers: Sequence[int] | None) -> list[str]:
+    """Join the pieces of each word."""
+    found: dict[int, str] = {}
+    for token, number in zip(tokens, numbers or range(len(tokens)), strict=True):
+        found[number] = found.get(number, "") + token
+    return list(found.values())

@@ -15,7 +15,7 @@ from viz_core.view.map_group import MapGroup, MapPicture
 from viz_core.view.payload import View, encode_view
 from viz_core.view.requests import Pin
 from viz_core.view.responses import every_request
-from viz_core.view.shipped import token_names, translation_groups
+from viz_core.view.shipped import linked_sentences, open_translation, token_names, translation_groups
 from viz_core.view.state import DisplayOptions, ViewState, read_message
 
 LABELS = {name: name.title() for name in ("encoder-self", "decoder-self", "cross", "english", "french", "written")}
@@ -106,3 +106,24 @@ def test_a_file_holds_the_picture_and_the_class_tokens_look(view: View) -> None:
 def test_only_groups_with_a_picture_are_shown_over_one(view: View) -> None:
     message = {"group": "cross", "layer": 0, "head": 0, "display": {"mode": "picture"}}
     assert read_message(message, view.groups, START) is None
+
+
+def test_weights_between_words_follow_from_those_between_pieces() -> None:
+    model = load("transformer-en-fr", device="cpu")
+    translation = model.translate("Photographers photographed the unbelievable sunset.")
+    groups, opened = open_translation(translation, "en")
+    found = linked_sentences(groups)
+    source, target = found["lines"]
+    assert len(source) < len(translation.source_tokens)
+    assert "".join(source) == "".join(translation.source_tokens)
+    assert "".join(target) == "".join(translation.target_tokens)
+    across = found["across"]
+    assert (across["layer"], across["head"], across["pattern"]) == (opened.layer, opened.head, "written")
+    weights = translation.trace[f"decoder.{opened.layer}.cross"].weights(head=opened.head)[0]
+    rows, columns = (
+        [[i for i, own in enumerate(numbers) if own == word] for word in range(numbers[-1] + 1)]
+        for numbers in (translation.target_words, translation.source_words)
+    )
+    for query, own in zip(rows, across["weights"], strict=True):
+        assert own == pytest.approx([float(weights[query][:, key].sum(dim=1).mean()) for key in columns], abs=6e-4)
+    assert found["within"] is None or found["within"]["pattern"] in ("previous", "next")

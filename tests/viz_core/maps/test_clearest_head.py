@@ -8,9 +8,8 @@ import torch
 
 from viz_core.lab.walk import opening_head
 from viz_core.lab.walk_records import Attention
-from viz_core.maps.fingerprints import measure_maps
+from viz_core.maps.fingerprints import clearest_head, measure_maps, pattern_of
 from viz_core.maps.head_measure import MapInfo
-from viz_core.maps.patterns import clearest_head, pattern_of
 
 
 @pytest.mark.parametrize(
