@@ -8,7 +8,7 @@
 # To colour text by the attention of its tokens, a tool hence has to sum over pieces in three ways.
 # Output (spans of the emoji at position 2): tokenizers (2, 3) four times, sentencepiece (2, 2) three times and (2, 3),
 # tiktoken 2 2 2 2.
-source "$(dirname "$0")/environment.sh"
+source "$(dirname "$0")/environment.bash"
 in_environment tokenizers==0.22.1 sentencepiece==0.2.1 tiktoken==0.12.0 numpy==2.4.6 <<'PY'
 import io
 

@@ -7,7 +7,7 @@
 # the first, are averaged; with 2 it is the mean of both.
 # Output: the first head attends evenly to four tokens, the second does not. Left out: 0.25 everywhere. alignment_heads=2:
 # no row is even, and none has a weight below 0.125 (half of the even head).
-source "$(dirname "$0")/environment.sh"
+source "$(dirname "$0")/environment.bash"
 in_environment ctranslate2==4.8.5 numpy==2.4.6 <<'PY'
 import tempfile
 

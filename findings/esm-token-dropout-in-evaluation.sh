@@ -7,7 +7,7 @@
 # sets its own embedding to zero and changes the factor of the nine others to 0.88 / 0.9. To mask one residue hence moves
 # the input of all the others, before any attention.
 # Output (factor of each residue): no mask [0.88 ...], one mask [0.978 0.978 0.978 0 0.978 ...].
-source "$(dirname "$0")/environment.sh"
+source "$(dirname "$0")/environment.bash"
 in_environment transformers==5.23.0 torch==2.13.0 numpy==2.4.6 <<'PY'
 import numpy as np
 import torch

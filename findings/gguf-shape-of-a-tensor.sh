@@ -6,7 +6,7 @@
 # Seen: shape counts elements with the fastest dimension first (the file's order), data.shape is the array's order. For a
 # quantized tensor data.shape counts bytes: 64 values in Q8_0 are two blocks of 34 bytes, so a row has 68.
 # Output (written as 3 rows of 64): float16 shape [64, 3], data (3, 64); Q8_0 shape [64, 3], data (3, 68).
-source "$(dirname "$0")/environment.sh"
+source "$(dirname "$0")/environment.bash"
 in_environment gguf==0.17.1 numpy==2.4.6 <<'PY'
 import tempfile
 

@@ -6,7 +6,7 @@
 # Seen: each query attends to all keys, without a warning. The window counts only where there is another limit: with
 # is_causal=True, with a mask that is True everywhere, or with lengths of queries or keys.
 # Output (keys that each of four queries sees): alone [4 4 4 4], causal [1 2 2 2], true mask [1 2 2 2].
-source "$(dirname "$0")/environment.sh"
+source "$(dirname "$0")/environment.bash"
 in_environment jax==0.8.1 numpy==2.4.6 <<'PY'
 import jax
 import jax.numpy as jnp

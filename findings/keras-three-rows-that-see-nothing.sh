@@ -6,7 +6,7 @@
 # Seen: MultiHeadAttention and GroupQueryAttention return scores of zero there (a row that does not sum to 1), while
 # layers.Attention and ops.dot_product_attention return a mean over all keys, masked ones included.
 # Output: MultiHeadAttention 0, GroupedQueryAttention 0, Attention 0.2, ops 0.2 for each of five keys.
-source "$(dirname "$0")/environment.sh"
+source "$(dirname "$0")/environment.bash"
 in_environment keras==3.12.0 jax==0.10.2 numpy==2.4.6 <<'PY'
 import os
 

@@ -6,7 +6,7 @@
 # Seen: with a boolean mask, and with mask="causal" and more queries than keys, the row is the plain mean of all values,
 # forbidden keys included; with the same mask as 0 and minus infinity it is NaN.
 # Output (weights of the row): bool [0.333 0.333 0.333], causal [0.5 0.5], additive [nan nan nan].
-source "$(dirname "$0")/environment.sh"
+source "$(dirname "$0")/environment.bash"
 in_environment "mlx[cpu]==0.32.4" numpy==2.4.6 <<'PY'
 import mlx.core as mx
 import numpy as np

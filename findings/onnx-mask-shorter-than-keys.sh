@@ -5,7 +5,7 @@
 # Guess: an error in both, as shapes that do not broadcast.
 # Seen: the reference pads the mask with minus infinity, so that the last keys get no weight; onnxruntime raises.
 # Output: reference weights of the two keys without a column 0.0 and 0.0; onnxruntime Fail.
-source "$(dirname "$0")/environment.sh"
+source "$(dirname "$0")/environment.bash"
 in_environment onnx==1.23.2 onnxruntime==1.32.0 numpy==2.4.6 <<'PY'
 import numpy as np
 from onnx_attention import model, reference, runtime, tensors

@@ -6,7 +6,7 @@
 # Seen: the runtime does; the reference returns softcap tanh(s / softcap) of it. The attention itself agrees. A test that
 # compares scores of a runtime with the reference fails although nothing is wrong with the map.
 # Output: largest difference from q k / sqrt(d) with softcap 1: runtime 0.000, reference above 0.1.
-source "$(dirname "$0")/environment.sh"
+source "$(dirname "$0")/environment.bash"
 in_environment onnx==1.23.2 onnxruntime==1.32.0 numpy==2.4.6 <<'PY'
 import numpy as np
 from onnx_attention import model, reference, runtime, tensors

@@ -6,7 +6,7 @@
 # Seen: both give a row of zeros, for a boolean mask and for minus infinity alike. A model exported from a framework whose
 # own kernel gives NaN or a mean there has another output after the export.
 # Output: eight times [0. 0. 0.].
-source "$(dirname "$0")/environment.sh"
+source "$(dirname "$0")/environment.bash"
 in_environment onnx==1.23.2 onnxruntime==1.32.0 numpy==2.4.6 <<'PY'
 import numpy as np
 from onnx_attention import model, reference, runtime, tensors

@@ -6,7 +6,7 @@
 # Seen: all rows but the last stand at the upper left; the last row is not masked at all. With as many queries
 # as keys this cannot be noticed, as the last row sees all keys anyway.
 # Output (keys seen by each of three queries): [1 2 5].
-source "$(dirname "$0")/environment.sh"
+source "$(dirname "$0")/environment.bash"
 in_environment onnx==1.23.2 onnxruntime==1.32.0 numpy==2.4.6 <<'PY'
 import numpy as np
 import onnxruntime

@@ -7,7 +7,7 @@
 # molecule without slashes has one atom less, and where both ends of the bond have another neighbour the hydrogens go
 # although they bear the slashes. Atom i of the molecule is hence not the ith atom that is no [H] in the SMILES.
 # Output (atoms): [H]C=CF C C F; [H]/C=C/F H C C F; C/C=N/[H] C C N H; [H]/C(F)=C(/[H])F C F C F.
-source "$(dirname "$0")/environment.sh"
+source "$(dirname "$0")/environment.bash"
 in_environment rdkit==2025.9.1 numpy==2.4.6 <<'PY'
 from rdkit import Chem
 

@@ -8,7 +8,7 @@
 # ligature taken apart) each new letter has the whole span.
 # Output: Replace on "zabcd" (0, 1) (3, 4) (4, 5); NFC on "ae\u0301b" (0, 1) (1, 2) (3, 4); NFKC on "a\ufb01b" (0, 1)
 # (1, 2) (1, 2) (2, 3).
-source "$(dirname "$0")/environment.sh"
+source "$(dirname "$0")/environment.bash"
 in_environment tokenizers==0.22.1 <<'PY'
 from tokenizers import Tokenizer, models, normalizers
 

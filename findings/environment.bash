@@ -6,6 +6,6 @@ in_environment() {
   folder=$(mktemp -d)
   trap 'rm -rf "$folder"' EXIT
   python3 -m venv "$folder/env"
-  "$folder/env/bin/pip" install --quiet --disable-pip-version-check "$@"
+  "$folder/env/bin/pip" install --quiet --no-compile --disable-pip-version-check "$@"
   PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$(dirname "${BASH_SOURCE[0]}") "$folder/env/bin/python" -
 }
