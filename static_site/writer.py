@@ -148,7 +148,7 @@ def data(words: Words, writer: HubModel, files: dict[str, Any]) -> dict[str, Any
             "room": config.max_position_embeddings,
         },
         "heads": [f"{GROUP}.{layer}.{head}" for layer in range(layers) for head in range(heads)],
-        "open": f"{GROUP}.{layers // 2}.0",
+        "open": "",  # the head whose pattern is clearest, as in the app
         "model": writer.card.name,
         "revision": writer.card.revision,
         "example": words.of("walk", "start.writer"),

@@ -3,7 +3,7 @@
 
 import { rowError } from "./attention.js";
 import { keepSite, renderClaim } from "./page.js";
-import { makeView } from "./view_source.js";
+import { clearestOf, makeView } from "./view_source.js";
 
 const ROUNDING = 1e-5; // as in the app: what float32 may lose in sums of a few hundred terms
 const LOGIT_ROUNDING = 1e-4; // the same through all layers and the output layer
@@ -143,7 +143,8 @@ export function startPage(page, own) {
       if (!found || !whole || isStopped()) return;
       if (own.groupsOf) {
         const groups = own.groupsOf(found, now);
-        view.open(groups, now, now.off);
+        const head = now.head || clearestOf(own.groupsOf(whole, now)[0], data.measures); // as in the app: of the model with all heads
+        view.open(groups, { ...now, head }, now.off);
         renderClaims(page, groups, found.cacheError);
       }
       own.show(found, whole, now, page.words.text("timing", { time: page.whole(time) }));

@@ -134,6 +134,19 @@ export function makeView(host, markup, data, language, { onSwitch, onOpen }, dis
   return { open };
 }
 
+/** The head of a group that opens first (`MapGroup.clearest` in viz_core/view/map_group.py), or that of the middle layer. */
+export function clearestOf({ id, calls, info, mapOf }, register) {
+  let [most, found] = [0, `${id}.${calls.length >> 1}.0`];
+  calls.forEach(({ heads }, layer) => {
+    for (let head = 0; head < heads; head += 1) {
+      const measured = measureMap(register, mapOf(layer, head), info);
+      const pattern = patternOf(register, DATA.patterns, measured);
+      if (pattern && !DATA.patterns.resting.includes(pattern) && measured[pattern] > most) [most, found] = [measured[pattern], `${id}.${layer}.${head}`];
+    }
+  });
+  return found;
+}
+
 /** The state of a view as `read_link` of ui/widgets/view_link.py reads it. */
 function stateOf(groups, { head: place, pin, look }, first, allowed) {
   const [group, layer, head] = place.split(".");
