@@ -89,7 +89,7 @@ sys.path.insert(0, str(app_path().parent))  # as `streamlit run` does
 from streamlit.testing.v1 import AppTest
 home = AppTest.from_file(str(app_path().parent / "ui" / "app" / "main.py"), default_timeout=60).run()
 from ui.chapter.contents import ROOT, all_pages
-print(len(home.exception), len(home.markdown) > 3, ROOT == app_path().parent, len(all_pages()))
+print(len(home.exception), len(home.header) > 1, ROOT == app_path().parent, len(all_pages()))
 """
     text, exact, recorded, models, app = import_from(installed, tmp_path, program)
     assert text == "Il est calme."

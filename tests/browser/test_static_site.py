@@ -156,7 +156,7 @@ SAME = (
     ),
     (
         "writer.html#temperature=0.5&seed=2",
-        "model-lab?lang=en&ml-start=The+little+girl&ml-temperature=0.5&ml-seed=2&head=decoder-self.2.0",
+        "model-lab?lang=en&ml-start=The+little+girl&ml-temperature=0.5&ml-seed=2",
     ),
     (
         "vision-transformer.html#model=vit-cifar10&sample=cat",
