@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # transformers: a window setting of 4 means 4 keys, 2, 5 on both sides, 4 lopsided ones, or nothing, by family.
 #
-# Versions: transformers 5.23.0, torch 2.13.0, CPU. Run 2026-11-28, in an environment that had these installed.
+# Versions: transformers 5.23.0, torch 2.13.0, CPU. Run 2026-11-28.
 # Guess: itself and 3 before in every decoder; up to 3 on each side in Gemma 3 without its causal mask and in T5Gemma 2's
 # encoder; qwen2's use_sliding_window=True turns the window on.
 # Seen (keys before and after the query that reach its output in a single layer): Gemma 3 without its causal mask 2 and 2,
