@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
@@ -19,7 +19,7 @@ from recipes.loss import fast_pass, smoothed_cross_entropy
 from recipes.optimizer import Optimizers
 from recipes.pair_augmentation import Variations
 from recipes.sentence_pairs import Pair, Split, group_references, train_tokenizer
-from recipes.spread import clip_scores, reset_first_layers, spread_penalty
+from recipes.spread import clip_scores, guides_penalty, reset_first_layers, spread_penalty
 from viz_core.models.encoder_decoder import EncoderDecoder
 from viz_core.pretrained.bleu import corpus_bleu
 from viz_core.pretrained.decoding import greedy_search
@@ -41,6 +41,8 @@ class TranslationConfig(loop.TrainingConfig):
     curve_sentences: int = 500  # validation sentences translated after each epoch
     patience: int = 5  # epochs without a lower validation loss before training stops
     spread_penalty: float = 0.0  # nats a target token for heads that rest on one token (recipes.spread)
+    guide_penalty: float = 0.0  # nats a target token for a guided head that leaves its place (recipes.spread)
+    guides: Mapping[str, str] = field(default_factory=dict)  # by site, a sign for each head
     max_score_range: float | None = None  # how far scores of a query may lie apart (recipes.spread)
     start: str | None = None  # a shipped translator whose weights training begins with, its first layers drawn anew
 
@@ -102,13 +104,16 @@ def train_translation(
 
     def loss_of(chosen: list[Example], _: float) -> tuple[Tensor, int]:
         batch = collate(chosen, pad).to(run.device)
-        penalised = bool(config.spread_penalty) or config.max_score_range is not None
+        penalised = bool(config.spread_penalty or config.guides) or config.max_score_range is not None
         with record(differentiable=True) if penalised else nullcontext() as trace:
             loss, count = batch_loss(model, batch, pad, config.label_smoothing)
         loss = loss / count
         if trace is not None:
             seen.append(trace)
-            loss = loss + config.spread_penalty * spread_penalty(trace, batch.valid_lens, batch.target[:, :-1] != pad)
+            tokens = batch.valid_lens, batch.target[:, :-1] != pad
+            loss = loss + config.spread_penalty * spread_penalty(trace, *tokens)
+            if config.guides:
+                loss = loss + config.guide_penalty * guides_penalty(trace, *tokens, config.guides)
         return loss, sum(len(each.source) + len(each.target) - 1 for each in chosen)
 
     def after_step() -> None:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
 from recipes.sentence_pairs import Pair
-from recipes.spread import clip_scores, score_range, spread_penalty, token_penalty
+from recipes.spread import clip_scores, guide_penalty, score_range, spread_penalty, token_penalty
 from tests.recipes.small_translator import CONFIG, build, train
+from viz_core.attention import MultiHeadAttention
+from viz_core.positional import PositionalEncoding
 from viz_core.trace import record
 
 
@@ -37,6 +40,36 @@ def test_padding_and_queries_that_see_one_key_count_nowhere() -> None:
     room = torch.zeros(1, 5, 5, dtype=torch.bool)
     room[:, :3, :3] = causal
     assert float(token_penalty(padded, room, torch.tensor([0]))) == pytest.approx(expected)
+
+
+def test_guided_heads_are_asked_for_the_token_of_their_sign() -> None:
+    visible = torch.zeros(1, 4, 4, dtype=torch.bool)
+    visible[:, :3, :3] = torch.ones(3, 3, dtype=torch.bool).tril()  # the fourth token is padding
+    weights = torch.tensor([[1.0, 0, 0, 0], [0.25, 0.75, 0, 0], [0.1, 0.3, 0.6, 0], [0, 0, 0, 1]]).expand(1, 3, 4, 4)
+    # the first query sees itself alone and counts nowhere; before: 0.85 - 0.25 and 0.85 - 0.3; itself: 0.1 and 0.25
+    before, itself = (0.6 + 0.55) / 2, (0.1 + 0.25) / 2
+    assert float(guide_penalty(weights, visible, "<.=")) == pytest.approx(before + itself)
+    assert float(guide_penalty(weights, visible, ">..")) == 0  # a causal head sees no next token
+    for signs in ("<.", "<.?"):
+        with pytest.raises(ValueError, match="for each of 3 heads"):
+            guide_penalty(weights, visible, signs)
+
+
+def test_descending_the_penalty_makes_heads_that_look_back_and_ahead() -> None:
+    torch.manual_seed(0)
+    layer = MultiHeadAttention(32, 2, 0.0)
+    places = PositionalEncoding(32, 0.0)(torch.zeros(1, 8, 32))
+    visible = torch.ones(1, 8, 8, dtype=torch.bool)
+    adam = torch.optim.Adam(layer.parameters(), 1e-2)
+    for _ in range(120):
+        with record(differentiable=True) as trace:
+            layer(places, places, places)
+        weights = trace["attention.0"].graph_weights
+        guide_penalty(weights, visible, "<>").backward()
+        adam.step()
+        adam.zero_grad()
+    before, after = (weights[0, head].diagonal(offset).mean() for head, offset in enumerate((-1, 1)))
+    assert min(float(before.detach()), float(after.detach())) > 0.7
 
 
 def test_the_range_of_scores_is_read_from_the_weights() -> None:
@@ -66,13 +99,19 @@ def test_clipped_heads_have_the_range_and_others_stay() -> None:
     assert float(spread_penalty(trace, inputs[2], tokens).detach()) > 0
 
 
-def test_training_with_the_penalty_rests_less_on_marks(pairs: list[Pair], tmp_path: Path) -> None:
-    def penalty(weight: float) -> float:
-        config = replace(CONFIG, epochs=12, spread_penalty=weight, max_score_range=20.0)
-        model = train(pairs, tmp_path / str(weight), config).model
+def test_training_with_penalties_rests_less_on_marks_and_more_on_the_token_before(
+    pairs: list[Pair], tmp_path: Path
+) -> None:
+    def found(**penalties: Any) -> tuple[float, float]:
+        config = replace(CONFIG, epochs=12, max_score_range=20.0, **penalties)
+        model = train(pairs, tmp_path / "-".join(penalties), config).model
         inputs = torch.randint(4, 60, (4, 9)), torch.randint(4, 60, (4, 8)), torch.tensor([9, 9, 9, 9])
         with record(differentiable=True) as trace:
             model(*inputs)
-        return float(spread_penalty(trace, inputs[2], torch.ones(4, 8, dtype=torch.bool)))
+        before = trace["encoder.0.self"].graph_weights[:, 0].diagonal(-1, -2, -1).mean()
+        return float(spread_penalty(trace, inputs[2], torch.ones(4, 8, dtype=torch.bool))), float(before)
 
-    assert penalty(3.0) < penalty(0.0)
+    resting, before = found()
+    assert found(spread_penalty=3.0)[0] < resting
+    guides = dict.fromkeys(("encoder.0.self", "decoder.0.self"), "<...")
+    assert found(guide_penalty=9.0, guides=guides)[1] > before
