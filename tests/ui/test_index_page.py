@@ -27,7 +27,7 @@ from ui.chapter.contents import all_chapters, all_pages, chapter_entries
 from ui.compute.models import registry
 from ui.compute.slots import results
 from viz_core.pretrained import available
-from viz_core.runtime.assets import AssetError
+from viz_core.runtime.assets import ASSETS, AssetError
 
 STATIC = Path(streamlit.__file__).parent / "static"
 CHAPTERS = all_chapters()[1:]
@@ -82,6 +82,13 @@ def test_home_names_its_own_and_is_where_the_app_is_served(client: TestClient, m
     monkeypatch.setattr(index_page.st, "get_option", {"server.baseUrlPath": "/class/2/"}.__getitem__)
     client = TestClient(Starlette(routes=index_page.routes()))
     assert [client.get(path).status_code for path in ("/class/2/", "/")] == [200, 404]
+
+
+@pytest.mark.parametrize("name", all_pages())
+def test_a_page_has_its_style_before_anything_is_painted(name: str) -> None:
+    head, body = index_page.index_page(name).split("<body>")
+    assert (ASSETS / "components" / "app.css").read_text(encoding="utf-8") in body.split("</style>")[0]
+    assert "dataset.loading" in head
 
 
 def test_the_scripts_that_stand_in_them_may_run_where_strangers_visit() -> None:

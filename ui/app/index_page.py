@@ -17,8 +17,15 @@ from starlette.routing import Route
 from serving.http.static_scripts import PLOTLY, script
 from serving.process.background import start_background_work
 from ui.chapter.contents import all_pages, chapter_entries
-from ui.streamlit_internals.front_end import CONNECT_AT_ONCE, NUMBERS_OF_PAGE, READ_LATER, chunks, index_html
-from viz_core.runtime.assets import AssetError
+from ui.streamlit_internals.front_end import (
+    CONNECT_AT_ONCE,
+    NOTHING_JUMPS,
+    NUMBERS_OF_PAGE,
+    READ_LATER,
+    chunks,
+    index_html,
+)
+from viz_core.runtime.assets import ASSETS, AssetError
 
 _EVERYWHERE = ("BidiComponent", "Selectbox", "Html", "PageLink")
 _AT_HOME = ("ImageList",)
@@ -29,6 +36,7 @@ _IN_CHAPTERS = (
 _COMPONENTS_AT_HOME = ("history", "tour", "seen")
 _COMPONENTS = ("history", "lazy_parts", "present", "tour")
 """Ours that every chapter has."""
+_STYLE = ASSETS / "components" / "app.css"
 
 
 def routes() -> list[Route]:
@@ -56,13 +64,16 @@ def index_page(name: str) -> str:
         ours = _addresses([*_COMPONENTS, *entry.components])
     else:
         scripts, ours = chunks([*_EVERYWHERE, *_AT_HOME]), _addresses([*_COMPONENTS_AT_HOME, "walk"])
-    lines = [CONNECT_AT_ONCE, NUMBERS_OF_PAGE]
+    lines = [CONNECT_AT_ONCE, NUMBERS_OF_PAGE, NOTHING_JUMPS]
     lines += [f'<link rel="modulepreload" crossorigin href="./static/js/{chunk}">' for chunk in scripts]
     lines += [f'<link rel="modulepreload" crossorigin href="./{address}" data-read>' for address in ours]
     for address in _addresses([PLOTLY] if entry and "chart" in entry.components else []):
         lines += [f'<link rel="preload" as="script" href="./{address}" data-read>']
     lines += [READ_LATER]
-    return index_html().replace("</head>", "".join(f"  {line}\n  " for line in lines) + "</head>")
+    # In the body: Streamlit adds its styles to the head, and of two equally specific ones the later counts.
+    style = _STYLE.read_text(encoding="utf-8") if _STYLE.is_file() else ""
+    page = index_html().replace("<body>", f"<body>\n    <style>\n{style}    </style>")
+    return page.replace("</head>", "".join(f"  {line}\n  " for line in lines) + "</head>")
 
 
 def _addresses(names: Collection[str]) -> list[str]:

@@ -41,7 +41,6 @@ class Frame:
         self.words: Words = load_words(name)
         self.common: Words = load_words("common")
         follow_former_link(name)
-        st.html(_COMPONENTS / "app.css")
         self.scripts = st.container(key="scripts")  # for components that show nothing
         with self.scripts:
             seen = "" if name == "home" else name

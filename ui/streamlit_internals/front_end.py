@@ -36,6 +36,27 @@ NUMBERS_OF_PAGE = """<script>
         Object.defineProperty(Intl.NumberFormat.prototype, "format", format);
       })();
     </script>"""
+NOTHING_JUMPS = """<script>
+      // While a page loads, what is below something that has no height yet is hidden (assets/components/app.css), until
+      // all of it is there or the visitor does something. And the place of the sidebar, which comes late, is kept.
+      (function (root, once) {
+        const settle = () => delete root.dataset.loading;
+        root.dataset.loading = "";
+        for (const input of ["pointerdown", "keydown", "wheel"]) addEventListener(input, settle, once);
+        (function wait(quiet) {
+          const drawn = document.querySelector('.stApp[data-test-script-state="notRunning"] .stMain h1');
+          const rests = drawn && !document.querySelector('[data-testid="stSkeleton"]');
+          if (quiet < 8) setTimeout(wait, 250, rests ? quiet + 1 : 0);
+          else settle();
+        })(0);
+        try {
+          const collapsed = ([name, is]) => name.startsWith("stSidebarCollapsed-") && is === "true";
+          const closed = Object.entries(localStorage).some(collapsed);
+          const width = closed ? 0 : parseInt(localStorage.getItem("sidebarWidth")) || 300;
+          root.style.setProperty("--sidebar-to-come", `${width}px`);
+        } catch {} // a browser that keeps nothing
+      })(document.documentElement, { once: true, capture: true });
+    </script>"""
 READ_LATER = """<script>
       // A page that has asked the server for its chapter has nothing to do until the answer comes.
       (function wait() {

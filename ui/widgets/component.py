@@ -19,17 +19,23 @@ from ui.text.words import ENGLISH, languages, load_words
 _STUB = """
 let script;
 export default async function (component) {{
-  const here = () => component.parentElement.querySelector(".here");
+  const parent = component.parentElement;
+  const here = () => parent.querySelector(".here");
+  const mount = (parent.host ?? parent).closest('[data-testid^="stBidiComponent"]');
+  const settle = () => mount?.setAttribute("data-settled", ""); // what is below it may be shown
   try {{
     script ??= await import(new URL({address}, document.baseURI));
   }} catch {{
     const messages = {sentences}, language = navigator.language;
     if (here()) here().textContent = messages[language] ?? messages[language.split("-")[0]] ?? messages.{english};
+    settle();
     return undefined;
   }}
   if (!here()) return undefined;
   if (!here().firstElementChild) here().innerHTML = script.markup;
-  return script.show(component);
+  const shown = script.show(component);
+  settle();
+  return shown;
 }}
 """
 
