@@ -11,7 +11,8 @@ from torch import Tensor, nn
 
 from viz_core.models.anatomy import output_projection
 from viz_core.runtime.device import float64_device
-from viz_core.trace import AttentionCall, Trace, head_outputs, site_of
+from viz_core.trace import AttentionCall, Trace, head_outputs
+from viz_core.trace.passes import every_site, layer_of, named_sites
 from viz_core.trace.states import find_layers
 
 Name: TypeAlias = tuple[str, int | None, int | None]
@@ -81,8 +82,10 @@ def logit_attribution(
 
 def layers_by_name(model: nn.Module) -> dict[str, nn.Module]:
     """Return the layers of a model by their names: "decoder.2"."""
-    sites = {part: site for part in model.modules() if (site := site_of(part)) is not None}
-    return {name: layer for layer, name in find_layers(model, sites).items()}
+    sites = named_sites(model)
+    layers = {name: layer for layer, name in find_layers(model, sites).items()}
+    calls = [(layer_of(sites[part]), map(layer_of, own)) for part, own in every_site(model, sites).items()]
+    return layers | {each: layers[name] for name, own in calls for each in own if name in layers}
 
 
 def stream_parts(

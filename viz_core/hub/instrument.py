@@ -34,6 +34,7 @@ from viz_core.hub.transformers_internals import (
 )
 from viz_core.runtime.packages import require
 from viz_core.trace import find_sites, name_site, site_of
+from viz_core.trace.passes import every_site
 from viz_core.trace.sites import cover_layers, describe_uncovered, is_linear_attention
 from viz_core.trace.states import add_state_hooks
 
@@ -47,7 +48,7 @@ def instrument(model: nn.Module, *, verify: bool = True) -> tuple[str, ...]:
     instrumented model is instrumented, and can be restored by itself. After another
     `set_attn_implementation`, call `instrument` again.
     `output_attentions` gives no maps until it is restored. A learned sink, as in gpt-oss, is the first key of its maps.
-    Layers that share their weights, as in ALBERT, are one site that is called again: "encoder.0.self@2".
+    Layers that share their weights, as in ALBERT, have a site each: "encoder.0.self", "encoder.1.self".
     What a model writes is recorded step by step ("decoder.0.self@2"); one map of it is that of a pass over the whole.
 
     Layers that compute attention in code of their own (BLOOM, DeBERTa, GPT-J) keep it, and are recorded at its softmax
@@ -78,7 +79,8 @@ def instrument(model: nn.Module, *, verify: bool = True) -> tuple[str, ...]:
     if not sites:
         raise ValueError(f"instrument: expected a model with attention in layers, got {type(model).__name__}")
     hidden = hidden_sites(sites)
-    seen = tuple(dict.fromkeys(site for site in sites.values() if site not in hidden))
+    calls = [each for part in parts for each in every_site(part, _within(part, sites)).items()]
+    seen = tuple(dict.fromkeys(site for layer, own in calls if sites[layer] not in hidden for site in own))
     if not seen:
         raise ValueError(
             f"instrument: expected attention that weighs all keys at once, got {type(model).__name__}, whose own code "
@@ -86,11 +88,15 @@ def instrument(model: nn.Module, *, verify: bool = True) -> tuple[str, ...]:
         )
     register()
     for part in parts:
-        watch_layers(part, {layer: sites[layer] for layer in part.modules() if layer in sites}, verify)
+        watch_layers(part, _within(part, sites), verify)
     missing = describe_uncovered(row for part in parts for row in cover_layers(part, sites, frozenset(hidden)))
     if missing:
         warnings.warn(f"instrument: not recorded of {type(model).__name__}: {missing}", stacklevel=2)
     return seen
+
+
+def _within(part: nn.Module, sites: Mapping[nn.Module, str]) -> dict[nn.Module, str]:
+    return {layer: sites[layer] for layer in part.modules() if layer in sites}
 
 
 def restore(model: nn.Module) -> None:

@@ -24,6 +24,7 @@ from viz_core.hub.transformers_internals import warn_of_missing
 from viz_core.runtime.device import best_device, find_device
 from viz_core.runtime.packages import require
 from viz_core.trace import find_sites
+from viz_core.trace.passes import every_site
 from viz_core.trace.sites import is_linear_attention
 
 # transformers builds models under patches that hold for all threads.
@@ -153,7 +154,8 @@ def _build(
     with _in_words(place, kind.input_part):
         inputs = kind.load_inputs(place, model)
     engine = kind(place.name, head, model, device, positions, own_code, _serial(model), **inputs)
-    return HubModel(describe(place, files, engine, tuple(layers.values())), engine)
+    sites = tuple(site for own in every_site(model, layers).values() for site in own)
+    return HubModel(describe(place, files, engine, sites), engine)
 
 
 def _serial(model: Any) -> contextlib.AbstractContextManager[Any]:

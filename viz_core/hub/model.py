@@ -116,7 +116,7 @@ def describe(place: LocalModel, files: ModelFiles, engine: ModelKind, sites: tup
         head=engine.head,
         architecture=type(model).__name__,
         model_type=model.config.model_type,
-        num_layers=_count_layers(config, sites),
+        num_layers=_count_layers(sites),
         num_heads=heads,
         num_key_heads=getattr(config, "num_key_value_heads", None) or heads,
         width=config.hidden_size,
@@ -134,15 +134,12 @@ def describe(place: LocalModel, files: ModelFiles, engine: ModelKind, sites: tup
     )
 
 
-def _count_layers(config: Any, sites: tuple[str, ...]) -> dict[str, int]:
+def _count_layers(sites: tuple[str, ...]) -> dict[str, int]:
     layers: dict[str, set[str]] = {}
     for site in sites:
         stack, *place = site.split(".")[:-1]
         layers.setdefault(stack, set()).add(".".join(part for part in place if part.isdecimal()))
-    counts = {stack: len(numbers) for stack, numbers in layers.items()}
-    if len(counts) == 1:  # layers may share their weights
-        counts = {stack: max(count, getattr(config, "num_hidden_layers", count)) for stack, count in counts.items()}
-    return counts
+    return {stack: len(numbers) for stack, numbers in layers.items()}
 
 
 @dataclass(frozen=True, eq=False)

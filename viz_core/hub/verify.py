@@ -12,7 +12,8 @@ from viz_core.hub.custom_attention import coverage
 from viz_core.hub.first_pass import copied, same_randomness, shared_copy, token_masks, undisturbed
 from viz_core.hub.instrument import configs_of, instrument, is_instrumented, outermost_models, restore, watch_layers
 from viz_core.hub.transformers_internals import set_implementation
-from viz_core.trace import Trace, find_sites, record, site_of
+from viz_core.trace import Trace, find_sites, record
+from viz_core.trace.passes import every_site, named_sites
 from viz_core.trace.sites import describe_uncovered
 from viz_core.trace.verification import Verification, output_error
 
@@ -116,14 +117,17 @@ def verify_maps(network: nn.Module, trace: Trace, inputs: Mapping[str, Any]) -> 
 
 def map_errors(network: nn.Module, recorded: nn.Module, trace: Trace, args: Any, inputs: Any) -> dict[str, float]:
     """Return the largest difference of each recorded map from that which eager attention returns."""
-    eager, maps = _restored(network), dict[str, list[list[Tensor]]]()
+    eager, maps = _restored(network), dict[str, tuple[list[list[Tensor]], int]]()
     for model in outermost_models(eager):
         for config in configs_of(model):
             set_implementation(config, "eager")
+    sites = named_sites(recorded)
+    calls = every_site(recorded, sites)
     for ours, layer in zip(recorded.modules(), eager.modules(), strict=True):
-        site = site_of(ours)
-        if site is not None and not any(site_of(part) is not None for part in [*ours.modules()][1:]):
-            layer.register_forward_hook(functools.partial(_keep_maps, maps.setdefault(site, [])))
+        if ours in sites and not any(part in sites for part in [*ours.modules()][1:]):
+            listed = maps[sites[ours]][0] if sites[ours] in maps else []
+            maps |= {site: (listed, place) for place, site in enumerate(calls[ours])}
+            layer.register_forward_hook(functools.partial(_keep_maps, listed))
     try:
         eager(*copied(args), **{**copied(inputs), "output_attentions": True})
     except Exception:  # families without eager attention
@@ -131,13 +135,11 @@ def map_errors(network: nn.Module, recorded: nn.Module, trace: Trace, args: Any,
     errors = {}
     for call in trace:
         site, _, number = call.site.partition("@")
-        place = int(number or 1) - 1
-        if site not in maps:  # a pass of a layer that is several
-            site, place = f"{call.stack}.0.{call.kind}", call.layer
-        calls = maps.get(site, [])
+        listed, place = maps.get(site, ([], 0))
+        place += int(number or 1) - 1
         weights, tokens = call.weights(), call.query_mask[:, None, :, None]
         found = list[float]()
-        for each in calls[place] if place < len(calls) else ():
+        for each in listed[place] if place < len(listed) else ():
             num_sinks = weights.shape[3] - each.shape[3]  # eager maps leave them out
             if each.shape[:3] == weights.shape[:3] and num_sinks in (0, 1):
                 found.append(float(((weights[..., num_sinks:] - each.float().cpu()).abs() * tokens).max()))

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from viz_core.hub.model import HubModel
 from viz_core.hub.runs.run import HubRun
-from viz_core.trace import HeadsOff, intervene, site_of, switched_off
+from viz_core.trace import HeadsOff, intervene, switched_off
 
 _MAX_LABELS = 6
 
@@ -39,14 +39,13 @@ class Without:
 
 
 def switchable(model: HubModel, run: HubRun) -> tuple[tuple[str, int], ...]:
-    """The sites whose heads can be switched off, each with their number; layers that share their weights are one site.
+    """The sites whose heads can be switched off, each with their number.
 
     () where the model's own code attends, or a picture is compared with a text.
     """
     if model.engine.holds_maps or "switches" not in model.engine.features:
         return ()
-    known = {site_of(part) for part in model.engine.model.modules()}
-    return tuple((call.site, call.num_heads) for call in run.trace if call.site in known)
+    return tuple((call.site, call.num_heads) for call in run.trace if "@" not in call.site)
 
 
 @torch.inference_mode()

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from viz_core.attention import AdditiveAttention
 from viz_core.models.transformer import TransformerEncoder
 from viz_core.trace import find_sites, record, site_of
+from viz_core.trace.passes import every_site, named_sites
 from viz_core.trace.sites import projections
 
 # The steps of a block, each with its name among the states of a trace.
@@ -89,10 +90,11 @@ def output_projection(model: nn.Module, site: str) -> Any:
     projection is found there.
     """
     parts, name = dict(model.named_modules()), site.partition("@")[0]  # "encoder.0.self@2" is that layer called again
-    layers = sorted((path for path, part in parts.items() if site_of(part) == name), key=len, reverse=True)
-    if not layers:  # a model of plain PyTorch
-        sites = find_sites(model)
-        layers = [path for path, part in parts.items() if sites.get(part) == name][::-1]
+    for sites in (named_sites(model), find_sites(model)):  # the second of a model of plain PyTorch
+        calls = every_site(model, sites)
+        layers = sorted((path for path, part in parts.items() if name in calls.get(part, ())), key=len, reverse=True)
+        if layers:
+            break
     if not layers:
         raise ValueError(f"site: expected one of the model's layers, got {site!r}")
     found = next((part for path in layers for part in projections(parts, path)), None)

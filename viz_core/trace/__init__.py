@@ -17,8 +17,9 @@ from viz_core.trace.output_edits import (
     switched_off,
     zero,
 )
+from viz_core.trace.passes import name_site, site_of
 from viz_core.trace.record import no_recording, record, record_weights, recording_values
-from viz_core.trace.sites import find_sites, name_site, site_of, stack_of
+from viz_core.trace.sites import find_sites, stack_of
 from viz_core.trace.source import Source
 from viz_core.trace.states import name_sites
 from viz_core.trace.trace import Trace

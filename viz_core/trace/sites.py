@@ -13,8 +13,8 @@ from typing import NamedTuple
 from torch import nn
 
 from viz_core.trace.arguments import described
+from viz_core.trace.passes import every_site, number_in_path
 
-_LAYER = re.compile(r"(?:^|\.)(?:block|encoder_layer_)?(\d+)\.")  # "layer.2.", "blks.block2.", "encoder_layer_2."
 # MLA: DeepSeek's multi-head latent attention. Talking heads mix the result of their softmax.
 _ATTENTION = re.compile(
     r"attention(?!Output|Residual|\w*Projection)|(?<!TalkingHead)attn(?!Adapter|Block)|(M[HS]+A|SH[MS]A|XCA|MLA)$",
@@ -48,7 +48,7 @@ def find_sites(model: nn.Module, stack: str | None = None) -> dict[nn.Module, st
     for path, module in modules.items():
         if isinstance(module, nn.TransformerDecoder | nn.TransformerDecoderLayer):
             decoders.append(path and path + ".")
-        if is_attention(module) and _LAYER.search(path + "."):
+        if is_attention(module) and any(map(number_in_path, path.split("."))):
             known = stack or ("decoder" if any(path.startswith(prefix) for prefix in decoders) else None)
             places[path] = _Place.of(path, stack_of(path, known))
     inner = {path: [other for other in places if other.startswith(path + ".")] for path in places}
@@ -136,22 +136,6 @@ def _groups_that_share(groups: list[list[str]], sites: Mapping[str, str]) -> lis
     return [[path for group in each for path in group] for each in merged if len(each) > 1]
 
 
-def number_in_path(part: str) -> str | None:
-    """Return the number of a layer in a list, by its part of a path: "2" of "2" and "block2"; None of other names."""
-    found = _LAYER.match(part + ".")
-    return None if found is None else found[1]
-
-
-def name_site(layer: nn.Module, site: str) -> None:
-    """Set the site of one layer: an attribute outside its state dict."""
-    layer.attention_site = site  # type: ignore[assignment]
-
-
-def site_of(layer: nn.Module) -> str | None:
-    """Return the site of a layer; None if it has none."""
-    return getattr(layer, "attention_site", None)
-
-
 def stack_of(path: str, stack: str | None = None) -> str:
     """Return the stack of a module by its path: "encoder", "decoder" or "vision".
 
@@ -223,9 +207,13 @@ def cover_layers(
         hidden: those that cannot be recorded, or were not.
     """
     rows, known = list[LayerCoverage](), {part for layer in sites for part in layer.modules()}
+    calls: dict[str | None, tuple[str, ...]] = {sites[part]: own for part, own in every_site(model, sites).items()}
     for path, layers in _stacks(model, "", sites):
         for number, layer in enumerate(layers):
-            rows += (LayerCoverage(path, number, *found) for found in _covered(layer, sites, hidden))
+            for site, *what in _covered(layer, sites, hidden):
+                own = calls.get(site, (site,))
+                places = [number] if len(own) == 1 else [int(str(each).split(".")[1]) for each in own]
+                rows += (LayerCoverage(path, i, each, *what) for i, each in zip(places, own, strict=True))
             known |= set(layer.modules())
     for path, module in model.named_modules():
         if module not in known and path and is_attention(module):

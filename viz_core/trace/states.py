@@ -15,7 +15,8 @@ from torch.utils.hooks import RemovableHandle
 
 from viz_core.torch_internals.refusals import in_graph, refuse_second_run
 from viz_core.trace.intervene import edits_states, state_edits_at
-from viz_core.trace.sites import find_sites, name_site, number_in_path
+from viz_core.trace.passes import begin_pass, call_layer, end_pass, holders_of, name_site, number_in_path
+from viz_core.trace.sites import find_sites
 from viz_core.trace.trace import States, Trace, current_trace
 from viz_core.trace.weights import allowed_keys, text_positions
 
@@ -26,9 +27,10 @@ _LINEAR = {F.linear: 0, torch.addmm: 1}  # and which argument is the input
 
 
 def before_layer(name: str, attends: bool, layer: nn.Module, args: Any, kwargs: dict[str, Any]) -> Any:
-    """Begin to follow a layer, as a forward pre-hook, if states are recorded or edited around it."""
+    """Count a call of a layer, as a forward pre-hook, and follow it if states are recorded or edited around it."""
     if in_graph(name):
         return None
+    name = call_layer(layer, name)
     trace = own if (own := current_trace()) is not None and own.keeps_states else None
     given = args[0] if args else kwargs.get("hidden_states")
     if not isinstance(given, Tensor) or not given.is_floating_point() or (trace is None and not edits_states()):
@@ -258,6 +260,10 @@ def add_state_hooks(model: nn.Module, sites: Mapping[nn.Module, str]) -> list[Re
     if layers and not any(getattr(hook, "func", None) is after_model for hook in model._forward_hooks.values()):
         stack = list(layers.values())[-1].partition(".")[0]
         handles.append(model.register_forward_hook(partial(after_model, stack)))
+    for holder in holders_of(model, layers):
+        if begin_pass not in holder._forward_pre_hooks.values():
+            handles.append(holder.register_forward_pre_hook(begin_pass))
+            handles.append(holder.register_forward_hook(end_pass, always_call=True))
     for layer, name in layers.items():
         if after_layer not in layer._forward_hooks.values():
             before = partial(before_layer, name, any(part in sites for part in layer.modules()))

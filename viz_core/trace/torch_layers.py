@@ -13,7 +13,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from viz_core.trace.edits import Edits
-from viz_core.trace.sites import cover_layers, describe_uncovered, find_sites, projections, site_of
+from viz_core.trace.passes import site_of
+from viz_core.trace.sites import cover_layers, describe_uncovered, find_sites, projections
 
 SOFTMAXES: frozenset[Callable[..., Any]] = frozenset({F.softmax, torch.softmax, Tensor.softmax})
 

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from tests.viz_core.circuits.hooked import HEADS, WIDTH, first, hooks, made, metric, seen, with_columns
 from tests.viz_core.hub.families import in_memory
-from viz_core.circuits import patch_sweep, sweep
+from viz_core.circuits import patch_sweep, path_patch, sweep
 from viz_core.hub import instrument
 from viz_core.models import TransformerDecoder
 from viz_core.trace import intervene, off, patch, record
@@ -70,14 +70,25 @@ def test_texts_of_other_lengths_are_refused() -> None:
         patch_sweep(model, clean, corrupted, metric, "x")
 
 
-def test_layers_that_are_called_again_are_refused() -> None:
-    """An edit of a layer would change every call of it."""
-    model = in_memory("albert")
-    instrument(model)
+def test_each_call_of_a_shared_layer_is_patched_alone() -> None:
+    """As in a model whose layers are copies of the shared one."""
+    shared, copies = in_memory("albert"), in_memory("albert", num_hidden_groups=3)
+    for group in copies.encoder.albert_layer_groups:
+        group.load_state_dict(shared.encoder.albert_layer_groups[0].state_dict())
+    copies.load_state_dict(shared.state_dict(), strict=False)
     inputs = {"input_ids": torch.tensor([[5, 6, 7]])}, {"input_ids": torch.tensor([[5, 9, 7]])}
+    instrument(shared)
+    instrument(copies)
+
+    def metric(states: Tensor) -> Tensor:
+        return states[0, -1, 0]
+
     for what in ("residual", "heads"):
-        with pytest.raises(ValueError, match=r"model: expected layers that are called once each, got encoder.0.self@2"):
-            patch_sweep(model, *inputs, lambda states: states[0, -1, 0], what)
+        found = patch_sweep(shared, *inputs, metric, what)
+        assert torch.equal(found, patch_sweep(copies, *inputs, metric, what))
+        assert len(found) == 3
+    for ends in ((("encoder.0.self", 1),), (("encoder.0.self", 1), ("encoder.2.self", 0))):
+        assert path_patch(shared, *inputs, metric, *ends) == path_patch(copies, *inputs, metric, *ends)
 
 
 def test_heads_of_cross_attention_are_swept_one_by_one() -> None:

@@ -49,7 +49,7 @@ ARCHITECTURES = {
     **dict.fromkeys("swin swinv2 donut-swin pvt_v2 glpn segformer hiera".split(), "depths"),
     **dict.fromkeys("clip siglip altclip chinese_clip".split(), _HALVES),
     **dict.fromkeys("llava paligemma qwen2_vl internvl idefics3 smolvlm".split(), _VISION_AND_TEXT),
-    "albert": "num_hidden_groups",  # weights that layers share are one layer, called again
+    "albert": _HIDDEN,
     "cvt": "depth",
     "gpt_neo": "num_layers",
     "distilbert": "n_layers",

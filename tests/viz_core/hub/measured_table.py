@@ -28,7 +28,6 @@ from tests.viz_core.hub.families import (
 )
 from tests.viz_core.hub.test_linear_attention import IDS, MASK, Spy
 from viz_core.hub import instrument, load_hub
-from viz_core.hub.runs.run import layers_apart
 from viz_core.images.drawn import drawn_picture
 from viz_core.images.video import Video
 from viz_core.trace import record
@@ -87,7 +86,7 @@ def measure(architecture: str) -> Measured:
             expected = {site: _difference(maps, twin, site) for site, maps in expected.items()}
     real = inputs["attention_mask"].bool() if "attention_mask" in inputs else None
     most = 0.0
-    for call in layers_apart(trace):
+    for call in trace:
         count = expected[call.site].shape[-1]  # a learned sink comes first, which theirs leave out
         own = call.weights()[..., -count:]
         off = (own - expected[call.site]).abs().amax(dim=(1, 3))

@@ -17,8 +17,7 @@ from tests.viz_core.hub.families import CODER, SIZES, eager_twin, hooks, in_memo
 from viz_core.hub import instrument, restore
 from viz_core.hub.attention import attention_forward
 from viz_core.hub.custom_attention import add_hooks, remove_hooks
-from viz_core.trace import intervene, off, record
-from viz_core.trace.sites import name_site
+from viz_core.trace import intervene, name_site, off, record
 
 WORDS = {"vocab_size": 99, "pad_token_id": 0, "eos_token_id": 2, "decoder_start_token_id": 0}
 EXPERTS = {"num_experts": 2, "encoder_sparse_step": 2, "decoder_sparse_step": 2}

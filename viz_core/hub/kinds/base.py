@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from viz_core.hub.runs.positions import Positions
-from viz_core.hub.runs.run import HubRun, Label, RunInputs, layers_apart
+from viz_core.hub.runs.run import HubRun, Label, RunInputs
 from viz_core.hub.runs.token_text import Token
 from viz_core.hub.runs.tokenizers import TextInput, load_tokenizer
 from viz_core.hub.store import HubError, human_bytes
@@ -204,7 +204,7 @@ class ModelKind(ABC):
             raise HubError(_TOO_LITTLE_MEMORY) from None
         if not len(trace):
             raise self.no_attention_error()
-        return result, layers_apart(trace)
+        return result, trace
 
     def recorded_again(self, run: HubRun) -> Trace:
         """The trace of the pass of a run, done again."""

@@ -232,17 +232,3 @@ class RunInputs:
     def budget(self) -> int:
         """Most tokens to write, once `max_new_tokens` is set."""
         return self.max_new_tokens or 0
-
-
-def layers_apart(trace: Trace) -> Trace:
-    """Give each call its layer where layers share their weights and are one module called repeatedly (ALBERT)."""
-    if not any("@" in site for site in trace.sites):
-        return trace
-    numbers: dict[tuple[str, str], int] = {}
-    apart = Trace()
-    apart.verification = trace.verification
-    for call in trace:
-        layer = numbers.setdefault((call.stack, call.kind), 0)
-        apart.add(call.source, f"{call.stack}.{layer}.{call.kind}")
-        numbers[call.stack, call.kind] += 1
-    return apart

@@ -1,0 +1,206 @@
+"""Layers that share their weights: a site for each call in a pass, each measured and edited alone."""
+
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from transformers import AlbertConfig, AlbertModel
+
+from viz_core.attention import MultiHeadAttention
+from viz_core.hub import coverage, instrument, restore
+from viz_core.trace import find_sites, intervene, name_sites, off, record, zero
+from viz_core.trace.passes import every_site
+
+LAYERS, HEADS, WIDTH = 12, 4, 4
+SITES = tuple(f"encoder.{i}.self" for i in range(LAYERS))
+
+
+def albert(groups: int = 1, inner: int = 1, layers: int = LAYERS, dtype: torch.dtype = torch.float32) -> Any:
+    torch.manual_seed(groups)
+    config = AlbertConfig(
+        vocab_size=40,
+        embedding_size=8,
+        hidden_size=HEADS * WIDTH,
+        num_hidden_layers=layers,
+        num_hidden_groups=groups,
+        inner_group_num=inner,
+        num_attention_heads=HEADS,
+        intermediate_size=24,
+        initializer_range=0.3,
+    )
+    return AlbertModel(config).eval().to(dtype)
+
+
+def padded() -> dict[str, Tensor]:
+    ids = torch.randint(0, 40, (2, 6), generator=torch.Generator().manual_seed(1))
+    return {"input_ids": ids, "attention_mask": torch.tensor([[1, 1, 1, 1, 1, 1], [1, 1, 1, 1, 0, 0]])}
+
+
+def without_head_by_hand(model: Any, at: int, head: int, inputs: dict[str, Tensor]) -> Tensor:
+    """Return the output of a model that is not recorded, with the input of one call's projection cut by a hook."""
+    calls = iter(range(LAYERS))
+
+    def cut(_projection: nn.Module, given: tuple[Tensor]) -> tuple[Tensor] | None:
+        if next(calls) != at:
+            return None
+        changed = given[0].clone()
+        changed[..., head * WIDTH : (head + 1) * WIDTH] = 0
+        return (changed,)
+
+    with torch.no_grad():
+        handles = [layer.attention.dense.register_forward_pre_hook(cut) for layer in albert_layers(model)]
+        output: Tensor = model(**inputs).last_hidden_state
+    for handle in handles:
+        handle.remove()
+    return output
+
+
+def albert_layers(model: Any) -> list[Any]:
+    return [layer for group in model.encoder.albert_layer_groups for layer in group.albert_layers]
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("groups", [1, 3])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+def test_a_head_is_off_in_one_call_alone(groups: int, dtype: torch.dtype) -> None:
+    model, inputs = albert(groups, dtype=dtype), padded()
+    real = inputs["attention_mask"].bool()
+    whole = model(**inputs).last_hidden_state
+    expected = without_head_by_hand(model, 10, 1, inputs)
+    assert instrument(model) == SITES
+    with record(values=True) as before:
+        assert torch.equal(model(**inputs).last_hidden_state[real], whole[real])
+    with record(values=True) as trace, intervene({"encoder.10.self": off(1)}):
+        output = model(**inputs).last_hidden_state
+    assert before.sites == trace.sites == SITES
+    assert torch.equal(output[real], expected[real])
+    assert not torch.equal(output[real], whole[real])
+    for site in SITES[:10]:
+        assert torch.equal(trace[site].weights(), before[site].weights())
+    others = [0, 2, 3]
+    assert torch.equal(trace["encoder.10.self"].weights()[:, others], before["encoder.10.self"].weights()[:, others])
+    assert not trace["encoder.10.self"].weights(head=1).any()
+    assert not torch.equal(trace["encoder.11.self"].weights(), before["encoder.11.self"].weights())
+
+
+@torch.no_grad()
+def test_coverage_and_states_have_the_same_names() -> None:
+    for groups, inner in ((1, 1), (3, 1), (2, 2)):
+        model, inputs = albert(groups, inner), padded()
+        rows = coverage(model)
+        assert set(instrument(model)) == {row.site for row in rows}
+        assert {row.layer for row in rows} == set(range(LAYERS))
+        with record(states=True) as trace:
+            hidden = model(**inputs, output_hidden_states=True).hidden_states
+        assert set(trace.sites) == {row.site for row in rows}
+        last = [name for name in trace.states if name.endswith(".residual")]
+        assert len(last) == LAYERS * inner
+        for name, state in zip(["encoder.embedding", *last], hidden, strict=True):
+            assert torch.equal(trace.states[name], state)
+        with record(states=True) as edited, intervene({last[3]: zero()}):
+            model(**inputs)
+        assert [torch.equal(edited.states[name], trace.states[name]) for name in last[:5]] == [True] * 3 + [False] * 2
+        assert not edited.states[last[3]].any()
+
+
+@torch.no_grad()
+def test_a_second_pass_is_a_layer_that_is_called_again() -> None:
+    model, inputs = albert(layers=2), padded()
+    instrument(model)
+    with record() as trace:
+        model(**inputs)
+        model(**inputs)
+    assert trace.sites == (*SITES[:2], "encoder.0.self@2", "encoder.1.self@2")
+    restore(model)
+    with pytest.warns(UserWarning, match="nothing was recorded"), record():
+        model(**inputs)
+    assert not any(part._forward_pre_hooks or part._forward_hooks for part in model.modules())
+
+
+@torch.no_grad()
+def test_a_pass_that_fails_ends() -> None:
+    model, inputs = albert(layers=3), padded()
+    instrument(model)
+
+    second = iter((False, True))
+
+    def fail(_layer: nn.Module, _args: Any) -> None:
+        if next(second):
+            raise RuntimeError("stopped")
+
+    handle = albert_layers(model)[0].ffn.register_forward_pre_hook(fail)
+    with pytest.raises(RuntimeError, match="stopped"), intervene({SITES[2]: off(0)}):
+        model(**inputs)
+    handle.remove()
+    with record() as trace:
+        model(**inputs)
+    assert trace.sites == SITES[:3]
+
+
+@torch.no_grad()
+def test_threads_that_share_a_model_count_for_themselves() -> None:
+    model, inputs = albert(), padded()
+    instrument(model)
+    with record() as trace:
+        whole = model(**inputs).last_hidden_state
+    waits = Barrier(4)
+
+    def wait(_layer: nn.Module, _args: Any) -> None:
+        waits.wait(60)
+
+    albert_layers(model)[0].ffn.register_forward_pre_hook(wait)
+
+    def work(site: str | None) -> tuple[tuple[str, ...], Tensor]:
+        with torch.no_grad(), record() as own, intervene({} if site is None else {site: off(1)}):
+            output = model(**inputs).last_hidden_state
+            return own.sites, output
+
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(work, [None, SITES[3], SITES[10], None]))
+    assert all(sites == trace.sites for sites, _ in found)
+    assert torch.equal(found[0][1], whole)
+    assert torch.equal(found[3][1], whole)
+    assert not torch.equal(found[1][1], found[2][1])
+
+
+class Repeated(nn.Module):
+    """Attention layers that a loop calls several times."""
+
+    def __init__(self, rounds: int, *layers: nn.Module) -> None:
+        super().__init__()
+        self.rounds, self.layers = rounds, nn.ModuleList(layers)
+        name_sites(self)
+
+    def forward(self, X: Tensor) -> Tensor:
+        for _ in range(self.rounds):
+            for layer in self.layers:
+                X = X + layer(X)
+        return X
+
+
+class Block(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.attention = MultiHeadAttention(8, 2, 0.0)
+
+    def forward(self, X: Tensor) -> Tensor:
+        output: Tensor = self.attention(X, X, X, None)
+        return output
+
+
+@torch.no_grad()
+def test_a_loop_over_layers_gives_each_call_the_next_number() -> None:
+    one, two = Block(), Block()
+    for model, expected in (
+        (Repeated(3, one), SITES[:3]),
+        (Repeated(2, one, two), SITES[:4]),
+        (Repeated(1, one, two, one), SITES[:3]),
+    ):
+        with record() as trace:
+            model.eval()(torch.randn(1, 5, 8))
+        assert trace.sites == expected
+        if model.rounds == 1:  # its list says so
+            assert {site for own in every_site(model, find_sites(model)).values() for site in own} == set(expected)

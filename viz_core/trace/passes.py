@@ -1,0 +1,137 @@
+"""Which call of a layer runs: layers that share their weights, as in ALBERT, are one module with a name for each call.
+
+A pass is one call of the module that holds the list of layers. What is counted in it is known to the thread or task
+that runs it, and stored on no module. A layer that is called in another pass of the same recording has the same names,
+and "@2" after them.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from contextvars import ContextVar
+
+import torch
+from torch import nn
+
+_LAYER = re.compile(r"(?:^|\.)(?:block|encoder_layer_)?(\d+)\.")  # "layer.2.", "blks.block2.", "encoder_layer_2."
+_NUMBERED = re.compile(r"(\w+)\.(\d+)((?:\.\d+)*)")  # "encoder.2" of "encoder.2.self"
+
+
+def number_in_path(part: str) -> str | None:
+    """Return the number of a layer in a list, by its part of a path: "2" of "2" and "block2"; None of other names."""
+    found = _LAYER.match(part + ".")
+    return None if found is None else found[1]
+
+
+def name_site(layer: nn.Module, site: str) -> None:
+    """Set the site of one layer: an attribute outside its state dict."""
+    layer.attention_site = site  # type: ignore[assignment]
+
+
+def site_of(layer: nn.Module) -> str | None:
+    """Return the site of a layer, while it runs that of its current call; None if it has none."""
+    site: str | None = getattr(layer, "attention_site", None)
+    return current_site(site) if site is not None and _passes.get() else site
+
+
+def named_sites(model: nn.Module) -> dict[nn.Module, str]:
+    """Return the attention layers of a model that have a site."""
+    return {part: site for part in model.modules() if (site := site_of(part)) is not None}
+
+
+class _Pass:
+    """The names of the layers' calls so far, in one pass."""
+
+    def __init__(self, holder: nn.Module) -> None:
+        self.holder = holder
+        self.current = dict[str, str]()  # by the name of a layer
+        self._counts = Counter[int]()  # by the id of a layer
+        self._repeated = set[str]()
+
+    def call(self, layer: nn.Module, name: str) -> str:
+        """Return the name of a call of a layer: its own, or with the next number where that was called before."""
+        self._counts[id(layer)] += 1
+        found = name
+        if self._counts[id(layer)] > 1 or name in self._repeated:
+            stack, _, rest = _split(name)
+            used = [_split(other) for other in (*self.current, *self._repeated)]
+            found = f"{stack}.{1 + max(number for other, number, kind in used if (other, kind) == (stack, rest))}{rest}"
+            self._repeated.add(found)
+        self.current[name] = found
+        return found
+
+
+_passes: ContextVar[tuple[_Pass, ...]] = ContextVar("passes", default=())
+
+
+def begin_pass(holder: nn.Module, _args: object) -> None:
+    """Begin to count the calls of layers, as a forward pre-hook of what holds their list."""
+    if not torch.compiler.is_compiling():
+        _passes.set((*_passes.get(), _Pass(holder)))
+
+
+def end_pass(holder: nn.Module, _args: object, _output: object) -> None:
+    """End what `begin_pass` began, as a forward hook that is always called."""
+    if not torch.compiler.is_compiling() and (passes := _passes.get()) and passes[-1].holder is holder:
+        _passes.set(passes[:-1])
+
+
+def call_layer(layer: nn.Module, name: str) -> str:
+    """Count a call of a layer in its pass, and return the name of this call: "encoder.3"."""
+    passes = _passes.get()
+    return passes[-1].call(layer, name) if passes and _NUMBERED.fullmatch(name) else name
+
+
+def layer_of(site: str) -> str:
+    """Return the name of the layer of a site: "encoder.2" of "encoder.2.self"; "" without a number."""
+    found = _NUMBERED.match(site)
+    return "" if found is None else found[0]
+
+
+def current_site(site: str) -> str:
+    """Return the site of an attention layer with the number of its layer's current call."""
+    name = layer_of(site)
+    current = next((each.current[name] for each in reversed(_passes.get()) if name in each.current), name)
+    return current + site.removeprefix(name)
+
+
+def holders_of(model: nn.Module, layers: Iterable[nn.Module]) -> list[nn.Module]:
+    """Return the modules that hold the outermost lists of these layers."""
+    modules, wanted = dict(model.named_modules()), set(layers)
+    found = dict[nn.Module, None]()
+    for path in [path for path, module in modules.items() if module in wanted]:
+        parts = path.split(".")
+        place = next(i for i, part in enumerate(parts) if number_in_path(part) is not None)
+        while place > 0 and isinstance(modules[".".join(parts[:place])], nn.ModuleList | nn.Sequential):
+            place -= 1
+        found[modules[".".join(parts[:place])]] = None
+    return list(found)
+
+
+def every_site(model: nn.Module, sites: Mapping[nn.Module, str]) -> dict[nn.Module, tuple[str, ...]]:
+    """Return the sites of all calls of each layer: several where its list repeats it, or its config says how often.
+
+    How often other code calls a layer is not known before it runs.
+    """
+    numbers: dict[nn.Module, set[int]] = {layer: set() for layer in sites}
+    for path, module in model.named_modules(remove_duplicate=False):
+        first = next(filter(None, map(number_in_path, path.split("."))), None)
+        if module in sites and first is not None:
+            numbers[module].add(int(first))
+    shared = [part for part in model.modules() if hasattr(getattr(part, "config", None), "num_hidden_groups")]
+    for layer in {layer for part in shared for layer in part.modules() if layer in sites}:
+        config = shared[0].config  # ALBERT: group i is the layers that are i of num_hidden_groups equal parts
+        per_group, own = config.num_hidden_layers / config.num_hidden_groups, numbers[layer]
+        numbers[layer] = {i for i in range(config.num_hidden_layers) if int(i / per_group) in own}
+    found = dict[nn.Module, tuple[str, ...]]()
+    for layer, site in sites.items():
+        stack, _, rest = _split(site)
+        is_shared = len(numbers[layer]) > 1
+        found[layer] = tuple(f"{stack}.{i}{rest}" for i in sorted(numbers[layer])) if is_shared else (site,)
+    return found
+
+
+def _split(name: str) -> tuple[str, int, str]:
+    """Return the stack of a site or a layer, its first number, and the rest."""
+    stack, number, *rest = name.split(".")
+    return stack, int(number), "".join(f".{part}" for part in rest)
