@@ -1,10 +1,11 @@
-"""The command `attention-atlas`: serve the installed app and open it in a browser."""
+"""The command `attention-atlas`: serve the installed app and open it in a browser, or convert weights."""
 
 from __future__ import annotations
 
 import argparse
 import os
 import runpy
+import shlex
 import socket
 import sys
 import time
@@ -26,16 +27,24 @@ def app_path() -> Path:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser("attention-atlas", "%(prog)s [open FOLDER] [options of `streamlit run`]", __doc__)
+    usage = "%(prog)s [open FOLDER | convert FOLDER [OUT] [--overwrite]] [options of `streamlit run`]"
+    parser = argparse.ArgumentParser("attention-atlas", usage, __doc__)
     parser.epilog = (
         "For example: %(prog)s open ./my-model --server.port 8600. `open` shows a model of this computer in the model "
-        "lab. Listens on localhost unless --server.address says otherwise."
+        "lab. `convert` writes a folder's pytorch_model.bin as safetensors, without running code of the file, into the "
+        "folder or into OUT. Listens on localhost unless --server.address says otherwise."
     )
     _, options = parser.parse_known_args()
     lab = None
-    if options[:1] == ["open"]:
+    command = options[0] if options and not options[0].startswith("-") else ""
+    if command not in ("", "open", "convert"):
+        parser.error(f"expected the command open or convert, or only options, got {command!r}")
+    if command:
         if len(options) < 2 or not Path(options[1]).expanduser().is_dir():
-            parser.error(f"open: expected a folder with a model, got {options[1] if len(options) > 1 else 'nothing'!r}")
+            found = repr(options[1]) if len(options) > 1 else "nothing"
+            parser.error(f"{command}: expected a folder with a model, got {found}")
+        if command == "convert":
+            return _convert(parser, Path(options[1]), options[2:])
         lab, options = lab_address(Path(options[1])), options[2:]
     try:
         require("app")
@@ -50,6 +59,25 @@ def main() -> None:
         Thread(target=_open_when_ready, args=(server, f"{server}/{lab}"), daemon=True).start()
     sys.argv = ["streamlit", "run", str(app_path()), *options]
     runpy.run_module("streamlit", run_name="__main__")
+
+
+def _convert(parser: argparse.ArgumentParser, folder: Path, rest: list[str]) -> None:
+    """Convert the weights of a folder, with a line for each file."""
+    overwrite = "--overwrite" in rest
+    out = [each for each in rest if each != "--overwrite"]
+    if len(out) > 1 or any(each.startswith("-") for each in out):
+        parser.error(f"convert: expected at most a folder to write to and --overwrite, got {' '.join(rest)!r}")
+    from viz_core.hub.store import HubError
+    from viz_core.hub.store.convert import convert
+
+    def progress(file: str, number: int, count: int) -> None:
+        print(f"{number} of {count}: {file}", flush=True)
+
+    try:
+        written = convert(folder, Path(out[0]) if out else None, overwrite=overwrite, progress=progress)
+    except HubError as error:
+        sys.exit(f"attention-atlas convert: {error}")
+    print(f"The safetensors are in {written}. See the model: attention-atlas open {shlex.quote(str(written))}")
 
 
 def lab_address(folder: Path) -> str:

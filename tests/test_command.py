@@ -1,4 +1,4 @@
-"""The command `attention-atlas open FOLDER`."""
+"""The command `attention-atlas` with a word: open, convert, or one that it does not know."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+import torch
+from safetensors.torch import load_file
 
 from attention_atlas.__main__ import lab_address, main
 
@@ -27,3 +29,34 @@ def test_what_is_no_folder_says_so(
     with pytest.raises(SystemExit):
         main()
     assert "expected a folder with a model" in capsys.readouterr().err
+
+
+def test_a_folder_is_converted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, out = tmp_path / "my model", tmp_path / "out"
+    folder.mkdir()
+    torch.save({"a": torch.arange(3)}, folder / "pytorch_model.bin")
+    monkeypatch.setattr(sys, "argv", ["attention-atlas", "convert", str(folder), str(out)])
+    main()
+    assert load_file(out / "model.safetensors")["a"].tolist() == [0, 1, 2]
+    shown = capsys.readouterr().out
+    assert "1 of 1: pytorch_model.bin" in shown
+    assert f"attention-atlas open {out}" in shown
+    with pytest.raises(SystemExit, match="is in out already: nothing was written"):
+        main()
+    sys.argv.append("--overwrite")
+    main()
+    sys.argv.append("--fast")
+    with pytest.raises(SystemExit):
+        main()
+    assert "expected at most a folder" in capsys.readouterr().err
+
+
+def test_an_unknown_word_names_the_commands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["attention-atlas", "opne", str(tmp_path)])
+    with pytest.raises(SystemExit):
+        main()
+    assert "expected the command open or convert" in capsys.readouterr().err

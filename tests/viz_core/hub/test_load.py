@@ -56,11 +56,23 @@ def test_a_pickle_is_never_opened(copy: Tiny, refused: Refused) -> None:
     (path / "pytorch_model.bin").write_bytes(b"cos\nsystem\n(S'touch owned'\ntR.")
     assert load_hub(path, device="cpu").card.kind == "encoder", "beside safetensors it is left alone"
     (path / "model.safetensors").unlink()
-    refused(path, r"only as a pickle \(pytorch_model.bin\)")
-    (path / "pytorch_model.bin").rename(path / "tf_model.h5")
-    refused(path, "only tf_model.h5, which is for another library")
-    (path / "tf_model.h5").unlink()
+    refused(path, r"only as a pickle \(pytorch_model.bin\).*attention-atlas convert FOLDER")
+    place = path / "pytorch_model.bin"
+    for name, message in {
+        "last.ckpt": r"only as a pickle \(last.ckpt\).* look for a version",
+        "tf_model.h5": "only tf_model.h5, which is for another library",
+        "model-q4.gguf": "model-q4.gguf, in the format of llama.cpp.* Load the model that they were made from",
+        "weights.npz": "format of MLX.* Load the model that they were made from",
+    }.items():
+        place = place.rename(path / name)
+        refused(path, message)
+    place.unlink()
     refused(path, "no weights")
+
+
+def test_a_model_of_mlx_says_what_to_load(copy: Tiny, refused: Refused) -> None:
+    path = change(copy("llama") / "config.json", quantization={"group_size": 64, "bits": 4})
+    refused(path, "format of MLX.* Load the model that they were made from")
 
 
 @pytest.mark.attack("models")

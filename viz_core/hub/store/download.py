@@ -15,12 +15,12 @@ _NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 Progress = Callable[[int, int], None]
 """Called with the bytes that have come and the bytes there are, from several threads."""
 
-# All that a model, its tokenizer and its card are made of; never code, pickles or other libraries' weights.
-_WANTED = re.compile(
+WANTED = re.compile(
     r"(config|generation_config|tokenizer\w*|special_tokens_map|added_tokens|(video_)?preprocessor_config|processor_config"
     r"|vocab|model\.safetensors\.index)\.json|model(-\d+-of-\d+)?\.safetensors|vocab\.txt|merges\.txt"
     r"|[\w.-]+\.(model|spm)|README\.md"
 )
+"""Files of a model, its tokenizer and its card; never code, pickles or other libraries' weights."""
 
 
 def fetch(
@@ -47,7 +47,7 @@ def fetch(
         info = HfApi(token=token).model_info(name, revision=revision, files_metadata=True, timeout=10)
         files = {file.rfilename: file.size or 0 for file in info.siblings or []}
         check_weight_names(list(files), name)
-        wanted = [file for file in files if _WANTED.fullmatch(file)]
+        wanted = [file for file in files if WANTED.fullmatch(file)]
         # By the branch's name, so that the cache can find it again without a network.
         options: dict[str, Any] = {"revision": revision or constants.DEFAULT_REVISION, "token": token}
         if "config.json" in wanted:  # a few hundred bytes tell whether the rest is worth the wait

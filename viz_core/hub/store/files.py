@@ -19,11 +19,18 @@ SAFE = {"local_files_only": True, "trust_remote_code": False}
 
 SAFETENSORS = "model.safetensors"
 SAFETENSORS_INDEX = "model.safetensors.index.json"
+PICKLE = "pytorch_model.bin"
+PICKLE_INDEX = "pytorch_model.bin.index.json"
 PROCESSORS = ("preprocessor_config.json", "processor_config.json", "video_preprocessor_config.json")
 _PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
 _MAX_JSON = 2**25  # bytes of a config, or of an index of weights
 _MAX_HEADER = 2**25  # bytes that say what is in a file of weights
-_OTHERS = (".h5", ".msgpack", ".onnx", ".gguf", ".tflite")
+_OTHERS = (".h5", ".msgpack", ".onnx", ".tflite")
+
+_MLX = (
+    "The weights of {name} are in the format of MLX ({file}), for Apple computers. Load the model that they were made "
+    "from: its name is in the model card."
+)
 
 
 @dataclass(frozen=True)
@@ -79,6 +86,8 @@ def check_config(config: dict[str, Any], name: str) -> None:
             kind=config["model_type"],
         )
     quantisation = config.get("quantization_config")
+    if "quantization" in config:  # as mlx_lm.convert writes it, sometimes twice
+        raise HubError(_MLX, name=name, file="config.json")
     if quantisation:
         method = quantisation.get("quant_method", "unknown") if isinstance(quantisation, dict) else "unknown"
         raise HubError(
@@ -94,6 +103,13 @@ def check_weight_names(names: Sequence[str], name: str) -> None:
     if any(file in (SAFETENSORS, SAFETENSORS_INDEX) for file in names):
         return
     pickles = [file for file in names if file.endswith(_PICKLES)]
+    if any(file in (PICKLE, PICKLE_INDEX) for file in names):
+        raise HubError(
+            "{name} has its weights only as a pickle ({file}), a format that can run any program code when it is "
+            "opened. Convert its folder: attention-atlas convert FOLDER writes safetensors and runs no code.",
+            name=name,
+            file=PICKLE,
+        )
     if pickles:
         raise HubError(
             "{name} has its weights only as a pickle ({file}), a format that can run any program code when "
@@ -101,6 +117,15 @@ def check_weight_names(names: Sequence[str], name: str) -> None:
             name=name,
             file=pickles[0],
         )
+    if ggufs := [file for file in names if file.endswith(".gguf")]:
+        raise HubError(
+            "{name} has its weights as {file}, in the format of llama.cpp, which are usually quantised. Load the "
+            "model that they were made from: its name is in the model card.",
+            name=name,
+            file=ggufs[0],
+        )
+    if mlx := [file for file in names if file.endswith(".npz")]:
+        raise HubError(_MLX, name=name, file=mlx[0])
     others = [file for file in names if file.endswith(_OTHERS)]
     if others:
         raise HubError(
@@ -151,10 +176,20 @@ def _find_weights(path: Path, name: str) -> tuple[Path, ...]:
     check_weight_names(names, name)
     if SAFETENSORS in names:
         return (path / SAFETENSORS,)
-    places = read_json(path / SAFETENSORS_INDEX, name).get("weight_map")
+    return read_shards(path, SAFETENSORS_INDEX, name)
+
+
+def read_shards(path: Path, index: str, name: str) -> tuple[Path, ...]:
+    """The files of a folder that an index of weights names.
+
+    Raises:
+        HubError: if one is missing, or the index names none.
+    """
+    places = read_json(path / index, name).get("weight_map")
     shards = sorted({str(place) for place in places.values()}) if isinstance(places, dict) else []
-    for shard in shards or [SAFETENSORS]:
-        if shard not in names:  # so never a path that leads elsewhere
+    names = {file.name for file in path.iterdir()}
+    for shard in shards or [index.removesuffix(".index.json")]:
+        if not shards or shard not in names:  # so never a path that leads elsewhere
             raise HubError(
                 "{name} lacks a part of its weights, {file}: fetch it again.", name=name, file=Path(shard).name
             )
