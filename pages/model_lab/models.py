@@ -10,8 +10,9 @@ from typing import TypeVar
 
 import streamlit as st
 
-from serving.requests.hub import HubModelSpec
+from serving.requests.hub import HubModelSpec, convert_folder, is_at_home, is_convertible
 from serving.requests.lab import HubOffer
+from serving.requests.models import NoModel
 from ui.chapter.chapter import Chapter
 from ui.compute.models import local_model_kinds, local_models, runner, typed_sources
 from ui.compute.slots import load_or_stop
@@ -111,7 +112,11 @@ def choose_model(chapter: Chapter, offer: HubOffer) -> HubModelSpec | None:
             if name in here:
                 return HubModelSpec(name, offline=True)
             return HubModelSpec(name) if _go_ahead(chapter, HubModelSpec(name)) else None
-        model = _typed_folder(chapter, "folder") if source == "folder" else _typed_name(chapter, "name", "revision")
+        model = (
+            _typed_folder(chapter, "folder", "pattern")
+            if source == "folder"
+            else _typed_name(chapter, "name", "revision")
+        )
     if source == "folder" and not model.folder:
         st.caption(words("no-folder"))
         return None
@@ -141,7 +146,7 @@ def choose_second_model(
     if name == "no-other":
         return None
     if name == "folder":
-        return _as_typed(chapter, _typed_folder(chapter, "other-folder"), here)
+        return _as_typed(chapter, _typed_folder(chapter, "other-folder", "other-pattern"), here)
     if name == "hub":
         return _as_typed(chapter, _typed_name(chapter, "other-name", "other-revision"), here)
     if offered or name in here:
@@ -160,9 +165,12 @@ def read_one_text_each_way(*kinds: type[ModelKind]) -> bool:
     return only_texts and {kind.stack for kind in kinds} == {"encoder", "decoder"}
 
 
-def _typed_folder(chapter: Chapter, name: str) -> HubModelSpec:
-    folder = chapter.controls.text(name, "", placeholder=chapter.words("placeholder.folder"))
-    return HubModelSpec(folder.strip(), folder=folder.strip())
+def _typed_folder(chapter: Chapter, name: str, pattern: str) -> HubModelSpec:
+    controls, words = chapter.controls, chapter.words
+    folder = controls.text(name, "", placeholder=words("placeholder.folder")).strip()
+    asks = folder and is_at_home()  # a pattern may take forever, which is for its owner's own machine
+    tokens = controls.text(pattern, "", placeholder=words("placeholder.pattern")).strip() if asks else ""
+    return HubModelSpec(folder, folder=folder, pattern=tokens)
 
 
 def _typed_name(chapter: Chapter, name: str, revision: str) -> HubModelSpec:
@@ -174,7 +182,7 @@ def _typed_name(chapter: Chapter, name: str, revision: str) -> HubModelSpec:
 def _as_typed(chapter: Chapter, model: HubModelSpec, here: Collection[str]) -> HubModelSpec | None:
     """The model whose name was typed; None, after a message, where it cannot be loaded."""
     if model.folder:
-        return model
+        return model if _converted(chapter, model.folder) else None
     if not model.name:
         st.caption(chapter.words("no-name"))
         return None
@@ -186,6 +194,22 @@ def _as_typed(chapter: Chapter, model: HubModelSpec, here: Collection[str]) -> H
     if checked.name in here and not checked.revision:
         return HubModelSpec(checked.name, offline=True)
     return checked if _go_ahead(chapter, checked) else None
+
+
+def _converted(chapter: Chapter, folder: str) -> bool:
+    """Whether a folder needs no conversion; True too after the click that converts it."""
+    if not load_or_stop(lambda: runner().evaluate_model(NoModel(), is_convertible, folder)):
+        return True
+    place, done = st.empty(), False
+    with place.container():
+        st.info(chapter.words("convert-note"), icon=":material/inventory_2:")
+        if st.button(chapter.words("convert"), icon=":material/swap_horiz:", type="primary"):
+            with errors_reported(chapter):
+                load_or_stop(lambda: runner().evaluate_model(NoModel(), convert_folder, folder))
+                done = True
+    if done:
+        place.empty()
+    return done
 
 
 def load(chapter: Chapter, model: HubModelSpec) -> HubCard | None:
@@ -256,6 +280,8 @@ def model_card(chapter: Chapter, card: HubCard) -> None:
     for row, numbers in group_uncovered(card.unrecorded).items():
         layers = ranges(number + 1 for number in numbers).replace(" to ", "–")
         chapter.text(f"unrecorded.{row.code}", layers=layers, stack=escape(row.stack), module=escape(row.module))
+    if card.unused:
+        chapter.text("unused", parts=[f"`{part}`" for part in card.unused])
 
 
 def _reads(words: Words, card: HubCard) -> str:

@@ -183,7 +183,9 @@ def link_to_vision(chapter: Chapter, card: HubCard) -> None:
 
 
 def link_to_heads(chapter: Chapter, model: HubModelSpec) -> None:
-    """Link to the chapter on heads with this model."""
+    """Link to the chapter on heads with this model, unless a pattern finds its tokens, which is not known there."""
+    if model.pattern:
+        return
     if model.folder:
         parameters = {"hs-model": "lab", "hs-folder": model.folder}
     elif model.revision:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,8 @@ from viz_core.hub.load import import_transformers
 from viz_core.hub.runs.run import RunInputs
 from viz_core.hub.shipped import ShippedHubModel, shipped_names
 from viz_core.hub.store import shown
+from viz_core.hub.store.convert import convert, pickled_weights
+from viz_core.hub.store.files import SAFETENSORS, SAFETENSORS_INDEX
 from viz_core.pretrained import ImageClassifier
 from viz_core.pretrained.picture_model import PictureModel
 from viz_core.runtime.device import return_freed_memory
@@ -54,6 +58,40 @@ def own_folder(typed: str) -> Path:
     raise HubError("{typed} is not a folder on this computer. Check the path.", typed=shown(typed))
 
 
+def is_at_home() -> bool:
+    """Whether this server is its user's own: any folder may be opened, and written to after a click."""
+    return not settings().restricted and not settings().model_folders
+
+
+def convert_folder(_no_model: None, typed: str) -> None:
+    """Write the pytorch_model.bin of a folder as safetensors beside it.
+
+    Raises:
+        HubError: if that cannot be done, or not on this server.
+    """
+    convert(own_folder(typed) if is_at_home() else find_folder(typed, ()))
+
+
+def is_convertible(_no_model: None, typed: str) -> bool:
+    """Whether a folder has weights only as pytorch_model.bin, and may be converted on this server."""
+    if not is_at_home():
+        return False
+    with suppress(HubError):
+        folder = own_folder(typed)
+        names = {file.name for file in folder.iterdir()}
+        return bool(pickled_weights(folder)) and not names & {SAFETENSORS, SAFETENSORS_INDEX}
+    return False
+
+
+def _compiled(pattern: str) -> re.Pattern[str] | None:
+    try:
+        return re.compile(pattern) if pattern else None
+    except (re.error, OverflowError, RecursionError) as error:
+        raise HubError(
+            "{pattern} is not a regular expression: {detail}", pattern=shown(pattern), detail=error
+        ) from None
+
+
 def bring_libraries() -> None:
     """Import the libraries that a first load needs."""
     import_transformers()
@@ -61,17 +99,21 @@ def bring_libraries() -> None:
 
 @dataclass(frozen=True)
 class HubModelSpec(ModelSpec[HubModel]):
-    """Which model: a name with a revision ("" for the newest), or a folder; `offline`: ask nobody for it."""
+    """Which model: a name with a revision ("" for the newest), or a folder; `offline`: ask nobody for it.
+
+    With a folder: `pattern`, a regular expression whose matches are the tokens, in place of the folder's tokenizer.
+    """
 
     name: str
     revision: str = ""
     folder: str = ""
+    pattern: str = ""
     offline: bool = field(default=False, compare=False)
     max_loaded = 2
 
     @property
     def affinity(self) -> str:
-        return f"{self.folder or self.name}@{self.revision}"
+        return f"{self.folder or self.name}@{self.revision}{self.pattern}"
 
     def load(self, progress: Progress | None) -> HubModel:
         """The model, as far as the settings of this machine allow.
@@ -84,9 +126,11 @@ class HubModelSpec(ModelSpec[HubModel]):
         allowed = settings()
         if self.folder:
             # At home any folder may be opened, unless the owner names some; visitors of a host never choose.
-            anywhere = not allowed.restricted and not allowed.model_folders
-            folder = own_folder(self.folder) if anywhere else find_folder(self.folder, allowed.model_folders)
-            return load_hub(folder, memory_budget=allowed.model_memory)
+            own = is_at_home()
+            folder = own_folder(self.folder) if own else find_folder(self.folder, allowed.model_folders)
+            return load_hub(
+                folder, memory_budget=allowed.model_memory, tokenizer=_compiled(self.pattern if own else "")
+            )
         # Whoever runs this at home may use their own access to private models; visitors of a host may not.
         token = False if allowed.restricted else None
         return load_hub(
@@ -101,9 +145,10 @@ class HubModelSpec(ModelSpec[HubModel]):
 
     def run_source(self) -> RunSource:
         if self.folder:
+            tokenizer = f", tokenizer=re.compile({self.pattern!r})" if self.pattern else ""
             return RunSource(
-                "from pathlib import Path\n\nfrom viz_core import load_hub, view\n\n"
-                f"model = load_hub(Path({self.folder!r}))",
+                f"{'import re' * bool(self.pattern)}\nfrom pathlib import Path\n\n".lstrip()
+                + f"from viz_core import load_hub, view\n\nmodel = load_hub(Path({self.folder!r}){tokenizer})",
                 ("model",),
             )
         revision = f", revision={self.revision!r}" if self.revision else ""

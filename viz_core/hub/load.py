@@ -3,8 +3,11 @@
 import contextlib
 import copy
 import os
+import re
 import threading
+import warnings
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +45,7 @@ def load_hub(
     offline: bool = False,
     token: str | bool | None = None,
     progress: Progress | None = None,
+    tokenizer: Any = None,
 ) -> HubModel:
     """Load a model from the Hub, an installed package or a folder, in evaluation mode.
 
@@ -57,10 +61,13 @@ def load_hub(
         offline: use only what is on this machine.
         token: for private models; False: never the one stored on this machine.
         progress: gets the bytes that have come and those there are, while a model is downloaded.
+        tokenizer: in place of the model's own: a tokenizer of transformers; or a function from a text to its tokens or
+            their ids, or a compiled regular expression whose matches are the tokens (`OwnTokenizer`). A folder without
+            a tokenizer is loaded too: its texts are token ids, or `run(token_ids=...)`.
 
     Raises:
         HubError: if there is no such model, it cannot be had or cannot be run here; the message is for a person.
-        ValueError: if the device is not on this machine, or that is neither a name nor a Path.
+        ValueError: if the device is not on this machine, that is neither a name nor a Path, or no such tokenizer.
         ImportError: if the extra "hub" is not installed, and the model is none that does without.
     """
     where = best_device() if device is None else find_device(str(device))
@@ -69,7 +76,9 @@ def load_hub(
     elif not isinstance(name_or_path, str):
         raise ValueError(f"name_or_path: expected a name or a Path, got {type(name_or_path).__name__}")
     name = name_or_path.name if isinstance(name_or_path, Path) else check_name(name_or_path)
-    if isinstance(name_or_path, str) and name in shipped_names():
+    if tokenizer is not None and not (callable(tokenizer) or isinstance(tokenizer, re.Pattern)):
+        raise ValueError(f"tokenizer: expected a function or a compiled pattern, got {type(tokenizer).__name__}")
+    if tokenizer is None and isinstance(name_or_path, str) and name in shipped_names():
         return load_shipped(name, where)
     import_transformers()
     dtype = precision(where)
@@ -86,6 +95,7 @@ def load_hub(
         place = local
     else:
         place = fetch(name, revision, check_size=check_size, progress=progress, offline=offline, token=token)
+    place = replace(place, tokenizer=tokenizer)
     files = read_folder(place.path, name)
     check_budget(name, estimate_bytes(files.num_parameters, dtype), memory_budget, where)
     with _building, _in_words(place):
@@ -116,6 +126,8 @@ def _build(
     disable_progress_bar()
     config = AutoConfig.from_pretrained(place.path, **SAFE)
     kind, auto_class, head = recognise(config, place.name)
+    if place.tokenizer is not None and not kind.takes_token_ids:
+        raise HubError("{name} takes no tokenizer but its own.", name=place.name)
     with torch.device("meta"):  # the model's shape without its weights: has it attention, and does that pass our door?
         shape = auto_class.from_config(copy.deepcopy(config), trust_remote_code=False)
     numbers = sum(tensor.numel() for tensor in (*shape.parameters(), *shape.buffers()))
@@ -147,6 +159,13 @@ def _build(
             count=len(missing),
             part=missing[0],
         )
+    unused = _unused(report["unexpected_keys"], model.base_model_prefix)
+    if unused:
+        warnings.warn(
+            f"{place.name}: {type(model).__name__} has no place for the weights of {', '.join(unused)}, which are left "
+            "out",
+            stacklevel=4,
+        )
     model = model.to(device).eval().requires_grad_(False)
     layers = find_sites(model, kind.stack)
     watch_layers(model, layers)
@@ -155,7 +174,14 @@ def _build(
         inputs = kind.load_inputs(place, model)
     engine = kind(place.name, head, model, device, positions, own_code, _serial(model), **inputs)
     sites = tuple(site for own in every_site(model, layers).values() for site in own)
-    return HubModel(describe(place, files, engine, sites), engine)
+    return HubModel(describe(place, files, engine, sites, unused), engine)
+
+
+def _unused(keys: Iterable[str], prefix: str) -> tuple[str, ...]:
+    """The parts of a model that weights without a place in it are of: their names, without what is never shown."""
+    names = (key.removeprefix(f"{prefix}.").rpartition(".")[0] or key for key in keys)
+    parts = dict.fromkeys(sorted(name for name in names if "pooler" not in name))
+    return tuple(part for part in parts if part.rpartition(".")[0] not in parts)
 
 
 def _serial(model: Any) -> contextlib.AbstractContextManager[Any]:

@@ -61,6 +61,7 @@ class HubCard:
         languages: spoken languages that a speech model accepts as a setting, as codes like "en"; () where it has one.
         tasks: that it accepts as a setting: "transcribe", "translate" into English; () where it has only one.
         unrecorded: its layers, and parts of layers, that have no map, with the reason.
+        unused: parts of the folder's weights that the architecture has no place for, such as heads of another one.
     """
 
     name: str
@@ -95,6 +96,7 @@ class HubCard:
     languages: tuple[str, ...] = ()
     tasks: tuple[str, ...] = ()
     unrecorded: tuple[LayerCoverage, ...] = ()
+    unused: tuple[str, ...] = ()
 
     @property
     def kind_class(self) -> type[ModelKind]:
@@ -102,7 +104,9 @@ class HubCard:
         return kind_named(self.kind)
 
 
-def describe(place: LocalModel, files: ModelFiles, engine: ModelKind, sites: tuple[str, ...]) -> HubCard:
+def describe(
+    place: LocalModel, files: ModelFiles, engine: ModelKind, sites: tuple[str, ...], unused: tuple[str, ...] = ()
+) -> HubCard:
     """The card of a loaded model."""
     model = engine.model
     config = model.config.get_text_config(decoder=True)
@@ -130,6 +134,7 @@ def describe(place: LocalModel, files: ModelFiles, engine: ModelKind, sites: tup
         recording="maps" if engine.holds_maps else "queries and keys",
         picture_channels=getattr(config, "num_channels", 3),
         unrecorded=tuple(row for row in coverage(model, engine.stack) if row.reason),
+        unused=unused,
         **engine.card_fields(),
     )
 
@@ -174,7 +179,7 @@ class HubModel:
 
         Args:
             text: what it reads.
-            options: what else it is given (text_pair, target, image, sound), and limits: see `RunInputs`.
+            options: what else it is given (token_ids, text_pair, target, image, sound), and limits: see `RunInputs`.
 
         Raises:
             HubError: if the input is not what this model takes, is empty or too long; the message says which.
@@ -191,8 +196,9 @@ class HubModel:
             found = self.engine.run(replace(inputs, max_new_tokens=most))
             if isinstance(self.network, torch.nn.Module) and found.inputs:
                 verify_maps(self.network, found.trace, found.inputs)
-        texts = (inputs.text, inputs.text_pair, inputs.target)
-        if 2 * found.num_unknown > found.num_prompt_tokens:
+        ids = None if inputs.token_ids is None else " ".join(map(str, inputs.token_ids))
+        texts = (inputs.text, ids, inputs.text_pair, inputs.target)
+        if found.num_unknown > sum(not token.special for token in found.tokens[: found.num_prompt_tokens]):
             warnings.warn(
                 f"{self.card.name}: {found.num_unknown} of {found.num_prompt_tokens} tokens are not in its vocabulary; "
                 "is the tokenizer the model's own, and the text what it reads?",

@@ -39,6 +39,15 @@ def try_tokenizer(content: bytes) -> bytes:
     return b""
 
 
+def try_pattern(content: bytes, flags: int) -> bytes:
+    """Find all matches of a pattern in long texts; b"" once that is done."""
+    pattern = re.compile(content.decode(), flags)
+    for unit in dict.fromkeys((*_UNITS, *re.findall(r"\w|[^\w\s]", pattern.pattern)[:_NAMED])):
+        for end in _ENDS:
+            pattern.sub("", unit * max(1, _LENGTH // len(unit)) + end)
+    return b""
+
+
 def _grows(tokenizer: Tokenizer, text: str) -> bool:
     normalized = text if tokenizer.normalizer is None else tokenizer.normalizer.normalize_str(text)
     if len(normalized) > GROWTH * len(text) + 100:

@@ -12,6 +12,7 @@ from urllib.parse import parse_qs
 import pytest
 import streamlit as st
 import torch
+from safetensors.torch import load_file
 from streamlit.testing.v1 import AppTest
 
 from pages.model_lab.models import Progress
@@ -204,6 +205,30 @@ def test_folders_the_host_does_not_allow_are_refused(open_page: OpenPage) -> Non
     assert "not among the folders" in texts(open_page("model-lab", **link))
     allowed = open_page("model-lab", **{**link, "ml-folder": "bert"})
     assert claims(allowed)
+
+
+def test_at_home_a_pickle_is_converted_and_a_pattern_finds_the_tokens(
+    open_page: OpenPage, folders: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = Path(shutil.copytree(folders / "bert", tmp_path / "bert"))
+    torch.save(load_file(path / "model.safetensors"), path / "pytorch_model.bin")
+    (path / "model.safetensors").unlink()
+    for file in path.glob("*token*.json"):
+        file.unlink()
+    (path / "vocab.txt").write_text("[UNK]\nC\nO\n")
+    link = {"ml-source": "folder", "open-all": "false", "ml-folder": str(path), "ml-pattern": "[A-Z]", "text": "COC"}
+    refused = open_page("model-lab", **link)
+    assert "not among the folders" in texts(refused), "where the owner names folders, nothing is written"
+    monkeypatch.delenv("ATLAS_MODEL_FOLDERS")
+    app = open_page("model-lab", **link)
+    assert "is a pickle" in " ".join(info.value for info in app.info) or "are a pickle" in texts(app)
+    assert not (path / "model.safetensors").exists(), "not before a click"
+    next(button for button in app.button if button.label == "Convert to safetensors").click().run()
+    assert (path / "model.safetensors").exists()
+    assert claims(app)
+    assert "3 tokens" in texts(app)
+    broken = open_page("model-lab", **{**link, "ml-pattern": "["})
+    assert "is not a regular expression" in texts(broken)
 
 
 def test_at_home_any_folder_opens_and_a_host_refuses_it(

@@ -51,9 +51,9 @@ def test_parts_become_parts(copy: Tiny) -> None:
         places |= dict.fromkeys(names, file)
     index = path / "pytorch_model.bin.index.json"
     index.write_text(json.dumps({"weight_map": places}))
-    told = list[tuple[str, int, int]]()
-    assert convert(path, progress=lambda *each: told.append(each)) == path
-    assert told == [(f"pytorch_model-0000{i}-of-00002.bin", i, 2) for i in (1, 2)]
+    reported = list[tuple[str, int, int]]()
+    assert convert(path, progress=lambda *each: reported.append(each)) == path
+    assert reported == [(f"pytorch_model-0000{i}-of-00002.bin", i, 2) for i in (1, 2)]
     assert load_hub(path, device="cpu").card.num_parameters == sum(tensor.numel() for tensor in tensors.values())
     (path / "pytorch_model-00002-of-00002.bin").unlink()
     with pytest.raises(HubError, match="lacks a part of its weights, pytorch_model-00002"):
@@ -110,7 +110,7 @@ def test_a_damaged_file_and_none_are_refused(copy: Tiny, tmp_path: Path) -> None
         convert(path)
 
 
-def test_a_file_that_is_there_is_replaced_only_if_told(copy: Tiny) -> None:
+def test_a_file_that_is_there_is_replaced_only_if_reported(copy: Tiny) -> None:
     path = copy("bert")
     tensors = load_file(path / "model.safetensors")
     torch.save({name: 2 * tensor for name, tensor in tensors.items()}, path / "pytorch_model.bin")

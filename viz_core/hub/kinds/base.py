@@ -86,6 +86,7 @@ class ModelKind(ABC):
     input_label: ClassVar[str] = "text"  # section "reads-..." of the page's words that says what goes in
     controls: ClassVar[tuple[InputControl, ...]] = ()  # with which a page asks for inputs
     features: ClassVar[frozenset[Feature]] = frozenset()  # what the lab can show of it
+    takes_token_ids: ClassVar[bool] = False  # in place of a text; and a tokenizer of the caller's own
     in_batches: ClassVar[bool] = False  # whether several texts run in one pass, padded at the end
     new_tokens: ClassVar[int] = 0  # most tokens that it writes unless told; 0 where it does not write
     picture_text_types: ClassVar[tuple[str, ...]] = ()  # model types for which it takes a picture and a text
@@ -148,6 +149,8 @@ class ModelKind(ABC):
             if given != takes:
                 raise HubError("{name} takes a picture, and no text.", name=name)
             return
+        if inputs.token_ids is not None and not cls.takes_token_ids:
+            raise HubError("{name} takes a text, not token ids.", name=name)
         if "image" in takes - given:
             raise HubError("{name} takes a picture and a text together: bring a picture.", name=name)
         if "image" in given - takes:
@@ -276,7 +279,7 @@ class TextKind(ModelKind):
 
     @classmethod
     def load_inputs(cls, place: LocalModel, model: Any) -> dict[str, Any]:
-        return {"tokenizer": load_tokenizer(place, model)[1]}
+        return {"tokenizer": load_tokenizer(place, model, or_ids=cls.takes_token_ids)[1]}
 
     def card_fields(self) -> dict[str, Any]:
         size = self.tokenizer.vocabulary_size
@@ -299,15 +302,19 @@ class TextKind(ModelKind):
         return min((limit for limit in (self.max_positions("decoder"), most) if limit is not None), default=None)
 
     def encode(
-        self, text: str, pair: str | None = None, *, most: int | None = None, target: bool = False
+        self, text: str | Sequence[int], pair: str | None = None, *, most: int | None = None, target: bool = False
     ) -> dict[str, Int[Tensor, "1 tokens"]]:
-        """A text, a pair, or a decoder's target as ids on the model's device; refused where it has too many tokens."""
-        inputs = self.tokenizer.encode(text, pair, target=target)
+        """A text, ids, a pair, or a decoder's target as ids on the model's device; refused if there are too many."""
+        if isinstance(text, str):
+            inputs = self.tokenizer.encode(text, pair, target=target)
+        else:
+            self.tokenizer.check_ids(text)
+            inputs = {"input_ids": torch.tensor([list(text)])}
         stack = "decoder" if target else self.stack or "encoder"
         self.check_length(inputs["input_ids"].shape[1], self.max_positions(stack), most)
         return {name: ids.to(self.device) for name, ids in inputs.items()}
 
-    def encode_prompt(self, text: str, most: int | None) -> dict[str, Tensor]:
+    def encode_prompt(self, text: str | Sequence[int], most: int | None) -> dict[str, Tensor]:
         """A text as ids with a mask that hides none of them."""
         ids = self.encode(text, most=most)["input_ids"]
         return {"input_ids": ids, "attention_mask": torch.ones_like(ids)}

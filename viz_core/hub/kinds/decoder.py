@@ -26,6 +26,7 @@ class DecoderKind(TextKind):
         InputControl("start", "shared-text", "text", initial="start.decoder"),
         InputControl("new", "writing", least=0, default=12),
     )
+    takes_token_ids = True
     in_batches = True
     features = frozenset({"lens", "switches", "window"})
     new_tokens = 20
@@ -36,9 +37,13 @@ class DecoderKind(TextKind):
         return ("AutoModelForCausalLM", "words") if facts.has_model_for("causal-lm") and writes else None
 
     def run(self, inputs: RunInputs) -> HubRun:
-        text, target = inputs.text or "", inputs.target
-        prompt = self.encode_prompt(text, inputs.max_tokens)
-        whole = None if target is None else ids_of(self.encode(text + target, most=inputs.max_tokens))
+        prompt, whole = self.encode_prompt(inputs.read, inputs.max_tokens), None
+        if inputs.target is not None and isinstance(inputs.read, str):
+            whole = ids_of(self.encode(inputs.read + inputs.target, most=inputs.max_tokens))
+        elif inputs.target is not None:
+            added = self.tokenizer.encode(inputs.target, add_special_tokens=False)
+            whole = [*inputs.read, *ids_of(added)]
+            self.check_length(len(whole), self.max_positions("decoder"), inputs.max_tokens)
         return self.continued(prompt, whole, inputs)
 
     def extra_inputs(self, prompt: dict[str, Tensor], num_tokens: int) -> Mapping[str, Tensor]:  # noqa: ARG002

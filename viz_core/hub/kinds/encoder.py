@@ -19,6 +19,7 @@ class EncoderKind(TextKind):
         InputControl("text", "shared-text", "text", initial="start.encoder"),
         InputControl("pair", "line", "text_pair", placeholder="placeholder.pair"),
     )
+    takes_token_ids = True
     in_batches = True
     features = frozenset({"lens", "switches", "hidden-tokens"})
 
@@ -32,7 +33,7 @@ class EncoderKind(TextKind):
         return ("AutoModel", "") if reads_text and facts.has_model_for("base") else None
 
     def run(self, inputs: RunInputs) -> HubRun:
-        encoded = self.encode(inputs.text or "", inputs.text_pair, most=inputs.max_tokens)
+        encoded = self.encode(inputs.read, inputs.text_pair, most=inputs.max_tokens)
         ids = ids_of(encoded)
         states: dict[str, Any] = {"output_hidden_states": True} if self.head == "mask" else {}
         result, trace = self.recorded(encoded, len(ids), **states)

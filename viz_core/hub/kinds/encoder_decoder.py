@@ -22,6 +22,7 @@ class EncoderDecoderKind(TextKind):
         InputControl("target", "line", "target", placeholder="placeholder.target"),
         InputControl("new", "writing", least=1, default=48),
     )
+    takes_token_ids = True
     features = frozenset({"switches"})
     new_tokens = 64
 
@@ -30,7 +31,7 @@ class EncoderDecoderKind(TextKind):
         return ("AutoModelForSeq2SeqLM", "words") if facts.has_model_for("seq2seq-lm") else None
 
     def run(self, inputs: RunInputs) -> HubRun:
-        source, most = self.encode_prompt(inputs.text or "", inputs.max_tokens), inputs.max_tokens
+        source, most = self.encode_prompt(inputs.read, inputs.max_tokens), inputs.max_tokens
         complete = True
         if inputs.target is not None:
             written = self.encode(inputs.target, most=most, target=True)["input_ids"]

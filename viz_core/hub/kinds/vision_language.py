@@ -34,6 +34,7 @@ class VisionLanguage(DecoderKind):
         InputControl("asked", "area", "text", initial="start.vision-language"),
         InputControl("new", "writing", least=0, default=12),
     )
+    takes_token_ids = False
     in_batches = False
     features = frozenset({"switches"})
     picture_text_types = tuple(LAYOUTS)

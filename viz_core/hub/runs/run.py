@@ -1,6 +1,7 @@
 """What a model of the hub is run on, and the result: tokens, trace and output."""
 
-from collections.abc import Mapping
+import operator
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
@@ -193,6 +194,7 @@ class RunInputs:
     Attributes:
         text: what an encoder reads, a decoder continues, or an encoder-decoder translates.
         text_pair: a second text, for encoders.
+        token_ids: in place of the text, with all special tokens: they are given to the model as they are.
         target: what the model writes, instead of what it would: a continuation, a translation, the words of a sound.
         image: a picture of any mode and size, for vision models, dual encoders and vision-language models; the latter
             put it where the text says "<image>", or before the text.
@@ -208,6 +210,7 @@ class RunInputs:
 
     text: str | None = None
     text_pair: str | None = None
+    token_ids: Sequence[int] | Tensor | None = None
     target: str | None = None
     image: Image.Image | Handle[Image.Image] | None = None
     video: Video | Handle[Video] | None = None
@@ -222,11 +225,25 @@ class RunInputs:
     def __post_init__(self) -> None:
         if self.max_new_tokens is not None and self.max_new_tokens < 0:
             raise ValueError(f"max_new_tokens: expected 0 or more, got {self.max_new_tokens}")
+        if self.token_ids is not None:
+            if self.text is not None or self.text_pair is not None:
+                raise ValueError("token_ids: expected no text beside them")
+            try:
+                ids = tuple(operator.index(number) for number in self.token_ids)
+            except TypeError:
+                raise ValueError("token_ids: expected a sequence of integers, the ids of one text") from None
+            object.__setattr__(self, "token_ids", ids)
 
     @property
     def payloads(self) -> frozenset[str]:
-        """Names of the texts, pictures and sounds that are given."""
-        return frozenset(name for name in PAYLOADS if getattr(self, name) is not None)
+        """Names of the texts, pictures and sounds that are given; token ids are a text."""
+        given = frozenset(name for name in PAYLOADS if getattr(self, name) is not None)
+        return given if self.token_ids is None else given | {"text"}
+
+    @property
+    def read(self) -> str | Sequence[int]:
+        """The text or the token ids that the model reads."""
+        return (self.text or "") if self.token_ids is None else tuple(self.token_ids)
 
     @property
     def budget(self) -> int:

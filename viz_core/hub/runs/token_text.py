@@ -13,7 +13,7 @@ SPACE = "·"
 """Stands for the space before a word, so that " the" and "the" look different."""
 
 _SEEN = {"\n": "↵", "\r": "↵", "\t": "⇥"}
-Scheme = Literal["bytes", "wordpiece", "metaspace", "suffix", "plain"]
+Scheme = Literal["bytes", "wordpiece", "metaspace", "suffix", "plain", "bare"]
 
 
 @dataclass(frozen=True)
@@ -62,6 +62,12 @@ class Reader:
     def read(self, ids: Sequence[int]) -> tuple[Token, ...]:
         """Every token of a sequence. Neighbours count: a character may be cut into several tokens."""
         names = self._tokenizer.convert_ids_to_tokens(list(ids))
+        if self._scheme == "bare":
+            special = [number in self._special for number in ids]
+            return tuple(
+                Token(number, name, visible(name), starts_word=not marked, special=marked)
+                for number, name, marked in zip(ids, names, special, strict=True)
+            )
         tokens: list[Token] = []
         word_ended = True
         run: list[tuple[int, bytes, bool]] = []  # tokens whose bytes are not yet a whole character
@@ -155,6 +161,8 @@ def _stray(number: int, piece: bytes, starts: bool) -> Token:
 
 def _scheme(tokenizer: Any) -> Scheme:
     """How this tokenizer's vocabulary spells spaces and bytes, from its decoder."""
+    if hasattr(tokenizer, "scheme"):  # one of our own
+        return tokenizer.scheme
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if backend is None or not hasattr(backend, "decoder"):
         return "metaspace"  # those without a fast version are SentencePiece models

@@ -17,6 +17,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from viz_core.hub.runs.own_tokenizer import OwnTokenizer
 from viz_core.hub.runs.token_text import Reader, Token
 from viz_core.hub.store import HubError
 from viz_core.hub.store.files import SAFE, LocalModel
@@ -56,7 +57,9 @@ class TextInput:
 
     @property
     def name(self) -> str:
-        """The tokenizer's algorithm, like "WordPiece" or "BPE"."""
+        """The tokenizer's algorithm, like "WordPiece" or "BPE", or what stands for it ("function")."""
+        if isinstance(self._tokenizer, OwnTokenizer):
+            return self._tokenizer.algorithm
         backend = getattr(self._tokenizer, "backend_tokenizer", None)
         return "SentencePiece" if backend is None else type(backend.model).__name__
 
@@ -98,14 +101,25 @@ class TextInput:
         ids = list(encoded["input_ids"])
         if not ids:
             raise HubError("The model's tokenizer finds nothing to read in this text.")
-        if max(ids) >= self._num_embeddings:
+        if max(ids) >= self._num_embeddings and len(self._tokenizer) > self._num_embeddings:
             raise HubError(
                 "The tokenizer does not belong to the model: it knows {known:,} tokens, the model {expected:,}.",
                 known=self.vocabulary_size,
                 expected=self._num_embeddings,
             )
+        self.check_ids(ids)
         wanted = ("input_ids", "token_type_ids")
         return {name: torch.tensor([list(encoded[name])]) for name in wanted if name in encoded}
+
+    def check_ids(self, ids: Sequence[int]) -> None:
+        """Refuse ids that the model has no embedding of, and none at all."""
+        wrong = [number for number in ids if not 0 <= number < self._num_embeddings]
+        if wrong or not len(ids):
+            raise HubError(
+                "Token ids are numbers from 0 to {most:,}; {found} is none.",
+                most=self._num_embeddings - 1,
+                found=wrong[0] if wrong else "()",
+            )
 
     def pad(self, ids: Int[Tensor, "1 tokens"], length: int) -> Int[Tensor, "1 length"]:
         """Pad ids at the end, for models that were trained on texts of one length without a mask."""
@@ -127,11 +141,21 @@ class TextInput:
 _VOCABULARY = re.compile(r"(tokenizer|vocab|tekken)\.json|vocab\.txt|[\w.-]+\.(model|spm)")
 
 
-def load_tokenizer(place: LocalModel, network: Any) -> tuple[Any, TextInput]:
-    """A tokenizer as transformers has it, and as texts go through it into `network`, the part of a model that reads."""
+def load_tokenizer(place: LocalModel, network: Any, *, or_ids: bool = False) -> tuple[Any, TextInput]:
+    """A tokenizer as transformers has it, and as texts go through it into `network`, the part of a model that reads.
+
+    Args:
+        or_ids: where there is none, texts are token ids.
+    """
     from transformers import AutoTokenizer
 
-    if not any(_VOCABULARY.fullmatch(file.name) for file in place.path.iterdir()):
+    own, size = place.tokenizer, network.get_input_embeddings().num_embeddings
+    lacks = not any(_VOCABULARY.fullmatch(file.name) for file in place.path.iterdir())
+    if own is not None or (lacks and or_ids):
+        is_whole = hasattr(own, "convert_ids_to_tokens")  # of transformers
+        tokenizer = own if is_whole else OwnTokenizer(place, own, size)
+        return tokenizer, TextInput(tokenizer, size)
+    if lacks:
         raise HubError("{name} lacks its tokenizer.", name=place.name)  # transformers would make up an empty one
     too_long = HubError(
         "The tokenizer of {name} has a pattern that takes too long on some texts, so it is not used.", name=place.name
@@ -144,7 +168,7 @@ def load_tokenizer(place: LocalModel, network: Any) -> tuple[Any, TextInput]:
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if not file.is_file() and backend is not None and not _ends(backend.to_str().encode()):
         raise too_long  # a pattern from another file, such as tekken.json
-    return tokenizer, TextInput(tokenizer, network.get_input_embeddings().num_embeddings)
+    return tokenizer, TextInput(tokenizer, size)
 
 
 def _ends(content: bytes) -> bool:

@@ -228,6 +228,7 @@ class LocalModel:
         revision: the package's version, the commit, or "".
         model_type: as its config says, like "bert".
         nbytes: of its weights.
+        tokenizer: one of the caller's own, in place of the folder's: a function, a pattern, or one of transformers.
     """
 
     name: str
@@ -236,6 +237,7 @@ class LocalModel:
     revision: str = ""
     model_type: str = ""
     nbytes: int = 0
+    tokenizer: Any = None
 
 
 def local_models(folders: Iterable[Path] = ()) -> tuple[LocalModel, ...]:
