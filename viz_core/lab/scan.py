@@ -22,8 +22,9 @@ from viz_core.hub.runs.run import HubRun, Maps
 from viz_core.hub.store import HubError, attempt
 from viz_core.lab.heads_off import switchable, without_heads
 from viz_core.lab.scan_results import Line, Scan
+from viz_core.lab.scan_targets import STRONGEST, Alignment, TargetsOf, Wanted
 from viz_core.maps.distance import Patches
-from viz_core.maps.head_measure import MapBlock, MapInfo
+from viz_core.maps.head_measure import MapBlock, MapInfo, Measure
 from viz_core.maps.measures import induction_targets, weight_shares
 from viz_core.maps.register import MEASURES, ROLES, RoleTargets
 from viz_core.runtime.hooks import may_end
@@ -37,6 +38,7 @@ Input: TypeAlias = str | Image.Image | Mapping[str, Any]
 MAX_TOKENS = 512
 """Texts of more tokens are left out: a map grows with the square of its length."""
 
+EVERYTHING = Wanted.of(None, None)
 _RANDOM, _COPIES = 25, 4  # tokens of a random sequence, and how often it comes (Olsson 2022)
 _SEQUENCES = 16
 _CLOSE = {torch.float32: 1e-4}  # weights of a padded text and of the same text alone
@@ -50,6 +52,8 @@ def scan(
     batch: int = 16,
     worth: int = 0,
     max_new_tokens: int | None = None,
+    targets: Mapping[str, TargetsOf] | None = None,
+    measures: Sequence[str | Measure] | None = None,
     done: Sequence[Line] = (),
     progress: Callable[[Sequence[Line], int], None] | None = None,
 ) -> Scan:
@@ -67,21 +71,24 @@ def scan(
         batch: texts in one pass; the first padded text is also run alone, and if its weights differ, all texts are.
         worth: of so many first texts the worth of each head, a pass for each head.
         max_new_tokens: most that an encoder-decoder writes for a text. Decoders only read.
+        targets: roles of your own, each a function of the maps of a text and the text (`TargetsOf`).
+        measures: names of registered measures and roles to measure, all unless given, and measures of your own.
         done: the lines of the whole batches of an interrupted scan of these texts, which goes on after them.
         progress: receives the lines of all texts so far, and the number of texts.
 
     Raises:
-        ValueError: if there is no text, or `batch` is below 1.
+        ValueError: if there is no text, `batch` is below 1, a measure is unknown, or targets are no mask of the maps.
     """
+    wanted = Wanted.of(targets, measures)
     if not len(texts) or batch < 1:
         raise ValueError(f"expected at least one text and a batch of at least 1, got {len(texts)} and {batch}")
     lines, alone = list(done), any(line["alone"] for line in done)
-    options: dict[str, Any] = {"batch": batch, "max_new_tokens": max_new_tokens, "alone": alone}
+    options: dict[str, Any] = {"batch": batch, "max_new_tokens": max_new_tokens, "alone": alone, "wanted": wanted}
     for line in read_heads(model, texts[len(done) :], worth=worth - len(done), **options):
         lines.append(line)
         if progress is not None:
             progress(lines, len(texts))
-    return Scan.of(lines, read_repeats(model))
+    return Scan.of(lines, read_repeats(model) if wanted.has("induction") else ())
 
 
 @torch.inference_mode()
@@ -93,11 +100,13 @@ def read_heads(
     worth: int = 0,
     max_new_tokens: int | None = None,
     alone: bool = False,
+    wanted: Wanted = EVERYTHING,
 ) -> Iterator[Line]:
     """Yield the line of each text for `Scan.of`; arguments are those of `scan`.
 
     Args:
         alone: padding changes the weights: run each text by itself.
+        wanted: what is measured.
     """
     budget = 0 if model.engine.stack == "decoder" else max_new_tokens
     checked = one_by_one = alone or batch == 1 or not model.engine.in_batches
@@ -112,7 +121,7 @@ def read_heads(
             one_by_one = alone
             runs = _each(model, some, budget) if alone else runs
         for number, (run, text) in enumerate(zip(runs, some, strict=True), start):
-            line = _line(run)
+            line = _line(run, text=texts[number], wanted=wanted)
             if number < worth and isinstance(run, HubRun):
                 _add_worth(model, run if one_by_one else _each(model, [text], budget)[0], line)
             yield line | {"alone": alone}
@@ -192,7 +201,12 @@ def _difference(run: HubRun, other: HubRun | HubError) -> float:
     return max(float((one - two).abs().max()) for one, two in pairs) if same else float("inf")
 
 
-def _line(run: HubRun | HubError, targets: Mapping[str, Bool[Tensor, "queries keys"]] | None = None) -> Line:
+def _line(
+    run: HubRun | HubError,
+    targets: Mapping[str, Bool[Tensor, "queries keys"]] | None = None,
+    text: Any = None,
+    wanted: Wanted = EVERYTHING,
+) -> Line:
     """Return the line of one text; targets are the keys of each role, those of the text unless given."""
     may_end()
     if isinstance(run, HubError):
@@ -201,11 +215,17 @@ def _line(run: HubRun | HubError, targets: Mapping[str, Bool[Tensor, "queries ke
     for maps in run.maps:
         grid = run.grid if maps.frame is None else maps.frame.grid
         patches = None if grid is None else Patches(grid, len(maps.key_tokens) - grid[0] * grid[1])
-        kinds[maps.id] = _heads(maps, targets or _targets(maps), patches)
+        found = targets or {name: mask for name, mask in _targets(maps).items() if wanted.has(name)}
+        kinds[maps.id] = _heads(maps, {**found, **wanted.targets_in(maps, text)}, patches, wanted)
     return {"kinds": kinds, "tokens": len(run.tokens) + len(run.target_tokens)}
 
 
-def _heads(maps: Maps, targets: Mapping[str, Bool[Tensor, "queries keys"]], patches: Patches | None) -> Line:
+def _heads(
+    maps: Maps,
+    targets: Mapping[str, Alignment | Bool[Tensor, "queries keys"]],
+    patches: Patches | None,
+    wanted: Wanted,
+) -> Line:
     """Return value, chance and the query with the largest value of each measure and head."""
     layers: list[tuple[int, dict[str, np.ndarray]]] = []
     keys, on_itself = len(maps.text_keys), not maps.id.endswith("cross")
@@ -216,16 +236,22 @@ def _heads(maps: Maps, targets: Mapping[str, Bool[Tensor, "queries keys"]], patc
         seen = _visible(call, maps)[:, -keys:].float()
         even = seen / seen.sum(dim=-1, keepdim=True).clamp_min(1)
         info = MapInfo(own.shape[1], own.shape[2], on_itself, patches=patches, signed=call.signed)
-        for name, target in targets.items():
+        for name, found in targets.items():
+            target = found.targets if isinstance(found, Alignment) else found
+            if isinstance(found, Alignment) and target.any():
+                values, chance, rows = found.strongest(weights)
+                measured[name + STRONGEST] = values, chance, torch.full((len(own),), -1)
             if patches and name in MEASURES and not MEASURES[name].applies(info):
                 continue
             target = target & (even > 0) if name == "same-word" else target
             if rows := target.any(dim=-1).nonzero().flatten().tolist():
                 values, chances = ((each * target).sum(dim=-1)[..., rows] for each in (weights, even))
                 measured[name] = values.mean(-1), float(chances.mean()), torch.tensor(rows)[values.argmax(-1)]
-        for name, measure in MEASURES.items():
-            if measure.sums is None or name in ROLES or not measure.fits(info):
+        registered = (each for name, each in MEASURES.items() if name not in ROLES and wanted.has(name))
+        for measure in (*registered, *wanted.own):
+            if measure.sums is None or not measure.fits(info):
                 continue
+            name = measure.name
             blocks = (MapBlock(own[:, i : i + 1], i, info) for i in range(own.shape[1]))
             sums = torch.stack([measure.sums(block) for block in blocks], dim=1).double()
             rows_of = sums if sums.dim() == 2 else -sums[..., -1] if name == "information" else sums[..., 0]

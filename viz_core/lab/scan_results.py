@@ -2,12 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from jaxtyping import Float, Int
 
+from viz_core.lab.scan_targets import STRONGEST
 from viz_core.maps.register import ROLES, surest_role
+
+if TYPE_CHECKING:
+    import pandas
 
 Line: TypeAlias = dict[str, Any]
 """Of one text: by kind of maps its heads and, by measure, (3, heads): value, chance and query. Or an error."""
@@ -72,9 +76,30 @@ class KindScan:
         return tuple(Example(percent, float(values[text]), text, int(queries[text])) for percent, text in ranks)
 
     def role_of(self, place: int) -> tuple[str, float] | None:
-        """Return a head's role and its mean share beyond chance (`surest_role`)."""
-        found = {name: self.summary(name) for name in ROLES if name in self.measured}
+        """Return a head's role and its mean share beyond chance (`surest_role`); targets of one's own are roles too."""
+        found = {name: self.summary(name) for name in self.measured if self._is_role(name)}
         return surest_role({k: (one.mean[place], one.low[place], one.chance[place]) for k, one in found.items()})
+
+    def frame(self) -> "pandas.DataFrame":
+        """Return a row for each head and measure: mean, interval, chance, texts and percentiles.
+
+        Columns: layer, head (both from 0), measure, mean, low, high, chance, texts, p5, p50, p95, p100.
+        """
+        import pandas as pd
+
+        layers, heads = np.array(self.heads).T
+        parts = []
+        for name in self.measured:
+            found = self.summary(name)
+            columns: dict[str, Any] = {"layer": layers, "head": heads, "measure": name}
+            columns |= {field: getattr(found, field) for field in ("mean", "low", "high", "chance", "texts")}
+            columns |= {f"p{percent}": values for percent, values in zip(PERCENTILES, found.quantiles, strict=True)}
+            parts.append(pd.DataFrame(columns))
+        return pd.concat(parts, ignore_index=True)
+
+    def _is_role(self, name: str) -> bool:
+        """Whether it is a share of attention on targets: what has a chance, but for choices of the strongest key."""
+        return name in ROLES or not (name.endswith(STRONGEST) or np.isnan(self.measured[name][:, 1]).all())
 
     def _of(self, name: str) -> Float[np.ndarray, "texts 3 heads"]:
         if name not in self.measured:
@@ -91,6 +116,12 @@ class Scan:
     tokens: int
     left_out: tuple[tuple[int, Any], ...]  # texts that could not be read: their number, and why
     alone: bool  # whether texts had to be run one by one, as padding changed the weights of a first one
+
+    def frame(self) -> "pandas.DataFrame":
+        """Return `KindScan.frame` of all kinds, with a first column `kind`."""
+        import pandas as pd
+
+        return pd.concat([each.frame().assign(kind=name) for name, each in self.kinds.items()], ignore_index=True)
 
     @classmethod
     def of(cls, lines: Sequence[Line], repeats: Sequence[Line] = ()) -> "Scan":
