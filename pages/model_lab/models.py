@@ -168,8 +168,8 @@ def read_one_text_each_way(*kinds: type[ModelKind]) -> bool:
 def _typed_folder(chapter: Chapter, name: str, pattern: str) -> HubModelSpec:
     controls, words = chapter.controls, chapter.words
     folder = controls.text(name, "", placeholder=words("placeholder.folder")).strip()
-    asks = folder and is_at_home()  # a pattern may take forever, which is for its owner's own machine
-    tokens = controls.text(pattern, "", placeholder=words("placeholder.pattern")).strip() if asks else ""
+    offered = folder and is_at_home()  # a pattern may take forever, which is for its owner's own machine
+    tokens = controls.text(pattern, "", placeholder=words("placeholder.pattern")).strip() if offered else ""
     return HubModelSpec(folder, folder=folder, pattern=tokens)
 
 
