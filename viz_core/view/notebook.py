@@ -3,12 +3,17 @@
 import html
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from viz_core.view.components import view_words
 from viz_core.view.map_group import MapGroup
 from viz_core.view.payload import View
-from viz_core.view.save import saved_view
+from viz_core.view.save import require_figures, saved_view
 from viz_core.view.state import DisplayOptions, ViewState, reopened, site_of_state
+from viz_core.view.visible_map import Positions
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 class ViewHandle:
@@ -114,6 +119,47 @@ class ViewHandle:
             self.view, self.state, path.suffix.lower(), title="Attention", link=link, live=site, grid=grid
         )
         path.write_bytes(content)
+
+    def figure(
+        self,
+        *,
+        width_mm: float | None = None,
+        font: str | None = None,
+        rows: Positions = None,
+        keys: Positions = None,
+        labels: Mapping[str, Sequence[str]] | None = None,
+        title: str | None = None,
+        grid: bool = False,
+    ) -> "Figure":
+        """Return the open map as a figure of matplotlib, to be changed and saved: `figure.savefig("map.pdf")`.
+
+        Its text is 7 points at every width, and text also in PDF and SVG, where a font that the reader lacks is
+        replaced by another. Needs the extra "notebook".
+
+        Args:
+            width_mm: width of the figure in mm, such as 84 for a column; a token has 7 mm unless given.
+            font: the family of the text, one that is installed.
+            rows: a block of the map: positions of queries from 0, a slice or a list, in the order they are drawn. The
+                weights stay what they are: a row sums to 1 over all keys, also those that are left out.
+            keys: the same for the keys.
+            labels: names of one's own in place of tokens, for each that is drawn: {"queries": [...], "keys": [...]}.
+            title: above the map; "" leaves it out.
+            grid: every head of the open kind, each a thumbnail.
+
+        Raises:
+            ValueError: if there are no such positions, as many labels or such a font.
+            ImportError: if figures are not installed.
+        """
+        require_figures()
+        from viz_core.view.matplotlib_figure import grid_figure, map_figure
+
+        if not grid:
+            return map_figure(
+                self.view, self.state, width_mm=width_mm, font=font, block=(rows, keys), labels=labels, title=title
+            )
+        if (rows, keys, labels) != (None, None, None):
+            raise ValueError("grid: expected neither rows, keys nor labels")
+        return grid_figure(self.view, self.state, width_mm=width_mm, font=font, title=title)
 
     def __repr__(self) -> str:
         """What is open and how much there is, in a line."""

@@ -177,11 +177,16 @@ def saved_view(
         return _page(view, state, title, link, max_bytes).encode("utf-8", errors="surrogatepass")
     if ending == ".ipynb":
         return _notebook(view, state, run_source, default or ViewState(state.group, 0, 0))
-    if find_spec("matplotlib") is None:
-        raise ImportError("figures are drawn by matplotlib: pip install 'attention-atlas[notebook]'")
+    require_figures()
     from viz_core.view.matplotlib_figure import figure_file  # the extra "notebook"
 
     return figure_file(view, state, ending, grid, link)
+
+
+def require_figures() -> None:
+    """Raise ImportError if figures are not installed."""
+    if find_spec("matplotlib") is None:
+        raise ImportError("figures are drawn by matplotlib: pip install 'attention-atlas[notebook]'")
 
 
 def _page(view: View, state: ViewState, title: str, link: str, max_bytes: int) -> str:

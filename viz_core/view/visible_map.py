@@ -8,6 +8,7 @@ from functools import reduce
 import numpy as np
 from jaxtyping import Float
 
+from viz_core.trace.arguments import is_index
 from viz_core.view.computed_maps import ComputedMaps
 from viz_core.view.map_group import MapGroup
 from viz_core.view.payload import View
@@ -17,6 +18,10 @@ from viz_core.view.state import ViewState, chosen_heads, open_group
 
 MAX_CELLS = 1024
 """Cells on a side; of a longer map each cell is the largest of several weights, as in the app."""
+
+
+Positions = slice | Sequence[int] | None
+"""Rows or columns of a figure: some positions of tokens, in this order; all that the view shows where None."""
 
 
 @dataclass(frozen=True)
@@ -37,22 +42,52 @@ class VisibleMap:
     pool: tuple[int, int] = (1, 1)
 
 
-def visible_map(group: MapGroup, state: ViewState, most: int = MAX_CELLS) -> VisibleMap:
-    """The map that is open; without one that it is compared with."""
+def visible_map(
+    group: MapGroup, state: ViewState, most: int = MAX_CELLS, block: tuple[Positions, Positions] = (None, None)
+) -> VisibleMap:
+    """The map that is open, or a block of it; without one that it is compared with.
+
+    Raises:
+        ValueError: if the block names positions that are not there, none, or some that are too far apart.
+    """
     merged = state.display.unit == "words"
     words = (group.query_words, group.key_words) if merged else (None, None)
     maps = ComputedMaps(group.calls, group.row, group.query_words, group.key_words)
     height, width = maps.size(merged)
-    rows, columns = _part(state.display.zoom, 0, height), _part(state.display.zoom, 1, width)
-    pool = -(-len(rows) // most), -(-len(columns) // most)
+    places = _places("rows", block[0], height, most), _places("keys", block[1], width, most)
+    parts = [
+        range(min(some), max(some) + 1) if some else _part(state.display.zoom, axis, size)
+        for axis, (some, size) in enumerate(zip(places, (height, width), strict=True))
+    ]
+    pool = -(-len(parts[0]) // most), -(-len(parts[1]) // most)
     wanted = MapRequest(tuple(shown_heads(group, state)), "max" if state.display.how == "max" else "mean", merged)
-    weights = maps.cells(wanted, rows, columns, pool)
+    weights = maps.cells(wanted, parts[0], parts[1], pool).numpy()
+    cells = [
+        [range(i, min(i + step, part.stop)) for i in some or part[::step]]
+        for some, part, step in zip(places, parts, pool, strict=True)
+    ]
+    taken = [
+        [(cell.start - part.start) // step for cell in some]
+        for some, part, step in zip(cells, parts, pool, strict=True)
+    ]
     return VisibleMap(
-        weights.numpy(),
-        _side("query", group.query_tokens, words[0], state, rows, pool[0]),
-        _side("key", group.key_tokens, words[1], state, columns, pool[1]),
+        weights[np.ix_(*taken)],
+        _side("query", group.query_tokens, words[0], state, cells[0]),
+        _side("key", group.key_tokens, words[1], state, cells[1]),
         pool,
     )
+
+
+def _places(name: str, wanted: Positions, size: int, most: int) -> list[int]:
+    """The positions that are wanted; none where all are."""
+    if wanted is None:
+        return []
+    if not isinstance(wanted, slice) and not all(is_index(i) and -size <= i < size for i in wanted):
+        raise ValueError(f"{name}: expected a slice, or positions 0 to {size - 1}, got {wanted!r}")
+    found = list(range(size))[wanted] if isinstance(wanted, slice) else [range(size)[i] for i in wanted]
+    if not found or max(found) - min(found) >= most:
+        raise ValueError(f"{name}: expected at least one position, all within {most} of each other, got {wanted!r}")
+    return found
 
 
 def heads_in_rows(layers: Sequence[np.ndarray], gap: int, blank: float) -> np.ndarray:
@@ -83,11 +118,13 @@ def shown_heads(group: MapGroup, state: ViewState) -> list[tuple[int, int]]:
 
 
 def _side(
-    axis: Axis, tokens: Sequence[str], words: Sequence[int] | None, state: ViewState, part: range, pool: int
+    axis: Axis, tokens: Sequence[str], words: Sequence[int] | None, state: ViewState, cells: Sequence[range]
 ) -> Side:
+    """The side whose cells are these positions, each named by its first."""
     names = _names(tokens, words)
     pinned = [pin.index if words is None else words[pin.index] for pin in state.pins if pin.axis == axis]
-    return Side([names[i] for i in part[::pool]], [(i - part.start) // pool for i in pinned if i in part])
+    marked = [place for i in pinned for place, cell in enumerate(cells) if i in cell]
+    return Side([names[cell.start] for cell in cells], marked)
 
 
 def _part(zoom: str, axis: int, size: int) -> range:
@@ -130,15 +167,15 @@ class Panel:
     differs: bool = False
 
 
-def panels(view: View, state: ViewState) -> list[Panel]:
-    """The open map, with the map it is compared with, or their difference over aligned tokens."""
+def panels(view: View, state: ViewState, block: tuple[Positions, Positions] = (None, None)) -> list[Panel]:
+    """The open map, with the map it is compared with, or their difference over aligned tokens; a block of each."""
     group = open_group(view.groups, state)
     other = _compared(view, state)
     number = other[0] if other else 0
-    first = _panel(view, 0, number, group, state)
+    first = _panel(view, 0, number, group, state, block)
     if other is None:
         return [first]
-    second = _panel(view, number, number, *other[1:])
+    second = _panel(view, number, number, *other[1:], block)
     if state.display.compare == "side":
         return [first, second]
     title = fill(view.words["minus"], first=first.title, second=second.title)
@@ -212,7 +249,9 @@ def _compared(view: View, state: ViewState) -> tuple[int, MapGroup, ViewState] |
     return None if group is None or not there.fits([group]) else (number, group, there)
 
 
-def _panel(view: View, number: int, other: int, group: MapGroup, state: ViewState) -> Panel:
+def _panel(
+    view: View, number: int, other: int, group: MapGroup, state: ViewState, block: tuple[Positions, Positions]
+) -> Panel:
     """A map named by its head, or by how many are combined; and by its input, where two are shown."""
     heads = shown_heads(group, state)
     if len(heads) > 1:
@@ -221,7 +260,8 @@ def _panel(view: View, number: int, other: int, group: MapGroup, state: ViewStat
         ((layer, head),) = heads
         name = fill(view.words["head_name"], layer=group.calls[layer].layer + 1, head=head + 1)
     title = fill(view.words["of_input"], name=name, input=view.inputs[number]) if other else name
-    return Panel(title, group, visible_map(group, state), any(group.calls[layer].signed for layer, _ in heads))
+    signed = any(group.calls[layer].signed for layer, _ in heads)
+    return Panel(title, group, visible_map(group, state, block=block), signed)
 
 
 def _short(words: Mapping[str, str], group: MapGroup, layer: int, head: int) -> str:

@@ -1,15 +1,19 @@
 """The open map as a figure: its cells are the weights' colours, its tokens and caption stand beside them."""
 
+import itertools
 import re
 import xml.etree.ElementTree as ET
+import zlib
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import cairosvg
 import matplotlib
 import numpy as np
 import pytest
 import torch
+from matplotlib.text import Text
 from PIL import Image
 
 from tests.viz_core.view.attention_groups import make_group
@@ -244,3 +248,81 @@ def test_several_heads_are_named_in_a_row(language: str, title: str, heads: str)
 def test_words_go_by_their_number() -> None:
     text = "{count} {count:head|heads} of {model}"
     assert [fill(text, count=count, model="{count}") for count in (1, 2)] == ["1 head of {count}", "2 heads of {count}"]
+
+
+def text_sizes(pdf: bytes) -> set[float]:
+    """The sizes of all text in a PDF, in points."""
+    streams = re.findall(rb"stream\r?\n(.*?)\r?\nendstream", pdf, re.DOTALL)
+    contents = [zlib.decompress(each) for each in streams if each[:1] == b"x"]
+    return {float(size) for each in contents for size in re.findall(rb"/F\d+ ([\d.]+) Tf", each)}
+
+
+@pytest.mark.parametrize("options", [{}, {"grid": True}, {"rows": slice(1, 3), "keys": [6, 0]}])
+def test_a_figure_fits_a_column_with_text_of_seven_points(options: dict[str, Any], tmp_path: Path) -> None:
+    figure = AttentionView([make_group(14, 14)], START).figure(width_mm=84, **options)
+    figure.savefig(tmp_path / "map.pdf")
+    content = (tmp_path / "map.pdf").read_bytes()
+    (width,) = re.findall(rb"/MediaBox \[ 0 0 ([\d.]+)", content)
+    assert float(width) * 25.4 / 72 == pytest.approx(84, abs=0.01)
+    assert text_sizes(content) == {7.0}
+    assert (b"/Subtype /Image" in content) == ("grid" in options)  # thumbnails are pictures; a scale is none
+    figure.draw_without_rendering()
+    page = figure.bbox.padded(0.5)
+    outside = [
+        text.get_text()
+        for text in figure.findobj(Text)
+        if text.get_text()
+        and text.get_visible()
+        and not page.contains(*text.get_window_extent().min)
+        and not page.contains(*text.get_window_extent().max)
+    ]
+    assert outside == []
+
+
+def test_svg_names_fonts_for_those_who_lack_the_first(tmp_path: Path) -> None:
+    view(torch.eye(3)).figure(font="STIXGeneral").savefig(tmp_path / "map.svg")
+    content = (tmp_path / "map.svg").read_text("utf-8")
+    fonts = re.findall(r"font-size: 7px; font-family: ([^;\"]+)", content)
+    assert fonts
+    assert all(each.startswith("'STIXGeneral', 'DejaVu Sans'") and each.endswith("sans-serif") for each in fonts)
+    assert "<image" not in content
+    with pytest.raises(ValueError, match="font: expected the name of an installed font, got 'No such'"):
+        view(torch.eye(3)).figure(font="No such")
+
+
+def test_a_block_has_the_weights_of_its_rows_and_keys() -> None:
+    group = make_group(5, 7)
+    shown = AttentionView([group], replace(START, pins=(Pin("key", 5),)))
+    labels = {"queries": ["product C", "product O"], "keys": ["Br", "N"]}
+    figure = shown.figure(rows=slice(3, None), keys=[5, -7], labels=labels, title="")
+    axes = figure.axes[0]
+    weights = group.calls[1].weights(head=2)[0].numpy()
+    np.testing.assert_array_equal(axes.collections[0].get_array(), weights[[3, 4]][:, [5, 0]])
+    assert [label.get_text() for label in axes.get_yticklabels()] == labels["queries"]
+    assert [label.get_text() for label in axes.get_xticklabels()] == labels["keys"]
+    assert axes.get_title() == ""
+    assert [patch.get_x() for patch in axes.patches] == [0]  # the pin, where its key is drawn
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"rows": [5]}, r"rows: expected a slice, or positions 0 to 4, got \[5\]"),
+        ({"keys": []}, "keys: expected at least one position"),
+        ({"rows": slice(9, 12)}, "rows: expected at least one position"),
+        ({"labels": {"rows": ["a"]}}, "labels: expected 'queries' or 'keys', got 'rows'"),
+        ({"labels": {"keys": ["a"]}}, "labels: expected 7 keys, as many as are drawn, got 1"),
+        ({"width_mm": 0}, "width_mm: expected 20 to 2000, got 0"),
+        ({"grid": True, "rows": [1]}, "grid: expected neither rows, keys nor labels"),
+    ],
+)
+def test_what_a_figure_cannot_show_is_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        AttentionView([make_group(5, 7)], START).figure(**options)
+
+
+def test_as_many_tokens_are_named_as_have_room() -> None:
+    axes = view(torch.rand(80, 80).softmax(-1)).figure(width_mm=84).axes[0]
+    boxes = [label.get_window_extent() for label in axes.get_yticklabels()]
+    assert 10 < len(boxes) < 40
+    assert all(above.y0 >= below.y1 for above, below in itertools.pairwise(boxes))
