@@ -1,26 +1,21 @@
 """The attention view as a widget of a notebook: the same scripts, requests and bytes as in the app, by anywidget."""
 
-import base64
-import html
-import io
 import json
+import uuid
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import anywidget
-import torch.nn.functional as F
 import traitlets
-from PIL import Image
-from torch import Tensor
+from IPython.display import display
 
 from viz_core.view.components import DARK, LIGHT, read_component
 from viz_core.view.map_group import MapGroup
-from viz_core.view.notebook import ViewHandle
+from viz_core.view.notebook import ViewHandle, static_pictures
 from viz_core.view.payload import View, encode_view
 from viz_core.view.requests import FileRequest, wanted
 from viz_core.view.save import saved_view
-from viz_core.view.state import ViewState, open_group, read_message, reopened, site_of_state
-from viz_core.view.visible_map import file_title, heads_in_rows
+from viz_core.view.state import ViewState, read_message, reopened, site_of_state
 
 _THEME = f':host {{ {LIGHT}}} :host([data-scheme="dark"]) {{ {DARK}}}'
 # What the reader may save by Python's help.
@@ -28,7 +23,6 @@ _FILES: dict[Any, Callable[[View, ViewState], bytes]] = {
     FileRequest("page"): lambda view, state: saved_view(view, state, ".html"),
     FileRequest("notebook"): lambda view, state: saved_view(view, state, ".ipynb"),
 }
-_SIDE, _GAP, _DRAWN = 32, 2, 64  # cells of a thumbnail at most, cells between two, pixels of one
 _OFFERS = tuple(map(str, _FILES))
 
 
@@ -47,11 +41,12 @@ class AttentionWidget(ViewHandle, anywidget.AnyWidget):
         shown.site, shown.pins = "decoder.0.cross", ["q2"]
         shown.observe(print, "head")                 # traitlets: told whenever another is opened
 
-    The numbers stay with Python, which answers as they are looked at: a notebook that is opened again shows a picture
-    of the maps until its cell has run, as nbconvert and GitHub do. `save` writes a page that needs no Python.
+    The numbers stay with Python, which answers as they are looked at: a notebook that is opened again shows pictures of
+    the maps until its cell has run, as nbconvert and GitHub do. `save` writes a page that needs no Python.
     """
 
     _esm = _script()
+    _pictures = traitlets.Unicode(help="The class of the pictures that stand in for the widget.").tag(sync=True)
 
     site = traitlets.Unicode(help="The site of the call whose head is open.")
     head = traitlets.Int(help="The open head, counted from 0.")
@@ -65,17 +60,19 @@ class AttentionWidget(ViewHandle, anywidget.AnyWidget):
         ViewHandle.__init__(self, groups, state, **options)
         self._turn = 0  # moves of the reader and of Python that `state` takes account of
         self._have: object = None  # the base that the browser holds, once it has spoken
-        anywidget.AnyWidget.__init__(self)
+        anywidget.AnyWidget.__init__(self, _pictures=f"attention-{uuid.uuid4().hex}")
         self._follow(self.state)
         self.on_msg(self._receive)
 
-    def _repr_mimebundle_(self, **options: Any) -> Any:
-        """Return the widget, and a picture of the maps for those who run no widgets."""
-        bundle = super()._repr_mimebundle_(**options)
-        if bundle is None:
-            return None
-        data, metadata = bundle
-        return {**data, "text/html": _static_picture(self.view, self.state)}, metadata
+    def _ipython_display_(self, **_: Any) -> None:
+        """Show pictures of the maps, an output of their own, and the widget, whose script hides them once it has maps.
+
+        As another form of one output they would lose to the stored state of a widget, which has no maps.
+        """
+        pictures = f'<div class="{self._pictures}">{static_pictures(self.view, self.state)}</div>'
+        display({"text/html": pictures, "text/plain": repr(self)}, raw=True)
+        data, metadata = self._repr_mimebundle_() or ({}, {})
+        display(data, metadata=metadata, raw=True)
 
     def _show_state(self, state: ViewState) -> None:
         self._follow(state)
@@ -139,25 +136,3 @@ def _as_traits(groups: Sequence[MapGroup], state: ViewState) -> dict[str, object
     """Return the state as values of the traits."""
     pins = tuple(map(str, state.pins))
     return {"site": site_of_state(groups, state), "head": state.head, "pins": pins, "display": state.display}
-
-
-def _static_picture(view: View, state: ViewState) -> str:
-    """Return every head of the open kind as one picture, a row a layer: the darker, the larger the weight's root."""
-    group = open_group(view.groups, state)
-    layers = [_smaller(group.picture(number).thumbnails).numpy() for number in range(len(group.calls))]
-    picture = Image.fromarray(255 - heads_in_rows(layers, _GAP, 0)[:-_GAP, :-_GAP])
-    scale = max(1, _DRAWN // (max(layers[0].shape[1:]) + _GAP))
-    content = io.BytesIO()
-    drawn = picture.resize((picture.width * scale, picture.height * scale), Image.Resampling.NEAREST)
-    drawn.save(content, "PNG", optimize=True)
-    title = file_title(view, group, view.words["heads"])
-    return (
-        f'<img alt="{html.escape(title, quote=True)}" style="max-width: 100%" '
-        f'src="data:image/png;base64,{base64.b64encode(content.getvalue()).decode()}">'
-    )
-
-
-def _smaller(thumbnails: Tensor) -> Tensor:
-    """Return the largest weight of each bin, at most so many on a side."""
-    sides = [min(_SIDE, size) for size in thumbnails.shape[1:]]
-    return F.adaptive_max_pool2d(thumbnails.float(), sides).to(thumbnails.dtype)

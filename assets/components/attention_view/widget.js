@@ -58,6 +58,7 @@ function render({ model, el }, content) {
     problemLine.textContent = problem ?? "";
     if (bytes) {
       data = new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+      for (const pictures of document.getElementsByClassName(model.get("_pictures"))) pictures.hidden = true;
       draw();
     }
     onAnswer();

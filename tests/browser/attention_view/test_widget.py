@@ -25,6 +25,7 @@ window.deliver = (messages) => {
 };
 window.sent = [];
 const model = {
+  get: (name) => ({ _pictures: "attention-1" })[name],
   on: (name, listener) => name === "msg:custom" && listeners.add(listener),
   off: (name, listener) => listeners.delete(listener),
   send: (message) => {
@@ -51,9 +52,11 @@ class Notebook:
         page.expose_function("getScript", lambda: widget._esm)
         page.set_content(
             "<!doctype html><style>h2, button, p { color: red; display: none }</style>"
-            f'<body style="background: white"><div id="cell"></div><script type="module">{_NOTEBOOK}</script>'
+            f'<body style="background: white">'
+            f'<div class="attention-1">pictures</div><div id="cell"></div><script type="module">{_NOTEBOOK}</script>'
         )
         expect(page.get_by_role("application").first).to_have_attribute("data-exact", "true")
+        expect(page.get_by_text("pictures")).to_be_hidden()
 
     def _receive(self, text: str) -> list[Any]:
         self.widget._handle_custom_msg(json.loads(text), [])
