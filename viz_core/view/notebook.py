@@ -21,7 +21,7 @@ from viz_core.view.state import DisplayOptions, ViewState, open_group, reopened,
 from viz_core.view.visible_map import Positions, file_title, heads_in_rows
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from viz_core.view.matplotlib_figure import PaperFigure
 
 _DRAWN = 64  # the open map has a picture of its own with no more tokens on a side
 _SIDE, _GAP, _PIXELS = 32, 2, 64  # cells of a thumbnail at most, cells between two, pixels of one
@@ -141,7 +141,7 @@ class ViewHandle:
         labels: Mapping[str, Sequence[str]] | None = None,
         title: str | None = None,
         grid: bool = False,
-    ) -> "Figure":
+    ) -> "PaperFigure":
         """Return the open map as a figure of matplotlib, to be changed and saved: `figure.savefig("map.pdf")`.
 
         Its text is 7 points at every width, and text also in PDF and SVG, where a font that the reader lacks is
@@ -206,7 +206,7 @@ def static_pictures(view: View, state: ViewState) -> str:
             figure = map_figure(view, state)
             drawn = Image.open(io.BytesIO(figure._repr_png_()))
         title = " | ".join(filter(None, (axes.get_title() for axes in figure.axes)))
-        pictures.insert(0, (title, drawn.convert("RGB").quantize(64, dither=Image.Dither.NONE)))
+        pictures.insert(0, (title, drawn.convert("RGB")))
     return "".join(
         f'<img alt="{html.escape(title, quote=True)}" style="max-width: 100%" src="{_address(each)}">'
         for title, each in pictures
