@@ -112,7 +112,8 @@ def weight_calls(what: object, cross: bool = False, is_batch: bool = False) -> t
 
     Args:
         what: a tensor or array of two axes (a map), three (heads of a layer) or four (batch, heads, queries, keys); or
-            a sequence of them, one a layer.
+            a sequence of them, one a layer. A row of NaN, which some kernels give where a query sees nothing, counts
+            as zeros.
         cross: whether queries and keys are different sequences.
         is_batch: whether the first of four axes is known to be texts, not layers.
 
@@ -159,6 +160,9 @@ def _weights(given: object, layer: int) -> Tensor:
         raise ValueError(f"layer {layer}: expected a dense tensor of real weights, got {got}")
     if not 2 <= weights.dim() <= 4 or 0 in weights.shape:
         raise ValueError(f"layer {layer}: expected (batch, heads, queries, keys), got shape {tuple(weights.shape)}")
+    weights = weights.masked_fill(weights.isnan().all(dim=-1, keepdim=True), 0)  # a query that may see nothing
+    if weights.isnan().any():
+        raise ValueError(f"layer {layer}: expected weights, got NaN in part of a row")
     if weights.min() < 0:
         raise ValueError(f"layer {layer}: expected weights from 0 on, got {float(weights.min()):.3g}; scores?")
     rows, columns = (weights.float().sum(dim=axis) for axis in (-1, -2))

@@ -281,3 +281,13 @@ def test_an_array_of_layers_is_told_from_a_batch_and_rows_from_columns() -> None
     ):
         with pytest.raises(ValueError, match=cause):
             view(given)
+
+
+def test_a_row_of_nan_is_one_that_sees_nothing() -> None:
+    weights = torch.rand(2, 3, 5).softmax(-1)
+    weights[:, 1] = torch.nan  # as jax and mlx give it
+    (call,) = view(weights).groups[0].calls
+    assert torch.equal(call.weights()[0], weights.nan_to_num(0))
+    weights[0, 0, 0] = torch.nan
+    with pytest.raises(ValueError, match="NaN in part of a row"):
+        view(weights)
