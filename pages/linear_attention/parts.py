@@ -70,7 +70,7 @@ def choose_layer(chapter: Chapter) -> tuple[Layer, str]:
     """Draw the controls; return the layer, and what is broken of it. Only the delta rule has a removal to leave out."""
     controls = chapter.controls
     time = int(controls.slider("time", 1, TOKENS, 12)) - 1
-    rule = controls.choice("rule", RULES, "delta")
+    rule = controls.choice("rule", RULES, "sum")
     with controls.more():
         decay = float(controls.slider("decay", 0.5, 1.0, 0.9, 0.01))
         seed = int(controls.number("seed", 0, 999, 2))
@@ -83,6 +83,8 @@ def main_figure(chapter: Chapter, layer: Layer, compared: bool, setting: str) ->
     forms, stream = layer.forms(bool(setting)), layer.stream()
     values = about_row(forms, stream, layer.time)
     names = chapter.words.group("figure")
+    if not compared:
+        chapter.text(f"of-rule.{layer.rule}", decay=f"{layer.decay:g}")
     with chapter.claim_row("main"):
         chapter.claim("same", forms.map_error, _ROUNDING)
         chapter.claim("chunks", forms.chunk_error, _ROUNDING, size=CHUNK)

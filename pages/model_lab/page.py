@@ -114,9 +114,7 @@ with maps:
 with above_maps if broken else main:
     checked_maps(chapter, card, request, result, groups, view, broken)
 
-chapter.exercise("same-layer")
-chapter.takeaways()
-chapter.next()
+chapter.frame.mount_terms()
 
 
 def code() -> None:

@@ -101,6 +101,8 @@ def test_readout_badge_tooltip_chart_and_export_have_numbers_of_the_language(pag
     plane.scroll_into_view_if_needed()
     expect(plane.get_by_role("cell", name="(2,160; 1,700)")).to_be_visible()
     expect_rest(page)
+    for fold in plane.locator("[class*='st-key-checks-'] summary").all():
+        fold.click()
     badges = page.locator("[class*='claim'] code")
     expect(badges.filter(has_text="0,0012")).to_be_visible()
     chart = page.get_by_role("figure").first.locator("text")

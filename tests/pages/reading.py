@@ -79,6 +79,23 @@ def claim_names(app: AppTest, failing: bool = False) -> list[str]:
     return found
 
 
+def in_sight(app: AppTest) -> str:
+    """What a visitor reads without opening anything: the essentials' texts outside their questions and folds."""
+    found: list[str] = []
+
+    def walk(block: Any) -> None:
+        for child in getattr(block, "children", {}).values():
+            folded = child.type == "expander" and not child.proto.expanded
+            if folded or re.search("-(exercise-.*|deeper)$", getattr(child.proto, "id", "")):
+                continue
+            if child.type in ("markdown", "caption", "warning", "info"):
+                found.append(child.value)
+            walk(child)
+
+    walk(app.main)
+    return "\n".join(found)
+
+
 def _name(key: str, kind: str) -> str:
     """The name in the key of an element, without the number by which a page tells several of one name apart."""
     return re.sub(r"(-\d+)?(-fails)?$", "", key.split(f"-{kind}-", 1)[1])

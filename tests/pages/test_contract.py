@@ -10,9 +10,9 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from tests.book_exercises import EXERCISES
-from tests.pages.reading import alts, charts, claim_names, claims, figure_names, marks, stands, texts
+from tests.pages.reading import alts, charts, claim_names, claims, figure_names, in_sight, marks, stands, texts
 from tests.visits import CHAPTERS, Break, Hostile, Visits, cases
-from ui.chapter.contents import ROOT, all_pages
+from ui.chapter.contents import ROOT, all_pages, page_file
 from ui.text.words import ENGLISH, TEXT, load_words
 from ui.widgets.predictions import read_prediction
 
@@ -148,6 +148,29 @@ def written() -> frozenset[str]:
     paths += (ROOT / "assets" / "checkpoints").glob("*/config.json")
     models = {path.name for folder in ("checkpoints", "hub") for path in (ROOT / "assets" / folder).iterdir()}
     return frozenset(models.union(*(re.findall(r"[\w.-]+", path.read_text(encoding="utf-8")) for path in paths)))
+
+
+_SMALL = frozenset("a an the of to in on at as and or is are was were it its for no with by from same what how".split())
+
+
+def _phrases(text: str) -> set[tuple[str, ...]]:
+    """Runs of three words, without small ones."""
+    words = [word for word in re.findall(r"\w+", text.casefold()) if word not in _SMALL and "_" not in word]
+    return set(zip(words, words[1:], words[2:], strict=False))
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_nothing_in_sight_states_an_answer_before_the_guess(visits: Visits, chapter: str) -> None:
+    """Neither definition, takeaways, badges nor captions; what the question itself says is no secret."""
+    words = load_words(chapter, ENGLISH)
+    seen = _phrases(in_sight(visits(chapter)))
+    assert seen
+    first = re.search(r'exercise\("([\w-]+)"\)', page_file(chapter).read_text(encoding="utf-8"))
+    if first is None:  # its first question is drawn on a figure: above
+        return
+    prediction = read_prediction(words(f"exercise.{first[1]}"))
+    right = next(answer.text for answer in prediction.answers if answer.mark == "x")
+    assert seen & (_phrases(f"{right}. {prediction.why}") - _phrases(prediction.question)) == set()
 
 
 @pytest.mark.parametrize("file", FILES)

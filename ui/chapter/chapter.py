@@ -57,8 +57,7 @@ class Chapter(Figures, Claims, Exercises, SourceCards, Deeper):
         self.controls = Controls(frame.words, frame.sharing)
         self.parts = parts = Parts(name, self.controls, frame.scripts)
         # What pages use most has a name here, so that a page reads like its table of contents.
-        self.definition, self.takeaways = frame.definition, frame.takeaways
-        self.heading, self.text, self.next = frame.heading, frame.text, frame.next
+        self.definition, self.heading, self.text, self.next = frame.definition, frame.heading, frame.text, frame.next
         self.lazy, self.fragment, self.expander = parts.lazy, parts.fragment, parts.expander
         downloads = DownloadButtons(frame.words, frame.common)
         self.downloads, self.download_table, self.download_text = downloads.draw, downloads.table, downloads.text

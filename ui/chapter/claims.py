@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -42,10 +43,14 @@ class Claim:
         """Whether the number is computed only once the claim is visible."""
         return callable(self.measured)
 
-    def draw(self, common: Words) -> None:
-        """Draw the badge with its number."""
-        number = resolve(self.measured)
-        holds = _HOLDS[self.kind](number, self.limit)
+    def holds(self, number: float) -> bool:
+        """Whether the number is on the right side of the limit."""
+        return bool(_HOLDS[self.kind](number, self.limit))
+
+    def draw(self, common: Words, number: float | None = None) -> None:
+        """Draw the badge with its number, measured unless it is given."""
+        number = resolve(self.measured) if number is None else number
+        holds = self.holds(number)
         mark = ":green[:material/check:]" if holds else ":red[:material/close:]"
         values = {"measured": f"{number:.2g}", "limit": f"{self.limit:.2g}"}
         verdict = f"{common('holds' if holds else 'fails')} {common(f'measured.{self.kind}', **values)}"
@@ -77,9 +82,10 @@ class Claims(Content):
 
     @contextmanager
     def claim_row(self, name: str) -> Iterator[None]:
-        """Draw the claims made inside the block side by side; deferred numbers are computed once visible.
+        """Fold the claims made inside the block into one line, open if one fails.
 
-        Beside a broken figure they are drawn above it: what fails is in view with the choice that breaks it.
+        Deferred numbers are computed once visible. Beside a broken figure they are drawn above it: what fails is
+        in view with the choice that breaks it.
         """
         name = self.parts.unique_key(name)
         row: list[Claim] = []
@@ -89,18 +95,25 @@ class Claims(Content):
         finally:
             self._row = None
 
-        def draw(badges: Iterable[Callable[[Words], None]]) -> None:
-            with st.container(horizontal=True, gap="xsmall", key=name):
-                for badge in badges:
-                    badge(self.common)
+        def draw(measure: bool) -> None:
+            numbers = [resolve(each.measured) if measure or not each.is_deferred else None for each in row]
+            known = [each.holds(number) for each, number in zip(row, numbers, strict=True) if number is not None]
+            failing = known.count(False)
+            verdict = "checks-fail" if failing else "checks-hold" if len(known) == len(row) else "checks"
+            icon = f":material/{'close' if failing else 'check' if len(known) == len(row) else 'more_horiz'}:"
+            label = self.common(verdict, count=len(row), failing=failing)
+            with (
+                st.expander(label, expanded=failing > 0, icon=icon, key=f"checks-{name}"),
+                st.container(horizontal=True, gap="xsmall", key=name),
+            ):
+                for each, number in zip(row, numbers, strict=True):
+                    (each.draw_pending if number is None else partial(each.draw, number=number))(self.common)
 
-        measured = [claim.draw for claim in row]
         with self._above_figure or nullcontext():
             if any(claim.is_deferred for claim in row):
-                pending = [claim.draw_pending if claim.is_deferred else claim.draw for claim in row]
-                self.parts.lazy(name, lambda: draw(measured), 0, lambda: draw(pending))
-            else:
-                draw(measured)
+                self.parts.lazy(name, partial(draw, True), 0, partial(draw, False))
+            elif row:
+                draw(True)
 
     def break_it(self, *names: str, part: str = "") -> str:
         """Offer wrong formulas that each make a claim fail (`option.NAME`); return the chosen one, or "".

@@ -54,6 +54,12 @@ class Exercises(Content):
             if draw_choices(self.common, prediction, self._key(name)) and reveal is not None:
                 reveal()
 
+    def takeaways(self) -> None:
+        """Draw what to remember, folded until the page's first prediction is made: it may say what that is about."""
+        guessed = self._explained is None or bool(st.query_params.get(self._key(self._explained)))
+        with st.expander(self.common("takeaways"), expanded=guessed, key="takeaways-fold"):
+            self.frame.takeaways()
+
     def draw_on_figure(self, name: str, on: OnFigure, truth: Callable[[], Truth]) -> None:
         """Draw a question answered by drawing on a figure, which obeys `hides_answer`: a curve, weights, a star.
 

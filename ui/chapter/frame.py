@@ -76,11 +76,15 @@ class Frame:
         """Draw a section of prose or mathematics."""
         st.markdown(self.words(name, **values))
 
-    def next(self) -> None:
-        """Draw the link to the next chapter, or home after the last one; all that a reader needs is above it."""
+    def mount_terms(self) -> None:
+        """Make the terms in the text above explain themselves; all that a reader needs is above it."""
         with self.scripts:
             terms = {"translations": translations(self.words.language), "prefix": self.words.prefix}
             _mount_terms(key="terms-mount", data=json.dumps(terms).encode())
+
+    def next(self) -> None:
+        """Draw the link to the next chapter, or home after the last one."""
+        self.mount_terms()
         order = all_chapters()
         after = order[(order.index(self.name) + 1) % len(order)]
         link = page(after)

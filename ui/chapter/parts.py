@@ -16,6 +16,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from serving.logs import log, where
+from ui.chapter.frame import Frame
 from ui.text.translations import explain
 from ui.text.words import Words
 from ui.widgets.component import component
@@ -165,6 +166,7 @@ class Content:
     """What one kind of a page's content needs of the page, which sets it."""
 
     name: str
+    frame: Frame
     words: Words
     common: Words
     controls: Controls

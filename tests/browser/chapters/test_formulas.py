@@ -26,7 +26,7 @@ def hand(position: int, pair: int) -> str:
 def claimed_residual(page: Page) -> Locator:
     """How far the first badge is off, where the reader comes to it."""
     claim = page.locator(".st-key-claim-moves")
-    claim.scroll_into_view_if_needed()
+    page.locator('[class*="st-key-checks-"]').filter(has=claim).locator("summary").scroll_into_view_if_needed()
     return claim.locator("code")
 
 

@@ -25,7 +25,7 @@ RULES = {name: load_words(CHAPTER, "en")(f"option.{name}") for name in ("sum", "
 def test_opens_with_numbers_of_the_library(visits: Visits) -> None:
     app = visits(CHAPTER)
     stream = draw_stream(2)
-    operator = stream.operator("delta", 0.9)
+    operator = stream.operator("sum", 0.9)
     np.testing.assert_allclose(drawn(app, "map")[0]["z"], operator.map()[0, 0].float().numpy())
     state = operator.states(stream.values[None, None])[0, 0, 11]
     np.testing.assert_allclose(drawn(app, "state")[0]["z"], state.float().numpy())
@@ -84,7 +84,7 @@ def test_the_slider_moves_the_state(open_page: OpenPage) -> None:
     after = drawn(app, "state")[0]["z"]
     assert not np.array_equal(before, after)
     stream = draw_stream(2)
-    state = stream.operator("delta", 0.9).states(stream.values[None, None])[0, 0, 2]
+    state = stream.operator("sum", 0.9).states(stream.values[None, None])[0, 0, 2]
     torch.testing.assert_close(torch.tensor(after), state.float())
 
 
@@ -102,7 +102,7 @@ def test_of_the_row(visits: Visits, rule: str, time: int, seed: int) -> None:
 
 def test_of_the_map_without_erasing(visits: Visits) -> None:
     option = load_words(CHAPTER, "en")("option.no-removal")
-    app = visits(CHAPTER, **{"la-break": option})
+    app = visits(CHAPTER, **{"la-rule": RULES["delta"], "la-break": option})
     intact, broken = drawn(app, "map")[0]["z"], drawn(app, "map-broken")[0]["z"]
     assert np.abs(intact - broken).max() > 0.1
     error = next(text for text in (m.value for m in app.markdown) if text.startswith(":red["))
