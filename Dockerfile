@@ -23,7 +23,7 @@ ENV PATH=/venv/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 STREAMLIT_
 USER 1000
 EXPOSE 8501
 HEALTHCHECK --interval=15s --timeout=5s --start-period=60s \
-    CMD ["python", "-c", "import urllib.request as r; r.urlopen('http://127.0.0.1:8501/healthz', timeout=4)"]
+    CMD ["python", "-c", "import os, urllib.request as r; r.urlopen('http://127.0.0.1:' + os.environ['STREAMLIT_SERVER_PORT'] + '/healthz', timeout=4)"]
 # The server ends readiness at the first SIGTERM and stops when everyone is served.
 STOPSIGNAL SIGTERM
 CMD ["python", "hosted.py"]

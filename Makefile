@@ -91,9 +91,10 @@ languages: $(VENV)/.dev
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks $(ONLY)
 
+# Says what is downloaded: the first installation takes minutes.
 $(VENV)/.app: requirements.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(PIP_INSTALL) -r requirements.txt
+	$(if $(CI),$(PIP_INSTALL),$(filter-out --quiet,$(PIP_INSTALL))) -r requirements.txt
 	touch $@
 
 $(VENV)/.dev: requirements-dev.txt $(VENV)/.app

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 import subprocess
 import sys
 import sysconfig
 import time
+import tomllib
 import urllib.request
 import venv
 import zipfile
@@ -66,6 +68,45 @@ def test_the_wheel_carries_the_house_and_nothing_loose(wheel: Path) -> None:
     expected |= {f"viz_core/{name}" for name in tracked if name.startswith("assets/") and "/readme/" not in name}
     assert {name for name in names if ".dist-info/" not in name} >= expected
     assert not [name for name in names if "__pycache__" in name or name.startswith("tests/")]
+
+
+def test_one_setting_gives_the_addresses_of_the_project(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wheel: Path
+) -> None:
+    assert "Project-URL" not in metadata_of(wheel)
+    monkeypatch.setenv("ATLAS_REPOSITORY", "https://example.org/atlas/")
+    pip("wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", str(tmp_path), str(ROOT))
+    found = metadata_of(next(tmp_path.glob("*.whl")))
+    assert "Project-URL: Source, https://example.org/atlas\n" in found
+    assert "Project-URL: Issues, https://example.org/atlas/issues\n" in found
+
+
+def metadata_of(wheel: Path) -> str:
+    archive = zipfile.ZipFile(wheel)
+    (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+    return archive.read(name).decode()
+
+
+def test_every_asset_has_a_licence() -> None:
+    table = (ROOT / "assets" / "LICENSES.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`([^`]+)`", table))
+    assets = {path for path in (ROOT / "assets").iterdir() if path.name not in ("samples", "LICENSES.md")}
+    assets |= {path for path in (ROOT / "assets" / "samples").iterdir() if "LICENSE" not in path.name}
+    assert {path.relative_to(ROOT / "assets").as_posix() for path in assets} <= named
+    assert all(list(folder.glob("*LICENSE*")) for folder in (ROOT / "assets" / "vendor").iterdir())
+
+
+def test_versions_agree_and_links_of_the_repository_lead_somewhere() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert f"\nversion: {project['version']}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+    dead = [
+        (page.relative_to(ROOT).as_posix(), target)
+        for page in pages
+        for target in re.findall(r"\]\(([^)#\s:?]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
+        if not (page.parent / target).exists()
+    ]
+    assert dead == []
 
 
 def test_library_and_app_work_from_another_folder(installed: Path, tmp_path: Path) -> None:
