@@ -1,4 +1,7 @@
-"""Compute slots: a bounded number of computations at once, and a bounded queue for the others.
+"""Compute slots: a bounded number of computations at once, and a bounded queue for the others, shared fairly.
+
+The next job is of the address that was computed for least of late, of its window for which that is so, of the kind that
+takes least time, and then the first that came. One address never has all slots, nor all places of the queue.
 
 A job stays alive as long as a page polls it, which it does several times a second. Once nobody polls it for `LEASE`
 seconds, the job leaves the queue, or ends between two of its steps. A page that reruns finds its job by the key.
@@ -11,12 +14,12 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from contextvars import ContextVar
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from serving.compute.turns import NOBODY, Client, Spent, turns
 from viz_core.runtime.hooks import interruptible
 
 if TYPE_CHECKING:
@@ -24,10 +27,15 @@ if TYPE_CHECKING:
 
 Clock = Callable[[], float]
 LEASE = 5.0  # seconds for which a job stays alive after a poll
+_RECENT = 0.2  # what the newest job of a kind adds to the mean time of its kind
 
 
 class BusyError(Exception):
     """The queue is full."""
+
+
+class OwnBusyError(BusyError):
+    """The queue has room, but not for more of this address."""
 
 
 class OutOfTimeError(Exception):
@@ -41,9 +49,12 @@ class AbandonedError(Exception):
 class Job:
     """One computation: its state and its result."""
 
-    def __init__(self, slots: Slots, kind: str, key: Hashable, work: Callable[[], Any], now: float) -> None:
+    def __init__(
+        self, slots: Slots, kind: str, key: Hashable, work: Callable[[], Any], now: float, client: Client
+    ) -> None:
         self.kind = kind
         self.key = key
+        self.client = client
         self._slots = slots
         self._work: Callable[[], Any] | None = work
         self._submitted = self._polled = now
@@ -56,6 +67,11 @@ class Job:
     def place(self) -> int:
         """Place in the queue, from 1; 0 once the job runs or is over."""
         return self._slots.place(self)
+
+    @property
+    def waits_for_own(self) -> bool:
+        """Whether other windows of its address hold all slots that they may have."""
+        return self._slots.waits_for_own(self)
 
     @property
     def seconds(self) -> float:
@@ -95,7 +111,7 @@ class Job:
         work, self._work = self._work, None
         start = self._started = self._slots.clock()
         outcome = "done"
-        token = _in_slot.set(True)
+        token = _in_slot.set(self.client)
         try:
             with interruptible(self.check):
                 self._value = work() if work is not None else None
@@ -105,7 +121,7 @@ class Job:
             _in_slot.reset(token)
             observer = self._slots.observer
             observer.observe_wait(self.kind, start - self._submitted)
-            observer.observe_work(self.kind, self._slots.clock() - start, outcome)
+            observer.observe_work(self.kind, self.seconds, outcome)
 
     def end(self, error: BaseException | None = None) -> None:
         """Mark the job as over, and wake those who wait for it."""
@@ -115,9 +131,10 @@ class Job:
 
 
 class Slots:
-    """At most `count` threads that run jobs in order of submission, and a queue of at most `queue` jobs.
+    """At most `count` threads that run jobs, a fair share for each address, and a queue of at most `queue` jobs.
 
-    Threads are reused: each new one would start its own pool for matrix products.
+    One address has at most three quarters of the slots and half of the queue, so that a newcomer finds room. Threads
+    are reused: each new one would start its own pool for matrix products.
     """
 
     def __init__(
@@ -127,18 +144,22 @@ class Slots:
         self.observer = observer
         self.clock = clock
         self._count, self._most = count, queue
-        self._queue: deque[Job] = deque()
+        self._share, self._own_most = count - count // 4, queue - queue // 2
+        self._queue: list[Job] = []
         self._known: dict[Hashable, Job] = {}  # submitted and not over
-        self._running = 0
+        self._running: list[Job] = []
+        self._usual: dict[str, float] = {}  # mean seconds by kind
+        self._spent = Spent()
         self._threads = 0
         self._open = True
         self._lock = threading.RLock()
         self._submitted, self._done = threading.Condition(self._lock), threading.Condition(self._lock)
 
-    def submit(self, kind: str, work: Callable[[], Any], key: Hashable = None) -> Job:
+    def submit(self, kind: str, work: Callable[[], Any], key: Hashable = None, client: Client = NOBODY) -> Job:
         """Submit a job; while one with the same key is not over, return that one.
 
         Raises:
+            OwnBusyError: if this address has its share of the queue.
             BusyError: if the queue is full, or the slots are closed.
         """
         with self._lock:
@@ -148,14 +169,18 @@ class Slots:
                 known.wait(0)
                 return known
             self._drop_abandoned(now)
-            if not self._open or self._running + len(self._queue) >= self._count + self._most:
+            if not self._open or len(self._running) + len(self._queue) >= self._count + self._most:
                 self.observer.count_refusal(kind)
                 raise BusyError(kind)
-            job = Job(self, kind, key, work, now)
+            own = sum(other.client.address == client.address for other in self._queue)
+            if client.address is not None and self._most and own >= self._own_most:
+                self.observer.count_refusal(kind)
+                raise OwnBusyError(kind)
+            job = Job(self, kind, key, work, now, client)
             if key is not None:
                 self._known[key] = job
             self._queue.append(job)
-            if self._running + len(self._queue) > self._threads and self._threads < self._count:
+            if len(self._running) + len(self._queue) > self._threads and self._threads < self._count:
                 self._threads += 1
                 threading.Thread(target=self._serve, name=f"slot-{self._threads}", daemon=True).start()
             self._submitted.notify()  # one thread is enough: the others would compete with the pages
@@ -164,16 +189,21 @@ class Slots:
     def place(self, job: Job) -> int:
         with self._lock:
             now = self.clock()
-            alive = [other for other in self._queue if other is job or not other.abandoned(now)]
+            alive = [other for other in self._turns() if other is job or not other.abandoned(now)]
             if job not in alive:
                 return 0
-            return max(0, alive.index(job) + 1 - max(0, self._threads - self._running))
+            idle = max(0, self._threads - len(self._running))
+            return max(0 if self._may_start(job) else 1, alive.index(job) + 1 - idle)
+
+    def waits_for_own(self, job: Job) -> bool:
+        with self._lock:
+            return job in self._queue and not self._may_start(job)
 
     def count(self) -> tuple[int, int]:
         """Return how many jobs run, and how many wait."""
         with self._lock:
             self._drop_abandoned(self.clock())
-            return self._running, len(self._queue)
+            return len(self._running), len(self._queue)
 
     def close(self, seconds: float) -> bool:
         """Refuse new jobs, drop waiting ones, and wait for running ones; return whether all have ended."""
@@ -183,28 +213,52 @@ class Slots:
                 self._forget(job, BusyError(job.kind))
             self._queue.clear()
             self._submitted.notify_all()
-            return self._done.wait_for(lambda: self._running == 0, timeout=seconds)
+            return self._done.wait_for(lambda: not self._running, timeout=seconds)
+
+    def _turns(self) -> Iterator[Job]:
+        now = self.clock()
+        running = [(job.client, max(job.seconds, self._expected(job))) for job in self._running]
+        waiting = [(job, job.client, self._expected(job)) for job in self._queue]
+        return turns(waiting, running, lambda who: self._spent.of(who, now))
+
+    def _expected(self, job: Job) -> float:
+        return self._usual.get(job.kind, 0.0)
+
+    def _may_start(self, job: Job) -> bool:
+        """Whether the job's address has fewer slots than its share; work of no address has no share."""
+        address = job.client.address
+        return address is None or sum(other.client.address == address for other in self._running) < self._share
+
+    def _next(self) -> Job | None:
+        return next((job for job in self._turns() if self._may_start(job)), None)
 
     def _serve(self) -> None:
         while True:
             with self._lock:
-                self._submitted.wait_for(lambda: bool(self._queue) or not self._open)
-                if not self._queue:
+                self._submitted.wait_for(lambda: self._next() is not None or not self._open)
+                job = self._next()
+                if job is None:
                     self._threads -= 1
                     return
-                job = self._queue.popleft()
+                self._queue.remove(job)
                 if job.abandoned(self.clock()):
                     self._forget(job, AbandonedError(job.kind))
                     continue
-                self._running += 1
+                self._running.append(job)
             try:
                 job.run()
             finally:
                 with self._lock:
-                    self._running -= 1
+                    self._running.remove(job)
+                    self._count_in(job)
                     self._forget(job)
                     self._done.notify_all()
                 del job  # an idle thread must not hold the last visitor's data
+
+    def _count_in(self, job: Job) -> None:
+        usual = self._usual.get(job.kind, job.seconds)
+        self._usual[job.kind] = usual + _RECENT * (job.seconds - usual)
+        self._spent.add(job.client, job.seconds, self.clock())
 
     def _drop_abandoned(self, now: float) -> None:
         for job in [job for job in self._queue if job.abandoned(now)]:
@@ -219,10 +273,15 @@ class Slots:
 
 def in_slot() -> bool:
     """Return whether this code runs in a slot. Nested computations then run at once."""
-    return _in_slot.get()
+    return _in_slot.get() is not None
 
 
-_in_slot: ContextVar[bool] = ContextVar("in_slot", default=False)
+def client_in_slot() -> Client:
+    """Return whose job runs here; nobody's outside of a slot."""
+    return _in_slot.get() or NOBODY
+
+
+_in_slot: ContextVar[Client | None] = ContextVar("in_slot", default=None)
 
 
 Instance = TypeVar("Instance")

@@ -13,13 +13,14 @@ import os
 import pickle
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Future, InvalidStateError, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from serving.compute.slots import BusyError
+from serving.compute.slots import BusyError, client_in_slot
 from serving.requests.models import ModelSpec
 from serving.requests.request import RunRequest
 from serving.runners import worker
@@ -72,6 +73,7 @@ class Task(NamedTuple):
 
     call: Call
     future: Future[Any]
+    address: Hashable  # of whoever waits
 
 
 class Worker:
@@ -79,6 +81,7 @@ class Worker:
 
     def __init__(self) -> None:
         self._waiting: list[Task] = []
+        self._served = Counter[Hashable]()  # calls of each address since nobody waited
         self._thread = ThreadPoolExecutor(1)
         self._lock = threading.Lock()
         self._warmed: list[Any] = []
@@ -94,7 +97,7 @@ class Worker:
         Raises:
             BusyError: if it died in both tries, or this worker is closed.
         """
-        task = Task(Call(method, subject, args, kwargs), Future())
+        task = Task(Call(method, subject, args, kwargs), Future(), client_in_slot().address)
         with self._lock:
             if self._closed:
                 raise BusyError(method)
@@ -140,7 +143,10 @@ class Worker:
     def _next_tasks(self) -> list[Task]:
         with self._lock:
             waiting = [one for one in self._waiting if not one.future.cancelled()]
-            tasks = waiting[:1]
+            if len(waiting) < 2:
+                self._served.clear()
+            tasks = sorted(waiting, key=lambda one: self._served[one.address])[:1]  # the first of those that are alike
+            self._served.update(one.address for one in tasks)
             if tasks and _in_batches(tasks[0]):
                 tasks = [one for one in waiting if _in_batches(one)][:_BATCH]
             self._waiting = [one for one in waiting if one not in tasks]

@@ -10,6 +10,7 @@ from PIL import Image
 from streamlit.testing.v1 import AppTest
 
 from serving.compute.slots import BusyError, Job, OutOfTimeError, reset_singletons
+from serving.compute.turns import NOBODY, Client
 from serving.requests.request import Picture
 from ui.compute import slots as compute
 
@@ -33,14 +34,14 @@ def host(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
 class Occupied:
     """Work that holds a slot until it is let go, looked at all the time."""
 
-    def __init__(self) -> None:
+    def __init__(self, client: Client = NOBODY) -> None:
         self.go, begun = threading.Event(), threading.Event()
 
         def work() -> None:
             begun.set()
             assert self.go.wait(TIMEOUT)
 
-        self.job: Job = compute.slots().submit("occupied", work)
+        self.job: Job = compute.slots().submit("occupied", work, client=client)
         assert begun.wait(TIMEOUT)
 
     def free(self) -> None:
@@ -57,6 +58,24 @@ def page() -> None:
     text = st.text_input("Text", "He is calm.", key="text")
     answer = run_in_slot(lambda: text.upper(), "shout")
     st.write(answer)
+
+
+def test_who_holds_all_that_one_may_have_waits_for_its_own_windows(
+    host: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host(slots=4, queue=2)
+    monkeypatch.setattr("serving.compute.slots.LEASE", 10 * TIMEOUT)
+    monkeypatch.setattr(compute, "this_client", lambda: Client("2001:db8::/64", "third"))
+    occupied = [Occupied(Client("2001:db8::/64", window)) for window in range(3)]
+    waiting = compute.slots().submit("waits", lambda: None, client=Client("2001:db8::/64", "fourth"))
+    app = AppTest.from_function(page, default_timeout=TIMEOUT).run()
+    assert "Your other windows are waiting" in app.warning[0].value
+    monkeypatch.setattr(compute, "this_client", lambda: Client("192.0.2.1", "newcomer"))
+    app = AppTest.from_function(page, default_timeout=TIMEOUT).run()
+    assert [element.value for element in app.markdown] == ["HE IS CALM."]
+    for each in occupied:
+        each.free()
+    assert waiting.wait(TIMEOUT)
 
 
 def test_where_too_many_ask_one_is_told_to_try_again_and_loses_nothing(host: Callable[..., None]) -> None:

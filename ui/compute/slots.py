@@ -13,11 +13,22 @@ import torch
 from streamlit.delta_generator import DeltaGenerator
 
 from serving.compute.cache import MISSING, LRUCache
-from serving.compute.slots import AbandonedError, BusyError, Job, OutOfTimeError, Slots, in_slot, singleton
+from serving.compute.slots import (
+    AbandonedError,
+    BusyError,
+    Job,
+    OutOfTimeError,
+    OwnBusyError,
+    Slots,
+    in_slot,
+    singleton,
+)
+from serving.compute.turns import Client
+from serving.http.access import network_of
 from serving.metrics import Metrics
 from serving.settings import settings
 from ui.streamlit_internals.batched_messages import flush_messages
-from ui.streamlit_internals.script_run import in_script_run
+from ui.streamlit_internals.script_run import in_script_run, window_id
 from ui.text.words import load_words
 
 Arguments = ParamSpec("Arguments")
@@ -52,6 +63,12 @@ def results() -> LRUCache:
     made = LRUCache(_MAX_RESULTS, settings().cache_mb * 2**20)
     metrics().watch_cache(lambda: (len(made), made.nbytes))
     return made
+
+
+def this_client() -> Client:
+    """Return who asks in this run: the address that limits count, None on this machine, and the window."""
+    address = st.context.ip_address
+    return Client(network_of(address) if isinstance(address, str) else None, window_id())
 
 
 def time_limit() -> float:
@@ -147,7 +164,7 @@ def run_in_slot(work: Callable[[], Result], kind: str, key: Hashable = None, mes
     place = st.empty()  # at each call, so that what follows keeps its place on the page
     while True:
         try:
-            job = slots().submit(kind, work, key)
+            job = slots().submit(kind, work, key, this_client())
             if not job.wait(_FLUSH_AFTER):
                 flush_messages()
             if not job.wait(_SHOW_AFTER):
@@ -156,6 +173,8 @@ def run_in_slot(work: Callable[[], Result], kind: str, key: Hashable = None, mes
             return job.result()  # type: ignore[no-any-return]
         except AbandonedError:  # the machine is so busy that this page polled too late: submit again
             continue
+        except OwnBusyError:
+            _stop_page(place, "own-windows-busy")
         except BusyError:
             _stop_page(place, "busy")
         except OutOfTimeError:
@@ -179,7 +198,8 @@ def _wait(job: Job, place: DeltaGenerator, what: str) -> None:
         if number := job.place:
             if time.monotonic() - start > allowed.wait_seconds:
                 raise BusyError(job.kind)
-            place.info(words("in-the-queue", what=what, place=number), icon=":material/groups:")
+            queue = "in-own-queue" if job.waits_for_own else "in-the-queue"
+            place.info(words(queue, what=what, place=number), icon=":material/groups:")
         else:
             _check_time(job)
             place.caption(words("at-work", what=what, seconds=f"{job.seconds:.0f}"))

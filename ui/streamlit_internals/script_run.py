@@ -34,6 +34,12 @@ def in_script_run() -> bool:
     return get_script_run_ctx(suppress_warning=True) is not None
 
 
+def window_id() -> str | None:
+    """Return what tells this run's window from others; None outside of a run."""
+    run = get_script_run_ctx(suppress_warning=True)
+    return None if run is None else run.session_id
+
+
 def is_history_navigation() -> bool:
     """Whether this run answers the browser's Back or Forward button."""
     run = get_script_run_ctx(suppress_warning=True)

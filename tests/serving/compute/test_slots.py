@@ -1,4 +1,4 @@
-"""Slots: never more at once than there are, first come first served; and singletons of a process."""
+"""Slots: never more at once than there are, shared fairly between addresses; and singletons of a process."""
 
 from __future__ import annotations
 
@@ -11,7 +11,18 @@ import pytest
 import streamlit as st
 
 from serving.compute import slots as singletons
-from serving.compute.slots import LEASE, AbandonedError, BusyError, Job, OutOfTimeError, Slots, in_slot
+from serving.compute.slots import (
+    LEASE,
+    AbandonedError,
+    BusyError,
+    Job,
+    OutOfTimeError,
+    OwnBusyError,
+    Slots,
+    client_in_slot,
+    in_slot,
+)
+from serving.compute.turns import Client
 from ui.compute import models
 from ui.compute import slots as compute
 from viz_core.runtime.hooks import may_end
@@ -140,6 +151,66 @@ def test_first_come_first_served_and_everyone_knows_their_place(build: Callable[
         over(job)
     assert order == [0, 1, 2, 3]
     assert [job.place for job in jobs] == [0, 0, 0, 0]
+
+
+def test_a_newcomer_comes_before_the_other_windows_of_whoever_computes(
+    build: Callable[..., Slots], clock: Clock
+) -> None:
+    slots = build(queue=20)
+    crowd = [Client("crowd", window) for window in range(6)]
+    gate = Latch()
+    first = slots.submit("gate", gate, client=crowd[0])
+    assert gate.begun.wait(TIMEOUT)
+    order = []
+    jobs = [
+        slots.submit("next", lambda name=client: order.append((name, client_in_slot())), client=client)
+        for client in (*crowd[1:], Client("newcomer", 0), Client("newcomer", 1), Client("other", 0))
+    ]
+    clock.now += 2
+    assert [jobs[place].place for place in (5, 7)] == [1, 2]
+    gate.go.set()
+    for job in (first, *jobs):
+        over(job)
+    assert [name.address for name, _ in order][:2] == ["newcomer", "other"]
+    assert all(name == found for name, found in order), "work knows whose it is"
+
+
+def test_one_address_never_has_all_slots_nor_all_places(build: Callable[..., Slots], notes: Notes) -> None:
+    slots = build(count=4, queue=8)
+    gates = [Latch() for _ in range(4)]
+    running = [slots.submit("gate", gate, client=Client("crowd", n)) for n, gate in enumerate(gates)]
+    for gate in gates[:3]:
+        assert gate.begun.wait(TIMEOUT)
+    assert slots.count() == (3, 1)
+    assert running[3].waits_for_own
+    assert running[3].place == 1
+    assert over(slots.submit("short", lambda: "at once", client=Client("newcomer"))) == "at once"
+    assert not gates[3].begun.is_set()
+    waiting = [slots.submit("next", lambda: None, client=Client("crowd", n)) for n in range(3)]
+    with pytest.raises(OwnBusyError):
+        slots.submit("one-too-many", lambda: None, client=Client("crowd", 9))
+    assert ("refused", "one-too-many") in notes.events
+    assert over(slots.submit("short", lambda: "at once", client=Client("newcomer"))) == "at once"
+    for gate in gates:
+        gate.go.set()
+    for job in (*running, *waiting):
+        over(job)
+
+
+def test_short_kinds_come_before_long_ones_of_the_same_window(build: Callable[..., Slots], clock: Clock) -> None:
+    slots = build(queue=20)
+
+    def long() -> None:
+        clock.now += 9
+
+    over(slots.submit("long", long))
+    _, gate = occupy(slots)
+    order: list[str] = []
+    jobs = [slots.submit(kind, lambda kind=kind: order.append(kind)) for kind in ("long", "short", "long", "short")]
+    gate.go.set()
+    for job in jobs:
+        over(job)
+    assert order == ["short", "short", "long", "long"]
 
 
 def test_past_the_queue_the_answer_is_busy(build: Callable[..., Slots], notes: Notes) -> None:

@@ -11,7 +11,7 @@ import time
 import types
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from multiprocessing import forkserver
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,8 @@ from serving.requests.shipped import TranslationRequest
 from serving.runners import worker, worker_pool
 from serving.runners.remote import ModelServer, RemoteRunner
 from serving.runners.runner import LocalRunner
-from serving.runners.worker_pool import Worker, WorkerPool
+from serving.runners.worker import Call
+from serving.runners.worker_pool import Task, Worker, WorkerPool
 from tests.serving.runners.worker_functions import (
     LabModel,
     cached_runs,
@@ -302,6 +303,14 @@ def test_sentences_that_wait_are_translated_together(batches: Batches) -> None:
     assert isinstance(found.pop("bad"), ValueError)
     assert found == {text: text for text in found}
     assert len(found) == 19
+
+
+def test_a_worker_takes_turns_between_addresses() -> None:
+    one = ThreadWorker()
+    for address in ("crowd", "crowd", "crowd", "newcomer", "newcomer"):
+        one._waiting.append(Task(Call("evaluate", None), Future(), address))
+    assert [one._next_tasks()[0].address for _ in range(5)] == ["crowd", "newcomer", "crowd", "newcomer", "crowd"]
+    assert one._next_tasks() == []
 
 
 def test_a_batch_goes_on_as_long_as_one_wants_it(batches: Batches, monkeypatch: pytest.MonkeyPatch) -> None:

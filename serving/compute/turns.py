@@ -1,0 +1,68 @@
+"""Whose turn it is: addresses share the seconds of computation, and windows those of their address."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from typing import NamedTuple, TypeVar
+
+Work = TypeVar("Work")
+
+_HALF_LIFE = 60.0  # seconds after which half of what somebody was computed for is forgotten
+_LEAST = 0.01  # seconds that a job counts for at least
+
+
+class Client(NamedTuple):
+    """Who waits: an address, and one of its windows."""
+
+    address: Hashable = None
+    window: Hashable = None
+
+
+NOBODY = Client()
+
+
+class Spent:
+    """Seconds of computation for each address and window, half of them forgotten every minute."""
+
+    def __init__(self) -> None:
+        self._seconds: dict[Hashable, tuple[float, float]] = {}  # and when that was so
+
+    def of(self, who: Hashable, now: float) -> float:
+        """Return the seconds of an address or a client."""
+        seconds, then = self._seconds.get(who, (0.0, now))
+        return seconds * 0.5 ** ((now - then) / _HALF_LIFE)
+
+    def add(self, client: Client, seconds: float, now: float) -> None:
+        """Count seconds for a client and its address, and forget whoever has hardly any left."""
+        for who in (client.address, client):
+            self._seconds[who] = self.of(who, now) + max(_LEAST, seconds), now
+        for other in [other for other in self._seconds if self.of(other, now) < _LEAST / 2]:
+            del self._seconds[other]
+
+
+def turns(
+    waiting: Iterable[tuple[Work, Client, float]],
+    running: Iterable[tuple[Client, float]],
+    spent: Callable[[Hashable], float],
+) -> Iterator[Work]:
+    """Order work by turns: of the address with the fewest seconds, its window with the fewest, and short before long.
+
+    Each turn adds its own seconds, so that many windows of one address alternate with one of another. Among equals the
+    first that came is first.
+
+    Args:
+        waiting: work in the order it came, whose it is, and the seconds it is expected to take.
+        running: clients of running work, and its seconds so far.
+        spent: the seconds of an address or a client until now.
+    """
+    left = [*waiting]
+    totals = Counter[Hashable]({who: spent(who) for _, client, _ in left for who in (client.address, client)})
+    for client, seconds in running:
+        totals.update(dict.fromkeys((client.address, client), max(_LEAST, seconds)))
+    while left:
+        chosen = min(left, key=lambda each: (totals[each[1].address], totals[each[1]], each[2]))
+        left.remove(chosen)
+        work, client, seconds = chosen
+        totals.update(dict.fromkeys((client.address, client), max(_LEAST, seconds)))
+        yield work
