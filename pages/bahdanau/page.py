@@ -16,7 +16,7 @@ from pages.bahdanau.parts import (
     printed,
 )
 from pages.bahdanau.stepping import BROKEN, draw_step, states, step_control
-from ui.blocks.translation import show_notes, show_result, translate, translation_inputs
+from ui.blocks.translation import show_notes, show_result, translate_or_keep, translation_inputs
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate, sentence_request, translation_maps
 from ui.text.model_card import model_title
@@ -41,7 +41,7 @@ chapter.question()
 chapter.definition()
 with chapter.card("main"):
     request = translation_inputs(chapter, ATTENTION, opening())
-    result = chapter.require(translate(chapter, request))
+    request, result = translate_or_keep(chapter, request)
     show_result(result)
     pictures = st.container()  # above what moves them
     step = step_control(chapter, result)

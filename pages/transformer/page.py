@@ -12,7 +12,7 @@ from serving.requests.shipped import TranslationRequest
 from ui.blocks.heads_off import head_buttons, head_importance_grid, head_switches, heads_menu, open_head, toggle_head
 from ui.blocks.score_products import open_pair, score_products
 from ui.blocks.small_walk import small_walk, walk_link
-from ui.blocks.translation import second_sentence, show_notes, show_result, translate, translation_inputs
+from ui.blocks.translation import second_sentence, show_notes, show_result, translate_or_keep, translation_inputs
 from ui.chapter.chapter import Chapter
 from ui.compute.heads import head_importance
 from ui.compute.models import evaluate, row_error, translation_maps, translator
@@ -130,7 +130,7 @@ with chapter.card("main"):
         menu = heads_menu(chapter)
     waiting = st.container(key="waiting")  # messages come and go here, and move nothing below them, nor take its focus
     with waiting:
-        result = chapter.require(translate(chapter, request))
+        request, result = translate_or_keep(chapter, request)
     written, maps = st.container(gap="xsmall", key="result"), st.container(key="stage")
 
 model = translator(MODEL)

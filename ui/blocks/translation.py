@@ -103,6 +103,25 @@ def translate(chapter: Chapter, request: TranslationRequest) -> Translation | No
     return or_explain(chapter, partial(run, request, "translation", "translating"))
 
 
+def translate_or_keep(chapter: Chapter, request: TranslationRequest) -> tuple[TranslationRequest, Translation]:
+    """Return the request and its translation; for text that has none, after a message, those of the last one that had.
+
+    Where there is no model the page ends with a message.
+    """
+    key = chapter.controls.key("last-text")
+    try:
+        result = run(request, "translation", "translating")
+    except TextError as error:
+        last = replace(request, text=st.session_state.get(key, sentence("cat")))
+        kept = load_words("translation")("kept", text=escape(last.text))
+        st.warning(f"{explain(error)} {kept}", icon=":material/edit:")
+        return last, chapter.require(translate(chapter, last))
+    except ValueError:  # no model, or no device: said once more, as a message
+        return request, chapter.require(translate(chapter, request))
+    st.session_state[key] = request.text
+    return request, result
+
+
 def second_sentence(
     chapter: Chapter, request: TranslationRequest, contribution_kind: ContributionKind = ""
 ) -> tuple[tuple[MapGroup, ...], tuple[str, str]]:

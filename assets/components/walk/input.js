@@ -34,8 +34,8 @@ export function listen(view) {
   const { parts } = view;
   const on = (part, act) => parts[part].addEventListener("click", act);
   on("play", () => view.play(!view.playing));
-  on("back", () => pauseAt(view, view.index - 1));
-  on("step", () => pauseAt(view, view.index + 1));
+  on("back", () => view.pauseAt(view.index - 1));
+  on("step", () => view.pauseAt(view.index + 1));
   on("speed", () => {
     view.speed = SPEEDS[(SPEEDS.indexOf(view.speed) + 1) % SPEEDS.length];
     view.refresh();
@@ -46,7 +46,7 @@ export function listen(view) {
   on("headUp", () => view.setHead(view.head + 1));
   on("out", () => zoomBy(view, -1));
   on("in", () => zoomBy(view, 1));
-  parts.time.addEventListener("input", () => pauseAt(view, Number(parts.time.value)));
+  parts.time.addEventListener("input", () => view.pauseAt(Number(parts.time.value)));
 }
 
 /** What is drawn answers to a mouse and to keys, but for a small picture, which only plays. */
@@ -57,11 +57,6 @@ export function listenToStage(view) {
   parts.stage.addEventListener("pointerleave", () => point(view, null));
   parts.stage.addEventListener("keydown", (event) => keys(view, event));
   parts.stage.addEventListener("wheel", (event) => wheel(view, event), { passive: false });
-}
-
-function pauseAt(view, index) {
-  view.playing = false;
-  view.go(index);
 }
 
 function zoomBy(view, by) {
@@ -98,8 +93,8 @@ function keys(view, event) {
   if (key === " ") view.play(!view.playing);
   else if (key === "+" || key === "=" || key === "Enter") zoomBy(view, 1);
   else if (key === "-" || key === "Escape") zoomBy(view, -1);
-  else if (key === "." || key === "n") pauseAt(view, view.index + 1);
-  else if (key === "," || key === "p") pauseAt(view, view.index - 1);
+  else if (key === "." || key === "n") view.pauseAt(view.index + 1);
+  else if (key === "," || key === "p") view.pauseAt(view.index - 1);
   else if (ARROWS[key]) {
     const [down, right] = ARROWS[key];
     const column = view.cell?.column ?? (right ? strongest(view) : undefined);
@@ -146,8 +141,8 @@ function press(view, event) {
     return;
   }
   const { box, row, column } = found;
-  if (box.kind === "choices") return;
-  if (box.kind === "frame") {
+  if (box.kind === "choices") view.play(false);
+  else if (box.kind === "frame") {
     if (!far(view)) return;
     view.playing = false;
     view.openBlock(box.stack, box.block);

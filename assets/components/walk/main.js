@@ -27,6 +27,7 @@ function createView(parent) {
     select: (row, column) => select(view, row, column),
     setHead: (head) => setHead(view, head),
     setZoom: (zoom) => { view.zoom = zoom; resize(view, view.camera); },
+    pauseAt: (index) => { view.playing = false; go(view, index); },
     openBlock: (stack, block) => go(view, findStep(view.steps, { ...view.step, stack, block })),
     refresh: () => changed(view),
     rowIn: (box) => rowIn(view, box),

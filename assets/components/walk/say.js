@@ -203,7 +203,7 @@ function showChips(view) {
   const key = chips.map(([, i]) => i).join();
   if (parts.chips.dataset.key !== key) {
     parts.chips.dataset.key = key;
-    parts.chips.replaceChildren(...chips.map(([{ stage }, i]) => button("", words[`stage-${stage}`], () => view.go(i), { "data-index": i, "data-stage": stage })));
+    parts.chips.replaceChildren(...chips.map(([{ stage }, i]) => button("", words[`stage-${stage}`], () => view.pauseAt(i), { "data-index": i, "data-stage": stage })));
   }
   for (const chip of parts.chips.children) {
     const at = Number(chip.dataset.index);

@@ -105,6 +105,9 @@ def test_text_that_cannot_be_translated_gets_a_sentence(open_page: OpenPage) -> 
         assert not app.exception
         assert sentence in app.warning[0].value.replace("\\", "")
         assert app.text_input(key="t-text").value == text  # nothing lost of what was typed
+        assert "The black cat" in app.warning[0].value, "the page stays whole, with the last sentence"
+        assert app.radio(key="t-guess-shape").options
+        assert app.get("expander")
 
 
 def test_markup_is_text(open_page: OpenPage) -> None:
