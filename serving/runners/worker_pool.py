@@ -18,12 +18,13 @@ from collections.abc import Hashable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Future, InvalidStateError, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from serving.compute.slots import BusyError, client_in_slot
 from serving.requests.models import ModelSpec
 from serving.requests.request import RunRequest
 from serving.runners import worker
+from serving.runners.crew import Crew, Task
 from serving.runners.worker import CANCEL, EXIT, GO_ON, Call, Result, can_fork
 from viz_core.runtime.hooks import may_end
 
@@ -44,8 +45,9 @@ class WorkerPool:
     def __init__(self, count: int) -> None:
         if count < 1:
             raise ValueError(f"count: expected at least 1 worker, got {count}")
-        self.workers = tuple(Worker() for _ in range(count))
-        self.lab_workers = tuple(Worker() for _ in range(count))  # processes start when they are needed
+        crew, lab_crew = Crew(), Crew()
+        self.workers = tuple(Worker(crew) for _ in range(count))
+        self.lab_workers = tuple(Worker(lab_crew) for _ in range(count))  # processes start when they are needed
 
     def execute(self, method: str, subject: ModelSpec[Any] | RunRequest[Any, Any], *args: Any, **kwargs: Any) -> Any:
         """Call a method in the subject's worker and return its result; "warm" is called in all that may get it.
@@ -59,7 +61,10 @@ class WorkerPool:
             with ThreadPoolExecutor(len(workers)) as threads:
                 list(threads.map(lambda one: one.warm(subject), workers))
             return None
-        return workers[hash(model.affinity or subject) % len(workers)].execute(method, subject, *args, **kwargs)
+        chosen = workers[hash(model.affinity or subject) % len(workers)]
+        if not model.affinity:  # a model of the lab takes too long to load in another
+            chosen = chosen.or_idle()
+        return chosen.execute(method, subject, *args, **kwargs)
 
     def close(self) -> None:
         """End all workers."""
@@ -68,18 +73,12 @@ class WorkerPool:
         gc.collect()  # semaphores are given back to the system when their executors are collected
 
 
-class Task(NamedTuple):
-    """A call and its result; a cancelled future says that nobody waits for it."""
-
-    call: Call
-    future: Future[Any]
-    address: Hashable  # of whoever waits
-
-
 class Worker:
     """An executor of one process, which is replaced when it ends. Calls wait here, so that sentences form a batch."""
 
-    def __init__(self) -> None:
+    def __init__(self, crew: Crew) -> None:
+        self._crew = crew
+        crew.members.append(self)
         self._waiting: list[Task] = []
         self._served = Counter[Hashable]()  # calls of each address since nobody waited
         self._thread = ThreadPoolExecutor(1)
@@ -115,6 +114,17 @@ class Worker:
                     task.future.cancel()
                     raise
 
+    def or_idle(self) -> Worker:
+        """Return this worker, or an idle one of its crew while it computes something long for another address."""
+        found = self._crew.free_for(self, client_in_slot().address)
+        return found if isinstance(found, Worker) else self
+
+    def wake(self) -> None:
+        """Look again for a call that may run."""
+        with self._lock:
+            if self._waiting and not self._closed:
+                self._thread.submit(self._run_waiting)
+
     def warm(self, request: Any) -> None:
         """Run a request in this process, and in each that replaces it."""
         self.execute("warm", request)
@@ -130,7 +140,9 @@ class Worker:
 
     def _run_waiting(self) -> None:
         """Run the first waiting call, with all sentences if it is one; nothing if an earlier batch had it."""
-        tasks = self._next_tasks()
+        tasks, start = self._next_tasks(), time.monotonic()
+        if not tasks:
+            return
         try:
             self._run(tasks)
         except BrokenExecutor:
@@ -139,17 +151,23 @@ class Worker:
                     self._run([one])
                 except BrokenExecutor:
                     _finish(one, Result(BusyError(one.call.method), raised=True))
+        finally:
+            self._crew.end(self, tasks, time.monotonic() - start)
 
     def _next_tasks(self) -> list[Task]:
-        with self._lock:
+        with self._lock, self._crew.lock:
             waiting = [one for one in self._waiting if not one.future.cancelled()]
             if len(waiting) < 2:
                 self._served.clear()
-            tasks = sorted(waiting, key=lambda one: self._served[one.address])[:1]  # the first of those that are alike
+            allowed = [one for one in waiting if self._crew.may_run(self, one)]
+            tasks = sorted(allowed, key=lambda one: self._served[one.address])[:1]  # the first of those that are alike
             self._served.update(one.address for one in tasks)
             if tasks and _in_batches(tasks[0]):
-                tasks = [one for one in waiting if _in_batches(one)][:_BATCH]
+                is_long = self._crew.is_long(tasks[0])
+                tasks = [one for one in allowed if _in_batches(one) and self._crew.is_long(one) == is_long][:_BATCH]
             self._waiting = [one for one in waiting if one not in tasks]
+            if tasks:
+                self._crew.begin(self, tasks)
         return tasks
 
     def _run(self, tasks: Sequence[Task]) -> None:

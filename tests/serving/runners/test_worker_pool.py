@@ -24,10 +24,11 @@ from serving.compute.slots import AbandonedError, BusyError
 from serving.requests.models import ModelRegistry, NoModel, ShippedTranslator
 from serving.requests.shipped import TranslationRequest
 from serving.runners import worker, worker_pool
+from serving.runners.crew import Crew, Task
 from serving.runners.remote import ModelServer, RemoteRunner
 from serving.runners.runner import LocalRunner
 from serving.runners.worker import Call
-from serving.runners.worker_pool import Task, Worker, WorkerPool
+from serving.runners.worker_pool import Worker, WorkerPool
 from tests.serving.runners.worker_functions import (
     LabModel,
     cached_runs,
@@ -221,7 +222,7 @@ def test_a_worker_does_not_run_the_script_of_streamlit(monkeypatch: pytest.Monke
         script = types.ModuleType("__main__")
         script.__file__ = str(Path(path).resolve())
         monkeypatch.setitem(sys.modules, "__main__", script)
-        alone = Worker()
+        alone = Worker(Crew())
         assert alone.execute("evaluate_model", NoModel(), has_streamlit) is False
         alone.close()
 
@@ -290,7 +291,7 @@ def ask(one: Worker, text: str, found: dict[str, Any], check: Callable[[], None]
 
 
 def test_sentences_that_wait_are_translated_together(batches: Batches) -> None:
-    one, found = ThreadWorker(), dict[str, Any]()
+    one, found = ThreadWorker(Crew()), dict[str, Any]()
     waiting = [ask(one, "first", found)]
     assert batches.begun.wait(60)
     texts = ["bad" if number == 7 else f"sentence {number}" for number in range(19)]
@@ -306,7 +307,7 @@ def test_sentences_that_wait_are_translated_together(batches: Batches) -> None:
 
 
 def test_a_worker_takes_turns_between_addresses() -> None:
-    one = ThreadWorker()
+    one = ThreadWorker(Crew())
     for address in ("crowd", "crowd", "crowd", "newcomer", "newcomer"):
         one._waiting.append(Task(Call("evaluate", None), Future(), address))
     assert [one._next_tasks()[0].address for _ in range(5)] == ["crowd", "newcomer", "crowd", "newcomer", "crowd"]
@@ -315,7 +316,7 @@ def test_a_worker_takes_turns_between_addresses() -> None:
 
 def test_a_batch_goes_on_as_long_as_one_wants_it(batches: Batches, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker_pool, "_STEP", 0.02)
-    one, found = ThreadWorker(), dict[str, Any]()
+    one, found = ThreadWorker(Crew()), dict[str, Any]()
     gone = {name: threading.Event() for name in ("first", "lost")}
     first = ask(one, "first", found, leaving(gone["first"].is_set))
     assert batches.begun.wait(60)
