@@ -42,7 +42,8 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="ATLAS_", frozen=True, env_ignore_empty=True, allow_inf_nan=False)
 
     device: str = Field(
-        default="", description="device of the models: `cuda`, `mps` or `cpu`; default: the best available"
+        default="",
+        description="device of the models: `cuda`, `mps` or `cpu`; default: the best available",
     )
     threads: int = Field(
         default_factory=lambda: max(1, usable_cores() // 2),
@@ -198,8 +199,8 @@ class Settings(BaseSettings):
     @field_validator("frame_ancestors")
     @classmethod
     def _no_site_at_all(cls, sites: str) -> str:
-        if any(re.fullmatch(r"(\w+:)?(//)?\*?(:[\d*]+)?", site) for site in sites.split()):
-            raise ValueError("name the sites: this allows any")
+        if any(re.fullmatch(r"(\w+:)?(//)?(\*(\.[\w-]+)?)?(:[\d*]+)?", site) for site in sites.split()):
+            raise ValueError("name the sites: this allows any, or any below a top-level domain")
         return sites
 
     @field_validator("metrics")
@@ -265,25 +266,6 @@ def validated_settings() -> Settings:
             if one["type"] != "default_factory_not_called"  # follows from another error
         ]
         raise SystemExit("\n".join(lines)) from None
-
-
-def hosted_settings() -> Settings:
-    """Return the settings of a public server, which cannot be started without its limits.
-
-    Raises:
-        SystemExit: if a variable is invalid or takes the limits away.
-    """
-    if not os.environ.get("ATLAS_HOSTED", "").strip():
-        os.environ["ATLAS_HOSTED"] = "1"  # empty is how compose files and charts write "not set"
-    allowed = validated_settings()
-    if allowed.workers > MAX_WORKERS and PAGES_MB + allowed.workers * WORKER_MB > usable_memory() // 2**20:
-        raise SystemExit(
-            f"ATLAS_WORKERS: {allowed.workers} workers need about {PAGES_MB + allowed.workers * WORKER_MB:,} MB of "
-            f"memory; this machine or container has {usable_memory() // 2**20:,}"
-        )
-    if not allowed.hosted:
-        raise SystemExit("ATLAS_HOSTED: a public server has the hosted limits; at home use `streamlit run app.py`")
-    return allowed
 
 
 @lru_cache(maxsize=1)

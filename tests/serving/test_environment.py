@@ -11,7 +11,8 @@ from streamlit import config
 
 from serving import settings
 from serving.environment import NONE, profile, replace_unusable_home, usable_cores, usable_memory
-from serving.settings import MAX_WORKERS, Settings, affordable_workers, hosted_settings
+from serving.public_settings import hosted_settings
+from serving.settings import MAX_WORKERS, Settings, affordable_workers
 
 
 @pytest.mark.parametrize("home", ["/dev/null", "/dev/null/below", "/" + "x" * 5000, "unreadable secrets"])
@@ -134,7 +135,8 @@ def test_a_limit_of_memory_counts(tmp_path: Path, name: str, limit: str, memory:
 
 @pytest.mark.parametrize(("memory", "workers"), [(GB // 2, 1), (2 * GB, 1), (4 * GB, 4), (64 * GB, MAX_WORKERS)])
 def test_workers_fit_into_the_memory(monkeypatch: pytest.MonkeyPatch, memory: int, workers: int) -> None:
-    monkeypatch.setattr(settings, "usable_memory", lambda: memory)
+    for module in ("settings", "public_settings"):
+        monkeypatch.setattr(f"serving.{module}.usable_memory", lambda: memory)
     monkeypatch.setattr(settings, "usable_cores", lambda: 8)
     assert (affordable_workers(), Settings(hosted=True).workers, Settings().workers) == (workers, workers, 0)
     monkeypatch.setenv("ATLAS_HOSTED", "1")

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from serving.settings import Settings, bounds, hosted_settings, settings, table, validated_settings
+from serving.public_settings import hosted_settings, unknown_settings
+from serving.settings import Settings, bounds, settings, table, validated_settings
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -68,6 +69,7 @@ NUMBERS = [
         ("ATLAS_FRAME_ANCESTORS", "https://a.example https:"),
         ("ATLAS_FRAME_ANCESTORS", "https://*"),
         ("ATLAS_FRAME_ANCESTORS", "http://*:*"),
+        ("ATLAS_FRAME_ANCESTORS", "https://*.com"),
     ],
 )
 def test_what_takes_a_limit_away_is_refused_by_name(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
@@ -87,6 +89,43 @@ def test_a_public_server_is_hosted_or_does_not_start(monkeypatch: pytest.MonkeyP
     else:
         with pytest.raises(SystemExit, match="^ATLAS_HOSTED: "):
             hosted_settings()
+
+
+@pytest.mark.attack("settings")
+@pytest.mark.parametrize(
+    ("name", "value", "others"),
+    [
+        ("ATLAS_DEVICE", "banana", {}),
+        ("ATLAS_MAX_SECONDS", "0.001", {}),
+        ("ATLAS_WAIT_SECONDS", "0.5", {}),
+        ("ATLAS_MAX_WINDOWS", "60", {"ATLAS_MAX_VISITORS": "50"}),
+        ("ATLAS_SESSION_MB", "1", {}),
+        ("ATLAS_ADDRESS_UPLOADS_MB", "600", {}),
+        ("ATLAS_MODEL_FOLDERS", "/nowhere/at/all", {}),
+        ("ATLAS_MODEL_FOLDERS", "/proc/self", {}),
+        ("ATLAS_METRICS", "0.0.0.0:8501", {}),
+    ],
+)
+def test_settings_that_contradict_each_other_are_refused_by_name(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str, others: dict[str, str]
+) -> None:
+    for each, given in {name: value, "ATLAS_HOSTED": "1", **others}.items():
+        monkeypatch.setenv(each, given)
+    with pytest.raises(SystemExit, match=f"^{name}: "):
+        hosted_settings(8501)
+
+
+def test_fewer_visitors_need_no_other_setting_and_protection_stays_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ATLAS_HOSTED", "1")
+    monkeypatch.setenv("ATLAS_MAX_VISITORS", "50")
+    assert hosted_settings(8501).max_visitors == 50
+    with pytest.raises(SystemExit, match=r"^server\.enableXsrfProtection: "):
+        hosted_settings(8501, protects_uploads=False)
+
+
+def test_a_misspelt_setting_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ATLAS_MAX_VISITOR", "5")
+    assert unknown_settings() == ("ATLAS_MAX_VISITOR",)
 
 
 def test_all_that_is_wrong_is_named_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

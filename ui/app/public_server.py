@@ -5,9 +5,9 @@ from streamlit import config as streamlit_config
 
 from serving.environment import profile, replace_unusable_home
 from serving.http import static_scripts
-from serving.logs import configure_logging
+from serving.logs import configure_logging, log
 from serving.process.lifecycle import ServerLifecycle
-from serving.settings import hosted_settings
+from serving.public_settings import hosted_settings, unknown_settings
 from serving.uvicorn_internals.limits import install_limits
 from serving.uvicorn_internals.self_test import missing as missing_in_uvicorn
 from serving.uvicorn_internals.self_test import require_names
@@ -36,7 +36,11 @@ configure_logging()
 replace_unusable_home()
 require_names([*missing_in_streamlit(), *missing_in_uvicorn()])
 forbid_address_lookup()
-allowed = hosted_settings()
+for name in unknown_settings():
+    log.warning("unknown setting", name=name)
+allowed = hosted_settings(
+    streamlit_config.get_option("server.port"), streamlit_config.get_option("server.enableXsrfProtection")
+)
 install_limits(
     allowed.max_message_kb * 2**10,
     allowed.max_messages,
