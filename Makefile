@@ -13,7 +13,7 @@ PYTEST = OMP_NUM_THREADS=1 $(BIN)/pytest -n $(PROCESSES) --dist loadfile --no-lo
 TYPESCRIPT := 7.0.2
 PIP_INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --no-compile
 
-.PHONY: run host test test-slow test-all browser check subjects types test-library test-ranges docs course site languages bench load attacks serve-test clean
+.PHONY: run host test test-slow test-all browser check subjects types families test-library test-ranges docs course site languages bench load attacks serve-test clean
 
 # Start the app on localhost. ADDRESS=0.0.0.0 makes it visible to your network; for a public server use `make host`.
 run: $(VENV)/.app
@@ -69,6 +69,10 @@ test-library: $(VENV)/.dev
 # every change: each end is installed anew. ARGS names some of the tests.
 test-ranges: $(VENV)/.dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.ranges $(ARGS)
+
+# Shrink and run every family of transformers, and write docs/architectures.md: nightly, about ten minutes.
+families: $(VENV)/.dev
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.viz_core.hub.family_table $(ARGS)
 
 # Write the documentation site to build/docs; `python -m http.server -d build/docs` shows it.
 docs: $(VENV)/.dev

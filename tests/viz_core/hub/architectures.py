@@ -1,6 +1,6 @@
 """Architectures of transformers, built without weights: how many layers each has, and what is recorded of them.
 
-`python -m tests.viz_core.hub.architectures` writes docs/architectures.md; a test holds it against the models.
+`python -m tests.viz_core.hub.architectures` writes the part of docs/architectures.md on timm and torchvision.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import torch
 import transformers
 from torch import nn
 
-from viz_core.hub import coverage
 from viz_core.trace.sites import LayerCoverage, describe_uncovered
 
 TABLE = Path(__file__).resolve().parents[3] / "docs" / "architectures.md"
@@ -86,13 +85,6 @@ def row(architecture: str, rows: Sequence[LayerCoverage]) -> str:
     return f"| {architecture} | {len(layers)} | {len(recorded)} | {describe_uncovered(rows)} |"
 
 
-HEAD = """# Layers that are recorded, by architecture
-
-What `viz_core.hub.coverage` finds in models of transformers as their configs are by default: the layers, those of which
-a recording has a map, and why the others have none. Written by the tests' own run (`python -m
-tests.viz_core.hub.architectures`).
-
-"""
 TIMM_HEAD = """
 ## timm and torchvision
 
@@ -106,6 +98,6 @@ COLUMNS = """| architecture | layers | recorded | not recorded |
 if __name__ == "__main__":
     from tests.viz_core.trace.test_peer_models import from_a_process
 
-    rows = [row(name, coverage(build(name))) + "\n" for name in sorted(ARCHITECTURES)]
     peers = [each["row"] + "\n" for each in from_a_process("timm_architectures").values()]
-    TABLE.write_text("".join([HEAD, COLUMNS, *rows, TIMM_HEAD, COLUMNS, *peers]), encoding="utf-8")
+    before = TABLE.read_text(encoding="utf-8").partition(TIMM_HEAD)[0]
+    TABLE.write_text("".join([before, TIMM_HEAD, COLUMNS, *peers]), encoding="utf-8")

@@ -1,20 +1,15 @@
-"""Tiny random models of many architectures, run: the rules of their layers, and how exact each map is.
-
-`python -m tests.viz_core.hub.measured_table` writes the table of docs/architectures.md; a test measures it again.
-"""
+"""How exact the maps of tiny random models are: of a softmax against eager code in float64, of others by their rule."""
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from tests.viz_core.hub import tiny_talkers
-from tests.viz_core.hub.architectures import TABLE
 from tests.viz_core.hub.families import (
     FAMILIES,
     FAMILIES_IN_MEMORY,
@@ -38,39 +33,9 @@ VIDEOS = tuple(f"{family}{VIDEO}" for family in ("internvl", "qwen2_vl", "qwen2_
 _LEFT_OUT = ("bert-fills", "roberta-fills", "sorter", "gpt-oss", "mixtral", "xglm")
 ARCHITECTURES = (*sorted({*FAMILIES, *FAMILIES_IN_MEMORY} - {*_LEFT_OUT}), *HYBRIDS, *VIDEOS)
 
-HEAD = """
-## Measured
 
-Tiny random models with a padded batch, run in float32 and compared: maps of a softmax with those that the model's own
-eager code returns in float64, other maps with what its own rule gives for one-hot values, relative to the largest
-weight where that is above 1. A model with `:video` reads a text with three frames; measured are the layers of its
-decoder. Written by the tests' own run (`python -m tests.viz_core.hub.measured_table`).
-
-| architecture | layers | rules of the layers, in order | largest difference |
-| --- | --- | --- | --- |
-"""
-
-
-class Measured(NamedTuple):
-    """A model that was run: the rule of each layer in call order, and the largest difference of a map."""
-
-    rules: tuple[str, ...]
-    residual: float
-
-    def row(self, architecture: str, residual: str) -> str:
-        """Return the line of the table."""
-        runs: list[list[Any]] = []
-        for rule in self.rules:
-            if runs and runs[-1][0] == rule:
-                runs[-1][1] += 1
-            else:
-                runs.append([rule, 1])
-        kinds = ", ".join(f"{count} × {rule}" for rule, count in runs)
-        return f"| {architecture} | {len(self.rules)} | {kinds} | {residual} |"
-
-
-def measure(architecture: str) -> Measured:
-    """Run a model and compare its maps."""
+def measure(architecture: str) -> float:
+    """Run a model and return the largest difference of a map."""
     if architecture in HYBRIDS:
         return _measure_hybrid(architecture)
     if architecture in VIDEOS:
@@ -91,7 +56,7 @@ def measure(architecture: str) -> Measured:
         own = call.weights()[..., -count:]
         off = (own - expected[call.site]).abs().amax(dim=(1, 3))
         most = max(most, float(off[real].max() if real is not None and real.shape == off.shape else off.max()))
-    return Measured(tuple(call.rule for call in trace), most)
+    return most
 
 
 def _difference(softmaxes: Tensor, model: Any, site: str) -> Tensor:
@@ -102,7 +67,7 @@ def _difference(softmaxes: Tensor, model: Any, site: str) -> Tensor:
     return first - factor * second
 
 
-def _measure_video(family: str) -> Measured:
+def _measure_video(family: str) -> float:
     frames = [drawn_picture(name).resize((20, 30)) for name in ("cat", "frog", "ship")]
     with TemporaryDirectory() as folder:
         tiny_talkers.build(family, Path(folder))
@@ -116,26 +81,13 @@ def _measure_video(family: str) -> Measured:
         expected = maps_of(eager_twin(model.network).double()(**wide, output_attentions=True), "decoder")
     calls = [call for call in run.trace if call.stack == "decoder"]
     residuals = [float((call.weights() - expected[call.site]).abs().max()) for call in calls]
-    return Measured(tuple(call.rule for call in calls), max(residuals))
+    return max(residuals)
 
 
-def _measure_hybrid(architecture: str) -> Measured:
+def _measure_hybrid(architecture: str) -> float:
     model = hybrid(architecture)
     instrument(model)
     with torch.no_grad(), Spy(model) as spy, record(values=True) as trace:
         model(IDS, attention_mask=MASK, use_cache=False)
     most = max(spy.residual(call) for call in trace if call.signed)
-    return Measured(tuple(call.rule for call in trace), most)
-
-
-def written_rows() -> dict[str, str]:
-    """Return the lines of the table as written, by architecture."""
-    part = TABLE.read_text(encoding="utf-8").partition(HEAD)[2]
-    return {found[1]: found[0] for found in re.finditer(r"^\| (\S+) \|.*$", part, re.MULTILINE)}
-
-
-if __name__ == "__main__":
-    found = {name: measure(name) for name in ARCHITECTURES}
-    rows = [each.row(name, f"{each.residual:.1e}") + "\n" for name, each in found.items()]
-    before = TABLE.read_text(encoding="utf-8").partition("\n## Measured")[0]
-    TABLE.write_text(before + HEAD + "".join(rows), encoding="utf-8")
+    return most
